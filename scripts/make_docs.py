@@ -27,6 +27,7 @@ from council.calling.fault_table import CHAIR_RETRIES, FAULT_TABLE, REQUEST_CHAN
 from council.doors.cli.ask import ask_command
 from council.doors.cli.grammar import COMMAND_HELP, COMMON_FLAGS, RESERVED_COMMANDS, protocol_flags
 from council.doors.cli.management import management_group
+from council.engine import trust
 from council.engine.layout import describe_state
 from council.engine.minutes import Minutes
 from council.errors import UsageError
@@ -204,6 +205,19 @@ def make_claim(stance: str) -> Json:
 SIDES = [{"position": "for", "case": "It pays."}, {"position": "against", "case": "It does not."}]
 BOTH_SIDES = {"answer": "It depends.", "disagreements": [{"disagreement": "D1", "because": "", "sides": SIDES}]}
 
+TRUST_DOC = (
+    "Every output ends with a trust line, `Trust: MEDIUM — beta is absent (2 of 3 seats answered)`, and every report has `trust` with the level and "
+    "all reasons. One table computes it from the facts of the run; no model rates itself. The lowest matching row decides, and the level is never above "
+    "the `confidence` of the verdict. Absent seats, a single seat and degraded parts are reasons too (LOW for fewer than two seats, else MEDIUM). Seats "
+    "that share a member because of a fallback count as one seat. At a terminal the line is part of the answer; if standard output is piped, it is on "
+    "standard error."
+)
+NOTES_DOC = (
+    "Where the final answer is free text (collaborative, triad, ranking), the chair ends with a block `council-notes` of JSON, which is removed from the "
+    "answer. It says what the seats agree on, where they differ and on which assumption, what only one of them saw, and which seats share the "
+    "recommendation. `notes` in the report, `--verbose`, the report file and the page show it. Agreement is full if all seats share the recommendation and nothing "
+    "is contested, partial if two or more do, and none otherwise. Without readable notes it is not assessed, and trust is at most MEDIUM."
+)
 PROTOCOL_DOCS = (
     ProtocolDoc(
         "collaborative",
@@ -276,8 +290,18 @@ def protocols_page() -> str:
         "Seats, phases and calls come from a rehearsal of each protocol; the diagrams come from scripted runs. "
         "[Writing a protocol](writing-a-protocol.md) shows how to add one.",
         *(part for shown in PROTOCOL_DOCS for part in asyncio.run(_protocol_sections(shown))),
+        *_trust_sections(),
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def _trust_sections() -> list[str]:
+    rows = [
+        f"| {level} | {text.replace('{detail}', 'incomplete or failed')} |"
+        for level, text in trust.TABLE.values()
+        if text != "{detail}"
+    ]
+    return ["## Trust", TRUST_DOC, "\n".join(["| level | reason |", "|---|---|", *rows]), NOTES_DOC]
 
 
 async def _protocol_sections(shown: ProtocolDoc) -> list[str]:

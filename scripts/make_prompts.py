@@ -44,6 +44,7 @@ class Case:
     protocol: str
     title: str
     question: str = "Which storage should a small shop use?"
+    target: str | None = None
     task: str = "ask"
     domain: str = "general"
     options: Json = field(default_factory=dict)
@@ -61,8 +62,24 @@ CASES = (
     Case("general", "without research", options={"no_search": True}),
     Case("general", "with research", options={"search": "files:."}),
     Case("general", "a specification", options={"no_search": True, "spec_review": True}, packet=PACKET),
-    Case("judges", "validate", task="validate", packet=PACKET, options={"deep": True, "debate": True}),
-    Case("judges", "validate with explorers", task="validate", packet=PACKET, options={"deep": True, "explorers": 1}),
+    Case(
+        "judges",
+        "validate changes",
+        "recent",
+        "recent",
+        task="validate",
+        packet=PACKET,
+        options={"deep": True, "debate": True},
+    ),
+    Case(
+        "judges",
+        "validate files with explorers",
+        "src/shop",
+        "src/shop",
+        task="validate",
+        packet=replace(PACKET, diff=""),
+        options={"deep": True, "explorers": 1},
+    ),
     Case("judges", "brainstorm", task="brainstorm", options={"deep": True}),
     Case("judges", "research", task="research", options={"deep": True}),
 )
@@ -151,7 +168,7 @@ def _describe_type(of: Json) -> str:
 async def _rehearse(case: Case, way: Way) -> list[Step]:
     """Return the steps of one run."""
     protocol = protocols.get_protocol(case.protocol)
-    question = Question(case.question, case.task, domain=case.domain)
+    question = Question(case.question, case.task, case.target, case.domain)
     options = parse_options(protocol.name, case.task, case.options, protocol.load_options())
     panel = Panel(protocol.seats, protocol.chair)
     if protocol.panel:

@@ -112,7 +112,7 @@ def test_a_run_is_shown_exported_and_replayed(old: OldStore, council: Terminal, 
 
 def facts(report: Json) -> Json:
     """Return the fields that the previous version had, without the sentences that explain the gaps."""
-    return {key: report[key] for key in report if key != "trust"} | {
+    return {key: report[key] for key in report if key not in ("trust", "opinions")} | {
         "degraded": [row | {"reason": ""} for row in report["degraded"]]
     }
 

@@ -45,7 +45,7 @@ def annotation(value: Json) -> Command:
 @pytest.mark.behaviour("50-github")
 def test_a_verified_finding_is_an_annotation_at_its_line() -> None:
     assert annotation(finding()) == Command(
-        "warning",
+        "error",
         {"file": "src/auth.py", "line": "12", "title": "Council: critical security, found by 2 of 3"},
         "The token is never checked.\nFix: Call verify().",
     )
@@ -58,13 +58,21 @@ def test_an_unverified_finding_has_no_line() -> None:
     assert "not found in the packet: src/gone.py:3" in command.message
 
 
-@pytest.mark.parametrize(
-    ("severity", "default", "with_errors"),
-    [("critical", "warning", "error"), ("significant", "warning", "warning"), ("minor", "notice", "notice")],
-)
-def test_level_error_requires_the_errors_option(severity: str, default: str, with_errors: str) -> None:
-    value = report(finding(severity=severity))
-    assert [commands(render(value, errors=errors))[1].kind for errors in (False, True)] == [default, with_errors]
+@pytest.mark.behaviour("50-github", "20-file-kept")
+def test_a_finding_whose_line_does_not_exist_keeps_its_file() -> None:
+    row = finding(
+        verified=False, location="src/auth.py:4000", path="src/auth.py", line=0, location_note="quote not found"
+    )
+    command = annotation(row)
+    assert list(command.properties) == ["file", "title"]
+    assert "Location as stated, not found in the packet: src/auth.py:4000" in command.message
+    assert "Location: quote not found." in command.message
+
+
+@pytest.mark.behaviour("20-critical-is-error")
+@pytest.mark.parametrize(("severity", "kind"), [("critical", "error"), ("significant", "warning"), ("minor", "notice")])
+def test_the_level_is_the_severity(severity: str, kind: str) -> None:
+    assert annotation(finding(severity=severity)).kind == kind
 
 
 @pytest.mark.behaviour("50-github")
@@ -87,7 +95,7 @@ def test_no_injected_command_survives(words: str) -> None:
     text = render(report(finding(description=words, fix=words, category=words, location=f"{words}:3")))
     assert len(text.splitlines()) == 2
     first, second = commands(text)
-    assert (first.kind, second.kind) == ("notice", "warning")
+    assert (first.kind, second.kind) == ("notice", "error")
     assert list(second.properties) == ["file", "line", "title"]
     assert second.properties["line"] == "3"
     for line in text.splitlines():

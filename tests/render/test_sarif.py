@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from typing import Any
 from urllib.parse import unquote
 
 import pytest
@@ -23,16 +22,16 @@ def validator() -> Draft7Validator:
     return Draft7Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
 
 
-def run(value: Json, **more: Any) -> Json:
-    log = json.loads(render(value, **more))
+def run(value: Json) -> Json:
+    log = json.loads(render(value))
     validator().validate(log)
     (only,) = log["runs"]
     assert isinstance(only, dict)
     return only
 
 
-def result(value: Json, **more: Any) -> Json:
-    (only,) = run(report(value), **more)["results"]
+def result(value: Json) -> Json:
+    (only,) = run(report(value))["results"]
     assert isinstance(only, dict)
     return only
 
@@ -64,14 +63,22 @@ def test_a_result_carries_its_fingerprint_and_who_found_it() -> None:
     ]
 
 
-@pytest.mark.behaviour("50-sarif")
-@pytest.mark.parametrize(
-    ("severity", "default", "with_errors"),
-    [("critical", "warning", "error"), ("significant", "warning", "warning"), ("minor", "note", "note")],
-)
-def test_levels_above_warning_require_the_errors_option(severity: str, default: str, with_errors: str) -> None:
-    assert result(finding(severity=severity))["level"] == default
-    assert result(finding(severity=severity), errors=True)["level"] == with_errors
+@pytest.mark.behaviour("50-sarif", "20-critical-is-error")
+@pytest.mark.parametrize(("severity", "level"), [("critical", "error"), ("significant", "warning"), ("minor", "note")])
+def test_the_level_is_the_severity(severity: str, level: str) -> None:
+    assert result(finding(severity=severity))["level"] == level
+
+
+@pytest.mark.behaviour("50-sarif", "20-file-kept")
+def test_a_finding_whose_line_does_not_exist_keeps_its_file() -> None:
+    row = finding(
+        verified=False, location="src/auth.py:4000", path="src/auth.py", line=0, location_note="quote not found"
+    )
+    found = result(row)
+    (place,) = found["locations"]
+    assert place["physicalLocation"] == {"artifactLocation": {"uri": "src/auth.py", "uriBaseId": "%SRCROOT%"}}
+    assert "not found in the packet: src/auth.py:4000" in found["message"]["text"]
+    assert "Location: quote not found." in found["message"]["text"]
 
 
 @pytest.mark.behaviour("50-sarif")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined
 
@@ -93,14 +93,17 @@ LINE_REFERENCE = re.compile(
 
 
 def parse_location(finding: Json) -> tuple[str, int] | None:
-    """Return file and line of a finding if they were found in the packet, else None."""
+    """Return file and line of a finding, or None if the packet does not have the file; line 0 if it lacks the line."""
+    if "path" in finding:
+        return (finding["path"], finding["line"]) if finding["path"] else None
     path, _, line = str(finding["location"]).rpartition(":")
     return (path, int(line)) if finding["verified"] and path and line.isascii() and line.isdigit() else None
 
 
-def is_error(finding: Json, errors: bool) -> bool:
-    """Return whether a finding has the level error: only a critical one, and only with `errors`."""
-    return errors and finding["severity"] == "critical"
+def choose_level(finding: Json) -> Literal["error", "warning", "note"]:
+    """Return the level of a finding for other tools."""
+    levels: dict[str, Literal["error", "note"]] = {"critical": "error", "minor": "note"}
+    return levels.get(finding["severity"], "warning")
 
 
 def format_found_by(finding: Json) -> str:
@@ -124,10 +127,16 @@ def format_location(finding: Json) -> str:
 
 
 def format_location_caveat(finding: Json) -> str:
-    """Return the caveat after a location whose line was not verified; else empty."""
-    if finding["verified"] or not LINE_REFERENCE.search(str(finding["location"] or finding["ref"])):
+    """Return the caveat after a location that was not verified; else empty."""
+    if finding["verified"]:
         return ""
-    return " (not checked)" if finding.get("unchecked") else " (not found in the packet)"
+    names_line = LINE_REFERENCE.search(str(finding["location"] or finding["ref"]))
+    if finding.get("unchecked"):
+        return " (not checked)" if names_line else ""
+    missing = "not found in the packet" if names_line and finding.get("location_state") != "located" else ""
+    unquoted = "no quote" if finding.get("location_state") == "located" and not finding.get("location_note") else ""
+    caveats = "; ".join(filter(None, [missing, finding.get("location_note"), unquoted]))
+    return f" ({caveats})" if caveats else ""
 
 
 SHARED_LAYOUTS = Path(__file__).parent / "layouts"

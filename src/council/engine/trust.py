@@ -181,6 +181,8 @@ TABLE: dict[str, tuple[Level, str]] = {
     "unruled": ("MEDIUM", "an issue was not ruled on"),
     "contested_points": ("MEDIUM", "contested"),
     "no_evidence": ("MEDIUM", "no evidence was verified"),
+    "shared_member": ("MEDIUM", "one model answered for several seats by fallback"),
+    "inconsistent": ("MEDIUM", "a judge said PASS and holds a critical finding"),
     "degraded": ("MEDIUM", "{detail}"),
     "medium_confidence": ("MEDIUM", "confidence MEDIUM"),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from council.engine.layout import format_count, format_found_by, is_error, list_absent_seats, parse_location
+from council.engine.layout import choose_level, format_count, format_found_by, list_absent_seats, parse_location
 from council.render.report import FinishedRun
 from council.text_cleanup import clean
 from council.types import Json
@@ -11,8 +11,8 @@ DATA_ESCAPES = {"%": "%25", "\r": "%0D", "\n": "%0A"}  # unescaped by the runner
 PROPERTY_ESCAPES = DATA_ESCAPES | {":": "%3A", ",": "%2C"}  # unescaped in a property
 
 
-def render(report: Json, *, errors: bool = False) -> str:
-    """Render the verdict, the absent seats and one annotation per finding; `errors` allows the level error."""
+def render(report: Json) -> str:
+    """Render the verdict, the absent seats and one annotation per finding."""
     lines = [_format_verdict(report)]
     lines += [
         _format_command(
@@ -22,9 +22,7 @@ def render(report: Json, *, errors: bool = False) -> str:
         )
         for seat in list_absent_seats(report)
     ]
-    return "".join(
-        f"{line}\n" for line in [*lines, *(_format_finding(finding, errors) for finding in report["findings"])]
-    )
+    return "".join(f"{line}\n" for line in [*lines, *map(_format_finding, report["findings"])])
 
 
 def render_run(run: FinishedRun) -> str:
@@ -40,16 +38,18 @@ def _format_verdict(report: Json) -> str:
     )
 
 
-def _format_finding(finding: Json, errors: bool) -> str:
-    kind = "error" if is_error(finding, errors) else "notice" if finding["severity"] == "minor" else "warning"
+def _format_finding(finding: Json) -> str:
+    kind = {"note": "notice"}.get(choose_level(finding), choose_level(finding))
     found = parse_location(finding)
-    where = {"file": found[0], "line": str(found[1])} if found else {}
+    where = {"file": found[0], **({"line": str(found[1])} if found[1] else {})} if found else {}
     title = f"Council: {finding['severity']} {finding['category']}, {format_found_by(finding)}"
     stated = (
         []
-        if found or not finding["location"]
+        if (found and found[1]) or not finding["location"]
         else [f"Location as stated, not found in the packet: {finding['location']}"]
     )
+    if finding.get("location_note"):
+        stated.append(f"Location: {finding['location_note']}.")
     said = [finding["description"], f"Fix: {finding['fix']}", *stated, *(["Disputed."] if finding["disputed"] else [])]
     return _format_command(kind, "\n".join(said), **where, title=title)
 

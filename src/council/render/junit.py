@@ -64,10 +64,18 @@ def _build_seat_cases(report: Json) -> list[Xml.Element]:
 def _build_finding_case(finding: Json) -> Xml.Element:
     case = _build_case(f"{finding['location']} {finding['description']}", f"council.findings.{finding['category']}")
     message = f"{finding['severity']}: {finding['description']} ({format_found_by(finding)})"
-    caveat = [] if finding["verified"] else ["The location was not found in the packet."]
+    caveat = [_describe_location(finding)] if not finding["verified"] else []
     fields = [f"{name}: {finding[name.lower()]}" for name in ("Location", "Fix", "Why", "Ref")]
     _add_result(case, "failure", message, finding["severity"], "\n".join([finding["description"], *fields, *caveat]))
     return case
+
+
+def _describe_location(finding: Json) -> str:
+    if finding.get("location_note"):
+        return f"Location: {finding['location_note']}."
+    if finding.get("location_state") == "located":
+        return "The line exists, but the finding does not quote it."
+    return "The location was not found in the packet."
 
 
 def _build_case(name: str, kind: str, seconds: float = 0) -> Xml.Element:

@@ -33,7 +33,12 @@ class ReportSeat(TypedDict):
     file: str | None
     tokens: Tokens
     cost: Amount | None
-    attempts: Count
+    attempts: Annotated[
+        Count,
+        Field(
+            description="Requests for this seat in all rounds, with retries and repair turns: 3 after three rounds without a retry."
+        ),
+    ]
     seconds: Amount
 
 
@@ -76,6 +81,16 @@ class Trust(TypedDict):
 
     level: Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"]
     because: Annotated[list[str], Field(description="Every reason that limits the level; empty for HIGH.")]
+
+
+class OpinionRow(TypedDict):
+    """The last word of one judge."""
+
+    seat: str
+    verdict: str
+    confidence: str
+    key_insight: str
+    recommendation: str
 
 
 class NotedPoint(TypedDict):
@@ -199,6 +214,19 @@ class ReportObject(TypedDict):
     contested: NotRequired[Annotated[list[str], Field(description="Points on which the drafts differ, by the triage.")]]
     rulings: NotRequired[list[RulingRow]]
     ranking: NotRequired[Ranking]
+    opinions: NotRequired[
+        Annotated[
+            list[OpinionRow], Field(description="Only of a review: verdict, key insight and advice of each judge.")
+        ]
+    ]
+    withdrawn: NotRequired[
+        Annotated[
+            list[Any], Field(description="Only of a debate: findings that their judge withdrew, with the reason.")
+        ]
+    ]
+    settled: NotRequired[
+        Annotated[list[Any], Field(description="Only of a debate: findings whose judge changed the severity.")]
+    ]
     degraded: list[Degraded]
     quorum: Quorum
     calls: Calls

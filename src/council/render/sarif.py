@@ -6,7 +6,7 @@ import json
 import re
 from urllib.parse import quote
 
-from council.engine.layout import format_found_by, is_error, list_absent_seats, parse_location
+from council.engine.layout import choose_level, format_found_by, list_absent_seats, parse_location
 from council.render.report import FinishedRun
 from council.text_cleanup import clean
 from council.types import Json
@@ -16,14 +16,14 @@ FINGERPRINT_KEY = "councilFinding/v1"
 REPOSITORY_URI = "."  # code scanning rejects a result without a location; this is the repository root
 
 
-def render(report: Json, *, errors: bool = False) -> str:
-    """Render one run with a rule per category; `errors` allows levels above warning."""
+def render(report: Json) -> str:
+    """Render one run with a rule per category."""
     rules = sorted({_rule_id(finding) for finding in report["findings"]})
     run = {
         "tool": {"driver": {"name": "Council", "rules": [_describe_rule(rule) for rule in rules]}},
         "automationDetails": {"id": f"council/{clean(report['task'])}/"},
         "invocations": [_build_invocation(report)],
-        "results": [_build_result(finding, rules, errors) for finding in report["findings"]],
+        "results": [_build_result(finding, rules) for finding in report["findings"]],
         "properties": {"verdict": report["verdict"], "confidence": report["confidence"], "run": report["run"]},
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, ensure_ascii=False, indent=2) + "\n"
@@ -53,12 +53,12 @@ def _build_invocation(report: Json) -> Json:
     return {"executionSuccessful": report["status"] == "complete", "toolExecutionNotifications": notifications}
 
 
-def _build_result(finding: Json, rules: list[str], errors: bool) -> Json:
+def _build_result(finding: Json, rules: list[str]) -> Json:
     rule = _rule_id(finding)
     return {
         "ruleId": rule,
         "ruleIndex": rules.index(rule),
-        "level": _choose_level(finding, errors),
+        "level": choose_level(finding),
         "message": {"text": _format_message(finding)},
         "locations": [{"physicalLocation": _build_location(finding)}],
         "partialFingerprints": {FINGERPRINT_KEY: finding["fingerprint"]},
@@ -68,21 +68,19 @@ def _build_result(finding: Json, rules: list[str], errors: bool) -> Json:
             "of": finding["of"],
             "verified": finding["verified"],
             "disputed": finding["disputed"],
+            **{key: finding[key] for key in ("id", "location_state") if finding.get(key)},
         },
     }
-
-
-def _choose_level(finding: Json, errors: bool) -> str:
-    if is_error(finding, errors):
-        return "error"
-    return "note" if finding["severity"] == "minor" else "warning"
 
 
 def _format_message(finding: Json) -> str:
     disputed = ", disputed" if finding["disputed"] else ""
     lines = [finding["description"], f"Fix: {finding['fix']}", f"Why: {finding['why']}"]
-    if not parse_location(finding) and finding["location"]:
+    found = parse_location(finding)
+    if not (found and found[1]) and finding["location"]:
         lines.append(f"Location as stated, not found in the packet: {finding['location']}")
+    if finding.get("location_note"):
+        lines.append(f"Location: {finding['location_note']}.")
     return _escape_text("\n".join([*lines, f"({finding['severity']}, {format_found_by(finding)}{disputed})"]))
 
 
@@ -98,4 +96,4 @@ def _build_location(finding: Json) -> Json:
         return {"artifactLocation": {"uri": REPOSITORY_URI}}
     path, line = found
     location = {"uri": quote(clean(path), safe="/"), "uriBaseId": "%SRCROOT%"}
-    return {"artifactLocation": location, "region": {"startLine": max(1, line)}}
+    return {"artifactLocation": location, **({"region": {"startLine": line}} if line else {})}

@@ -73,8 +73,9 @@ def _find_gate_match(report: Json, fail_on: str) -> str:
 
 
 def _effective_verdict(report: Json) -> str:
-    """Return the judges' verdict, undoing a WARN that only a coverage hole caused."""
-    only_capped = _list_coverage_holes(report) and set(_list_verdicts(report)) == {"PASS"}
+    """Return the judges' verdict, undoing a WARN that only a coverage hole caused; a critical finding excludes PASS."""
+    all_pass = set(_list_verdicts(report)) == {"PASS"}
+    only_capped = _list_coverage_holes(report) and all_pass and not _count_severities(report)["critical"]
     return "PASS" if only_capped else str(report["verdict"])
 
 

@@ -49,7 +49,8 @@ def second(verdict: str = "PASS", *findings: Json, reason: str = "I am not persu
         "challenges": [],
         "acknowledgments": [],
     }
-    return opinion(verdict, *findings, restated="As before.", reason=reason, debate_notes=told | notes)
+    changes = {name: notes.pop(name, []) for name in ("withdrawn", "supports", "settled", "blind_spots")}
+    return opinion(verdict, *findings, **changes, reason=reason, debate_notes=told | notes)
 
 
 def option(name: str) -> Json:

@@ -216,7 +216,51 @@ def test_findings_at_lines_that_do_not_exist_are_marked_not_found(judges: Judges
     assert "`src/gone.py:1` (not found in the packet)" in text
     assert text.count("(not found in the packet)") == 2
     github = council("report", "--format", "github").out
-    assert "file=" not in github and "not found in the packet: src/app.py:99" in github
+    assert github.count("file=") == github.count("file=src/app.py,title") == 1 and "line=" not in github
+    assert "not found in the packet: src/app.py:99" in github
+    places = [
+        row["locations"][0]["physicalLocation"]
+        for row in council("report", "--format", "sarif").json["runs"][0]["results"]
+    ]
+    assert sorted(place["artifactLocation"]["uri"] for place in places) == [".", ".", "src/app.py"]
+
+
+QUOTE = "print(sys.argv)"
+
+
+@pytest.mark.behaviour("20-quote-verifies", "20-file-kept")
+@pytest.mark.parametrize(
+    ("location", "quote", "state", "shown", "note"),
+    [
+        ("src/app.py:1", QUOTE, "verified", "src/app.py:3", ""),
+        ("app.py:0", QUOTE, "verified", "src/app.py:3", ""),
+        ("src/app.py:-3", QUOTE, "verified", "src/app.py:3", ""),
+        ("src/app.py:-3", "", "unlocated", "src/app.py:-3", ""),
+        ("src/app.py:2", "", "unlocated", "src/app.py:2", ""),
+        ("src/app.py:3", "return request.user is not None", "located", "src/app.py:3", "quote not found"),
+        ("src/app.py:3", "\n".join(f"print(sys.argv[{n}])" for n in range(400)), "located", "src/app.py:3", "quote too long to check"),
+    ],
+    ids=["wrong-line", "line-zero", "negative-line", "negative-no-quote", "blank-line", "quote-of-another-file", "400-lines"],
+)  # fmt: skip
+def test_a_quote_decides_what_is_verified_and_a_wrong_one_is_reported(
+    judges: JudgesWorkspace, council: Terminal, location: str, quote: str, state: str, shown: str, note: str
+) -> None:
+    judges.judge_answers.said["judge/judge-1"] = opinion(
+        "WARN", finding("significant", location, "It prints.", quote=quote)
+    )
+    done = council("validate", "src", "--json")
+    (row,) = done.json["findings"]
+    assert (row["location_state"], row["location"], row["location_note"], row["path"]) == (
+        state,
+        shown,
+        note,
+        "src/app.py",
+    )
+    assert row["verified"] == (state == "verified")
+    because = "; ".join(done.json["trust"]["because"])
+    assert ("no finding above minor quotes the material" in because) == (state != "verified")
+    text = (judges.folder / done.json["report_path"]).read_text(encoding="utf-8")
+    assert note in text
 
 
 @pytest.mark.behaviour("issue-3-bad-reply")

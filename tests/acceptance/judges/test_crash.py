@@ -14,7 +14,12 @@ from tests.acceptance.helpers import Json, Terminal, kill, wait_for_exit, wait_u
 from tests.acceptance.judges.fake_judges import JudgesWorkspace, Result, comparable, finding, look, opinion, second
 from tests.packet.conftest import commit, git
 
-BUG = finding("critical", "src/auth/jwt.py:7", "The signature is never checked.")
+BUG = finding(
+    "critical",
+    "src/auth/jwt.py:7",
+    "The signature is never checked.",
+    quote="return json.loads(base64.b64decode(body))",
+)
 ROUNDS: dict[str, tuple[list[str], dict[str, list[str]]]] = {
     "plain": (["validate", "src/auth"], {"judge": ["judge-1", "judge-2"]}),
     "debate": (["--debate", "validate", "src/auth"], {"judge": ["judge-1", "judge-2"], "r2": ["judge-1", "judge-2"]}),

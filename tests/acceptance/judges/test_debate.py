@@ -13,7 +13,12 @@ from tests.fake_provider import Reply
 LINE = ("--debate", "validate", "the auth system", "--json")
 WEAK = "The others see it so."
 HARD = "I missed src/auth/jwt.py:7, where the signature is never looked at."
-BUG = finding("critical", "src/auth/jwt.py:7", "The signature is never checked.")
+BUG = finding(
+    "critical",
+    "src/auth/jwt.py:7",
+    "The signature is never checked.",
+    quote="return json.loads(base64.b64decode(body))",
+)
 
 
 def split(judges: JudgesWorkspace, after: Json) -> None:
@@ -44,11 +49,13 @@ def test_the_second_round_continues_the_judges_conversation_with_the_other_verdi
         verdict = judges.judge_answers.said[f"judge/{other}"]
         assert f"{other} says {verdict['verdict']}, confidence HIGH:" in prompt
         assert verdict["key_insight"] in prompt
-        assert judges.judge_answers.said[f"judge/{name}"]["key_insight"] not in prompt
+        own = judges.judge_answers.said[f"judge/{name}"]
+        assert f"In the first round you said {own['verdict']}, confidence HIGH:" in prompt
+        assert own["key_insight"] in prompt
     prompt = judges.request("r2/judge-2").body["messages"][3]["content"]
-    assert "The signature is never checked." in prompt
+    assert "- judge-1.F1 (critical security, src/auth/jwt.py:7): The signature is never checked." in prompt
     rules = [
-        "Before you read on: restate your own position", "says FAIL, confidence HIGH", "Your verdict may change only for something specific",
+        "In the first round you said PASS", "says FAIL, confidence HIGH", "Your verdict may change only for something specific",
         "a detail you missed, a place in the material, an error of fact", "That others disagree is no reason", "Steel-man", "Challenge: name at least one",
         "Acknowledge: name at least one", "Revise or confirm",
     ]  # fmt: skip
@@ -95,16 +102,49 @@ def test_a_flip_that_cites_a_location_is_not_weak(judges: JudgesWorkspace, counc
     assert [len(row["found_by"]) for row in report["findings"]] == [2]
 
 
-@pytest.mark.behaviour("issue-3-r2-decides", "20-dropped-finding")
-def test_the_second_round_decides_and_dropped_findings_are_listed(judges: JudgesWorkspace, council: Terminal) -> None:
+@pytest.mark.behaviour("20-findings-stand", "20-critical-excludes-pass")
+def test_a_second_round_that_repeats_nothing_keeps_every_finding_of_the_first(
+    judges: JudgesWorkspace, council: Terminal
+) -> None:
     split(judges, second("PASS"))
-    judges.judge_answers.said["r2/judge-1"] = second("WARN", reason=HARD, revised_from="FAIL")
+    judges.judge_answers.said["r2/judge-1"] = {"verdict": "PASS", "confidence": "HIGH"}
+    done = council(*LINE[:-1], "--fail-on", "critical")
+    assert done.code == 10
+    assert done.out.startswith("WARN  2 of 2 judges · confidence MEDIUM")
+    assert "The signature is never checked.  1 of 2 (judge-1.F1)" in done.out
+    assert "judge-1      PASS (HIGH): Anyone can forge a token." in done.out
+    report = council("report", "--format", "json").json
+    assert [(row["severity"], row["found_by"]) for row in report["findings"]] == [("critical", ["judge-1"])]
+    (row,) = council("report", "--format", "sarif").json["runs"][0]["results"]
+    assert (row["level"], row["properties"]["id"]) == ("error", "judge-1.F1")
+
+
+@pytest.mark.behaviour("issue-3-r2-decides", "20-findings-stand", "20-supports-join")
+def test_the_second_round_decides_withdraws_supports_and_settles_by_id(
+    judges: JudgesWorkspace, council: Terminal
+) -> None:
+    typo = finding("minor", "src/auth/jwt.py:5", "The name says too little.", quote="def decode(token):")
+    split(judges, second("FAIL", supports=["judge-1.F1"], reason=HARD, revised_from="PASS"))
+    judges.judge_answers.said["judge/judge-1"] = opinion("FAIL", BUG, typo)
+    judges.judge_answers.said["r2/judge-1"] = second(
+        "WARN", reason=HARD, revised_from="FAIL", withdrawn=[{"id": "judge-1.F2", "why": "decode is the usual name."}],
+        settled=[{"id": "F1", "severity": "significant", "why": "Line 7 only runs for admins."}], blind_spots=["No test was shown."],
+    )  # fmt: skip
     report = council(*LINE).json
-    assert report["verdict"] == "WARN"
-    assert [seat["verdict"] for seat in report["seats"]] == ["WARN", "PASS"]
+    assert report["verdict"] == "FAIL"
+    assert [seat["verdict"] for seat in report["seats"]] == ["WARN", "FAIL"]
+    (row,) = report["findings"]
+    assert (row["id"], row["severity"], row["found_by"]) == ("judge-1.F1", "significant", ["judge-1", "judge-2"])
+    assert [(one["id"], one["why"]) for one in report["withdrawn"]] == [("judge-1.F2", "decode is the usual name.")]
+    assert report["blind_spots"] == [{"seat": "judge-1", "text": "No test was shown."}]
     text = text_of(judges, report)
-    assert "**Found in R1, not mentioned in R2**" in text
-    assert "**judge-1**: The signature is never checked. (critical)" in text
+    for part in (
+        "**Withdrawn Findings**",
+        "**Severity Settled**",
+        "**Blind Spots**",
+        "judge-2 supports it in the second round",
+    ):
+        assert part in text
     files = [seat["file"] for seat in report["seats"]]
     assert all(file.endswith(f"-the-auth-system-judge-{n}-r2.md") for n, file in enumerate(files, 1))
     assert all((judges.folder / file).exists() and (judges.folder / file.replace("-r2", "")).exists() for file in files)
@@ -127,7 +167,7 @@ def test_a_judge_absent_in_the_second_round_keeps_its_first_verdict(
     assert "R1: 2/2 judges responded. R2: 1/2 judges responded." in text
 
 
-@pytest.mark.behaviour("issue-3-r2-timeout")
+@pytest.mark.behaviour("issue-3-r2-timeout", "20-missing-round")
 def test_without_second_round_answers_the_first_round_decides(
     judges: JudgesWorkspace, council: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +177,8 @@ def test_without_second_round_answers_the_first_round_decides(
     done = council(*LINE)
     assert (done.code, done.json["status"], done.json["verdict"]) == (0, "complete", "FAIL")
     assert text_of(judges, done.json).count("R1 verdict (R2 timeout)") >= 2
+    assert done.json["confidence"] == "MEDIUM"
+    assert text_of(judges, done.json).count("r2: no answer from 2 of 2") == 1
     assert [row["description"] for row in done.json["findings"]] == ["The signature is never checked."]
 
 
@@ -216,3 +258,46 @@ def test_the_plan_of_an_early_stop_debate_has_two_call_counts(judges: JudgesWork
     plan = council("--early-stop", "--dry-run", *LINE).json
     assert plan["calls"] == {"min": 2, "max": 4}
     assert [phase["name"] for phase in plan["phases"]] == ["r1", "r2"]
+
+
+# Agreement
+
+
+@pytest.mark.behaviour("20-shared-recommendation")
+@pytest.mark.parametrize(
+    ("shared_by", "reason"),
+    [
+        (["judge-1", "Judge 2"], ""),
+        (["judge-1"], "no two seats share the recommendation"),
+        (["judge-9", "everyone"], "no two seats share the recommendation"),
+        (None, "agreement was not assessed"),
+    ],
+)
+def test_a_brainstorm_takes_its_agreement_from_the_judges_that_share_the_recommendation(
+    judges: JudgesWorkspace, council: Terminal, shared_by: list[str] | None, reason: str
+) -> None:
+    told: Json = {"trade_offs": [], "themes": [], "open_questions": [], "recommendation": "Take it."}
+    judges.judge_answers.said["consolidate/chair"] = told | ({} if shared_by is None else {"shared_by": shared_by})
+    because = council("brainstorm", "caching approaches", "--json").json["trust"]["because"]
+    known = ("no two seats share the recommendation", "agreement was not assessed", "the seats agree only in part")
+    assert [row for row in because if row in known] == ([reason] if reason else [])
+
+
+@pytest.mark.behaviour("20-one-voice")
+def test_a_fallback_in_two_seats_of_the_second_round_is_one_vote_for_trust(
+    judges: JudgesWorkspace, council: Terminal
+) -> None:
+    judges.configure(more="")
+    text = judges.config.read_text(encoding="utf-8")
+    for n in (1, 2):
+        text = text.replace(
+            f'model = "sim:judge-{n}"\nfallback = []', f'model = "sim:judge-{n}"\nfallback = ["sim:judge-4"]'
+        )
+    judges.config.write_text(text, encoding="utf-8")
+    judges.judge_answers.instead |= {f"r2/judge-{n}": Reply(status=400) for n in (1, 2)}
+    report = council(*LINE).json
+    assert [seat["served_by"] for seat in report["seats"]] == ["sim:judge-4"] * 2
+    assert report["trust"]["level"] == "LOW"
+    because = "; ".join(report["trust"]["because"])
+    assert "one model answered for several seats by fallback: sim:judge-4 as judge-1, judge-2" in because
+    assert "agreement was not assessed" in because

@@ -9,7 +9,12 @@ from tests.acceptance.judges.fake_judges import MIXED, JudgesWorkspace, finding,
 from tests.fake_provider import Reply
 
 LOCKED, BROKEN, HANGS = Reply(status=401), Reply(status=500), Reply(hang=True)
-BUG = finding("critical", "src/auth/jwt.py:7", "The signature is never checked.")
+BUG = finding(
+    "critical",
+    "src/auth/jwt.py:7",
+    "The signature is never checked.",
+    quote="return json.loads(base64.b64decode(body))",
+)
 
 
 def text_of(judges: JudgesWorkspace, report: Json) -> str:

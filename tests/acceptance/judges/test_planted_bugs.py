@@ -35,7 +35,8 @@ def sarif() -> Draft7Validator:
 
 def reported(root: Path, bug: str, extra: str = "") -> Json:
     _, _, severity, category, wrong = BUGS[bug]
-    return finding(severity, place_of(root, bug), wrong + extra, category=category, fix=f"Fix the {bug} bug.")
+    advice = {"fix": f"{bug}()", "recommendation": f"Rewrite the {bug} line of the shop."}
+    return finding(severity, place_of(root, bug), wrong + extra, category=category, quote=BUGS[bug][1], **advice)
 
 
 @pytest.fixture
@@ -101,7 +102,8 @@ def test_the_report_has_the_specified_sections_in_order_and_attributes_findings(
     single = text[text.index("### Single-Judge Findings") : text.index("### Disagreements")]
     assert f"**judge-2** found (minor security) at `{place_of(shop.folder, 'timing')}`" in single
     assert "src/shop/orders.py:4000` (not found in the packet)" in single
-    assert f"Fix the sql bug. ({place_of(shop.folder, 'sql')}, judge-1, judge-3)" in text
+    step = f"Start at {place_of(shop.folder, 'sql')}. Rewrite the sql line of the shop."
+    assert f"{step} (critical, found by 2 of 3: judge-1, judge-3)" in text
     assert re.fullmatch(r"\.agents/council/\d{4}-\d\d-\d\d-validate-src-shop\.md", report["report_path"])
     assert re.fullmatch(r"council-\d{8}-src-shop", report["name"])
 
@@ -174,7 +176,8 @@ def test_judge_text_is_never_executed_as_a_command_by_other_tools(shop: JudgesWo
     commands = [line for line in re.split(r"\r\n|\r|\n", out) if line]
     assert len(commands) == 1 + len(report["findings"])
     assert all(
-        re.match(r"::(?:notice|warning) (?:file=[^,:]+,line=\d+,)?title=Council[^:]*::", line) for line in commands
+        re.match(r"::(?:notice|warning|error) (?:file=[^,:]+,(?:line=\d+,)?)?title=Council[^:]*::", line)
+        for line in commands
     )
     assert all(line.count("::") == 2 and "##[" not in line for line in commands)
     suite = ElementTree.fromstring(council("report", "--format", "junit").out)[0]
@@ -265,17 +268,25 @@ def test_a_quick_check_is_labelled_capped_and_inconclusive_for_a_gate(shop: Judg
 
 
 @pytest.mark.behaviour("issue-3-inconsistent-judge")
-def test_pass_with_a_critical_finding_is_kept_and_flagged(shop: JudgesWorkspace, council: Terminal) -> None:
+def test_a_critical_finding_excludes_pass_and_names_the_inconsistent_judge(
+    shop: JudgesWorkspace, council: Terminal
+) -> None:
     for judge in FOUND:
         shop.judge_answers.said[f"judge/{judge}"] = opinion(
             "PASS", *([reported(shop.folder, "sql")] if judge == "judge-2" else [])
         )
     report = reviewed(council)
-    assert (report["verdict"], [seat["verdict"] for seat in report["seats"]]) == ("PASS", ["PASS"] * 3)
+    assert (report["verdict"], [seat["verdict"] for seat in report["seats"]]) == ("WARN", ["PASS"] * 3)
+    assert (report["confidence"], report["trust"]["level"]) == ("MEDIUM", "MEDIUM")
+    assert "a judge said PASS and holds a critical finding: judge-2" in report["trust"]["because"]
     assert [row["severity"] for row in report["findings"]] == ["critical"]
     text = (shop.folder / report["report_path"]).read_text(encoding="utf-8")
-    assert "**judge-2** said PASS and listed a critical finding: inconsistent, both are kept." in text
+    assert (
+        "**judge-2** said PASS and holds a critical finding: inconsistent, so the verdict can be no better than WARN."
+        in text
+    )
     assert council("gate", "--fail-on", "critical").code == 10
+    assert council("gate", "--fail-on", "warn").code == 10
 
 
 @pytest.mark.behaviour("20-rule-corroborated")

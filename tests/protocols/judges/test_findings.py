@@ -1,346 +1,248 @@
-"""Findings: parsing, verification, grouping and sorting."""
+"""Findings: parsing, comparison of two judges' findings, and the changes of a second round."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import tomllib
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from council.protocols.judges.findings import (
     Challenge,
+    Changes,
     Finding,
-    FindingGroup,
-    build_rows,
-    compute_fingerprint,
-    find_dropped,
+    Settlement,
+    StandingFindings,
+    Withdrawal,
+    apply_changes,
     find_inconsistent_judges,
     find_survivors,
     find_verified_seats,
-    group_findings,
     is_challenged,
+    is_possibly_same,
+    is_same_problem,
     parse_finding,
-    parse_location,
-    sort_groups,
+    parse_findings,
+    resolve_id,
     verify_finding,
 )
+from council.protocols.judges.locations import Material
 from council.protocols.judges.rules import Vote
+from tests.paths import DATA
 
-CODE = "".join(f"line {n}\n" for n in range(1, 101))
-FILES = {"src/auth.py": CODE, "src/db.py": CODE, "tests/auth.py": CODE}
-
-
-def found(seat: str, location: str, description: str = "", severity: str = "significant", category: str = "style") -> Finding:  # fmt: skip
-    words = description or f"something at {location} by {seat}"
-    return verify_finding(Finding(severity, category, words, location=location, seat=seat), FILES)
+PAIRS: dict[str, Any] = tomllib.loads((DATA / "finding_pairs.toml").read_text(encoding="utf-8"))
+MATERIAL = Material({"src/db.py": "".join(f"step_{n}(order)\n" for n in range(1, 101))})
 
 
-def who(groups: list[FindingGroup]) -> list[tuple[str, ...]]:
-    return [one.found_by for one in groups]
+def found(seat: str, line: int, description: str, severity: str = "significant", **more: Any) -> Finding:
+    """Return a finding of one line, quoted unless `quote` says otherwise."""
+    fields = {"category": "correctness", "location": f"src/db.py:{line}", "quote": f"step_{line}(order)"} | more
+    n = fields.pop("n", 1)
+    row = {"severity": severity, "description": description, **fields}
+    return verify_finding(parse_finding(seat, row, f"{seat}.F{n}"), MATERIAL)
 
 
 # Parsing
-
-
-@pytest.mark.behaviour("20-locations-checked")
-@pytest.mark.parametrize(
-    ("text", "place"),
-    [
-        ("src/auth.py:12", ("src/auth.py", 12)),
-        ("src/auth.py:12-20", ("src/auth.py", 12)),
-        ("auth.py:12:5", ("auth.py", 12)),
-        ("src/auth.py#L12-L20", ("src/auth.py", 12)),
-        ("src/auth.py:L12", ("src/auth.py", 12)),
-        ("src/auth.py, line 12", ("src/auth.py", 12)),
-        ("src/auth.py (lines 12-14)", ("src/auth.py", 12)),
-        ("see `src/auth.py:12` and db.py:3", ("src/auth.py", 12)),
-        ("`src/auth.py`:12", ("src/auth.py", 12)),
-        ("`load` in src/auth.py:12", ("src/auth.py", 12)),
-        ("don't trust (src/auth.py:12)", ("src/auth.py", 12)),
-        ("[src/auth.py:12](there)", ("src/auth.py", 12)),
-        ("`my file.py:3`", ("my file.py", 3)),
-        ("app/[id].tsx:4", ("app/[id].tsx", 4)),
-        (".\\src\\auth.py:12", ("src/auth.py", 12)),
-        ("Makefile:3", ("Makefile", 3)),
-    ],
-)
-def test_locations_are_parsed_in_all_common_forms(text: str, place: tuple[str, int]) -> None:
-    assert parse_location(text) == place
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "the whole design", "http://localhost:8080", "https://example.org/a.py#L3", "12:30", "src/auth.py", "src/auth.py:0",
-     "src/auth.py:99999999"],
-)  # fmt: skip
-def test_text_without_a_file_and_line_is_not_a_location(text: str) -> None:
-    assert parse_location(text) is None
-
-
-@given(st.text())
-def test_parsing_a_location_never_fails(text: str) -> None:
-    place = parse_location(text)
-    assert place is None or place[1] > 0
 
 
 @pytest.mark.behaviour("20-schema-version-zero")
 def test_fields_missing_in_older_schemas_get_defaults() -> None:
     row: dict[str, Any] = {"severity": "minor", "category": "style", "description": "d", "location": "a.py:1", "recommendation": "do"}  # fmt: skip
     old = parse_finding("judge-1", row)
-    assert (old.fix, old.why, old.ref) == ("do", "No root cause specified", "a.py:1")
-    bare = parse_finding("judge-1", {"severity": "minor", "description": "d", "fix": None})
-    assert (bare.fix, bare.ref) == ("No fix specified", "No reference")
+    assert (old.fix, old.why, old.ref, old.quote) == ("do", "No root cause specified", "a.py:1", "")
+    bare = parse_finding("judge-1", {"severity": "minor", "description": "d", "fix": None, "quote": None})
+    assert (bare.fix, bare.ref, bare.quote) == ("No fix specified", "No reference", "")
     new = parse_finding("judge-1", row | {"fix": "f", "why": "w", "ref": "r"})
     assert (new.fix, new.why, new.ref) == ("f", "w", "r")
 
 
-# Verification
+@pytest.mark.behaviour("20-finding-ids")
+def test_findings_have_ids_that_continue_in_the_second_round() -> None:
+    rows = [{"severity": "minor", "description": "a"}, {"severity": "minor", "description": "b"}]
+    assert [one.id for one in parse_findings("judge-1", rows)] == ["judge-1.F1", "judge-1.F2"]
+    assert [one.id for one in parse_findings("judge-1", rows[:1], after=2)] == ["judge-1.F3"]
 
 
-@pytest.mark.behaviour("20-locations-checked")
+@pytest.mark.behaviour("20-finding-ids")
 @pytest.mark.parametrize(
-    ("location", "ref", "verified"),
+    ("text", "finding_id"),
     [
-        ("src/auth.py:100", "", True),
-        ("src/auth.py:101", "", False),
-        ("src/nowhere.py:1", "", False),
-        ("the design", "", None),
-        ("the login", "src/auth.py:5", True),
-        ("db.py:5", "", True),
-        ("auth.py:5", "", False),
-        ("b/src/db.py:5", "", True),
-        ("/anywhere/project/src/db.py:5", "", True),
-        ("other/db.py:5", "", False),
+        ("judge-2.F1", "judge-2.F1"), ("judge-2 F1", "judge-2.F1"), ("[judge-2.f1]", "judge-2.F1"), ("Judge-2: F1", "judge-2.F1"),
+        ("F1", "judge-1.F1"), ("finding F1", "judge-1.F1"), ("judge-2.F9", ""), ("the injection", ""), ("", ""),
     ],
-    ids=["last", "beyond", "no-file", "no-place", "by-ref", "by-its-end", "ambiguous", "diff-side", "rooted", "elsewhere"],
 )  # fmt: skip
-def test_a_line_is_verified_only_if_it_exists(location: str, ref: str, verified: bool | None) -> None:
-    finding = verify_finding(Finding("minor", "style", "d", location=location, ref=ref), FILES)
-    assert finding.verified is verified
+def test_an_id_is_read_in_the_forms_that_judges_write(text: str, finding_id: str) -> None:
+    known = ["judge-1.F1", "judge-2.F1", "judge-security.F1"]
+    assert resolve_id(text, "judge-1", known) == finding_id
 
 
-def test_a_final_line_break_does_not_start_a_new_line() -> None:
-    finding = Finding("minor", "style", "d", location="a.py:2")
-    assert verify_finding(finding, {"a.py": "one\n"}).verified is False
-    assert verify_finding(finding, {"a.py": "one\r\ntwo"}).code == "two"
-    assert verify_finding(finding, {"a.py": "one\x0ctwo"}).verified is False  # a form feed is not a line break
+# Pairs of findings
 
 
-# Grouping
-
-
-@pytest.mark.behaviour("20-findings-grouped")
-def test_findings_at_one_verified_location_are_grouped() -> None:
-    groups = group_findings(
-        [found("a", "src/auth.py:10", "no check"), found("b", "src/auth.py:13", "token unchecked")], 3
+def judge(pair: Any) -> tuple[Finding, Finding]:
+    material = Material(PAIRS["files"])
+    a, b = (
+        verify_finding(parse_finding(seat, pair[side], f"{seat}.F1"), material)
+        for seat, side in (("judge-1", "a"), ("judge-2", "b"))
     )
-    assert [(one.found_by, one.support) for one in groups] == [(("a", "b"), "found by 2 of 3")]
-    assert {member.description for member in groups[0].members} == {"no check", "token unchecked"}
+    return a, b
+
+
+@pytest.mark.behaviour("20-no-false-corroboration")
+@pytest.mark.parametrize("pair", [one for one in PAIRS["pair"] if not one["same"]], ids=lambda pair: pair["name"])
+def test_two_defects_are_never_joined(pair: Any) -> None:
+    a, b = judge(pair)
+    assert not is_same_problem(a, b)
+    assert not is_same_problem(b, a)
 
 
 @pytest.mark.behaviour("20-findings-grouped")
-def test_distant_lines_and_other_files_are_separate_groups() -> None:
-    apart = [found("a", "src/auth.py:10"), found("b", "src/auth.py:14"), found("c", "src/db.py:10")]
-    assert len(group_findings(apart, 3)) == 3
+@pytest.mark.parametrize("which", ["tune", "holdout"])
+def test_at_least_seventy_percent_of_the_true_pairs_with_quotes_are_joined(which: str) -> None:
+    pairs = [judge(one) for one in PAIRS["pair"] if one["same"] and one["quoted"] and one["set"] == which]
+    joined = [is_same_problem(a, b) for a, b in pairs]
+    assert sum(joined) >= 0.7 * len(pairs)
+    assert all(is_possibly_same(a, b) for (a, b), is_joined in zip(pairs, joined, strict=True) if not is_joined)
+
+
+def test_the_table_has_enough_pairs_and_a_third_of_them_held_out() -> None:
+    held_out = [one for one in PAIRS["pair"] if one["set"] == "holdout"]
+    assert len(PAIRS["pair"]) >= 40
+    assert len(held_out) * 3 >= len(PAIRS["pair"]) - 3
+
+
+@pytest.mark.behaviour("20-no-false-corroboration")
+@pytest.mark.parametrize("distance", [1, 2, 3])
+def test_being_close_is_no_reason_to_join(distance: int) -> None:
+    a = found("a", 10, "SQL injection through the name.", "critical", category="security")
+    b = found("b", 10 - distance, "The function lacks a docstring.", "minor", category="style")
+    assert not is_same_problem(a, b)
 
 
 @pytest.mark.behaviour("20-findings-grouped")
-def test_a_chain_of_neighbouring_lines_is_not_one_group() -> None:
-    chain = [found(f"judge-{n}", f"src/auth.py:{1 + 3 * n}") for n in range(6)]
-    assert max(len(one.members) for one in group_findings(chain, 6)) == 2
+def test_nearly_equal_wording_joins_in_one_file_unless_the_places_differ() -> None:
+    words = "The session token is never checked for expiry on refresh."
+    unquoted = [found(seat, line, words, quote="") for seat, line in (("a", 10), ("b", 12), ("c", 60))]
+    assert is_same_problem(unquoted[0], unquoted[1])
+    assert not is_same_problem(unquoted[0], unquoted[2])
+    assert not is_same_problem(found("a", 10, words), found("b", 12, words))  # two quoted lines
+    gone = [found(seat, 1, words, location="src/gone.py:1", quote="") for seat in "ab"]
+    assert is_same_problem(*gone)  # the same place, although the packet does not have it
 
 
-@pytest.mark.behaviour("20-findings-grouped")
-def test_similar_wording_is_grouped_if_no_location_differs() -> None:
-    words = "The session token is never checked for expiry on refresh"
-    groups = group_findings(
-        [found("a", "", words), found("b", "the login", words + " calls"), found("c", "", "Names are unclear")], 3
-    )
-    assert who(groups) == [("c",), ("a", "b")]
+# Second round
 
 
-@pytest.mark.behaviour("20-findings-grouped")
-def test_the_same_wording_at_two_verified_locations_stays_two_groups() -> None:
-    words = "The docstring of this function is missing"
-    assert len(group_findings([found("a", "src/auth.py:5", words), found("b", "src/auth.py:90", words)], 2)) == 2
+def changed(*changes: Any, added: tuple[Finding, ...] = ()) -> StandingFindings:
+    kinds = {kind: tuple(one for one in changes if isinstance(one, kind)) for kind in (Withdrawal, Settlement, tuple)}
+    return apply_changes(FIRST, added, Changes(kinds[Withdrawal], kinds[Settlement], kinds[tuple]))
 
 
-def test_two_findings_of_one_judge_are_not_joined_by_location() -> None:
-    first = found("a", "src/auth.py:10", "password compared in variable time")
-    second = found("a", "src/auth.py:11", "magic number without a name")
-    other = found("b", "src/auth.py:11", "password compared in variable time here")
-    assert who(group_findings([first, second, other], 2)) == [("a", "b"), ("a",)]
+FIRST = (
+    found("a", 3, "The query is built by hand.", "critical"),
+    found("a", 50, "There is no index.", n=2),
+    found("b", 70, "The loop never ends."),
+)
 
 
-def test_a_judge_that_repeats_a_finding_counts_once() -> None:
-    words = "The session token is never checked"
-    assert [one.support for one in group_findings([found("a", "", words), found("a", "", words)], 2)] == [
-        "found by 1 of 2"
-    ]
+@pytest.mark.behaviour("20-findings-stand")
+def test_findings_of_the_first_round_stand_without_being_repeated() -> None:
+    assert changed().findings == FIRST
 
 
-def test_a_finding_of_one_judge_is_kept_and_attributed() -> None:
-    assert [(one.found_by, one.judge_count) for one in group_findings([found("a", "src/db.py:3")], 3)] == [(("a",), 3)]
+@pytest.mark.behaviour("20-findings-stand")
+def test_a_finding_is_withdrawn_by_its_judge_with_a_reason() -> None:
+    standing = changed(Withdrawal("a", "a.F1", "The driver escapes it."))
+    assert [one.id for one in standing.findings] == ["a.F2", "b.F1"]
+    assert [(one.id, why) for one, why in standing.withdrawn] == [("a.F1", "The driver escapes it.")]
 
 
-def test_a_group_has_the_severity_of_its_worst_member() -> None:
-    (one,) = group_findings(
-        [found("a", "src/db.py:3", severity="minor"), found("b", "src/db.py:3", severity="critical")], 2
-    )
-    assert (one.severity, one.lead.seat) == ("critical", "b")
+@pytest.mark.behaviour("20-findings-stand")
+@pytest.mark.parametrize(
+    ("withdrawal", "problem"),
+    [
+        (Withdrawal("a", "a.F1", " "), "a withdraws a.F1 without a reason: it remains."),
+        (Withdrawal("b", "a.F1", "No."), "b withdraws a.F1, a finding of a: it remains."),
+        (Withdrawal("a", "a.F9", "No."), 'a withdraws "a.F9", which is no finding: nothing is withdrawn.'),
+    ],
+)
+def test_a_withdrawal_without_a_reason_or_of_another_finding_is_reported_and_changes_nothing(
+    withdrawal: Withdrawal, problem: str
+) -> None:
+    standing = changed(withdrawal)
+    assert (standing.findings, standing.withdrawn, standing.problems) == (FIRST, (), (problem,))
 
 
-FINDINGS = st.lists(
-    st.builds(
-        found,
-        seat=st.sampled_from("abcd"),
-        location=st.sampled_from(["", "src/auth.py:3", "src/auth.py:5", "src/auth.py:8", "src/db.py:3", "src/gone.py:1"]),
-        description=st.sampled_from(["token never checked", "token is never checked", "unclear name", ""]),
-        severity=st.sampled_from(["critical", "significant", "minor"]),
-        category=st.sampled_from(["security", "style"]),
-    ),
-    max_size=8,
-)  # fmt: skip
-
-
-@pytest.mark.behaviour("20-findings-grouped")
-@given(FINDINGS, st.randoms())
-@settings(max_examples=300)
-def test_grouping_does_not_depend_on_order_and_loses_nothing(findings: list[Finding], random: Any) -> None:
-    groups = group_findings(findings, 4)
-    assert group_findings(random.sample(findings, len(findings)), 4) == groups
-    assert sorted(map(repr, findings)) == sorted(repr(member) for one in groups for member in one.members)
-
-
-@given(FINDINGS)
-def test_a_group_spans_at_most_three_lines_of_one_file(findings: list[Finding]) -> None:
-    for one in group_findings(findings, 4):
-        places = [member for member in one.members if member.verified]
-        assert len({member.path for member in places}) <= 1
-        assert not places or max(member.line for member in places) - min(member.line for member in places) <= 3
-
-
-# Order
-
-
-@pytest.mark.behaviour("20-security-outweighs-style")
-def test_security_findings_behind_a_fail_come_first_then_severity_then_count() -> None:
-    security = found("f", "src/db.py:50", severity="significant", category="Security")
-    critical = found("w", "src/db.py:10", severity="critical")
-    shared = [found("f", "src/auth.py:20"), found("w", "src/auth.py:20")]
-    alone = found("w", "src/auth.py:40")
-    groups = sort_groups(group_findings([alone, *shared, critical, security], 2), failing=["f"])
-    assert [one.lead.line for one in groups] == [50, 10, 20, 40]
-
-
-def test_other_security_findings_are_sorted_like_the_rest() -> None:
-    security = found("w", "src/db.py:50", severity="minor", category="security")
-    critical = found("f", "src/db.py:10", severity="critical")
-    assert [one.lead.line for one in sort_groups(group_findings([security, critical], 2), failing=["f"])] == [10, 50]
-
-
-# Fingerprints
-
-
-@pytest.mark.behaviour("issue-3-fingerprints")
-def test_a_fingerprint_does_not_change_when_lines_are_added_above() -> None:
-    before = verify_finding(
-        Finding("minor", "style", "No check at line 3", location="a.py:3"), {"a.py": "x\ny\n  f(1)\n"}
-    )
-    after = verify_finding(
-        Finding("minor", "style", "No check at line 5", location="a.py:5"), {"a.py": "n\nn\nx\ny\n    f(1)\n"}
-    )
-    assert compute_fingerprint(FindingGroup((before,), 1)) == compute_fingerprint(FindingGroup((after,), 1))
-
-
-@pytest.mark.behaviour("issue-3-fingerprints")
-@pytest.mark.parametrize("change", [{"path": "b.py"}, {"code": "g(1)"}, {"description": "another matter"}])
-def test_another_file_code_or_description_changes_the_fingerprint(change: dict[str, str]) -> None:
-    one = verify_finding(Finding("minor", "style", "No check", location="a.py:1"), {"a.py": "f(1)\n"})
-    assert compute_fingerprint(FindingGroup((one,), 1)) != compute_fingerprint(
-        FindingGroup((replace(one, **change),), 1)
-    )  # type: ignore[arg-type]
-
-
-@pytest.mark.behaviour("issue-3-fingerprints")
-def test_a_group_takes_the_location_of_a_verified_member() -> None:
-    words = "The session token is never checked for expiry"
-    groups = group_findings([found("a", "the login", words, severity="critical"), found("b", "src/db.py:3", words)], 2)
-    (row,) = build_rows(groups)
-    assert (row["location"], row["verified"], groups[0].lead.seat) == ("src/db.py:3", True, "a")
-    alone = build_rows(group_findings([found("a", "src/db.py:3", words, severity="critical")], 2))
-    assert row["fingerprint"] == alone[0]["fingerprint"]
-
-
-@pytest.mark.behaviour("issue-3-fingerprints")
-def test_equal_fingerprints_in_one_report_are_numbered_by_location() -> None:
-    files = {"a.py": "f(1)\n" * 90}
-    twice = [
-        verify_finding(Finding("minor", "style", "No check", location=f"a.py:{n}", seat="a"), files) for n in (80, 2)
-    ]
-    marks = {row["location"]: row["fingerprint"] for row in build_rows(group_findings(twice, 1))}
-    assert marks["a.py:80"] == f"{marks['a.py:2']}:2"
-
-
-# The report's rows
-
-
-def test_a_row_has_the_keys_of_the_report() -> None:
-    (row,) = build_rows(group_findings([found("b", "db.py:3", "d"), found("a", "src/db.py:4", "d")], 3))
-    assert list(row) == [
-        "severity", "category", "description", "location", "fix", "why", "ref", "recommendation", "found_by", "of",
-        "verified", "fingerprint", "disputed",
+@pytest.mark.behaviour("20-findings-stand")
+def test_a_severity_is_settled_with_a_reason_only() -> None:
+    standing = changed(Settlement("a", "F1", "minor", "Only admins reach it."), Settlement("b", "b.F1", "minor", ""))
+    assert [(one.id, one.severity, one.first_severity) for one in standing.findings] == [
+        ("a.F1", "minor", "critical"), ("a.F2", "significant", ""), ("b.F1", "significant", ""),
     ]  # fmt: skip
-    assert (row["location"], row["found_by"], row["of"], row["verified"]) == ("src/db.py:3", ["a", "b"], 3, True)
+    assert standing.problems == ("b rates b.F1 as minor without a reason: no change.",)
 
 
-def test_an_unverified_location_is_shown_unchanged() -> None:
-    (row,) = build_rows(group_findings([found("a", "src/gone.py:1")], 1))
-    assert (row["location"], row["verified"]) == ("src/gone.py:1", False)
+@pytest.mark.behaviour("20-supports-join")
+def test_supports_are_kept_by_finding_and_unknown_ones_reported() -> None:
+    standing = changed(("b", "a.F1"), ("a", "a.F2"), ("b", "a.F7"))
+    assert standing.supporters == {"a.F1": ("b",)}
+    assert standing.problems == ('b supports "a.F7", which is no finding.',)
 
 
-# Judges and debate
+def test_a_withdrawn_finding_that_another_judge_supports_stands() -> None:
+    standing = changed(Withdrawal("a", "a.F1", "I misread it."), ("b", "a.F1"))
+    assert [one.id for one in standing.findings] == ["a.F1", "a.F2", "b.F1"]
+    assert [one.id for one, _ in standing.withdrawn] == ["a.F1"]
+
+
+def test_new_findings_are_added_and_repeated_ones_are_not() -> None:
+    again = found("a", 3, "The query is still built by hand.", "minor", n=3)
+    new = found("a", 80, "The file is never closed.", n=4)
+    standing = changed(added=(again, new))
+    assert [(one.id, one.severity) for one in standing.findings if one.seat == "a"] == [
+        ("a.F1", "critical"), ("a.F2", "significant"), ("a.F4", "significant"),
+    ]  # fmt: skip
+
+
+# Judges and challenges
 
 
 @pytest.mark.behaviour("issue-3-inconsistent-judge")
-def test_a_judge_that_passes_with_a_critical_finding_is_flagged_and_not_changed() -> None:
+def test_a_judge_that_passes_with_a_critical_finding_is_flagged() -> None:
     votes = [Vote("a", "x", "PASS", "HIGH"), Vote("b", "x", "FAIL", "HIGH"), Vote("c", "x", "PASS", "HIGH")]
-    critical = [found(seat, "src/db.py:3", severity="critical") for seat in "ab"]
-    assert find_inconsistent_judges(votes, [*critical, found("c", "src/db.py:3")]) == ("a",)
-    assert votes[0].verdict == "PASS"
-
-
-@pytest.mark.behaviour("20-dropped-finding")
-def test_a_finding_that_the_second_round_does_not_mention_is_listed() -> None:
-    kept, gone = found("a", "src/db.py:3", "query by hand"), found("a", "src/db.py:50", "no index")
-    again = found("a", "src/db.py:4", "the query is built by hand")
-    anothers = found("b", "src/db.py:50", "no index")
-    assert find_dropped([kept, gone], [again, anothers]) == [gone]
+    critical = [found(seat, 3, "d", "critical") for seat in "ab"]
+    assert find_inconsistent_judges(votes, [*critical, found("c", 3, "d")]) == ("a",)
 
 
 @pytest.mark.parametrize(
     ("target", "claim", "answer"),
     [
         ("a", "query is built by hand from input", True),
-        ("a", "db.py:4 is escaped by the driver", True),
+        ("a", "db.py:3 is escaped by the driver", True),
+        ("a", "db.py:4 is escaped by the driver", False),
+        ("a", "F1 is wrong: the driver escapes it", True),
+        ("all", "a.F1 is wrong: the driver escapes it", True),
+        ("a", "F2 is wrong", False),
         ("a", "the naming is fine", False),
         ("b", "query built by hand from input", False),
     ],
 )
-def test_a_challenge_is_matched_by_its_target_and_its_words_or_place(target: str, claim: str, answer: bool) -> None:
-    finding = found("a", "src/db.py:3", "query built by hand from input")
+def test_a_challenge_is_matched_by_id_or_by_its_target_and_its_words_or_line(
+    target: str, claim: str, answer: bool
+) -> None:
+    finding = found("a", 3, "query built by hand from input")
     assert is_challenged(finding, [Challenge(target, claim)]) is answer
 
 
 @pytest.mark.behaviour("20-rule-corroborated")
-def test_a_survivor_kept_a_challenged_critical_finding() -> None:
-    held, lost = (found(seat, f"src/db.py:{line}", severity="critical") for seat, line in (("a", 3), ("b", 50)))
-    against = [Challenge("a", "src/db.py:3 is safe"), Challenge("b", "src/db.py:50 is safe")]
-    assert find_survivors([held, lost], [held, replace(lost, severity="minor")], against) == {"a"}
-    assert find_survivors([held], [held], []) == frozenset()
+def test_a_survivor_answered_the_second_round_and_kept_a_challenged_critical_finding() -> None:
+    held, low, silent = (found(seat, line, f"Defect {line}.", severity) for seat, line, severity in
+                         (("a", 3, "critical"), ("b", 50, "minor"), ("c", 60, "critical")))  # fmt: skip
+    against = [Challenge(one.seat, f"src/db.py:{one.place.line} is safe") for one in (held, low, silent)]
+    assert find_survivors([held, low, silent], against, ["a", "b"]) == {"a"}
+    assert find_survivors([held], [], ["a"]) == frozenset()
 
 
 def test_verified_seats_have_a_verified_finding() -> None:
-    assert find_verified_seats([found("a", "src/db.py:3"), found("b", "src/gone.py:3"), found("c", "")]) == {"a"}
+    rows = [found("a", 3, "d"), found("b", 3, "d", quote=""), found("c", 3, "d", quote="invented()")]
+    assert find_verified_seats(rows) == {"a"}

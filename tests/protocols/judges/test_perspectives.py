@@ -12,6 +12,7 @@ import pytest
 from council.errors import UsageError
 from council.protocols.common.perspectives import (
     Perspective,
+    describe_role,
     list_presets,
     load_preset,
     perspectives_from_file,
@@ -125,11 +126,13 @@ def test_preset_names_are_case_insensitive() -> None:
 
 
 @pytest.mark.behaviour("002-perspectives-by-name")
-def test_a_name_without_a_focus_is_used_as_the_focus() -> None:
+def test_a_name_without_a_focus_is_described_as_a_role() -> None:
+    role = "look first for what that role answers for"
     assert perspectives_from_names("security-auditor, perf critic") == (
-        Perspective("security-auditor", "Council Member 1", "security auditor"),
-        Perspective("perf critic", "Council Member 2", "perf critic"),
+        Perspective("security-auditor", "Council Member 1", f"review as a security auditor: {role}"),
+        Perspective("perf critic", "Council Member 2", f"review as a perf critic: {role}"),
     )
+    assert perspectives_from_names("ops_engineer")[0].focus.startswith("review as an ops engineer: ")
     assert perspectives_from_names(["security-auditor"]) == perspectives_from_names("security-auditor")
 
 
@@ -176,7 +179,7 @@ def test_a_file_may_be_a_bare_list_and_name_its_personas(tmp_path: Path) -> None
     text = "- name: auditor\n  persona: Red\n  focus: |\n    Look\n    closely\n- critic\n"
     assert perspectives_from_file(write_file(tmp_path, text)) == (
         Perspective("auditor", "Red", "Look closely"),
-        Perspective("critic", "Council Member 2", "critic"),
+        Perspective("critic", "Council Member 2", describe_role("critic")),
     )
 
 

@@ -26,7 +26,7 @@ from council.protocols.judges.replies import (
 ALL = (Opinion, SecondOpinion, Options, Facets, SubQuestions, Lookups, Exploration, Consolidation)
 FOUND: dict[str, Any] = {
     "severity": "critical", "category": "security", "description": "The token is never checked.", "location": "src/auth.py:12",
-    "recommendation": "Check it.", "fix": "Call verify().", "why": "It was forgotten.", "ref": "RFC 7519",
+    "quote": "return decode(token)", "recommendation": "Check it.", "fix": "Call verify().", "why": "It was forgotten.", "ref": "RFC 7519",
 }  # fmt: skip
 OPINION: dict[str, Any] = {
     "verdict": "FAIL", "confidence": "HIGH", "key_insight": "Anyone can log in.", "findings": [FOUND],
@@ -79,9 +79,13 @@ def test_the_verdict_schema_has_the_specified_values_and_order() -> None:
 
 
 @pytest.mark.behaviour("20-debate-reply")
-def test_the_second_round_restates_and_debates_before_it_rules() -> None:
+def test_the_second_round_debates_and_changes_before_it_rules() -> None:
     properties = build_schema(SecondOpinion, {"target_judge": ["judge-2"]})["properties"]
-    assert list(properties)[:4] == ["restated", "debate_notes", "reason", "verdict"]
+    assert list(properties) == [
+        "debate_notes", "reason", "withdrawn", "supports", "settled", "blind_spots", "verdict", "confidence", "key_insight",
+        "findings", "recommendation", "schema_version",
+    ]  # fmt: skip
+    assert list(properties["withdrawn"]["items"]["properties"]) == ["id", "why"]
     notes = properties["debate_notes"]["properties"]
     assert list(notes) == ["revised_from", "steel_man", "challenges", "acknowledgments"]
     assert list(notes["challenges"]["items"]["properties"]) == ["target_judge", "claim", "response"]
@@ -223,7 +227,7 @@ def test_an_opinion_reads_as_verdict_insight_findings_and_next_step() -> None:
         "**Verdict: FAIL** (confidence HIGH)",
         "Anyone can log in.",
         "1. **critical** security `src/auth.py:12`: The token is never checked.\n"
-        "   - Fix: Call verify().\n   - Why: It was forgotten.\n   - Ref: RFC 7519",
+        "   - Quote: return decode(token)\n   - Recommendation: Check it.\n   - Fix: Call verify().\n   - Why: It was forgotten.\n   - Ref: RFC 7519",
         "Recommendation: Do not ship.",
     ]
 

@@ -11,14 +11,16 @@ from tests.render.test_live import draw, row
 from tests.render.test_plain import plain_lines
 
 
-@pytest.mark.behaviour("50-verdict-output")
-def test_verdict_comes_first_then_findings_disputes_and_the_next_step() -> None:
+@pytest.mark.behaviour("50-verdict-output", "20-opinions-shown")
+def test_verdict_comes_first_then_findings_each_judge_and_the_next_step() -> None:
     assert render_answer(validated().minutes).splitlines() == [
         "WARN  2 of 2 judges · confidence MEDIUM",
         "",
         "critical     src/auth.py:2                          tokens never expire  2 of 2  fix: compare exp",
         "minor        src/no.py:9 (not found in the packet)  no docstring  1 of 2  fix: compare exp",
-        "disputed     the verdict: judge-1 WARN: Tokens live on. / judge-2 PASS: Fine.",
+        "",
+        "judge-1      WARN (MEDIUM): Tokens live on.  → Do it.",
+        "judge-2      PASS (HIGH): Fine.  → Do it.",
         "",
         "next step    Compare exp.",
     ]
@@ -26,7 +28,8 @@ def test_verdict_comes_first_then_findings_disputes_and_the_next_step() -> None:
 
 @pytest.mark.behaviour("50-verdict-output", "20-report-disagree")
 def test_disagreeing_families_are_in_the_first_line() -> None:
-    first, *_, dispute, _, last = render_answer(split().minutes).splitlines()
+    first, *rest, last = render_answer(split().minutes).splitlines()
+    (dispute,) = (line for line in rest if line.startswith("disputed"))
     assert first == "DISAGREE  anthropic PASS · openai FAIL   4 of 4 seats · confidence LOW"
     assert "anthropic PASS: All good.; Guarded. / openai FAIL: A bypass.; No alarm." in dispute
     assert "the decision is yours" in last
@@ -49,6 +52,30 @@ def test_degradation_is_below_the_verdict_and_above_the_findings() -> None:
     )
     assert banner.startswith("! BELOW 80 %")
     assert (blank, found[:8]) == ("", "critical")
+
+
+@pytest.mark.behaviour("20-group-shows-all", "20-possibly-same", "20-findings-stand")
+def test_a_group_shows_every_judges_words_and_close_or_withdrawn_findings_are_named() -> None:
+    lead = {"seat": "judge-1", "id": "judge-1.F1", "severity": "critical", "description": "tokens never expire",
+            "location": "src/auth.py:2", "location_note": "", "location_state": "verified"}  # fmt: skip
+    second = lead | {"seat": "judge-2", "id": "judge-2.F3", "severity": "minor", "description": "no expiry",
+                     "location": "src/auth.py:9", "location_note": "quote not found", "first_severity": "significant"}  # fmt: skip
+    third = {"seat": "judge-3", "id": "", "supports": True}
+    row = finding("tokens never expire", "judge-1", "judge-2", "judge-3", of=3, id="judge-1.F1", by_judge=[lead, second, third],
+                  possibly_same=["judge-2.F1"], path="src/auth.py", line=2, location_state="verified", location_note="")  # fmt: skip
+    gone = {"seat": "judge-1", "id": "judge-1.F2", "finding": "no docstring", "severity": "minor", "why": "It has one."}
+    fields = details(withdrawn=[gone], problems=["judge-2 withdraws judge-1.F1, a finding of judge-1: it remains."])
+    lines = render_answer(validated(findings=[row], details=fields).minutes).splitlines()
+    assert lines[1:8] == [
+        "! judge-2 withdraws judge-1.F1, a finding of judge-1: it remains.",
+        "",
+        "critical     src/auth.py:2  tokens never expire  3 of 3 (judge-1.F1, judge-2.F3, judge-3 supports it)  fix: compare exp"
+        "  possibly the same as judge-2.F1",
+        "             judge-2.F3 (minor, first significant, src/auth.py:9 (quote not found)): no expiry",
+        "             judge-3 supports it in the second round",
+        "withdrawn    judge-1.F2 (minor) no docstring Reason: It has one.",
+        "",
+    ]
 
 
 @pytest.mark.behaviour("50-verdict-output")

@@ -18,12 +18,11 @@ async def collaborative(council: Council) -> Verdict:
     """Draft independently, improve on each other, synthesise one answer."""
     async with council.phase("draft"):
         drafts = await council.poll(council.members, "collaborative/draft")
-    versions, caveats = drafts, tuple[str, ...]()
+    versions, improved = drafts, Round[None]()
     if len(drafts) > 1:
         async with council.phase("improve"):
             improved = await council.poll(drafts.seats, "collaborative/improve", quorum=0, drafts=drafts)
         versions = drafts.revised(improved)
-        caveats = () if improved else (DRAFTS_ONLY_CAVEAT,)
     else:
         council.note(
             "improve skipped",
@@ -32,10 +31,15 @@ async def collaborative(council: Council) -> Verdict:
         )
     async with council.phase("synthesise"):
         synthesis = await council.ask(
-            council.chair, "collaborative/synthesise", improved=versions, limit=word_limit(versions)
+            council.chair,
+            "collaborative/synthesise",
+            improved=versions,
+            wrote_again=bool(improved),
+            limit=word_limit(versions),
         )
     notes = parse_notes(synthesis.outcome.text, seat_names(versions.seats))
     agreement, facts = assess_notes(notes, round_voices(versions))
+    caveats = () if improved or len(drafts) == 1 else (DRAFTS_ONLY_CAVEAT,)
     return Verdict(synthesis.text, caveats=caveats, agreement=agreement, trust_facts=facts, notes=notes)
 
 

@@ -72,7 +72,7 @@ def _find_preset_files(folder: Path | None) -> dict[str, Path]:
 
 
 def perspectives_from_names(names: str | Iterable[str]) -> tuple[Perspective, ...]:
-    """Return perspectives from names, given as a list or separated by commas. The name is also the focus."""
+    """Return perspectives from names, given as a list or separated by commas. The focus is made from the name."""
     listed = names.split(",") if isinstance(names, str) else list(names)
     return _parse_perspectives({"perspectives": [name.strip() for name in listed]}, "--perspectives")
 
@@ -146,7 +146,14 @@ def _parse_perspective(row: Any, n: int, source: str) -> Perspective:
     for key, value in fields.items():
         _check_entry(key, value, name, source)
     texts = {key: " ".join(fields.get(key, "").split()) for key in ("persona", "focus")}
-    return Perspective(name, texts["persona"] or f"Council Member {n}", texts["focus"] or name.replace("-", " "))
+    return Perspective(name, texts["persona"] or f"Council Member {n}", texts["focus"] or describe_role(name))
+
+
+def describe_role(name: str) -> str:
+    """Return the focus of a perspective that only has a name: review as that role."""
+    role = name.replace("-", " ").replace("_", " ")
+    article = "an" if role[:1].lower() in "aeiou" else "a"
+    return f"review as {article} {role}: look first for what that role answers for"
 
 
 def _parse_name(text: str, source: str) -> str:

@@ -1,94 +1,44 @@
-"""Findings of judges: parse and verify their locations, group those on the same problem, and compare the rounds."""
+"""Findings of judges: parse them, check their places, and apply the changes of a second round."""
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from council.protocols.judges.locations import Material, Place, find_place, match_file, parse_location, parse_path
 from council.protocols.judges.rules import Vote
-from council.similarity import content_words, is_similar, jaccard
-from council.types import Json
-
-MAX_TEXT_CHARS = 1_000  # characters; the rest of a text is ignored
-_NUMBER = r"(?P<line>[1-9]\d{0,6})(?!\d)"
-_LINE_MARK = rf"(?::L?|#L|,?\s+\(?(?:at\s+|on\s+)?(?:lines?|L)\s*){_NUMBER}"
-_QUOTED = re.compile(rf"(?P<path>[^:\n]{{1,300}}?){_LINE_MARK}(?:\D.{{0,40}})?", re.IGNORECASE)  # may contain spaces
-_BARE = re.compile(rf"(?<![\w/:.\\-])(?P<path>[\w./\\@+~\[\]-]{{1,300}}){_LINE_MARK}", re.IGNORECASE)
-_NAMED = re.compile(
-    rf"\s*(?P<path>[A-Za-z]\w{{1,60}}){_LINE_MARK}\s*", re.IGNORECASE
-)  # Makefile:3, with nothing around it
-_TICKED = re.compile(r"`([^`\n]{1,400})`")
-_LINE_BREAK = re.compile(r"\r\n|\r|\n")
-
-
-def parse_location(text: str) -> tuple[str, int] | None:
-    """Return the first file and line in the text, or None. URLs and times of day do not count."""
-    short = text[:MAX_TEXT_CHARS]
-    if alone := _NAMED.fullmatch(short):
-        return alone["path"], int(alone["line"])
-    return _find_quoted(short) or _find_bare(_TICKED.sub(r"\1", short))
-
-
-def _find_quoted(text: str) -> tuple[str, int] | None:
-    places = (_QUOTED.fullmatch(ticked[1]) for ticked in _TICKED.finditer(text))
-    return next((_to_location(place) for place in places if place and _is_file_path(place["path"])), None)
-
-
-def _find_bare(text: str) -> tuple[str, int] | None:
-    return next((_to_location(place) for place in _BARE.finditer(text) if _is_file_path(place["path"])), None)
-
-
-def _to_location(match: re.Match[str]) -> tuple[str, int]:
-    return normalize_path(match["path"]), int(match["line"])
-
-
-def _is_file_path(path: str) -> bool:
-    return ("/" in path or "." in path or "\\" in path) and any(sign.isalpha() for sign in path) and "//" not in path
-
-
-def normalize_path(path: str) -> str:
-    """Return the path with forward slashes, without a leading `./` or `[`."""
-    plain = path.strip().replace("\\", "/")
-    plain = plain if "]" in plain else plain.lstrip("[")
-    while plain.startswith("./"):
-        plain = plain[2:]
-    return plain
-
-
-def match_file(path: str, paths: Collection[str]) -> str | None:
-    """Return the packet file with this path, or the only one whose path ends with it."""
-    if path in paths:
-        return path
-    wanted = path[2:] if path.startswith(("a/", "b/")) else path  # prefixes of a diff
-    ends = [name for name in paths if name == wanted or name.endswith(f"/{wanted}") or _is_absolute_form(wanted, name)]
-    return ends[0] if len(ends) == 1 else None
-
-
-def _is_absolute_form(wanted: str, name: str) -> bool:
-    """Return whether `wanted` is an absolute path that ends with `name`."""
-    return wanted.startswith("/") and wanted.endswith(f"/{name}")
-
-
-def split_lines(content: str) -> list[str]:
-    """Split into lines as an editor numbers them; a final line break does not start a new line."""
-    lines = _LINE_BREAK.split(content)
-    return lines[:-1] if lines[-1] == "" else lines
-
-
-# Findings
+from council.similarity import is_similar, jaccard, stems
 
 SEVERITIES = ("critical", "significant", "minor")  # worst first
-MAX_LINE_DISTANCE = 3  # lines; judges rarely name the exact same line
+LOCATION_STATES = ("verified", "located", "unlocated")  # best first
 NO_FIX, NO_WHY, NO_REF = "No fix specified", "No root cause specified", "No reference"
+MIN_EQUAL_WORDS = 4  # shorter sentences at two places are equal by chance: "The function has no docstring."
+NEARLY_EQUAL = 0.8  # share of common words
+SIMILAR = 0.5  # share of common words of two findings on one line
+RELATED = 0.08  # with less in common, a single shared word is chance
+POSSIBLY_SAME = 0.3  # share of common words
+MAX_LINES_APART = 5  # equal sentences further apart are about two places
+# Words for things and for the absence of things. Two findings on one line share them in any case, so they do not show
+# that both report the same defect.
+COMMON_WORDS = (
+    "no not never none without missing lack any every each all always also only other another same just again still even "
+    "may might can could should must cannot will use used uses using make made makes get gets set sets put call called "
+    "caller callers calling return returns returned pass passed passes check checked checks checking handle handled "
+    "function method class module package file line code value values variable parameter argument field property user "
+    "users client server request response input output data database query statement table column row record item list "
+    "array map dict object string number text token session connection thread goroutine process job loop test result "
+    "error exception message name key id path url page api system service program version type problem issue bug defect "
+    "possible allows allow wrong bad good new old one two first last more less than too very much many few happens case"
+)
+_COMMON_STEMS = stems(COMMON_WORDS)
+_FINDING_ID = re.compile(r"(?:(?P<seat>[\w-]+?)\s*[.:/# ]\s*)?[Ff]\s*(?P<number>\d{1,4})\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One judge's finding. `verified` is None if it names no line; path, line and code are set if the line exists."""
+    """One judge's finding. `id` is the seat and a number: judge-1.F2."""
 
     severity: str
     category: str
@@ -99,44 +49,24 @@ class Finding:
     why: str = NO_WHY
     ref: str = NO_REF
     seat: str = ""
-    verified: bool | None = None
-    path: str = ""
-    line: int = 0
-    code: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class FindingGroup:
-    """Findings of several judges on the same problem. `lead` represents the group; all members are kept."""
-
-    members: tuple[Finding, ...]
-    judge_count: int
-    disputed: bool = False
+    quote: str = ""
+    id: str = ""
+    place: Place = field(default_factory=Place)
+    first_severity: str = ""  # severity of the first round, if the second one changed it
 
     @property
-    def lead(self) -> Finding:
-        return self.members[0]
+    def is_verified(self) -> bool:
+        return self.place.state == "verified"
 
     @property
-    def location_member(self) -> Finding:
-        """Return the member whose location is shown: the first verified one, else the lead."""
-        return next((member for member in self.members if member.verified), self.lead)
+    def file(self) -> str:
+        """Return the file in the packet, else the file as stated."""
+        return self.place.path or self.stated_file
 
     @property
-    def found_by(self) -> tuple[str, ...]:
-        return tuple(sorted({member.seat for member in self.members}))
-
-    @property
-    def severity(self) -> str:
-        return min((member.severity for member in self.members), key=SEVERITIES.index)
-
-    @property
-    def is_security(self) -> bool:
-        return any(member.category.strip().lower() == "security" for member in self.members)
-
-    @property
-    def support(self) -> str:
-        return f"found by {len(self.found_by)} of {self.judge_count}"
+    def stated_file(self) -> str:
+        found = parse_location(self.location) or parse_location(self.ref)
+        return found[0] if found else parse_path(self.location)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +77,12 @@ class Challenge:
     claim: str
 
 
-def parse_finding(seat: str, row: Mapping[str, Any]) -> Finding:
+def parse_findings(seat: str, rows: Iterable[Mapping[str, Any]], after: int = 0) -> list[Finding]:
+    """Parse the findings of a reply and number them; `after` is the number of earlier findings of the judge."""
+    return [parse_finding(seat, row, f"{seat}.F{n}") for n, row in enumerate(rows, after + 1)]
+
+
+def parse_finding(seat: str, row: Mapping[str, Any], finding_id: str = "") -> Finding:
     """Parse a finding of a reply, with defaults for fields that older schemas do not have."""
     location, recommendation = str(row.get("location") or "").strip(), str(row.get("recommendation") or "").strip()
     return Finding(
@@ -160,165 +95,257 @@ def parse_finding(seat: str, row: Mapping[str, Any]) -> Finding:
         why=row.get("why") or NO_WHY,
         ref=row.get("ref") or location or NO_REF,
         seat=seat,
+        quote=str(row.get("quote") or "").strip("\r\n"),
+        id=finding_id,
     )
 
 
-def verify_finding(finding: Finding, files: Mapping[str, str]) -> Finding:
-    """Look the line up in the packet and set `verified`: True if it exists, False if not, None if no line is named."""
-    place = parse_location(finding.location) or parse_location(finding.ref)
-    if place is None:
-        return replace(finding, verified=None)
-    path, line = match_file(place[0], files), place[1]
-    lines = split_lines(files[path]) if path else []
-    if not path or line > len(lines):
-        return replace(finding, verified=False)
-    return replace(finding, verified=True, path=path, line=line, code=lines[line - 1])
+def verify_finding(finding: Finding, material: Material) -> Finding:
+    """Check the place and the quote against the packet."""
+    return replace(finding, place=find_place(finding.location, finding.ref, finding.quote, material))
 
 
-def group_findings(findings: Iterable[Finding], judge_count: int) -> list[FindingGroup]:
-    """Group findings on the same problem: by verified location first, then by similar wording.
+# Comparison of two findings
 
-    The closest pairs are joined first and two findings of one judge are never joined by location alone, so the
-    result depends neither on the order of the judges nor on chains of neighbouring lines.
+
+def is_same_problem(a: Finding, b: Finding) -> bool:
+    """Return whether two judges report the same defect.
+
+    Either their verified quotes share a line and their wording is similar, or of one category with a word for the
+    defect in common; or they concern the same file and their wording is nearly equal. Lines that are only close prove
+    nothing, and in doubt the answer is no: a duplicate is better than a false corroboration.
     """
-    ranked = sorted(findings, key=_sort_key)
-    groups_of = {n: [n] for n in range(len(ranked))}
-    for a, b, by_location in _match_pairs(ranked):
-        first, second = groups_of[a], groups_of[b]
-        if first is not second and _can_join([ranked[n] for n in first], [ranked[n] for n in second], by_location):
-            joined = first + second
-            groups_of.update(dict.fromkeys(joined, joined))
-    distinct = {id(members): sorted(members) for members in groups_of.values()}
-    groups = [FindingGroup(tuple(ranked[n] for n in members), judge_count) for members in distinct.values()]
-    return sorted(groups, key=lambda one: _sort_key(one.lead))
-
-
-def _sort_key(finding: Finding) -> tuple[Any, ...]:
-    """Sort key: severity, then verified first; the rest makes the order deterministic."""
-    place = (finding.path, finding.line, finding.description, finding.seat, finding.category, finding.location)
-    rest = (finding.recommendation, finding.fix, finding.why, finding.ref)
-    return (SEVERITIES.index(finding.severity), not finding.verified, *place, *rest)
-
-
-def _match_pairs(findings: Sequence[Finding]) -> list[tuple[int, int, bool]]:
-    """Return the pairs of findings that may be the same problem, the most certain first."""
-    words = [content_words(finding.description) for finding in findings]
-    pairs = []
-    for a in range(len(findings)):
-        for b in range(a + 1, len(findings)):
-            likeness = jaccard(words[a], words[b])
-            by_place = _is_same_location(findings[a], findings[b]) and findings[a].seat != findings[b].seat
-            if by_place or is_similar(likeness):
-                pairs.append((not by_place, -likeness, abs(findings[a].line - findings[b].line), a, b))
-    return [(a, b, not by_words) for by_words, _, _, a, b in sorted(pairs)]
-
-
-def _can_join(first: Sequence[Finding], second: Sequence[Finding], by_location: bool) -> bool:
-    """Return whether two groups can be joined: no two verified locations differ, and by location no judge occurs twice."""
-    both = [(a, b) for a in first for b in second]
-    if any(a.verified and b.verified and not _is_same_location(a, b) for a, b in both):
+    if a.file != b.file:
         return False
-    return not by_location or all(a.seat != b.seat for a, b in both)
+    if shares_line(a, b):
+        likeness = jaccard(stems(a.description), stems(b.description))
+        alike = likeness >= SIMILAR or (likeness >= RELATED and _has_same_category(a, b))
+        return alike and bool(_shared_defect_words(a, b))
+    return is_nearly_equal(a, b)
 
 
-def _is_same_location(a: Finding, b: Finding) -> bool:
-    return bool(a.verified and b.verified and a.path == b.path and abs(a.line - b.line) <= MAX_LINE_DISTANCE)
+def shares_line(a: Finding, b: Finding) -> bool:
+    """Return whether the verified quotes of both share a line of one file."""
+    one, other = a.place, b.place
+    if not (a.is_verified and b.is_verified and one.path == other.path):
+        return False
+    return one.first <= other.last and other.first <= one.last
 
 
-def sort_groups(groups: Iterable[FindingGroup], failing: Collection[str]) -> list[FindingGroup]:
-    """Sort groups: security findings behind a FAIL first, then by severity, then by number of judges."""
-
-    def sort_key(one: FindingGroup) -> tuple[Any, ...]:
-        supports = one.is_security and one.severity != "minor" and not set(one.found_by).isdisjoint(failing)
-        return (not supports, SEVERITIES.index(one.severity), -len(one.found_by), *_sort_key(one.lead))
-
-    return sorted(groups, key=sort_key)
-
-
-def compute_fingerprint(one: FindingGroup) -> str:
-    """Return a hash that does not change when lines are added above: it uses the code text, not the line number."""
-    words = " ".join(sorted(word for word in content_words(one.lead.description) if not word.isdigit()))
-    code = "".join(one.location_member.code.split())
-    path = one.location_member.path or re.sub(r"\d+", "", one.lead.location).strip().lower()
-    return hashlib.sha256("\x1f".join((path, words, code)).encode("utf-8", "replace")).hexdigest()[:32]
+def is_nearly_equal(a: Finding, b: Finding) -> bool:
+    """Return whether the wording is nearly equal and the places do not contradict it."""
+    one, other = stems(a.description), stems(b.description)
+    is_short = min(len(one), len(other)) < MIN_EQUAL_WORDS
+    if jaccard(one, other) < NEARLY_EQUAL or (is_short and not a.place.line == b.place.line != 0):
+        return False
+    if a.is_verified and b.is_verified:
+        return shares_line(a, b)
+    lines = [finding.place.line for finding in (a, b) if finding.place.line]
+    return len(lines) < 2 or max(lines) - min(lines) <= MAX_LINES_APART
 
 
-def build_rows(groups: Iterable[FindingGroup]) -> list[Json]:
-    """Return the findings as report rows; equal fingerprints get a counter by their order in the file."""
-    listed = list(groups)
-    marks: dict[int, str] = {}
-    seen: Counter[str] = Counter()
-    for n in sorted(
-        range(len(listed)), key=lambda n: (listed[n].location_member.path, listed[n].location_member.line, n)
-    ):
-        mark = compute_fingerprint(listed[n])
-        seen[mark] += 1
-        marks[n] = mark if seen[mark] == 1 else f"{mark}:{seen[mark]}"
-    return [_build_row(one, marks[n]) for n, one in enumerate(listed)]
+def is_possibly_same(a: Finding, b: Finding) -> bool:
+    """Return whether two findings of one file are close enough to be shown as possibly the same."""
+    if a.seat == b.seat or a.file != b.file:
+        return False
+    alike = jaccard(stems(a.description), stems(b.description)) >= POSSIBLY_SAME
+    return shares_line(a, b) or (alike and not (a.is_verified and b.is_verified))
 
 
-def _build_row(one: FindingGroup, fingerprint: str) -> Json:
-    lead, shown = one.lead, one.location_member
-    return {
-        "severity": one.severity,
-        "category": lead.category,
-        "description": lead.description,
-        "location": f"{shown.path}:{shown.line}" if shown.verified else lead.location,
-        "fix": lead.fix,
-        "why": lead.why,
-        "ref": lead.ref,
-        "recommendation": lead.recommendation,
-        "found_by": list(one.found_by),
-        "of": one.judge_count,
-        "verified": bool(shown.verified),
-        "fingerprint": fingerprint,
-        "disputed": one.disputed,
-    }
+def _has_same_category(a: Finding, b: Finding) -> bool:
+    return bool(a.category) and a.category.lower() == b.category.lower()
+
+
+def _shared_defect_words(a: Finding, b: Finding) -> frozenset[str]:
+    """Return the shared words that name the defect: not the quoted code, not a common word, not a number."""
+    shared = stems(a.description) & stems(b.description)
+    code = stems(f"{a.quote} {b.quote} {a.place.code} {b.place.code}")
+    return frozenset(word for word in shared - code - _COMMON_STEMS if not word.isdigit())
+
+
+# Second round
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    seat: str
+    id: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """A severity that a judge changed, with its reason."""
+
+    seat: str
+    id: str
+    severity: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Changes of one round: withdrawals, settled severities, and (judge, finding id) of every support."""
+
+    withdrawals: tuple[Withdrawal, ...] = ()
+    settlements: tuple[Settlement, ...] = ()
+    supports: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StandingFindings:
+    """Findings that remain in effect, and what the second round changed."""
+
+    findings: tuple[Finding, ...] = ()
+    withdrawn: tuple[tuple[Finding, str], ...] = ()  # with the reason
+    settled: tuple[tuple[Finding, str], ...] = ()
+    supporters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # finding id → judges
+    problems: tuple[str, ...] = ()  # changes that could not be applied, one sentence each
+
+
+def apply_changes(first: Sequence[Finding], added: Sequence[Finding], changes: Changes) -> StandingFindings:
+    """Return the findings after the second round. A finding remains unless its judge withdraws it with a reason."""
+    known = {finding.id: finding for finding in (*first, *added)}
+    problems: list[str] = []
+    gone = _accept_withdrawals(changes.withdrawals, known, problems)
+    settled = _accept_settlements(changes.settlements, known, problems)
+    supporters = _accept_supports(changes.supports, known, problems)
+    held_by_others = {finding_id for finding_id, seats in supporters.items() if seats}
+    standing = [
+        _settle(finding, settled.get(finding.id))
+        for finding in (*first, *_drop_repeated(first, added))
+        if finding.id not in gone or finding.id in held_by_others
+    ]
+    return StandingFindings(
+        tuple(standing),
+        tuple((known[finding_id], why) for finding_id, why in gone.items()),
+        tuple((_settle(known[one.id], one), one.why) for one in settled.values()),
+        supporters,
+        tuple(problems),
+    )
+
+
+def _accept_withdrawals(
+    withdrawals: Iterable[Withdrawal], known: Mapping[str, Finding], problems: list[str]
+) -> dict[str, str]:
+    gone = {}
+    for one in withdrawals:
+        finding = known.get(resolve_id(one.id, one.seat, known))
+        if finding is None:
+            problems.append(f'{one.seat} withdraws "{one.id}", which is no finding: nothing is withdrawn.')
+        elif finding.seat != one.seat:
+            problems.append(f"{one.seat} withdraws {finding.id}, a finding of {finding.seat}: it remains.")
+        elif not one.why.strip():
+            problems.append(f"{one.seat} withdraws {finding.id} without a reason: it remains.")
+        else:
+            gone[finding.id] = one.why.strip()
+    return gone
+
+
+def _accept_settlements(
+    settlements: Iterable[Settlement], known: Mapping[str, Finding], problems: list[str]
+) -> dict[str, Settlement]:
+    settled = {}
+    for one in settlements:
+        finding = known.get(resolve_id(one.id, one.seat, known))
+        if finding is None or finding.seat != one.seat:
+            problems.append(f'{one.seat} rates "{one.id}" as {one.severity}, which is not its own finding: no change.')
+        elif not one.why.strip():
+            problems.append(f"{one.seat} rates {finding.id} as {one.severity} without a reason: no change.")
+        elif finding.severity != one.severity:
+            settled[finding.id] = replace(one, id=finding.id)
+    return settled
+
+
+def _accept_supports(
+    supports: Iterable[tuple[str, str]], known: Mapping[str, Finding], problems: list[str]
+) -> dict[str, tuple[str, ...]]:
+    supporters: dict[str, tuple[str, ...]] = {}
+    for seat, text in supports:
+        finding = known.get(resolve_id(text, seat, known))
+        if finding is None:
+            problems.append(f'{seat} supports "{text}", which is no finding.')
+        elif finding.seat != seat:
+            supporters[finding.id] = tuple(dict.fromkeys((*supporters.get(finding.id, ()), seat)))
+    return supporters
+
+
+def resolve_id(text: str, seat: str, known: Collection[str]) -> str:
+    """Return the finding id that a judge wrote: `judge-2.F1`, `judge-2 F1`, or `F1` for its own; empty if unknown."""
+    plain = text.strip().strip("[]()`\"'")
+    if plain in known:
+        return plain
+    found = _FINDING_ID.search(plain)
+    if not found:
+        return ""
+    seats = {one.rpartition(".")[0].lower() for one in known}
+    named = (found["seat"] or "").lower()
+    wanted = f"{named if named in seats else seat.lower()}.f{int(found['number'])}"
+    return next((one for one in known if one.lower() == wanted), "")
+
+
+def _settle(finding: Finding, settlement: Settlement | None) -> Finding:
+    if settlement is None:
+        return finding
+    return replace(finding, severity=settlement.severity, first_severity=finding.severity)
+
+
+def _drop_repeated(first: Sequence[Finding], added: Sequence[Finding]) -> list[Finding]:
+    """Return the new findings; one that its judge only repeats from the first round is not new."""
+    return [new for new in added if not any(is_repeated(old, new) for old in first)]
+
+
+def is_repeated(old: Finding, new: Finding) -> bool:
+    """Return whether a judge repeats its own finding."""
+    if old.seat != new.seat:
+        return False
+    alike = is_similar(jaccard(stems(old.description), stems(new.description)))
+    return is_same_problem(old, new) or (
+        alike and not (old.is_verified and new.is_verified and not shares_line(old, new))
+    )
+
+
+# Checks of votes and challenges
 
 
 def find_inconsistent_judges(votes: Iterable[Vote], findings: Iterable[Finding]) -> tuple[str, ...]:
-    """Return the judges that said PASS and listed a critical finding. They are flagged, not changed."""
+    """Return the judges that said PASS and hold a critical finding."""
     critical = {finding.seat for finding in findings if finding.severity == "critical"}
     return tuple(vote.seat for vote in votes if vote.verdict == "PASS" and vote.seat in critical)
 
 
-def find_dropped(earlier: Iterable[Finding], later: Iterable[Finding]) -> list[Finding]:
-    """Return first-round findings that their judge does not repeat in the second round."""
-    still = list(later)
-    return [finding for finding in earlier if not any(_is_same_finding(finding, other) for other in still)]
-
-
-def _is_same_finding(a: Finding, b: Finding) -> bool:
-    return a.seat == b.seat and (
-        _is_same_location(a, b) or is_similar(jaccard(content_words(a.description), content_words(b.description)))
-    )
-
-
 def is_challenged(finding: Finding, challenges: Iterable[Challenge]) -> bool:
-    """Return whether a challenge targets the finding, by its wording or its location."""
-    words = content_words(finding.description)
+    """Return whether a challenge targets the finding: by its id, its wording or its line."""
+    words = stems(finding.description)
     return any(
-        challenge.target == finding.seat and (_is_at(finding, challenge.claim) or is_similar(jaccard(words, content_words(challenge.claim))))
+        _names(finding, challenge)
+        or (challenge.target == finding.seat and (_is_at(finding, challenge.claim) or is_similar(jaccard(words, stems(challenge.claim)))))
         for challenge in challenges
     )  # fmt: skip
 
 
+def _names(finding: Finding, challenge: Challenge) -> bool:
+    """Return whether the challenge names the id: `judge-2.F1`, or `F1` in a challenge to judge-2."""
+    named = (resolve_id(text, challenge.target, [finding.id]) for text in (challenge.target, challenge.claim))
+    return bool(finding.id) and finding.id in named
+
+
 def _is_at(finding: Finding, claim: str) -> bool:
-    place = parse_location(claim)
-    if place is None or not finding.verified:
+    stated, place = parse_location(claim), finding.place
+    if stated is None or not place.line or match_file(stated[0], {place.path}) is None:
         return False
-    return match_file(place[0], {finding.path: ""}) is not None and abs(place[1] - finding.line) <= MAX_LINE_DISTANCE
+    return (place.first or place.line) <= stated[1] <= (place.last or place.line)
 
 
 def find_survivors(
-    earlier: Iterable[Finding], later: Iterable[Finding], challenges: Iterable[Challenge]
+    standing: Iterable[Finding], challenges: Iterable[Challenge], answered: Collection[str]
 ) -> frozenset[str]:
-    """Return the judges that kept a challenged critical finding after the debate."""
-    against, still = list(challenges), [finding for finding in later if finding.severity == "critical"]
-    held = (old for old in earlier if old.severity == "critical" and any(_is_same_finding(old, new) for new in still))
+    """Return the judges that answered the second round and kept a challenged critical finding."""
+    against = list(challenges)
+    held = (one for one in standing if one.severity == "critical" and one.seat in answered)
     return frozenset(finding.seat for finding in held if is_challenged(finding, against))
 
 
 def find_verified_seats(findings: Iterable[Finding]) -> frozenset[str]:
     """Return the judges with at least one verified finding."""
-    return frozenset(finding.seat for finding in findings if finding.verified)
+    return frozenset(finding.seat for finding in findings if finding.is_verified)

@@ -8,10 +8,11 @@ from typing import Any
 
 from council.engine.council import Council
 from council.engine.reply import Reply
+from council.engine.reply_form import squash
+from council.engine.trust import compute_agreement, round_voices
 from council.protocols.common.stances import Stance, is_unanimous
 from council.protocols.judges.options import JudgesOptions
 from council.protocols.judges.replies import (
-    OUTPUT_SCHEMA,
     Consolidation,
     Exploration,
     Facets,
@@ -22,7 +23,7 @@ from council.protocols.judges.replies import (
     SubQuestions,
 )
 from council.protocols.judges.verdict import build_verdict
-from council.types import Json, Round, Seat, Statement, Verdict
+from council.types import Json, Packet, Question, Round, Seat, Statement, Verdict
 
 REPLY_TYPES: dict[str, type[Reply]] = {"validate": Opinion, "brainstorm": Options, "research": Facets}
 MAX_LOOKUPS = 3  # look-ups of an explorer before it must write its report
@@ -49,7 +50,7 @@ async def quick(council: Council) -> Verdict:
 async def run_first_round(council: Council, options: JudgesOptions) -> Round[Any]:
     given: dict[str, Any] = {"bench": len(council.members), "technique": options.technique, "explored": []}
     if council.question.task == "validate":
-        given["output_schema"] = OUTPUT_SCHEMA
+        given["question"] = replace(council.question, text=phrase_question(council.question, council.packet))
     prompt, reply = f"judges/{council.question.task}", REPLY_TYPES[council.question.task]
     if not options.explorers:
         opinions: Round[Any] = await council.poll(council.members, prompt, reply=reply, **given)
@@ -61,6 +62,26 @@ async def run_first_round(council: Council, options: JudgesOptions) -> Round[Any
         return opinion
 
     return await council.gather(council.members, act)
+
+
+DOCUMENT_SUFFIXES = (".md", ".txt", ".rst", ".adoc", ".pdf", ".docx", ".html")
+NAMED_CHANGES = {"recent": "the recent changes", "staged": "the staged changes"}
+
+
+def phrase_question(question: Question, packet: Packet) -> str:
+    """Return the words of a review as a question that a judge can answer."""
+    words = question.text.strip().rstrip(".")
+    if words.endswith("?"):
+        return words
+    subject = "these changes" if packet.diff else "the material" if not packet.empty else "this"
+    if question.target == "-" and words == "-":
+        return f"Standard input holds {subject}. Is it fit to be relied on?"
+    if words != question.target:
+        return f"The request is: {words}. {'Are' if packet.diff else 'Is'} {subject} fit to go ahead?"
+    if packet.diff:
+        return f"Are {NAMED_CHANGES.get(words) or f'the changes in {words}'} fit to be merged?"
+    written = all(file.path.lower().endswith(DOCUMENT_SUFFIXES) for file in packet.files)
+    return f"Is the text in {words} fit to be acted on?" if written else f"Is the code in {words} fit to release?"
 
 
 # Explorers
@@ -76,18 +97,21 @@ async def run_explorers(council: Council, judge: Seat, count: int, variables: di
     subjects = dict(zip([seat.name for seat in seats], questions, strict=True))
 
     async def act(apart: Council, seat: Seat) -> Statement[Any]:
-        return await run_explorer(apart, seat, judge, subjects[seat.name])
+        return await run_explorer(apart, seat, judge, subjects[seat.name], variables.get("question", council.question))
 
     async with council.phase("explore"):
         return list((await council.gather(seats, act, quorum=0)).values())
 
 
-async def run_explorer(council: Council, explorer: Seat, judge: Seat, subquestion: str) -> Statement[Any]:
+async def run_explorer(
+    council: Council, explorer: Seat, judge: Seat, subquestion: str, question: Question
+) -> Statement[Any]:
     """Run one explorer: at most MAX_LOOKUPS look-ups, then only the report is accepted."""
     given: dict[str, Any] = {
         "judge": judge,
         "subquestion": subquestion,
         "hops": MAX_LOOKUPS,
+        "question": question,
         "timeout": council.timeouts.get("explorer"),
     }
     async with council.phase("look-1"):
@@ -156,8 +180,12 @@ async def consolidate(council: Council, statements: Round[Any]) -> Verdict:
     async with council.phase("consolidate"):
         result = await council.ask(council.chair, "judges/consolidate", statements=statements, reply=Consolidation)
     consolidation: Consolidation = result.reply
+    names = {squash(name): name for name in statements}
+    holders = [names[squash(name)] for name in consolidation.shared_by if squash(name) in names]
+    shared_by = holders if "shared_by" in consolidation.model_fields_set else None
     return Verdict(
         consolidation.recommendation,
+        agreement=compute_agreement(shared_by, False, round_voices(statements)),
         details={
             "consolidation": consolidation.model_dump(),
             "judges": {name: statement.reply.model_dump() for name, statement in statements.items()},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from council.engine.reply import Reply
 from council.protocols.common.replies import ConfidenceField, ReplyPart, TextField, one_of, uppercase
@@ -14,7 +15,7 @@ T = TypeVar("T")
 SCHEMA_VERSION = 2
 
 
-# Description of a verdict in the packet; the strict schema is sent with the request.
+# Description of a verdict in the packet that `council packet` shows. A request has it as its strict reply schema.
 OUTPUT_SCHEMA: dict[str, Any] = {
     "verdict": "PASS | WARN | FAIL",
     "confidence": "HIGH | MEDIUM | LOW",
@@ -25,13 +26,14 @@ OUTPUT_SCHEMA: dict[str, Any] = {
             "category": "security | architecture | performance | style | another word",
             "description": "the problem found",
             "location": "file:line, if it has one",
-            "recommendation": "how to address it",
-            "fix": "the specific action that resolves it",
+            "quote": "the line it is about, or up to three lines, copied",
+            "recommendation": "what to do about it, in a sentence",
+            "fix": "the exact change: the code or text to write instead",
             "why": "the root cause",
             "ref": "the file, passage or document it rests on",
         }
     ],
-    "recommendation": "the concrete next step",
+    "recommendation": "the next step, in a sentence",
     "schema_version": SCHEMA_VERSION,
 }
 
@@ -84,7 +86,7 @@ RevisedFromField = Annotated[Literal["PASS", "WARN", "FAIL"] | None, BeforeValid
 
 
 class ReportedFinding(ReplyPart):
-    """One finding of a judge. Older schemas do not have fix, why and ref."""
+    """One finding."""
 
     severity: SeverityField
     category: TextField = Field(
@@ -94,32 +96,56 @@ class ReportedFinding(ReplyPart):
     location: TextField = Field(
         default="", description="file:line as in the packet; empty if it concerns no single place"
     )
-    recommendation: TextField = Field(default="", description="how to address it")
-    fix: TextField = Field(default="", description="the specific action that resolves it")
+    quote: TextField = Field(
+        default="",
+        description="the line it is about, or up to three lines, copied exactly without line numbers; empty if something is missing there",
+    )
+    recommendation: TextField = Field(default="", description="what to do about it, in one sentence to a person")
+    fix: TextField = Field(
+        default="", description="the exact change: the code or text to write instead; empty if there is none to show"
+    )
     why: TextField = Field(default="", description="the root cause")
     ref: TextField = Field(default="", description="the file, passage of the specification or document it rests on")
 
     def prose(self) -> str:
         place = f" `{self.location}`" if self.location else ""
         lines = [f"**{self.severity}** {self.category}{place}: {self.description}".replace("** :", "**:")]
-        parts = (("Fix", self.fix or self.recommendation), ("Why", self.why), ("Ref", self.ref))
+        advice = self.recommendation if self.recommendation != self.fix else ""
+        parts = (
+            ("Quote", self.quote),
+            ("Recommendation", advice),
+            ("Fix", self.fix),
+            ("Why", self.why),
+            ("Ref", self.ref),
+        )
         return "\n".join(lines + [f"   - {name}: {text}" for name, text in parts if text])
 
 
 class Opinion(Reply):
-    """A judge's verdict with its findings."""
+    """Your verdict with its findings."""
 
     verdict: VerdictField
     confidence: ConfidenceField
     key_insight: str = Field(description="the whole judgement in a single sentence")
     findings: list[ReportedFinding] = Field(description="every finding, the worst first; empty if there is none")
-    recommendation: str = Field(description="the concrete next step")
+    recommendation: str = Field(description="the next step you advise, in one sentence")
     schema_version: VersionField = Field(default=0, json_schema_extra={"enum": [SCHEMA_VERSION]})
 
     def prose(self) -> str:
         found = [f"{n}. {finding.prose()}" for n, finding in enumerate(self.findings, 1)]
         head = f"**Verdict: {self.verdict}** (confidence {self.confidence})"
-        return "\n\n".join([head, self.key_insight, *found, f"Recommendation: {self.recommendation}"])
+        advice = [f"Recommendation: {self.recommendation}"] if self.recommendation else []
+        return "\n\n".join([*filter(None, [head, self.key_insight]), *found, *advice])
+
+    def summarize(self, seat: str) -> str:
+        """Render the position for the second round: key insight, findings with their ids, recommendation."""
+        lines = [self.key_insight]
+        for n, one in enumerate(self.findings, 1):
+            kind = " ".join(filter(None, [one.severity, one.category]))
+            place = f", {one.location}" if one.location else ""
+            advice = one.recommendation or one.fix
+            lines.append(f"- {seat}.F{n} ({kind}{place}): {one.description}" + (f" Advice: {advice}" if advice else ""))
+        return "\n".join([*lines, f"Recommendation: {self.recommendation}"])
 
     @classmethod
     def vary(cls, plain: Json, n: int) -> Json:
@@ -127,8 +153,8 @@ class Opinion(Reply):
 
 
 class Objection(ReplyPart):
-    target_judge: str = Field(description="whose claim it is")
-    claim: str = Field(description="the claim that is wrong or incomplete, with its location if it has one")
+    target_judge: str = Field(description="the judge whose claim it is")
+    claim: str = Field(description="the claim that is wrong or incomplete, with the id of the finding if it is one")
     response: str = Field(description="the error in it, with the evidence")
 
 
@@ -148,32 +174,71 @@ class DebateNotes(ReplyPart):
     acknowledgments: list[Acknowledgment] = Field(default_factory=list)
 
 
+def _id_to_row(value: Any) -> Any:
+    return {"id": value} if isinstance(value, str) else value
+
+
+def _row_to_id(value: Any) -> Any:
+    return value["id"] if isinstance(value, dict) and isinstance(value.get("id"), str) else value
+
+
+class WithdrawnFinding(ReplyPart):
+    id: str = Field(description="the id of your finding, such as judge-1.F2")
+    why: TextField = Field(default="", description="the specific reason: what you misread or missed")
+
+
+class SettledSeverity(ReplyPart):
+    id: str = Field(description="the id of your finding")
+    severity: SeverityField
+    why: TextField = Field(default="", description="the reason for this severity")
+
+
 class _DebateFields(Reply):
     """Fields that come before the verdict, so that the model reasons before it decides."""
 
-    restated: TextField = Field(
-        default="", description="your first position and its key evidence, in two or three sentences"
-    )
-    debate_notes: DebateNotes
+    restated: SkipJsonSchema[TextField] = ""  # asked for by earlier versions
+    debate_notes: DebateNotes = Field(default_factory=DebateNotes)
     reason: TextField = Field(
         default="",
         description="the specific detail, location, error or missed case that makes you revise, or why you are not persuaded",
     )
+    withdrawn: list[Annotated[WithdrawnFinding, BeforeValidator(_id_to_row)]] = Field(
+        default_factory=list, description="findings of yours that you no longer hold; all others remain"
+    )
+    supports: list[Annotated[str, BeforeValidator(_row_to_id)]] = Field(
+        default_factory=list, description="ids of findings of other judges that you checked and hold too"
+    )
+    settled: list[SettledSeverity] = Field(
+        default_factory=list, description="findings of yours whose severity you change"
+    )
+    blind_spots: list[TextField] = Field(
+        default_factory=list, description="what all judges may have missed; empty if you see nothing"
+    )
 
 
 class SecondOpinion(Opinion, _DebateFields):
-    """The second-round verdict. Field order matters: the reasoning comes before the verdict."""
+    """The verdict of the second round, and what changes."""
+
+    key_insight: TextField = Field(default="", description="the whole judgement in a single sentence, as it is now")
+    findings: list[ReportedFinding] = Field(
+        default_factory=list, description="new findings only; do not repeat those of the first round"
+    )
+    recommendation: TextField = Field(default="", description="the next step you advise now, in one sentence")
 
     @property
     def revision_reasons(self) -> tuple[str, ...]:
         """Return the texts that may justify a changed verdict. `restated` is left out: it predates the debate."""
         notes = self.debate_notes
         acknowledged = [text for point in notes.acknowledgments for text in (point.point, point.impact)]
-        return (self.reason, *acknowledged)
+        return (self.reason, *acknowledged, *(one.why for one in self.withdrawn))
 
     def prose(self) -> str:
         notes = self.debate_notes
         lines = [f"First position: {self.restated}", f"Steel-man: {notes.steel_man}"]
+        lines += [f"Withdrawn: {one.id}: {one.why}" for one in self.withdrawn]
+        lines += [f"Settled: {one.id} is {one.severity}: {one.why}" for one in self.settled]
+        lines += [f"Supports: {', '.join(self.supports)}"] if self.supports else []
+        lines += [f"Blind spot: {one}" for one in self.blind_spots]
         lines += [f"Challenge to {one.target_judge}: {one.claim} {one.response}" for one in notes.challenges]
         lines += [f"Acknowledged from {one.source_judge}: {one.point} {one.impact}" for one in notes.acknowledgments]
         lines += [
@@ -201,7 +266,7 @@ class Option(ReplyPart):
 
 
 class Options(Reply):
-    """The options a judge sees in a brainstorm."""
+    """The options you see."""
 
     working: TextField = Field(default="", description="the steps of the requested technique, in Markdown; else empty")
     options: NonEmptyList[Option] = Field(description="options that differ in kind")
@@ -221,7 +286,7 @@ class Facet(ReplyPart):
 
 
 class Facets(Reply):
-    """A judge's findings on a subject, grouped by facet."""
+    """Your findings, grouped by facet."""
 
     facets: NonEmptyList[Facet]
     findings: list[str] = Field(description="findings that hold across facets, the most important first")
@@ -251,7 +316,7 @@ class Theme(ReplyPart):
 
 
 class Consolidation(Reply):
-    """The chair's consolidation. Fields that the task does not need stay empty."""
+    """The judges' work brought together. Fields that the task does not need stay empty."""
 
     answer_field: ClassVar[str] = "recommendation"
 
@@ -263,6 +328,9 @@ class Consolidation(Reply):
         default_factory=list, description="research: open questions, the most important first"
     )
     recommendation: str = Field(description="what to do, for which reason, and when something else")
+    shared_by: list[TextField] = Field(
+        default_factory=list, description="the judges whose own recommendation is this one; empty if it is none's"
+    )
 
     def prose(self) -> str:
         if self.missing_parts:
@@ -279,7 +347,7 @@ def _format_list(heading: str, items: list[str]) -> list[str]:
 
 
 class SubQuestions(Reply):
-    """Questions of a judge, one per explorer."""
+    """Your questions, one per explorer."""
 
     questions: NonEmptyList[str] = Field(description="specific, answerable by looking, no two alike")
 
@@ -292,7 +360,7 @@ class SubQuestions(Reply):
 
 
 class Exploration(Reply):
-    """Report of an explorer to its judge."""
+    """Your report."""
 
     findings: list[str] = Field(description="facts that you found")
     evidence: list[str] = Field(description="the files, lines and patterns that show it")
@@ -320,7 +388,7 @@ class LineRange(ReplyPart):
 
 
 class Lookups(Reply):
-    """Files, names and patterns an explorer requests next, or its report."""
+    """Files, names and patterns to look up next, or your report."""
 
     exploration: Exploration | None = Field(
         default=None, description="your report when you are done; null to look further"

@@ -105,7 +105,10 @@ def _format_explorers(minutes: Minutes) -> str:
 def _format_effective_votes(minutes: Minutes, details: Json) -> str:
     if not details.get("n_eff") or minutes.answered_count < 2:
         return ""
-    return f"at most about {details['n_eff']:g} of {minutes.answered_count} (judges of one family tend to make the same errors)"
+    return (
+        f"at most about {details['n_eff']:g} of {minutes.answered_count}. Judges of one vendor tend to make the same errors, "
+        f"so their {minutes.answered_count} votes say about as much as {details['n_eff']:g} independent ones."
+    )
 
 
 def build_footer(minutes: Minutes, value: Json) -> list[str]:
@@ -158,6 +161,14 @@ class JudgesView(ReportView):
             "asked_seats": partial(_sort_asked_seats, minutes),
             "explorer_reports": partial(_explorer_reports, minutes),
         }
+
+    def report_fields(self, minutes: Minutes) -> Json:
+        """Return each judge's opinion, and the findings that the second round withdrew or rated again."""
+        if summary.report_kind(minutes) not in ("validate", "quick"):
+            return {}
+        details = summary.verdict_details(minutes)
+        changes = {key: list(details[key]) for key in ("withdrawn", "settled") if details.get(key)}
+        return {"opinions": summary.list_opinions(minutes), **changes}
 
     def full_answer(self, minutes: Minutes) -> str:
         """Return the consolidation of the chair for a brainstorm or research run."""
@@ -239,7 +250,9 @@ def _validate_context(minutes: Minutes) -> Json:
     return {
         "heading": _format_heading(minutes), "table": [[format_cell(one) for one in row] for row in summary.build_verdict_table(minutes)],
         "remarks": summary.list_remarks(minutes), "shifts": [_shift_row(minutes, one) for one in minutes.verdict.get("shifts") or []],
-        "exchanges": list(_format_exchanges(minutes)), "steel_men": list(_format_steel_men(minutes)), "dropped": _format_dropped_findings(minutes),
+        "opinions": list(_format_opinions(minutes)), "own_words": list(_format_own_words(rows)),
+        "blind_spots": list(_format_blind_spots(minutes)), "withdrawn": list(map(summary.format_change, details.get("withdrawn") or [])),
+        "settled": list(map(summary.format_change, details.get("settled") or [])), "exchanges": list(_format_exchanges(minutes)), "steel_men": list(_format_steel_men(minutes)), "dropped": _format_dropped_findings(minutes),
         "converged": details.get("converged"), "disagree": minutes.verdict.get("verdict") == "DISAGREE", "deferred": DISAGREE_TEXT,
         "shared": [_shared_finding_row(row) for row in rows if len(row["found_by"]) > 1],
         "single": [_format_single_finding(minutes, row) for row in rows if len(row["found_by"]) == 1],
@@ -253,6 +266,28 @@ def _format_heading(minutes: Minutes) -> str:
     if minutes.status != "complete":
         return "INCOMPLETE"
     return minutes.verdict.get("verdict") or single_line(minutes.verdict.get("answer") or "none")
+
+
+def _format_opinions(minutes: Minutes) -> Iterable[str]:
+    for one in summary.list_opinions(minutes):
+        advice = (
+            f" Recommendation: {_end_sentence(format_text(one['recommendation']))}" if one["recommendation"] else ""
+        )
+        insight = _end_sentence(format_text(one["key_insight"])) if one["key_insight"] else ""
+        yield f"{summary.format_judge(minutes, one['seat'])}: {insight}{advice}"
+
+
+def _format_own_words(rows: Iterable[Json]) -> Iterable[str]:
+    """Format what each judge of a shared finding said, so that joining loses nothing."""
+    for row in rows:
+        said = row.get("by_judge") or []
+        if len(said) > 1:
+            yield " · ".join(format_text(summary.format_judge_words(one)) for one in said)
+
+
+def _format_blind_spots(minutes: Minutes) -> Iterable[str]:
+    for one in minutes.verdict.get("blind_spots") or []:
+        yield f"{summary.format_judge(minutes, one['seat'])}: {format_text(one['text'])}"
 
 
 def _shared_finding_row(row: Json) -> list[str]:
@@ -270,7 +305,9 @@ def _format_single_finding(minutes: Minutes, row: Json) -> str:
     parts = [f"Fix: {format_text(row['fix'])}", f"Why: {format_text(row['why'])}" if row["why"] else ""]
     advice = " ".join(_end_sentence(part) for part in parts if part)
     head = f"{summary.format_judge(minutes, row['found_by'][0])} found ({single_line(kind)}){place}"
-    return f"{head}: {_end_sentence(format_text(row['description']))} {advice}{disputed}"
+    near = f" Possibly the same as {', '.join(row['possibly_same'])}." if row.get("possibly_same") else ""
+    named = f" [{single_line(row['id'])}]" if row.get("id") else ""
+    return f"{head}: {_end_sentence(format_text(row['description']))} {advice}{disputed}{near}{named}"
 
 
 def _end_sentence(sentence: str) -> str:

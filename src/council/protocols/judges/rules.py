@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from council.types import OK_STATES, OverallVerdict, VerdictWord
+from council.types import OK_STATES, Agreement, OverallVerdict, VerdictWord
 
 ConfidenceLevel = Literal["HIGH", "MEDIUM", "LOW"]
 CONFIDENCE_ORDER: tuple[ConfidenceLevel, ...] = ("LOW", "MEDIUM", "HIGH")
@@ -24,6 +24,7 @@ class Vote:
     verdict: VerdictWord
     confidence: ConfidenceLevel
     state: str = "ok"
+    voice: str = ""  # the same for seats that share a member because of a fallback; empty: the seat itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +71,27 @@ def decide_by_corroboration(
     return replace(decide_by_consensus(softened, mixed=mixed), weakened=tuple(weak))
 
 
-def cap_verdict(verdict: OverallVerdict | None, holes: Collection[object], empty: bool) -> OverallVerdict | None:
-    """Turn PASS into WARN if the judges did not see all material (coverage hole or empty packet)."""
-    return "WARN" if verdict == "PASS" and (holes or empty) else verdict
+def cap_verdict(
+    verdict: OverallVerdict | None, holes: Collection[object], empty: bool, critical: bool = False
+) -> OverallVerdict | None:
+    """Turn PASS into WARN if the judges did not see all material, or if a critical finding remains."""
+    return "WARN" if verdict == "PASS" and (holes or empty or critical) else verdict
+
+
+def merge_voices(votes: Iterable[Vote]) -> list[Vote]:
+    """Return the votes, with the equal verdicts of one voice as one vote."""
+    merged: dict[tuple[str, str], Vote] = {}
+    for vote in _countable_votes(votes):
+        merged.setdefault((vote.voice or vote.seat, vote.verdict), vote)
+    return list(merged.values())
+
+
+def measure_agreement(verdicts: Collection[str]) -> Agreement:
+    """Return how far verdicts agree; a single one is not assessed."""
+    if len(verdicts) < 2:
+        return ""
+    most = max(Counter(verdicts).values())
+    return "full" if most == len(verdicts) else "partial" if most > 1 else "none"
 
 
 def count_effective_votes(votes: Iterable[Vote]) -> float:

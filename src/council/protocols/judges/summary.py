@@ -133,28 +133,37 @@ def _ungrouped_finding(name: str, row: Json, of: int) -> Json:
     return {"category": "", "why": "", "location": "", "ref": ""} | row | {"fix": fix} | unchecked
 
 
+def list_opinions(minutes: Minutes) -> list[Json]:
+    """Return verdict, key insight and recommendation of each judge, in seating order, also of an unfinished run."""
+    if opinions := verdict_details(minutes).get("opinions"):
+        return list(opinions)
+    return [
+        {
+            "seat": name,
+            **{key: reply.get(key) or "" for key in ("verdict", "confidence", "key_insight", "recommendation")},
+        }
+        for name, reply in last_replies(minutes).items()
+        if reply.get("verdict")
+    ]
+
+
 def list_remarks(minutes: Minutes) -> list[str]:
     """List the reasons to double-check the verdict."""
     fields = verdict_details(minutes)
     inconsistent = [
-        f"{format_judge(minutes, name)} said PASS and listed a critical finding: inconsistent, both are kept."
+        f"{format_judge(minutes, name)} said PASS and holds a critical finding: inconsistent, so the verdict can be no better than WARN."
         for name in fields.get("inconsistent") or []
     ]
     weakened = [
         f"The FAIL of {format_judge(minutes, name)} counted as a WARN: no second family, verified location or survived challenge supports it."
         for name in fields.get("weakened") or []
     ]
-    unrevised = [
-        f"{format_judge(minutes, seat.name)}: {describe_stale_verdict(minutes, seat.name)}."
-        for seat in minutes.planned_seats
-        if describe_stale_verdict(minutes, seat.name)
-    ]
     flips = [
         f"{format_judge(minutes, shift['seat'])} changed from {shift['from']} to {shift['to']} without citing evidence: possible anchoring."
         for shift in minutes.verdict.get("shifts") or []
         if shift.get("weak")
     ]
-    return [*inconsistent, *weakened, *unrevised, *flips]
+    return [*inconsistent, *weakened, *flips, *map(single_line, fields.get("problems") or [])]
 
 
 # Text for standard output
@@ -172,8 +181,13 @@ def _build_sections(minutes: Minutes) -> list[list[str]]:
     above = [f"! {line}" for line in [*format_missing_lines(minutes), *_format_remarks(minutes)]]
     if minutes.status == "failed":
         return [above]
-    found = [*_format_findings(minutes), *_format_disputes(minutes), *_format_shifts(minutes)]
-    return [[_format_headline(minutes), *above], found, _format_next_step(minutes)]
+    found = [
+        *_format_findings(minutes),
+        *_format_disputes(minutes),
+        *_format_shifts(minutes),
+        *_format_withdrawn(minutes),
+    ]
+    return [[_format_headline(minutes), *above], found, _format_opinions(minutes), _format_next_step(minutes)]
 
 
 def _format_remarks(minutes: Minutes) -> list[str]:
@@ -210,18 +224,67 @@ def _format_family_states(minutes: Minutes, family: str) -> str:
     )
 
 
+def _format_opinions(minutes: Minutes) -> list[str]:
+    """Format one line per judge: verdict, key insight and recommendation."""
+    lines = []
+    for one in list_opinions(minutes):
+        stale = describe_stale_verdict(minutes, one["seat"])
+        sure = ", ".join(filter(None, [one["confidence"], stale]))
+        told = "  ".join(filter(None, [single_line(one["key_insight"], 300), _format_advice(one["recommendation"])]))
+        head = f"{one['verdict']} ({sure})" if sure else str(one["verdict"])
+        lines.append(f"{single_line(one['seat']):<{KIND_WIDTH - 1}} {head}: {told}".rstrip(": "))
+    return lines
+
+
+def _format_advice(text: str) -> str:
+    return f"→ {single_line(text, 300)}" if text else ""
+
+
 def _format_findings(minutes: Minutes) -> list[str]:
     rows = list_findings(minutes)
     width = min(MAX_LOCATION_WIDTH, max((len(_format_location(row)) for row in rows), default=0))
-    return [_format_finding(row, width) for row in rows]
+    return [line for row in rows for line in _format_finding(row, width)]
 
 
-def _format_finding(row: Json, width: int) -> str:
-    found_by = f"{len(row['found_by'])} of {row['of']}"
-    parts = [single_line(row["description"], 400), f"{found_by}{' (disputed)' if row['disputed'] else ''}"]
+def _format_finding(row: Json, width: int) -> list[str]:
+    """Format a finding in one line, and every further judge's own words below it."""
     place = f"{_format_location(row):<{width}}  " if width else ""
-    parts.append(f"fix: {single_line(row['fix'], 400)}")
-    return f"{single_line(row['severity']):<{KIND_WIDTH}}{place}{'  '.join(parts)}"
+    parts = [single_line(row["description"], 400), format_found_by(row), f"fix: {single_line(row['fix'], 400)}"]
+    if row.get("possibly_same"):
+        parts.append(f"possibly the same as {', '.join(row['possibly_same'])}")
+    others = [one for one in row.get("by_judge") or [] if one["id"] != row["id"]]
+    return [
+        f"{single_line(row['severity']):<{KIND_WIDTH}}{place}{'  '.join(parts)}",
+        *(f"{'':<{KIND_WIDTH}}{format_judge_words(one)}" for one in others),
+    ]
+
+
+def format_found_by(row: Json) -> str:
+    """Format the judges of a finding: `2 of 3 (judge-1.F1, judge-2.F2)`."""
+    ids = [one["id"] or f"{one['seat']} supports it" for one in row.get("by_judge") or []]
+    listed = f" ({single_line(', '.join(ids), 200)})" if ids else ""
+    return f"{len(row['found_by'])} of {row['of']}{listed}{' (disputed)' if row['disputed'] else ''}"
+
+
+def format_judge_words(one: Json) -> str:
+    """Format what one judge of a group said: id, severity, place and words."""
+    if one.get("supports"):
+        return single_line(f"{one['seat']} supports it in the second round")
+    was = f", first {one['first_severity']}" if one.get("first_severity") else ""
+    place = f", {one['location']}" if one["location"] else ""
+    note = f" ({one['location_note']})" if one["location_note"] else ""
+    return single_line(f"{one['id']} ({one['severity']}{was}{place}{note}): {one['description']}", 400)
+
+
+def _format_withdrawn(minutes: Minutes) -> list[str]:
+    rows = verdict_details(minutes).get("withdrawn") or []
+    return [f"{'withdrawn':<{KIND_WIDTH}}{format_change(row)}" for row in rows]
+
+
+def format_change(row: Json) -> str:
+    """Format a withdrawn or newly rated finding with the judge's reason."""
+    was = f", first {row['first_severity']}" if row.get("first_severity") else ""
+    return single_line(f"{row['id']} ({row['severity']}{was}) {row['finding']} Reason: {row['why']}", 500)
 
 
 def _format_location(row: Json) -> str:
@@ -229,7 +292,8 @@ def _format_location(row: Json) -> str:
 
 
 def _format_disputes(minutes: Minutes) -> list[str]:
-    rows = minutes.verdict.get("disagreements") or []
+    """Format the positions of families that disagree; those of judges are in their own lines."""
+    rows = (minutes.verdict.get("disagreements") or []) if _is_disagreement(minutes) else []
     return [
         f"{'disputed':<{KIND_WIDTH}}{single_line(row['issue'])}: {' / '.join(_format_positions(minutes, row))}"
         for row in rows
@@ -237,9 +301,7 @@ def _format_disputes(minutes: Minutes) -> list[str]:
 
 
 def _format_positions(minutes: Minutes, row: Json) -> list[str]:
-    """Format the positions by judge; for a DISAGREE one per family, with the reasons of its judges."""
-    if not _is_disagreement(minutes):
-        return [single_line(f"{one['seat']} {one['verdict']}: {one['why']}", 300) for one in row["positions"]]
+    """Format one position per family, with the reasons of its judges."""
     ruled = verdict_details(minutes).get("families") or {}
     held = {
         family: [one["why"] for one in row["positions"] if (one["family"], one["verdict"]) == (family, verdict)]

@@ -2,51 +2,94 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from council.engine.council import Council
+from council.engine.trust import round_voices
 from council.protocols.judges import findings as finding_rules
 from council.protocols.judges import rules as consensus_rules
-from council.protocols.judges.findings import Finding, FindingGroup
+from council.protocols.judges.findings import Changes, Finding, Settlement, StandingFindings, Withdrawal
+from council.protocols.judges.groups import FindingGroup, build_rows, group_findings, sort_groups
+from council.protocols.judges.locations import Material
 from council.protocols.judges.options import JudgesOptions
 from council.protocols.judges.replies import Opinion, SecondOpinion
-from council.protocols.judges.rules import Consensus, Vote
-from council.types import VERDICT_ORDER, Json, Round, Statement, Verdict
+from council.protocols.judges.rules import ConfidenceLevel, Consensus, Vote
+from council.types import VERDICT_ORDER, Json, Packet, Round, Statement, TrustFact, Verdict
+
+CODE = re.compile(r"[={};]|\n|\w\(|`|^\W|->|:$")  # signs of code in a fix
+MIN_SENTENCE_WORDS = 3
 
 
 def build_verdict(council: Council, options: JudgesOptions, r1: Round[Opinion], r2: Round[SecondOpinion]) -> Verdict:
-    """Build the verdict. Second-round opinions replace first-round opinions of the same judge."""
+    """Build the verdict. Second-round verdicts replace first-round verdicts; findings stand unless they are withdrawn."""
     packet = council.packet
     final: dict[str, Statement[Opinion]] = {name: r2.get(name, statement) for name, statement in r1.items()}  # type: ignore[misc]
-    votes = [_to_vote(statement) for statement in final.values()]
-    texts = {file.path: file.content for file in packet.files}
-    late, early = _collect_findings(final, texts), _collect_findings(dict(r1), texts)
-    challenges = _collect_challenges(r2)
-    result = _apply_rule(options, votes, late, finding_rules.find_survivors(early, late, challenges))
-    groups = _group_findings(late, challenges, votes)
+    votes = _list_votes(final)
+    standing = collect_standing(r1, r2, Material.from_packet(packet))
+    held, challenges = list(standing.findings), _collect_challenges(r2)
+    result = _apply_rule(options, votes, held, finding_rules.find_survivors(held, challenges, r2))
+    groups = _group_findings(standing, challenges, votes)
     holes = [*packet.holes, *_list_cut_material(r1, r2)]
-    verdict = consensus_rules.cap_verdict(result.verdict, holes, packet.empty)
-    confidence = "MEDIUM" if options.quick and result.confidence == "HIGH" else result.confidence
-    rows = finding_rules.build_rows(groups)
+    critical = any(one.severity == "critical" for one in groups)
+    verdict = consensus_rules.cap_verdict(result.verdict, holes, packet.empty, critical)
+    inconsistent = finding_rules.find_inconsistent_judges(votes, held)
+    limited = options.quick or bool(r2.absent) or (critical and result.verdict == "PASS")
+    rows = build_rows(groups)
     return Verdict(
-        _choose_recommendation(final, groups),
-        verdict=verdict, confidence=confidence, findings=tuple(rows),
+        _choose_recommendation(r1, final, groups),
+        verdict=verdict, confidence=_limit_confidence(result.confidence, limited), findings=tuple(rows),
         consensus=tuple(row for row in rows if len(row["found_by"]) > 1),
-        disagreements=tuple(_list_disagreements(final, result, verdict)),
+        disagreements=tuple(_list_disagreements(r1, final, verdict)),
         insights=tuple(_list_single_family_findings(groups, r1)), shifts=tuple(_list_shifts(r1, r2)),
-        dissent=tuple(_list_dissent(final, result)),
+        dissent=tuple(_list_dissent(r1, final, result)), blind_spots=tuple(_list_blind_spots(r2)),
         details={
             "verdicts": {name: _build_verdict_history(name, r1, r2) for name in r1}, "families": dict(result.families),
-            "n_eff": consensus_rules.count_effective_votes(votes), "rule": options.rule, "weakened": list(result.weakened),
-            "inconsistent": list(finding_rules.find_inconsistent_judges(votes, late)), "dropped": _list_dropped_findings(early, late, r2),
+            "n_eff": consensus_rules.count_effective_votes(consensus_rules.merge_voices(votes)),
+            "rule": options.rule, "weakened": list(result.weakened), "inconsistent": list(inconsistent), "critical": critical,
+            "opinions": [_build_opinion(r1, statement) for statement in final.values()],
+            "withdrawn": [_change_row(finding, why) for finding, why in standing.withdrawn],
+            "settled": [_change_row(finding, why) for finding, why in standing.settled], "problems": list(standing.problems),
             "converged": bool(r2) and consensus_rules.has_converged(_list_verdicts(r1), _list_verdicts(final)),
-            "r2_missing": [name for name in r1 if r2 and name not in r2],
+            "r2_missing": list(r2.absent),
             "rounds": 2 if r2 else 1, "fidelity": "full", "notes": {name: statement.reply.debate_notes.model_dump() for name, statement in r2.items()},
             "quick": options.quick, "profile": options.profile, "mixed": options.mixed, "holes": holes, "empty": packet.empty,
         },
+        agreement=consensus_rules.measure_agreement([vote.verdict for vote in consensus_rules.merge_voices(votes)]),
+        trust_facts=tuple(_list_trust_facts(packet, (r1, r2), held, inconsistent)),
     )  # fmt: skip
+
+
+def collect_standing(r1: Round[Opinion], r2: Round[SecondOpinion], material: Material) -> StandingFindings:
+    """Return the findings that stand after the last round, each checked against the packet."""
+    first = [one for name in r1 for one in _read_findings(name, r1[name].reply, material)]
+    added = [
+        one
+        for name, said in r2.items()
+        for one in _read_findings(name, said.reply, material, after=len(r1[name].reply.findings))
+    ]
+    return finding_rules.apply_changes(first, added, _collect_changes(r2))
+
+
+def _read_findings(seat: str, reply: Opinion, material: Material, after: int = 0) -> list[Finding]:
+    rows = [row.model_dump() for row in reply.findings]
+    return [finding_rules.verify_finding(one, material) for one in finding_rules.parse_findings(seat, rows, after)]
+
+
+def _collect_changes(r2: Round[SecondOpinion]) -> Changes:
+    replies = [(name, statement.reply) for name, statement in r2.items()]
+    return Changes(
+        tuple(Withdrawal(name, one.id, one.why) for name, reply in replies for one in reply.withdrawn),
+        tuple(Settlement(name, one.id, one.severity, one.why) for name, reply in replies for one in reply.settled),
+        tuple((name, one) for name, reply in replies for one in reply.supports),
+    )
+
+
+def _change_row(finding: Finding, why: str) -> Json:
+    row = {"seat": finding.seat, "id": finding.id, "finding": finding.description, "severity": finding.severity}
+    return row | {"why": why} | ({"first_severity": finding.first_severity} if finding.first_severity else {})
 
 
 def _list_cut_material(*rounds: Round[Any]) -> list[str]:
@@ -56,23 +99,40 @@ def _list_cut_material(*rounds: Round[Any]) -> list[str]:
     )
 
 
-def _to_vote(statement: Statement[Opinion]) -> Vote:
-    return Vote(
-        statement.seat.name,
-        statement.seat.vendor,
-        statement.reply.verdict,
-        statement.reply.confidence,
-        statement.outcome.state,
-    )
+def _list_votes(final: Mapping[str, Statement[Opinion]]) -> list[Vote]:
+    voices = round_voices(Round(list(final.values())))
+    return [
+        Vote(name, said.seat.vendor, said.reply.verdict, said.reply.confidence, said.outcome.state, voices[name])
+        for name, said in final.items()
+    ]
+
+
+def _limit_confidence(confidence: ConfidenceLevel | None, limited: bool) -> ConfidenceLevel | None:
+    return "MEDIUM" if limited and confidence == "HIGH" else confidence
+
+
+def _list_trust_facts(
+    packet: Packet, rounds: Sequence[Round[Any]], findings: Sequence[Finding], inconsistent: Sequence[str]
+) -> list[TrustFact]:
+    facts = [TrustFact("no_material")] if packet.empty else []
+    facts += dict.fromkeys(fact for one in rounds for fact in _list_shared_member_facts(one))
+    severe = [one for one in findings if one.severity != "minor"]
+    if severe and not any(one.is_verified for one in severe):
+        facts.append(TrustFact("no_evidence", "no finding above minor quotes the material"))
+    return facts + ([TrustFact("inconsistent", ", ".join(inconsistent))] if inconsistent else [])
+
+
+def _list_shared_member_facts(statements: Round[Opinion]) -> list[TrustFact]:
+    seats: dict[str, list[str]] = {}
+    for seat, voice in round_voices(statements).items():
+        seats.setdefault(voice, []).append(seat)
+    return [
+        TrustFact("shared_member", f"{voice} as {', '.join(many)}") for voice, many in seats.items() if len(many) > 1
+    ]
 
 
 def _list_verdicts(statements: Mapping[str, Statement[Opinion]]) -> list[str]:
     return [one.reply.verdict for one in statements.values()]
-
-
-def _collect_findings(statements: Mapping[str, Statement[Opinion]], texts: Mapping[str, str]) -> list[Finding]:
-    rows = [(name, row.model_dump()) for name, one in statements.items() for row in one.reply.findings]
-    return [finding_rules.verify_finding(finding_rules.parse_finding(name, row), texts) for name, row in rows]
 
 
 def _collect_challenges(r2: Round[SecondOpinion]) -> list[finding_rules.Challenge]:
@@ -80,6 +140,15 @@ def _collect_challenges(r2: Round[SecondOpinion]) -> list[finding_rules.Challeng
         finding_rules.Challenge(one.target_judge, one.claim)
         for statement in r2.values()
         for one in statement.reply.debate_notes.challenges
+    ]
+
+
+def _list_blind_spots(r2: Round[SecondOpinion]) -> list[Json]:
+    return [
+        {"seat": name, "text": text.strip()}
+        for name, statement in r2.items()
+        for text in statement.reply.blind_spots
+        if text.strip()
     ]
 
 
@@ -95,27 +164,61 @@ def _apply_rule(
 
 
 def _group_findings(
-    findings: list[Finding], challenges: list[finding_rules.Challenge], votes: list[Vote]
+    standing: StandingFindings, challenges: list[finding_rules.Challenge], votes: list[Vote]
 ) -> list[FindingGroup]:
+    withdrawn = {finding.id for finding, _ in standing.withdrawn}
     groups = [
-        replace(one, disputed=any(finding_rules.is_challenged(member, challenges) for member in one.members))
-        for one in finding_rules.group_findings(findings, len(votes))
-    ]
-    return finding_rules.sort_groups(groups, [vote.seat for vote in votes if vote.verdict == "FAIL"])
+        replace(one, disputed=any(finding_rules.is_challenged(member, challenges) or member.id in withdrawn for member in one.members))
+        for one in group_findings(standing.findings, len(votes), standing.supporters)
+    ]  # fmt: skip
+    return sort_groups(groups, [vote.seat for vote in votes if vote.verdict == "FAIL"])
 
 
-def _choose_recommendation(final: Mapping[str, Statement[Opinion]], groups: list[FindingGroup]) -> str:
-    """Return the fix of the most severe verified finding, else the recommendation of the strictest judge, with its source."""
+# Recommendation
+
+
+def _choose_recommendation(
+    r1: Round[Opinion], final: Mapping[str, Statement[Opinion]], groups: list[FindingGroup]
+) -> str:
+    """Return what to do about the most severe verified finding, else the strictest judge's recommendation, with the source."""
     for one in groups:
-        if any(member.verified for member in one.members) and one.severity != "minor":
-            lead = one.lead
-            advice = lead.fix if lead.fix != finding_rules.NO_FIX else final[lead.seat].reply.recommendation
-            return f"{advice} ({lead.location}, {', '.join(one.found_by)})"
+        if one.location_member.is_verified and one.severity != "minor":
+            return format_next_step(one)
     strictest = max(final.values(), key=lambda said: VERDICT_ORDER.index(said.reply.verdict))
-    return f"{strictest.reply.recommendation} ({strictest.seat.name})"
+    return f"{_last_words(r1, strictest, 'recommendation')} ({strictest.seat.name})"
 
 
-def _list_disagreements(final: Mapping[str, Statement[Opinion]], result: Consensus, verdict: str | None) -> list[Json]:
+def format_next_step(one: FindingGroup) -> str:
+    """Format the first thing to do as sentences: where, what is wrong or what to do, and who found it."""
+    place, lead = one.location_member.place, one.lead
+    advice = next((text for text in (lead.recommendation, lead.fix) if is_sentence(text)), "")
+    what = advice or f"Resolve this: {lead.description}"
+    return f"Start at {place.path}:{place.line}. {_end_sentence(what)} ({one.severity}, {one.support}: {', '.join(one.found_by)})"
+
+
+def is_sentence(text: str) -> bool:
+    """Return whether a text says what to do in words, and is not code."""
+    return len(text.split()) >= MIN_SENTENCE_WORDS and text != finding_rules.NO_FIX and not CODE.search(text)
+
+
+def _end_sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
+def _last_words(r1: Round[Opinion], said: Statement[Opinion], name: str) -> str:
+    """Return a field of a judge's last reply, or of its first if the second round left it empty."""
+    return str(getattr(said.reply, name) or getattr(r1[said.seat.name].reply, name))
+
+
+# Positions
+
+
+def _build_opinion(r1: Round[Opinion], said: Statement[Opinion]) -> Json:
+    told = {name: _last_words(r1, said, name) for name in ("key_insight", "recommendation")}
+    return {"seat": said.seat.name, "verdict": said.reply.verdict, "confidence": said.reply.confidence, **told}
+
+
+def _list_disagreements(r1: Round[Opinion], final: Mapping[str, Statement[Opinion]], verdict: str | None) -> list[Json]:
     """Return the judges' verdicts and reasons if they differ."""
     if len(set(_list_verdicts(final))) < 2:
         return []
@@ -124,7 +227,7 @@ def _list_disagreements(final: Mapping[str, Statement[Opinion]], result: Consens
             "seat": name,
             "family": statement.seat.vendor,
             "verdict": statement.reply.verdict,
-            "why": statement.reply.key_insight,
+            "why": _last_words(r1, statement, "key_insight"),
         }
         for name, statement in final.items()
     ]
@@ -133,9 +236,9 @@ def _list_disagreements(final: Mapping[str, Statement[Opinion]], result: Consens
     ]
 
 
-def _list_dissent(final: Mapping[str, Statement[Opinion]], result: Consensus) -> list[Json]:
+def _list_dissent(r1: Round[Opinion], final: Mapping[str, Statement[Opinion]], result: Consensus) -> list[Json]:
     return [
-        {"seat": name, "position": statement.reply.verdict, "text": statement.reply.key_insight}
+        {"seat": name, "position": statement.reply.verdict, "text": _last_words(r1, statement, "key_insight")}
         for name, statement in final.items()
         if result.verdict != "DISAGREE" and statement.reply.verdict != result.verdict
     ]
@@ -169,10 +272,3 @@ def _list_shifts(r1: Round[Opinion], r2: Round[SecondOpinion]) -> list[Json]:
         }
         for name, statement in r2.items()
     ]  # fmt: skip
-
-
-def _list_dropped_findings(
-    first_findings: list[Finding], final_findings: list[Finding], r2: Round[SecondOpinion]
-) -> list[Json]:
-    dropped = finding_rules.find_dropped([one for one in first_findings if one.seat in r2], final_findings)
-    return [{"seat": one.seat, "finding": one.description, "severity": one.severity} for one in dropped]

@@ -296,6 +296,8 @@ def test_an_exported_file_works_offline(server: WebServer, look: Look, tmp_path:
     alone.page.goto(file.as_uri())
     alone.page.wait_for_selector(".answer .prose")
     assert alone.text(".verdict") == seen.text(".verdict")
+    assert alone.text(".trust") == seen.text(".trust")
+    assert seen.text(".trust").startswith("Trust: ")
     assert alone.texts(".map tbody th") == seen.texts(".map tbody th")
     alone.page.keyboard.press("1")
     assert alone.page.locator(".seat:visible").count() == 1
