@@ -297,7 +297,7 @@ def protocols_page() -> str:
 
 def _trust_sections() -> list[str]:
     rows = [
-        f"| {level} | {text.replace('{detail}', 'incomplete or failed')} |"
+        f"| {level} | {text.replace('{detail}', 'incomplete or without an answer')} |"
         for level, text in trust.TABLE.values()
         if text != "{detail}"
     ]
