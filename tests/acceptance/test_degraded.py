@@ -287,6 +287,17 @@ def test_without_an_attacker_the_answer_is_given_and_the_run_is_incomplete(
 
 
 @pytest.mark.behaviour("10-triage-fails")
+def test_the_chairs_fallback_triages(workspace: Workspace, council: Terminal) -> None:
+    workspace.configure(chair=["sim:spare"])
+    workspace.answers.seat_of["spare"] = "chair"
+    workspace.answers.leader = "gamma"
+    workspace.answers.instead["chair/triage"] = SERVER_ERROR
+    done = council("--json", "--protocol", "adversarial", QUESTION)
+    assert (done.code, done.json["status"], done.json["leader"]) == (0, "complete", "gamma")
+    assert mark("chair", "triage") in done.json["leader_reason"]
+
+
+@pytest.mark.behaviour("10-triage-fails")
 def test_a_failed_triage_does_not_end_the_run(workspace: Workspace, council: Terminal) -> None:
     workspace.answers.instead["chair/triage"] = SERVER_ERROR
     done = council("--json", "--protocol", "adversarial", QUESTION)

@@ -73,6 +73,11 @@ class Reply(BaseModel):
         return self.model_copy(update={"confidence": low})
 
     @classmethod
+    def convert_older(cls, value: Json) -> Json:
+        """Return a reply in the form of an older version in the present form."""
+        return value
+
+    @classmethod
     def rehearse(cls, plain: Json, options: Json, *, agree: bool, n: int) -> Json:
         """Return the rehearsal answer of the n-th request (from 0); `plain` is a valid one, `options` those of the protocol."""
         return plain if agree else cls.vary(plain, n)
@@ -242,7 +247,7 @@ def _read_object(
 ) -> tuple[R | None, list[str]]:
     """Return the reply, or the problems of a value that is none."""
     reader = FormReader(choices, titles)
-    given = reader.read(value, _get_shape(reply))
+    given = reader.read(reply.convert_older(value), _get_shape(reply))
     try:
         read = reply.model_validate(given)
         closed = {name: choices[name] for name in choices if name not in reply.open_choices}
