@@ -259,7 +259,7 @@ PROTOCOL_DOCS = (
     ProtocolDoc(
         "general",
         "For questions that need research. The chair writes search queries, and all seats get the same numbered results. The seats answer independently, each with claims; "
-        "rules detect contradictions, and only the contradicting seats answer each other once; then the chair writes the answer, and the code checks its citations and that no "
+        "claims are compared by a clerk and by rules, and only the contradicting seats answer each other once; then the chair writes the answer, and the code checks its citations and that no "
         "disagreement is missing. Any of `--search`, `--no-search`, `--spec-review` and `--no-deliberate` selects it. See [General](general.md).",
         (
             (
@@ -297,7 +297,7 @@ def protocols_page() -> str:
 
 def _trust_sections() -> list[str]:
     rows = [
-        f"| {level} | {text.replace('{detail}', 'incomplete or failed')} |"
+        f"| {level} | {text.replace('{detail}', 'incomplete or without an answer')} |"
         for level, text in trust.TABLE.values()
         if text != "{detail}"
     ]

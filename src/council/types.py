@@ -149,6 +149,9 @@ class Skipped:
     hole: bool = False
 
 
+DIFF_SCOPE = "Judge the diff: what it changes, and the new files that it lists. The other content is context."
+
+
 @dataclass(frozen=True, slots=True)
 class Packet:
     """Material that is sent with the question."""
@@ -165,7 +168,9 @@ class Packet:
     matched: tuple[str, ...] = ()  # words resolved to paths: `auth → src/auth/`
     stripped: int = 0  # number of removed invisible characters
     note: str = ""  # why the packet is empty
-    remarks: tuple[str, ...] = ()  # changes made to a text while reading it, one line each
+    remarks: tuple[str, ...] = ()  # what was chosen, changed or left out of scope, one line each
+    refusal: str = ""  # why a review of this packet cannot start
+    commits: tuple[str, ...] = ()  # id and subject of each reviewed commit, newest first
 
     @property
     def bytes(self) -> int:
@@ -190,7 +195,7 @@ class Packet:
             "files": [file.path for file in self.files], "bytes": self.bytes, "tokens": self.tokens,
             "skipped": [{"path": item.path, "why": item.why} for item in self.skipped],
             "holes": list(self.holes), "masked": self.masked, "matched": list(self.matched), "stripped": self.stripped,
-            "remarks": list(self.remarks),
+            "remarks": list(self.remarks), "commits": list(self.commits),
         }  # fmt: skip
 
     def as_dossier(
@@ -208,23 +213,25 @@ class Packet:
         }
         return {
             "council_packet": {
-                "version": "1.0", "mode": mode, "target": self.target, "context": self._context_json(),
+                "version": "1.0", "mode": mode, "target": self.target, "context": self._context_json(mode),
                 **{name: value for name, value in optional.items() if value is not None},
             }
         }  # fmt: skip
 
-    def _context_json(self) -> Json:
+    def _context_json(self, mode: str) -> Json:
         return {
             "files": [{"path": file.path, "content": file.content} for file in self.files],
             "diff": self.diff,
             "spec": {"source": self.spec_source or "none", "content": self.spec},
             "prior_decisions": list(self.prior_decisions),
             **({"environment": self.environment} if self.environment else {}),
+            **({"commits": list(self.commits)} if self.commits else {}),
+            **({"scope": DIFF_SCOPE} if self.diff and mode == "validate" else {}),
         }
 
     def _iter_texts(self) -> Iterator[str]:
         yield from (text for file in self.files for text in (file.path, file.content))
-        yield from (self.diff, self.spec, *self.prior_decisions, self.environment)
+        yield from (self.diff, self.spec, *self.prior_decisions, self.environment, *self.commits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,11 +88,11 @@ def test_an_attacker_that_fails_its_schema_twice_is_absent(workspace: Workspace,
     assert repair.body["messages"][:2] == first.body["messages"]
     assistant, user = repair.body["messages"][2:]
     assert assistant["role"] == "assistant" and "unexpected" in assistant["content"]
-    assert user["role"] == "user" and "issues is missing" in user["content"]
+    assert user["role"] == "user" and "issues and verdict are missing" in user["content"]
     lines = above(shown(workspace, council), mark("chair", "verdict"))
     (line,) = (line for line in lines if line.startswith("! gamma did not answer"))
     assert line.startswith("! gamma did not answer in attack: its answer did not match the schema")
-    assert "(failed(schema)): issues is missing" in line
+    assert "(failed(schema)): issues and verdict are missing" in line
     assert line.endswith("its earlier statement counts.")
 
 
@@ -103,7 +103,7 @@ def test_a_triage_that_does_not_fit_is_repaired_in_one_turn(workspace: Workspace
     assert done.code == 0
     assert '"state": "ok_repaired"' in done.out
     repair = workspace.provider.requests("chair")[1].body["messages"]
-    assert "agreed is missing" in repair[-1]["content"]
+    assert "agreed, contested, same_conclusion" in repair[-1]["content"]
     assert [workspace.asked().count(key) for key in ("triage/chair", "attack/beta", "verdict/chair")] == [2, 1, 1]
 
 
@@ -284,6 +284,17 @@ def test_without_an_attacker_the_answer_is_given_and_the_run_is_incomplete(
     lines = above(shown(workspace, council), mark("chair", "verdict"))
     assert lines[0] == "! INCOMPLETE: no attacker answered, so the answer below was not tested."
     assert council("runs", "fsck").code == 0
+
+
+@pytest.mark.behaviour("10-triage-fails")
+def test_the_chairs_fallback_triages(workspace: Workspace, council: Terminal) -> None:
+    workspace.configure(chair=["sim:spare"])
+    workspace.answers.seat_of["spare"] = "chair"
+    workspace.answers.leader = "gamma"
+    workspace.answers.instead["chair/triage"] = SERVER_ERROR
+    done = council("--json", "--protocol", "adversarial", QUESTION)
+    assert (done.code, done.json["status"], done.json["leader"]) == (0, "complete", "gamma")
+    assert mark("chair", "triage") in done.json["leader_reason"]
 
 
 @pytest.mark.behaviour("10-triage-fails")

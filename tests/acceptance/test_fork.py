@@ -290,7 +290,7 @@ def test_a_new_member_of_an_excluded_seat_is_asked(workspace: Workspace, council
 def test_a_fork_of_the_general_council_does_not_search_again(general: FakeGeneral) -> None:
     general.documents()
     general.says["r1"] = position(claim("moving", sources=(1,)))
-    general.says["r1/other"] = position(claim("moving", "opposes", text="It is lost there."))
+    general.says["r1/other"] = position(claim("moving", "no", text="It is lost there."))
     general.says["r2"], council = answer("MAINTAIN"), general.council
     run = general.ask(search="--search=files:docs").json["run"]
     for path in (general.workspace.folder / "docs").iterdir():

@@ -235,3 +235,18 @@ async def test_a_repair_turn_follows_the_truncated_request(ledger: Ledger) -> No
     asked, repair = json.loads(member.calls[2]["body"])["messages"]
     assert (outcome.state, outcome.cut) == ("ok_repaired", ("big.py",))
     assert (asked["content"], repair["content"]) == ("50%", "no JSON → no JSON")
+
+
+# Notes after an answer
+
+
+@pytest.mark.behaviour("10-notes-no-extra-call")
+async def test_an_answer_that_is_cut_inside_its_notes_is_complete(ledger: Ledger) -> None:
+    outcome = await call(ledger, step(), answering("one", Answer('Tabs.\n```council-notes\n{"agreed": ["a', "length")))
+    assert (outcome.state, outcome.attempts) == ("ok", 1)
+
+
+async def test_notes_without_an_answer_are_an_empty_answer(ledger: Ledger) -> None:
+    outcome = await call(ledger, step(), answering("one", "```council-notes\n{}\n```", "Tabs."))
+    assert (outcome.text, outcome.attempts) == ("Tabs.", 2)
+    assert events_of(ledger, ev.Faulted)[0].kind == "empty"

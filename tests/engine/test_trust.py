@@ -80,7 +80,7 @@ def level(minutes: Minutes) -> str:
         ({"verdict": {"trust_facts": [{"kind": "open_dispute", "detail": ""}]}}, "CONTESTED", "members still disagree"),
         ({"absent": ("beta", "gamma")}, "LOW", "only one seat answered"),
         ({"status": "incomplete"}, "LOW", "the run is incomplete"),
-        ({"status": "failed"}, "LOW", "the run is failed"),
+        ({"status": "failed"}, "LOW", "the run is without an answer"),
         ({"members": {"alpha": "local:smollm2", "beta": "openai:b"}}, "LOW", "the small embedded model answered"),
         ({"chair": "local:smollm2"}, "LOW", "the small embedded model answered"),
         ({"verdict": {"details": {"empty": True}}}, "LOW", "no material was reviewed"),

@@ -178,7 +178,9 @@ def test_file_that_is_not_utf_8_is_read_and_reported(repo: Path) -> None:
     )  # fmt: skip
     assert "c.txt is not UTF-8 and was read as Latin-1" in packet.remarks
     commit(repo, {})
-    assert "+café “ok”" in build("HEAD~1..HEAD", repo, task="validate").diff
+    (repo / "a.txt").write_bytes(b"caf\xe9 \x93better\x94\n")
+    commit(repo, {})
+    assert "+café “better”" in build("HEAD~1..HEAD", repo, task="validate").diff
 
 
 @pytest.mark.behaviour("packet-links")
@@ -247,7 +249,7 @@ def test_dossier_has_the_required_keys_in_order() -> None:
         "version", "mode", "target", "context", "perspective", "perspective_description", "output_schema",
     ]  # fmt: skip
     assert (whole["version"], whole["mode"], whole["output_schema"]) == ("1.0", "validate", schema)
-    assert list(whole["context"]) == ["files", "diff", "spec", "prior_decisions"]
+    assert list(whole["context"]) == ["files", "diff", "spec", "prior_decisions", "scope"]
     assert whole["context"]["files"][0] == {"path": "a.py", "content": "a = 1\n"}
     assert whole["context"]["spec"] == {"source": "none", "content": ""}
     assert list(PACKET.as_dossier("research")["council_packet"]) == ["version", "mode", "target", "context"]

@@ -81,3 +81,25 @@ ANYTHING = st.recursive(
 def test_any_look_up_request_returns_rows(repo: Path, files: Any, names: Any) -> None:
     rows = look(repo, {"files": files, "names": names, "patterns": files})
     assert all(isinstance(row["look"], str) for row in rows)
+
+
+@pytest.mark.behaviour("packet-look-globs")
+@pytest.mark.parametrize(
+    ("name", "paths"),
+    [
+        ("*.py", ["src/app.py", "src/auth/jwt.py"]), ("j*t.py", ["src/auth/jwt.py"]), ("src/*.py", ["src/app.py"]),
+        ("./src/*.py", ["src/app.py"]), ("**/*.py", ["src/app.py", "src/auth/jwt.py"]), ("*auth*", []), ("README*", ["README.md"]),
+        ("[jx]wt.py", ["src/auth/jwt.py"]), ("app", ["src/app.py"]), ("*.rs", []), ("[id].tsx", ["web/[id].tsx"]),
+    ],
+)  # fmt: skip
+def test_a_glob_without_a_folder_finds_files_in_all_folders(name: str, paths: list[str], repo: Path) -> None:
+    write(repo, {"web/[id].tsx": "x\n"})
+    [row] = look(repo, {"names": [name]})
+    assert row["paths"] == paths and "why" not in row
+
+
+@pytest.mark.behaviour("packet-look-globs")
+def test_an_invalid_pattern_is_an_error_and_not_an_empty_result(repo: Path) -> None:
+    rows = look(repo, {"names": ["src/[ab", "[z-a].py"], "patterns": ["nowhere(", "*.py"]})
+    assert [row["why"].split("(")[0].split(",")[0].strip() for row in rows] == ["invalid glob", "invalid glob", "invalid pattern", "invalid pattern"]  # fmt: skip
+    assert not any(key in row for row in rows for key in ("paths", "hits"))

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from council.errors import UsageError
+from council.errors import PacketRefused, UsageError
 from council.packet import build
 from council.packet.files import match_glob
 from council.packet.targets import has_changes, select
-from council.types import Packet, Skipped
+from council.types import Packet
 from tests.packet.conftest import commit, git, write
 
 
@@ -28,8 +28,9 @@ def test_recent_is_the_last_three_commits_and_the_work_tree_with_their_diff(hist
     repo = history(5)
     write(repo, {"README.md": "# Changed\n", "untracked.py": "u = 1\n"})
     packet = validate("recent", repo)
-    assert paths(packet) == ["README.md", "src/step2.py", "src/step3.py", "src/step4.py"]
-    assert packet.diff.count("diff --git") == 4
+    assert paths(packet) == ["README.md", "src/step2.py", "src/step3.py", "src/step4.py", "untracked.py"]
+    assert packet.diff.count("diff --git") == 5
+    assert [line.split(" ", 1)[1] for line in packet.commits] == ["change"] * 3
     assert "+# Changed" in packet.diff and packet.files[0].content == "# Changed\n"
 
 
@@ -145,7 +146,7 @@ def test_a_renamed_file_is_shown_under_its_new_name(repo: Path) -> None:
         ("src/app.py", ["src/app.py"]), ("src", ["src/app.py", "src/auth/jwt.py"]), ("./src/", ["src/app.py", "src/auth/jwt.py"]),
         ("src/*.py", ["src/app.py"]), ("src/**/*.py", ["src/app.py", "src/auth/jwt.py"]), ("**/jwt.*", ["src/auth/jwt.py"]),
         ("the plan in README.md, please", ["README.md"]), ("compare (src/app.py) with `README.md`.", ["src/app.py", "README.md"]),
-        ("docs", []), ("src is a word here", ["src/app.py", "src/auth/jwt.py"]), (".", ["README.md", "src/app.py", "src/auth/jwt.py"]),
+        ("src is a word here", ["src/app.py", "src/auth/jwt.py"]), (".", ["README.md", "src/app.py", "src/auth/jwt.py"]),
         ("src/app.py src/app.py", ["src/app.py"]), (["src/app.py", "README.md"], ["src/app.py", "README.md"]),
     ],
 )  # fmt: skip
@@ -173,7 +174,7 @@ def test_word_that_is_part_of_a_path_selects_that_path(task: str, repo: Path) ->
 
 @pytest.mark.behaviour("packet-words-match")
 def test_words_are_matched_only_on_request(repo: Path) -> None:
-    assert validate("the auth system", repo, match=False).empty
+    assert validate("the auth system", repo, match=False).matched == ()
     assert build("the auth system", repo, task="ask").empty
     assert paths(validate("the auth system as in README.md", repo)) == ["README.md"]
     assert validate("authentication in general", repo).matched == ()
@@ -320,7 +321,7 @@ def test_path_with_a_base_must_exist_now_or_at_the_base(repo: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "base"), [("recent", None), ("staged", None), ("", None), ("", "HEAD"), ("HEAD~3..HEAD", None)]
 )
-def test_changes_outside_a_subfolder_are_holes(target: str, base: str | None, repo: Path) -> None:
+def test_changes_outside_a_subfolder_are_out_of_scope(target: str, base: str | None, repo: Path) -> None:
     for n in range(3):
         commit(repo, {"src/auth/jwt.py": f"changed = {n}\n", "README.md": f"# Changed {n}\n", "uv.lock": f"{n}\n"})
     if ".." not in target:
@@ -329,19 +330,16 @@ def test_changes_outside_a_subfolder_are_holes(target: str, base: str | None, re
     packet = validate(target, repo / "src", base=base)
     assert paths(packet) == ["auth/jwt.py"]
     assert "README" not in packet.diff
-    assert packet.holes == ("../README.md",)
-    assert Skipped("../README.md", "outside the folder council was started in", True) in packet.skipped
+    assert packet.holes == () and packet.skipped == ()
+    assert packet.remarks == ("2 changed files outside this folder: not part of the review",)
 
 
 @pytest.mark.behaviour("packet-targets")
-def test_new_files_outside_are_holes_and_many_are_counted(repo: Path) -> None:
+def test_new_files_outside_a_subfolder_are_no_changes_here(repo: Path) -> None:
     write(repo, {"other/new.py": "n = 1\n", ".agents/council/x.md": "private\n"})
     packet = validate("", repo / "src")
-    assert packet.holes == ("../other/new.py",) and packet.note == ""
-    assert validate("app.py", repo / "src", base="HEAD").holes == ()
-    write(repo, {f"many/f{n:02}.py": "n = 1\n" for n in range(30)})
-    assert len(validate("", repo / "src").holes) == 21
-    assert validate("", repo / "src").holes[-1] == "11 more files"
+    assert packet.empty and packet.holes == () and packet.note == "no changes to review"
+    assert packet.remarks == ("1 changed file outside this folder: not part of the review",)
 
 
 @pytest.mark.behaviour("packet-targets")
@@ -405,3 +403,148 @@ def test_a_selection_can_be_made_first_and_packed_later(repo: Path) -> None:
 )  # fmt: skip
 def test_single_star_stays_in_its_folder_and_double_star_does_not(pattern: str, found: list[str]) -> None:
     assert match_glob(pattern, ["a.py", "s/b.py", "s/d/c.py"]) == found
+
+
+# New files, submodules, and reviews without material
+
+
+@pytest.mark.behaviour("packet-added-once")
+@pytest.mark.parametrize("target", ["recent", "staged", "", "HEAD~1..HEAD"])
+def test_a_new_file_is_sent_once_and_listed_in_the_diff(target: str, repo: Path) -> None:
+    if target == "HEAD~1..HEAD":
+        commit(repo, {"src/new.py": "fresh = 1\n"})
+    else:
+        for _ in range(3):
+            commit(repo, {})
+        write(repo, {"src/new.py": "fresh = 1\n"})
+    if target == "staged":
+        git(repo, "add", "-A")
+    packet = validate(target, repo)
+    assert paths(packet) == ["src/new.py"]
+    assert packet.diff == "diff --git a/src/new.py b/src/new.py\nnew file mode 100644\n"
+    assert str(packet.as_dossier("validate")).count("fresh = 1") == 1
+
+
+@pytest.mark.behaviour("packet-added-once")
+def test_a_new_file_that_is_left_out_is_not_listed_in_the_diff(repo: Path) -> None:
+    write(repo, {"big.py": "x = 1\n" * 50_000, "src/new.py": "n = 1\n"})
+    packet = validate("", repo)
+    assert packet.holes == ("big.py",) and "big.py" not in packet.diff
+
+
+@pytest.mark.behaviour("packet-untracked")
+def test_untracked_files_count_within_the_limit_of_recent(repo: Path) -> None:
+    write(repo, {f"many/f{n:02}.py": f"n = {n}\n" for n in range(25)})
+    packet = validate("recent", repo)
+    assert len(packet.files) == 20
+    assert packet.holes == tuple(f"many/f{n:02}.py" for n in range(17, 25))
+
+
+@pytest.mark.behaviour("packet-untracked")
+@pytest.mark.parametrize("target", ["", "recent", "the payments module"])
+def test_the_files_of_a_repository_without_commits_are_its_changes(target: str, root: Path) -> None:
+    git(root, "init", "-q")
+    write(root, {"a.py": "a = 1\n", "b.py": "b = 1\n"})
+    git(root, "add", "a.py")
+    packet = validate(target, root)
+    assert sorted(paths(packet)) == ["a.py", "b.py"]
+    assert packet.commits == () and packet.note == ""
+
+
+@pytest.fixture
+def with_submodule(repo: Path, tmp_path: Path) -> Path:
+    git(tmp_path, "init", "-q", "inner")
+    commit(tmp_path / "inner", {"a.py": "a = 1\n"})
+    git(repo, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(tmp_path / "inner"), "libs/inner")
+    for _ in range(4):
+        commit(repo, {})
+    return repo
+
+
+@pytest.mark.behaviour("packet-submodules")
+@pytest.mark.parametrize("target", ["", "recent", "staged", "HEAD~1..HEAD", "the payments module"])
+def test_a_submodule_bump_is_shown_as_a_submodule_change(target: str, with_submodule: Path) -> None:
+    inner = with_submodule / "libs" / "inner"
+    before = git(inner, "rev-parse", "HEAD").strip()
+    commit(inner, {"a.py": "a = 2\n"})
+    after = git(inner, "rev-parse", "HEAD").strip()
+    if target == "staged":
+        git(with_submodule, "add", "libs/inner")
+    if ".." in target:
+        commit(with_submodule, {}, "Bump inner")
+        assert [line.split(" ", 1)[1] for line in validate(target, with_submodule).commits] == ["Bump inner"]
+    packet = validate(target, with_submodule)
+    assert f"-Subproject commit {before}\n+Subproject commit {after}" in packet.diff
+    assert "libs/inner is a submodule: only its commit is shown" in packet.remarks
+    assert packet.note == "" and packet.refusal == "" and packet.holes == () and packet.files == ()
+
+
+@pytest.mark.behaviour("packet-submodules")
+def test_a_submodule_bump_beside_other_changes_is_kept(with_submodule: Path) -> None:
+    commit(with_submodule / "libs" / "inner", {"a.py": "a = 2\n"})
+    write(with_submodule, {"src/app.py": "x = 2\n"})
+    packet = validate("", with_submodule)
+    assert paths(packet) == ["src/app.py"]
+    assert "Subproject commit" in packet.diff and "+x = 2" in packet.diff
+
+
+@pytest.mark.behaviour("packet-submodules")
+def test_the_folder_of_a_submodule_shows_its_files(with_submodule: Path) -> None:
+    assert paths(validate("libs/inner", with_submodule)) == ["libs/inner/a.py"]
+
+
+@pytest.mark.behaviour("packet-nothing-to-show")
+def test_words_that_match_nothing_review_the_work_tree_and_then_recent(repo: Path) -> None:
+    instead = 'no file here matches "the payments module": reviewing '
+    packet = validate("the payments module", repo)
+    assert packet.remarks == (f"{instead}the recent changes",) and len(packet.files) == 3
+    write(repo, {"src/app.py": "x = 2\n"})
+    packet = validate("the payments module", repo)
+    assert packet.remarks == (f"{instead}the changes in the work tree",) and paths(packet) == ["src/app.py"]
+    assert build("the payments module", repo, task="research").empty
+    assert build("the payments module", repo, task="ask").empty
+
+
+@pytest.mark.behaviour("packet-nothing-to-show")
+def test_a_review_of_nothing_cannot_start_and_says_what_was_looked_for(repo: Path, tmp_path: Path) -> None:
+    for _ in range(4):
+        commit(repo, {})
+    looked_for = 'nothing to review: no file here matches "the payments module", and '
+    assert validate("the payments module", repo).refusal.startswith(f"{looked_for}there are no changes")
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    assert validate("the payments module", plain).refusal.startswith(f"{looked_for}this folder is not in a git")
+    assert validate("the payments module", plain, stdin="text").refusal == ""
+    assert build("the payments module", plain, task="brainstorm").refusal == ""
+
+
+@pytest.mark.behaviour("packet-nothing-to-show")
+def test_a_review_whose_material_was_all_left_out_cannot_start(repo: Path) -> None:
+    write(repo, {"big.py": "x = 1\n" * 50_000})
+    packet = validate("big.py", repo)
+    assert packet.refusal == (
+        "nothing to review: everything was left out, big.py (293 KB, over 256 KB a file); name a text file within the limits"
+    )
+    assert validate("big.py src/app.py", repo).refusal == ""
+
+
+@pytest.mark.behaviour("packet-commits")
+def test_the_packet_has_the_commit_subjects_and_says_what_to_judge(repo: Path) -> None:
+    commit(repo, {"src/app.py": "x = 2\n"}, "Raise the limit")
+    commit(repo, {"README.md": "# New\n"}, "Rename the project\n\nA body that is not sent.")
+    packet = validate("HEAD~2..HEAD", repo)
+    context = packet.as_dossier("validate")["council_packet"]["context"]
+    assert [line.split(" ", 1)[1] for line in context["commits"]] == ["Rename the project", "Raise the limit"]
+    assert context["scope"].startswith("Judge the diff")
+    assert [line.split(" ", 1)[1] for line in validate("", repo / "src", base="HEAD~2").commits] == ["Raise the limit"]
+    files = validate("src/app.py", repo).as_dossier("validate")["council_packet"]["context"]
+    assert "commits" not in files and "scope" not in files
+    assert "scope" not in packet.as_dossier("research")["council_packet"]["context"]
+
+
+@pytest.mark.behaviour("packet-commits")
+def test_a_secret_in_a_commit_subject_is_refused(repo: Path) -> None:
+    commit(repo, {"src/app.py": "x = 2\n"}, "Use token ghp_" + "a1B2" * 9)
+    with pytest.raises(PacketRefused, match=r"secrets found at commit \w+:1"):
+        validate("HEAD~1..HEAD", repo)
+    assert "ghp_" not in str(validate("HEAD~1..HEAD", repo, redact=True).commits)

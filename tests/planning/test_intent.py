@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from council import protocols
 from council.errors import UsageError
-from council.planning.intent import Intent, focus_line, parse_intent
+from council.planning.intent import ChosenBy, Intent, focus_line, parse_intent
 from council.protocols import Protocol
 
 KNOWN = ("collaborative", "adversarial", "triad", "advisors", "judges", "general", "ranking", "quick", "own")
@@ -170,7 +171,7 @@ def test_an_unknown_option_is_refused_unless_a_third_party_protocol_is_named() -
     + [("deep dive", "research"), ("Deep-dive", "research"), ("explore deeply", "research"), ("EXPLORE", "brainstorm")],
 )
 def test_a_leading_verb_chooses_the_task(verb: str, task: str) -> None:
-    found = read(f"{verb} our queue")
+    found = read(f"{verb} our queue service")
     assert (found.protocol, found.task) == ("judges", task)
     assert found.why == f'the verb "{verb.lower().replace("-", " ")}"'
 
@@ -190,11 +191,26 @@ def test_a_separate_ask_argument_makes_a_plain_question() -> None:
 
 @pytest.mark.behaviour("00-grammar-trigger-elsewhere")
 def test_a_verb_elsewhere_counts_only_with_an_existing_path(folder: Path) -> None:
-    found = read("please review src/auth", folder)
+    found = read("my colleague wants a review of src/auth", folder)
     assert (found.protocol, found.task, found.target) == ("judges", "validate", "src/auth")
     assert found.why == 'the verb "review" and the target "src/auth"'
+    assert found.question == "my colleague wants a review of src/auth"
+    assert read("my colleague wants a review of src/nowhere", folder).protocol == "collaborative"
+    assert read("my colleague wants a review of the docs", folder).protocol == "collaborative"
+
+
+@pytest.mark.behaviour("00-words-table")
+def test_a_polite_opening_is_skipped_and_a_missing_path_is_still_a_target(folder: Path) -> None:
+    found = read("please review src/auth", folder)
+    assert (found.protocol, found.task, found.target, found.why) == (
+        "judges",
+        "validate",
+        "src/auth",
+        'the verb "review"',
+    )
     assert found.question == "please review src/auth"
-    assert read("please review src/nowhere", folder).protocol == "collaborative"
+    assert read("could you check src/nowhere", folder).protocol == "judges"
+    assert read("improve notes.txt, and/or replace it", folder).protocol == "judges"
     assert read("please review the docs", folder).protocol == "collaborative"
 
 
@@ -301,6 +317,30 @@ def test_the_documented_examples_work_quoted_or_not(
         assert (found.protocol, found.task, found.target) == ("judges", task, target)
 
 
+# The table of words. Rows of the hold-out were written before the rules.
+
+TABLE = tomllib.loads((Path(__file__).parents[1] / "data" / "words.toml").read_text(encoding="utf-8"))["rows"]
+
+
+@pytest.mark.behaviour("00-words-table")
+@pytest.mark.parametrize("row", TABLE, ids=[row["words"][:60] for row in TABLE])
+def test_words_choose_the_protocol_that_they_ask_for(row: dict[str, Any], folder: Path) -> None:
+    found = parse_intent(
+        [row["words"]],
+        {},
+        folder=folder,
+        known=KNOWN,
+        piped=row.get("piped", False),
+        can_search=row.get("search", False),
+    )
+    assert (found.protocol, found.task) == (row["protocol"], row.get("task", "ask")), found.why
+    assert found.question == row.get("question", row["words"])
+    assert found.target == row.get("target")
+    if found.chosen_by is ChosenBy.TRIGGER:
+        chosen = found.why.partition('"')[2].rstrip('"')
+        assert chosen and " ".join(chosen.lower().split()) in " ".join(row["words"].lower().split())
+
+
 # Rules 4 and 5: trigger words, else collaborative.
 
 
@@ -313,21 +353,19 @@ def test_the_documented_examples_work_quoted_or_not(
         ("which one is better for us", 'the words "which one is better"'),
         ("stress-test my plan", 'the words "stress-test"'),
         ("please stress test my plan", 'the words "stress test"'),
-        ("we are stress testing a plan", 'the words "stress testing"'),
         ("REST vs gRPC", 'the word "vs"'),
         ("REST vs. gRPC", 'the word "vs"'),
         ("REST-vs-gRPC", 'the word "vs"'),
         ("REST versus gRPC", 'the word "versus"'),
         ("Debate the merger", 'the word "debate"'),
-        ("an adversarial look at it", 'the word "adversarial"'),
+        ("an adversarial look at it", 'the words "an adversarial"'),
         ("challenge this plan", 'the word "challenge"'),
-        ("he argues for tabs", 'the word "argues"'),
         ("try arguing for tabs", 'the word "arguing"'),
         ("attack my thesis", 'the word "attack"'),
         ("defend the budget", 'the word "defend"'),
     ],
 )
-def test_an_adversarial_trigger_anywhere_gives_adversarial(words: str, why: str) -> None:
+def test_an_adversarial_trigger_that_is_asked_for_gives_adversarial(words: str, why: str) -> None:
     found = read(words)
     assert (found.protocol, found.why, found.question, found.task) == ("adversarial", why, words, "ask")
 
@@ -358,6 +396,8 @@ def test_everything_else_is_collaborative(words: str, why: str) -> None:
     "words",
     [
         "how do I survive a heart attack",
+        "he argues for tabs",
+        "we are stress testing a bridge",
         "Heart-attack symptoms",
         "our biggest challenge is hiring",
         "what are the challenges of remote work",

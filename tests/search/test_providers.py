@@ -47,7 +47,7 @@ async def test_tavily_request_format(fake: FakeSearch, tavily: SearchProvider) -
     await research(tavily, ["tabs"], max_results=7, freshness="week")
     [seen] = fake.seen
     assert (seen.path, seen.headers["Authorization"]) == ("/search", f"Bearer {KEY}")
-    assert seen.asked == {"query": "tabs", "max_results": 7, "search_depth": "advanced", "time_range": "week"}
+    assert seen.asked == {"query": "tabs", "max_results": 10, "search_depth": "advanced", "time_range": "week"}
 
 
 @pytest.mark.parametrize(("freshness", "word"), [("day", "pd"), ("week", "pw"), ("month", "pm"), ("year", "py")])
@@ -58,7 +58,7 @@ async def test_brave_request_format(fake: FakeSearch, freshness: str, word: str)
     await brave.close()
     [seen] = fake.seen
     assert (seen.path, seen.headers["X-Subscription-Token"]) == ("/res/v1/web/search", KEY)
-    assert seen.asked == {"q": "tabs & spaces", "count": "7", "freshness": word, "result_filter": "web"}
+    assert seen.asked == {"q": "tabs & spaces", "count": "10", "freshness": word, "result_filter": "web"}
 
 
 async def test_searxng_request_format(fake: FakeSearch) -> None:

@@ -54,6 +54,16 @@ async def test_duplicate_urls_are_shown_once(fake: FakeSearch, tavily: SearchPro
     assert [row["url"] for row in await research(tavily, ["a"], max_results=10)] == [same[0], *other]
 
 
+@pytest.mark.behaviour("30-search-dedup")
+async def test_duplicates_are_removed_before_the_cut(fake: FakeSearch, tavily: SearchProvider) -> None:
+    shared = [page(f"shared{n}", f"https://shared.example/{n}") for n in range(4)]
+    own = {word: [page(f"{word}{n}", f"https://{word}.example/{n}") for n in range(4)] for word in "abc"}
+    fake.by_word = {word: shared + pages for word, pages in own.items()}
+    rows = await research(tavily, ["a", "b", "c"], max_results=5)
+    assert len({row["url"] for row in rows}) == len(rows) == 15
+    assert [sum(row["query"] == word for row in rows) for word in "abc"] == [5, 5, 5]
+
+
 @given(st.text())
 def test_any_url_can_be_normalised(url: str) -> None:
     try:

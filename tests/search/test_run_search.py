@@ -47,7 +47,7 @@ async def test_documents_are_searched_without_any_key(convener: Convener, fake: 
 async def test_settings_give_max_results_and_the_run_gives_freshness(convener: Convener, fake: FakeSearch) -> None:
     fake.results = [page(str(n), f"https://a.example/{n}") for n in range(9)]
     rows = await searching(convener, "tavily")({"queries": ["tabs"], "freshness": "week"})
-    assert len(rows) == 2 and fake.seen[0].asked["time_range"] == "week" and fake.seen[0].asked["max_results"] == 2
+    assert len(rows) == 2 and fake.seen[0].asked["time_range"] == "week" and fake.seen[0].asked["max_results"] == 10
 
 
 async def test_secret_in_a_query_is_not_sent(convener: Convener, fake: FakeSearch) -> None:

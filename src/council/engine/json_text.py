@@ -121,12 +121,20 @@ def correct_notation(text: str) -> str:
 def _correct(match: re.Match[str]) -> str:
     string, comma, before, key, constant, curly = match.groups()
     if string:
-        return _ESCAPE.sub(lambda escape: escape[0] if escape[1] else "\\\\", string) if "\\" in string else string
+        return _correct_escapes(string) if "\\" in string else string
     if comma:
         return ""
     if key:
         return f'{before}"{key}"'
     return _NAMES[constant] if constant else f'"{curly}"'
+
+
+def _correct_escapes(string: str) -> str:
+    """Double the backslashes that start no escape. Beside them, \\b, \\f, \\r and \\t may be part of a path or pattern: leave all."""
+    escapes = {escape[1] for escape in _ESCAPE.finditer(string)}
+    if not escapes.isdisjoint("bfrt"):
+        return string
+    return _ESCAPE.sub(lambda escape: escape[0] if escape[1] else "\\\\", string)
 
 
 def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

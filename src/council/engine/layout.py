@@ -231,9 +231,9 @@ def format_ruling(reply: Json | None) -> str:
     """Format the reply of a judge as `WARN MEDIUM 2 findings`; empty for any other reply."""
     if not reply or not {"verdict", "findings"} <= reply.keys():
         return ""
-    return " ".join(
-        filter(None, [reply["verdict"], reply.get("confidence") or "", format_count(len(reply["findings"]), "finding")])
-    )
+    kind = "new finding" if "withdrawn" in reply else "finding"  # a second round gives changes only
+    parts = [reply["verdict"], reply.get("confidence") or "", format_count(len(reply["findings"]), kind)]
+    return " ".join(filter(None, parts))
 
 
 def format_cost(cost: Json) -> str:

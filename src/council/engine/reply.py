@@ -22,7 +22,8 @@ SMALL_STRING = 200
 SMALL_ROWS = 2  # rows in a list of objects
 SMALL_CELL = 80
 SMALL_LIST = 3
-MAX_PROBLEMS = 5  # listed in a repair turn
+MAX_PROBLEMS = 8  # listed in a repair turn
+MISSING = " is missing"
 MAX_QUOTE = 80  # characters of a wrong value
 MIN_PROSE_CHARS = 80  # of an answer in prose; a shorter text is more likely a remark on the repair turn
 MAX_WRAPPERS = 3  # nested wrapper objects
@@ -70,6 +71,11 @@ class Reply(BaseModel):
             return self
         low = "LOW" if isinstance(confidence, str) else min(confidence, LOW_CONFIDENCE)
         return self.model_copy(update={"confidence": low})
+
+    @classmethod
+    def convert_older(cls, value: Json) -> Json:
+        """Return a reply in the form of an older version in the present form."""
+        return value
 
     @classmethod
     def rehearse(cls, plain: Json, options: Json, *, agree: bool, n: int) -> Json:
@@ -180,7 +186,7 @@ def parse_reply(reply: type[R], text: str, choices: Choices, titles: Mapping[str
 
 
 def read_prose(reply: type[R], text: str) -> R | None:
-    """Return the reply that prose stands for if it is a usable answer, or None.
+    """Return the reply with this prose as its answer if the prose is usable, or None.
 
     Of a JSON reply that does not fit the schema only the text of its answer is used.
     """
@@ -231,7 +237,7 @@ def _describe_failure(reply: type[Reply], valid: int, failed: list[tuple[int, li
         return f"it has {valid} different JSON objects that fit the schema: send one"
     known, problems = max(failed, key=lambda one: one[0], default=(0, []))
     if known or (problems and not problem):
-        return "; ".join(problems[:MAX_PROBLEMS])
+        return "; ".join(_join_missing(problems)[:MAX_PROBLEMS])
     required = ", ".join(name for name, field in reply.model_fields.items() if field.is_required())
     return problem or f"it has no JSON object with the fields {required}"
 
@@ -241,7 +247,7 @@ def _read_object(
 ) -> tuple[R | None, list[str]]:
     """Return the reply, or the problems of a value that is none."""
     reader = FormReader(choices, titles)
-    given = reader.read(value, _get_shape(reply))
+    given = reader.read(reply.convert_older(value), _get_shape(reply))
     try:
         read = reply.model_validate(given)
         closed = {name: choices[name] for name in choices if name not in reply.open_choices}
@@ -276,7 +282,7 @@ def _iter_candidates(reply: type[Reply], value: Any, depth: int = 0) -> Iterator
 
 
 def _unwrap(reply: type[Reply], value: Json) -> list[Any]:
-    """Return the content of a wrapper: the only key's object, or what stands under one key that names a reply."""
+    """Return the content of a wrapper: the only key's object, or the value of the one key that names a reply."""
     if len(value) == 1 and isinstance(only := next(iter(value.values())), dict):
         return [only]
     known = {squash(name) for name in reply.model_fields}
@@ -386,7 +392,7 @@ def _describe_unknown(place: str, value: Any, allowed: Collection[str]) -> str:
 def _format_problem(problem: Any) -> str:
     place, kind, value = _format_place(problem["loc"]), str(problem["type"]), problem.get("input")
     if kind == "missing":
-        return f"{place} is missing"
+        return f"{place}{MISSING}"
     if kind == "literal_error":
         allowed = str(problem["ctx"]["expected"]).replace("'", "").replace(" or ", ", ")
         text = f"{_quote(value)} is not one of {allowed}"
@@ -395,6 +401,16 @@ def _format_problem(problem: Any) -> str:
     else:
         text = str(problem["msg"]).removeprefix("Value error, ")
     return f"{place}: {text}" if place else text
+
+
+def _join_missing(problems: Sequence[str]) -> list[str]:
+    """Return the problems with all missing fields of the reply in one, at the end."""
+    single = [problem for problem in problems if problem.endswith(MISSING) and "," not in problem]
+    if len(single) < 2:
+        return list(problems)
+    names = [problem.removesuffix(MISSING) for problem in single]
+    others = [problem for problem in problems if problem not in single]
+    return [*others, f"{', '.join(names[:-1])} and {names[-1]} are missing"]
 
 
 def _format_place(parts: Sequence[Any]) -> str:

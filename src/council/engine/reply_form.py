@@ -57,14 +57,16 @@ class FormReader:
         return self.read(value, branches[0], name, place)
 
     def _read_fields(self, value: Json, properties: Json, place: str) -> Json:
-        """Return the known fields, also those whose name is written in another way."""
+        """Rename fields whose name is written in another way; unknown ones stay."""
         names = {squash(name): name for name in properties}
-        found = {key: item for key, item in value.items() if key in properties}
+        found: Json = {}
         for key, item in value.items():
-            if key not in properties and (name := names.get(squash(key))):
+            name = key if key in properties else names.get(squash(key), key)
+            if name == key or name not in value:
                 found.setdefault(name, item)
         return {
-            name: self.read(item, properties[name], name, f"{place}.{name}".lstrip(".")) for name, item in found.items()
+            name: self.read(item, properties[name], name, f"{place}.{name}".lstrip(".")) if name in properties else item
+            for name, item in found.items()
         }
 
     def _read_list(self, value: Any, shape: Json, name: str, place: str) -> Any:

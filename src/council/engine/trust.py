@@ -225,7 +225,7 @@ def _list_facts(minutes: Minutes, degraded: list[Json]) -> Iterator[tuple[str, s
         if row["kind"] in TABLE:
             yield row["kind"], single_line(row["detail"], 120)
     if minutes.status != "complete":
-        yield "not_complete", "failed" if minutes.status == "failed" else "incomplete"
+        yield "not_complete", "without an answer" if minutes.status == "failed" else "incomplete"
     yield from _list_seat_facts(minutes, degraded)
 
 

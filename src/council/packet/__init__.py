@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from council.errors import UsageError
@@ -16,6 +17,8 @@ from council.packet.targets import select
 from council.text_cleanup import truncate_packet
 from council.types import Packet, PacketFile
 
+MAX_SUBJECT_CHARS = 200
+MAX_LEFT_OUT_LISTED = 5
 ENVIRONMENT_FILE = ".agents/ao/environment.json"
 
 
@@ -44,21 +47,32 @@ def build(
         raise UsageError("--redact masks secrets and --skip-secrets leaves their files out: choose one")
     chosen = target
     if not isinstance(chosen, Selection):
-        chosen = select(chosen, root, task=task, base=base, full_text=full_text, stdin=stdin, match=match)
+        chosen = select(
+            chosen, root, task=task, base=base, full_text=full_text, stdin=stdin, match=match,
+            has_other_material=bool(spec or earlier),
+        )  # fmt: skip
     gate = Gate(root, redact, skip_secrets)
     if earlier and (text := gate.check_text(*earlier)):
         gate.files.append(PacketFile(earlier[0], text))
     packet = _build_packet(gate, chosen, spec, decisions, environment=task != "ask")
-    if task == "validate" and packet.empty and not packet.holes:
-        _reject_empty(chosen, packet)
+    if task == "validate" and packet.empty and not packet.note:
+        _reject_unreadable(chosen, packet)
+        packet = replace(packet, refusal=chosen.refusal or _explain_left_out(packet))
     return packet if fit is None else truncate_packet(packet, fit)
 
 
-def _reject_empty(chosen: Selection, packet: Packet) -> None:
+def _reject_unreadable(chosen: Selection, packet: Packet) -> None:
     """Raise UsageError if files were named but none of them is readable text."""
-    if chosen.files and all(file.named for file in chosen.files) and packet.skipped:
+    if chosen.files and all(file.named for file in chosen.files) and packet.skipped and not packet.holes:
         first = packet.skipped[0]
         raise UsageError(f'"{first.path}" cannot be shown ({first.why}), and nothing else was named: name a text file')
+
+
+def _explain_left_out(packet: Packet) -> str:
+    left_out = [f"{item.path} ({item.why})" for item in packet.skipped]
+    more = f" and {len(left_out) - MAX_LEFT_OUT_LISTED:,} more" if len(left_out) > MAX_LEFT_OUT_LISTED else ""
+    listed = ", ".join(left_out[:MAX_LEFT_OUT_LISTED]) or f'"{format_path(packet.target)[:80]}" has no text'
+    return f"nothing to review: everything was left out, {listed}{more}; name a text file within the limits"
 
 
 def _build_packet(
@@ -69,13 +83,18 @@ def _build_packet(
     _add_selection(gate, chosen)
     environment_text = _read_environment(gate) if environment else ""
     target = gate.check_text("the words", chosen.target)
+    commits = tuple(
+        line
+        for subject in chosen.commits
+        if (line := gate.check_text(f"commit {subject.split()[0]}", subject[:MAX_SUBJECT_CHARS]))
+    )
     gate.finish()
     return Packet(
         files=tuple(gate.files), diff="".join(gate.sections.values()), spec_source=redact_text(spec or ""), spec=spec_text,
         prior_decisions=tuple(decision for decision in checked if decision), environment=environment_text,
         skipped=(*chosen.skipped, *gate.skipped.values()), masked=gate.masked, target=target,
         matched=chosen.matched, stripped=gate.stripped, note=chosen.note,
-        remarks=gate.remarks,
+        remarks=(*chosen.remarks, *gate.remarks), commits=commits,
     )  # fmt: skip
 
 
@@ -83,22 +102,27 @@ def _add_selection(gate: Gate, chosen: Selection) -> None:
     """Add the selected material to the gate; changes come before files because they matter most if space runs out."""
     if chosen.stdin is not None:
         gate.add_stdin(chosen.stdin)
+    added = {file.path for file in chosen.files if file.added}
     if chosen.repo and chosen.changes:
-        changes = chosen.changes[: limits.MAX_FILES]
+        changes = [change for change in chosen.changes[: limits.MAX_FILES] if change.path not in added]
         for change, section in zip(changes, chosen.repo.diff(chosen.sides, changes), strict=True):
             gate.add_change(change, section)
         gate.files_over_limit += sum(
-            change.is_deleted for change in chosen.changes[len(changes) :]
+            change.is_deleted for change in chosen.changes[limits.MAX_FILES :]
         )  # the rest are counted as files
     contents = _read_blobs(chosen)
     for file in chosen.files:
         content = contents.get(file.oid, b"") if file.oid else None
-        gate.add_file(file.path, content, named=file.named, old_path=file.old_path)
+        if gate.add_file(file.path, content, named=file.named, old_path=file.old_path) and file.added:
+            gate.list_added(file.path)
 
 
 def _read_blobs(chosen: Selection) -> dict[str, bytes]:
     oids = list(dict.fromkeys(file.oid for file in chosen.files[: limits.MAX_FILES] if file.oid))
-    return chosen.repo.read_blobs(oids, limits.MAX_FILE_BYTES) if chosen.repo and oids else {}
+    contents = chosen.repo.read_blobs(oids, limits.MAX_FILE_BYTES) if chosen.repo and oids else {}
+    if missing := [file.path for file in chosen.files[: limits.MAX_FILES] if file.oid and file.oid not in contents]:
+        raise UsageError(f'git failed: it has no content of "{format_path(missing[0])}": fetch it, or name other files')
+    return contents
 
 
 def _read_spec(gate: Gate, spec: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,16 +10,14 @@ from typing import NamedTuple
 
 from council.errors import UsageError
 from council.packet import git
-from council.packet.files import format_path, is_lock_file, is_private, match_glob
+from council.packet.files import format_path, is_private, match_glob
 from council.packet.git import Change, Repo
 from council.types import Skipped
 
 RECENT_COMMITS = 3
 MAX_RECENT_FILES = 20
 NO_CHANGES = "no changes to review"
-OUTSIDE_ROOT = "outside the folder council was started in"
-MAX_OUTSIDE_LISTED = 20  # files listed by name; the rest are counted
-NON_FILE_MODES = ("120000", "160000")  # git modes of links and submodules
+NON_FILE_MODES = ("120000", git.SUBMODULE_MODE)  # git modes of links and submodules
 
 
 class WantedFile(NamedTuple):
@@ -30,6 +27,7 @@ class WantedFile(NamedTuple):
     named: bool = False
     oid: str = ""
     old_path: str = ""  # name before a rename; its contents are still secret if this name was
+    added: bool = False  # a new file: it is sent once, and the diff only lists it
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +43,9 @@ class Selection:
     matched: tuple[str, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     note: str = ""
+    refusal: str = ""  # why a review of this selection cannot start
+    remarks: tuple[str, ...] = ()
+    commits: tuple[str, ...] = ()  # id and subject of each commit
 
     @property
     def empty(self) -> bool:
@@ -60,40 +61,45 @@ def require_repo(root: Path, what: str) -> Repo:
     return repo
 
 
-def _select_differences(repo: Repo, *sides: str, limit: int | None = None) -> Selection:
+def _select_differences(
+    repo: Repo, *sides: str, limit: int | None = None, untracked: bool = False, commits: Sequence[str] = ()
+) -> Selection:
     """Return the files that differ, as they are on the later side, with their diff."""
     # Git lists unmerged paths twice; the other entry has the content.
     differing = [change for change in repo.list_changes(*sides) if change.status != "U" and not is_private(change.path)]
-    changes = differing[:limit]
+    new = [path for path in repo.list_untracked() if not is_private(path)] if untracked else []
+    changes, shown = differing[:limit], new[: None if limit is None else max(0, limit - len(differing))]
     beyond = [
-        Skipped(format_path(change.path), f"recent is limited to {limit} files", True)
-        for change in differing[len(changes) :]
+        Skipped(format_path(path), f"recent is limited to {limit} files", True)
+        for path in (*(change.path for change in differing[len(changes) :]), *new[len(shown) :])
     ]
     files = [
-        WantedFile(change.path, oid=_blob_id(change), old_path=change.old_path)
+        WantedFile(change.path, oid=_blob_id(change), old_path=change.old_path, added=change.status == "A")
         for change in changes
         if _has_content(change)
     ]
-    outside = _skip_outside(
-        repo, [change.path for change in _list_repo_changes(repo, sides) if change.mode not in NON_FILE_MODES]
-    )
-    note = "" if differing or outside else NO_CHANGES
-    return Selection("", tuple(files), tuple(changes), sides, repo, skipped=(*beyond, *outside), note=note)
+    return Selection(
+        "", (*files, *(WantedFile(path, added=True) for path in shown)), tuple(changes), sides, repo, skipped=tuple(beyond),
+        note="" if differing or new else NO_CHANGES, commits=tuple(commits),
+        remarks=(*map(_describe_submodule, filter(lambda change: change.is_submodule, changes)), *_count_outside(repo, sides, untracked)),
+    )  # fmt: skip
 
 
-def _list_repo_changes(repo: Repo, sides: Sequence[str]) -> list[Change]:
-    """Return the changes in the whole repository, if only a folder of it can be shown."""
-    return repo.from_top().list_changes(*sides) if repo.root != repo.top else []
+def _describe_submodule(change: Change) -> str:
+    return f"{format_path(change.path)} is a submodule: only its commit is shown"
 
 
-def _skip_outside(repo: Repo, paths: Sequence[str]) -> list[Skipped]:
-    """Return a Skipped row for each changed file outside the folder."""
-    here = f"{repo.root.relative_to(repo.top).as_posix()}/"
-    outside = dict.fromkeys(path for path in paths if not path.startswith(here) and not is_private(path))
-    names = [format_path(os.path.relpath(repo.top / path, repo.root)) for path in outside if not is_lock_file(path)]
-    more = len(names) - MAX_OUTSIDE_LISTED
-    overflow = [Skipped(f"{more:,} more files", OUTSIDE_ROOT, True)] if more > 0 else []
-    return [*(Skipped(path, OUTSIDE_ROOT, True) for path in names[:MAX_OUTSIDE_LISTED]), *overflow]
+def _count_outside(repo: Repo, sides: Sequence[str], untracked: bool) -> list[str]:
+    """Return a remark on the changed files outside the folder: they are out of scope."""
+    if repo.root == repo.top:
+        return []
+    here, whole = f"{repo.root.relative_to(repo.top).as_posix()}/", repo.from_top()
+    paths = [*(change.path for change in whole.list_changes(*sides)), *(whole.list_untracked() if untracked else [])]
+    outside = {path for path in paths if not path.startswith(here) and not is_private(path)}
+    if not outside:
+        return []
+    what = "1 changed file" if len(outside) == 1 else f"{len(outside):,} changed files"
+    return [f"{what} outside this folder: not part of the review"]
 
 
 def _blob_id(change: Change) -> str:
@@ -112,7 +118,8 @@ def select_recent(repo: Repo) -> Selection:
         # A shallow clone has unknown history before its oldest commit, so compare with that commit.
         # Otherwise, or if there is only one commit, compare with the empty tree.
         start = commits[-1] if len(commits) > 1 and repo.is_shallow() else repo.empty_tree()
-    return _select_differences(repo, start, limit=MAX_RECENT_FILES)
+    subjects = repo.list_subjects(f"{start}..HEAD" if start in commits else "HEAD") if commits else []
+    return _select_differences(repo, start, limit=MAX_RECENT_FILES, untracked=True, commits=subjects)
 
 
 def select_staged(repo: Repo) -> Selection:
@@ -123,29 +130,21 @@ def select_range(repo: Repo, span: re.Match[str]) -> Selection:
     start, end = (repo.resolve_commit(span[side] or "HEAD") for side in ("start", "end"))
     if span["dots"] == "...":
         start = repo.merge_base(start, end) or start
-    return _select_differences(repo, start, end)
+    return _select_differences(repo, start, end, commits=repo.list_subjects(f"{start}..{end}"))
 
 
 def select_since(repo: Repo, base: str) -> Selection:
     """Return the work tree's changes since its merge base with `base`."""
     commit = repo.resolve_commit(base)
-    return _add_untracked(_select_differences(repo, repo.merge_base(commit, "HEAD") or commit))
+    start = repo.merge_base(commit, "HEAD") or commit
+    return _select_differences(repo, start, untracked=True, commits=repo.list_subjects(f"{start}..HEAD"))
 
 
 def select_work_tree(root: Path) -> Selection:
     repo = git.find_repo(root)
     if repo is None:
         return Selection(note=NO_CHANGES)
-    return _add_untracked(_select_differences(repo, *(("HEAD",) if repo.list_commits(1) else (repo.empty_tree(),))))
-
-
-def _add_untracked(selection: Selection) -> Selection:
-    assert selection.repo
-    repo = selection.repo
-    new = [WantedFile(path) for path in repo.list_untracked() if not is_private(path)]
-    outside = _skip_outside(repo, repo.from_top().list_untracked()) if repo.root != repo.top else []
-    note = "" if new or outside else selection.note
-    return replace(selection, files=(*selection.files, *new), skipped=(*selection.skipped, *outside), note=note)
+    return _select_differences(repo, "HEAD" if repo.list_commits(1) else repo.empty_tree(), untracked=True)
 
 
 def filter_paths(selection: Selection, paths: Sequence[str]) -> Selection:

@@ -264,8 +264,12 @@ def _walk_files(root: Path, folder: str) -> list[str]:
     return sorted(paths)
 
 
+def has_wildcard(text: str) -> bool:
+    return bool(GLOB_CHARS.search(text))
+
+
 def is_glob(text: str) -> bool:
-    return bool(GLOB_CHARS.search(text)) and bool(re.search(r"[./]", text))
+    return has_wildcard(text) and bool(re.search(r"[./]", text))
 
 
 def match_glob(pattern: str, names: Iterable[str]) -> list[str]:

@@ -59,13 +59,22 @@ class Gate:
     file_count: int = 0
     files_over_limit: int = 0
 
-    def add_file(self, path: str, content: bytes | None = None, *, named: bool = False, old_path: str = "") -> None:
-        """Add a file. Pass `content` if it does not come from the work tree."""
+    def add_file(self, path: str, content: bytes | None = None, *, named: bool = False, old_path: str = "") -> bool:
+        """Add a file and return whether it is shown. Pass `content` if it does not come from the work tree."""
         self.file_count += 1
         if self.file_count > MAX_FILES:
             self.files_over_limit += 1
         elif (text := self.read_file(path, content, named=named, old_path=old_path)) is not None:
             self.files.append(PacketFile(self._mask_path(path), text))
+            return True
+        return False
+
+    def list_added(self, path: str) -> None:
+        """List a new file in the diff without its content, which is among the files."""
+        name = format_path(path)
+        section = f"diff --git a/{name} b/{name}\nnew file mode 100644\n"
+        if self._reserve_bytes(path, section):
+            self.sections[path] = section
 
     def read_file(
         self,

@@ -28,11 +28,11 @@ PINNED_CONFIG = {
     "core.askPass": "false", "core.quotePath": "true", "core.attributesFile": os.devnull, "core.bare": "false",
     "core.alternateRefsCommand": "false", "core.untrackedCache": "false", "core.gitProxy": "false",
     "credential.helper": "", "diff.external": "", "diff.noprefix": "false", "diff.mnemonicPrefix": "false",
-    "diff.orderFile": os.devnull, "diff.autoRefreshIndex": "true", "diff.ignoreSubmodules": "all", "diff.relative": "false",
+    "diff.orderFile": os.devnull, "diff.autoRefreshIndex": "true", "diff.ignoreSubmodules": "dirty", "diff.relative": "false",
     "protocol.allow": "never", "submodule.recurse": "false", "log.showSignature": "false", "gc.auto": "0",
 }  # fmt: skip
 DIFF_FLAGS = (
-    "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all", "--submodule=short", "--find-renames",
+    "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=dirty", "--submodule=short", "--find-renames",
     "--src-prefix=a/", "--dst-prefix=b/", "--relative", "--diff-algorithm=histogram",
 )  # fmt: skip
 
@@ -45,18 +45,27 @@ class OutputTooLarge(UsageError):
     """The output of git exceeds the limit."""
 
 
+MAX_COMMITS = 50
+SUBMODULE_MODE = "160000"
+
+
 class Change(NamedTuple):
-    """One changed file: old path, new path, and its git blob if it has one."""
+    """One changed file: old path, new path, and its git blob if it has one. The blob of a submodule is its commit."""
 
     status: str
     old_path: str
     path: str
     mode: str
     oid: str
+    old_mode: str = ""
 
     @property
     def is_deleted(self) -> bool:
         return self.status == "D"
+
+    @property
+    def is_submodule(self) -> bool:
+        return SUBMODULE_MODE in (self.mode, self.old_mode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +100,15 @@ class Repo:
         except GitFailed:
             return []
         return listed.decode("ascii", "replace").split()
+
+    def list_subjects(self, *revisions: str, limit: int = MAX_COMMITS) -> list[str]:
+        """Return the id and the subject of each commit that changed the folder, newest first."""
+        args = ("--no-decorate", "--no-notes", "--format=%h %s", f"--max-count={limit}", *revisions, "--", ".")
+        try:
+            listed = self.run("log", *args)
+        except GitFailed:
+            return []
+        return listed.decode("utf-8", "replace").splitlines()
 
     def merge_base(self, first: str, second: str) -> str | None:
         try:
@@ -276,11 +294,11 @@ def _parse_changes(raw: bytes) -> Iterator[Change]:
     for head in parts:
         if not head:
             continue
-        _, mode, _, oid, status = head.decode("ascii", "replace").split()
+        old_mode, mode, _, oid, status = head.decode("ascii", "replace").split()
         old = path = os.fsdecode(next(parts))
         if status[0] in "RC":
             path = os.fsdecode(next(parts))
-        yield Change(status[0], old, path, mode, oid)
+        yield Change(status[0], old, path, mode, oid, old_mode.lstrip(":"))
 
 
 def split_patch(patch: str) -> list[str]:

@@ -17,7 +17,7 @@ from council.packet.files import (
     Unreadable,
     format_path,
     has_secret_name,
-    is_glob,
+    has_wildcard,
     is_lock_file,
     is_private,
     list_files,
@@ -110,13 +110,28 @@ def _find_names(item: Any, names: Sequence[str]) -> Json:
     row: Json = {"look": "name", "name": _format_value(item)}
     if not text.strip():
         return row | {"why": "a name is needed"}
-    matches = (
-        match_glob(text, names) if is_glob(text) else [name for name in names if text.casefold() in name.casefold()]
-    )
+    try:
+        matches = _match_names(text, names)
+    except Unreadable as error:
+        return row | {"why": error.why}
     return row | {
         "paths": [_format_value(name) for name in matches[:MAX_NAMES]],
         "more": max(0, len(matches) - MAX_NAMES),
     }
+
+
+def _match_names(text: str, names: Sequence[str]) -> list[str]:
+    """Return the paths that contain the text or match it as a glob. A glob without a folder matches in all folders."""
+    literal = [name for name in names if text.casefold() in name.casefold()]
+    if literal or not has_wildcard(text):
+        return literal
+    if text.count("[") > text.count("]"):
+        raise Unreadable("invalid glob, a bracket is not closed: write [[] for a bracket itself")
+    pattern = text.removeprefix("./").removeprefix("/")
+    try:
+        return match_glob(pattern if "/" in pattern else f"**/{pattern}", names)
+    except re.error as error:
+        raise Unreadable(f"invalid glob ({error.msg}): ask for another one") from error
 
 
 # Lines
@@ -149,6 +164,8 @@ def _find_matches(root: Path, item: Any, texts: dict[str, str], redact: bool) ->
         return row | {"why": "a pattern is needed"}
     try:
         matches = _run_grep(item, texts)
+        if not matches and (problem := _find_regex_error(item)):
+            return row | {"why": f"invalid pattern ({problem}), and no line contains it as plain text: correct it"}
     except Unreadable as error:
         return row | {"why": error.why}
     hits = list(_format_hits(root, matches, redact))
@@ -187,12 +204,18 @@ def _run_grep(pattern: str, texts: dict[str, str]) -> list[tuple[str, int]]:
 
 
 def _is_regex(pattern: str) -> bool:
-    """Return whether a pattern must be compiled as a regex; an invalid one is searched for literally."""
+    """Return whether a pattern must be compiled as a regex; an invalid one, such as `check(`, is searched for literally."""
+    return not _find_regex_error(pattern) and re.escape(pattern) != pattern
+
+
+def _find_regex_error(pattern: str) -> str:
     try:
         re.compile(pattern)
-    except (re.error, RecursionError, OverflowError):
-        return False
-    return re.escape(pattern) != pattern
+    except re.error as error:
+        return error.msg
+    except (RecursionError, OverflowError):
+        return "too complex"
+    return ""
 
 
 def _format_value(value: Any) -> str:

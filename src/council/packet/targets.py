@@ -70,13 +70,18 @@ def select(
     full_text: str = "",
     stdin: str | None = None,
     match: bool = True,
+    has_other_material: bool = False,
 ) -> Selection:
-    """Return the material that words name. A string is parsed; in a sequence each item is a path or a glob."""
+    """Return the material that words name. A string is parsed; in a sequence each item is a path or a glob.
+
+    If the words of a review name nothing, it reviews the changes of the work tree or the recent ones instead."""
     exact = not isinstance(words, str)
     text = words.strip() if isinstance(words, str) else " ".join(words)
     tokens = tuple(words) if exact else tuple(_split_words(root, text))
     request = TargetRequest(text, tokens, exact, root, task, full_text.strip() or text)
     chosen = _select_material(request, base, match, stdin is not None)
+    if task == "validate" and stdin is None and not has_other_material and _is_nothing(chosen):
+        chosen = _select_instead(request, chosen)
     if stdin is not None and not stdin.strip():
         return replace(_note_empty_stdin(chosen), target=text)
     if stdin is None and _wants_stdin(request):
@@ -88,6 +93,29 @@ def _note_empty_stdin(chosen: Selection) -> Selection:
     alone = not (chosen.files or chosen.changes)
     skipped = () if alone else (Skipped("stdin", "empty"),)
     return replace(chosen, skipped=(*chosen.skipped, *skipped), note=EMPTY_STDIN if alone else chosen.note)
+
+
+def _is_nothing(chosen: Selection) -> bool:
+    return not (chosen.files or chosen.changes or chosen.note or chosen.skipped)
+
+
+def _select_instead(request: TargetRequest, chosen: Selection) -> Selection:
+    """Return the changes of the work tree, or the recent ones on a clean tree; if there are none, say so."""
+    looked_for = f'no file here matches "{_format_word(request.text)[:80]}"'
+    repo = git.find_repo(request.root)
+    for found, name in ((select_work_tree, "the changes in the work tree"), (_select_recent_in, "the recent changes")):
+        instead = found(request.root) if repo else chosen
+        if instead.files or instead.changes:
+            return replace(instead, remarks=(f"{looked_for}: reviewing {name}", *instead.remarks))
+    where = (
+        "there are no changes in the work tree and no recent ones" if repo else "this folder is not in a git repository"
+    )
+    refusal = f"nothing to review: {looked_for}, and {where}; name a file, a folder or a range"
+    return replace(chosen, refusal=refusal)
+
+
+def _select_recent_in(root: Path) -> Selection:
+    return select_recent(require_repo(root, "recent"))
 
 
 def _split_words(root: Path, text: str) -> list[str]:
@@ -192,6 +220,9 @@ def _select_files(request: TargetRequest, paths: Sequence[tuple[str, bool]]) -> 
 
 def _expand_path(repo: Repo | None, root: Path, path: str) -> list[WantedFile]:
     if (root / path).is_dir():
+        inner = git.find_repo(root / path)
+        if repo and inner and inner.top != repo.top and inner.root == inner.top:  # a submodule lists its own files
+            return [WantedFile(f"{path.rstrip('/')}/{name}") for name in list_files(inner, root / path)]
         return [WantedFile(name) for name in list_files(repo, root, "" if path == "." else path)]
     return [WantedFile(name) for name in _expand_glob(repo, root, path)]
 
@@ -265,12 +296,12 @@ def _find_missing(request: TargetRequest) -> list[str]:
 
 
 def _is_missing(request: TargetRequest, word: str) -> bool:
-    if _exists(request.root, word) or not _is_pathlike(request.root, word):
+    if _exists(request.root, word) or not is_pathlike(request.root, word):
         return False
     return not (is_glob(word) and _expand_glob(git.find_repo(request.root), request.root, word))
 
 
-def _is_pathlike(root: Path, word: str) -> bool:
+def is_pathlike(root: Path, word: str) -> bool:
     """Return whether a word looks like a path: `core.py`, `src/nope`, `docs/`, `./x`, `*.rs`; not `and/or`, `Node.js` or a URL."""
     if "://" in word or not re.search(r"\w", word) or Path(word).is_absolute() or ".." in Path(word).parts:
         return False
@@ -280,7 +311,7 @@ def _is_pathlike(root: Path, word: str) -> bool:
 
 
 def _looks_like_path(request: TargetRequest, token: str) -> bool:
-    return _exists(request.root, token) or _is_pathlike(request.root, _strip_punctuation(request.root, token))
+    return _exists(request.root, token) or is_pathlike(request.root, _strip_punctuation(request.root, token))
 
 
 def _missing_file_error(path: str) -> UsageError:

@@ -3,53 +3,31 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
 from functools import cache
-from importlib.resources import files
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from council.errors import ConfigError, UsageError
 from council.flags import flag_table
+from council.packet.targets import is_pathlike
+from council.planning.triggers import (
+    WORD_GAP,
+    compile_phrases,
+    find_trigger,
+    load_triggers,
+    mask_text,
+    phrase_pattern,
+    strip_opening,
+)
 from council.protocols import find_protocol, is_registered
 from council.protocols.protocol import TASKS
 
-WORD_GAP = r"(?:\s*[-\u2010\u2011\u2013]\s*|\s+)"
-WORD_START, WORD_END = r"(?<!\w)(?<![/\\])(?<!\w[.@])", r"(?![\w/\\]|\.\w)"  # skip words inside a path or a URL
-CODE_OR_PATH = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|(?<!\S)[^\s/`]*/\S*[\w/*]", re.DOTALL)  # code, paths, URLs
-
-
-def phrase_pattern(phrase: str) -> str:
-    return WORD_GAP.join(re.escape(word) for word in re.split(r"[\s-]+", phrase))
-
-
-@cache
-def compile_phrases(phrases: tuple[str, ...]) -> re.Pattern[str]:
-    """Compile a pattern for any of the phrases, longest first."""
-    choices = "|".join(phrase_pattern(phrase) for phrase in sorted(phrases, key=len, reverse=True))
-    return re.compile(f"{WORD_START}(?:{choices}){WORD_END}", re.IGNORECASE)
-
-
-def mask_text(text: str, exceptions: Iterable[str]) -> str:
-    """Mask exceptions, code, paths and URLs in the text; offsets stay the same."""
-    return _compile_exceptions(tuple(exceptions)).sub(_blank_match, CODE_OR_PATH.sub(_blank_match, text))
-
-
-@cache
-def _compile_exceptions(phrases: tuple[str, ...]) -> re.Pattern[str]:
-    choices = "|".join(phrase.replace(" ", WORD_GAP) for phrase in phrases)
-    return re.compile(f"{WORD_START}(?:{choices}){WORD_END}", re.IGNORECASE)
-
-
-def _blank_match(found: re.Match[str]) -> str:
-    return "\0" * len(found.group())
-
-
+RUN_A = r"(?:(?:run|convene|hold|start|call|use|have|do)\s+(?:an?\s+|the\s+)?)"
 REVISION_RANGE = re.compile(r"[A-Za-z0-9_@][\w./@~^{}-]*?\.{2,3}[A-Za-z0-9_@][\w./@~^{}-]*")
 
 
@@ -100,6 +78,8 @@ def parse_intent(
     verbose: bool = False,
     folder: Path,
     known: Collection[str],
+    piped: bool = False,
+    can_search: bool = False,
 ) -> Intent:
     """Parse the words and the flags of protocols. Raise UsageError only."""
     text, shown = _strip_verbose(" ".join(words).strip())
@@ -110,9 +90,11 @@ def parse_intent(
     verb = None if asked else _parse_leading_verb(text)
     rest = verb.rest if verb else text
     paths = _find_paths(words, rest, folder)
+    if verb and not (paths or piped) and not _applies(verb, folder):
+        verb, rest = None, text
     if not asked and not verb and paths:
         verb = _parse_verb_anywhere(text)
-    choice = choice or (None if asked else _choose_by_task(verb, text, paths)) or _choose_by_trigger(text)
+    choice = choice or (None if asked else _choose_by_task(verb, text, paths)) or _choose_by_trigger(text, can_search)
     task = _choose_task(choice.protocol, verb, flags)
     question = (
         rest if verb and verb.word == task and verb.is_leading else text
@@ -162,12 +144,12 @@ def _strip_edge_dash(word: str, is_first: bool, is_last: bool) -> str:
 
 def focus_line(domain: str, seat: str) -> str:
     """Return the focus of a seat of the dual modes in this domain, or ""."""
-    return str(_load_triggers()["focus"].get(domain, {}).get(seat, ""))
+    return str(load_triggers()["focus"].get(domain, {}).get(seat, ""))
 
 
 def detect_domain(text: str) -> str:
     """Return the domain of a question. Any code artefact in it means "code"."""
-    domains = _load_triggers()["domains"]
+    domains = load_triggers()["domains"]
     if any(re.search(artefact, text) for artefact in domains["artefacts"]):
         return "code"
     for domain in ("code", "architecture", "writing", "research"):
@@ -242,18 +224,9 @@ def _choose_by_task(verb: Verb | None, text: str, paths: Sequence[str]) -> Choic
     return Choice("judges", f'the verb "{verb.word}" and the target "{paths[0]}"', ChosenBy.VERB) if verb else None
 
 
-def _choose_by_trigger(text: str) -> Choice:
-    for protocol in ("adversarial", "collaborative"):
-        lists = _load_triggers()["protocols"][protocol]
-        words = tuple(form for word, forms in lists["words"].items() for form in (word, *forms))
-        if found := compile_phrases(words).search(mask_text(text, lists["exceptions"])):
-            return Choice(protocol, _format_trigger(found.group()), ChosenBy.TRIGGER)
-    return Choice("collaborative", "the default", ChosenBy.DEFAULT)
-
-
-def _format_trigger(found: str) -> str:
-    said = " ".join(found.lower().split())
-    return f'the words "{said}"' if re.search(r"[\s-]", said) else f'the word "{said}"'
+def _choose_by_trigger(text: str, can_search: bool) -> Choice:
+    found = find_trigger(text, can_search=can_search)
+    return Choice(*found, ChosenBy.TRIGGER) if found else Choice("collaborative", "the default", ChosenBy.DEFAULT)
 
 
 def _choose_task(protocol: str, verb: Verb | None, flags: Mapping[str, Any]) -> str:
@@ -275,7 +248,7 @@ def _strip_verbose(text: str) -> tuple[str, bool]:
 
 
 def _find_verbose(text: str) -> tuple[int, int] | None:
-    lists = _load_triggers()["verbose"]
+    lists = load_triggers()["verbose"]
     open_text = mask_text(text, lists["exceptions"])
     if phrase := compile_phrases(tuple(lists["phrases"])).search(open_text):
         return phrase.span()
@@ -311,9 +284,12 @@ def _remove_span(text: str, start: int, end: int) -> str:
 
 
 def _strip_prefix(text: str) -> tuple[Choice | None, str]:
-    for prefix, protocol in _load_triggers()["prefixes"].items():
-        if found := re.match(rf"{phrase_pattern(prefix)}\s*:\s*", text, re.IGNORECASE):
-            return Choice(protocol, f'the prefix "{prefix}:"', ChosenBy.PREFIX), text[found.end() :].strip()
+    """Remove a prefix such as "adversarial council:" or "please run an adversarial council on"."""
+    core = strip_opening(text)
+    for prefix, protocol in load_triggers()["prefixes"].items():
+        name = phrase_pattern(prefix)
+        if found := re.match(rf"{RUN_A}?{name}\s*:\s*|{RUN_A}{name}\s+(?:on|about|for)\s+", core, re.IGNORECASE):
+            return Choice(protocol, f'the prefix "{prefix}:"', ChosenBy.PREFIX), core[found.end() :].strip()
     return None, text
 
 
@@ -333,14 +309,27 @@ def _format_no_question(verb: Verb | None) -> str:
 
 @cache
 def _tasks_by_verb() -> dict[str, str]:
-    return {word: task for task, words in _load_triggers()["verbs"]["tasks"].items() for word in words}
+    return {word: task for task, words in load_triggers()["verbs"]["tasks"].items() for word in words}
 
 
 def _parse_leading_verb(text: str) -> Verb | None:
-    found = _match_verb(text)
-    if found is None or found.start() or text[found.end() : found.end() + 1] == "-":
+    """Return the verb at the start, after a polite opening; with an opening, only its object can be a target."""
+    core = strip_opening(text)
+    found = _match_verb(core)
+    if found is None or found.start() or core[found.end() : found.end() + 1] == "-":
         return None
-    return _make_verb(found, text[found.end() :].lstrip(" \t\n:,;–—"), is_leading=True)
+    return _make_verb(found, core[found.end() :].lstrip(" \t\n:,;–—"), is_leading=True)
+
+
+def _applies(verb: Verb, folder: Path) -> bool:
+    """Return whether a verb has something to apply to: "review our code" has, "check if 17 is prime" has not."""
+    lists = load_triggers()["verbs"]
+    if verb.word not in lists["need_object"] or not verb.rest or _find_named_target(verb.rest):
+        return True
+    words = (word.strip("\"'`()[]<>").rstrip(".,;:!?") for word in verb.rest.split())
+    if _find_revision_range(verb.rest) or any(is_pathlike(folder, word) for word in words):
+        return True  # a missing file is reported later
+    return bool(compile_phrases(tuple(lists["objects"])).search(mask_text(verb.rest, lists["object_exceptions"])))
 
 
 def _parse_verb_anywhere(text: str) -> Verb | None:
@@ -349,7 +338,7 @@ def _parse_verb_anywhere(text: str) -> Verb | None:
 
 
 def _match_verb(text: str) -> re.Match[str] | None:
-    return compile_phrases(tuple(_tasks_by_verb())).search(mask_text(text, _load_triggers()["verbs"]["exceptions"]))
+    return compile_phrases(tuple(_tasks_by_verb())).search(mask_text(text, load_triggers()["verbs"]["exceptions"]))
 
 
 def _make_verb(found: re.Match[str], rest: str, *, is_leading: bool) -> Verb | None:
@@ -380,7 +369,7 @@ def _find_lone_target(text: str, paths: Sequence[str]) -> str | None:
 
 
 def _find_named_target(rest: str) -> str | None:
-    for name, phrases in _load_triggers()["targets"].items():
+    for name, phrases in load_triggers()["targets"].items():
         found = compile_phrases(tuple(phrases)).match(rest)
         if found and re.match(r"\s*(?:[,;:]|$)", rest[found.end() :]):
             return str(name)
@@ -426,11 +415,6 @@ def _path_exists(path: str, folder: Path) -> bool:
 
 
 # Data files and message parts.
-
-
-@cache
-def _load_triggers() -> dict[str, Any]:
-    return tomllib.loads(files("council").joinpath("data/triggers.toml").read_text(encoding="utf-8"))
 
 
 def _load_flag_owners() -> dict[str, tuple[str, ...]]:

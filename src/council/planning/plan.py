@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -14,9 +15,12 @@ from council.engine.prompting import build_dossier
 from council.errors import SearchNotEnabled, UsageError
 from council.members.base import Member
 from council.packet import build
-from council.packet.changes import Selection
+from council.packet.changes import Selection, select_recent, select_work_tree
+from council.packet.gate import decode_stdin
+from council.packet.git import find_repo
+from council.packet.targets import has_changes
 from council.planning.estimate import PriceLookup, RehearsedCall, estimate_cost, with_effort
-from council.planning.intent import Intent
+from council.planning.intent import ChosenBy, Intent, parse_intent, place_piped_text
 from council.planning.rehearsal import find_phase_timeouts, rehearse_both_ways
 from council.planning.seating import SeatAssignment, Seating, seat_council
 from council.protocols import Protocol
@@ -24,8 +28,12 @@ from council.protocols.options import parse_options
 from council.protocols.panel import Panel, PanelContext
 from council.protocols.protocol import load_reference
 from council.settings import SEAT_FLAG, Settings, extend_timeout
-from council.types import Json, Packet, PacketFile, Question, Roster, Seat, Skipped
+from council.types import Json, Packet, PacketFile, Question, Roster, Seat, Skipped, repair_surrogates
 
+TASK_VERBS = ("validate", "brainstorm", "research")
+WORK_TREE_LABEL = "the changes in the work tree"
+RECENT_LABEL = "recent"
+STDIN_LABEL = "the text from standard input"
 SMALL_PACKET_TOKENS = 1500  # tokens of material for small members
 
 
@@ -58,6 +66,8 @@ class Plan:
     def check_runnable(self) -> None:
         """Raise if the plan cannot be run, before any request is sent."""
         self.protocol.load()
+        if self.packet.refusal:
+            raise UsageError(f"{self.packet.refusal}. No call was made.")
         if self.refusal:
             raise SearchNotEnabled(self.refusal)
 
@@ -105,7 +115,7 @@ def packet_from(setup: Json) -> Packet:
     kept = setup["packet"]
     files = tuple(PacketFile(**file) for file in kept["files"])
     skipped = tuple(Skipped(**item) for item in kept["skipped"])
-    lists = {name: tuple(kept.get(name, ())) for name in ("prior_decisions", "matched", "remarks")}
+    lists = {name: tuple(kept.get(name, ())) for name in ("prior_decisions", "matched", "remarks", "commits")}
     return Packet(**{**kept, **lists, "files": files, "skipped": skipped})
 
 
@@ -129,6 +139,56 @@ class Material:
     selection: Selection | None = None  # files already selected, instead of targets in the words
     targets: tuple[str, ...] = ()  # paths in the folder, instead of targets in the words
     earlier: tuple[str, str] | None = None  # name and text of an earlier run
+
+
+def read_request(
+    words: Sequence[str], flags: Mapping[str, Any], material: Material, *, protocol: str | None, verbose: bool, folder: Path,
+    known: Collection[str], can_search: bool,
+) -> tuple[Intent, Material]:  # fmt: skip
+    """Return the intent of words, flags and piped text, and the material with what was inferred."""
+    if material.stdin is not None:
+        piped = decode_stdin(material.stdin)
+        words, stdin = place_piped_text(words, piped, flags, protocol=protocol, known=known)
+        material = replace(material, stdin=None if stdin is None else material.stdin)
+    words = [repair_surrogates(word) for word in words]
+    if all(word in TASK_VERBS for word in words):
+        words, material = _infer_changes(words, material, folder)
+    intent = parse_intent(
+        words, flags, protocol=protocol, verbose=verbose, folder=folder, known=known, piped=material.stdin is not None, can_search=can_search,
+    )  # fmt: skip
+    if _is_verb_only(words, intent) and material == Material():
+        _, material = _infer_changes([intent.task], material, folder)
+        intent = replace(intent, question=material.selection.target if material.selection else intent.question)
+    if material.selection:
+        found = (
+            "the work tree has changes" if material.selection.target == WORK_TREE_LABEL else "the work tree is clean"
+        )
+        intent = replace(intent, why=f"nothing was named, and {found}", target=material.selection.target)
+    if intent.question == "-":
+        intent = replace(intent, question=STDIN_LABEL)
+    if material.targets:
+        intent = replace(intent, target=" ".join(map(repair_surrogates, material.targets)))
+    return intent, material
+
+
+def _infer_changes(words: list[str], material: Material, folder: Path) -> tuple[list[str], Material]:
+    """Use the changes in the work tree as the material. On a clean tree a verb takes `recent`; else raise UsageError."""
+    if material.base is not None or material.stdin is not None:
+        return [*(words or ["validate"]), "what changed"], material
+    if has_changes(folder):
+        selection = replace(select_work_tree(folder), target=WORK_TREE_LABEL)
+    elif words and (repo := find_repo(folder)):
+        selection = replace(select_recent(repo), target=RECENT_LABEL)
+    else:
+        raise UsageError(
+            'no question was given and the work tree has no changes: run council "your question", or see council --help'
+        )
+    return [*(words or ["validate"]), selection.target], replace(material, selection=selection)
+
+
+def _is_verb_only(words: Sequence[str], intent: Intent) -> bool:
+    """Return whether the words are a single verb without a target: `council review`."""
+    return len(" ".join(words).split()) == 1 and intent.target is None and intent.chosen_by == ChosenBy.VERB
 
 
 async def make_plan(
@@ -200,7 +260,8 @@ def _build_packet(question: Question, roster: Roster, folder: Path, material: Ma
 def _packet_warnings(packet: Packet) -> list[str]:
     matched = [f"used as target: {match}" for match in packet.matched]
     masked = [f"{packet.masked} secrets masked"] if packet.masked else []
-    return [*matched, *masked, *([packet.note] if packet.empty and packet.note else [])]
+    empty = packet.refusal or packet.note if packet.empty else ""
+    return [*matched, *masked, *([empty] if empty else [])]
 
 
 def _seat_roster(protocol: Protocol, panel: Panel, where: PanelContext) -> tuple[Roster, Seating]:

@@ -321,6 +321,7 @@ def _find_error(added: Added, what: str, is_shipped: bool) -> str:
     return ""
 
 
+SAMPLE_TEXT = "One way, or the other."  # a review needs material
 SAMPLE_QUESTION = "Which way should it be done?"  # names no file, to get a plan of each protocol
 
 
@@ -337,7 +338,7 @@ async def _describe_protocol(name: str, convener: Convener) -> Json:
         protocol = protocols.get_protocol(name)
         unknown |= {"summary": protocol.summary, "options": protocol.load_options().model_json_schema()}
         unknown |= {"seats": [seat.name for seat in protocol.seats], "tasks": list(protocol.tasks)}
-        plan = await convener.plan([SAMPLE_QUESTION], protocol=name, material=Material(match=False))
+        plan = await convener.plan([SAMPLE_QUESTION], protocol=name, material=Material(stdin=SAMPLE_TEXT))
     except CouncilError as error:
         return row | unknown | {"note": str(error)}
     seats, phases = [seat.name for seat in plan.roster.seats], list(plan.phases)

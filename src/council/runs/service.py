@@ -25,12 +25,8 @@ from council.events import Entry
 from council.members.base import Member
 from council.members.registry import MemberRegistry
 from council.money import Price
-from council.packet.changes import select_work_tree
-from council.packet.gate import decode_stdin
 from council.packet.secret_filter import redact_value
-from council.packet.targets import has_changes
-from council.planning.intent import ChosenBy, Intent, parse_intent, place_piped_text
-from council.planning.plan import Material, Plan, make_plan, packet_from, question_from, roster_from
+from council.planning.plan import Material, Plan, make_plan, packet_from, question_from, read_request, roster_from
 from council.planning.rehearsal import template_context
 from council.protocols.common.rosters import describe_rosters
 from council.protocols.panel import PanelContext
@@ -48,18 +44,16 @@ from council.runs.report_files import (
     write_report_files,
 )
 from council.runs.run_context import RunContext
+from council.search import can_search
 from council.settings import Settings
 from council.settings.key_storage import add_stored_keys
 from council.settings.network import find_key_leaks
 from council.store.interface import OPEN_STATUSES, Record, RunStatus
 from council.store.sqlite import SqliteStore
-from council.types import Json, Outcome, Roster, Step, repair_surrogates
+from council.types import Json, Outcome, Roster, Step
 from council.version import RULES, __version__
 
 RUN_ID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # no characters that look alike
-TASK_VERBS = ("validate", "brainstorm", "research")
-WORK_TREE_LABEL = "the changes in the work tree"
-STDIN_LABEL = "the text from standard input"
 PERSISTED_FLAGS = (
     "timeout",
     "max_cost",
@@ -155,26 +149,12 @@ class Convener(RunRecords):
         after: str | None = None,
     ) -> Plan:
         """Return the plan for a question; `after` is an earlier run to continue from."""
-        known, options, material = protocols.protocol_names(), dict(flags or {}), material or Material()
+        known, options = protocols.protocol_names(), dict(flags or {})
         own = protocol in known and protocol not in protocols.SHIPPED_PROTOCOLS  # its option names are its own
-        given = {} if own else options
-        if material.stdin is not None:
-            piped = decode_stdin(material.stdin)
-            words, stdin = place_piped_text(words, piped, given, protocol=protocol, known=known)
-            material = replace(material, stdin=None if stdin is None else material.stdin)
-        words = [repair_surrogates(word) for word in words]
-        if not [word for word in words if word not in TASK_VERBS]:
-            words, material = self._infer_work_tree(words, material)
-        intent = parse_intent(words, given, protocol=protocol, verbose=verbose, folder=self.folder, known=known)
-        if _is_verb_only(words, intent) and material == Material():
-            _, material = self._infer_work_tree([intent.task], material)
-            intent = replace(intent, question=WORK_TREE_LABEL)
-        if material.selection:
-            intent = replace(intent, why="nothing was named, and the work tree has changes", target=WORK_TREE_LABEL)
-        if intent.question == "-":
-            intent = replace(intent, question=STDIN_LABEL)
-        if material.targets:
-            intent = replace(intent, target=" ".join(map(repair_surrogates, material.targets)))
+        intent, material = read_request(
+            words, {} if own else options, material or Material(), protocol=protocol, verbose=verbose, folder=self.folder, known=known,
+            can_search=can_search(self.settings, self.env, self.folder),
+        )  # fmt: skip
         intent = replace(intent, options=options)
         if after:
             record = await self.store.load(await self.resolve_run(after))
@@ -186,17 +166,6 @@ class Convener(RunRecords):
         where = PanelContext(self.settings, self.env, self.folder, strict)
         plan = await make_plan(intent, where, self.members, material, price=self.price)
         return replace(plan, warnings=(*find_key_leaks(self.settings), *plan.warnings), continues=after or "")
-
-    def _infer_work_tree(self, words: list[str], material: Material) -> tuple[list[str], Material]:
-        """Use the changes in the work tree as the material, or raise UsageError if there are none."""
-        if material.base is not None or material.stdin is not None:
-            return [*(words or ["validate"]), "what changed"], material
-        if not has_changes(self.folder):
-            raise UsageError(
-                'no question was given and the work tree has no changes: run council "your question", or see council --help'
-            )
-        selection = replace(select_work_tree(self.folder), target=WORK_TREE_LABEL)
-        return [*(words or ["validate"]), WORK_TREE_LABEL], replace(material, selection=selection)
 
     # A run
 
@@ -478,11 +447,6 @@ def _note_other_version(ledger: Ledger) -> None:
             ledger.emit_once(
                 ev.Noted(f"{run} made by {made_by}", "its earlier answers were asked with that version's prompts")
             )
-
-
-def _is_verb_only(words: Sequence[str], intent: Intent) -> bool:
-    """Return whether the words are a single verb without a target: `council review`."""
-    return len(" ".join(words).split()) == 1 and intent.target is None and intent.chosen_by == ChosenBy.VERB
 
 
 async def _refuse_step(step: Step) -> Outcome:

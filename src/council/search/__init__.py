@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from council.errors import ConfigError, SearchNotEnabled, UsageError
+from council.errors import ConfigError, CouncilError, SearchNotEnabled, UsageError
 from council.extensions import SEARCH
 from council.search.provider import ReadFile, SearchProvider, SearchSetup
 from council.settings import Settings
@@ -52,6 +52,14 @@ def resolve_search(choice: str | None, settings: Settings, env: Mapping[str, str
             word = _refuse_value(name, value, _key_of(provider))
     _require_key(name, provider, env)
     return word
+
+
+def can_search(settings: Settings, env: Mapping[str, str], folder: Path = Path()) -> bool:
+    """Return whether a search provider is configured and can be used."""
+    try:
+        return resolve_search(None, settings, env, folder) is not None
+    except CouncilError:
+        return False
 
 
 def _key_of(provider: Any) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from council.search.provider import Hit, SearchError, SearchProvider
@@ -103,11 +102,11 @@ async def research(
 ) -> list[Json]:
     """Return a row for each distinct URL, the first results of all queries first, then a row for each failed query.
 
-    A provider's general remarks are rows with `remark: True`.
+    Duplicates are removed before the results of a query are cut to `max_results`. A provider's general remarks are rows with `remark: True`.
     """
     max_results = min(max(1, max_results), MAX_RESULTS)
     searches = [
-        _search_with_retry(provider, query, max_results, freshness, seconds, turn)
+        _search_with_retry(provider, query, MAX_RESULTS, freshness, seconds, turn)
         for turn, query in enumerate(queries, 1)
     ]
     results = list(zip(queries, await asyncio.gather(*searches), strict=True))
@@ -148,18 +147,21 @@ async def _search_once(
 
 
 def _result_rows(results: Sequence[tuple[str, QueryResult]], max_results: int) -> Iterator[Json]:
+    """Yield the first new result of every query, then the second of every query, and so on."""
     seen: set[tuple[str, str]] = set()
-    for query, hit in _interleave(results, max_results):
+    hits = {n: iter(found) for n, (_, found) in enumerate(results) if isinstance(found, list)}
+    for _ in range(max_results):
+        for n, left in hits.items():
+            if hit := _next_new(left, seen):
+                yield _format_row(results[n][0], hit)
+
+
+def _next_new(hits: Iterator[Hit], seen: set[tuple[str, str]]) -> Hit | None:
+    for hit in hits:
         if (place := (normalise_url(hit.url), hit.position)) not in seen:
             seen.add(place)
-            yield _format_row(query, hit)
-
-
-def _interleave(results: Sequence[tuple[str, QueryResult]], max_results: int) -> Iterator[tuple[str, Hit]]:
-    """Yield the first result of every query, then the second of every query, and so on."""
-    lists = [[(query, hit) for hit in hits[:max_results]] for query, hits in results if isinstance(hits, list)]
-    for rank in zip_longest(*lists):
-        yield from (item for item in rank if item)
+            return hit
+    return None
 
 
 def _format_row(query: str, hit: Hit) -> Json:

@@ -13,7 +13,7 @@ from tests.fake_provider import Reply, Seen
 MEMBERS = ("generalist", "skeptic", "domain_expert")
 QUESTION = "Should the archive move to cold storage?"
 PHASE = {
-    "Queries": "research", "Position": "r1", "Topics": "clerk", "Reconsidered": "r2", "Synthesis": "synthesise",
+    "Queries": "research", "Position": "r1", "ClaimGroups": "clerk", "Reconsidered": "r2", "Synthesis": "synthesise",
     "SpecSynthesis": "synthesise",
 }  # fmt: skip
 DOCUMENTS = {
@@ -24,10 +24,21 @@ Said = Json | str | Reply | Callable[[Seen], Any]
 
 
 def claim(
-    topic: str, stance: str = "supports", *, text: str = "", confidence: float = 0.9, sources: tuple[int, ...] = ()
-) -> Json:
-    said = text or f"It {stance} {topic}."
-    return {"topic": topic, "stance": stance, "text": said, "confidence": confidence, "sources": list(sources)}
+    question: str, answer: str = "yes", *, text: str = "", confidence: float = 0.9, sources: tuple[int, ...] = (), holds_when: str = ""
+) -> Json:  # fmt: skip
+    said = text or f"The answer to {question} is {answer}."
+    return {
+        "question": question, "answer": answer, "text": said, "holds_when": holds_when, "confidence": confidence, "sources": list(sources),
+    }  # fmt: skip
+
+
+def groups(*rows: tuple[str, str]) -> Json:
+    """Groups of the clerk: ("c1 c2", "conflict")."""
+    return {
+        "groups": [
+            {"question": f"What about {ids}?", "claims": ids.split(), "relation": relation} for ids, relation in rows
+        ]
+    }
 
 
 def position(*claims: Json, response: str = "Move it.", confidence: float = 0.8, **more: Any) -> Json:
@@ -36,6 +47,7 @@ def position(*claims: Json, response: str = "Move it.", confidence: float = 0.8,
 
 
 def source(url: str, title: str = "Cold storage") -> Json:
+    """A source that a member copied instead of giving its number."""
     return {"title": title, "url": url, "snippet": "costs a fifth", "query": ""}
 
 
@@ -50,7 +62,7 @@ def told(name: str = "D1", *sides: str) -> Json:
 
 
 def synthesis(text: str = "Move unread files.", *disagreements: Json, **more: Any) -> Json:
-    return {"answer": text, "disagreements": list(disagreements), **more}
+    return {"answer": text, "disagreements": list(disagreements), "added_disagreements": [], **more}
 
 
 @dataclass
@@ -64,7 +76,7 @@ class FakeGeneral:
     def __post_init__(self) -> None:
         self.says = {
             "research": {"queries": ["cold storage archive cost", "cold storage restore"]}, "r1": position(claim("moving")),
-            "clerk": {"same": []}, "r2": answer("MAINTAIN"), "synthesise": synthesis(),
+            "clerk": groups(), "r2": answer("MAINTAIN"), "synthesise": synthesis(),
         } | self.says  # fmt: skip
         self.workspace.provider.answer = self.speak
         self.configure()

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tests.acceptance.general.fake_general import MEMBERS, FakeGeneral, answer, claim, position, synthesis, told
+from council.engine.trust import TABLE
+from tests.acceptance.general.fake_general import (
+    MEMBERS,
+    FakeGeneral,
+    answer,
+    claim,
+    groups,
+    position,
+    source,
+    synthesis,
+    told,
+)
 from tests.acceptance.helpers import wait_for_exit
+from tests.fake_provider import Reply
 
-TOPIC = "moving to cold storage"
+TOPIC = "Should it move to cold storage?"
 
 
 def opposed(general: FakeGeneral) -> None:
     """Two seats oppose each other on one topic; the third is silent on it."""
     general.says |= {
-        "r1/generalist": position(claim(TOPIC, "supports", text="Moving saves four fifths.")),
-        "r1/skeptic": position(claim(TOPIC, "opposes", text="Moving loses eleven hours a restore.")),
+        "r1/generalist": position(claim(TOPIC, "yes", text="Moving saves four fifths.")),
+        "r1/skeptic": position(claim(TOPIC, "no", text="Moving loses eleven hours a restore.")),
         "r1/domain_expert": position(claim("tape rotation")),
         "synthesise": synthesis("It depends on restores.", told("D1", "moving saves", "restores are slow")),
     }
@@ -147,16 +161,131 @@ def test_without_deliberation_there_is_no_second_round_and_the_disagreement_stay
     assert [one["topic"] for one in report["disagreements"]] == [TOPIC]
 
 
-@pytest.mark.behaviour("30-clerk-groups-only")
-def test_the_clerk_can_merge_topics_but_not_add_any(general: FakeGeneral) -> None:
+def differ(general: FakeGeneral) -> None:
+    """Two seats answer one question in different words; only the clerk can compare them."""
     opposed(general)
-    general.says["r1/skeptic"] = position(claim("cold tier migration", "opposes", text="Migration loses hours."))
-    general.says["clerk"] = {"same": [{"topic": "T2", "same_as": "T1"}]}
+    general.says["r1/skeptic"] = position(claim("Is the cold tier wise?", "no", text="Migration loses hours."))
+    general.says["clerk"] = groups(("c1 c2", "conflict"))
+
+
+@pytest.mark.behaviour("30-clerk-groups-only", "30-claims-compared")
+def test_the_clerk_sees_only_claims_and_can_only_name_them(general: FakeGeneral) -> None:
+    differ(general)
     report = general.ask().json
-    assert [one["topic"] for one in report["disagreements"]] == [TOPIC]
+    (dispute,) = report["disagreements"]
+    assert [(side["seat"], side["answer"], side["id"]) for side in dispute["positions"]] == [
+        ("generalist", "yes", "c1"),
+        ("skeptic", "no", "c2"),
+    ]
+    prompt = general.prompts("clerk")["chair"]
+    assert f"- c1 | {TOPIC} | yes | Moving saves four fifths." in prompt
+    assert "- c3 | " in prompt
+    assert not any(words in prompt for words in ("Move it.", "how often it is read", "skeptic", "0.9"))
     schema = next(seen.schema for seen in general.workspace.provider.log if general.who(seen)[0] == "clerk")
     assert schema is not None
-    assert schema["properties"]["same"]["items"]["properties"]["same_as"]["enum"] == ["T1", "T2", "T3"]
+    assert schema["properties"]["groups"]["items"]["properties"]["claims"]["items"]["enum"] == ["c1", "c2", "c3"]
+
+
+@pytest.mark.behaviour("30-clerk-groups-only")
+@pytest.mark.parametrize(
+    ("wrong", "why"), [("c1 c9", "c9 is not in the list"), ("c1 c1", "c1: all claims of one member")]
+)
+def test_a_group_with_an_unknown_claim_or_of_one_seat_is_repaired_once_then_dropped_and_stated(
+    general: FakeGeneral, wrong: str, why: str
+) -> None:
+    differ(general)
+    general.says["clerk"] = groups((wrong, "agree"), ("c1 c2", "conflict"))
+    report = general.ask().json
+    assert general.asked.count("clerk/chair") == 2
+    assert why in general.workspace.provider.log[4].prompt
+    assert len(report["disagreements"]) == 1
+    assert report["consensus"] == []
+    assert any(f"was dropped: {why}" in row["reason"] for row in report["degraded"])
+
+
+@pytest.mark.behaviour("30-clerk-groups-only")
+def test_a_repaired_group_is_used_without_a_remark(general: FakeGeneral) -> None:
+    differ(general)
+    general.says["clerk"] = [groups(("c1 c9", "agree")), groups(("c1 c2", "conflict"))]
+    report = general.ask().json
+    assert len(report["disagreements"]) == 1
+    assert not any("dropped" in row["reason"] for row in report["degraded"])
+
+
+@pytest.mark.behaviour("30-uncompared-is-no-consensus")
+@pytest.mark.parametrize("said", [groups(), "no json at all", Reply(status=500)])
+def test_without_a_useful_clerk_nothing_is_agreed_and_the_report_says_why(general: FakeGeneral, said: Any) -> None:
+    differ(general)
+    general.says |= {"clerk": said, "synthesise": synthesis()}
+    report = general.ask().json
+    assert (report["consensus"], report["disagreements"], report["status"]) == ([], [], "complete")
+    text = (general.workspace.folder / report["report_path"]).read_text(encoding="utf-8")
+    assert "claims were not compared" in text
+    assert TABLE["not_assessed"][1] in report["trust"]["because"]
+    assert report["trust"]["level"] != "HIGH"
+    stated = any("The clerk did not answer" in row["reason"] for row in report["degraded"])
+    assert stated == (said != groups())
+
+
+@pytest.mark.behaviour("30-values-decide")
+def test_code_overrides_a_clerk_that_calls_different_values_agreed(general: FakeGeneral) -> None:
+    general.says |= {
+        "r1/generalist": position(claim("How many tps does it sustain?", "about 20k tps", text="It sustains 20k.")),
+        "r1/skeptic": position(claim("What throughput is possible?", "at most 5k tps", text="It sustains 5k.")),
+        "r1/domain_expert": position(),
+        "clerk": groups(("c1 c2", "agree")),
+        "synthesise": synthesis("It depends.", told()),
+    }
+    report = general.ask().json
+    assert report["consensus"] == []
+    assert [side["answer"] for side in report["disagreements"][0]["positions"]] == ["about 20k tps", "at most 5k tps"]
+    assert report["trust"]["level"] == "CONTESTED"
+    text = (general.workspace.folder / report["report_path"]).read_text(encoding="utf-8")
+    assert "the clerk was overridden" in text
+    assert "the clerk said agree" in text
+
+
+@pytest.mark.behaviour("30-conditions")
+def test_claims_that_depend_on_a_condition_are_qualified_and_start_no_second_round(general: FakeGeneral) -> None:
+    general.says |= {
+        "r1/generalist": position(claim(TOPIC, "yes", text="Move it.", holds_when="it is rarely read")),
+        "r1/skeptic": position(claim(TOPIC, "no", text="Keep it.", holds_when="it is read daily")),
+        "r1/domain_expert": position(),
+    }
+    report = general.ask().json
+    assert not any(key.startswith("r2/") for key in general.asked)
+    assert (report["consensus"], report["disagreements"]) == ([], [])
+    assert {one["status"] for one in report["claims"]} == {"qualified"}
+    assert "# Answers that depend on a condition" in general.prompts("synthesise")["chair"]
+
+
+@pytest.mark.behaviour("30-claims-compared")
+def test_at_most_six_claims_of_a_seat_count_and_ids_run_through_all_seats(general: FakeGeneral) -> None:
+    general.says["r1"] = position(*(claim(f"Is part {n} needed?") for n in range(1, 10)))
+    report = general.ask().json
+    assert [one["id"] for one in report["claims"]] == [f"c{n}" for n in range(1, 19)]
+    assert [one["by"] for one in report["claims"]] == [[seat] for seat in MEMBERS for _ in range(6)]
+
+
+@pytest.mark.behaviour("30-older-replies")
+def test_claims_with_a_topic_and_a_stance_are_still_read_and_equal_stances_agree_on_nothing(
+    general: FakeGeneral,
+) -> None:
+    def older(stance: str) -> Any:
+        row = {"topic": "moving", "stance": stance, "text": f"I {stance} it.", "confidence": 0.9, "sources": [1]}
+        return position(response="x") | {"claims": [row], "sources": [source("docs/cost.md")]}
+
+    general.documents()
+    general.says |= {
+        "r1/generalist": older("supports"),
+        "r1/skeptic": older("opposes"),
+        "r1/domain_expert": older("supports"),
+    }
+    general.says |= {"clerk": {"same": []}, "synthesise": synthesis("It depends.", told())}
+    report = general.ask("--search", "files:docs", search="").json
+    assert [one["seat"] for one in report["disagreements"][0]["positions"]] == list(MEMBERS)
+    assert report["consensus"] == []
+    assert not any("were removed" in row["reason"] for row in report["degraded"])
 
 
 @pytest.mark.behaviour("30-no-claims-no-drop")
@@ -191,7 +320,7 @@ def test_member_ids_and_rounds_are_set_by_the_code_and_not_requested_from_a_mode
 @pytest.mark.behaviour("30-allies-are-no-opponents")
 def test_a_disputant_is_not_confronted_with_its_own_side(general: FakeGeneral) -> None:
     opposed(general)
-    general.says["r1/domain_expert"] = position(claim(TOPIC, "opposes", text="The contract forbids moving."))
+    general.says["r1/domain_expert"] = position(claim(TOPIC, "no", text="The contract forbids moving."))
     general.ask()
     against = {seat: text[text.rindex("Against it:") :] for seat, text in general.prompts("r2").items()}
     assert "The contract forbids moving." in against["generalist"]
@@ -205,8 +334,10 @@ def test_a_disputant_is_not_confronted_with_its_own_side(general: FakeGeneral) -
 def test_a_dispute_keeps_its_name_from_the_second_round_to_the_synthesis(general: FakeGeneral) -> None:
     """The chair's D1 must be the members' D1."""
     opposed(general)
-    for seat, stance in (("generalist", "supports"), ("skeptic", "opposes")):
-        general.says[f"r1/{seat}"]["claims"].append(claim("a price rise", stance, text=f"It {stance} a price rise."))
+    for seat, stance in (("generalist", "yes"), ("skeptic", "no")):
+        general.says[f"r1/{seat}"]["claims"].append(
+            claim("Is a price rise due?", stance, text=f"A price rise: {stance}.")
+        )
     first, second = answer("CONCEDE", topic="D1"), answer("MAINTAIN", topic="D2")
     general.says["r2/skeptic"] = {"answers": first["answers"] + second["answers"]}
     general.says["synthesise"] = synthesis("It depends.", told("D2", "one side", "the other side"))
@@ -214,8 +345,8 @@ def test_a_dispute_keeps_its_name_from_the_second_round_to_the_synthesis(general
     assert general.asked.count("synthesise/chair") == 1
     prompt = general.prompts("synthesise")["chair"]
     disputed, resolved = prompt.split("# Open disputes")[1].split("# Resolved disputes")
-    assert "D2: <<<Topic" in disputed
-    assert "D1: <<<Topic" in resolved
+    assert "D2: <<<Question" in disputed
+    assert "D1: <<<Question" in resolved
     (left,) = report["disagreements"]
     assert left["topic"] in disputed
     assert f"xperts disagree on {left['topic']}" in report["answer"]
@@ -228,7 +359,7 @@ def test_the_report_explains_dispute_names_and_who_changed_position(general: Fak
     general.says |= {"r2/skeptic": answer("CONCEDE", "CONCEDE: yes."), "synthesise": synthesis()}
     report = general.ask().json
     text = (general.workspace.folder / report["report_path"]).read_text(encoding="utf-8")
-    assert f"- D1 is disputed: {TOPIC}: generalist supports, skeptic opposes" in text
+    assert f'- D1 is disputed: {TOPIC}: generalist "yes", skeptic "no"' in text
     assert "- skeptic gave way on D1: CONCEDE, a weak flip: it gives no grounds" in text
 
 
@@ -236,7 +367,7 @@ def test_the_report_explains_dispute_names_and_who_changed_position(general: Fak
 def test_the_report_says_why_there_was_no_second_round(general: FakeGeneral) -> None:
     report = general.ask().json
     text = (general.workspace.folder / report["report_path"]).read_text(encoding="utf-8")
-    assert "- r2 skipped: no claims contradict each other" in text
+    assert "- r2 skipped: no contradiction was found" in text
 
 
 @pytest.mark.behaviour("30-silent-disputant-maintains")

@@ -7,6 +7,7 @@ import pytest
 from tests.acceptance.helpers import Json, Terminal
 from tests.acceptance.judges.fake_judges import MIXED, JudgesWorkspace, finding, opinion
 from tests.fake_provider import Reply
+from tests.packet.conftest import commit
 
 LOCKED, BROKEN, HANGS = Reply(status=401), Reply(status=500), Reply(hang=True)
 BUG = finding(
@@ -150,17 +151,21 @@ def test_without_changes_there_is_no_verdict_and_no_call(judges: JudgesWorkspace
 
 
 @pytest.mark.behaviour("issue-3-empty-packet", "20-coverage-cap")
-def test_without_material_the_verdict_is_at_best_warn_and_the_report_says_so(
+def test_a_review_without_material_makes_no_call_and_says_what_it_looked_for(
     judges: JudgesWorkspace, council: Terminal
 ) -> None:
     done = council("validate", "the whole idea of it", "--json")
-    assert (done.code, done.json["verdict"], [seat["verdict"] for seat in done.json["seats"]]) == (
-        0,
-        "WARN",
-        ["PASS", "PASS"],
-    )
-    assert "no material was shown to the judges" in text_of(judges, done.json)
-    assert "No material was shown to you" in judges.request("judge/judge-1").prompt
+    instead = 'no file here matches "the whole idea of it": reviewing the recent changes'
+    assert (done.code, done.json["verdict"]) == (0, "PASS") and instead in text_of(judges, done.json)
+    calls = len(judges.provider.log)
+    for _ in range(4):
+        commit(judges.folder, {})
+    looked_for = 'nothing to review: no file here matches "the whole idea of it"'
+    plan = council("validate", "the whole idea of it", "--dry-run", "--json")
+    assert (plan.code, plan.json["warnings"][0].startswith(looked_for)) == (0, True)
+    done = council("validate", "the whole idea of it", "--json")
+    assert (done.code, done.json["error"].startswith(looked_for)) == (2, True)
+    assert len(judges.provider.log) == calls
 
 
 @pytest.mark.behaviour("issue-3-output-folder")

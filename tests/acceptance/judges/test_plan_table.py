@@ -22,6 +22,7 @@ AUTH, PLAN, API = (
     "used as target: api → src/api/",
 )
 ARCHITECTURE = "used as target: architecture → docs/ARCHITECTURE.md"
+INSTEAD = 'no file here matches "the implementation": reviewing the recent changes'
 SCALED = "3 judges per family scaled down to 2: at most 12 agents"
 
 
@@ -56,7 +57,7 @@ LINES = [
     Line("--quick validate recent", "validate", ("judge-1",), "recent"),
     Line("validate this plan", "validate", TWO, None, (PLAN,)),
     Line("brainstorm caching approaches", "brainstorm", TWO),
-    Line("validate the implementation", "validate", TWO),
+    Line("validate the implementation", "validate", TWO, None, (INSTEAD,)),
     Line("research kubernetes upgrade strategies", "research", TWO),
     Line("research the CI/CD pipeline bottlenecks", "research", TWO),
     Line("--preset=security-audit validate the auth system", "validate", AUDIT, None, (AUTH,)),

@@ -347,6 +347,41 @@ async def test_a_ruling_as_models_write_it_needs_no_repair(name: str) -> None:
     assert {row["id"]: row["landed"] for row in minutes.verdict["details"]["rulings"]} == landed
 
 
+PROSE = "Use gRPC inside the cluster and REST at the edge. Measure the payload first, and keep the old endpoint for a month."
+
+
+@pytest.mark.anyio
+@pytest.mark.behaviour("10-prose-of-the-chair", "10-open-issues-limit-confidence")
+@pytest.mark.parametrize(("severity", "level"), [("FATAL", "CONTESTED"), ("MINOR", "MEDIUM")])
+async def test_a_ruling_in_prose_is_used_and_leaves_every_issue_open(severity: str, level: str) -> None:
+    run = Run(SCRIPT | {"attack/alpha": attack(issue(severity)), "verdict/chair": [PROSE]})
+    minutes = await run.finish()
+    assert minutes.verdict["answer"].startswith(PROSE)
+    assert (minutes.status, minutes.verdict["outcome"], minutes.verdict["confidence"]) == ("complete", None, level)
+    assert [row["landed"] for row in minutes.verdict["details"]["rulings"]] == [None, None]
+    assert "The chair named no outcome." in format_degraded_lines(minutes)
+
+
+@pytest.mark.anyio
+async def test_a_ruling_inside_prose_with_titles_for_names_needs_no_repair() -> None:
+    leader = triage("Beta (Fact-Checker & Validator)")
+    said = ruling("MODIFIED", ("alpha-1", True), ("gamma-1", False))
+    wrapped = [f"Here is my ruling:\n\n```json\n{json.dumps({'ruling': said}, indent=2)}\n```\nI hope this helps."]
+    run = Run(SCRIPT | {"triage/chair": [leader], "verdict/chair": wrapped})
+    minutes = await run.finish()
+    assert [run.asked.count(key) for key in ("triage/chair", "verdict/chair")] == [1, 1]
+    assert (minutes.verdict["details"]["leader"], minutes.verdict["confidence"]) == ("beta", "MEDIUM")
+
+
+@pytest.mark.anyio
+async def test_a_consensus_with_contested_points_is_not_trusted_fully() -> None:
+    agreed = triage("alpha", agree=True, contested=["the payload size"])
+    minutes = await Run(SCRIPT | {"triage/chair": agreed, "verdict/chair": ruling("SURVIVED")}).finish()
+    trust = build_report(minutes)["trust"]
+    assert minutes.verdict["confidence"] == "HIGH" and trust["level"] != "HIGH"
+    assert any("the payload size" in reason for reason in trust["because"])
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize("words", ["unclear", "maybe", None, 3])
 async def test_an_unclear_ruling_is_open_and_never_a_yes_or_no(words: Any) -> None:

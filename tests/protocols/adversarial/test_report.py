@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from importlib.resources import files
+
+import jsonschema
 import pytest
 
 from council.protocols.adversarial.report import format_counts
@@ -20,6 +24,8 @@ REJECTED = SCRIPT | {
 @pytest.mark.behaviour("10-rulings-shown")
 async def test_the_report_has_leader_points_rulings_and_dissent() -> None:
     value = build_report(await Run(REJECTED).finish())
+    published = files("council").joinpath("data/schemas/report.json").read_text(encoding="utf-8")
+    jsonschema.validate(value, json.loads(published))
     assert (value["leader"], value["leader_reason"]) == ("beta", "It is tested.")
     assert (value["agreed"], value["contested"]) == (["both are typed"], ["the payload size"])
     assert [(row["id"], row["severity"], row["landed"], row["why"]) for row in value["rulings"]] == [
@@ -37,7 +43,7 @@ async def test_the_report_has_leader_points_rulings_and_dissent() -> None:
 async def test_standard_output_ends_with_leader_counts_and_dissent() -> None:
     shown = render_answer(await Run(REJECTED).finish())
     assert shown.endswith(
-        "\n> Leading draft: Beta. It is tested.\n> Attack: 3 issues: 1 landed, 2 dismissed.\n> Dissent: Alpha rejects the answer.\n"
+        "\n> Leading draft: Beta. It is tested.\n> Attack: 3 issues: 1 landed, 2 dismissed.\n> Dissent: Alpha rejected the leading draft.\n"
     )
 
 

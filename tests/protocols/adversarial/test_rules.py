@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, combinations, product
+from functools import cache
+from itertools import chain, combinations, combinations_with_replacement, product
 
 import pytest
 
@@ -96,9 +97,14 @@ def attack_round(severities: tuple[str, str], stances: tuple[str, str]) -> Round
     return Round([Statement(Seat(name), f"attack/{name}", "", one, Outcome("ok")) for name, one in replies.items()])
 
 
-def every_verdict() -> Iterator[tuple[Verdict, tuple[object, ...]]]:
+@cache
+def every_verdict() -> list[tuple[Verdict, tuple[object, ...]]]:
+    return list(build_every_verdict())
+
+
+def build_every_verdict() -> Iterator[tuple[Verdict, tuple[object, ...]]]:
     for severities in product(SEVERITIES, repeat=2):
-        for stances in product(STANCES, repeat=2):
+        for stances in combinations_with_replacement(STANCES, 2):  # the order of the attackers does not matter
             attacks = attack_round(severities, stances)
             for first, second, outcome in product(LANDED, LANDED, (*OUTCOMES, None)):
                 points = [*point_rows("beta-1", first), *point_rows("gamma-1", second)]
@@ -124,7 +130,7 @@ def test_no_combination_with_an_open_or_landed_fatal_issue_is_high() -> None:
         if verdict.confidence == "HIGH":
             assert verdict.outcome == "SURVIVED" and all(row["landed"] is not None for row in rows), case
             assert not any(row["landed"] and row["severity"] != "MINOR" for row in rows), case
-    assert count == 9 * 9 * 36 * 4
+    assert count == 9 * 6 * 36 * 4
 
 
 @pytest.mark.behaviour("10-open-issues-limit-confidence")
@@ -152,7 +158,7 @@ def test_a_rejection_without_an_issue_is_not_high() -> None:
     attacks = Round([Statement(Seat("beta"), "attack/beta", "", empty, Outcome("ok"))])
     verdict = build_verdict(Ruling(points=[], outcome="SURVIVED", answer="a"), attacks, TRIAGE)
     assert verdict.confidence == "MEDIUM"
-    assert verdict.caveats == ("Beta rejects the answer but names no FATAL or MAJOR issue.",)
+    assert verdict.caveats == ("Beta rejected the leading draft but named no FATAL or MAJOR issue.",)
 
 
 # Rulings as models write them
@@ -247,6 +253,21 @@ def test_what_earns_a_ruling_its_repair_turn(
 def test_an_unknown_id_and_a_missing_ruling_are_no_contradiction() -> None:
     rulings = apply_rulings(IDS, [Point(issue="delta-1", landed=True)])
     assert list_contradictions("SURVIVED", rulings) == []
+
+
+def test_a_flood_of_unknown_ids_is_named_in_short() -> None:
+    points = [Point(issue=f"nothing-{n} {'x' * 100}", landed=True, same_as="beta-1") for n in range(20_000)]
+    rulings = apply_rulings(IDS, points)
+    (missing, unknown) = list_defects("SURVIVED", rulings)
+    assert len(missing) < 200 and len(unknown) < 400 and "and 19995 more" in unknown
+    assert all(row.landed is None for row in rulings.rows)
+
+
+def test_an_id_with_control_characters_or_another_script_is_unknown() -> None:
+    rulings = apply_rulings(
+        IDS, [Point(issue="\x00", landed=True), Point(issue="бета-1", landed=True), Point(issue="β-1", landed=True)]
+    )
+    assert all(row.landed is None for row in rulings.rows) and len(rulings.unknown) == 3
 
 
 # Attacks

@@ -280,8 +280,7 @@ def test_a_side_may_have_a_name_or_a_case_alone() -> None:
 def test_a_topic_stays_on_one_line_and_a_possible_dispute_is_marked() -> None:
     assert format_disagreement(COST, "", []).startswith("Experts disagree on the cost of it.\n\n- A (supports): Low.")
     assert format_disagreement(POSSIBLE, "", []) == (
-        "Experts may disagree: they declared no stance, but their recommendations differ (possible).\n\n"
-        "- A: I recommend x.\n- B: I recommend y."
+        "Experts may disagree on x vs y (possible).\n\n- A: I recommend x.\n- B: I recommend y."
     )
 
 

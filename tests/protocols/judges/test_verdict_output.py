@@ -154,6 +154,8 @@ def test_questions_to_explorers_do_not_count_as_statements() -> None:
 def test_judge_that_is_done_shows_verdict_confidence_and_findings() -> None:
     reply = {"verdict": "WARN", "confidence": "LOW", "findings": [1]}
     assert "ok WARN LOW 1 finding" in row(draw(judged(judge_1=reply)), "judge-1")
+    again = reply | {"findings": [], "withdrawn": []}
+    assert "ok WARN LOW 0 new findings" in row(draw(judged(judge_1=again)), "judge-1")
 
 
 @pytest.mark.behaviour("50-live-table")

@@ -257,7 +257,11 @@ class Runner:
         At a terminal the trust line belongs to the answer; a piped answer stays clean.
         """
         line = format_trust(report["trust"])
-        trust = [] if self.format or minutes.is_empty_run else [line.replace("—", "-") if self.ascii else line]
+        trust = (
+            []
+            if self.format or minutes.is_empty_run or minutes.status == "failed"
+            else [line.replace("—", "-") if self.ascii else line]
+        )
         with_answer = trust and not self.output and sys.stdout.isatty()
         if not self.jsonl:
             text = self._format_result(minutes, entries)

@@ -56,11 +56,7 @@ class AdversarialView(ReportView):
         elif any("attack" in note.skipped for note in minutes.notes):
             lines.append(f"Attack: none. {CONSENSUS_TEXT}.")
         seats = [format_label(row["seat"]) for row in minutes.verdict.get("dissent") or []]
-        lines += (
-            [f"Dissent: {' and '.join(seats)} {'rejects' if len(seats) == 1 else 'reject'} the answer."]
-            if seats
-            else []
-        )
+        lines += [f"Dissent: {' and '.join(seats)} rejected the leading draft."] if seats else []
         return "\n".join(f"> {line.rstrip()}" for line in lines)
 
 

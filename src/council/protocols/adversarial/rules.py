@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from council.protocols.adversarial.replies import NONE, SEVERITIES, Point
 from council.types import Agreement, TrustFact
 
 SEVERE = ("FATAL", "MAJOR")
 MAX_DETAIL_CHARS = 100
+MAX_ID_CHARS = 40  # of an unknown id
+MAX_UNKNOWN = 5  # unknown ids that are listed
 
 # A flag that a draft raises against itself, not one that it denies or explains: "no CRITICAL", "CRITICAL: none", "CRITICAL / MINOR".
 CRITICAL_FLAG = re.compile(
@@ -74,7 +77,7 @@ def apply_rulings(severities: Mapping[str, str], points: Iterable[Point]) -> Rul
         for name in found:
             said.setdefault(name, []).append(point)
         if not found:
-            unknown[point.issue.strip() or "an empty id"] = None
+            unknown[_shorten(point.issue, MAX_ID_CHARS) or "an empty id"] = None
     contradictory = [name for name in severities if len(_decisions(said.get(name, ()))) > 1]
     roots = _join_issues(severities, said)
     landed = {root: _combine([name for name in roots if roots[name] == root], said) for root in roots.values()}
@@ -88,6 +91,12 @@ def apply_rulings(severities: Mapping[str, str], points: Iterable[Point]) -> Rul
     return Rulings(tuple(rows), tuple(contradictory), tuple(unknown))
 
 
+def format_unknown(rulings: Rulings) -> str:
+    """Return the unknown ids of a ruling, the first five of many."""
+    more = len(rulings.unknown) - MAX_UNKNOWN
+    return f"{', '.join(rulings.unknown[:MAX_UNKNOWN])}{f' and {more} more' if more > 0 else ''}"
+
+
 def match_ids(text: str, ids: Collection[str]) -> list[str]:
     """Return the issue ids in a text such as `beta-1`, `Beta #1`, `[beta-1] the first claim` or `beta-1 and gamma-2`."""
     plain = _simplify(text)
@@ -95,6 +104,7 @@ def match_ids(text: str, ids: Collection[str]) -> list[str]:
     return found or [name for name in ids if _simplify(name).replace("-", "") == plain.replace("-", "")]
 
 
+@lru_cache(maxsize=1024)
 def _simplify(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
@@ -144,7 +154,7 @@ def list_defects(outcome: str | None, rulings: Rulings) -> list[str]:
         found.append(f"there is no ruling on {', '.join(missing)}: rule on every listed issue by its id")
     if rulings.unknown:
         listed = ", ".join(row.id for row in rulings.rows) or "none"
-        found.append(f"{', '.join(rulings.unknown)} is not a listed issue; listed are {listed}")
+        found.append(f"{format_unknown(rulings)} is not a listed issue; listed are {listed}")
     return found
 
 
@@ -199,6 +209,6 @@ def _describe(row: IssueRuling, hits: Mapping[str, str]) -> str:
     return f"{row.id} ({_shorten(hits.get(row.id, ''))})" if hits.get(row.id) else row.id
 
 
-def _shorten(text: str) -> str:
-    line = " ".join(text.split()).rstrip(".")
-    return line if len(line) <= MAX_DETAIL_CHARS else f"{line[:MAX_DETAIL_CHARS].rsplit(' ', 1)[0]} …"
+def _shorten(text: str, limit: int = MAX_DETAIL_CHARS) -> str:
+    line = " ".join(text[: 4 * limit].split()).rstrip(".")
+    return line if len(line) <= limit else f"{line[:limit].rsplit(' ', 1)[0]} …"

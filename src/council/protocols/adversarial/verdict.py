@@ -12,6 +12,7 @@ from council.protocols.adversarial.rules import (
     apply_rulings,
     assess_agreement,
     compute_confidence,
+    format_unknown,
     list_contradictions,
     list_defects,
     list_trust_facts,
@@ -42,7 +43,10 @@ def build_verdict(ruling: Ruling, attacks: Round[Attack], triage: Triage, *, by_
     details = {"leader": triage.leader, "reason": triage.reason, "agreed": triage.agreed, "contested": triage.contested, "rulings": []}  # fmt: skip
     if triage.consensus:
         answer = f"{ruling.answer}{format_assessment('HIGH', ruling)}"
-        return Verdict(answer, outcome="SURVIVED", confidence="HIGH", agreement="full", details=details)
+        facts = list_trust_facts(Rulings(), {}, triage.contested, settled=False)
+        return Verdict(
+            answer, outcome="SURVIVED", confidence="HIGH", agreement="full", details=details, trust_facts=facts
+        )
     caveats = [f"{triage.leader.capitalize()} leads by rule: {CHOSEN_BY_RULE}."] if by_rule else []
     if not attacks:
         missing = "no attacker answered, so the answer below was not tested"
@@ -95,8 +99,10 @@ def list_caveats(
         named = ", ".join(f"{row.id} ({row.severity})" for row in rulings.open)
         lines.append(f"Counted as open, because the chair did not rule on it: {named}.")
     if rulings.unknown:
-        lines.append(f"Not counted, because no attacker raised it: the ruling on {', '.join(rulings.unknown)}.")
-    lines += [f"{name.capitalize()} rejects the answer but names no FATAL or MAJOR issue." for name in unsupported]
+        lines.append(f"Not counted, because no attacker raised it: the ruling on {format_unknown(rulings)}.")
+    lines += [
+        f"{name.capitalize()} rejected the leading draft but named no FATAL or MAJOR issue." for name in unsupported
+    ]
     lines += [
         f"{name.capitalize()} raised {len(attack.reply.issues)} issues; only the {MAX_ISSUES} most severe were ruled on."
         for name, attack in attacks.items()

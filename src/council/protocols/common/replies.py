@@ -14,7 +14,7 @@ __all__ = ["LIST_MARKER", "ConfidenceField", "Probability", "ReplyPart", "TextFi
 
 Synonyms = Mapping[str, str]  # value of an enum → its synonyms, separated by commas
 
-# Words that change the meaning of the word they stand beside: "PASS with reservations" is no PASS.
+# Words that change the meaning of the word beside them: "PASS with reservations" is no PASS.
 _HEDGE = re.compile(
     r"\b(?:with|but|if|unless|except|only|though|although|however|not|no|never|conditional\w*|partial\w*|partly|pending|"
     r"provided|subject|or|to|and|leaning|borderline|almost|near\w*|some\w*|mixed|versus|vs)\b|[/|]",
@@ -110,10 +110,14 @@ def _scale(number: float) -> float | None:
 
 def _read_confidence_word(value: Any) -> Any:
     if isinstance(value, str) and (word := _read_word(value, _CONFIDENCE_TABLE)) in _SHARES:
-        return word
+        beside = re.search(r"[\d.,]+\s*%?", value)
+        share = parse_share(beside[0].strip(" .,")) if beside else None
+        return word if share is None or _level_of(share) == word else value  # "HIGH (20%)" contradicts itself
     share = None if value == 1 and not isinstance(value, float) else parse_share(value)
-    if share is None:
-        return value
+    return value if share is None else _level_of(share)
+
+
+def _level_of(share: float) -> str:
     return "HIGH" if share >= HIGH_SHARE else "MEDIUM" if share >= MEDIUM_SHARE else "LOW"
 
 

@@ -1,37 +1,54 @@
-"""Claims of the general protocol: topics, second-round moves, consensus and the ledger of claims."""
+"""Claims of the general protocol: disputes, second-round moves, consensus and the ledger of claims."""
 
 from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any, Literal
 
-from council.similarity import content_words
 from council.types import Json
 
 MIN_GROUNDS_WORDS = 5  # minimum words of a concession with grounds, including the word CONCEDE
+MAX_CLAIMS = 6  # of a seat
+
+Relation = Literal["agree", "conflict", "depends", "possible"]
+Pair = frozenset[str]  # two ids of claims
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
     """One claim of a seat. `sources` are verified numbers in the RESEARCH CONTEXT."""
 
+    id: str
     seat: str
-    topic: str
-    stance: str
+    question: str
+    answer: str
     text: str
-    confidence: float
+    holds_when: str = ""
+    confidence: float = 0.5
     sources: tuple[int, ...] = ()
+
+    @property
+    def line(self) -> str:
+        """The claim on one line, the id first and the sentence last."""
+        when = f"when {self.holds_when}" if self.holds_when else ""
+        return " | ".join(
+            " ".join(part.split()) for part in (self.id, self.question, self.answer, when, self.text) if part
+        )
+
+    @property
+    def own_words(self) -> str:
+        when = f" (when {self.holds_when})" if self.holds_when else ""
+        return f"{self.seat}: {self.text}{when}{_format_numbers(self.sources)}"
 
 
 @dataclass(frozen=True, slots=True)
 class SeatAnswer:
-    """One seat's answer in a round."""
+    """One seat's answer in the first round."""
 
     seat: str
     response: str
@@ -41,46 +58,75 @@ class SeatAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One seat's position in a dispute. `evidence` are numbers in the RESEARCH CONTEXT."""
+    """One seat's position in a dispute. `evidence` are numbers in the RESEARCH CONTEXT; `id` is that of the claim."""
 
     seat: str
     claim: str
-    stance: str = ""
+    answer: str = ""
     evidence: tuple[int, ...] = ()
+    id: str = ""
+
+    @property
+    def line(self) -> str:
+        """The answer, the sentence and its sources."""
+        return f"{f'{self.answer}: ' if self.answer else ''}{self.claim}{_format_numbers(self.evidence)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Dispute:
-    """A topic on which seats differ. `how` is declared, marker or possible."""
+    """A question on which seats differ. `how` is values, clerk, possible or chair; `pairs` are the claims that conflict."""
 
-    topic: str
+    question: str
     positions: tuple[Side, ...]
     how: str
+    pairs: frozenset[Pair] = frozenset()
 
     @property
     def seats(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(side.seat for side in self.positions))
+        return tuple(dict.fromkeys(side.seat for side in self.positions if side.seat))
 
     @property
     def is_possible(self) -> bool:
         return self.how == "possible"
 
     def format_positions(self) -> str:
-        """Return each seat's stance on one line."""
-        return ", ".join(f"{side.seat} {side.stance}" for side in self.positions)
+        """Return each seat's answer on one line."""
+        return ", ".join(f'{side.seat} "{side.answer or side.claim}"' for side in self.positions)
 
     def against(self, seat: str) -> tuple[Side, ...]:
-        """Return the sides whose stance differs from the seat's."""
-        own = {side.stance for side in self.positions if side.seat == seat}
-        return tuple(side for side in self.positions if side.seat != seat and side.stance not in own)
+        """Return the sides that conflict with a claim of the seat."""
+        own = {side.id for side in self.positions if side.seat == seat}
+        return tuple(
+            side for side in self.positions if side.seat != seat and any({side.id, one} in self.pairs for one in own)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Claims on one question, and the relation of each compared pair. `coded` are the pairs that code decided."""
+
+    question: str
+    claims: tuple[Claim, ...]
+    relations: Mapping[Pair, Relation] = field(default_factory=dict)
+    coded: frozenset[Pair] = frozenset()
+
+    def pairs(self, relation: Relation, without: Iterable[str] = ()) -> frozenset[Pair]:
+        """Return the pairs with this relation, without those of some claims."""
+        out = set(without)
+        return frozenset(pair for pair, one in self.relations.items() if one == relation and not pair & out)
+
+    def seats_in(self, relation: Relation, claim: Claim) -> list[str]:
+        """Return the seats whose claims have this relation to a claim."""
+        ids = {one for pair in self.pairs(relation) if claim.id in pair for one in pair - {claim.id}}
+        return list(dict.fromkeys(one.seat for one in self.claims if one.id in ids))
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A seat's second-round answer to a dispute: its typed word and its paragraph."""
+    """A seat's second-round answer to a dispute: the dispute's name, its typed word and its paragraph."""
 
     seat: str
-    topic: str
+    dispute: str
     word: str
     text: str
     confidence: float = 0.5  # in its current claim
@@ -91,72 +137,10 @@ class Move:
         return self.word == "CONCEDE" and len(self.text.split()) < MIN_GROUNDS_WORDS
 
 
-# Topics
-
-ARTICLES = frozenset(("a", "an", "the"))
-NO_PLURAL = frozenset(("https", "news", "windows"))  # not plurals
-_ES_PLURAL = re.compile(r"(?:ss|x|zz|sh|[tnr]ch)es\Z")
-_FILLER_WORDS = frozenset(  # words that say nothing about the topic
-    re.findall(
-        r"\w+",
-        "all always any anyone argument assertion avoid belief believe cannot case claim common commonly d did do don "
-        "everyone he here how i idea just ll m many me more most my never no nobody none nor not nothing notion often "
-        "opinion others our people point popular position re recommendation s said say says she simply some statement "
-        "suggestion t them they think thought us use used uses using ve very view we what who without you your",
-    )
-)
-_NEGATION = re.compile(
-    r"\bnot\b(?!\s+(?:only|just|merely|least)\b)|\bno\b(?!\s+(?:doubt|matter)\b)|n't\b"
-    r"|\b(?:never|cannot|neither|nor|none|nobody|nothing|without)\b"
-    r"|\b(?:avoid|reject|refus|oppos|delay|postpon|abandon)(?:e?s|ed?|ing)?\b",
-    re.IGNORECASE,
-)
-
-
-def topic_key(topic: str) -> str:
-    """Return a comparison key that ignores case, punctuation, articles and plural; C, C++ and C# stay different."""
-    text = unicodedata.normalize("NFKC", topic).casefold()
-    words = [word for word in "".join(map(_normalize_char, text)).split() if word.strip("#")]
-    named = [word for word in words[:-1] if word not in ARTICLES] + words[-1:]  # keep the A of "vitamin A"
-    return " ".join(map(singularize, named)) or topic.strip().casefold()
-
-
-def singularize(word: str) -> str:
-    if len(word) < 4 or not word.endswith("s") or word.endswith("ss") or word in NO_PLURAL:
-        return word
-    if word.endswith("ies") and len(word) > 4:
-        return word[:-3] + "y"
-    return word[:-2] if _ES_PLURAL.search(word) else word[:-1]
-
-
-def content_stems(text: str) -> frozenset[str]:
-    """Return the stems of the content words; "caching" and "caches" have the same stem."""
-    return frozenset(map(_stem, content_words(text) - _FILLER_WORDS))
-
-
-def polarity(text: str) -> int:
-    """Return -1 for an odd number of negations, else 1."""
-    return -1 if len(_NEGATION.findall(text.replace("’", "'"))) % 2 else 1
-
-
-def _stem(word: str) -> str:
-    word = singularize(word)
-    for ending in ("ing", "ed", "e"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
-    return word
-
-
-@cache
-def _normalize_char(char: str) -> str:
-    """Replace punctuation by a space and drop apostrophes; keep currency and comparison symbols."""
-    kind = unicodedata.category(char)
-    if char in "'’ʼ" or kind == "Cf":
-        return ""
-    if char == "&":
-        return " and "
-    parts = kind[0] in "PZC" or kind == "Sk" or char in "|~"
-    return " " if parts and char not in "#%" else char
+def _format_numbers(sources: Sequence[int]) -> str:
+    if not sources:
+        return " (no source)"
+    return f" (source{'s' if len(sources) > 1 else ''} {', '.join(map(str, sources))})"
 
 
 # Second round
@@ -165,29 +149,27 @@ ANSWER_WORDS = ("CONCEDE", "NUANCE", "MAINTAIN")  # by precedence: the last one 
 _FIRST_WORD = re.compile(r"\A[\W\d_]*([^\W\d_]+)")
 
 
-def resolve_disputes(disputes: Sequence[Dispute], moves: Sequence[Move]) -> tuple[list[Dispute], list[Dispute]]:
-    """Split into resolved and open disputes. A missing answer counts as MAINTAIN; possible disputes stay open."""
-    resolved = [
-        one for one in disputes if not one.is_possible and _is_resolved(one, words_by_seat(moves, topic_key(one.topic)))
-    ]
-    return resolved, [one for one in disputes if one not in resolved]
-
-
-def words_by_seat(moves: Iterable[Move], key: str) -> dict[str, str]:
-    """Map each seat to its word on a topic; any other word counts as MAINTAIN."""
+def words_by_seat(moves: Iterable[Move], name: str) -> dict[str, str]:
+    """Map each seat to its word on a dispute; any other word counts as MAINTAIN."""
     found: dict[str, str] = {}
     for move in moves:
-        if topic_key(move.topic) == key:
+        if move.dispute == name:
             word = move.word if move.word in ANSWER_WORDS else "MAINTAIN"
             found[move.seat] = max(word, found.get(move.seat, word), key=ANSWER_WORDS.index)
     return found
 
 
-def _is_resolved(dispute: Dispute, words: Mapping[str, str]) -> bool:
-    """Return whether the seats that did not concede agree, or all seats answered CONCEDE or NUANCE."""
+def is_resolved(dispute: Dispute, words: Mapping[str, str]) -> bool:
+    """Return whether no conflict is left after the concessions, or all seats answered CONCEDE or NUANCE.
+
+    A missing answer counts as MAINTAIN; a possible dispute stays open.
+    """
+    if dispute.is_possible or not dispute.seats:
+        return False
     said = [words.get(seat, "MAINTAIN") for seat in dispute.seats]
-    left = {side.stance for side in dispute.positions if words.get(side.seat) != "CONCEDE"}
-    return ("CONCEDE" in said and len(left) <= 1) or (bool(said) and "MAINTAIN" not in said)
+    conceded = {side.id for side in dispute.positions if words.get(side.seat) == "CONCEDE"}
+    left = [pair for pair in dispute.pairs if not pair & conceded]
+    return ("CONCEDE" in said and not left) or "MAINTAIN" not in said
 
 
 def starts_with_word(word: str, text: str) -> bool:
@@ -196,147 +178,103 @@ def starts_with_word(word: str, text: str) -> bool:
     return first is not None and first[1].casefold() == word.strip().casefold()
 
 
-# Consensus and ledger
-
-OPPOSITE_STANCE = {"supports": "opposes", "opposes": "supports"}
-MIN_CONSENSUS_WEIGHT = 0.6  # share of the members' total confidence
+# Consensus
 
 
-def align_topics(answers: Sequence[SeatAnswer], same: Sequence[tuple[str, str]]) -> list[SeatAnswer]:
-    """Rename each topic to the first one of its group. `same` are the clerk's pairs of existing topics."""
-    written: dict[str, str] = {}
-    for claim in _iter_claims(answers):
-        written.setdefault(topic_key(claim.topic), claim.topic)
-    home = _group_topics(list(written), [(topic_key(a), topic_key(b)) for a, b in same])
-    return [
-        replace(answer, claims=tuple(replace(one, topic=written[home[topic_key(one.topic)]]) for one in answer.claims))
-        for answer in answers
-    ]
+def find_consensus(groups: Iterable[Group], words: Mapping[str, str], contested: Iterable[str] = ()) -> list[Json]:
+    """Return the points on which claims of two or more seats were compared and agree, best evidence first.
+
+    `words` maps ids of claims to second-round words, `contested` are ids of claims in a possible dispute. A group with
+    a conflict that was not conceded, or with a claim that holds only under a condition, is no consensus.
+    """
+    conceded = {one for one, word in words.items() if word == "CONCEDE"}
+    unsure = {one for one, word in words.items() if word == "NUANCE"} | set(contested)
+    points = []
+    for group in groups:
+        left = [one for one in group.claims if one.id not in conceded]
+        if any(one.id in unsure for one in left) or any(
+            group.pairs(relation, conceded) for relation in ("conflict", "depends", "possible")
+        ):
+            continue
+        points += [_consensus_point(group, claims) for claims in _agreeing_claims(group, left, conceded)]
+    return sorted(points, key=lambda point: (-len(point["sources"]), -point["weight"], point["question"]))
 
 
-def _group_topics(keys: Sequence[str], pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Map each topic to the first one of its group; ignore pairs with an unknown or empty topic."""
-    members = {key: [key] for key in keys}
-    for a, b in pairs:
-        if a and b and a in members and b in members and members[a] is not members[b]:
-            less, more = sorted((members[a], members[b]), key=len)
-            more += less
-            members.update(dict.fromkeys(less, more))
-    place = {key: n for n, key in enumerate(keys)}
-    first = {id(group): min(group, key=place.__getitem__) for group in members.values()}
-    return {key: first[id(group)] for key, group in members.items()}
-
-
-def claims_by_topic(answers: Iterable[SeatAnswer]) -> dict[str, list[Claim]]:
-    """Group the claims that have a topic."""
-    found: dict[str, list[Claim]] = defaultdict(list)
-    for claim in _iter_claims(answers):
-        if key := topic_key(claim.topic):
-            found[key].append(claim)
-    return dict(found)
-
-
-def stances_by_seat(claims: Iterable[Claim]) -> dict[str, str]:
-    """Map each seat to its stance; omit seats that declare both stances or neither."""
-    held: dict[str, set[str]] = defaultdict(set)
-    for claim in claims:
-        if claim.stance in OPPOSITE_STANCE:
-            held[claim.seat].add(claim.stance)
-    return {seat: stances.pop() for seat, stances in held.items() if len(stances) == 1}
-
-
-def strongest_claim(claims: Iterable[Claim]) -> Claim:
-    """Return the claim with the most sources, then the highest confidence, then the first."""
-    return max(claims, key=lambda claim: (len(set(claim.sources)), _clamp_confidence(claim)))
-
-
-def find_consensus(answers: Sequence[SeatAnswer], members: int) -> list[Json]:
-    """Return the claims that at least two seats make with enough confidence, best evidence first."""
-    points = [
-        point
-        for claims in claims_by_topic(answers).values()
-        for stance in dict.fromkeys(claim.stance for claim in claims)
-        if (point := _consensus_point(_claims_with_stance(claims, stance), members))
-    ]
-    return sorted(points, key=lambda point: (-len(point["sources"]), -point["weight"]))
-
-
-def _claims_with_stance(claims: Sequence[Claim], stance: str) -> list[Claim]:
-    stand = stances_by_seat(claims)
-    return [one for one in claims if one.stance == stance and (stance not in OPPOSITE_STANCE or one.seat in stand)]
-
-
-def _consensus_point(claims: Sequence[Claim], members: int) -> Json | None:
-    sure: dict[str, float] = defaultdict(float)
-    for claim in claims:
-        sure[claim.seat] = max(sure[claim.seat], _clamp_confidence(claim))
-    weight = round(math.fsum(sure.values()) / max(members, 1), 3)
-    if len(sure) < 2 or weight < MIN_CONSENSUS_WEIGHT:
-        return None
-    best = strongest_claim(claims)
-    return {
-        "topic": best.topic,
-        "stance": best.stance,
-        "claim": best.text,
-        "seats": list(sure),
-        "weight": weight,
-        "sources": _source_numbers(claims),
-    }
-
-
-def claim_ledger(
-    answers: Sequence[SeatAnswer],
-    disputes: Sequence[Dispute],
-    resolved_topics: Collection[str],
-    moves: Sequence[Move] = (),
-) -> list[Json]:
-    """Return one row per topic and stance with its status; `moves` say who conceded or narrowed it."""
-    resolved = {topic_key(topic) for topic in resolved_topics}
-    fights = {topic_key(one.topic): one for one in disputes if not one.is_possible}
-    rows = _group_claims(answers)
-    qualified = {key for key, stance, _ in rows if stance == "qualifies"}
-    return [
-        _ledger_row(claims, fights.get(key), words_by_seat(moves, key), key in resolved, key in qualified)
-        for (key, _, _), claims in rows.items()
-    ]
-
-
-def _group_claims(answers: Iterable[SeatAnswer]) -> dict[tuple[str, str, str], list[Claim]]:
-    found: dict[tuple[str, str, str], list[Claim]] = defaultdict(list)
-    for claim in _iter_claims(answers):
-        key = topic_key(claim.topic)
-        found[key, claim.stance, "" if key else topic_key(claim.text)].append(claim)
+def _agreeing_claims(group: Group, claims: Sequence[Claim], conceded: set[str]) -> list[list[Claim]]:
+    """Return the sets of claims that agree. Claims that were only compared through a third one form pairs."""
+    pairs = group.pairs("agree", conceded)
+    found = []
+    for part in connected(pairs):
+        members = [one for one in claims if one.id in part]
+        whole = all({a.id, b.id} in pairs for a, b in combinations(members, 2) if a.seat != b.seat)
+        sets = [part] if whole else [pair for pair in pairs if pair <= part]
+        found += [[one for one in members if one.id in ids] for ids in sorted(sets, key=sorted)]
     return found
 
 
-def _ledger_row(
-    claims: Sequence[Claim], fight: Dispute | None, words: Mapping[str, str], resolved: bool, qualified: bool
-) -> Json:
-    """Build a row. A claim that all its seats conceded counts as contradicted, even in a resolved dispute."""
-    best, by = strongest_claim(claims), list(dict.fromkeys(claim.seat for claim in claims))
-    sides = fight.positions if fight and best.stance in OPPOSITE_STANCE else ()
-    other = [side.seat for side in sides if side.stance != best.stance]
-    conceded = [side.seat for side in sides if side.stance == best.stance and words.get(side.seat) == "CONCEDE"]
-    holding, given_up = [seat for seat in by if seat not in conceded], set(by) <= set(conceded)
-    against = [seat for seat in other if words.get(seat) != "CONCEDE"] or (other if given_up else [])
-    narrowed = bool(sides) and any(words.get(seat) == "NUANCE" for seat in by)
-    row = {"claim": best.text, "topic": best.topic, "by": by, "sources": _source_numbers(claims), "conceded": conceded}
-    row["against"] = against if given_up or not resolved else []
+def connected(pairs: Iterable[Pair]) -> list[set[str]]:
+    """Return the connected parts of a graph, given by its edges."""
+    parts: list[set[str]] = []
+    for pair in pairs:
+        touching = [part for part in parts if part & pair]
+        parts = [part for part in parts if not part & pair] + [set(pair).union(*touching)]
+    return parts
+
+
+def _consensus_point(group: Group, claims: Sequence[Claim]) -> Json:
+    """Return a point with each seat's own sentence."""
+    sure: dict[str, float] = defaultdict(float)
+    for claim in claims:
+        sure[claim.seat] = max(sure[claim.seat], _clamp_confidence(claim))
+    statements = [
+        {"id": one.id, "seat": one.seat, "answer": one.answer, "text": one.text, "sources": sorted(set(one.sources))}
+        for one in claims
+    ]
+    return {
+        "topic": group.question, "question": group.question, "answers": [one.answer for one in claims],
+        "claim": "; ".join(f"{one.seat}: {one.text}" for one in claims), "seats": list(sure), "statements": statements,
+        "weight": round(math.fsum(sure.values()), 3), "sources": sorted({n for one in claims for n in one.sources}),
+    }  # fmt: skip
+
+
+# Ledger
+
+
+def claim_ledger(
+    answers: Iterable[SeatAnswer], groups: Sequence[Group], words: Mapping[str, str], resolved: Iterable[Dispute] = ()
+) -> list[Json]:
+    """Return one row per claim with its status; `words` maps ids of claims to second-round words."""
+    group_of = {claim.id: group for group in groups for claim in group.claims}
+    closed = frozenset(pair for one in resolved for pair in one.pairs)
+    claims = [claim for answer in answers for claim in answer.claims]
+    return [_ledger_row(claim, group_of.get(claim.id), words, closed) for claim in claims]
+
+
+def _ledger_row(claim: Claim, group: Group | None, words: Mapping[str, str], closed: frozenset[Pair]) -> Json:
+    """Build a row. A claim that its seat conceded is contradicted, even in a resolved dispute."""
+    group = group or Group(claim.question, (claim,))
+    word, opposed = words.get(claim.id, ""), group.seats_in("conflict", claim)
+    open_pairs = [pair for pair in group.pairs("conflict") if claim.id in pair and pair not in closed]
+    holding = {one for pair in open_pairs for one in pair if words.get(one) != "CONCEDE"} - {claim.id}
+    against = opposed if word == "CONCEDE" else [seat for seat in opposed if seat in _seats(group, holding)]
+    agrees = [] if word == "CONCEDE" else group.seats_in("agree", claim)
+    row: Json = {
+        "id": claim.id, "topic": claim.question, "question": claim.question, "answer": claim.answer, "claim": claim.text,
+        "holds_when": claim.holds_when, "by": [claim.seat], "agrees": agrees, "against": against,
+        "conceded": [claim.seat] if word == "CONCEDE" else [], "sources": sorted(set(claim.sources)),
+    }  # fmt: skip
     row["status"] = (
-        "contradicted" if row["against"]
-        else "qualified" if best.stance in OPPOSITE_STANCE and (qualified or narrowed)
-        else "supported" if row["sources"] or len(holding) > 1
+        "contradicted" if against or word == "CONCEDE"
+        else "qualified" if word == "NUANCE" or group.seats_in("depends", claim)
+        else "supported" if claim.sources or agrees
         else "unverified"
     )  # fmt: skip
     return row
 
 
-def _iter_claims(answers: Iterable[SeatAnswer]) -> Iterable[Claim]:
-    return (claim for answer in answers for claim in answer.claims)
-
-
-def _source_numbers(claims: Iterable[Claim]) -> list[int]:
-    return sorted({number for claim in claims for number in claim.sources})
+def _seats(group: Group, ids: Iterable[str]) -> set[str]:
+    wanted = set(ids)
+    return {one.seat for one in group.claims if one.id in wanted}
 
 
 def _clamp_confidence(claim: Claim) -> float:

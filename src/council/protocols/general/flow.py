@@ -6,12 +6,11 @@ from typing import Any
 
 from council.engine.council import Council
 from council.errors import ChairAbsent, UsageError
-from council.protocols.general.claims import Dispute, SeatAnswer, align_topics
-from council.protocols.general.disputes import MAX_DISPUTES, disputing_seats, find_all_disputes, overflow_disputes
+from council.protocols.general.claims import Dispute, SeatAnswer
+from council.protocols.general.comparison import ClerkGroup, Comparison, check_groups, compare_claims, disputing_seats
 from council.protocols.general.options import GeneralOptions
-from council.protocols.general.replies import Position, Reconsidered, SpecSynthesis, Synthesis, Topics
+from council.protocols.general.replies import ClaimGroups, Position, Reconsidered, SpecSynthesis, Synthesis
 from council.protocols.general.research import run_research
-from council.protocols.general.synthesis import number_disputes
 from council.protocols.general.verdict import Deliberation, build_verdict, build_verdict_without_chair
 from council.types import Round, Statement, Verdict
 
@@ -28,58 +27,81 @@ async def general(council: Council, **options: Any) -> Verdict:
         first = await council.poll(
             council.members, "general/answer", reply=Position, research=found, spec_review=chosen.spec_review
         )
-    voices = align_topics(found.seat_answers(first), await match_topics(council, found.seat_answers(first)))
-    every = find_all_disputes(voices)
-    second = await reconsider(council, chosen, first, every[:MAX_DISPUTES])
-    table = Deliberation(found, first, second, voices, every[:MAX_DISPUTES], overflow_disputes(every))
-    for name, move in table.changed_moves():
+    answers = found.seat_answers(first)
+    comparison, remarks = await compare(council, answers)
+    table = Deliberation(found, first, answers, comparison, remarks)
+    table.hear(await reconsider(council, chosen, table))
+    for move in table.changed_moves():
         why = f"{move.word}, a weak flip: it gives no grounds" if move.is_weak else move.text
-        council.note(f"{move.seat} gave way on {name}", why=why)
+        council.note(f"{move.seat} gave way on {move.dispute}", why=why)
     return await synthesise(council, chosen, table)
 
 
-async def match_topics(council: Council, answers: list[SeatAnswer]) -> list[tuple[str, str]]:
-    """Ask the chair which topics mean the same thing; it can only pair existing topics."""
-    if sum(bool(answer.claims) for answer in answers) < 2:
-        council.note("topics not aligned", why="fewer than two members declared claims")
-        return []
-    claims = [claim for answer in answers for claim in answer.claims]
-    topics = {f"T{n}": topic for n, topic in enumerate(dict.fromkeys(claim.topic for claim in claims), 1)}
-    texts = {name: [claim.text for claim in claims if claim.topic == topic] for name, topic in topics.items()}
-    choices = {"topic": list(topics), "same_as": list(topics)}
+async def compare(council: Council, answers: list[SeatAnswer]) -> tuple[Comparison, tuple[str, ...]]:
+    """Compare the claims by the clerk's groups and by rules; return remarks on what could not be compared."""
+    groups, remarks = await ask_clerk(council, answers)
+    comparison = compare_claims(answers, groups)
+    for line in comparison.overrides:
+        council.note("the clerk was overridden", why=line)
+    if not comparison.groups:
+        council.note(
+            "claims were not compared", why="no two members answer the same question in a form that can be compared"
+        )
+    return comparison, remarks
+
+
+async def ask_clerk(council: Council, answers: list[SeatAnswer]) -> tuple[list[ClerkGroup], tuple[str, ...]]:
+    """Ask the chair which claims answer the same question. Groups that fail a check after the repair turn are dropped."""
+    lines = [[claim.line for claim in answer.claims] for answer in answers if answer.claims]
+    if len(lines) < 2:
+        return [], ()
+    choices = {"claims": [claim.id for answer in answers for claim in answer.claims]}
+
+    def review(reply: ClaimGroups) -> str:
+        return "; ".join(why for _, why in check_groups(_read_groups(reply), answers))
+
     async with council.phase("clerk"):
         try:
             said = await council.ask(
-                council.chair, "general/clerk", reply=Topics, choices=choices, topics=topics, texts=texts
+                council.chair, "general/clerk", reply=ClaimGroups, choices=choices, review=review, claims=lines
             )
         except ChairAbsent as gone:
-            council.note("topics aligned by their words alone", why=str(gone))
-            return []
-    return [(topics[one.topic], topics[one.same_as]) for one in said.reply.same]
+            why = "claims were compared only where their questions are the same"
+            council.note(why, why=str(gone))
+            return [], (f"The clerk did not answer: {why}.",)
+    groups = _read_groups(said.reply)
+    wrong = check_groups(groups, answers)
+    dropped = [group for group, _ in wrong]
+    remarks = tuple(f"A group of claims by the clerk was dropped: {why}." for _, why in wrong)
+    return [group for group in groups if group not in dropped], remarks
 
 
-async def reconsider(
-    council: Council, chosen: GeneralOptions, first: Round[Position], disputes: list[Dispute]
-) -> Round[Reconsidered]:
+def _read_groups(reply: ClaimGroups) -> list[ClerkGroup]:
+    return [ClerkGroup(one.question.strip(), tuple(dict.fromkeys(one.claims)), one.relation) for one in reply.groups]
+
+
+async def reconsider(council: Council, chosen: GeneralOptions, table: Deliberation) -> Round[Reconsidered]:
     """Ask only the seats in dispute, each with its first answer, the opposing positions and the same research."""
-    seats, put = disputing_seats(disputes), number_disputes(disputes)
-    for name, one in put.items():
-        council.note(f"{name} is disputed: {one.topic}", why=one.format_positions())
+    disputes = table.disputes
+    seats = disputing_seats(disputes.values())
+    for name, one in disputes.items():
+        council.note(f"{name} is disputed: {one.question}", why=one.format_positions())
     if not seats or chosen.no_deliberate:
         off = "deliberation is off: disputes stay open"
-        council.note("r2 skipped", why=off if seats else "no claims contradict each other", skipped=["r2"])
+        council.note("r2 skipped", why=off if seats else "no contradiction was found", skipped=["r2"])
         return Round()
     async with council.phase("r2"):
         return await council.poll(
-            [first[name].seat for name in seats], "general/reconsider", reply=Reconsidered, after=first, quorum=0,
-            choices={"topic": list(put)}, disputes=put, facing={name: _opposing_lines(name, put) for name in seats},
+            [table.first[name].seat for name in seats], "general/reconsider", reply=Reconsidered, after=table.first, quorum=0,
+            choices={"topic": list(disputes)}, disputes=disputes, research=table.research,
+            facing={name: _opposing_lines(name, disputes) for name in seats},
         )  # fmt: skip
 
 
 def _opposing_lines(seat: str, disputes: dict[str, Dispute]) -> list[str]:
     """Return one line for each claim that opposes the seat."""
     return [
-        f"{name} {one.topic}: {side.claim}"
+        f"{name} {one.question}: {side.claim}"
         for name, one in disputes.items()
         if seat in one.seats
         for side in one.against(seat)
@@ -111,6 +133,9 @@ async def synthesise(council: Council, chosen: GeneralOptions, table: Deliberati
                     council.note("the synthesis was not corrected", why=str(gone))
                 else:
                     said, problems = again, table.find_problems(again.reply)
-    if not said.reply.answer.strip():
+    final = table.remove_failures(said.reply) if problems else said.reply
+    if not final.answer.strip():
         raise ChairAbsent("the chair wrote no answer, even when asked again")
-    return build_verdict(table, said.reply, problems, asked=len(council.members), question=council.question)
+    if final != said.reply:
+        table.remarks = ("Unknown sources and raw JSON were removed from the answer.", *table.remarks)
+    return build_verdict(table, final, problems, asked=len(council.members), question=council.question)

@@ -1,4 +1,4 @@
-"""Replies of the general protocol: queries, positions, topic pairs, second-round answers and the synthesis."""
+"""Replies of the general protocol: queries, positions, groups of claims, second-round answers and the synthesis."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import re
 from textwrap import indent
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
-from council.engine.reply import Choices, Reply, one_row_per
-from council.protocols.common.replies import LIST_MARKER, Probability, ReplyPart, one_of
+from council.engine.reply import Reply, one_row_per
+from council.engine.reply_form import Choices
+from council.protocols.common.replies import LIST_MARKER, Probability, ReplyPart, TextField, none_to_empty, one_of
 from council.types import Json
 
 ANSWER_WORDS = ("MAINTAIN", "CONCEDE", "NUANCE")
@@ -23,14 +25,20 @@ def _parse_numbers(value: Any) -> Any:
     return [int(found[0]) for item in value if (found := re.search(r"\d{1,6}", str(item)))]
 
 
+def _parse_short_answer(value: Any) -> Any:
+    """Return a JSON true or false as an answer in words."""
+    return ("yes" if value else "no") if isinstance(value, bool) else none_to_empty(value)
+
+
 SourceNumbers = Annotated[list[int], BeforeValidator(_parse_numbers)]
-Stance = Annotated[
-    Literal["supports", "opposes", "qualifies"],
+ShortAnswer = Annotated[str, BeforeValidator(_parse_short_answer)]
+ClaimRelation = Annotated[
+    Literal["agree", "conflict", "depends"],
     one_of(
         {
-            "supports": "support, supporting, for, in favor, in favour, pro",
-            "opposes": "oppose, opposing, opposed, against, con",
-            "qualifies": "qualify, qualified, conditional, supports with conditions, depends",
+            "agree": "agrees, agreed, agreement, same, consistent",
+            "conflict": "conflicts, conflicting, disagree, disagreement, contradict, contradicts, contradiction",
+            "depends": "depend, conditional, qualified, compatible",
         }
     ),
 ]
@@ -50,38 +58,55 @@ class Queries(Reply):
 
 
 class DeclaredClaim(ReplyPart):
-    topic: str = Field(description="what the claim is about, in two to six words, neutral: no stance in it")
-    stance: Stance = Field(description="whether you are for it, against it, or for it only under a condition")
-    text: str = Field(description="the claim itself, in one sentence")
-    confidence: Probability = Field(description="from 0 to 1")
+    question: str = Field(description="the question this claim answers, as other members would also ask it")
+    answer: ShortAnswer = Field(
+        default="", description="one to eight words: yes, no, a number with its unit, a date, or a name"
+    )
+    text: TextField = Field(default="", description="the claim itself, in one sentence")
+    holds_when: TextField = Field(default="", description="the condition under which it holds; empty if there is none")
+    confidence: Probability = Field(default=0.5, description="from 0 to 1")
     sources: SourceNumbers = Field(
-        description="the numbers of the sources in the research context it rests on; empty if none"
+        default=[], description="the numbers of the sources in the research context it rests on; empty if none"
     )
 
 
 class QuotedSource(ReplyPart):
-    """A source that a member copied from the research context."""
+    """A source that a member copied from the research context instead of giving its number."""
 
-    title: str
-    url: str
-    snippet: str = Field(description="the relevant words, at most twenty")
-    query: str = Field(description="the query that found it, if the context names it; else empty")
+    title: TextField = ""
+    url: TextField = ""
 
 
 class Position(Reply):
     """A member's first answer, written without the others' answers."""
 
     response: str = Field(description="your answer, in Markdown; sources cited as [1]")
-    claims: list[DeclaredClaim] = Field(description="the claims your answer rests on, at most six")
-    sources: list[QuotedSource] = Field(description="the sources you used, from the research context only")
-    confidence: Probability = Field(description="in your answer as a whole, from 0 to 1")
-    areasOfUncertainty: list[str] = Field(description="what you do not know, and what would settle it")
+    claims: list[DeclaredClaim] = Field(default=[], description="the claims your answer rests on, at most six")
+    sources: SourceNumbers = Field(
+        default=[], description="the numbers of the sources you used, from the research context only"
+    )
+    copied_sources: SkipJsonSchema[list[QuotedSource]] = Field(default=[])
+    confidence: Probability = Field(default=0.5, description="in your answer as a whole, from 0 to 1")
+    areasOfUncertainty: list[str] = Field(default=[], description="what you do not know, and what would settle it")
+
+    @classmethod
+    def convert_older(cls, value: Json) -> Json:
+        """Read claims of version 0.1, which had a topic and a stance."""
+        if not isinstance(value.get("claims"), list):
+            return value
+        return value | {"claims": [_convert_older_claim(one) for one in value["claims"]]}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _split_sources(cls, value: Any) -> Any:
+        """Separate numbers from copied sources, which version 0.1 asked for."""
+        if not isinstance(value, dict) or not isinstance(value.get("sources"), list):
+            return value
+        copied = [one for one in value["sources"] if isinstance(one, dict)]
+        return value | {"sources": [one for one in value["sources"] if one not in copied], "copied_sources": copied}
 
     def prose(self) -> str:
-        claims = [
-            f"- {one.stance} {one.topic}: {one.text} ({one.confidence:g}){_format_citations(one.sources)}"
-            for one in self.claims
-        ]
+        claims = [_format_claim(one) for one in self.claims]
         unsure = [f"- {line}" for line in self.areasOfUncertainty]
         parts = [("", [self.response.strip()]), ("Claims", claims), ("Uncertain", unsure)]
         return "\n\n".join(
@@ -89,33 +114,62 @@ class Position(Reply):
         )
 
     @classmethod
-    def vary(cls, plain: Json, n: int) -> Json:
-        stance = "opposes" if n % 2 else "supports"
-        return plain | {"claims": [claim | {"stance": stance} for claim in plain["claims"]]}
+    def rehearse(cls, plain: Json, options: Json, *, agree: bool, n: int) -> Json:
+        """Return claims on one question, so that they can be compared."""
+        same = {"question": "Is it needed?", "answer": "no" if n % 2 and not agree else "yes", "holds_when": ""}
+        return plain | {"claims": [claim | same for claim in plain["claims"]]}
+
+
+def _convert_older_claim(claim: Any) -> Any:
+    if not isinstance(claim, dict) or "topic" not in claim or "question" in claim:
+        return claim
+    return claim | {"question": claim["topic"], "answer": str(claim.get("stance", "")).strip().lower()}
+
+
+def _format_claim(one: DeclaredClaim) -> str:
+    when = f" (when {one.holds_when.strip()})" if one.holds_when.strip() else ""
+    answer = f" {one.answer.strip()}" if one.answer.strip() else ""
+    return f"- {one.question}{answer}{when}: {one.text} ({one.confidence:g}){_format_citations(one.sources)}"
 
 
 def _format_citations(numbers: list[int]) -> str:
     return " " + "".join(f"[{n}]" for n in numbers) if numbers else ""
 
 
-class TopicPair(ReplyPart):
-    topic: str = Field(description="a topic of the list, by its letter and number")
-    same_as: str = Field(description="another topic of the list that is about the same thing")
+class GroupOfClaims(ReplyPart):
+    question: TextField = Field(default="", description="the question that these claims answer")
+    claims: list[str] = Field(description="the ids of the claims, by at least two members")
+    relation: ClaimRelation = Field(
+        description="agree: they say the same; conflict: they cannot all be true; depends: both can be true, under different conditions or about different things"
+    )
 
 
-class Topics(Reply):
-    """Pairs of topics that mean the same thing; it can only name existing topics."""
+class ClaimGroups(Reply):
+    """Groups of claims on one question; the clerk can only name existing claims."""
 
-    same: list[TopicPair] = Field(
-        description="one pair for each topic that repeats another in other words; empty if all differ"
+    takes_a_position: ClassVar[bool] = False
+    open_choices: ClassVar[frozenset[str]] = frozenset(("claims",))
+
+    groups: list[GroupOfClaims] = Field(
+        description="one for each question that two or more members answer; empty if there is none"
     )
 
     def prose(self) -> str:
-        return "\n".join(f"- {one.topic} is {one.same_as}" for one in self.same) or "All topics differ."
+        lines = [f"- {one.relation}: {', '.join(one.claims)} ({one.question})" for one in self.groups]
+        return "\n".join(lines) or "No two members answer the same question."
+
+    @classmethod
+    def convert_older(cls, value: Json) -> Json:
+        """Read the pairs of topics of version 0.1 as no group: topics are not compared any more."""
+        return {"groups": []} if "same" in value and "groups" not in value else value
+
+    @classmethod
+    def rehearse(cls, plain: Json, options: Json, *, agree: bool, n: int) -> Json:
+        return {"groups": []}
 
 
 class DisputeAnswer(ReplyPart):
-    topic: str = Field(description="the disagreement, by its letter and number")
+    topic: str = Field(description="the question, by its letter and number")
     word: AnswerWord
     paragraph: str = Field(description="your answer in one paragraph that begins with that word")
     confidence: Probability = Field(description="in your current claim, from 0 to 1")
@@ -126,11 +180,11 @@ class Reconsidered(Reply):
 
     takes_a_position: ClassVar[bool] = False
 
-    answers: list[DisputeAnswer] = Field(description="one for each disagreement that was put to you")
+    answers: list[DisputeAnswer] = Field(description="one for each question that was put to you")
 
     def check_choices(self, choices: Choices) -> None:
         if not self.answers:
-            raise ValueError("answers is empty: answer each disagreement that was put to you")
+            raise ValueError("answers is empty: answer each question that was put to you")
         for one in self.answers:
             said = _FIRST_WORD.match(one.paragraph)
             begins = said[1].upper() if said else ""
@@ -160,6 +214,16 @@ class DisagreementSummary(ReplyPart):
     sides: list[SideSummary] = Field(description="every side, at least two")
 
 
+class AddedSide(ReplyPart):
+    member: TextField = Field(default="", description="the member that holds it, by its name above")
+    position: str = Field(description="what this member says, close to its own words")
+
+
+class AddedDisagreement(ReplyPart):
+    question: str = Field(description="the question on which they differ")
+    sides: list[AddedSide] = Field(description="every side, at least two")
+
+
 class Synthesis(Reply):
     """The chair's answer, based only on the members' statements."""
 
@@ -168,6 +232,9 @@ class Synthesis(Reply):
     answer: str = Field(description="the answer to the question, in Markdown, sources cited as [1]")
     disagreements: list[DisagreementSummary] = Field(
         description="one for each disagreement that persists", json_schema_extra=one_row_per("disagreement")
+    )
+    added_disagreements: list[AddedDisagreement] = Field(
+        default=[], description="disagreements between members that the lists above missed; usually empty"
     )
 
     def prose(self) -> str:

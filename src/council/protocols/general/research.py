@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import count
 
 from council.engine.council import Council
 from council.errors import ChairAbsent
-from council.protocols.general.claims import Claim, SeatAnswer
+from council.protocols.general.claims import MAX_CLAIMS, Claim, SeatAnswer
 from council.protocols.general.replies import Position, Queries
 from council.protocols.general.synthesis import find_citations, find_unknown_urls
 from council.search.queries import clean_queries, extract_keywords, required_freshness
@@ -45,31 +46,27 @@ class Research:
         return {one["url"]: one["n"] for one in self.sources}
 
     def seat_answers(self, said: Round[Position]) -> list[SeatAnswer]:
-        """Return each member's claims, with only the sources that exist."""
-        return [self._seat_answer(one) for one in said.values()]
+        """Return each member's claims, with only the sources that exist, and ids in one sequence through all seats."""
+        ids = (f"c{n}" for n in count(1))
+        return [self._seat_answer(one, ids) for one in said.values()]
 
-    def _seat_answer(self, said: Statement[Position]) -> SeatAnswer:
+    def _seat_answer(self, said: Statement[Position], ids: Iterator[str]) -> SeatAnswer:
         seat, reply = said.seat.name, said.reply
         claims = tuple(
             Claim(
-                seat,
-                one.topic,
-                one.stance,
-                one.text,
-                one.confidence,
-                tuple(n for n in one.sources if n in self.sources_by_number),
+                next(ids), seat, one.question.strip(), one.answer.strip(), one.text.strip() or one.answer.strip(),
+                one.holds_when.strip(), one.confidence, tuple(n for n in one.sources if n in self.sources_by_number),
             )
-            for one in reply.claims
-            if one.topic.strip() and one.text.strip()
-        )
+            for one in reply.claims[:MAX_CLAIMS]
+            if one.question.strip() and (one.text.strip() or one.answer.strip())
+        )  # fmt: skip
         return SeatAnswer(seat, reply.response, claims, reply.confidence)
 
     def unknown_citations(self, reply: Position) -> list[str]:
         """Return the numbers, URLs and titles a member cites that are not in the context."""
-        urls = [one.url or one.title for one in reply.sources if one.url not in self.numbers_by_url]
-        named = [n for one in reply.claims for n in one.sources] + find_citations(
-            reply.response, self.sources_by_number
-        )
+        urls = [one.url or one.title for one in reply.copied_sources if one.url not in self.numbers_by_url]
+        named = [*reply.sources, *(n for one in reply.claims for n in one.sources)]
+        named += find_citations(reply.response, self.sources_by_number)
         numbers = [f"[{n}]" for n in named if n not in self.sources_by_number]
         return list(dict.fromkeys([*urls, *numbers, *find_unknown_urls(reply.response, list(self.numbers_by_url))]))
 

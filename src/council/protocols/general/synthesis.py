@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
 
-from council.protocols.general.claims import Dispute, Side, topic_key
+from council.protocols.general.claims import Dispute, Side
+from council.protocols.general.values import name_key
 
 Sources = Mapping[int, Mapping[str, str]]
 
@@ -101,7 +103,8 @@ def _unescape(text: str) -> str:
 # Problems and disagreements
 
 MAX_LISTED = 10  # numbers or URLs listed in one problem
-POSSIBLE_LEAD = "Experts may disagree: they declared no stance, but their recommendations differ (possible)."
+JSON_REMOVED = "(a reply in JSON was removed)"
+MAX_JSON_STARTS = 50  # places where an object is looked for
 
 # Keys that identify a member's reply, alone or together.
 _REPLY_KEYS = ("memberId", "areasOfUncertainty", "disagreementTopics")
@@ -110,6 +113,7 @@ _REPLY_KEY_SETS = (
     {"response", "confidence"},
     {"response", "claims"},
     {"topic", "stance"},
+    {"question", "answer", "confidence"},
 )
 _REPLY_KEY = re.compile(rf'"(?:{"|".join(_REPLY_KEYS)})"\s*:')
 _JSON_START = re.compile(r'\{\s*"[^"\n]{1,100}"\s*:|\[\s*\{\s*"')
@@ -168,18 +172,23 @@ def _check_disagreements(summaries: Mapping[str, Sequence[str]], persisting: Map
         sides = by_name.get(name, ())
         if not _has_two_sides(sides):
             problem = "gives only one side of" if any(side.strip() for side in sides) else "says nothing about"
-            yield f'{problem} the disagreement {name} on "{_one_line(dispute.topic)}": give both sides'
+            yield f'{problem} the disagreement {name} on "{_one_line(dispute.question)}": give both sides'
 
 
 def _has_two_sides(sides: Sequence[str]) -> bool:
-    return len({topic_key(side) for side in sides if side.strip()}) > 1
+    return len({name_key(side) for side in sides if side.strip()}) > 1
 
 
 def format_disagreement(dispute: Dispute, because: str, sides: Sequence[tuple[str, str]]) -> str:
     """Format a disagreement in Markdown, with the chair's sides if there are two, else with the seats' positions."""
     why = re.sub(r"\Abecause\b\s*", "", _one_line(because), flags=re.IGNORECASE).rstrip(".")
-    lead = f"Experts disagree on {_one_line(dispute.topic).rstrip(' .:;')}{f' because {why}' if why else ''}."
-    lead = POSSIBLE_LEAD if dispute.is_possible else lead
+    may = "may disagree" if dispute.is_possible else "disagree"
+    mark = {"possible": " (possible)", "chair": " (noted by the chair)"}.get(dispute.how, "")
+    named = _one_line(dispute.question).rstrip(" .:;")
+    lead = (
+        f"Experts {may} on {named}{mark}{f' because {why}' if why else '' if named.endswith('?') and not mark else '.'}"
+    )
+    lead += "." if why else ""
     if _has_two_sides([f"{position} {case}" for position, case in sides]):
         bullets = [_format_chair_side(position, case) for position, case in sides if position.strip() or case.strip()]
     else:
@@ -193,13 +202,58 @@ def _format_chair_side(position: str, case: str) -> str:
 
 
 def _format_seat_side(side: Side) -> str:
-    stance = f" ({side.stance})" if side.stance else ""
+    answer = f" ({side.answer})" if side.answer and name_key(side.answer) != name_key(side.claim) else ""
     evidence = "".join(f" [{number}]" for number in side.evidence)
-    return _one_line(f"{side.seat.replace('_', ' ').capitalize()}{stance}: {side.claim}{evidence}")
+    return _one_line(f"{side.seat.replace('_', ' ').capitalize() or 'A member'}{answer}: {side.claim}{evidence}")
 
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+# Removal after the second try
+
+
+def remove_failures(text: str, sources: Sources) -> str:
+    """Remove citations and addresses that are not in the context, and raw JSON."""
+    text = remove_json(text)
+    for url in sorted(find_unknown_urls(text, [one.get("url", "") for one in sources.values()]), key=len, reverse=True):
+        text = re.sub(rf"\[([^\[\]\n]*)\]\({re.escape(url)}\)", r"\1", text).replace(url, "(address removed)")
+    outside = [(match.start(), match.end()) for match in FENCED.finditer(text)] + [
+        match.span() for match in _INLINE.finditer(text)
+    ]
+
+    def keep_known(match: re.Match[str]) -> str:
+        numbers = list(_expand_numbers(match[1]))
+        if not numbers or all(n in sources for n in numbers) or any(a <= match.start() < b for a, b in outside):
+            return match[0]
+        known = [str(n) for n in numbers if n in sources]
+        return f"[{', '.join(known)}]" if known else ""
+
+    struck = _NUMBERS.sub(keep_known, text)
+    return struck if struck == text else re.sub(r"(?<=\S)[ \t]+(?=[.,;:!?)])", "", struck)
+
+
+def remove_json(text: str) -> str:
+    """Return the prose without raw JSON; of a JSON answer, the text of its field `answer` or `response`."""
+    whole = _strip_fence(text.strip()) if FENCED.fullmatch(text.strip()) else text.strip()
+    if _is_json(whole):
+        value = _parse_json(whole)
+        said = (
+            [value[key] for key in ("answer", "response") if isinstance(value.get(key), str)]
+            if isinstance(value, dict)
+            else []
+        )
+        return said[0] if said else ""
+    text = FENCED.sub(lambda block: JSON_REMOVED if _is_reply(_parse_json(_strip_fence(block[0]))) else block[0], text)
+    for start in list(islice(_JSON_START.finditer(text), MAX_JSON_STARTS))[::-1]:
+        try:
+            value, end = json.JSONDecoder().raw_decode(text, start.start())
+        except (ValueError, RecursionError):
+            continue
+        if _is_reply(value):
+            text = text[: start.start()] + JSON_REMOVED + text[end:]
+    return text
 
 
 # JSON

@@ -3,96 +3,152 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
 from council.protocols.general.claims import (
+    Claim,
     Dispute,
     Move,
     SeatAnswer,
+    Side,
     claim_ledger,
     compute_general_confidence,
     find_consensus,
-    resolve_disputes,
-    topic_key,
+    is_resolved,
+    words_by_seat,
 )
+from council.protocols.general.comparison import MAX_DISPUTES, Comparison
 from council.protocols.general.replies import Position, Reconsidered, SpecSynthesis, Synthesis
-from council.protocols.general.research import Research
-from council.protocols.general.synthesis import find_citations, find_problems, format_disagreement, number_disputes
+from council.protocols.general.research import SEARCH_SKIPPED, Research
+from council.protocols.general.synthesis import (
+    find_citations,
+    find_problems,
+    format_disagreement,
+    number_disputes,
+    remove_failures,
+)
 from council.search.queries import is_time_sensitive
-from council.types import Json, Question, Round, Seat, Statement, Verdict
+from council.text_cleanup import truncate
+from council.types import Agreement, Json, Question, Round, Seat, Statement, TrustFact, Verdict
 
 MEMBER_ID_FORMAT = "council_{}"
+MAX_FACT_CHARS = 120  # of a question in the reasons for a trust level
 
 
 @dataclass(slots=True)
 class Deliberation:
-    """Both rounds of statements, and what the rules derive from them."""
+    """Both rounds of statements, the comparison of the claims, and what the rules derive from them."""
 
     research: Research
     first: Round[Position]
-    second: Round[Reconsidered]
-    initial_answers: list[SeatAnswer]
-    disputes: list[Dispute]
-    overflow_disputes: list[Dispute]  # over the limit: reported, but no seat is asked about them
-    moves: list[Move] = field(init=False)
-    resolved: list[Dispute] = field(init=False)
-    persisting: list[Dispute] = field(init=False)
-    final_answers: list[SeatAnswer] = field(init=False)
+    answers: list[SeatAnswer]
+    comparison: Comparison
+    remarks: tuple[str, ...] = ()  # about the comparison, shown above the answer
+    second: Round[Reconsidered] = field(default_factory=Round)
+    disputes: dict[str, Dispute] = field(init=False)  # put to the members, by their names
+    overflow_disputes: list[Dispute] = field(init=False)  # over the limit: reported, but no seat is asked about them
+    possible_disputes: list[Dispute] = field(init=False)
+    moves: list[Move] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
-        self.moves = self._collect_moves()
-        self.resolved, self.persisting = resolve_disputes([*self.disputes, *self.overflow_disputes], self.moves)
-        self.final_answers = [self._after_second_round(answer) for answer in self.initial_answers]
+        real = [one for one in self.comparison.disputes if not one.is_possible]
+        self.disputes = number_disputes(real[:MAX_DISPUTES])
+        self.overflow_disputes = real[MAX_DISPUTES:]
+        self.possible_disputes = [one for one in self.comparison.disputes if one.is_possible][:MAX_DISPUTES]
 
-    @property
-    def disputes_by_name(self) -> dict[str, Dispute]:
-        return number_disputes(self.disputes)
+    def hear(self, second: Round[Reconsidered]) -> None:
+        """Take in the second round; its confidence replaces that of the first."""
+        self.second = second
+        self.moves = [
+            Move(name, one.topic, one.word, one.paragraph, one.confidence)
+            for name, said in second.items()
+            for one in said.reply.answers
+            if one.topic in self.disputes and name in self.disputes[one.topic].seats
+        ]
 
     @property
     def persisting_by_name(self) -> dict[str, Dispute]:
         """The open disputes the synthesis must report, by their second-round names."""
-        return {name: one for name, one in self.disputes_by_name.items() if one in self.persisting}
-
-    @property
-    def unnumbered_disputes(self) -> list[Dispute]:
-        """The open disputes the code reports itself: those over the limit, and possible ones."""
-        return [one for one in self.persisting if one not in self.persisting_by_name.values()]
+        return {
+            name: one for name, one in self.disputes.items() if not is_resolved(one, words_by_seat(self.moves, name))
+        }
 
     @property
     def resolved_by_name(self) -> dict[str, Dispute]:
-        return {name: one for name, one in self.disputes_by_name.items() if one in self.resolved}
+        return {name: one for name, one in self.disputes.items() if name not in self.persisting_by_name}
+
+    @property
+    def persisting(self) -> list[Dispute]:
+        """All open disputes, the possible ones last."""
+        return [*self.persisting_by_name.values(), *self.reported_by_code]
+
+    @property
+    def reported_by_code(self) -> list[Dispute]:
+        """The open disputes that the chair does not report: those over the limit, and possible ones."""
+        return [*self.overflow_disputes, *self.possible_disputes]
+
+    def own_words(self, point: Json) -> list[str]:
+        """Return each member's own sentence on a point of consensus."""
+        claims = {claim.id: claim for answer in self.answers for claim in answer.claims}
+        return [claims[one["id"]].own_words for one in point["statements"]]
+
+    @property
+    def words(self) -> dict[str, str]:
+        """The second-round words by the ids of the claims that they are about."""
+        return {
+            side.id: words[side.seat]
+            for name, dispute in self.disputes.items()
+            if (words := words_by_seat(self.moves, name))
+            for side in dispute.positions
+            if side.seat in words
+        }
 
     @property
     def consensus(self) -> list[Json]:
         """Points of consensus; an open dispute is never one, however many seats are on one side."""
-        disputed = {topic_key(one.topic) for one in self.persisting if not one.is_possible}
-        points = find_consensus(self.final_answers, len(self.first))
-        return [point for point in points if topic_key(point["topic"]) not in disputed]
+        later = {
+            side.id: move.confidence
+            for move in self.moves
+            for side in self.disputes[move.dispute].positions
+            if side.seat == move.seat
+        }
+        groups = [
+            replace(
+                group, claims=tuple(replace(one, confidence=later.get(one.id, one.confidence)) for one in group.claims)
+            )
+            for group in self.comparison.groups
+        ]
+        return find_consensus(groups, self.words, self.comparison.contested)
 
-    def _collect_moves(self) -> list[Move]:
-        put = self.disputes_by_name
+    @property
+    def qualified(self) -> list[tuple[str, list[Claim]]]:
+        """The questions whose answers depend on a condition, with the claims on each."""
         return [
-            Move(name, put[one.topic].topic, one.word, one.paragraph, one.confidence)
-            for name, said in self.second.items()
-            for one in said.reply.answers
-            if name in put[one.topic].seats
+            (group.question, [one for one in group.claims if any(one.id in pair for pair in group.pairs("depends"))])
+            for group in self.comparison.groups
+            if group.pairs("depends")
         ]
 
-    def changed_moves(self) -> list[tuple[str, Move]]:
-        """Return the second-round answers other than MAINTAIN, each with its dispute's name."""
-        names = {one.topic: name for name, one in self.disputes_by_name.items()}
-        return [(names[move.topic], move) for move in self.moves if move.word != "MAINTAIN"]
+    @property
+    def agreement(self) -> Agreement:
+        """Whether the members agree: full if all share a point and nothing is open; empty if nothing was compared."""
+        points = self.consensus
+        if not points:
+            return (
+                "none"
+                if any(not one.is_possible for one in self.persisting)
+                else "partial"
+                if self.comparison.groups
+                else ""
+            )
+        shared = any(set(point["seats"]) >= set(self.first) for point in points)
+        return "full" if shared and not self.persisting and not self.disputes else "partial"
 
-    def _after_second_round(self, answer: SeatAnswer) -> SeatAnswer:
-        """Apply the second round: drop conceded claims and use the later confidence."""
-        moves = {move.topic: move for move in self.moves if move.seat == answer.seat}
-        claims = tuple(
-            replace(claim, confidence=moves[claim.topic].confidence) if claim.topic in moves else claim
-            for claim in answer.claims
-            if claim.topic not in moves or moves[claim.topic].word != "CONCEDE"
-        )
-        return replace(answer, claims=claims)
+    def changed_moves(self) -> list[Move]:
+        """Return the second-round answers other than MAINTAIN."""
+        return [move for move in self.moves if move.word != "MAINTAIN"]
 
     def find_problems(self, reply: Synthesis) -> list[str]:
         told = {one.disagreement: [side.case or side.position for side in one.sides] for one in reply.disagreements}
@@ -100,10 +156,44 @@ class Deliberation:
         answer = "\n\n".join([reply.answer, *changes])
         return find_problems(answer, told, self.research.sources_by_number, self.persisting_by_name)
 
+    def remove_failures(self, reply: Synthesis) -> Synthesis:
+        """Remove unknown sources and raw JSON from the chair's text."""
+        known = self.research.sources_by_number
+        rows = [
+            one.model_copy(
+                update={
+                    "sides": [side.model_copy(update={"case": remove_failures(side.case, known)}) for side in one.sides]
+                }
+            )
+            for one in reply.disagreements
+        ]
+        update: Json = {"answer": remove_failures(reply.answer, known), "disagreements": rows}
+        if isinstance(reply, SpecSynthesis):
+            update["changes"] = [remove_failures(one, known) for one in reply.changes]
+        return reply.model_copy(update=update)
+
     @property
     def answers_for_chair(self) -> list[Statement[Position]]:
         """The first answers without sources that are not in the research context."""
         return [self.research.remove_unknown_sources(said) for said in self.first.values()]
+
+    def added_disputes(self, reply: Synthesis) -> list[Dispute]:
+        """Return the disagreements that the chair added, with at least two sides."""
+        names = {
+            label.casefold(): said.seat.name
+            for said in self.first.values()
+            for label in (said.seat.name, said.seat.role)
+        }
+        found = []
+        for one in reply.added_disagreements:
+            sides = tuple(
+                Side(names.get(side.member.strip().casefold(), ""), side.position.strip())
+                for side in one.sides
+                if side.position.strip()
+            )
+            if one.question.strip() and len({side.claim for side in sides}) > 1:
+                found.append(Dispute(one.question.strip(), sides, "chair"))
+        return found[:MAX_DISPUTES]
 
     def unknown_citations(self) -> dict[str, list[str]]:
         strange = {name: self.research.unknown_citations(said.reply) for name, said in self.first.items()}
@@ -113,14 +203,13 @@ class Deliberation:
 def build_verdict(
     table: Deliberation, reply: Synthesis, problems: list[str], *, asked: int, question: Question
 ) -> Verdict:
+    """Build the verdict from the chair's checked reply; `problems` are the checks that it still fails."""
     told, changes = [reply.answer.strip(), *_format_disagreements(table, reply)], _format_spec_changes(reply)
-    numbers = [
-        n
-        for n in find_citations("\n\n".join((*told, *changes)), table.research.sources_by_number)
-        if n in table.research.sources_by_number
-    ]
+    numbers = _cited_numbers(table, (*told, *changes))
+    added = table.added_disputes(reply)
+    verdict = _base_verdict(table, numbers, problems, added)
     return replace(
-        _base_verdict(table, numbers, problems),
+        verdict,
         answer="\n\n".join((_format_participants(table), *told, *_format_sources(table, numbers), *changes)),
         confidence=compute_general_confidence(
             table.consensus, table.persisting, len(table.first), asked, bool(numbers)
@@ -132,37 +221,53 @@ def build_verdict(
 def build_verdict_without_chair(table: Deliberation) -> Verdict:
     """Build the verdict of a council whose chair failed; it still reports every disagreement."""
     told = _format_disagreements(table, Synthesis(answer="", disagreements=[]))
-    said = [one.said for one in table.answers_for_chair]
-    numbers = [
-        n
-        for n in find_citations("\n\n".join((*said, *told)), table.research.sources_by_number)
-        if n in table.research.sources_by_number
-    ]
-    made_out = _base_verdict(table, numbers, [])
+    numbers = _cited_numbers(table, (*(one.said for one in table.answers_for_chair), *told))
     return replace(
-        made_out,
+        _base_verdict(table, numbers, []),
         answer="\n\n".join((*told, *_format_sources(table, numbers))),
-        caveats=tuple(_unknown_citation_caveats(table)),
+        caveats=(*table.remarks, *_unknown_citation_caveats(table)),
     )
 
 
-def _base_verdict(table: Deliberation, numbers: list[int], problems: list[str]) -> Verdict:
+def _cited_numbers(table: Deliberation, texts: Iterable[str]) -> list[int]:
+    known = table.research.sources_by_number
+    return [n for n in find_citations("\n\n".join(texts), known) if n in known]
+
+
+def _base_verdict(
+    table: Deliberation, numbers: list[int], problems: list[str], added: list[Dispute] | None = None
+) -> Verdict:
     return Verdict(
         "",
         consensus=tuple(table.consensus),
-        disagreements=tuple(_dispute_json(table, one) for one in table.persisting),
+        disagreements=tuple(_dispute_json(table, one) for one in [*table.persisting, *(added or [])]),
         blind_spots=tuple(_uncertainties_json(table)),
         dissent=tuple(_dissent_json(table)),
         shifts=tuple(_shifts_json(table)),
         sources=tuple(_sources_json(table, numbers)),
-        claims=tuple(claim_ledger(table.initial_answers, [*table.disputes, *table.overflow_disputes], [one.topic for one in table.resolved], table.moves)),
+        claims=tuple(claim_ledger(table.answers, table.comparison.groups, table.words, table.resolved_by_name.values())),
+        agreement=table.agreement if not added or table.agreement != "full" else "partial",
+        trust_facts=tuple(_trust_facts(table, numbers, added or [])),
         details={
-            "round1Responses": [_response_json(said, 1) for said in table.first.values()],
-            "round2Responses": [_response_json(said, 2) for said in table.second.values()],
-            "resolved": [_dispute_json(table, one) for one in table.resolved],
+            "round1Responses": [_response_json(table, said, 1) for said in table.first.values()],
+            "round2Responses": [_response_json(table, said, 2) for said in table.second.values()],
+            "resolved": [_dispute_json(table, one) for one in table.resolved_by_name.values()],
+            "qualified": [_qualified_json(question, claims) for question, claims in table.qualified],
+            "overrides": list(table.comparison.overrides),
             "struck": table.unknown_citations(), "problems": problems, "queries_failed": list(table.research.failed),
         },
     )  # fmt: skip
+
+
+def _trust_facts(table: Deliberation, numbers: list[int], added: list[Dispute]) -> Iterator[TrustFact]:
+    for one in table.persisting:
+        if not one.is_possible:
+            yield TrustFact("open_dispute", truncate(one.question, MAX_FACT_CHARS))
+    for one in [*table.possible_disputes, *added]:
+        yield TrustFact("contested_points", truncate(one.question, MAX_FACT_CHARS))
+    verified = numbers or any(claim.sources for answer in table.answers for claim in answer.claims)
+    if table.research.missing != SEARCH_SKIPPED and not verified:
+        yield TrustFact("no_evidence")
 
 
 # Sections of the answer that must not depend on the chair
@@ -192,7 +297,8 @@ def _format_disagreements(table: Deliberation, reply: Synthesis) -> list[str]:
         one = told.get(name)
         sides = [(side.position.strip(), side.case.strip()) for side in one.sides if side.case.strip()] if one else []
         texts.append(format_disagreement(dispute, one.because if one else "", sides if len(sides) > 1 else []))
-    texts += [format_disagreement(one, "", []) for one in table.unnumbered_disputes]
+    code = [*table.reported_by_code, *table.added_disputes(reply)]
+    texts += [format_disagreement(one, "", []) for one in code]
     return ["## Where Experts Disagree", *texts] if texts else []
 
 
@@ -218,6 +324,7 @@ def _escape_url(url: str) -> str:
 
 def _list_caveats(table: Deliberation, problems: list[str], numbers: list[int], question: Question) -> list[str]:
     lines = [f"The synthesis was sent back once and still fails a check: {problem}." for problem in problems]
+    lines += table.remarks
     if table.overflow_disputes:
         more = (
             f"{len(table.overflow_disputes)} more were found"
@@ -245,14 +352,23 @@ def _unknown_citation_caveats(table: Deliberation) -> list[str]:
 
 
 def _dispute_json(table: Deliberation, one: Dispute) -> Json:
-    words = {move.seat: move.word for move in table.moves if move.topic == one.topic}
+    name = next((name for name, dispute in table.disputes.items() if dispute is one), "")
+    words = words_by_seat(table.moves, name)
     return {
-        "issue": one.topic, "topic": one.topic, "how": one.how,
+        "issue": one.question, "topic": one.question, "question": one.question, "how": one.how,
         "positions": [
-            {"seat": side.seat, "stance": side.stance, "claim": side.claim, "evidence": list(side.evidence), "round2": words.get(side.seat)}
+            {
+                "seat": side.seat, "stance": side.answer, "answer": side.answer, "claim": side.claim, "id": side.id,
+                "evidence": list(side.evidence), "round2": words.get(side.seat),
+            }
             for side in one.positions
         ],
     }  # fmt: skip
+
+
+def _qualified_json(question: str, claims: list[Claim]) -> Json:
+    rows = [{"seat": one.seat, "answer": one.answer, "claim": one.text, "holds_when": one.holds_when} for one in claims]
+    return {"question": question, "positions": rows}
 
 
 def _uncertainties_json(table: Deliberation) -> list[Json]:
@@ -262,24 +378,24 @@ def _uncertainties_json(table: Deliberation) -> list[Json]:
 
 
 def _dissent_json(table: Deliberation) -> list[Json]:
-    """Return the seats that are alone with their stance in an open dispute."""
+    """Return the seats that all others contradict in an open dispute of three or more."""
     return [
-        {"seat": side.seat, "position": side.stance, "text": side.claim}
+        {"seat": side.seat, "position": side.answer, "text": side.claim}
         for one in table.persisting
         for side in one.positions
-        if len(one.positions) > 2 and [other.stance for other in one.positions].count(side.stance) == 1
+        if len(one.seats) > 2 and {other.seat for other in one.against(side.seat)} == set(one.seats) - {side.seat}
     ]
 
 
 def _shifts_json(table: Deliberation) -> list[Json]:
     """Return the second-round answers; a concession without grounds is a weak flip."""
-    held = {(claim.seat, claim.topic): claim.text for answer in table.initial_answers for claim in answer.claims}
     return [
         {
-            "seat": move.seat, "topic": move.topic, "from": held.get((move.seat, move.topic), ""), "to": move.word,
-            "changed": move.word != "MAINTAIN", "reason": move.text, "weak": move.is_weak,
+            "seat": move.seat, "topic": one.question, "from": next(side.claim for side in one.positions if side.seat == move.seat),
+            "to": move.word, "changed": move.word != "MAINTAIN", "reason": move.text, "weak": move.is_weak,
         }
         for move in table.moves
+        for one in [table.disputes[move.dispute]]
     ]  # fmt: skip
 
 
@@ -296,13 +412,15 @@ def _sources_json(table: Deliberation, numbers: list[int]) -> list[Json]:
 
 def _cites_source(said: Statement[Position], source: Json) -> bool:
     reply = said.reply
-    numbers = {n for claim in reply.claims for n in claim.sources} | set(
-        find_citations(reply.response, {source["n"]: source})
-    )
-    return source["n"] in numbers or any(one.url == source["url"] for one in reply.sources)
+    numbers = {*reply.sources, *(n for claim in reply.claims for n in claim.sources)}
+    numbers |= set(find_citations(reply.response, {source["n"]: source}))
+    return source["n"] in numbers or any(one.url == source["url"] for one in reply.copied_sources)
 
 
-def _response_json(said: Statement[Position] | Statement[Reconsidered], n: int) -> Json:
-    """Return a member's reply; its id, role and round are set here rather than by the model."""
-    seat = said.seat.name
-    return {"memberId": MEMBER_ID_FORMAT.format(seat), "role": seat, "round": n, **said.reply.model_dump()}
+def _response_json(table: Deliberation, said: Statement[Position] | Statement[Reconsidered], n: int) -> Json:
+    """Return a member's reply. Its id, role and round, and the text of its sources, are set here rather than by the model."""
+    seat, reply = said.seat.name, said.reply.model_dump(exclude={"copied_sources"})
+    if n == 1:
+        cited = [one for one in table.research.sources if _cites_source(said, one)]  # type: ignore[arg-type]
+        reply["sources"] = [{key: one[key] for key in ("title", "url", "snippet", "query")} for one in cited]
+    return {"memberId": MEMBER_ID_FORMAT.format(seat), "role": seat, "round": n, **reply}

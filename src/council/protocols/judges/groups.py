@@ -174,14 +174,15 @@ def build_rows(groups: Iterable[FindingGroup]) -> list[Json]:
 
 def _build_row(one: FindingGroup, fingerprint: str) -> Json:
     lead, shown = one.lead, one.location_member
+    location = format_place(shown) or lead.location
     return {
         "severity": one.severity,
         "category": lead.category,
         "description": lead.description,
-        "location": format_place(shown) or lead.location,
+        "location": location,
         "fix": lead.fix,
         "why": lead.why,
-        "ref": lead.ref,
+        "ref": location if lead.ref == lead.location else lead.ref,
         "recommendation": lead.recommendation,
         "found_by": list(one.found_by),
         "of": one.judge_count,

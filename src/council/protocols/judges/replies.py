@@ -71,7 +71,7 @@ VerdictField = Annotated[
 ]
 SeverityField = Annotated[
     Literal["critical", "significant", "minor"],
-    one_of(  # "high" stands below "critical" on the usual scale of four
+    one_of(  # on the usual scale of four, "high" is below "critical"
         {
             "critical": "blocker, blocking, fatal, showstopper, show stopper, p0, sev0",
             "significant": "high, medium, moderate, major, important, serious",

@@ -83,6 +83,11 @@ def test_the_page_folds_events_to_the_same_minutes_as_python(
     ):
         assert words in shown["text"]
     assert shown["map"] == ["landed"]
+    sides = [{"seat": "beta", "position": "cheap", "assumes": "one node"}]
+    notes = {"agreed": ["it works"], "contested": [{"point": "cost", "sides": sides}], "unique": []}
+    events[-1]["verdict"]["notes"] = notes
+    text = seen.page.evaluate(SHOW_ANSWER, events)["text"]
+    assert "Where they agree1it works" in text and "cheap (assumes: one node)" in text
 
 
 @pytest.mark.behaviour("50-page-one-fold")

@@ -111,6 +111,8 @@ function toSource(n) {
 function parts(v, context) {
   return [
     part("Findings", v.findings, (one) => finding(one, context), { open: true }),
+    part("Judges", v.details?.opinions, (one) => opinion(one, context), { open: true }),
+    part("Withdrawn findings", v.details?.withdrawn, (one) => [chip(one.seat, context, { quote: one.finding }), severity(one.severity), el("span", {}, ` ${one.finding} `), el("span", { class: "soft" }, one.why)]),
     v.details?.table && v.details?.ballots && el("section", { class: "part" }, el("h3", {}, "Ranking"), rankingTable(v.details, context)),
     part("Agreed", (v.consensus || []).filter((one) => one.claim), (one) => [el("span", {}, one.claim), chips(one.seats, context, { quote: one.claim })]),
     part("Disagreements", v.disagreements, (one) => dispute(one, context), { open: true }),
@@ -134,11 +136,28 @@ function part(title, items, row, { open } = {}) {
 
 const severity = (word) => el("span", { class: "severity", "data-severity": word }, word);
 
+function opinion(one, context) {
+  return [
+    chip(one.seat, context, { quote: one.key_insight }), " ", el("b", {}, one.verdict), el("span", { class: "soft" }, ` ${one.confidence}`),
+    el("p", {}, one.key_insight), one.recommendation && el("p", { class: "soft" }, el("b", {}, "Advice: "), one.recommendation),
+  ];
+}
+
+// What each judge of a group said, if there are several.
+function judgeWords(one, context) {
+  const said = one.by_judge || [];
+  if (said.length < 2) return null;
+  return el("ul", { class: "plain sides" }, said.map((row) => el("li", {}, chip(row.seat, context, { quote: row.description || one.description }), " ",
+    row.supports ? "supports it" : [severity(row.severity), row.location && el("code", {}, row.location), el("span", {}, ` ${row.description}`)])));
+}
+
 function finding(one, context) {
   return el("div", { class: "finding" },
     el("div", {},
-      el("p", {}, severity(one.severity), one.location && el("code", {}, one.location), one.disputed && el("span", { class: "tag", "data-tone": "split" }, "disputed"), el("span", {}, ` ${one.description}`)),
-      one.fix && !one.fix.startsWith("No fix") && el("p", { class: "soft" }, el("b", {}, "Fix: "), one.fix)),
+      el("p", {}, severity(one.severity), one.location && el("code", {}, one.location), one.location_note && el("span", { class: "tag", "data-tone": "doubt" }, one.location_note), one.disputed && el("span", { class: "tag", "data-tone": "split" }, "disputed"), el("span", {}, ` ${one.description}`)),
+      one.fix && !one.fix.startsWith("No fix") && el("p", { class: "soft" }, el("b", {}, "Fix: "), one.fix),
+      judgeWords(one, context),
+      one.possibly_same?.length > 0 && el("p", { class: "soft" }, `Possibly the same as ${one.possibly_same.join(", ")}`)),
     el("p", { class: "by" }, `${one.found_by?.length || 0} of ${one.of}`, chips(one.found_by, context, { quote: one.description })));
 }
 

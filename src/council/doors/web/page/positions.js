@@ -71,7 +71,7 @@ function isSimilar(claim, finding) {
 
 // Topics of a general council, ballots of a ranking, verdicts that differ
 
-const STANCES = { supports: "agrees", for: "agrees", PASS: "agrees", first: "agrees", opposes: "opposes", against: "opposes", FAIL: "opposes", last: "opposes" };
+const STANCES = { yes: "agrees", no: "opposes", supports: "agrees", for: "agrees", PASS: "agrees", first: "agrees", opposes: "opposes", against: "opposes", FAIL: "opposes", last: "opposes" };
 
 function disputeRows(m, v) {
   const disputes = (v.disagreements || []).filter((one) => one.positions?.length);
@@ -94,7 +94,7 @@ function claimRows(m, v) {
     const cells = cellsOf(m, (name) =>
       one.against?.includes(name) ? { position: "opposes", why: "against it" }
         : one.conceded?.includes(name) ? { position: "qualifies", why: "conceded" }
-          : one.by?.includes(name) ? { position: "agrees", why: one.claim } : { position: "silent" });
+          : one.by?.includes(name) || one.agrees?.includes(name) ? { position: "agrees", why: one.claim } : { position: "silent" });
     return { title: short(one.topic || one.claim, 44), about: one.claim, cells, status: one.status, tone: one.status === "contradicted" ? "split" : "", claim: one, quote: one.claim };
   });
 }
@@ -130,7 +130,8 @@ function provisionalRows(m) {
         if (one?.description) add(one.location || one.description, place(one.location) || short(one.description, 40), one.description, seat, { position: "agrees", why: "found it" }, { severity: one.severity });
       }
       for (const one of said.reply?.claims || []) {
-        if (one?.topic) add(one.topic.toLowerCase(), short(one.topic, 44), one.text, seat, { position: STANCES[one.stance] || "qualifies", why: one.text });
+        const about = one?.question || one?.topic;
+        if (about) add(about.toLowerCase(), short(about, 44), one.text, seat, { position: STANCES[one.answer || one.stance] || "qualifies", why: one.text });
       }
     }
   }

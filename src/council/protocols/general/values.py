@@ -1,0 +1,495 @@
+"""Comparable values: read yes/no, dates and numbers with units from short answers, and compare two of them."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from calendar import monthrange
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Literal, NamedTuple
+
+Relation = Literal["agree", "conflict"]
+Kind = Literal["yes/no", "number", "date", "name"]
+
+ABOUT = 0.1  # share of the value that "about" allows
+ROUNDING = 0.05  # largest share by which a rounded number may differ from the exact one
+MAX_ANSWER_CHARS = 200
+STANCES = frozenset(("supports", "opposes", "qualifies"))
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number or an interval, in a unit. `step` is the place value of the last written digit."""
+
+    low: float
+    high: float
+    unit: str = ""
+    about: bool = False
+    step: float = 1.0
+    other: float | None = None  # the number if its point separates thousands, as in "1.200"
+
+    @property
+    def is_point(self) -> bool:
+        return self.low == self.high
+
+    @property
+    def is_bound(self) -> bool:
+        return math.isinf(self.low) or math.isinf(self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Days from `low` to `high`, as ordinals; a bound has an infinite end."""
+
+    low: float
+    high: float
+    about: bool = False
+
+
+class ParsedAnswer(NamedTuple):
+    """A parsed answer: its value, and the words after it, which may be a condition."""
+
+    kind: Kind
+    value: bool | Quantity | Span | str
+    tail: str = ""
+
+
+class Result(NamedTuple):
+    """The comparison of two answers. Without a relation, the values decide nothing."""
+
+    kind: Kind | None
+    relation: Relation | None
+
+
+UNDECIDED = Result(None, None)
+
+
+def compare_answers(a: str, b: str, questions: tuple[str, str] = ("", "")) -> Result:
+    """Compare two answers to the same question."""
+    stances = {a.strip().lower(), b.strip().lower()}
+    if stances <= STANCES:  # replies of version 0.1: equal stances on a neutral topic mean nothing
+        return Result("yes/no", "conflict" if stances == {"supports", "opposes"} else None)
+    one, other = (parse_answer(text, question) for text, question in zip((a, b), questions, strict=True))
+    if one is None or other is None:
+        return UNDECIDED
+    one, other = _align_years(one, other), _align_years(other, one)
+    if one.kind != other.kind:
+        return UNDECIDED
+    if _differ_in_object(one, other):
+        return Result(one.kind, None)
+    return Result(one.kind, _compare_values(one.value, other.value, questions))
+
+
+def parse_answer(text: str, question: str = "") -> ParsedAnswer | None:
+    """Return the value of an answer; an answer such as "it depends" has none."""
+    plain = _normalize(text)
+    if not plain or _NO_VALUE.match(plain):
+        return None
+    asks_for_name = bool(_NAME_QUESTION.search(question))
+    return (
+        (None if asks_for_name else _parse_date(plain, bool(_WHEN_QUESTION.search(question))))
+        or (None if asks_for_name else _parse_number(plain, question))
+        or _parse_yes_no(plain)
+        or ParsedAnswer("name", name_key(plain))
+    )
+
+
+def condition_of(text: str, question: str = "") -> str:
+    """Return the condition inside an answer, as in "yes, if the data fit"; three words after a yes may be one in any language."""
+    found = parse_answer(text, question)
+    if found is None or not (_CONDITION.match(found.tail) or (found.kind == "yes/no" and len(found.tail.split()) > 2)):
+        return ""
+    return found.tail
+
+
+def name_key(text: str) -> str:
+    """Return a name for comparison: words in lower case without articles; C, C++ and C# stay different."""
+    words = re.findall(r"[\w+#]+", unicodedata.normalize("NFKC", text).casefold())
+    return " ".join(word for word in words if word not in ("a", "an", "the")) or text.strip().casefold()
+
+
+_NO_VALUE = re.compile(r"(?:it |that )?(?:depends|varies)|(?:un(?:known|clear|certain)|n/?a|not (?:known|clear|sure|necessarily))\b|\?+\Z")  # fmt: skip
+_NAME_QUESTION = re.compile(r"\b(?:which|what)(?: \S+){0,2} (?:version|release)\b", re.IGNORECASE)
+_WHEN_QUESTION = re.compile(r"\b(?:when|year|date|since|until|deadline)\b", re.IGNORECASE)
+_CONDITION = re.compile(
+    r"(?:if|when|unless|only|until|once|provided|assuming|depending|but|except|with|without|under|on|for|during|in|at|after|before|while|as long as)\b"
+)
+
+
+def _normalize(text: str) -> str:
+    plain = unicodedata.normalize("NFKC", text[:MAX_ANSWER_CHARS]).replace("’", "'").replace("−", "-")
+    plain = re.sub(
+        r"(?<![A-Za-z])([KMGT])b(?:it)?(ps)?\b", r"\1bit\2", re.sub(r"(?<=\d) ?M\b", " million", plain)
+    ).casefold()
+    return re.sub(r"\s*\[\d+(?:, ?\d+)*\]", "", " ".join(plain.split())).strip(" .!*_`\"'")
+
+
+def _differ_in_object(a: ParsedAnswer, b: ParsedAnswer) -> bool:
+    """Return whether the words after both numbers name different things, as in "60 % of reads" and "70 % of writes"."""
+    tails = [name_key(one.tail) if one.tail and not _CONDITION.match(one.tail) else "" for one in (a, b)]
+    return a.kind == "number" and all(tails) and tails[0] != tails[1]
+
+
+def _align_years(one: ParsedAnswer, other: ParsedAnswer) -> ParsedAnswer:
+    """Read a bare year as a date if it is compared with one."""
+    value = one.value
+    if other.kind == "date" and isinstance(value, Quantity) and value.is_point and not value.unit:
+        return _parse_date(str(int(value.low)), True) or one if 1900 <= value.low <= 2100 else one
+    return one
+
+
+def _compare_values(a: object, b: object, questions: tuple[str, str]) -> Relation | None:
+    if isinstance(a, Quantity) and isinstance(b, Quantity):
+        return _compare_quantities(a, b, questions)
+    if isinstance(a, Span) and isinstance(b, Span):
+        return _compare_spans(a, b)
+    if isinstance(a, bool) and isinstance(b, bool):
+        return "agree" if a == b else "conflict"
+    return "agree" if a == b else None  # different names may mean the same
+
+
+# Yes and no
+
+_YES = "yes|yeah|yep|true|correct|ja|oui|sí|si|да|はい|是|是的"
+_NO = "no|nope|not|never|false|incorrect|nein|non|нет|いいえ|否|不是"
+_HEDGE = r"(?:(?:most|very|almost|quite|highly) )?(?:(?:probably|likely|mostly|generally|usually|clearly|definitely|certainly|broadly|overall|largely),? )?"
+_YES_NO = re.compile(rf"{_HEDGE}(?:(?P<yes>{_YES})|(?P<no>{_NO}))(?:\Z| yet\Z|\s*[,.;:(—–-]+\s*(?P<tail>.+)|\s+(?P<more>.+))")  # fmt: skip
+
+
+def _parse_yes_no(text: str) -> ParsedAnswer | None:
+    found = _YES_NO.match(text)
+    if not found or (found["more"] and not _CONDITION.match(found["more"])):
+        return None
+    return ParsedAnswer("yes/no", bool(found["yes"]), (found["tail"] or found["more"] or "").rstrip(")"))
+
+
+# Numbers
+
+_WORDS = {
+    word: number
+    for number, word in enumerate(
+        re.findall(r"\w+", "zero one two three four five six seven eight nine ten eleven twelve")
+    )
+} | {"fifteen": 15, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "ninety": 90}
+_FIXED = {"twice": "2 x", "double": "2 x", "doubled": "2 x", "triple": "3 x", "half": "50 %", "a half": "50 %", "a third": "33 %",
+          "one third": "33 %", "two thirds": "67 %", "a quarter": "25 %", "one quarter": "25 %", "three quarters": "75 %", "a fifth": "20 %",
+          "four fifths": "80 %", "a tenth": "10 %"}  # fmt: skip
+_MULTIPLIERS = {"k": 1e3, "thousand": 1e3, "m": 1e6, "mn": 1e6, "mio": 1e6, "million": 1e6, "millions": 1e6, "b": 1e9, "bn": 1e9, "billion": 1e9, "trillion": 1e12, "hundred": 1e2, "dozen": 12}  # fmt: skip
+_CURRENCIES = {"$": "usd", "us$": "usd", "usd": "usd", "dollar": "usd", "€": "eur", "eur": "eur", "euro": "eur", "£": "gbp", "gbp": "gbp", "pound": "gbp", "¥": "jpy", "jpy": "jpy", "yen": "jpy", "chf": "chf", "franc": "chf"}  # fmt: skip
+_TIME = {"ns": 1e-9, "µs": 1e-6, "μs": 1e-6, "us": 1e-6, "ms": 1e-3, "millisecond": 1e-3, "s": 1.0, "sec": 1.0, "second": 1.0,
+         "min": 60.0, "minute": 60.0, "h": 3600.0, "hr": 3600.0, "hour": 3600.0, "d": 86400.0, "day": 86400.0,
+         "week": 604800.0, "month": 2629800.0, "year": 31557600.0, "yr": 31557600.0}  # fmt: skip
+_UNITS: dict[str, tuple[str, float]] = {
+    **{name: ("time", factor) for name, factor in _TIME.items()},
+    **{name: ("data", 1000.0**n) for n, name in enumerate(("byte", "kb", "mb", "gb", "tb", "pb"))},
+    **{name: ("data", 1024.0**n) for n, name in enumerate(("kib", "mib", "gib", "tib"), 1)},
+    **{name: ("bit", 1000.0**n) for n, name in enumerate(("bit", "kbit", "mbit", "gbit", "tbit"))},
+    **{f"{name}ps": ("bit/time", 1000.0**n) for n, name in enumerate(("bit", "kbit", "mbit", "gbit", "tbit"))},
+    **{"mm": ("length", 1e-3), "cm": ("length", 1e-2), "meter": ("length", 1.0), "metre": ("length", 1.0), "km": ("length", 1e3),
+       "kilometer": ("length", 1e3), "kilometre": ("length", 1e3), "mile": ("length", 1609.344), "mg": ("mass", 1e-6), "gram": ("mass", 1e-3),
+       "kg": ("mass", 1.0), "kilogram": ("mass", 1.0), "tonne": ("mass", 1e3), "ton": ("mass", 1e3)},
+    **dict.fromkeys(("%", "percent", "pct", "prozent"), ("share", 0.01)),
+    **dict.fromkeys(("x", "times", "time", "fold", "×"), ("x", 1.0)),
+    **{name: (f"{what}/time", 1.0) for name, what in (("tps", "transaction"), ("rps", "request"), ("qps", "query"))},
+    **{name: (code, 1.0) for name, code in _CURRENCIES.items()},
+}  # fmt: skip
+_INEXACT_UNITS = (
+    "month",
+    "year",
+    "yr",
+    "kb",
+    "mb",
+    "gb",
+    "tb",
+    "pb",
+    "kib",
+    "mib",
+    "gib",
+    "tib",
+)  # in other units of their kind
+
+_NUM = r"\d{1,3}(?:[,' ]\d{3}(?!\d))+(?:\.\d+)?|\d{1,3}(?:\.\d{3}){2,}|\d+(?:[.,]\d+)?"
+_CURRENCY = r"(?:us\$|[$€£¥]|(?:usd|eur|gbp|chf|jpy)\b)"
+_MULTIPLIER = r"(?:k|thousand|mn|mio\.?|millions?|bn|b(?![a-z/])|billion|trillion|hundred|dozen)(?![a-z])"
+_BOUNDS = {
+    "high": r"at most|at the most|up to|no more than|not more than|no longer than|max(?:imum)?(?: of)?\.?|under|below|less than|fewer than|<=?|≤|höchstens",
+    "low": r"at least|no less than|not less than|no fewer than|min(?:imum)?(?: of)?\.?|over|above|more than|greater than|>=?|≥|mindestens",
+    "about": r"about|around|approximately|approx\.?|roughly|circa|ca\.?|~|≈|some|nearly|almost|close to|an estimated|etwa|environ",
+}
+_NUMBER = re.compile(
+    rf"(?:(?P<high>{_BOUNDS['high']})\s*|(?P<low>{_BOUNDS['low']})\s*|(?P<about>{_BOUNDS['about']})\s*|between\s+|from\s+|only\s+|just\s+|exactly\s+)*"
+    rf"(?P<sign>[-+])?(?P<currency>{_CURRENCY})?\s*(?P<first>{_NUM})\s*(?P<times>{_MULTIPLIER})?"
+    rf"(?:\s*(?:-|–|—|to|and|\.\.)\s*{_CURRENCY}?\s*(?P<last>{_NUM})\s*(?P<last_times>{_MULTIPLIER})?)?"
+    r"(?P<plus>\+| or more| and more| plus| or (?:less|fewer))?\s*(?P<rest>.*)"
+)
+_UNIT = re.compile(
+    r"-?(?P<unit>%|×|[a-zµμ]+)(?:\s*(?:/|\bper\b|\ba\b|\ban\b|\beach\b)\s*(?P<per>[a-zµ]+))?[\s,;:(]*(?P<tail>.*)"
+)
+_PER = re.compile(r"(?:/|per\b|a\b|an\b|each\b)\s*(?P<per>[a-zµ]+)[\s,;:(]*(?P<tail>.*)")
+
+
+def _parse_number(text: str, question: str) -> ParsedAnswer | None:
+    found = _NUMBER.fullmatch(re.sub(rf"({_CURRENCY} ?[\d.,]+) ?m\b", r"\1 million", _spell_out(text)))
+    if not found:
+        return None
+    unit, factor, tail = _parse_unit(found["rest"], _CURRENCIES.get(found["currency"] or ""))
+    if unit is None:
+        return None
+    if not unit:
+        unit, factor = _unit_in(question)
+    times = _multiplier(found["times"]) * factor
+    first = _to_float(found["first"]) * (-1 if found["sign"] == "-" else 1)
+    step = _place_value(found["first"]) * times
+    about = bool(found["about"])
+    if found["last"]:
+        last_times = _multiplier(found["last_times"])
+        low_times = last_times if found["last_times"] and not found["times"] and first < _to_float(found["last"]) else _multiplier(found["times"])  # fmt: skip
+        low, high = sorted((first * low_times * factor, _to_float(found["last"]) * last_times * factor))
+        return ParsedAnswer("number", Quantity(low, high, unit, about, step), tail)
+    value = first * times
+    other = first * 1000 * times if re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", found["first"]) and unit != "share" else None
+    low = (
+        -math.inf if found["high"] or "or less" in (found["plus"] or "") or "fewer" in (found["plus"] or "") else value
+    )
+    high = math.inf if found["low"] or (found["plus"] and math.isfinite(low)) else value
+    return ParsedAnswer("number", Quantity(low, high, unit, about, step, other), tail)
+
+
+def _spell_out(text: str) -> str:
+    """Replace a number word by digits, as in "three people" and "about two hours"."""
+    for words in sorted(_FIXED, key=len, reverse=True):
+        if re.match(rf"{words}\b(?! (?:an? )?(?:day|hour|minute|week|month|year|dozen|million)\b)", text):
+            return _FIXED[words] + text[len(words) :]
+    text = re.sub(
+        r"\b(?:an?) (?=(?:hundred|thousand|million|billion|dozen|day|hour|minute|week|month|year)\b)", "1 ", text
+    )
+    return re.sub(rf"\b(?:{'|'.join(_WORDS)})\b", lambda word: str(_WORDS[word[0]]), text)
+
+
+def _parse_unit(rest: str, currency: str | None) -> tuple[str | None, float, str]:
+    """Return the unit, its factor and the words after it; None if the rest is not a unit."""
+    if currency:
+        found = _PER.match(re.sub(r"\A(?:usd|dollars?|euros?)\b\s*", "", rest))
+        return (*_rate(currency, 1.0, found["per"]), found["tail"]) if found else (currency, 1.0, rest.strip(" ,;:("))
+    if not rest.strip(" ,;:()"):
+        return "", 1.0, ""
+    if rest[0] in ",;:(":
+        return "", 1.0, rest.strip(" ,;:()")
+    if per := re.match(r"/\s*([a-zµ]+)[\s,;:(]*(.*)|per ([a-z]+)[\s,;:(]*(.*)", rest):
+        return (*_rate("", 1.0, per[1] or per[3]), per[2] or per[4] or "")
+    found = _UNIT.match(rest)
+    if not found:
+        return None, 1.0, ""
+    if _CONDITION.match(found["unit"]) and found["unit"] not in _UNITS:
+        return "", 1.0, rest
+    unit, factor = _look_up(found["unit"])
+    if found["per"]:
+        unit, factor = _rate(unit, factor, found["per"])
+    tail = re.sub(r"\A(?:of|as|in)\s+(?=\w+\Z)", "", found["tail"]).strip(" )")
+    return unit, factor, tail
+
+
+def _look_up(word: str) -> tuple[str, float]:
+    for name in (word, word.removesuffix("s")):
+        if name in _UNITS:
+            kind, factor = _UNITS[name]
+            return (f"{kind}~" if name in _INEXACT_UNITS and kind in ("time", "data") else kind), factor
+    return word.removesuffix("s"), 1.0
+
+
+def _rate(unit: str, factor: float, per: str) -> tuple[str, float]:
+    """Return a unit per second if `per` is a time, else per thing."""
+    kind, seconds = _look_up(per)
+    unit = "request" if unit == "req" else unit
+    if kind.rstrip("~") == "time":
+        return f"{unit.rstrip('~')}/time", factor / seconds
+    return f"{unit.rstrip('~')}/{kind}", factor
+
+
+def _unit_in(question: str) -> tuple[str, float]:
+    """Return the unit that a question asks for, as in "How many weeks …?"."""
+    found = re.search(r"\bhow many (\w+)|\bin ([a-zµ%]+)\W*\Z|\b(percent|percentage)\b", question.casefold())
+    word = next((one for one in found.groups() if one), "") if found else ""
+    unit, factor = _look_up("percent" if word == "percentage" else word)
+    return (unit, factor) if unit.rstrip("~") in ("time", "data", "length", "mass", "share") else ("", 1.0)
+
+
+def _to_float(text: str) -> float:
+    text = re.sub(r"(?<=\d)[ ,'](?=\d{3}(?!\d))", "", text)
+    if re.fullmatch(r"\d{1,3}(?:\.\d{3}){2,}", text):
+        text = text.replace(".", "")
+    return float(text.replace(",", "."))
+
+
+def _place_value(text: str) -> float:
+    digits = re.search(r"\.(\d+)\Z|,(\d{1,2})\Z", text)
+    return 10.0 ** -len(digits[1] or digits[2]) if digits else 1.0
+
+
+def _multiplier(word: str | None) -> float:
+    return _MULTIPLIERS[word.rstrip(".")] if word else 1.0
+
+
+def _compare_quantities(a: Quantity, b: Quantity, questions: tuple[str, str]) -> Relation | None:
+    pair = _align_units(a, b)
+    if pair is None:
+        return None
+    a, b = pair
+    if questions[0] != questions[1] and _are_complements(a, b):
+        return None
+    relation = _compare_intervals(a, b)
+    for one, other in ((a, b), (b, a)):  # "1.200" may be a thousand two hundred
+        if (
+            one.other is not None
+            and _compare_intervals(replace(one, low=one.other, high=one.other, step=1.0), other) != relation
+        ):
+            return None
+    return relation
+
+
+def _align_units(a: Quantity, b: Quantity) -> tuple[Quantity, Quantity] | None:
+    a, b = _read_m(a, b), _read_m(b, a)
+    if a.unit.rstrip("~") == b.unit.rstrip("~"):
+        inexact = "~" in a.unit + b.unit and a.step != b.step
+        return (replace(a, about=a.about or inexact), replace(b, about=b.about or inexact))
+    for one, other in ((a, b), (b, a)):
+        if one.unit:
+            continue
+        kind = other.unit.rstrip("~")
+        if kind == "share":
+            return (a, b) if one.low >= 0 and one.high <= 1 else None
+        if kind in ("time", "data", "length", "mass", "x") or "/" in kind:
+            return (a, b) if kind in ("transaction/time", "request/time", "query/time") else None
+        return a, b
+    return None
+
+
+def _read_m(one: Quantity, other: Quantity) -> Quantity:
+    """Read the unit "m" as metres beside a length and as minutes beside a time."""
+    kind = other.unit.rstrip("~")
+    if one.unit != "m" or kind not in ("length", "time"):
+        return one
+    factor = 60.0 if kind == "time" else 1.0
+    return replace(one, low=one.low * factor, high=one.high * factor, unit=kind, step=one.step * factor)
+
+
+def _are_complements(a: Quantity, b: Quantity) -> bool:
+    """Return whether two shares make up the whole: questions in opposite words, as in 90 % hits and 10 % misses."""
+    return a.is_point and b.is_point and "share" in (a.unit, b.unit) and math.isclose(a.low + b.low, 1.0, rel_tol=0.01)
+
+
+def _compare_intervals(a: Quantity, b: Quantity) -> Relation | None:
+    if a.is_point and b.is_point:
+        return "agree" if _are_equal(a, b) else "conflict"
+    one, other = _widen(a), _widen(b)
+    if one.high < other.low or other.high < one.low:
+        return "conflict"
+    if a.is_bound or b.is_bound:
+        return "agree" if (a.low, a.high) == (b.low, b.high) else None
+    middles = ((a.low + a.high) / 2, (b.low + b.high) / 2)
+    return "agree" if one.low <= middles[1] <= one.high or other.low <= middles[0] <= other.high else None
+
+
+def _are_equal(a: Quantity, b: Quantity) -> bool:
+    apart, size = abs(a.low - b.low), max(abs(a.low), abs(b.low))
+    if apart <= 1e-9 * size:
+        return True
+    if a.about or b.about:
+        return apart <= ABOUT * size * (1 + 1e-9)
+    return apart <= max(a.step, b.step) / 2 and apart <= ROUNDING * size
+
+
+def _widen(one: Quantity) -> Quantity:
+    if not one.about:
+        return one
+    return replace(one, low=one.low - ABOUT * abs(one.low), high=one.high + ABOUT * abs(one.high))
+
+
+# Dates
+
+_MONTHS = {name: n for n, name in enumerate(re.findall(r"\w+", "jan feb mar apr may jun jul aug sep oct nov dec"), 1)}
+_MONTH = r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+_YEAR = r"(?P<year>(?:19|20)\d\d)"
+_DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
+_DATE_FORMS = tuple(
+    re.compile(form + r"(?:[\s,;:(]+(?P<tail>.*))?\Z")
+    for form in (
+        r"(?P<year>(?:19|20)\d\d)-(?P<number>[01]\d)-(?P<day>[0-3]\d)(?:t[\d:.z+]*)?",
+        r"(?P<year>(?:19|20)\d\d)-(?P<number>[01]\d)",
+        rf"{_DAY}\.? (?:of )?{_MONTH},? {_YEAR}",
+        rf"{_MONTH} {_DAY},? {_YEAR}",
+        rf"{_MONTH},? {_YEAR}",
+        rf"q(?P<quarter>[1-4])[ /-]?{_YEAR}",
+        rf"{_YEAR}[ /-]?q(?P<quarter>[1-4])",
+        rf"h(?P<half>[12])[ /-]?{_YEAR}",
+        _YEAR,
+    )
+)
+_DATE_PREFIX = re.compile(
+    r"(?:(?P<high>by|before|until|no later than|not later than|at the latest)|(?P<low>after|since|from|not before|no earlier than|not earlier than|earliest)"
+    r"|(?P<about>about|around|circa|ca\.|approximately|roughly)|(?P<part>early|mid|late|(?:the )?(?:start|beginning|end|middle) of)|in|on|the)[ -](?:the )?"
+)
+
+
+def _parse_date(text: str, year_alone: bool) -> ParsedAnswer | None:
+    marks: dict[str, str] = {}
+    while prefix := _DATE_PREFIX.match(text):
+        marks |= {name: word for name, word in prefix.groupdict().items() if word}
+        text = text[prefix.end() :]
+    found = next((match for form in _DATE_FORMS if (match := form.match(text))), None)
+    fields = found.groupdict() if found else {}
+    if not fields or (set(fields) == {"year", "tail"} and not year_alone and not marks.get("part")):
+        return None
+    span = _span_of(fields)
+    if span is None:
+        return None
+    first, last = _cut(span, marks.get("part", ""))
+    low, high = (-math.inf if "high" in marks else first), (math.inf if "low" in marks else last)
+    if "low" in marks and marks["low"] == "after":
+        low = last + 1
+    if "high" in marks and marks["high"] == "before":
+        high = first - 1
+    return ParsedAnswer("date", Span(low, high, "about" in marks), fields.get("tail") or "")
+
+
+def _span_of(fields: dict[str, str | None]) -> tuple[int, int] | None:
+    year = int(fields["year"] or 0)
+    first, last = 1, 12
+    if number := fields.get("number"):
+        first = last = int(number)
+    elif name := fields.get("month"):
+        first = last = _MONTHS[name[:3]]
+    elif quarter := fields.get("quarter"):
+        first, last = int(quarter) * 3 - 2, int(quarter) * 3
+    elif half := fields.get("half"):
+        first, last = int(half) * 6 - 5, int(half) * 6
+    try:
+        if day := fields.get("day"):
+            return date(year, first, int(day)).toordinal(), date(year, first, int(day)).toordinal()
+        return date(year, first, 1).toordinal(), date(year, last, monthrange(year, last)[1]).toordinal()
+    except ValueError:
+        return None
+
+
+def _cut(span: tuple[int, int], part: str) -> tuple[int, int]:
+    """Return a third of a period: its start, middle or end."""
+    if not part:
+        return span
+    third = (span[1] - span[0]) // 3
+    if part.startswith(("early", "the start", "start", "the begin", "begin")):
+        return span[0], span[0] + third
+    if part.startswith(("mid", "the mid")):
+        return span[0] + third, span[1] - third
+    return span[1] - third, span[1]
+
+
+def _compare_spans(a: Span, b: Span) -> Relation | None:
+    if a.high < b.low or b.high < a.low:
+        gap = max(a.low, b.low) - min(a.high, b.high)
+        reach = max((one.high - one.low + 1 for one in (a, b) if one.about), default=0.0)
+        return "conflict" if gap > reach else None
+    if math.inf in (a.high, b.high) or -math.inf in (a.low, b.low):
+        return "agree" if (a.low, a.high) == (b.low, b.high) else None
+    return "agree" if (a.low <= b.low and b.high <= a.high) or (b.low <= a.low and a.high <= b.high) else None
