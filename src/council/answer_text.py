@@ -75,6 +75,11 @@ _MISSING_FACTS = re.compile(
     r"\b(?:without|until|unless|because (?:the|no)|since (?:the|no)|not (?:included|attached|provided)|ohne|sans|sin)\b",
     re.IGNORECASE,
 )
+_LETTER = re.compile(  # a letter that the answer proposes
+    r"\A\W*(?:subject:|dear |sehr geehrte|liebe[rs]? |bonjour |estimad)|\b(?:(?:best|kind|warm) regards|sincerely|"
+    r"mit freundlichen grüßen|cordialement|saludos)\b",
+    re.IGNORECASE,
+)
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s*(?=\S)|\n+")
 MAX_REFUSAL_WORDS = 250
 MAX_OTHER_WORDS = 25  # words of a refusal in sentences that neither decline nor excuse
@@ -84,9 +89,10 @@ def find_refusal(text: str) -> str:
     """Return the sentence in which a text declines the request, or an empty string.
 
     A text is a refusal if one of its first three sentences declines the request and the others say almost nothing about the
-    subject. A sentence that names a missing fact, or declines a part of the subject ("I cannot recommend B"), is no refusal.
+    subject. A sentence that names a missing fact, or declines a part of the subject ("I cannot recommend B"), is no refusal;
+    neither is the text of a letter.
     """
-    if len(text) > 20 * MAX_REFUSAL_WORDS or len(text.split()) > MAX_REFUSAL_WORDS:
+    if len(text) > 20 * MAX_REFUSAL_WORDS or len(text.split()) > MAX_REFUSAL_WORDS or _LETTER.search(text):
         return ""
     sentences = [part.strip() for part in _SENTENCE_END.split(text) if part.strip(" \t*_`>#-")]
     declining = [part for part in sentences if _REFUSAL.search(part)]

@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -528,6 +528,31 @@ async def test_a_name_that_is_not_allowed_gets_a_repair_turn(store: SqliteStore,
     repair = json.loads(member.calls[1]["body"])["messages"]
     assert [message["role"] for message in repair[-2:]] == ["assistant", "user"]
     assert fault.detail in repair[-1]["content"]
+
+
+class Checked(Pick):
+    """Reply whose check became stricter in a later version."""
+
+    allowed: ClassVar[list[str]] = ["alpha"]
+
+    def check_choices(self, choices: Any) -> None:
+        if self.leader not in self.allowed:
+            raise ValueError(f"{self.leader} is not allowed")
+
+
+async def test_a_stored_reply_that_is_no_longer_valid_makes_the_seat_absent(
+    store: SqliteStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    member = FunctionMember("scripted:", lambda key: '{"leader": "alpha"}')
+    session = await open_session(store, folder, {"scripted:": member})
+    async with session.council.phase("triage"):
+        await session.council.poll(ALL[:1], "t/say", reply=Checked)
+    monkeypatch.setattr(Checked, "allowed", ["beta"])
+    resumed = await session.resume({"scripted:": member})
+    async with resumed.council.phase("triage"):
+        round_ = await resumed.council.poll(ALL[:1], "t/say", reply=Checked, quorum=0)
+    assert round_.absent["alpha"].state == "failed(schema)"
+    assert round_.absent["alpha"].reason == "this version cannot read the stored reply: alpha is not allowed"
 
 
 async def test_positions_are_the_latest_statements_of_members_without_the_chair(

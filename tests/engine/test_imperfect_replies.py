@@ -1,4 +1,4 @@
-"""Imperfect replies, written by hand in the manner of several vendors: what is read, and what gets the repair turn.
+"""Imperfect replies, written by hand in the manner of several vendors: their readings, and those that get the repair turn.
 
 tests/data/imperfect_replies.toml has two tables: `row` is a sample of what models write, `unclear` has replies that must not
 be accepted because they can be read in two ways or are not complete.
@@ -114,7 +114,7 @@ def test_at_least_95_percent_are_usable_without_a_repair_turn() -> None:
         ("Queries", '{"queries": ["a"]} or {"queries": ["b"]}', "it has 2 different JSON objects that fit the schema"),
     ],
 )  # fmt: skip
-def test_the_repair_turn_names_what_is_wrong(reply: str, text: str, words: str) -> None:
+def test_the_repair_turn_names_each_problem(reply: str, text: str, words: str) -> None:
     with pytest.raises(Fault) as caught:
         parse_reply(REPLY_TYPES[reply], text, CHOICES.get(reply, {}))
     assert words in caught.value.detail

@@ -73,7 +73,7 @@ async def test_prose_is_used_after_one_repair_turn_and_states_what_is_missing(
 @pytest.mark.behaviour("10-prose-of-the-chair")
 async def test_the_longer_prose_is_used(store: SqliteStore, tmp_path: Path) -> None:
     session, _ = await ask_chair(
-        store, tmp_path, LONGER, "I have already given the answer above; please use that text as it stands."
+        store, tmp_path, LONGER, "I have already given the answer above; please use that text unchanged."
     )
     assert (await rule(session.council)).reply.answer == LONGER
 

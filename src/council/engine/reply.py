@@ -186,7 +186,7 @@ def parse_reply(reply: type[R], text: str, choices: Choices, titles: Mapping[str
 
 
 def read_prose(reply: type[R], text: str) -> R | None:
-    """Return the reply that prose stands for if it is a usable answer, or None.
+    """Return the reply with this prose as its answer if the prose is usable, or None.
 
     Of a JSON reply that does not fit the schema only the text of its answer is used.
     """
@@ -282,7 +282,7 @@ def _iter_candidates(reply: type[Reply], value: Any, depth: int = 0) -> Iterator
 
 
 def _unwrap(reply: type[Reply], value: Json) -> list[Any]:
-    """Return the content of a wrapper: the only key's object, or what stands under one key that names a reply."""
+    """Return the content of a wrapper: the only key's object, or the value of the one key that names a reply."""
     if len(value) == 1 and isinstance(only := next(iter(value.values())), dict):
         return [only]
     known = {squash(name) for name in reply.model_fields}
