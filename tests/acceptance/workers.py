@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import signal
+import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from council.runs.worker_client import serve_socket, worker_lock
 from tests.acceptance.helpers import wait_until
 
 
@@ -47,3 +51,35 @@ def kill_remaining_workers(data: Path) -> list[int]:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     return left
+
+
+@contextmanager
+def held_worker(data: Path) -> Iterator[list[str]]:
+    """Be the worker of a data folder: accept runs, but start none. Yield the accepted runs.
+
+    Wait first until a real worker has exited. A run that was accepted stays queued.
+    """
+    accepted: list[str] = []
+    ready, done = threading.Event(), threading.Event()
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        accepted.append(json.loads(await reader.readline())["run"])
+        writer.write(b"ok\n")
+        await writer.drain()
+        writer.close()
+
+    async def serve() -> None:
+        async with serve_socket(data, accept):
+            ready.set()
+            await asyncio.to_thread(done.wait)
+
+    with ExitStack() as lock:
+        wait_until(lambda: lock.enter_context(worker_lock(data)) is not None, "no worker has the lock")
+        thread = threading.Thread(target=asyncio.run, args=(serve(),))
+        thread.start()
+        ready.wait(10)
+        try:
+            yield accepted
+        finally:
+            done.set()
+            thread.join()

@@ -12,7 +12,7 @@ from council import events as ev
 from council.calling.retry import Caller
 from council.engine.ledger import Ledger
 from council.store.sqlite import SqliteStore
-from council.types import Answer, FixedSeconds
+from council.types import Answer, FixedSeconds, SeatWatch
 from tests.calling.helpers import KEY, Hanging, answering, call, events_of, fault, interrupt, reload_ledger, step
 from tests.fake_clock import settle, skip
 from tests.run_session import FunctionMember
@@ -162,6 +162,13 @@ async def test_a_known_reasoning_member_has_300_seconds_in_a_phase_with_a_shorte
     carry_out = Caller(lambda name: answering(name, ""), ledger, is_thinking=lambda name: name == "deep")
     short = replace(step(), timeout=90.0)
     assert [carry_out.member_timeout(short, name) for name in ("deep", "plain")] == [300.0, 90.0]
+
+
+@pytest.mark.behaviour("40-grace")
+async def test_a_member_that_thinks_is_not_dropped_by_the_grace_period(ledger: Ledger) -> None:
+    watch = SeatWatch()
+    assert (await call(ledger, replace(step(), watch=watch), Slow("one", "", 1), timeout=lambda name: 120.0)).ok
+    assert watch.has_output
 
 
 # Waits

@@ -7,10 +7,12 @@ from io import StringIO
 import pytest
 
 from council import events as ev
+from council.doors.cli.history_commands import _format_run_details
 from council.events import Entry
 from council.render.plain import PlainView
 from council.render.report import build_report
 from council.render.terminal import format_plan, format_summary
+from council.store.interface import RunStatus
 from tests.render.runs import RunBuilder, collaborative, consensus, one_absent, plan, seat
 
 
@@ -107,6 +109,16 @@ def test_heartbeat_says_how_long_a_silent_request_may_take() -> None:
         view.tick(builder.at + second)
     last = stream.getvalue().splitlines()[-1]
     assert last == "council r7k2 still working: alpha in draft for 70s of 300s, no output yet"
+
+
+@pytest.mark.behaviour("50-silence-shown")
+def test_runs_show_says_how_long_a_silent_request_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    builder = RunBuilder().phase("draft").ask("alpha", seconds=300.0)
+    monkeypatch.setattr("time.time", lambda: builder.at + 70)
+    running = _format_run_details(builder.minutes, RunStatus.RUNNING, verbose=False)
+    assert "waiting: alpha in draft for 70s of 300s, no output yet" in running
+    stopped = _format_run_details(builder.minutes, RunStatus.STOPPED, verbose=False)
+    assert not any(line.startswith("waiting:") for line in stopped)
 
 
 def test_line_delays_the_heartbeat() -> None:

@@ -76,8 +76,15 @@ class FormReader:
         if not isinstance(rows, list):
             return value
         if items.get("type") == "string" and choice in self.choices:
-            return [self._match(item, choice) or item for item in rows]
+            return [self._match(item, choice) or item for item in self._split_names(rows, choice)]
         return [self.read(item, items, "", f"{place}.{n}") for n, item in enumerate(rows)]
+
+    def _split_names(self, rows: list[Any], choice: str) -> list[Any]:
+        """Split names that were written in one text: "B > A > C"."""
+        if len(rows) != 1 or not isinstance(rows[0], str):
+            return rows
+        names = [part for part in re.split(r"\s*[>,;→\n]\s*", rows[0].strip()) if part]
+        return names if len(names) > 1 and all(self._match(name, choice) for name in names) else rows
 
     def _make_rows(self, value: Any, items: Json, each: str) -> Any:
         kind = items.get("type")

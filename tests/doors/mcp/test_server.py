@@ -16,6 +16,7 @@ import pytest
 from council.doors.mcp.tools import COMMON_OPTIONS_HELP, MAX_WAIT_S, TOOLS, CommonOptions
 from council.runs.service import Convener
 from tests.acceptance.helpers import wait_until
+from tests.acceptance.workers import held_worker
 from tests.doors.mcp.clients import (
     ENVELOPE,
     QUESTION,
@@ -177,7 +178,7 @@ async def test_a_wait_ends_while_the_run_continues(tmp_path: Path) -> None:
 
 
 @pytest.mark.behaviour("50-mcp-gives-up")
-async def test_council_wait_starts_a_worker_for_an_orphaned_run(tmp_path: Path) -> None:
+async def test_council_wait_starts_a_worker_for_an_orphaned_run(data: Path) -> None:
     """The run is queued without a worker, as after a kill -9 or a reboot."""
     convener = Convener()
     try:
@@ -185,7 +186,8 @@ async def test_council_wait_starts_a_worker_for_an_orphaned_run(tmp_path: Path) 
     finally:
         await convener.close()
     async with connect() as client:
-        assert (await call_tool(client, "council_wait", run=run, seconds=0))["status"] in ("queued", "running")
+        with held_worker(data):
+            assert (await call_tool(client, "council_wait", run=run, seconds=0))["status"] == "queued"
         assert (await wait_until_done(client, run))["status"] == "complete"
 
 

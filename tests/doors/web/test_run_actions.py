@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from council.runs.worker_client import request_worker
 from tests.acceptance.helpers import Workspace, wait_until
+from tests.acceptance.workers import held_worker
 from tests.doors.web.conftest import write_project
 from tests.doors.web.server import QUESTION, SCRIPTED, Json, WebServer, environment
 from tests.fake_provider import FakeProvider
@@ -45,9 +48,10 @@ def test_a_cancelled_run_resumes_without_paying_twice(served: WebServer, table: 
     assert (stopped["status"], stopped["minutes"]["stopped"]) == ("incomplete", "cancelled")
     asked = len(table.provider.log)
     gate.release()
-    resumed = served.post(f"/api/runs/{run}/resume", {}, 202)
-    assert resumed["run"] == run
-    assert resumed["status"] in ("queued", "running", "complete")  # the worker may be fast
+    with held_worker(Path(served.env["COUNCIL_DATA"])) as accepted:
+        resumed = served.post(f"/api/runs/{run}/resume", {}, 202)
+    assert (resumed["run"], resumed["status"], accepted) == (run, "queued", [run])
+    asyncio.run(request_worker(run, served.env))
     ended = served.wait_for_end(run)
     assert ended["status"] == "complete"
     assert table.asked(since=asked) == ["improve/gamma", "synthesise/chair"]

@@ -454,6 +454,16 @@ async def test_content_resets_the_idle_timeout() -> None:
     assert answer.text.endswith("All of it.")
 
 
+@pytest.mark.behaviour("40-silence-is-not-a-failure")
+async def test_a_pause_before_or_during_thinking_is_not_a_stall() -> None:
+    thought = b'data: {"choices": [{"delta": {"reasoning_content": "Hm."}}]}\n\n'
+    async with endpoint([OPEN_ENDED, 0.3, thought, 0.3, WHOLE]) as url:
+        member = sitting(url, first_byte=None, idle=0.15)
+        answer = await member.send(member.prepare(ASK), lambda piece: None)
+        await member.close()
+    assert answer.text == "All of it."
+
+
 @contextmanager
 def deaf_port() -> Iterator[int]:
     """Yield a port with a full backlog, which never accepts a connection."""

@@ -12,12 +12,13 @@ from council.engine.reply_form import LIST_MARKER
 
 __all__ = ["LIST_MARKER", "ConfidenceField", "Probability", "ReplyPart", "TextField", "one_of", "uppercase"]
 
+STEM_CHARS = 5  # "modifications" has the stem of "modified"
 Synonyms = Mapping[str, str]  # value of an enum → its synonyms, separated by commas
 
 # Words that change the meaning of the word beside them: "PASS with reservations" is no PASS.
 _HEDGE = re.compile(
     r"\b(?:with|but|if|unless|except|only|though|although|however|not|no|never|conditional\w*|partial\w*|partly|pending|"
-    r"provided|subject|or|to|and|leaning|borderline|almost|near\w*|some\w*|mixed|versus|vs)\b|[/|]",
+    r"provided|subject|caveats?|reserv\w*|concerns?|conditions?|changes?|or|to|and|leaning|borderline|almost|near\w*|some\w*|mixed|versus|vs)\b|[/|]",
     re.IGNORECASE,
 )
 _LABEL = re.compile(
@@ -25,7 +26,9 @@ _LABEL = re.compile(
 )
 _MARKS = re.compile(r"\A[\W_]+|[\s*_`\"'#]+\Z")
 _TAIL = re.compile(r"\s*[:;(\[,–—]\s*|\s+-\s+|\.\s+")
-_FILLER = re.compile(r"\b(?:very|confidence|level|severity|priority|the|a|an|is|draft|answer|position)\b")
+_FILLER = re.compile(
+    r"\b(?:very|strongly|clearly|confidence|level|severity|priority|the|a|an|is|draft|answer|position)\b"
+)
 
 
 def one_of(synonyms: Synonyms) -> BeforeValidator:
@@ -52,8 +55,8 @@ def _read_word(text: str, table: Mapping[str, str]) -> str:
     rest = " ".join(tail)
     if found is None or _HEDGE.search(rest):
         return text
-    others = {word for word, value in table.items() if value != found}
-    return text if any(word in others for word in re.findall(r"\w+", rest.casefold())) else found
+    others = {word[:STEM_CHARS] for words, value in table.items() if value != found for word in words.split()}
+    return text if any(word[:STEM_CHARS] in others for word in re.findall(r"\w+", rest.casefold())) else found
 
 
 def _normalise(text: str) -> str:
@@ -113,7 +116,8 @@ def _read_confidence_word(value: Any) -> Any:
         beside = re.search(r"[\d.,]+\s*%?", value)
         share = parse_share(beside[0].strip(" .,")) if beside else None
         return word if share is None or _level_of(share) == word else value  # "HIGH (20%)" contradicts itself
-    share = None if value == 1 and not isinstance(value, float) else parse_share(value)
+    is_one = value == 1 if not isinstance(value, str | float) else str(value).strip() == "1"
+    share = None if is_one else parse_share(value)  # 1 may be of 1 or of 10
     return value if share is None else _level_of(share)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -371,12 +372,22 @@ class Exploration(Reply):
         return "\n".join(["## Findings", *findings, "", "## Evidence", *evidence, "", "## Assessment", self.assessment])
 
 
+LINE_RANGE = re.compile(r"(\S.*?)(?::(\d+)(?:-(\d+))?)?")
+
+
 class LineRange(ReplyPart):
     """A file or a line range of it; 0 to 0 is the whole file."""
 
     path: str
     first: int = Field(default=0, description="the first line wanted; 0 for the whole file")
     last: int = Field(default=0, description="the last line wanted; 0 for the whole file")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_text(cls, value: Any) -> Any:
+        """Read a file that was written as text: "a.py" or "a.py:3-9"."""
+        match = LINE_RANGE.fullmatch(value.strip()) if isinstance(value, str) else None
+        return {"path": match[1], "first": match[2] or 0, "last": match[3] or match[2] or 0} if match else value
 
     @model_validator(mode="after")
     def _check_order(self) -> LineRange:
