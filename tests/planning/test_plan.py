@@ -24,7 +24,7 @@ from council.errors import EngineError, PromptError, UsageError
 from council.members.scripted import Scripted
 from council.planning.plan import Plan, question_from, roster_from
 from council.planning.rehearsal import rehearse
-from council.protocols import Protocol
+from council.protocols.protocol import Protocol
 from council.runs.service import Convener
 from council.types import Question, Roster, Seat, Verdict
 

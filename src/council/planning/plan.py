@@ -23,10 +23,9 @@ from council.planning.estimate import PriceLookup, RehearsedCall, estimate_cost,
 from council.planning.intent import ChosenBy, Intent, parse_intent, place_piped_text
 from council.planning.rehearsal import find_phase_timeouts, rehearse_both_ways
 from council.planning.seating import SeatAssignment, Seating, available_members, seat_council
-from council.protocols import Protocol
 from council.protocols.options import parse_options
 from council.protocols.panel import Panel, PanelContext
-from council.protocols.protocol import load_reference
+from council.protocols.protocol import Protocol, load_reference
 from council.settings import SEAT_FLAG, Settings, extend_timeout
 from council.types import Json, Packet, PacketFile, Question, Roster, Seat, Skipped, repair_surrogates
 
@@ -143,7 +142,7 @@ class Material:
 
 def read_request(
     words: Sequence[str], flags: Mapping[str, Any], material: Material, *, protocol: str | None, verbose: bool, folder: Path,
-    known: Collection[str], can_search: bool,
+    known: Collection[str], can_search: Callable[[], bool],
 ) -> tuple[Intent, Material]:  # fmt: skip
     """Return the intent of words, flags and piped text, and the material with what was inferred."""
     if material.stdin is not None:
