@@ -17,8 +17,8 @@ from scripts import make_docs
 
 from council import events as ev
 from council.doors.cli.ask import ask_command
-from council.doors.cli.grammar import COMMAND_HELP, RESERVED_COMMANDS
 from council.doors.cli.management import management_group
+from council.doors.cli.params import COMMAND_HELP, RESERVED_COMMANDS
 from council.engine.council import Council
 from tests.paths import ROOT
 

@@ -19,8 +19,8 @@ import yaml
 
 from council.doors.cli import run as command
 from council.doors.cli.ask import ask_command
-from council.doors.cli.grammar import COMMAND_HELP
 from council.doors.cli.management import management_group
+from council.doors.cli.params import COMMAND_HELP
 from council.doors.cli.service_commands import skill_source
 from council.engine.layout import STATE_DESCRIPTIONS
 from council.protocols.common.perspectives import list_presets

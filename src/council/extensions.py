@@ -20,6 +20,7 @@ from council.errors import ConfigError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+
 METADATA_SUFFIXES = (".dist-info", ".egg-info")
 SECTION_PREFIX = b"[council."  # how the section of one of our groups begins in entry_points.txt
 

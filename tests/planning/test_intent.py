@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from council import protocols
 from council.errors import UsageError
 from council.planning.intent import ChosenBy, Intent, focus_line, parse_intent
-from council.protocols import Protocol
+from council.protocols.protocol import Protocol
 
 KNOWN = ("collaborative", "adversarial", "triad", "advisors", "judges", "general", "ranking", "quick", "own")
 
@@ -331,7 +331,7 @@ def test_words_choose_the_protocol_that_they_ask_for(row: dict[str, Any], folder
         folder=folder,
         known=KNOWN,
         piped=row.get("piped", False),
-        can_search=row.get("search", False),
+        can_search=lambda: bool(row.get("search")),
     )
     assert (found.protocol, found.task) == (row["protocol"], row.get("task", "ask")), found.why
     assert found.question == row.get("question", row["words"])

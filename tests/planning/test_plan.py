@@ -24,7 +24,7 @@ from council.errors import EngineError, PromptError, UsageError
 from council.members.scripted import Scripted
 from council.planning.plan import Plan, question_from, roster_from
 from council.planning.rehearsal import rehearse
-from council.protocols import Protocol
+from council.protocols.protocol import Protocol
 from council.runs.service import Convener
 from council.types import Question, Roster, Seat, Verdict
 
@@ -340,3 +340,49 @@ async def test_a_bare_verb_without_changes_is_refused() -> None:
     with pytest.raises(UsageError, match="the work tree has no changes"):
         await convener.plan(["review"])
     await convener.close()
+
+
+# Tiers and vendors with keys alone
+
+KEYS_ALONE = {"ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o", "GEMINI_API_KEY": "g"}
+
+
+@pytest.mark.parametrize(
+    ("key", "default", "strong"),
+    [
+        ("ANTHROPIC_API_KEY", "anthropic:claude-sonnet-4.6", "anthropic:claude-opus-4.6"),
+        ("OPENAI_API_KEY", "openai:gpt-5-mini", "openai:gpt-5.2"),
+        ("GEMINI_API_KEY", "google:gemini-3-flash-preview", "google:gemini-3-pro-preview"),
+    ],
+)
+@pytest.mark.behaviour("00-members-tiers")
+async def test_a_tier_chooses_models_of_the_vendor_with_a_key_alone(key: str, default: str, strong: str) -> None:
+    convener = Convener(Path.cwd(), {key: "k"})
+    for tier, seats, referee in (("light", default, default), ("medium", default, strong), ("heavy", strong, strong)):
+        plan = await convener.plan(["Tabs or spaces?"], {"tier": tier})
+        assert {seat.member for seat in plan.roster.seats} == {seats}
+        assert plan.roster.chair and plan.roster.chair.member == referee
+        assert not any("has no effect" in warning for warning in plan.warnings)
+    await convener.close()
+
+
+@pytest.mark.behaviour("00-members-mixing")
+async def test_seats_on_one_vendor_say_how_to_mix_the_others() -> None:
+    Path("a.py").write_text("x = 1\n")  # noqa: ASYNC240
+    convener = Convener(Path.cwd(), KEYS_ALONE)
+    lines = {}
+    for name, words, flags in (
+        ("judges", ["validate", "a.py"], {}), ("mixed", ["validate", "a.py"], {"mixed": True}),
+        ("quick", ["validate", "a.py"], {"quick": True}), ("advisors", ["Tabs?"], {"tier": "light"}), ("spread", ["Tabs?"], {}),
+    ):  # fmt: skip
+        plan = await convener.plan(words, flags)
+        lines[name] = [warning for warning in plan.as_json()["warnings"] if "mix them with" in warning]
+    start = "all seats use anthropic, so their agreement means less; openai, google are available too: mix them with "
+    assert lines == {
+        "judges": [f"{start}--mixed, or --seat NAME=MEMBER"], "mixed": [], "quick": [],
+        "advisors": [f"{start}--seat NAME=MEMBER, or a roster with members"], "spread": [],
+    }  # fmt: skip
+    await convener.close()
+    alone = Convener(Path.cwd(), {"OPENAI_API_KEY": "o"})
+    assert "mix them" not in str((await alone.plan(["validate", "a.py"])).as_json()["warnings"])
+    await alone.close()

@@ -335,7 +335,7 @@ def test_roster_sets_members_and_seat_settings_override_it() -> None:
         ("fast", {"default": "sim:m1"}, "a", "sim:m1"),
         ("fast", {}, "a", "anthropic:claude-haiku-4.5"),
         ("fast", {}, "r", "openrouter:claude-haiku-4.5"),
-        ("default", {}, "o", GPT),
+        ("default", {}, "o", "openai:gpt-5-mini"),
         ("strong", {}, "", LOCAL_CANDIDATE.member),
     ],
 )

@@ -12,7 +12,8 @@ import pytest
 
 from council import protocols
 from council.engine.prompting import Prompts
-from council.protocols import SHIPPED_PROTOCOLS, Protocol, find_protocol, get_protocol
+from council.protocols import SHIPPED_PROTOCOLS, find_protocol, get_protocol
+from council.protocols.protocol import Protocol
 from council.render.markdown import render_answer, render_document, render_verbose
 from council.render.report import build_report
 from council.types import Seat

@@ -16,10 +16,11 @@ from council import events as ev
 from council.engine.gather import Grace, gather_or_cancel
 from council.engine.ledger import Ledger, compute_fingerprint
 from council.engine.prompting import Prompts, truncate_messages
-from council.engine.reply import Choices, Reply, build_schema, parse_reply, rate_prose, read_accepted
+from council.engine.reply import Reply, build_schema, parse_reply, rate_prose, read_accepted
+from council.engine.reply_form import Choices
 from council.errors import BudgetSpent, ChairAbsent, EngineError, Fault, QuorumLost, SeatAbsent
 from council.text_cleanup import without_notes
-from council.types import (  # fmt: skip
+from council.types import (
     STATES_OUT_FOR_RUN,
     Absence,
     Ask,

@@ -24,18 +24,7 @@ import jinja2.meta
 
 from council.errors import PromptError
 from council.text_cleanup import LOOSE_JOINERS, TRUNCATION_MARKER, truncate_packet, without_notes
-from council.types import (
-    Cuts,
-    Json,
-    Message,
-    Packet,
-    PacketFile,
-    Question,
-    Round,
-    Seat,
-    Statement,
-    estimate_tokens,
-)
+from council.types import Cuts, Json, Message, Packet, PacketFile, Question, Round, Seat, Statement, estimate_tokens
 
 PARTS_FOLDER = Path(__file__).parent / "prompts"  # parts of every request
 NO_PACKET = Packet()

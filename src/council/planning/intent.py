@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
@@ -79,7 +79,7 @@ def parse_intent(
     folder: Path,
     known: Collection[str],
     piped: bool = False,
-    can_search: bool = False,
+    can_search: Callable[[], bool] = lambda: False,
 ) -> Intent:
     """Parse the words and the flags of protocols. Raise UsageError only."""
     text, shown = _strip_verbose(" ".join(words).strip())
@@ -224,7 +224,7 @@ def _choose_by_task(verb: Verb | None, text: str, paths: Sequence[str]) -> Choic
     return Choice("judges", f'the verb "{verb.word}" and the target "{paths[0]}"', ChosenBy.VERB) if verb else None
 
 
-def _choose_by_trigger(text: str, can_search: bool) -> Choice:
+def _choose_by_trigger(text: str, can_search: Callable[[], bool]) -> Choice:
     found = find_trigger(text, can_search=can_search)
     return Choice(*found, ChosenBy.TRIGGER) if found else Choice("collaborative", "the default", ChosenBy.DEFAULT)
 

@@ -22,11 +22,10 @@ from council.packet.targets import has_changes
 from council.planning.estimate import PriceLookup, RehearsedCall, estimate_cost, with_effort
 from council.planning.intent import ChosenBy, Intent, parse_intent, place_piped_text
 from council.planning.rehearsal import find_phase_timeouts, rehearse_both_ways
-from council.planning.seating import SeatAssignment, Seating, seat_council
-from council.protocols import Protocol
+from council.planning.seating import SeatAssignment, Seating, available_members, seat_council
 from council.protocols.options import parse_options
 from council.protocols.panel import Panel, PanelContext
-from council.protocols.protocol import load_reference
+from council.protocols.protocol import Protocol, load_reference
 from council.settings import SEAT_FLAG, Settings, extend_timeout
 from council.types import Json, Packet, PacketFile, Question, Roster, Seat, Skipped, repair_surrogates
 
@@ -143,7 +142,7 @@ class Material:
 
 def read_request(
     words: Sequence[str], flags: Mapping[str, Any], material: Material, *, protocol: str | None, verbose: bool, folder: Path,
-    known: Collection[str], can_search: bool,
+    known: Collection[str], can_search: Callable[[], bool],
 ) -> tuple[Intent, Material]:  # fmt: skip
     """Return the intent of words, flags and piped text, and the material with what was inferred."""
     if material.stdin is not None:
@@ -213,7 +212,7 @@ async def make_plan(
         panel.agents or len(roster.seats), intent.verbose, packet, refusal=panel.refusal, effort=where.settings.effort, given=dict(intent.options),
         cost=estimate_cost(shorter, longer, question.text, price, member), cap=where.settings.budget.get("max_cost"),
         unpriced=tuple(name for name in roster.member_names if price(name) is None),
-        warnings=(*([panel.refusal] if panel.refusal else []), *panel.warnings, *strangers, *_packet_warnings(packet), *seating.advice), notices=(*seating.notices, *panel.notices, *packet.remarks),
+        warnings=(*([panel.refusal] if panel.refusal else []), *panel.warnings, *strangers, *_packet_warnings(packet), *_advise_mixing(panel, roster, where), *seating.advice), notices=(*seating.notices, *panel.notices, *packet.remarks),
         shared_vendors=seating.shared_vendors, timeouts={name: float(where.settings.member_timeout(name)) for name in roster.member_names},
     )  # fmt: skip
 
@@ -224,6 +223,20 @@ def _add_timeouts(phases: Sequence[Json], calls: Iterable[RehearsedCall], settin
     return tuple(
         phase | ({"timeout": float(found[name])} if (name := phase["name"]) in found else {}) for phase in phases
     )
+
+
+def _advise_mixing(panel: Panel, roster: Roster, where: PanelContext) -> list[str]:
+    """Return one line on how to mix vendors, if all seats share one and others are available."""
+    vendors = {seat.vendor for seat in roster.seats}
+    if not panel.mixing or len(roster.seats) < 2 or len(vendors) > 1:
+        return []
+    others = dict.fromkeys(
+        one.vendor for one in available_members(where.settings, where.env) if one.vendor not in vendors
+    )
+    if not others:
+        return []
+    what = f"{', '.join(others)} {'is' if len(others) == 1 else 'are'} available too"
+    return [f"all seats use {vendors.pop()}, so their agreement means less; {what}: mix them with {panel.mixing}"]
 
 
 def _check_seat_flags(roster: Roster, settings: Settings) -> list[str]:

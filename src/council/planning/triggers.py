@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -56,13 +56,12 @@ class Trigger(NamedTuple):
     why: str
 
 
-def find_trigger(text: str, *, can_search: bool = False) -> Trigger | None:
+def find_trigger(text: str, *, can_search: Callable[[], bool] = lambda: False) -> Trigger | None:
     """Return the protocol that the words ask for, the first of the table that matches."""
     for protocol, rules in load_triggers()["protocols"].items():
-        if rules.get("needs_search") and not can_search:
-            continue
         masked = mask_text(text, rules.get("exceptions", ()))
-        if found := next((found for sentence in split_sentences(masked) if (found := _match(sentence, rules))), ""):
+        found = next((found for sentence in split_sentences(masked) if (found := _match(sentence, rules))), "")
+        if found and (can_search() or not rules.get("needs_search")):
             return Trigger(protocol, found)
     return None
 
@@ -113,7 +112,7 @@ def _find_choice(sentence: str) -> str:
     """Return the alternatives of a choice: "Redis or Postgres?", "Should we buy or rent?"."""
     lists = load_triggers()["choice"]
     masked = mask_text(sentence, lists["exceptions"])
-    found = re.search(r"(\S+(?:\s+\S+)?)\s+or\s+(\S+(?:\s+\S+)?)", masked, re.IGNORECASE)
+    found = re.search(r"([^\s,:]+(?:\s+[^\s,:]+)?)\s+or\s+(\S+(?:\s+\S+)?)", masked, re.IGNORECASE)
     if not found or "\0" in found.group():
         return ""
     is_fragment = masked.endswith("?") and len(masked.split()) <= lists["fragment_words"]

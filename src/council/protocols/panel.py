@@ -27,6 +27,7 @@ class Panel:
     notices: tuple[str, ...] = ()  # shown in the report
     agents: int | None = None
     options: Json = field(default_factory=dict)  # options filled in from settings
+    mixing: str = ""  # the flag that seats several vendors; empty if there is none
     refusal: str = ""  # why the run cannot start; the plan can still be shown
 
 

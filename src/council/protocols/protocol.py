@@ -14,6 +14,7 @@ from council.types import Json, Seat, Verdict
 if TYPE_CHECKING:
     from council.protocols.report_view import ReportView
 
+
 ProtocolFunction = Callable[..., Awaitable[Verdict]]  # async def protocol(council, **options) -> Verdict
 TASKS = ("ask", "validate", "brainstorm", "research")
 CHAIR = Seat("chair", "Orchestrator")

@@ -17,7 +17,8 @@ from council.engine.layout import (
 )
 from council.engine.minutes import Minutes, PhaseMinutes
 from council.engine.trust import format_trust
-from council.protocols import Protocol, find_protocol
+from council.protocols import find_protocol
+from council.protocols.protocol import Protocol
 from council.protocols.report_view import ReportView
 from council.render.mermaid import render_mermaid
 from council.render.report import FinishedRun, answer_text, build_report

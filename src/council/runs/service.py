@@ -36,13 +36,7 @@ from council.runs.audit import RULES_CHANGED, audit_record, describe_version, is
 from council.runs.fork import continue_protocol, format_prior_run, make_inheritance, plan_fork
 from council.runs.history import RunRecords, summarize_spending
 from council.runs.outcome import Ending, StopEvent, end_cancelled, end_interrupted, run_protocol, wait_for_ending
-from council.runs.report_files import (
-    choose_report_path,
-    close_failed_run,
-    emit_votes,
-    redact_event,
-    write_report_files,
-)
+from council.runs.report_files import choose_report_path, close_failed_run, emit_votes, redact_event, write_report_files
 from council.runs.run_context import RunContext
 from council.search import can_search
 from council.settings import Settings
@@ -153,7 +147,7 @@ class Convener(RunRecords):
         own = protocol in known and protocol not in protocols.SHIPPED_PROTOCOLS  # its option names are its own
         intent, material = read_request(
             words, {} if own else options, material or Material(), protocol=protocol, verbose=verbose, folder=self.folder, known=known,
-            can_search=can_search(self.settings, self.env, self.folder),
+            can_search=lambda: can_search(self.settings, self.env, self.folder),
         )  # fmt: skip
         intent = replace(intent, options=options)
         if after:

@@ -22,16 +22,7 @@ from typing import Any, TypeVar
 from council import events as ev
 from council.errors import RunOwned, StoreError, UnknownRun
 from council.store import sqlite_queries
-from council.store.interface import (
-    OPEN_STATUSES,
-    Attempt,
-    BudgetRefusal,
-    Hold,
-    Record,
-    Row,
-    RunState,
-    RunStatus,
-)
+from council.store.interface import OPEN_STATUSES, Attempt, BudgetRefusal, Hold, Record, Row, RunState, RunStatus
 from council.store.migrations import MIGRATIONS
 from council.types import Json, Outcome
 

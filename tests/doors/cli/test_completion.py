@@ -14,8 +14,8 @@ import pytest
 
 from council.doors.cli.ask import ask_command
 from council.doors.cli.completion import COMPLETERS, SHELLS, CommandLine
-from council.doors.cli.grammar import COMMAND_HELP, VERBS
 from council.doors.cli.management import management_group
+from council.doors.cli.params import COMMAND_HELP, VERBS
 from council.extensions import FORMATS
 from council.protocols.common.perspectives import list_presets
 from tests.doors.cli.terminal import TerminalProcess

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from council.protocols.advisors.rules import (
-    cites_evidence,
-    is_long,
-    stage,
-    stance_changes,
-    word_limits,
-)
+from council.protocols.advisors.rules import cites_evidence, is_long, stage, stance_changes, word_limits
 from council.protocols.common.stances import Stance, is_unanimous
 
 NAMES = ("pragmatist", "visionary", "skeptic")

@@ -10,13 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from council.protocols.judges.findings import Finding, is_same_problem, parse_finding, verify_finding
-from council.protocols.judges.groups import (
-    FindingGroup,
-    build_rows,
-    compute_fingerprint,
-    group_findings,
-    sort_groups,
-)
+from council.protocols.judges.groups import FindingGroup, build_rows, compute_fingerprint, group_findings, sort_groups
 from council.protocols.judges.locations import Material
 
 CODE = "".join(f"step_{n}(order)\n" for n in range(1, 101))

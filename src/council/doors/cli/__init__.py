@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from council.doors.cli.grammar import COMPLETE_VARIABLE, MANAGEMENT_COMMANDS, split_command
+from council.doors.cli.params import COMPLETE_VARIABLE, MANAGEMENT_COMMANDS, split_command
 from council.errors import CouncilError, UnknownRun, UsageError, message_for
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from council.doors.cli.grammar import COMMAND_HELP, COMMON_FLAGS, protocol_flags
 from council.doors.cli.params import (
+    COMMAND_HELP,
+    COMMON_FLAGS,
     ChoiceParam,
     IntegerParam,
     RunRequest,
@@ -16,6 +17,7 @@ from council.doors.cli.params import (
     complete_protocol,
     complete_roster,
     complete_run,
+    protocol_flags,
     read_stdin,
 )
 from council.flags import flag_table

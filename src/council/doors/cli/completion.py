@@ -14,7 +14,7 @@ from click.shell_completion import (
 )
 
 from council.doors.cli.ask import ask_command
-from council.doors.cli.grammar import COMMAND_HELP, COMPLETE_VARIABLE, MANAGEMENT_COMMANDS, VERBS
+from council.doors.cli.params import COMMAND_HELP, COMPLETE_VARIABLE, MANAGEMENT_COMMANDS, VERBS
 
 SHELLS = ("bash", "zsh", "fish")
 DASHES_SEEN = "council.dashes"  # key in the context: "--" was given, so only free text follows

@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from council.doors.cli.grammar import COMMAND_HELP
-from council.doors.cli.params import check_output_path, complete_run, print_json, run_argument
+from council.doors.cli.params import COMMAND_HELP, check_output_path, complete_run, print_json, run_argument
 from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_command, make_runner
 from council.engine.minutes import Minutes
 from council.errors import CouncilError, UsageError

@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from council.doors.cli.grammar import COMMAND_HELP
 from council.doors.cli.params import (
+    COMMAND_HELP,
     complete_preset,
     complete_protocol,
     complete_roster,

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from council.doors.cli.grammar import RESERVED_COMMANDS
+from council.doors.cli.params import RESERVED_COMMANDS
 from council.errors import UsageError
 
 COMMANDS = {

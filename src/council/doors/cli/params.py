@@ -1,23 +1,152 @@
-"""Parse, check and complete command-line parameters, and print JSON."""
+"""Command-line words and parameters: management words, how argv is split, and the types, checks and completions of flags."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
+import re
 import select
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from council.doors.cli.grammar import VERBS
 from council.errors import UsageError
+from council.extensions import FORMATS
+from council.flags import flag_table
 from council.settings.config_files import config_folder
+
+COMMAND_HELP = {
+    "runs": "List, show, search, export, remove or check runs.",
+    "resume": "Continue an interrupted run.",
+    "watch": "Follow a run of this machine until it ends.",
+    "cancel": "Cancel a queued or running run; its answers are kept.",
+    "fork": "Run again from a phase with other members; unchanged statements are reused.",
+    "replay": "Play a past run again without calls.",
+    "report": "Print a report, also as SARIF, JUnit, HTML or GitHub annotations.",
+    "gate": "Pass or fail a finished run in CI without calls.",
+    "packet": "Show exactly what would be sent, and which files are skipped.",
+    "presets": "List the sets of perspectives for judges.",
+    "rosters": "List the rosters: shipped ones and yours.",
+    "protocols": "List the protocols with their seats, calls and options.",
+    "models": "List the models and whether they are available.",
+    "doctor": "Check every member: configured, installed, key or login, answered; list search providers and extensions.",
+    "keys": "Store API keys in the system keyring.",
+    "mcp": "Serve Council as tools for coding agents (Model Context Protocol).",
+    "serve": "Serve the web page and the HTTP API on this machine.",
+    "worker": "Process detached runs until none is left; started automatically.",
+    "config": "Show the settings and where each comes from.",
+    "skill": "Install, list, show or remove the skill for coding agents.",
+    "completion": "Print the completion script for bash, zsh or fish.",
+    "spend": "Show spending by day, member and run, and the rest of today's budget.",
+}
+RESERVED_COMMANDS = (
+    "outcome", "eval", "batch",
+)  # fmt: skip
+MANAGEMENT_COMMANDS = (*COMMAND_HELP, *RESERVED_COMMANDS)
+SUBCOMMANDS = ("list", "show", "search", "export", "rm", "fsck", "set", "install")  # of `runs`, `keys` and `skill`
+VERBS = ("ask", "validate", "brainstorm", "research")
+SHORT_FLAGS_WITH_VALUE = ("-o",)
+
+# Common flags. The flags of single protocols are generated into data/flags.json from their options.
+COMMON_FLAGS: list[dict[str, Any]] = [
+    {"flag": "--protocol", "name": "protocol", "kind": "str", "help": "Use this protocol, whatever the words say."},
+    {"flag": "--mode", "name": "mode", "kind": "str", "help": "Alias of --protocol."},
+    {"flag": "--seat", "name": "seat", "kind": "many", "metavar": "NAME=MEMBER", "help": "Assign a member to a seat; repeatable. --seat chair=… sets the chair."},
+    {"flag": "--timeout", "name": "timeout", "kind": "float", "metavar": "SECONDS", "help": "Time limit of each member in every phase, including retries (120; 300 for models that think)."},
+    {"flag": "--max-cost", "name": "max_cost", "kind": "float", "metavar": "DOLLARS", "help": "Stop before this run could cost more; continue with `council resume --max-cost`."},
+    {"flag": "--allow-unpriced", "name": "allow_unpriced", "kind": "bool", "help": "Allow members without a known price, even with a budget."},
+    {"flag": "--grace", "name": "grace", "kind": "float", "metavar": "SECONDS", "help": "Drop a seat with no output SECONDS after the rest of its phase finished."},
+    {"flag": "--no-resend", "name": "no_resend", "kind": "bool", "help": "Never repeat a request that may have been billed; interrupted ones stay in doubt."},
+    {"flag": "--effort", "name": "effort", "kind": "choice", "choices": ["low", "medium", "high"], "help": "Reasoning effort of members that support it."},
+    {"flag": "--config", "name": "config", "kind": "str", "metavar": "FILE", "help": "Use this file instead of the project's council.toml."},
+    {"flag": "--spec", "name": "spec", "kind": "str", "metavar": "FILE", "help": "Add the specification of the work to the packet."},
+    {"flag": "--decision", "name": "decision", "kind": "many", "metavar": "TEXT", "help": "Add a decision that was already made to the packet; repeatable."},
+    {"flag": "--base", "name": "base", "kind": "str", "metavar": "REF", "help": "Review the changes since this revision."},
+    {"flag": "--no-match", "name": "no_match", "kind": "bool", "help": "Do not treat words of the question as names of files and folders."},
+    {"flag": "--no-stdin", "name": "no_stdin", "kind": "bool", "help": "Ignore standard input."},
+    {"flag": "--redact", "name": "redact", "kind": "bool", "help": "Mask secrets in the packet instead of refusing to send it."},
+    {"flag": "--skip-secrets", "name": "skip_secrets", "kind": "bool", "help": "Leave files with secrets out of the packet; they count as not reviewed."},
+    {"flag": "--strict", "name": "strict", "kind": "bool", "help": "Fail instead of running with less than requested (--mixed without a second family)."},
+    {"flag": "--fail-on", "name": "fail_on", "kind": "choice", "choices": ["fail", "warn", "critical", "significant", "never"], "help": "Exit 10 if the review result is this or worse."},
+    {"flag": "--yes", "name": "yes", "kind": "bool", "help": "Do not ask for confirmation when the estimate is above confirm_above."},
+    {"flag": "--no-input", "name": "no_input", "kind": "bool", "help": "Ask no questions, even at a terminal: only the cost limit applies."},
+    {"flag": "--detach", "name": "detach", "kind": "bool", "help": "Run in the background and return at once; `council watch` follows it."},
+    {"flag": "--continue", "name": "continued", "kind": "str", "metavar": "RUN", "help": "Ask a follow-up: add the question and answer of this run to the packet."},
+    {"flag": "--dry-run", "name": "dry_run", "kind": "bool", "help": "Print the plan and spend nothing."},
+    {"flag": "--json", "name": "json", "kind": "bool", "help": "Print the plan, the report or the error as JSON."},
+    {"flag": "--format", "name": "format", "kind": "choice", "choices": list(FORMATS.names), "help": "Print the finished run in this format; md is the whole report, html one file with every view of the page."},
+    {"flag": "--jsonl", "name": "jsonl", "kind": "bool", "help": "Print events as JSON lines."},
+    {"flag": "--verbose", "name": "verbose", "kind": "bool", "help": "Print every statement in full, not only the final answer."},
+    {"flag": "--show", "name": "show", "kind": "choice", "choices": ["transcript"], "help": "transcript: like --verbose, with prompts, retries and absences."},
+    {"flag": "--output", "short": "-o", "name": "output", "kind": "str", "metavar": "FILE", "help": "Write the answer to this file."},
+    {"flag": "--quiet", "name": "quiet", "kind": "bool", "help": "Print no progress on standard error."},
+    {"flag": "--no-color", "name": "no_color", "kind": "bool", "help": "Print no colour."},
+    {"flag": "--ascii", "name": "ascii", "kind": "bool", "help": "Use ASCII characters in the live table."},
+]  # fmt: skip
+COMPLETE_VARIABLE = "_COUNCIL_COMPLETE"  # set by click's completion scripts, for example to bash_complete
+
+
+def protocol_flags() -> list[dict[str, Any]]:
+    return flag_table().rows
+
+
+RUN_ID = re.compile(r"r[2-9a-z]{5}")  # a run id
+
+
+def split_command(arguments: list[str]) -> tuple[str, list[str]]:
+    """Return the deciding word, and the arguments in the order its command takes them."""
+    place = _first_word(arguments)
+    if place is None:
+        return "", arguments
+    word = arguments[place]
+    if word in MANAGEMENT_COMMANDS:
+        return word, [word, *arguments[:place], *arguments[place + 1 :]]
+    _reject_misspelled_command(
+        word, [argument for argument in arguments[place:] if argument == "-" or not argument.startswith("-")]
+    )
+    return word, arguments
+
+
+def _first_word(arguments: list[str]) -> int | None:
+    valued = {flag["flag"] for flag in (*COMMON_FLAGS, *protocol_flags()) if flag["kind"] != "bool"} | set(
+        SHORT_FLAGS_WITH_VALUE
+    )
+    skip = False
+    for place, argument in enumerate(arguments):
+        if skip:
+            skip = False
+        elif argument == "--":
+            return None
+        elif argument.startswith("-") and argument != "-":
+            skip = argument in valued
+        else:
+            return place
+    return None
+
+
+def _reject_misspelled_command(word: str, words: list[str]) -> None:
+    """Raise UsageError for a misspelled command. A longer sentence is a question unless it continues like a command."""
+    is_continued = len(words) > 1 and (
+        words[1] in SUBCOMMANDS or (len(words) == 2 and RUN_ID.fullmatch(words[1]) is not None)
+    )
+    cutoff = (
+        0.8 if len(words) == 2 and not is_continued else 0.75 if len(word) > 3 else 0.66
+    )  # two words may be a short question
+    near = get_close_matches(word.lower(), MANAGEMENT_COMMANDS, n=1, cutoff=cutoff)
+    plain = re.fullmatch(r"[A-Za-z-]+", word) is not None
+    command = plain and (len(words) <= 2 or is_continued)
+    if near and command and word not in VERBS and not Path(word).exists():
+        raise UsageError(
+            f'unknown command "{word}", did you mean `council {near[0]}`? To ask it as a question: council ask "{" ".join(words)}"'
+        )
+
 
 MAX_STDIN_BYTES = 4_000_000  # the packet gate has a smaller limit
 STDIN_NOTICE_S = 2.0

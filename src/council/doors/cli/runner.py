@@ -17,8 +17,7 @@ from typing import Any
 
 import click
 
-from council.doors.cli.grammar import COMMAND_HELP
-from council.doors.cli.params import RunRequest, check_grace, check_output_path, parse_seats, print_json
+from council.doors.cli.params import COMMAND_HELP, RunRequest, check_grace, check_output_path, parse_seats, print_json
 from council.doors.cli.terminal_input import HumanPrompter, confirm_cost
 from council.doors.cli.views import JsonlView, NoView, PipeSafeView, View
 from council.engine.degraded import format_notice_lines

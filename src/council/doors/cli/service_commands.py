@@ -13,8 +13,7 @@ from typing import Any
 
 import click
 
-from council.doors.cli.grammar import COMMAND_HELP
-from council.doors.cli.params import print_json
+from council.doors.cli.params import COMMAND_HELP, print_json
 from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION
 from council.errors import CouncilError, UsageError
 

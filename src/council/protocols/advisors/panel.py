@@ -30,6 +30,7 @@ def advisors_panel(task: str, chosen: AdvisorsOptions, context: PanelContext) ->
             *(() if chosen.rounds == 1 or _has_several_models(named, context) else (SAME_MODEL_WARNING,)),
         ),
         options={"tier": chosen.tier or "light"},
+        mixing="--seat NAME=MEMBER, or a roster with members",
     )
 
 

@@ -9,8 +9,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from council.engine.reply import Choices, Reply, one_row_per
-from council.protocols.common.replies import LIST_MARKER, ConfidenceField, TextField, one_of
+from council.engine.reply import Reply, one_row_per
+from council.engine.reply_form import LIST_MARKER, Choices
+from council.protocols.common.replies import ConfidenceField, TextField, one_of
 from council.types import Json
 
 StanceField = Annotated[

@@ -10,8 +10,8 @@ from pydantic import BeforeValidator, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from council.engine.reply import Reply, one_row_per
-from council.engine.reply_form import Choices
-from council.protocols.common.replies import LIST_MARKER, Probability, ReplyPart, TextField, none_to_empty, one_of
+from council.engine.reply_form import LIST_MARKER, Choices
+from council.protocols.common.replies import Probability, ReplyPart, TextField, none_to_empty, one_of
 from council.types import Json
 
 ANSWER_WORDS = ("MAINTAIN", "CONCEDE", "NUANCE")

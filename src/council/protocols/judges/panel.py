@@ -126,6 +126,7 @@ def judges_panel(task: str, chosen: JudgesOptions, context: PanelContext) -> Pan
         if chosen.mixed and not second
         else (),
         agents=bench.agents,
+        mixing="" if chosen.mixed else "--mixed, or --seat NAME=MEMBER",
     )
 
 

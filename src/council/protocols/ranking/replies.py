@@ -12,7 +12,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from council.engine.reply import Choices, Reply, one_row_per
+from council.engine.reply import Reply, one_row_per
+from council.engine.reply_form import Choices
 from council.protocols.common.replies import ReplyPart, TextField
 from council.types import Json
 

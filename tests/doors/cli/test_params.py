@@ -7,7 +7,7 @@ import json
 import pytest
 
 from council.doors.cli import run
-from council.doors.cli.grammar import COMMAND_HELP, MANAGEMENT_COMMANDS, split_command
+from council.doors.cli.params import COMMAND_HELP, MANAGEMENT_COMMANDS, split_command
 from council.errors import UsageError
 
 SCRIPTED = [flag for seat in ("alpha", "beta", "gamma", "chair") for flag in ("--seat", f"{seat}=scripted:")]
