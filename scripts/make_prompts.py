@@ -34,6 +34,7 @@ ENV = {
 PACKET = Packet(
     (PacketFile("src/shop/cart.py", "def total(items):\n    return sum(item.price for item in items)\n"),),
     diff="+def total(items):\n+    return sum(item.price for item in items)\n",
+    commits=("4f1c2aa Sum the prices of the cart",),
 )
 
 

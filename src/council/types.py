@@ -149,7 +149,7 @@ class Skipped:
     hole: bool = False
 
 
-DIFF_SCOPE = "Judge the diff: what it changes, and the new files that it lists. The other content is context."
+DIFF_SCOPE = "The diff is the object of this review: what it changes, and the new files that it lists. The other content is context."
 
 
 @dataclass(frozen=True, slots=True)

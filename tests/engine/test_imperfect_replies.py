@@ -32,6 +32,7 @@ CHOICES: dict[str, dict[str, list[str]]] = {
     "Ruling": {"issue": ["beta-1", "beta-2", "gamma-1"]},
     "Refereed": {"advisor": ADVISORS},
     "RefereedRounds": {"advisor": ADVISORS},
+    "ClaimGroups": {"claims": ["alpha-1", "alpha-2", "beta-1", "gamma-1"]},
     "Ballot": {"label": ["A", "B", "C"]},
     "Synthesis": {"disagreement": ["D1", "D2"]},
     "Reconsidered": {"topic": ["D1", "D2"]},

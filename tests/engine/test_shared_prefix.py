@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from council.engine.prompting import Prompts
-from council.types import Packet, PacketFile, Question, Seat
+from council.types import DIFF_SCOPE, Packet, PacketFile, Question, Seat
 
 PACKET = Packet(files=(PacketFile("a.py", "x = {\n  }\n" * 20),), diff="+  }\n", target="a.py")
 ALPHA = Seat("alpha", perspective="Security", focus="Who may do what?")
@@ -26,7 +27,8 @@ def test_seats_share_everything_up_to_the_end_of_the_packets_context(task: str) 
     (first, shared), (second, again) = render_for(ALPHA, task=task), render_for(BETA, task=task)
     assert shared == again
     assert first[:shared] == second[:shared]
-    assert first[:shared].endswith('"prior_decisions": []\n  }')
+    last = f'"scope": {json.dumps(DIFF_SCOPE)}' if task == "validate" else '"prior_decisions": []'
+    assert first[:shared].endswith(f"{last}\n  }}")
     assert all(lens not in first[:shared] for lens in ("Security", "Who may do what?", "alpha"))
 
 

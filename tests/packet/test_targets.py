@@ -535,7 +535,7 @@ def test_the_packet_has_the_commit_subjects_and_says_what_to_judge(repo: Path) -
     packet = validate("HEAD~2..HEAD", repo)
     context = packet.as_dossier("validate")["council_packet"]["context"]
     assert [line.split(" ", 1)[1] for line in context["commits"]] == ["Rename the project", "Raise the limit"]
-    assert context["scope"].startswith("Judge the diff")
+    assert context["scope"].startswith("The diff is the object")
     assert [line.split(" ", 1)[1] for line in validate("", repo / "src", base="HEAD~2").commits] == ["Raise the limit"]
     files = validate("src/app.py", repo).as_dossier("validate")["council_packet"]["context"]
     assert "commits" not in files and "scope" not in files

@@ -11,7 +11,7 @@ import tempfile
 import threading
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -169,13 +169,13 @@ def _watch_download(
 
 
 def _largest_wheel(folder: Path) -> int:
-    sizes = [0]
-    for file in folder.rglob("*.whl"):
-        try:
-            sizes.append(file.stat().st_size)
-        except OSError:  # moved since the listing
-            continue
-    return max(sizes)
+    largest = 0
+    for parent, _, names in os.walk(folder):  # skips a folder that pip removes meanwhile
+        for name in names:
+            if name.endswith(".whl"):
+                with suppress(OSError):  # moved since the listing
+                    largest = max(largest, (Path(parent) / name).stat().st_size)
+    return largest
 
 
 def _pip_command() -> list[str]:

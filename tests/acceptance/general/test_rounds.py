@@ -105,7 +105,7 @@ def test_an_open_disagreement_is_in_the_answer_with_both_sides(general: FakeGene
     opposed(general)
     done = general.ask()
     text = done.json["answer"]
-    assert f"xperts disagree on {TOPIC}" in text
+    assert f'xperts disagree on "{TOPIC}"' in text
     assert "The case for moving saves." in text
     assert "The case for restores are slow." in text
     (dispute,) = done.json["disagreements"]
@@ -349,7 +349,8 @@ def test_a_dispute_keeps_its_name_from_the_second_round_to_the_synthesis(general
     assert "D1: <<<Question" in resolved
     (left,) = report["disagreements"]
     assert left["topic"] in disputed
-    assert f"xperts disagree on {left['topic']}" in report["answer"]
+    topic = left["topic"]
+    assert f'xperts disagree on "{topic}"' in report["answer"]
     assert "The case for the other side." in report["answer"]
 
 

@@ -54,7 +54,7 @@ def test_a_disagreement_the_chair_omits_is_added_to_the_answer(general: FakeGene
     general.says["synthesise"] = synthesis("All agree.")
     report = general.ask().json
     assert general.asked.count("synthesise/chair") == 2
-    assert f"xperts disagree on {TOPIC}" in report["answer"]
+    assert f'xperts disagree on "{TOPIC}"' in report["answer"]
     assert "Moving saves four fifths." in report["answer"]
     assert "Moving loses eleven hours a restore." in report["answer"]
     assert any("D1" in row["reason"] for row in report["degraded"])
@@ -201,7 +201,7 @@ def test_disputes_over_the_limit_are_reported_and_are_not_consensus(general: Fak
     }
     report = general.ask("--no-deliberate", "--preset", "four").json
     assert {one["topic"] for one in report["disagreements"]} == set(topics)
-    assert all(f"xperts disagree on {topic}" in report["answer"] for topic in topics)
+    assert all(f'xperts disagree on "{topic}"' in report["answer"] for topic in topics)
     assert {one["status"] for one in report["claims"]} == {"contradicted"}
     assert any("2 more were found" in row["reason"] for row in report["degraded"])
     assert report["consensus"] == []
@@ -226,7 +226,7 @@ def test_a_possible_disagreement_is_in_the_answer_and_marked(general: FakeGenera
     }
     report = general.ask().json
     assert [one["how"] for one in report["disagreements"]] == ["possible"]
-    assert f"Experts may disagree on {TOPIC} (possible)" in report["answer"]
+    assert f'Experts may disagree on "{TOPIC}" (possible).' in report["answer"]
     assert "- Generalist (yes): Move it.\n- Skeptic (no): Keep it." in report["answer"]
     assert not any(key.startswith("r2/") for key in general.asked)
     assert general.asked.count("synthesise/chair") == 1
@@ -241,7 +241,7 @@ def test_a_disagreement_that_the_chair_adds_is_listed_as_the_chairs(general: Fak
     report = general.ask().json
     (dispute,) = report["disagreements"]
     assert (dispute["how"], [side["seat"] for side in dispute["positions"]]) == ("chair", ["skeptic", ""])
-    assert "Experts disagree on How long is a restore? (noted by the chair).\n\n- Skeptic: Two hours.\n- A member: A whole day." in report["answer"]  # fmt: skip
+    assert 'Experts disagree on "How long is a restore?" (noted by the chair).\n\n- Skeptic: Two hours.\n- A member: A whole day.' in report["answer"]  # fmt: skip
     assert "contested: How long is a restore?" in report["trust"]["because"]
 
 
@@ -337,7 +337,7 @@ def test_without_a_chair_the_digest_has_the_first_answers_and_no_disagreement_is
     text = done.json["answer"]
     assert "No chair: digest of statements" in text
     assert "### Generalist\n\nMove [1]." in text
-    assert f"xperts disagree on {TOPIC}" in text
+    assert f'xperts disagree on "{TOPIC}"' in text
     assert "- [1] [docs/" in text
     assert [one["topic"] for one in done.json["disagreements"]] == [TOPIC]
     assert {one["status"] for one in done.json["claims"]} == {"contradicted", "unverified"}
@@ -377,4 +377,4 @@ def test_a_chair_that_writes_nothing_twice_is_absent(general: FakeGeneral) -> No
     assert (done.code, done.json["status"]) == (3, "incomplete")
     assert general.asked.count("synthesise/chair") == 2
     assert "No chair: digest of statements" in done.json["answer"]
-    assert f"xperts disagree on {TOPIC}" in done.json["answer"]
+    assert f'xperts disagree on "{TOPIC}"' in done.json["answer"]

@@ -18,7 +18,7 @@ AGREE, CONFLICT, UNDECIDED = "agree", "conflict", None
         # Numbers
         ("about 20k tps", "at most 5k tps", CONFLICT), ("20k tps", "about 20,000 tps", AGREE), ("three", "5", CONFLICT), ("three", "3", AGREE),
         ("1 million", "1,000,000", AGREE), ("5 million users", "5M users", AGREE), ("7B", "7 billion", AGREE), ("12 000", "12,000", AGREE),
-        ("1.200", "1,200", UNDECIDED), ("1.234.567", "1,234,567", AGREE), ("3,5 %", "3.5 %", AGREE), ("33%", "33.3 %", AGREE), ("99.9 %", "99.99 %", CONFLICT),
+        ("1.200", "1,200", UNDECIDED), ("1.234.567", "1,234,567", AGREE), ("3,5 %", "3.5 %", AGREE), ("33%", "33.3 %", AGREE), ("3.1", "3.12", UNDECIDED), ("3.11", "3.12", CONFLICT), ("99.9 %", "99.99 %", CONFLICT),
         ("5 GB [1]", "5 GB", AGREE), ("100", "101", CONFLICT), ("-5 %", "5 %", CONFLICT), ("a dozen", "12", AGREE), ("0", "zero", AGREE),
         # Approximations, bounds and ranges
         ("about 60 %", "about 65 %", AGREE), ("about 60 %", "about 70 %", CONFLICT), ("60 %", "65 %", CONFLICT), ("~100", "108", AGREE),
@@ -37,6 +37,11 @@ AGREE, CONFLICT, UNDECIDED = "agree", "conflict", None
         ("100 Mbps", "1 Gbps", CONFLICT), ("3 months", "90 days", AGREE), ("3 months", "6 weeks", CONFLICT), ("5 kg", "5 km", UNDECIDED), ("5", "5 ms", UNDECIDED),
         ("200 requests/s", "12,000 requests per minute", AGREE), ("10x", "twice as fast", CONFLICT), ("200 rps", "200 requests/s", AGREE),
         ("60 % of reads", "70 % of writes", UNDECIDED), ("20 engineers", "20 customers", UNDECIDED), ("4 nodes", "6 nodes", CONFLICT),
+        ("$0.023 per GB", "$23 per TB", AGREE), ("-10 °C", "10 °C", CONFLICT), ("30 min to 1 h", "2 h", UNDECIDED), ("2 vCPU, 4 GB", "4 vCPU, 8 GB", UNDECIDED),
+        ("10:30", "11:00", UNDECIDED), ("2h30", "2 h", UNDECIDED), ("1e6", "1,000,000", UNDECIDED), ("within 2 weeks", "3 weeks", CONFLICT), ("20k tps on 8 cores", "20k tps", AGREE),
+        # Parts, and what may be read in two ways
+        ("1 in 10", "10 %", AGREE), ("4 of 5", "3 of 5", CONFLICT), ("3 or 4", "4", AGREE), ("3 or 4", "7", CONFLICT), ("20% to 30%", "25 %", AGREE), ("20% to 30%", "45%", CONFLICT),
+        ("2 to 1", "3 to 1", UNDECIDED), ("1 %", "1", UNDECIDED), ("0.5 %", "0.5", UNDECIDED), ("less than half", "60 %", CONFLICT), ("5 ms - 10 ms", "7 ms", AGREE),
         # Dates
         ("November 2024", "2025-11-13", CONFLICT), ("14 November 2024", "2024-11-14", AGREE), ("Nov 14, 2024", "14th of November 2024", AGREE), ("May 2011", "2011", AGREE),
         ("after Q3 2026", "March 2026", CONFLICT), ("by June 2026", "January 2027", CONFLICT), ("by June 2026", "May 2026", UNDECIDED), ("end of 2027", "31 December 2027", AGREE),

@@ -185,10 +185,8 @@ def format_disagreement(dispute: Dispute, because: str, sides: Sequence[tuple[st
     may = "may disagree" if dispute.is_possible else "disagree"
     mark = {"possible": " (possible)", "chair": " (noted by the chair)"}.get(dispute.how, "")
     named = _one_line(dispute.question).rstrip(" .:;")
-    lead = (
-        f"Experts {may} on {named}{mark}{f' because {why}' if why else '' if named.endswith('?') and not mark else '.'}"
-    )
-    lead += "." if why else ""
+    named = f'"{named}"' if named.endswith("?") else named
+    lead = f"Experts {may} on {named}{mark}{f' because {why}' if why else ''}."
     if _has_two_sides([f"{position} {case}" for position, case in sides]):
         bullets = [_format_chair_side(position, case) for position, case in sides if position.strip() or case.strip()]
     else:

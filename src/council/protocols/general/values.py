@@ -92,7 +92,7 @@ def parse_answer(text: str, question: str = "") -> ParsedAnswer | None:
         (None if asks_for_name else _parse_date(plain, bool(_WHEN_QUESTION.search(question))))
         or (None if asks_for_name else _parse_number(plain, question))
         or _parse_yes_no(plain)
-        or ParsedAnswer("name", name_key(plain))
+        or ParsedAnswer("name", plain if re.search(r"\d", plain) else name_key(plain))  # "-10 °" is not "10 °"
     )
 
 
@@ -114,7 +114,7 @@ _NO_VALUE = re.compile(r"(?:it |that )?(?:depends|varies)|(?:un(?:known|clear|ce
 _NAME_QUESTION = re.compile(r"\b(?:which|what)(?: \S+){0,2} (?:version|release)\b", re.IGNORECASE)
 _WHEN_QUESTION = re.compile(r"\b(?:when|year|date|since|until|deadline)\b", re.IGNORECASE)
 _CONDITION = re.compile(
-    r"(?:if|when|unless|only|until|once|provided|assuming|depending|but|except|with|without|under|on|for|during|in|at|after|before|while|as long as)\b"
+    r"(?:if|when|unless|only|until|once|provided|assuming|depending|but|except|with|without|under|on|for|during|in|at|after|before|while|as long as|partially|partly|somewhat|sometimes)\b"
 )
 
 
@@ -167,12 +167,8 @@ def _parse_yes_no(text: str) -> ParsedAnswer | None:
 
 # Numbers
 
-_WORDS = {
-    word: number
-    for number, word in enumerate(
-        re.findall(r"\w+", "zero one two three four five six seven eight nine ten eleven twelve")
-    )
-} | {"fifteen": 15, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "ninety": 90}
+_SMALL_NUMBERS = re.findall(r"\w+", "zero one two three four five six seven eight nine ten eleven twelve")
+_WORDS = {word: n for n, word in enumerate(_SMALL_NUMBERS)} | {"fifteen": 15, "twenty": 20, "thirty": 30, "fifty": 50}
 _FIXED = {"twice": "2 x", "double": "2 x", "doubled": "2 x", "triple": "3 x", "half": "50 %", "a half": "50 %", "a third": "33 %",
           "one third": "33 %", "two thirds": "67 %", "a quarter": "25 %", "one quarter": "25 %", "three quarters": "75 %", "a fifth": "20 %",
           "four fifths": "80 %", "a tenth": "10 %"}  # fmt: skip
@@ -195,47 +191,35 @@ _UNITS: dict[str, tuple[str, float]] = {
     **{name: (f"{what}/time", 1.0) for name, what in (("tps", "transaction"), ("rps", "request"), ("qps", "query"))},
     **{name: (code, 1.0) for name, code in _CURRENCIES.items()},
 }  # fmt: skip
-_INEXACT_UNITS = (
-    "month",
-    "year",
-    "yr",
-    "kb",
-    "mb",
-    "gb",
-    "tb",
-    "pb",
-    "kib",
-    "mib",
-    "gib",
-    "tib",
-)  # in other units of their kind
+_INEXACT_UNITS = re.compile(r"month|year|yr|[kmgtp]i?b")  # in other units of their kind
 
 _NUM = r"\d{1,3}(?:[,' ]\d{3}(?!\d))+(?:\.\d+)?|\d{1,3}(?:\.\d{3}){2,}|\d+(?:[.,]\d+)?"
 _CURRENCY = r"(?:us\$|[$€£¥]|(?:usd|eur|gbp|chf|jpy)\b)"
 _MULTIPLIER = r"(?:k|thousand|mn|mio\.?|millions?|bn|b(?![a-z/])|billion|trillion|hundred|dozen)(?![a-z])"
 _BOUNDS = {
-    "high": r"at most|at the most|up to|no more than|not more than|no longer than|max(?:imum)?(?: of)?\.?|under|below|less than|fewer than|<=?|≤|höchstens",
+    "high": r"at most|at the most|up to|no more than|not more than|no longer than|within|max(?:imum)?(?: of)?\.?|under|below|less than|fewer than|<=?|≤|höchstens",
     "low": r"at least|no less than|not less than|no fewer than|min(?:imum)?(?: of)?\.?|over|above|more than|greater than|>=?|≥|mindestens",
     "about": r"about|around|approximately|approx\.?|roughly|circa|ca\.?|~|≈|some|nearly|almost|close to|an estimated|etwa|environ",
 }
+_QUALIFIERS = f"(?:{'|'.join(_BOUNDS.values())})"
 _NUMBER = re.compile(
     rf"(?:(?P<high>{_BOUNDS['high']})\s*|(?P<low>{_BOUNDS['low']})\s*|(?P<about>{_BOUNDS['about']})\s*|between\s+|from\s+|only\s+|just\s+|exactly\s+)*"
     rf"(?P<sign>[-+])?(?P<currency>{_CURRENCY})?\s*(?P<first>{_NUM})\s*(?P<times>{_MULTIPLIER})?"
-    rf"(?:\s*(?:-|–|—|to|and|\.\.)\s*{_CURRENCY}?\s*(?P<last>{_NUM})\s*(?P<last_times>{_MULTIPLIER})?)?"
+    rf"(?:\s*(?:-|–|—|to|and|or|\.\.)\s*{_CURRENCY}?\s*(?P<last>{_NUM})\s*(?P<last_times>{_MULTIPLIER})?)?"
     r"(?P<plus>\+| or more| and more| plus| or (?:less|fewer))?\s*(?P<rest>.*)"
 )
 _UNIT = re.compile(
-    r"-?(?P<unit>%|×|[a-zµμ]+)(?:\s*(?:/|\bper\b|\ba\b|\ban\b|\beach\b)\s*(?P<per>[a-zµ]+))?[\s,;:(]*(?P<tail>.*)"
+    r"-?(?P<unit>%|×|°?[a-zµμ]+)(?:\s*(?:/|\bper\b|\ba\b|\ban\b|\beach\b)\s*(?P<per>[a-zµ]+))?[\s,;:(]*(?P<tail>.*)"
 )
 _PER = re.compile(r"(?:/|per\b|a\b|an\b|each\b)\s*(?P<per>[a-zµ]+)[\s,;:(]*(?P<tail>.*)")
 
 
 def _parse_number(text: str, question: str) -> ParsedAnswer | None:
-    found = _NUMBER.fullmatch(re.sub(rf"({_CURRENCY} ?[\d.,]+) ?m\b", r"\1 million", _spell_out(text)))
+    found = _NUMBER.fullmatch(_spell_out(text))
     if not found:
         return None
     unit, factor, tail = _parse_unit(found["rest"], _CURRENCIES.get(found["currency"] or ""))
-    if unit is None:
+    if unit is None or (re.search(r"\d", tail) and not _CONDITION.match(tail)):
         return None
     if not unit:
         unit, factor = _unit_in(question)
@@ -245,6 +229,8 @@ def _parse_number(text: str, question: str) -> ParsedAnswer | None:
     about = bool(found["about"])
     if found["last"]:
         last_times = _multiplier(found["last_times"])
+        if first > _to_float(found["last"]) * last_times / _multiplier(found["times"]):  # "3 to 1" is a ratio
+            return None
         low_times = last_times if found["last_times"] and not found["times"] and first < _to_float(found["last"]) else _multiplier(found["times"])  # fmt: skip
         low, high = sorted((first * low_times * factor, _to_float(found["last"]) * last_times * factor))
         return ParsedAnswer("number", Quantity(low, high, unit, about, step), tail)
@@ -258,14 +244,22 @@ def _parse_number(text: str, question: str) -> ParsedAnswer | None:
 
 
 def _spell_out(text: str) -> str:
-    """Replace a number word by digits, as in "three people" and "about two hours"."""
+    """Replace number words by digits, "1 in 10" by 10 %, and the first unit of "20 % to 30 %"."""
     for words in sorted(_FIXED, key=len, reverse=True):
-        if re.match(rf"{words}\b(?! (?:an? )?(?:day|hour|minute|week|month|year|dozen|million)\b)", text):
-            return _FIXED[words] + text[len(words) :]
-    text = re.sub(
-        r"\b(?:an?) (?=(?:hundred|thousand|million|billion|dozen|day|hour|minute|week|month|year)\b)", "1 ", text
-    )
-    return re.sub(rf"\b(?:{'|'.join(_WORDS)})\b", lambda word: str(_WORDS[word[0]]), text)
+        if found := re.match(
+            rf"({_QUALIFIERS}\s+)?{words}\b(?! (?:an? )?(?:day|hour|minute|week|month|year|dozen|million)\b)", text
+        ):
+            return (found[1] or "") + _FIXED[words] + text[found.end() :]
+    text = re.sub(r"\ban? (?=(?:hundred|thousand|million|billion|dozen|day|hour|minute|week|month|year)\b)", "1 ", text)
+    text = re.sub(rf"\b(?:{'|'.join(_WORDS)})\b", lambda word: str(_WORDS[word[0]]), text)
+    text = re.sub(rf"({_CURRENCY} ?[\d.,]+) ?m\b", r"\1 million", text)
+    text = re.sub(r"\b(\d+) (?:in|of|out of) (\d{1,6})(?![\d.,]|\s*[a-z%])", _to_percent, text)
+    return re.sub(rf"({_NUM})\s*(%|[a-zµ]+)(\s*(?:-|–|—|to|or|and)\s*(?:{_NUM})\s*\2(?![a-z]))", r"\1\3", text)
+
+
+def _to_percent(found: re.Match[str]) -> str:
+    part, whole = int(found[1]), int(found[2])
+    return f"{100 * part / whole:.10g} %" if 0 < part <= whole else found[0]
 
 
 def _parse_unit(rest: str, currency: str | None) -> tuple[str | None, float, str]:
@@ -295,17 +289,14 @@ def _look_up(word: str) -> tuple[str, float]:
     for name in (word, word.removesuffix("s")):
         if name in _UNITS:
             kind, factor = _UNITS[name]
-            return (f"{kind}~" if name in _INEXACT_UNITS and kind in ("time", "data") else kind), factor
+            return (f"{kind}~" if _INEXACT_UNITS.fullmatch(name) else kind), factor
     return word.removesuffix("s"), 1.0
 
 
 def _rate(unit: str, factor: float, per: str) -> tuple[str, float]:
-    """Return a unit per second if `per` is a time, else per thing."""
-    kind, seconds = _look_up(per)
-    unit = "request" if unit == "req" else unit
-    if kind.rstrip("~") == "time":
-        return f"{unit.rstrip('~')}/time", factor / seconds
-    return f"{unit.rstrip('~')}/{kind}", factor
+    """Return a unit per base unit, for example per second or per byte."""
+    kind, size = _look_up(per)
+    return f"{'request' if unit == 'req' else unit.rstrip('~')}/{kind.rstrip('~')}", factor / size
 
 
 def _unit_in(question: str) -> tuple[str, float]:
@@ -358,8 +349,9 @@ def _align_units(a: Quantity, b: Quantity) -> tuple[Quantity, Quantity] | None:
         if one.unit:
             continue
         kind = other.unit.rstrip("~")
-        if kind == "share":
-            return (a, b) if one.low >= 0 and one.high <= 1 else None
+        if kind == "share":  # a bare 0 or 1, or the same digits as the percentage, may be either
+            share = 0 < one.low <= one.high < 1 and not math.isclose(one.low, other.low * 100)
+            return (a, b) if share else None
         if kind in ("time", "data", "length", "mass", "x") or "/" in kind:
             return (a, b) if kind in ("transaction/time", "request/time", "query/time") else None
         return a, b
@@ -382,7 +374,7 @@ def _are_complements(a: Quantity, b: Quantity) -> bool:
 
 def _compare_intervals(a: Quantity, b: Quantity) -> Relation | None:
     if a.is_point and b.is_point:
-        return "agree" if _are_equal(a, b) else "conflict"
+        return _compare_points(a, b)
     one, other = _widen(a), _widen(b)
     if one.high < other.low or other.high < one.low:
         return "conflict"
@@ -392,13 +384,15 @@ def _compare_intervals(a: Quantity, b: Quantity) -> Relation | None:
     return "agree" if one.low <= middles[1] <= one.high or other.low <= middles[0] <= other.high else None
 
 
-def _are_equal(a: Quantity, b: Quantity) -> bool:
+def _compare_points(a: Quantity, b: Quantity) -> Relation | None:
     apart, size = abs(a.low - b.low), max(abs(a.low), abs(b.low))
     if apart <= 1e-9 * size:
-        return True
+        return "agree"
     if a.about or b.about:
-        return apart <= ABOUT * size * (1 + 1e-9)
-    return apart <= max(a.step, b.step) / 2 and apart <= ROUNDING * size
+        return "agree" if apart <= ABOUT * size * (1 + 1e-9) else "conflict"
+    if apart > max(a.step, b.step) / 2 or apart > ROUNDING * size:
+        return "conflict"
+    return "agree" if a.unit or b.unit else None  # 3.1 and 3.12 may be versions
 
 
 def _widen(one: Quantity) -> Quantity:
