@@ -243,20 +243,17 @@ def _format_advice(text: str) -> str:
 def _format_findings(minutes: Minutes) -> list[str]:
     rows = list_findings(minutes)
     width = min(MAX_LOCATION_WIDTH, max((len(_format_location(row)) for row in rows), default=0))
-    return [line for row in rows for line in _format_finding(row, width)]
+    return [_format_finding(row, width) for row in rows]
 
 
-def _format_finding(row: Json, width: int) -> list[str]:
-    """Format a finding in one line, and every further judge's own words below it."""
+def _format_finding(row: Json, width: int) -> str:
+    """Format a finding in one line. The report has every judge's own words."""
     place = f"{_format_location(row):<{width}}  " if width else ""
-    parts = [single_line(row["description"], 400), format_found_by(row), f"fix: {single_line(row['fix'], 400)}"]
+    advice = row.get("recommendation") or row["fix"]  # a sentence, if there is one, instead of code in one line
+    parts = [single_line(row["description"], 400), format_found_by(row), f"fix: {single_line(advice, 400)}"]
     if row.get("possibly_same"):
         parts.append(f"possibly the same as {', '.join(row['possibly_same'])}")
-    others = [one for one in row.get("by_judge") or [] if one["id"] != row["id"]]
-    return [
-        f"{single_line(row['severity']):<{KIND_WIDTH}}{place}{'  '.join(parts)}",
-        *(f"{'':<{KIND_WIDTH}}{format_judge_words(one)}" for one in others),
-    ]
+    return f"{single_line(row['severity']):<{KIND_WIDTH}}{place}{'  '.join(parts)}"
 
 
 def format_found_by(row: Json) -> str:
