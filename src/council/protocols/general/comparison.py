@@ -115,7 +115,9 @@ def _compare_pair(a: Claim, b: Claim, clerk: Mapping[Pair, Relation]) -> _PairRe
     decided: Relation | None = value if equal or kind in ("number", "date") else None
     conditions = [name_key(one.holds_when or condition_of(one.answer, one.question)) for one in (a, b)]
     if all(conditions) and conditions[0] != conditions[1]:
-        return _PairResult(a, b, "depends", said, True)
+        # Members word one condition in different ways: where the values are equal too, the clerk has read both.
+        agree = said == "agree" and value == "agree"
+        return _PairResult(a, b, "agree" if agree else "depends", said, True)
     if any(conditions) and not all(conditions):
         decided = _with_one_condition(decided, said)
     relation = decided or said
