@@ -78,7 +78,7 @@ def test_importing_council_imports_nothing_heavy() -> None:
 
 def test_convene_sync_returns_the_report_object() -> None:
     member = Scripted(script={"synthesise/chair": {"text": "Spaces."}})
-    report = council.convene_sync("Tabs or spaces?", members=[member], seats=SEATS)
+    report = council.convene_sync("Are tabs fine?", members=[member], seats=SEATS)
     assert (report["schema"], report["status"], report["answer"]) == ("council.report/1", "complete", "Spaces.")
     assert (report["protocol"], report["calls"]["made"], len(member.calls)) == ("collaborative", 7, 7)
     assert Path(report["report_path"]).is_file()

@@ -29,7 +29,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[WebServer, 
     place = tmp_path_factory.mktemp("runs")
     site = WebServer(write_project(place), environment(place))
     named = {
-        "tabs": site.run_council("Tabs or spaces?"),
+        "tabs": site.run_council("Are tabs fine?"),
         "storage": site.run_council("adversarial council: hot or cold storage?"),
         "review": site.run_council("validate notes.md"),
         "killed": site.run_council("What was it?"),
