@@ -357,7 +357,7 @@ def test_a_prompt_asks_for_its_required_sections(name: str, parts: tuple[str, ..
         pytest.param(
             "adversarial/attack",
             (
-                "only issues that you can support, at most six",
+                "only issues that you can support, one fault each, at most six",
                 "gaps, wrong assumptions",
                 "contradicts your own draft",
                 "evidence",

@@ -144,7 +144,7 @@ def test_the_trust_line_is_one_line() -> None:
 
 def test_many_details_of_one_kind_are_one_reason() -> None:
     facts = [{"kind": "contested_points", "detail": f"p{n}"} for n in range(5)]
-    assert compute_trust(run(verdict={"trust_facts": facts}))["because"] == ["contested: p0; p1; p2 and 2 more"]
+    assert compute_trust(run(verdict={"trust_facts": facts}))["because"] == ["contested: p0; p1 and 3 more"]
 
 
 RUNS = st.fixed_dictionaries(

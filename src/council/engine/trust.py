@@ -18,7 +18,7 @@ from council.types import Agreement, Json, Round, Seat, TrustFact, replace_label
 
 MAX_NOTES = 20  # items of a list
 MAX_NOTE_CHARS = 400
-MAX_DETAILS = 3  # examples in one reason
+MAX_DETAILS = 2  # examples in one reason
 Names = Mapping[str, str]  # a name that the chair may use, in lower case → the seat
 
 
@@ -223,7 +223,7 @@ def _list_facts(minutes: Minutes, degraded: list[Json]) -> Iterator[tuple[str, s
     yield from _list_verdict_facts(verdict)
     for row in verdict.get("trust_facts") or []:
         if row["kind"] in TABLE:
-            yield row["kind"], single_line(row["detail"], 120)
+            yield row["kind"], single_line(row["detail"], 90)
     if minutes.status != "complete":
         yield "not_complete", "without an answer" if minutes.status == "failed" else "incomplete"
     yield from _list_seat_facts(minutes, degraded)

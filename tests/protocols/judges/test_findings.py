@@ -158,6 +158,14 @@ def test_a_finding_is_withdrawn_by_its_judge_with_a_reason() -> None:
 
 
 @pytest.mark.behaviour("20-findings-stand")
+def test_a_finding_that_is_withdrawn_and_reported_again_is_corrected() -> None:
+    again = found("a", 3, "The query is built by hand.", "critical", n=4, fix="bind the value")
+    standing = changed(Withdrawal("a", "a.F1", "The fix was wrong."), added=(again,))
+    assert next((one.id, one.fix) for one in standing.findings) == ("a.F1", "bind the value")
+    assert ([one.id for one in standing.findings], standing.withdrawn) == (["a.F1", "a.F2", "b.F1"], ())
+
+
+@pytest.mark.behaviour("20-findings-stand")
 @pytest.mark.parametrize(
     ("withdrawal", "problem"),
     [

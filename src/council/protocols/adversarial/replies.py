@@ -153,7 +153,7 @@ def _format_issue(mark: str, issue: Issue) -> str:
 
 
 class Point(ReplyPart):
-    """The ruling on one issue. `landed` is None if the chair left it open."""
+    """The ruling on one issue."""
 
     issue: str = Field(description="the id of the issue, as listed")
     same_as: TextField = Field(

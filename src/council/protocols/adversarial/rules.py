@@ -196,13 +196,18 @@ def list_trust_facts(
         TrustFact("open_fatal", _describe(row, hits)) for row in rulings.open if row.severity == "FATAL"
     ]  # fmt: skip
     severe = [row for row in rulings.landed if row.severity in SEVERE]
-    facts += [TrustFact("landed", "; ".join(_describe(row, hits) for row in severe[:2]))] if severe else []
+    facts += [TrustFact("landed", _count([f"{row.id} {row.severity}" for row in severe]))] if severe else []
     unruled = [row.id for row in rulings.open]
     facts += [TrustFact("unruled", ", ".join(unruled))] if unruled else []
     if contested and not settled:
-        more = f" and {len(contested) - 1} more" if len(contested) > 1 else ""
-        facts.append(TrustFact("contested_points", f"{_shorten(contested[0])}{more}"))
+        facts.append(TrustFact("contested_points", _count([_shorten(point) for point in contested], 1)))
     return tuple(facts)
+
+
+def _count(items: Sequence[str], shown: int = 3) -> str:
+    """Return the first items and the number of the others."""
+    more = f" and {len(items) - shown} more" if len(items) > shown else ""
+    return ", ".join(items[:shown]) + more
 
 
 def _describe(row: IssueRuling, hits: Mapping[str, str]) -> str:

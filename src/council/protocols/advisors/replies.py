@@ -59,7 +59,7 @@ class PositionChange(BaseModel):
     advisor: str = Field(description="the advisor, by its name in lower case")
     opened_with: str = Field(description="its position in the first round, in one sentence")
     ended_with: str = Field(description="its position in the last round, in one sentence")
-    moved: bool = Field(description="true if its recommendation changed")
+    moved: bool = Field(description="true if what it would do changed, not only a date or a number")
     why: str = Field(description="what changed its mind, or why it held")
     evidence: TextField = Field(
         default="", description="the fact or argument it cited when it moved; empty if it cited none or did not move"
@@ -93,7 +93,7 @@ class Refereed(RefereeAccount):
     decision: str = Field(description="the verdict: what to do and why, in Markdown; an answer, not a summary")
     shared_by: list[str] = Field(
         default_factory=list,
-        description="the advisors who themselves ended with this recommendation, by name; empty if none did",
+        description="the advisors who themselves ended with the main action of this verdict, by name; empty if none did",
     )
     next_steps: list[str] = Field(description="what to do first, second, third; each an action a person can take")
     wrong_if: TextField = Field(

@@ -35,14 +35,14 @@ class Claim:
     @property
     def line(self) -> str:
         """The claim on one line, the id first and the sentence last."""
-        when = f"when {self.holds_when}" if self.holds_when else ""
+        when = f"condition: {self.holds_when}" if self.holds_when else ""
         return " | ".join(
             " ".join(part.split()) for part in (self.id, self.question, self.answer, when, self.text) if part
         )
 
     @property
     def own_words(self) -> str:
-        when = f" (when {self.holds_when})" if self.holds_when else ""
+        when = f" (condition: {self.holds_when})" if self.holds_when else ""
         return f"{self.seat}: {self.text}{when}{_format_numbers(self.sources)}"
 
 

@@ -204,16 +204,21 @@ class StandingFindings:
 
 
 def apply_changes(first: Sequence[Finding], added: Sequence[Finding], changes: Changes) -> StandingFindings:
-    """Return the findings after the second round. A finding remains unless its judge withdraws it with a reason."""
+    """Return the findings after the second round. A finding remains unless its judge withdraws it with a reason.
+
+    A judge that withdraws a finding and reports the same defect again corrects it: the new text replaces the old one.
+    """
     known = {finding.id: finding for finding in (*first, *added)}
     problems: list[str] = []
     gone = _accept_withdrawals(changes.withdrawals, known, problems)
+    corrected = {old.id: new for old in first if old.id in gone for new in added if is_repeated(old, new)}
+    gone = {finding_id: why for finding_id, why in gone.items() if finding_id not in corrected}
     settled = _accept_settlements(changes.settlements, known, problems)
     supporters = _accept_supports(changes.supports, known, problems)
     held_by_others = {finding_id for finding_id, seats in supporters.items() if seats}
     standing = [
         _settle(finding, settled.get(finding.id))
-        for finding in (*first, *_drop_repeated(first, added))
+        for finding in (*(_correct(one, corrected.get(one.id)) for one in first), *_drop_repeated(first, added))
         if finding.id not in gone or finding.id in held_by_others
     ]
     return StandingFindings(
@@ -288,6 +293,11 @@ def _settle(finding: Finding, settlement: Settlement | None) -> Finding:
     if settlement is None:
         return finding
     return replace(finding, severity=settlement.severity, first_severity=finding.severity)
+
+
+def _correct(finding: Finding, new: Finding | None) -> Finding:
+    """Return the finding with the text of its correction; others refer to it by its first id."""
+    return replace(new, id=finding.id) if new else finding
 
 
 def _drop_repeated(first: Sequence[Finding], added: Sequence[Finding]) -> list[Finding]:
