@@ -35,7 +35,7 @@ async def test_the_report_has_leader_points_rulings_and_dissent() -> None:
     ]
     assert [row["seat"] for row in value["dissent"]] == ["alpha"]
     assert value["trust"]["level"] == "CONTESTED"
-    assert any(": alpha-1 MAJOR" in reason for reason in value["trust"]["because"])
+    assert any(": alpha-1 FATAL" in reason for reason in value["trust"]["because"])
 
 
 @pytest.mark.anyio
