@@ -48,6 +48,7 @@ from council.types import Json, Outcome, Roster, Step
 from council.version import RULES, __version__
 
 RUN_ID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # no characters that look alike
+RELEASE_POLLS, RELEASE_POLL_S = 100, 0.05
 PERSISTED_FLAGS = (
     "timeout",
     "max_cost",
@@ -256,6 +257,7 @@ class Convener(RunRecords):
     ) -> Minutes:
         """Continue an interrupted run without repeating answered steps. `catch_up` gets the stored entries."""
         run = await self.resolve_run(run) if run else await self.newest_unfinished_run()
+        await self._wait_for_release(run)
         with self.store.lock_run(run):
             record = await self.store.load(run)
             if record.status == RunStatus.COMPLETE:
@@ -276,6 +278,17 @@ class Convener(RunRecords):
                 await ledger.emit_durably(ev.Resumed(run, self.caps.run), ("reopen", ()))
             _note_other_version(ledger)
             return await self._deliberate(ledger, stop)
+
+    async def _wait_for_release(self, run: str) -> None:
+        """Wait while another process releases a run that has ended, for example one that was cancelled a moment ago."""
+        for _ in range(RELEASE_POLLS):
+            try:
+                with self.store.lock_run(run):
+                    return
+            except RunOwned:
+                if (await self.store.load(run)).status in OPEN_STATUSES:
+                    return  # it is in use: the caller says so
+            await asyncio.sleep(RELEASE_POLL_S)
 
     async def _load_inheritance(self, record: Record) -> ForkSource | None:
         """Return the answers that a fork may reuse from its parent run, or None if the run is not a fork."""

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, islice
 
 from council.protocols.general.claims import Claim, Dispute, Group, Pair, Relation, SeatAnswer, Side, connected
 from council.protocols.general.values import compare_answers, condition_of, name_key
@@ -236,6 +236,7 @@ def _sort_key(dispute: Dispute) -> tuple[bool, int, int, str, list[str]]:
 # Markers of disagreement
 
 MAX_MARKERS = 50  # per seat
+MAX_SCANNED = 500  # markers read in one text
 MAX_MARKED_CHARS = 300  # read after a marker
 MIN_OVERLAP = 0.6  # of the smaller word set: the denied words or those of the claim
 _MARKER = re.compile(
@@ -279,7 +280,7 @@ def find_marked_disputes(answers: Sequence[SeatAnswer], agreed: set[Pair]) -> It
 def _find_denials(text: str) -> Iterator[tuple[str, frozenset[str]]]:
     """Yield the sentences with a marker, each with the stems of the words it denies."""
     plain = _QUOTED_OR_CODE.sub(lambda found: " " * len(found[0]), text)
-    for found in _MARKER.finditer(plain):
+    for found in islice(_MARKER.finditer(plain), MAX_SCANNED):
         begin = max((one.end() for one in _SENTENCE_START.finditer(plain, max(0, found.start() - 400), found.start())), default=max(0, found.start() - 400))  # fmt: skip
         if _NEGATED.search(plain, begin, found.start()):
             continue

@@ -341,9 +341,10 @@ def test_eight_tabs_share_one_stream_and_each_is_answered(
 def test_a_run_of_the_embedded_model(server: WebServer, look: Look) -> None:
     pytest.importorskip("xllamacpp", reason="the embedded model needs council[local]")
     (server.folder / "council.toml").unlink()
+    (server.folder / "sky.md").write_text("The sky is green.\n", encoding="utf-8")
     seen = look().at(server.url)
     seen.page.click("#protocol-quick", force=True)
-    assert submit_question(seen, "Is the sky blue?") == "Run · free"
+    assert submit_question(seen, "Is sky.md right?") == "Run · free"
     seen.page.wait_for_selector(".answer:not([hidden])", timeout=120_000)
     assert "local:smollm2" in seen.text(".seat .member")
     assert seen.text(".verdict") in ("PASS", "WARN", "FAIL")
