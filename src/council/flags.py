@@ -86,6 +86,11 @@ def flag_table() -> FlagTable:
     return FlagTable(list(table.values()), problems)
 
 
+def negatable_options() -> frozenset[str]:
+    """Return the on/off options that are not off by default: a value of false is a choice, not an empty field."""
+    return frozenset(row["name"] for row in flag_table().rows if row.get("negatable"))
+
+
 def _add(protocol: str, table: dict[str, dict[str, Any]]) -> str:
     """Add the flags of an installed protocol, or return why it cannot be used."""
     from council.protocols.options import build_flag_table
@@ -99,7 +104,10 @@ def _add(protocol: str, table: dict[str, dict[str, Any]]) -> str:
             package = installed(PROTOCOL_GROUP)[protocol].package
             return f'the protocol "{protocol}" of the package "{package}" cannot be used: {problem}; rename it in the package'
     for row in own:
-        table.setdefault(row["name"], row | {"owners": []})["owners"].append(protocol)
+        known = table.setdefault(row["name"], row | {"owners": []})
+        known["owners"].append(protocol)
+        if row.get("negatable"):
+            known["negatable"] = True
     return ""
 
 
@@ -107,6 +115,10 @@ def _find_clash(row: Mapping[str, Any], table: Mapping[str, Mapping[str, Any]]) 
     name = row["name"]
     if name in RESERVED_OPTIONS:
         return f"its option {row['flag']} has the name of a common option"
+    if row.get("negatable") and f"no_{name}" in RESERVED_OPTIONS | set(table):
+        return f"its option {row['flag']} is on by default, and --no-{row['flag'][2:]} exists already"
+    if table.get(name.removeprefix("no_"), row).get("negatable") and name.startswith("no_"):
+        return f"its option {row['flag']} has the name of the flag that turns off --{row['flag'][5:]}"
     known = table.get(name, row)
     if (known["kind"], known["choices"]) != (row["kind"], row["choices"]):
         return f"its option {row['flag']} has another type than the option of {known['owners'][0]}"

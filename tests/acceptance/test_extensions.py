@@ -251,6 +251,83 @@ def test_the_form_of_the_page_has_the_options(package: Path, chromium: Any) -> N
         assert "rejected: 2 of 3 votes, 3 needed" in seen.text(".answer")
 
 
+# An option that is on by default
+
+GREET = """
+[project]
+name = "greet-council"
+version = "0.1.0"
+
+[project.entry-points."council.protocols"]
+greet = "greet:PROTOCOL"
+resend = "greet:RESEND"
+"""
+GREET_FLOW = """
+from pydantic import Field
+from council import Protocol, Seat, Verdict
+from council.protocols.options import Options
+
+class Greeting(Options):
+    polite: bool = Field(default=True, description="Say please.")
+
+class Resend(Options):
+    resend: bool = True
+
+async def greet(council, polite=True):
+    async with council.phase("greet"):
+        await council.poll(council.members, "greet")
+    return Verdict("please" if polite else "now")
+
+SEATS = (Seat("one", "Voter"),)
+PROTOCOL = Protocol("greet", greet, seats=SEATS, chair=None, options=Greeting)
+RESEND = Protocol("resend", greet, seats=SEATS, chair=None, options=Resend)
+"""
+GREET_FILES = {"pyproject.toml": GREET, "greet.py": GREET_FLOW}
+
+
+@pytest.fixture
+def greeting(package: Path) -> Path:
+    install(package, GREET_FILES | {"prompts/greet.md": page_files()["acme_council/prompts/vote.md"]})
+    return package
+
+
+def test_an_option_that_is_on_by_default_has_a_flag_that_turns_it_off(greeting: Path) -> None:
+    answers = {flag: json.loads(run_ok("--json", flag, QUESTION)) for flag in ("--polite", "--no-polite")}
+    assert {flag: report["answer"] for flag, report in answers.items()} == {"--polite": "please", "--no-polite": "now"}
+    assert {report["protocol"] for report in answers.values()} == {"greet"}
+    assert json.loads(run_ok("--json", "--protocol", "greet", QUESTION))["answer"] == "please"
+    assert "--polite / --no-polite Say please." in " ".join(run_ok("--help").split())
+    assert "--polite/--no-polite  Say please." in run_ok("protocols", "greet")
+    assert "protocol greet: --no-polite" in run_ok("--dry-run", "--no-polite", QUESTION)
+    assert "--no-polite belongs to greet" in council("--protocol", "triad", "--no-polite", QUESTION).err
+
+
+def test_a_flag_that_turns_an_option_off_cannot_be_a_common_flag(greeting: Path) -> None:
+    done = council("--protocol", "resend", QUESTION)
+    assert done.code == 2
+    assert "its option --resend is on by default, and --no-resend exists already" in done.err
+
+
+def test_the_web_api_and_the_page_turn_an_option_off(greeting: Path, chromium: Any) -> None:
+    with serving() as url:
+        run = request(url, "/api/runs", {"question": QUESTION, "protocol": "greet", "options": {"polite": False}})[
+            "run"
+        ]
+        wait_until(lambda: request(url, f"/api/runs/{run}")["status"] == "complete", "the run")
+        assert request(url, f"/api/runs/{run}/report?format=json")["answer"] == "now"
+        plan = request(url, "/api/estimate", {"question": QUESTION, "options": {"debate": False}})
+        assert plan["protocol"] == "collaborative", "false is no choice for an option that is off by default"
+        seen = Browser(chromium.new_context()).at(url)
+        seen.page.click("#protocol-greet", force=True)
+        seen.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+        seen.page.uncheck("#option-polite")
+        seen.page.fill("#question", QUESTION)
+        seen.page.wait_for_selector(".go .run:not([disabled])")
+        seen.page.click(".go .run")
+        seen.page.wait_for_selector(".answer:not([hidden])", timeout=60_000)
+        assert "now" in seen.text(".answer")
+
+
 # Broken packages
 
 BROKEN = """

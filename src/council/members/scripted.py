@@ -76,9 +76,10 @@ class Scripted:
 def _read_script(path: Path) -> Json:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:  # not TOML, or not UTF-8
+        why = error.strerror if isinstance(error, OSError) else error
         raise ConfigError(
-            f'cannot read the script "{path}" ({error}): write scripted:PATH with the path of a TOML file'
+            f'cannot read the script "{path}" ({why}): write scripted:PATH with the path of a TOML file'
         ) from error
 
 

@@ -181,24 +181,24 @@ def _choose_by_name(protocol: str | None, prefixed: Choice | None, known: Collec
 def _choose_by_flags(flags: Mapping[str, Any], explicit: Choice | None) -> Choice | None:
     owners = {name: _find_flag_owners(name, explicit) for name in flags}
     if explicit:
-        _check_flag_owners(owners, explicit)
+        _check_flag_owners(owners, explicit, flags)
         return explicit
     for one, other in combinations(owners, 2):
         if not set(owners[one]) & set(owners[other]):
             raise UsageError(
-                f"{_format_flag(one)} belongs to {owners[one][0]} and {_format_flag(other)} to {owners[other][0]}: "
+                f"{_format_given(one, flags)} belongs to {owners[one][0]} and {_format_given(other, flags)} to {owners[other][0]}: "
                 "a run uses one protocol, drop one of the two flags"
             )
     # The flag with the fewest owners decides: --preset together with a flag of general means general.
     decisive = min(owners, key=lambda name: len(owners[name]), default=None)
-    return Choice(owners[decisive][0], _format_flag(decisive), ChosenBy.FLAG) if decisive else None
+    return Choice(owners[decisive][0], _format_given(decisive, flags), ChosenBy.FLAG) if decisive else None
 
 
-def _check_flag_owners(owners: Mapping[str, Sequence[str]], explicit: Choice) -> None:
+def _check_flag_owners(owners: Mapping[str, Sequence[str]], explicit: Choice, flags: Mapping[str, Any]) -> None:
     for name, owned_by in owners.items():
         if explicit.protocol not in owned_by:
             raise UsageError(
-                f"{_format_flag(name)} belongs to {owned_by[0]}, but {explicit.why} chose {explicit.protocol}: drop one of the two"
+                f"{_format_given(name, flags)} belongs to {owned_by[0]}, but {explicit.why} chose {explicit.protocol}: drop one of the two"
             )
 
 
@@ -423,6 +423,11 @@ def _load_flag_owners() -> dict[str, tuple[str, ...]]:
 
 def _format_flag(name: str) -> str:
     return "--" + name.replace("_", "-")
+
+
+def _format_given(name: str, flags: Mapping[str, Any]) -> str:
+    """Return the flag as it was given: `--no-NAME` turns an option off."""
+    return _format_flag(f"no_{name}" if flags[name] is False else name)
 
 
 def _format_suggestion(word: str, known: Iterable[str]) -> str:

@@ -23,6 +23,9 @@ EARLY_STOP_HELP = "Stop after a round in which all seats agree with HIGH confide
 PRESET_HELP = "Named set of perspectives for the judges; for general, a named roster."
 
 
+KIND_HELP = {"int": "a whole number", "float": "a number", "bool": "true or false"}
+
+
 def lowercase(value: Any) -> Any:
     return value.strip().lower() if isinstance(value, str) else value
 
@@ -72,8 +75,8 @@ def _format_error(protocol: str, error: ErrorDetails, fields: Mapping[str, Field
         return f"the protocol {protocol} needs {flag_name(name)}: {field.description or 'give a value'}"
     if error["type"] == "literal_error":
         return format_unknown_choice(name, str(value), _literal_choices(field.annotation))
-    if _value_kind(field.annotation) == "int":
-        return f'{flag_name(name)} "{value}" cannot be used: give a whole number{_format_bounds(field)}'
+    if (kind := _value_kind(field.annotation)) in KIND_HELP:
+        return f'{flag_name(name)} "{value}" cannot be used: give {KIND_HELP[kind]}{_format_bounds(field)}'
     problem = error["msg"].removeprefix("Input ")
     return f'{flag_name(name)} "{value}" cannot be used: it {problem}'
 
@@ -105,7 +108,7 @@ def build_flag_table(protocols: Iterable[str] = tuple(SHIPPED_PROTOCOLS)) -> lis
 def _build_flag_row(name: str, field: FieldInfo) -> Json:
     choices = _literal_choices(field.annotation)
     kind = "choice" if choices else _value_kind(field.annotation)
-    return {
+    row = {
         "flag": flag_name(name),
         "name": name,
         "owners": [],
@@ -113,13 +116,12 @@ def _build_flag_row(name: str, field: FieldInfo) -> Json:
         "choices": choices,
         "help": field.description or "",
     }
+    return row | {"negatable": True} if kind == "bool" and field.default is not False else row
 
 
 def _value_kind(annotation: Any) -> str:
-    if annotation is bool:
-        return "bool"
     kinds = {annotation, *get_args(annotation)}
-    return "float" if float in kinds else "int" if int in kinds else "str"
+    return "bool" if bool in kinds else "float" if float in kinds else "int" if int in kinds else "str"
 
 
 def _literal_choices(annotation: Any) -> list[str]:

@@ -146,7 +146,7 @@ async def _check_agent_member(convener: Convener, member: str, agent: str, named
     path = find_command(agent, convener.env)
     row = _build_row(convener, member, catalogue().commands[agent], str(path or "")) | {"configured": named}
     if path is None:
-        return row | _build_state("not installed", named, installed=False, next=f"install {agent}" if named else "")
+        return row | _build_state("not installed", named, installed=False, next=f"install {agent} and log in")
     try:
         answer = await convener.members(member).probe()
     except CouncilError as error:

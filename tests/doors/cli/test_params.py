@@ -60,6 +60,27 @@ def test_an_invalid_flag_of_a_command_is_a_usage_error_that_shows_how_to_ask(
     assert f'council ask "{word}"' in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["runs", "rm", "--before", "soon"], '--before "soon" is not a day: use a date such as --before 2026-01-31'),
+        (["runs", "rm", "--before", "2026-02-30"], '--before "2026-02-30" is not a day'),
+        (
+            ["resume", "--timeout", "long"],
+            '--timeout "long" is not a number, nothing was spent: use for example --timeout',
+        ),
+        (["--max-cost", "cheap", "Tabs?"], '--max-cost "cheap" is not a number'),
+    ],
+)
+def test_an_invalid_number_or_day_is_named_with_an_example(
+    arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments) == 2
+    error = capsys.readouterr().err
+    assert line in error
+    assert error.count("\n") == 1
+
+
 def test_the_value_of_a_flag_is_never_the_command() -> None:
     assert split_command(["--protocol", "runs", "Tabs?"]) == ("Tabs?", ["--protocol", "runs", "Tabs?"])
     assert split_command(["-o", "report", "Tabs?"])[0] == "Tabs?"

@@ -11,6 +11,7 @@ from council.doors.cli.params import (
     COMMON_FLAGS,
     ChoiceParam,
     IntegerParam,
+    NumberParam,
     RunRequest,
     complete_file,
     complete_preset,
@@ -23,7 +24,7 @@ from council.doors.cli.params import (
 from council.flags import flag_table
 from council.version import __version__
 
-PARAM_TYPES: dict[str, Any] = {"int": IntegerParam(), "float": float, "str": str}
+PARAM_TYPES: dict[str, Any] = {"int": IntegerParam(), "float": NumberParam(), "str": str}
 COMPLETERS: dict[str, Any] = {  # by flag; flags with the metavar FILE or DIR complete files
     "protocol": complete_protocol,
     "mode": complete_protocol,
@@ -102,6 +103,9 @@ def _print_version(context: click.Context, parameter: click.Parameter, value: bo
 
 def _make_option(flag: dict[str, Any]) -> click.Option:
     names = [*([flag["short"]] if "short" in flag else []), flag["flag"], flag["name"]]
+    if flag.get("negatable"):
+        both = f"{flag['flag']}/--no-{flag['flag'][2:]}"
+        return click.Option([both, flag["name"]], is_flag=True, default=None, help=flag["help"])
     if flag["kind"] == "bool":
         return click.Option(names, is_flag=True, default=False, help=flag["help"])
     if flag["kind"] == "many":
@@ -142,8 +146,11 @@ def packet_command() -> click.Command:
 
 
 def build_request(words: tuple[str, ...], params: dict[str, Any]) -> RunRequest:
-    values = ((flag["name"], params[flag["name"]]) for flag in protocol_flags())
-    owned = {name: value for name, value in values if value is not None and value is not False}  # keep 0
+    owned = {
+        flag["name"]: value
+        for flag in protocol_flags()
+        if (value := params[flag["name"]]) is not None and (value is not False or flag.get("negatable"))  # keep 0
+    }
     material = {
         "spec": params["spec"], "decisions": tuple(params["decision"]), "base": params["base"], "match": not params["no_match"],
         "redact": params["redact"], "skip_secrets": params["skip_secrets"], "stdin": read_stdin(words, ignore=params["no_stdin"]),

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from council.doors.cli.params import COMMAND_HELP, check_output_path, complete_run, print_json, run_argument
+from council.doors.cli.params import COMMAND_HELP, DayParam, check_output_path, complete_run, print_json, run_argument
 from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_command, make_runner
 from council.engine.minutes import Minutes
 from council.errors import CouncilError, UsageError
@@ -184,7 +184,7 @@ def export_run(run: str | None, output: str | None, **params: Any) -> int:
 def _remove_command() -> click.Command:
     runs = click.Argument(["runs"], nargs=-1, metavar="[RUN]...", shell_complete=complete_run)
     before = click.Option(
-        ["--before"], type=click.DateTime(["%Y-%m-%d"]), default=None, metavar="DATE", help="Remove every run before this day, such as 2026-01-31."
+        ["--before"], type=DayParam(), default=None, metavar="DATE", help="Remove every run before this day, such as 2026-01-31."
     )  # fmt: skip
     return make_command(
         "rm", remove_runs, runs, before, help="Remove runs from the store; reports and spending are kept."

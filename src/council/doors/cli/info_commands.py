@@ -293,13 +293,19 @@ def _format_protocol(row: Json, *, details: bool) -> list[str]:
     size = f"{_count(len(row['seats']), 'seat')}, {_format_calls(row['calls'])}" if row["calls"] else "cannot run now"
     head = f"{row['name']:<14} {size:<24} {row['summary']}{_format_package(row)}".rstrip()
     options = row["options"].get("properties", {})
-    flags = [f"--{name.replace('_', '-')}" for name in options]
+    flags = [_format_option(name, field) for name, field in options.items()]
     note = [f"  ! {row['note']}"] if row["note"] else []
     if not details:
         return [head, *([f"  options: {', '.join(flags)}"] if flags else []), *note]
     about = [f"  {flag}  {field.get('description', '')}" for flag, field in zip(flags, options.values(), strict=True)]
     phases = ", ".join(f"{phase['name']} ({phase['calls']})" for phase in row["phases"])
     return [head, f"  seats: {', '.join(row['seats'])}", f"  phases and calls: {phases}", *about, *note]
+
+
+def _format_option(name: str, field: Json) -> str:
+    """Return the flag of an option, and the flag that turns it off if it is on by default."""
+    flag = name.replace("_", "-")
+    return f"--{flag}/--no-{flag}" if field.get("default") is True else f"--{flag}"
 
 
 def config_command() -> click.Command:

@@ -10,6 +10,7 @@ import select
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -180,6 +181,34 @@ class IntegerParam(click.ParamType):  # type: ignore[type-arg]
             raise UsageError(
                 f'{flag} "{value}" is not a whole number, nothing was spent: use for example {flag} 2'
             ) from None
+
+
+class NumberParam(click.ParamType):  # type: ignore[type-arg]
+    """Number option. The settings or the protocol check its range."""
+
+    name = "float"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            return float(value)
+        except ValueError:
+            flag = param.opts[-1] if param else "this flag"
+            raise click.UsageError(
+                f'{flag} "{value}" is not a number, nothing was spent: use for example {flag} 60'
+            ) from None
+
+
+class DayParam(click.ParamType):  # type: ignore[type-arg]
+    """Day option such as 2026-01-31: the start of that day in local time."""
+
+    name = "date"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        try:
+            return datetime.strptime(str(value), "%Y-%m-%d")
+        except ValueError:
+            flag = param.opts[-1] if param else "this flag"
+            raise click.UsageError(f'{flag} "{value}" is not a day: use a date such as {flag} 2026-01-31') from None
 
 
 @dataclass(frozen=True, slots=True)

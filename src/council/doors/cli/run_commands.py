@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from council import events as ev
-from council.doors.cli.params import RunRequest, parse_seats, print_json, run_argument
+from council.doors.cli.params import NumberParam, RunRequest, parse_seats, print_json, run_argument
 from council.doors.cli.runner import Runner, human_seats, make_command, make_plan, make_runner
 from council.doors.cli.views import View
 from council.engine.minutes import Minutes
@@ -237,8 +237,10 @@ def _view_options() -> list[click.Option]:
 def _limit_options() -> list[click.Option]:
     """Return the options that limit time and cost."""
     return [
-        click.Option(["--timeout"], type=float, metavar="SECONDS", help="Time limit of each member in every phase."),
-        click.Option(["--max-cost"], type=float, metavar="DOLLARS", help="New cost limit of the whole run."),
+        click.Option(
+            ["--timeout"], type=NumberParam(), metavar="SECONDS", help="Time limit of each member in every phase."
+        ),
+        click.Option(["--max-cost"], type=NumberParam(), metavar="DOLLARS", help="New cost limit of the whole run."),
         click.Option(["--allow-unpriced"], is_flag=True, help="Continue with members that have no known price."),
     ]
 

@@ -19,6 +19,7 @@ from council.doors.web.app_state import AppState
 from council.doors.web.guard import Guard
 from council.doors.web.responses import ApiResponse, error_response
 from council.doors.web.schemas import EXAMPLE_RUN, AppStateDep, RunRequest, SessionRequest, example_responses
+from council.flags import negatable_options
 from council.planning.plan import Material, Plan
 from council.runs.doctor import list_members, list_protocols, list_warnings, preview_seating
 from council.runs.service import Convener
@@ -56,7 +57,7 @@ VERBS = ("validate", "brainstorm", "research")
 async def plan_request(request: RunRequest, app_state: AppState) -> AsyncIterator[tuple[Convener, Plan]]:
     """Yield the convener and the plan."""
     folder, roots = app_state.find_root(request.root), list(app_state.roots.values())
-    options = {name: value for name, value in request.options.items() if _is_filled(value)}
+    options = {name: value for name, value in request.options.items() if _is_filled(name, value)}
     settings = app_state.owner.settings(folder)
     limits.refuse_owner_options(request.options)
     limits.check_files(options, folder, roots)
@@ -95,9 +96,11 @@ def _make_flags(request: RunRequest, options: Json, cap: float | None) -> Json:
     return {name: value for name, value in flags.items() if value is not None}
 
 
-def _is_filled(value: Any) -> bool:
-    """Whether a form field has a value: null, false and empty mean unset, 0 does not."""
-    return bool(value) or (isinstance(value, int | float) and not isinstance(value, bool))
+def _is_filled(name: str, value: Any) -> bool:
+    """Whether a form field has a value: null and empty mean unset, and false if the option is off by default. 0 is a value."""
+    if value is False:
+        return name in negatable_options()
+    return bool(value) or isinstance(value, int | float)
 
 
 def _as_list(value: Any) -> list[str]:

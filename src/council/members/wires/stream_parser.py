@@ -128,7 +128,7 @@ class StreamParser:
         try:
             piece = parse(json.loads(data.decode()))
         except (ValueError, TypeError, AttributeError, RecursionError):
-            raise ValueError(f"unreadable event {data[:80]!r}") from None
+            raise ValueError(f'unreadable event "{data[:80].decode(errors="replace")}"') from None
         if piece or self.has_thinking:
             self.has_new_content, self.has_thinking = True, False
             self.emit_text(self.filter_thinking(piece))

@@ -78,7 +78,7 @@ export function startView({ protocols, people, onStart }) {
       const { max_cost: _, ...request } = body();
       const estimated = await send("estimate", request, pending.signal);
       const focused = document.activeElement?.id;
-      setChildren(plan, planNodes(estimated, member));
+      setChildren(plan, planNodes(estimated, member, Boolean(chosen)));
       if (focused) plan.querySelector(`#${CSS.escape(focused)}`)?.focus();
       setAttr(plan, "data-old", null);
       setText(submit, price(estimated, cap.value));
@@ -122,7 +122,7 @@ function card(protocol, checked, choose) {
   return el("label", { class: "protocol", for: id },
     el("input", { type: "radio", name: "protocol", id, value: protocol.name, checked, onchange: () => choose(protocol.name) }),
     protocol.phases?.length ? protocolDiagram(protocol.phases) : el("span", { class: "picture auto", "aria-hidden": "true" }, "Aa"),
-    el("b", {}, protocol.name || "automatic"), el("span", { class: "hint" }, protocol.summary), protocol.note && el("span", { class: "notice", title: protocol.note }, "needs setup"));
+    el("b", {}, protocol.name || "automatic"), el("span", { class: "hint" }, protocol.summary), protocol.note && el("span", { class: "notice", title: protocol.note }, protocol.calls ? "needs setup" : "cannot run now"));
 }
 
 function price(plan, cap) {
@@ -131,14 +131,14 @@ function price(plan, cap) {
   return worst > 0 ? `Run · at most ${money(worst)}` : "Run · free";
 }
 
-function planNodes(plan, member) {
+function planNodes(plan, member, isChosen) {
   const seats = [...plan.seats, ...(plan.chair ? [plan.chair] : [])];
   const cost = plan.cost && plan.cost.worst > 0 ? `low ${money(plan.cost.low)} · expected ${money(plan.cost.expected)} · worst ${money(plan.cost.worst)}` : plan.cost ? "free" : `price unknown: ${(plan.unpriced || []).join(", ")}`;
   const packet = plan.packet?.files?.length ? `${count(plan.packet.files.length, "file")}, about ${number(plan.packet.tokens)} tokens` : "";
   return [
-    el("p", { class: "lead" }, el("b", {}, plan.protocol), el("span", { class: "soft" }, ` ${plan.why}`)),
+    el("p", { class: "lead" }, el("b", {}, plan.protocol), !isChosen && el("span", { class: "soft" }, ` ${plan.why}`)),
     el("ul", { class: "plain seats" }, seats.map((seat, n) => el("li", { class: seat === plan.chair ? "chair" : `s${(n % 9) + 1}` }, el("span", { class: "dot", "aria-hidden": "true" }), el("b", {}, seat.name), member(seat)))),
     el("p", { class: "soft" }, [`${plan.calls.min === plan.calls.max ? plan.calls.max : `${plan.calls.min} to ${plan.calls.max}`} calls`, packet, cost].filter(Boolean).join(" · ")),
-    [...(plan.notices || []), ...(plan.warnings || [])].map((line) => el("p", { class: "notice" }, line)),
+    [...new Set([...(plan.notices || []), ...(plan.warnings || [])])].map((line) => el("p", { class: "notice" }, line)),
   ];
 }
