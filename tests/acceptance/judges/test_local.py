@@ -19,11 +19,11 @@ def test_validate_recent_runs_on_the_embedded_model_and_reports_the_cut_as_a_hol
 ) -> None:
     for n in range(3):
         commit(project, {"src/app.py": f"print({n})\n" + (LONG if n == 2 else "")})
-    plan = council("validate", "recent", "--dry-run", "--json").json
+    plan = council("validate", "recent", "--count=1", "--dry-run", "--json").json
     assert {seat["model"] for seat in plan["seats"]} == {"local:smollm2"}
     assert plan["packet"]["tokens"] <= 1500
     assert plan["packet"]["holes"] == ["diff", "src/app.py"]
-    done = council("validate", "recent", "--json")
+    done = council("validate", "recent", "--count=1", "--json")
     report = done.json
     assert (done.code, report["status"]) == (3, "complete"), report["degraded"]
     assert report["verdict"] in ("WARN", "FAIL")
