@@ -273,3 +273,10 @@ def test_a_judge_with_an_invalid_reply_is_asked_once_more_and_then_absent(
     assert (done.code, done.json["verdict"]) == (0, "PASS")
     assert [seat["state"] for seat in done.json["seats"]] == ["failed(schema)", "ok_repaired"]
     assert council("gate").code == 3
+
+
+@pytest.mark.behaviour("issue-3-fail-on")
+def test_fail_on_without_a_review_is_refused_before_a_call(judges: JudgesWorkspace, council: Terminal) -> None:
+    done = council("--fail-on", "fail", "Is Redis fast?")
+    assert (done.code, judges.provider.log) == (2, [])
+    assert "--fail-on fail needs a review, but collaborative (the default) gives no verdict" in done.err

@@ -83,6 +83,7 @@ class Runner:
         async def job(convener: Convener) -> int:
             plan = await make_plan(convener, request)
             self.verbose |= plan.verbose
+            self._require_review(plan.as_json())
             if dry_run:
                 return self._show_plan(plan)
             plan.check_runnable()
@@ -201,6 +202,14 @@ class Runner:
     async def confirm_cost(self, plan: Json, budget: Mapping[str, Any]) -> bool:
         """Return whether to start the run. Off a terminal, do not ask: only the cap applies."""
         return not (self.may_confirm and _has_terminal()) or await confirm_cost(plan, budget)
+
+    def _require_review(self, plan: Json) -> None:
+        """Raise if --fail-on is given for a run that gives no verdict: a CI job would pass without a review."""
+        if self.fail_on and plan["task"] != "validate":
+            raise UsageError(
+                f"--fail-on {self.fail_on} needs a review, but {plan['protocol']} ({plan['why']}) gives no verdict: "
+                "start with the word validate, or omit --fail-on"
+            )
 
     def _require_terminal(self, plan: Json) -> None:
         """Raise UsageError, before anything is spent, if a seat is a person who cannot be asked here."""
