@@ -431,7 +431,7 @@ class Round(Mapping[str, Statement[T]]):
 Agreement = Literal["", "full", "partial", "none"]
 TrustFactKind = Literal[
     "open_fatal", "open_dispute", "no_material", "not_shared", "landed", "unruled", "contested_points", "no_evidence",
-    "shared_member", "inconsistent",
+    "shared_member", "inconsistent", "weak_flip",
 ]  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from typing import Any
 
@@ -11,6 +12,7 @@ from council.answer_text import find_refusal
 from council.calling.answer_check import find_refusal_in_reply
 from council.engine.ledger import Ledger
 from council.engine.reply import build_schema, parse_reply
+from council.protocols.advisors.replies import Refereed
 from council.protocols.judges.replies import Opinion
 from tests.calling.helpers import KEY, answering, call, step
 from tests.paths import DATA
@@ -34,7 +36,7 @@ def test_an_answer_that_looks_like_a_refusal_is_none(text: str) -> None:
 
 @pytest.mark.behaviour("10-refusal-recognised")
 @pytest.mark.parametrize("case", CASES["json"], ids=lambda case: case["text"][:60])
-def test_a_typed_reply_is_a_refusal_if_all_its_free_text_is(case: dict[str, Any]) -> None:
+def test_a_typed_reply_is_a_refusal_if_its_free_text_is(case: dict[str, Any]) -> None:
     reply = parse_reply(Opinion, case["text"], {})
     assert bool(find_refusal_in_reply(reply, build_schema(Opinion, {}))) is case["refused"]
 
@@ -42,6 +44,16 @@ def test_a_typed_reply_is_a_refusal_if_all_its_free_text_is(case: dict[str, Any]
 def test_a_long_answer_with_a_cautious_sentence_is_no_refusal() -> None:
     assert find_refusal(f"I can't help with the legal part. {LONG_ANSWER}") == ""
     assert find_refusal(f"{LONG_ANSWER} I can't help with the legal part.") == ""
+
+
+@pytest.mark.behaviour("10-refusal-recognised")
+def test_a_typed_reply_is_a_refusal_if_its_answer_is() -> None:
+    decision = "I'm sorry, but I can't help with that."
+    views = [{"advisor": "skeptic", "view": "The migration is risky, because the old tables have no keys."}]
+    told = {"perspectives": views, "tensions": [], "shared_by": [], "next_steps": ["Ask a lawyer."], "wrong_if": ""}
+    for answer, refused in ((decision, True), ("Keep the old tables until every row has a key.", False)):
+        reply = parse_reply(Refereed, json.dumps(told | {"decision": answer}), {})
+        assert bool(find_refusal_in_reply(reply, build_schema(Refereed, {}))) is refused
 
 
 @pytest.mark.anyio

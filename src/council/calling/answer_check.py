@@ -145,10 +145,21 @@ def is_stub(answer: Any, schema: Any = None) -> bool:
 
 
 def find_refusal_in_reply(reply: Any, schema: Any) -> str:
-    """Return the wording if all free text of a typed reply declines the request, or an empty string."""
+    """Return the wording if a typed reply declines the request, or an empty string.
+
+    It does if its answer declines, if all its texts do, or if its first text does, it lists nothing (no finding, no claim)
+    and the other texts add almost nothing.
+    """
+    answer = getattr(reply, getattr(reply, "answer_field", "") or "answer_field", "")
+    if isinstance(answer, str) and (wording := find_refusal(answer)):
+        return wording
     said = [text for text in _list_free_text(reply, schema) if not is_placeholder(text)]
     wordings = [find_refusal(text) for text in said]
-    return wordings[0] if wordings and all(wordings) else ""
+    if not wordings or not wordings[0]:
+        return ""
+    fields = reply.model_dump() if hasattr(reply, "model_dump") else {}
+    lists_nothing = not any(isinstance(value, list) and value for value in fields.values())
+    return wordings[0] if all(wordings) or (lists_nothing and find_refusal("\n".join(said))) else ""
 
 
 def _list_free_text(reply: Any, schema: Any) -> list[str]:

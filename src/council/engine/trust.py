@@ -183,6 +183,7 @@ TABLE: dict[str, tuple[Level, str]] = {
     "no_evidence": ("MEDIUM", "no evidence was verified"),
     "shared_member": ("MEDIUM", "one model answered for several seats by fallback"),
     "inconsistent": ("MEDIUM", "a judge said PASS and holds a critical finding"),
+    "weak_flip": ("MEDIUM", "a judge changed its verdict without citing evidence"),
     "degraded": ("MEDIUM", "{detail}"),
     "medium_confidence": ("MEDIUM", "confidence MEDIUM"),
 }
@@ -274,6 +275,7 @@ DEGRADED_TEXTS = {
     "fallback": "a fallback answered for {seat}",
     "cut": "{seat} did not see everything",
     "truncated": "the answer of {seat} was cut off",
+    "prose": "{seat} answered in prose, without the parts that were asked for",
     "dropped": "{seat} was asked without some parameters",
     "coverage_hole": "part of the material was not shown",
 }

@@ -301,3 +301,47 @@ def test_a_fallback_in_two_seats_of_the_second_round_is_one_vote_for_trust(
     because = "; ".join(report["trust"]["because"])
     assert "one model answered for several seats by fallback: sim:judge-4 as judge-1, judge-2" in because
     assert "agreement was not assessed" in because
+
+
+@pytest.mark.behaviour("20-one-voice")
+def test_a_fallback_does_not_confirm_its_own_finding(judges: JudgesWorkspace, council: Terminal) -> None:
+    judges.configure(more="")
+    text = judges.config.read_text(encoding="utf-8")
+    text = text.replace('model = "sim:judge-2"\nfallback = []', 'model = "sim:judge-2"\nfallback = ["sim:judge-1"]')
+    judges.config.write_text(text, encoding="utf-8")
+    judges.judge_answers.said |= {f"judge/judge-{n}": opinion("FAIL", BUG) for n in (1, 2)}
+    judges.judge_answers.instead["judge/judge-2"] = Reply(status=400)
+    report = council("validate", "the auth system", "--json").json
+    assert [seat["served_by"] for seat in report["seats"]] == ["sim:judge-1"] * 2
+    (row,) = report["findings"]
+    assert (row["found_by"], row["of"], [one["id"] for one in row["by_judge"]]) == (
+        ["judge-1"],
+        1,
+        ["judge-1.F1", "judge-2.F1"],
+    )
+    assert (report["consensus"], report["confidence"]) == ([], "MEDIUM")
+    shown = council("replay", report["run"]).out
+    assert "2 of 2 (judge" not in shown
+    assert "One model answered for several judges by fallback (sim:judge-1 as judge-1, judge-2)" in shown
+
+
+@pytest.mark.behaviour("20-findings-stand")
+def test_a_withdrawn_finding_that_another_judge_supports_does_not_count_its_own_judge(
+    judges: JudgesWorkspace, council: Terminal
+) -> None:
+    split(judges, second("PASS", supports=["judge-1.F1"]))
+    judges.judge_answers.said["r2/judge-1"] = second(
+        "PASS", withdrawn=[{"id": "judge-1.F1", "why": "Checked by the caller."}]
+    )
+    report = council(*LINE).json
+    (row,) = report["findings"]
+    assert (row["found_by"], row["disputed"], report["verdict"]) == (["judge-2"], True, "WARN")
+    assert "a judge said PASS and holds a critical finding: judge-2" in report["trust"]["because"]
+
+
+@pytest.mark.behaviour("20-weak-flip")
+def test_agreement_by_a_flip_without_evidence_is_not_trusted_fully(judges: JudgesWorkspace, council: Terminal) -> None:
+    split(judges, second("FAIL", reason=WEAK, revised_from="PASS"))
+    trust = council(*LINE).json["trust"]
+    assert trust["level"] == "MEDIUM"
+    assert "a judge changed its verdict without citing evidence: judge-2" in trust["because"]

@@ -18,6 +18,7 @@ from council.protocols.general.comparison import (
     check_groups,
     compare_claims,
     disputing_seats,
+    has_unlike_names,
     question_key,
     singularize,
 )
@@ -448,3 +449,22 @@ def test_a_consensus_has_two_seats_and_no_claim_of_a_dispute(data: st.DataObject
     for _, _, numbers in consensus:
         assert len({rows[n][0] for n in numbers}) > 1
         assert not numbers & disputed
+
+
+@pytest.mark.behaviour("30-trust")
+@pytest.mark.parametrize(
+    ("answers", "unlike"),
+    [
+        (("Postgres", "MySQL"), True),
+        (("Postgres", "PostgreSQL 16"), False),
+        (("Kafka", "use Kafka"), False),
+        (("yes", "no"), False),
+        (("5k tps", "20k tps"), False),
+    ],
+)
+def test_names_without_a_common_word_are_unlike(answers: tuple[str, str], unlike: bool) -> None:
+    claims = [
+        Claim(f"c{n}", f"seat-{n}", "Which database?", answer, f"It is {answer}.", "", 0.8, (1,))
+        for n, answer in enumerate(answers)
+    ]
+    assert has_unlike_names(claims) is unlike

@@ -10,7 +10,7 @@ from council.protocols.judges.findings import Finding
 from council.protocols.judges.flow import phrase_question
 from council.protocols.judges.groups import FindingGroup
 from council.protocols.judges.locations import Place
-from council.protocols.judges.rules import Vote, cap_verdict, measure_agreement, merge_voices
+from council.protocols.judges.rules import Vote, cap_verdict, decide_by_corroboration, measure_agreement, merge_voices
 from council.protocols.judges.verdict import format_next_step, is_sentence
 from council.types import Packet, PacketFile, Question, VerdictWord
 
@@ -58,6 +58,15 @@ def test_equal_verdicts_of_one_voice_are_one_vote() -> None:
     own = [vote("a", "FAIL"), vote("b", "FAIL"), vote("c", "PASS")]
     assert measure_agreement([one.verdict for one in merge_voices(own)]) == "partial"
     assert measure_agreement(["PASS", "PASS"]) == "full"
+
+
+@pytest.mark.behaviour("20-one-voice")
+def test_a_fallback_of_the_first_family_does_not_corroborate_its_fail() -> None:
+    def failing(seat: str, voice: str) -> Vote:
+        return Vote(seat, seat, "FAIL", "HIGH", "ok", voice)
+
+    assert decide_by_corroboration([failing("a", "m"), failing("b", "m")], mixed=True).verdict == "WARN"
+    assert decide_by_corroboration([failing("a", ""), failing("b", "")], mixed=True).verdict == "FAIL"
 
 
 def group(**fields: Any) -> FindingGroup:

@@ -134,6 +134,23 @@ def _with_one_condition(decided: Relation | None, clerk: Relation | None) -> Rel
     return None if clerk or decided is None else "depends"
 
 
+def has_unlike_names(claims: Sequence[Claim]) -> bool:
+    """Return whether two seats name things without a common word in answer to the same question.
+
+    Only the clerk can say that these agree ("AWS" and "Amazon Web Services"), and it may be wrong ("Postgres" and "MySQL").
+    """
+    return any(
+        a.seat != b.seat and question_key(a.question) == question_key(b.question) and _are_unlike(a, b)
+        for a, b in combinations(claims, 2)
+    )
+
+
+def _are_unlike(a: Claim, b: Claim) -> bool:
+    kind, relation = compare_answers(a.answer, b.answer, (a.question, b.question))
+    words = [{word[:5] for word in name_key(one.answer).split()} for one in (a, b)]
+    return kind == "name" and relation is None and words[0].isdisjoint(words[1])
+
+
 # Questions
 
 _DROPPED = frozenset(

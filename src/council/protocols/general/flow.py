@@ -137,5 +137,5 @@ async def synthesise(council: Council, chosen: GeneralOptions, table: Deliberati
     if not final.answer.strip():
         raise ChairAbsent("the chair wrote no answer, even when asked again")
     if final != said.reply:
-        table.remarks = ("Unknown sources and raw JSON were removed from the answer.", *table.remarks)
+        table.remarks = (f"Removed from the answer: {table.describe_removed(said.reply)}.", *table.remarks)
     return build_verdict(table, final, problems, asked=len(council.members), question=council.question)

@@ -19,7 +19,7 @@ from council.protocols.general.claims import (
     is_resolved,
     words_by_seat,
 )
-from council.protocols.general.comparison import MAX_DISPUTES, Comparison
+from council.protocols.general.comparison import MAX_DISPUTES, Comparison, has_unlike_names
 from council.protocols.general.replies import Position, Reconsidered, SpecSynthesis, Synthesis
 from council.protocols.general.research import SEARCH_SKIPPED, Research
 from council.protocols.general.synthesis import (
@@ -28,6 +28,7 @@ from council.protocols.general.synthesis import (
     format_disagreement,
     number_disputes,
     remove_failures,
+    remove_json,
 )
 from council.search.queries import is_time_sensitive
 from council.text_cleanup import truncate
@@ -133,7 +134,10 @@ class Deliberation:
 
     @property
     def agreement(self) -> Agreement:
-        """Whether the members agree: full if all share a point and nothing is open; empty if nothing was compared."""
+        """Whether the members agree: full if all share a point and nothing is open; empty if nothing was compared.
+
+        It is not full if most claims have no counterpart, or if the members give unlike names: then only the clerk says so.
+        """
         points = self.consensus
         if not points:
             return (
@@ -143,8 +147,15 @@ class Deliberation:
                 if self.comparison.groups
                 else ""
             )
-        shared = any(set(point["seats"]) >= set(self.first) for point in points)
-        return "full" if shared and not self.persisting and not self.disputes else "partial"
+        claims = {claim.id: claim for answer in self.answers for claim in answer.claims}
+        shared = any(
+            set(point["seats"]) >= set(self.first)
+            and not has_unlike_names([claims[one["id"]] for one in point["statements"]])
+            for point in points
+        )
+        agreed = {one["id"] for point in points for one in point["statements"]}
+        mostly = 2 * len(agreed) >= len(claims)  # a trivial point that all share says little about the rest
+        return "full" if shared and mostly and not self.persisting and not self.disputes else "partial"
 
     def changed_moves(self) -> list[Move]:
         """Return the second-round answers other than MAINTAIN."""
@@ -171,6 +182,18 @@ class Deliberation:
         if isinstance(reply, SpecSynthesis):
             update["changes"] = [remove_failures(one, known) for one in reply.changes]
         return reply.model_copy(update=update)
+
+    def describe_removed(self, reply: Synthesis) -> str:
+        """Return what `remove_failures` removes: unknown sources, raw JSON, or both."""
+        texts = [reply.answer, *(side.case for one in reply.disagreements for side in one.sides)]
+        texts += reply.changes if isinstance(reply, SpecSynthesis) else []
+        bare = [remove_json(text) for text in texts]
+        known = self.research.sources_by_number
+        removed = {
+            "unknown sources": [remove_failures(text, known) for text in bare] != bare,
+            "raw JSON": bare != texts,
+        }
+        return " and ".join(what for what, was_removed in removed.items() if was_removed)
 
     @property
     def answers_for_chair(self) -> list[Statement[Position]]:

@@ -20,7 +20,7 @@ SIMILAR = 0.5  # share of common words of two findings on one line
 RELATED = 0.08  # with less in common, a single shared word is chance
 POSSIBLY_SAME = 0.3  # share of common words
 MAX_LINES_APART = 5  # equal sentences further apart are about two places
-# Words for things and for the absence of things. Two findings on one line share them in any case, so they do not show
+# Words for things, for the absence of things, and for harm of any kind ("leaks a cursor", "leaks a password"). Two findings on one line share them in any case, so they do not show
 # that both report the same defect.
 COMMON_WORDS = (
     "no not never none without missing lack any every each all always also only other another same just again still even "
@@ -30,7 +30,8 @@ COMMON_WORDS = (
     "users client server request response input output data database query statement table column row record item list "
     "array map dict object string number text token session connection thread goroutine process job loop test result "
     "error exception message name key id path url page api system service program version type problem issue bug defect "
-    "possible allows allow wrong bad good new old one two first last more less than too very much many few happens case"
+    "possible allows allow wrong bad good new old one two first last more less than too very much many few happens case "
+    "leak leaks leaking fail fails failure lose loses lost unsafe incorrect invalid expose exposes exposed slow"
 )
 _COMMON_STEMS = stems(COMMON_WORDS)
 _FINDING_ID = re.compile(r"(?:(?P<seat>[\w-]+?)\s*[.:/# ]\s*)?[Ff]\s*(?P<number>\d{1,4})\b")

@@ -38,6 +38,7 @@ class FindingGroup:
     disputed: bool = False
     supporters: tuple[str, ...] = ()  # judges that only support a finding of the group
     possibly_same: tuple[str, ...] = ()  # ids of findings in other groups
+    uncounted: tuple[str, ...] = ()  # judges that withdrew their finding, or whose model is already counted
 
     @property
     def lead(self) -> Finding:
@@ -50,7 +51,8 @@ class FindingGroup:
 
     @property
     def found_by(self) -> tuple[str, ...]:
-        return tuple(sorted({*(member.seat for member in self.members), *self.supporters}))
+        """Return the judges that count as holders of the finding, one for each model that answered by fallback."""
+        return tuple(sorted({*(member.seat for member in self.members), *self.supporters}.difference(self.uncounted)))
 
     @property
     def severity(self) -> str:
@@ -114,6 +116,20 @@ def _build_group(
     own = {member.seat for member in members}
     seats = dict.fromkeys(seat for member in members for seat in supported.get(member.id, ()))
     return FindingGroup(tuple(members), judge_count, supporters=tuple(seat for seat in seats if seat not in own))
+
+
+def find_uncounted(one: FindingGroup, withdrawn: Collection[str], voices: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the judges of a group that do not count: those that withdrew the finding, and further seats of one voice.
+
+    `voices` maps finding ids, and seats that only support, to the voice behind them; a missing one is its own voice.
+    """
+    held = [(member.seat, voices.get(member.id, member.seat)) for member in one.members if member.id not in withdrawn]
+    held += [(seat, voices.get(seat, seat)) for seat in one.supporters]
+    first: dict[str, str] = {}  # voice → the seat that counts for it
+    for seat, voice in held:
+        first.setdefault(voice, seat)
+    everyone = {*(member.seat for member in one.members), *one.supporters}
+    return tuple(sorted(everyone.difference(first.values())))
 
 
 def _mark_possibly_same(groups: Sequence[FindingGroup]) -> list[FindingGroup]:

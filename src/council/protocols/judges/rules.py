@@ -56,12 +56,12 @@ def decide_by_corroboration(
 ) -> Consensus:
     """Apply the consensus rule after every FAIL without evidence has become a WARN.
 
-    A FAIL counts if judges of a second family say FAIL too, or if its judge is in `verified` (has a finding at a
+    A FAIL counts if judges of a second family say FAIL too (a fallback of the first family does not confirm it), or if its judge is in `verified` (has a finding at a
     verified location) or in `survived` (kept a critical finding that was challenged).
     """
     counted = _countable_votes(votes)
-    failing = {vote.vendor for vote in counted if vote.verdict == "FAIL"}
-    confirmed = len(failing) > 1
+    failing = [vote for vote in counted if vote.verdict == "FAIL"]
+    confirmed = len({vote.vendor for vote in failing}) > 1 and len({vote.voice or vote.seat for vote in failing}) > 1
     weak = [
         vote.seat
         for vote in counted

@@ -163,7 +163,12 @@ def list_remarks(minutes: Minutes) -> list[str]:
         for shift in minutes.verdict.get("shifts") or []
         if shift.get("weak")
     ]
-    return [*inconsistent, *weakened, *flips, *map(single_line, fields.get("problems") or [])]
+    shared = [
+        f"One model answered for several judges by fallback ({single_line(fact['detail'])}): its findings count once."
+        for fact in minutes.verdict.get("trust_facts") or []
+        if fact["kind"] == "shared_member"
+    ]
+    return [*shared, *inconsistent, *weakened, *flips, *map(single_line, fields.get("problems") or [])]
 
 
 # Text for standard output
@@ -212,8 +217,16 @@ def _format_headline(minutes: Minutes) -> str:
 def _format_families(minutes: Minutes) -> str:
     ruled = verdict_details(minutes).get("families") or {}
     return " · ".join(
-        f"{family} {ruled.get(family) or _format_family_states(minutes, family)}" for family in list_families(minutes)
+        f"{family} {ruled.get(family) or _format_family_states(minutes, family)}{_format_stand_ins(minutes, family)}"
+        for family in list_families(minutes)
     )
+
+
+def _format_stand_ins(minutes: Minutes, family: str) -> str:
+    """Format the members that answered for judges of a family by fallback: ` (va:a by fallback)`."""
+    seats = [seat for seat in minutes.planned_seats if seat.vendor == family and seat.statements]
+    names = dict.fromkeys(single_line(seat.served_by) for seat in seats if seat.served_by not in ("", seat.model))
+    return f" ({', '.join(names)} by fallback)" if names else ""
 
 
 def _format_family_states(minutes: Minutes, family: str) -> str:

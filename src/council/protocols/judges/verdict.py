@@ -12,7 +12,7 @@ from council.engine.trust import round_voices
 from council.protocols.judges import findings as finding_rules
 from council.protocols.judges import rules as consensus_rules
 from council.protocols.judges.findings import Changes, Finding, Settlement, StandingFindings, Withdrawal
-from council.protocols.judges.groups import FindingGroup, build_rows, group_findings, sort_groups
+from council.protocols.judges.groups import FindingGroup, build_rows, find_uncounted, group_findings, sort_groups
 from council.protocols.judges.locations import Material
 from council.protocols.judges.options import JudgesOptions
 from council.protocols.judges.replies import Opinion, SecondOpinion
@@ -29,21 +29,24 @@ def build_verdict(council: Council, options: JudgesOptions, r1: Round[Opinion], 
     final: dict[str, Statement[Opinion]] = {name: r2.get(name, statement) for name, statement in r1.items()}  # type: ignore[misc]
     votes = _list_votes(final)
     standing = collect_standing(r1, r2, Material.from_packet(packet))
-    held, challenges = list(standing.findings), _collect_challenges(r2)
+    held, challenges = _list_held_findings(standing), _collect_challenges(r2)
     result = _apply_rule(options, votes, held, finding_rules.find_survivors(held, challenges, r2))
-    groups = _group_findings(standing, challenges, votes)
+    voices, voice_count = _find_voices(r1, r2)
+    groups = _group_findings(standing, challenges, votes, voices, voice_count)
     holes = [*packet.holes, *_list_cut_material(r1, r2)]
     critical = any(one.severity == "critical" for one in groups)
     verdict = consensus_rules.cap_verdict(result.verdict, holes, packet.empty, critical)
-    inconsistent = finding_rules.find_inconsistent_judges(votes, held)
-    limited = options.quick or bool(r2.absent) or (critical and result.verdict == "PASS")
+    inconsistent = finding_rules.find_inconsistent_judges(votes, [*held, *_list_supported_findings(standing)])
+    shifts = _list_shifts(r1, r2)
+    single = len(votes) > 1 and len({vote.voice for vote in votes}) < 2  # one model answered for all judges
+    limited = options.quick or single or bool(r2.absent) or (critical and result.verdict == "PASS")
     rows = build_rows(groups)
     return Verdict(
         _choose_recommendation(r1, final, groups),
         verdict=verdict, confidence=_limit_confidence(result.confidence, limited), findings=tuple(rows),
         consensus=tuple(row for row in rows if len(row["found_by"]) > 1),
         disagreements=tuple(_list_disagreements(r1, final, verdict)),
-        insights=tuple(_list_single_family_findings(groups, r1)), shifts=tuple(_list_shifts(r1, r2)),
+        insights=tuple(_list_single_family_findings(groups, r1)), shifts=tuple(shifts),
         dissent=tuple(_list_dissent(r1, final, result)), blind_spots=tuple(_list_blind_spots(r2)),
         details={
             "verdicts": {name: _build_verdict_history(name, r1, r2) for name in r1}, "families": dict(result.families),
@@ -58,7 +61,7 @@ def build_verdict(council: Council, options: JudgesOptions, r1: Round[Opinion], 
             "quick": options.quick, "profile": options.profile, "mixed": options.mixed, "holes": holes, "empty": packet.empty,
         },
         agreement=consensus_rules.measure_agreement([vote.verdict for vote in consensus_rules.merge_voices(votes)]),
-        trust_facts=tuple(_list_trust_facts(packet, (r1, r2), held, inconsistent)),
+        trust_facts=tuple(_list_trust_facts(packet, (r1, r2), standing.findings, inconsistent, shifts)),
     )  # fmt: skip
 
 
@@ -112,13 +115,17 @@ def _limit_confidence(confidence: ConfidenceLevel | None, limited: bool) -> Conf
 
 
 def _list_trust_facts(
-    packet: Packet, rounds: Sequence[Round[Any]], findings: Sequence[Finding], inconsistent: Sequence[str]
-) -> list[TrustFact]:
+    packet: Packet, rounds: Sequence[Round[Any]], findings: Sequence[Finding], inconsistent: Sequence[str],
+    shifts: Sequence[Json],
+) -> list[TrustFact]:  # fmt: skip
     facts = [TrustFact("no_material")] if packet.empty else []
     facts += dict.fromkeys(fact for one in rounds for fact in _list_shared_member_facts(one))
     severe = [one for one in findings if one.severity != "minor"]
     if severe and not any(one.is_verified for one in severe):
         facts.append(TrustFact("no_evidence", "no finding above minor quotes the material"))
+    facts += (
+        [TrustFact("weak_flip", ", ".join(weak))] if (weak := [one["seat"] for one in shifts if one["weak"]]) else []
+    )
     return facts + ([TrustFact("inconsistent", ", ".join(inconsistent))] if inconsistent else [])
 
 
@@ -163,13 +170,52 @@ def _apply_rule(
     return consensus_rules.decide_by_consensus(votes, mixed=several)
 
 
+def _list_held_findings(standing: StandingFindings) -> list[Finding]:
+    """Return the findings that their own judges still hold; others may support a withdrawn one."""
+    withdrawn = {finding.id for finding, _ in standing.withdrawn}
+    return [one for one in standing.findings if one.id not in withdrawn]
+
+
+def _list_supported_findings(standing: StandingFindings) -> list[Finding]:
+    """Return the findings once for each judge that supports them."""
+    return [replace(one, seat=seat) for one in standing.findings for seat in standing.supporters.get(one.id, ())]
+
+
+def _find_voices(r1: Round[Opinion], r2: Round[SecondOpinion]) -> tuple[dict[str, str], int]:
+    """Return the voice behind each finding id and, under its name, behind the second round of each seat; and their number.
+
+    A model that answered for several judges by fallback, in either round, is one voice and cannot confirm itself.
+    """
+    said = [(statement, name) for one in (r1, r2) for name, statement in one.items()]
+    seats: dict[str, set[str]] = {}
+    for statement, name in said:
+        seats.setdefault(statement.outcome.served_by, set()).add(name)
+    replaced = {one.outcome.served_by for one, _ in said if one.outcome.served_by != one.seat.member}
+    shared = {member for member, names in seats.items() if member and len(names) > 1 and member in replaced}
+    voices: dict[str, str] = {}
+    distinct: set[str] = set()
+    for statement, name in said:
+        member = statement.outcome.served_by
+        voice = member if member in shared else name
+        distinct.add(voice)
+        after = len(r1[name].reply.findings) if statement is r2.get(name) else 0
+        voices |= {f"{name}.F{n}": voice for n in range(after + 1, after + len(statement.reply.findings) + 1)}
+        voices[name] = voice
+    return voices, len(distinct)
+
+
 def _group_findings(
-    standing: StandingFindings, challenges: list[finding_rules.Challenge], votes: list[Vote]
-) -> list[FindingGroup]:
+    standing: StandingFindings, challenges: list[finding_rules.Challenge], votes: list[Vote], voices: Mapping[str, str],
+    voice_count: int,
+) -> list[FindingGroup]:  # fmt: skip
     withdrawn = {finding.id for finding, _ in standing.withdrawn}
     groups = [
-        replace(one, disputed=any(finding_rules.is_challenged(member, challenges) or member.id in withdrawn for member in one.members))
-        for one in group_findings(standing.findings, len(votes), standing.supporters)
+        replace(
+            one,
+            disputed=any(finding_rules.is_challenged(member, challenges) or member.id in withdrawn for member in one.members),
+            uncounted=find_uncounted(one, withdrawn, voices),
+        )
+        for one in group_findings(standing.findings, voice_count, standing.supporters)
     ]  # fmt: skip
     return sort_groups(groups, [vote.seat for vote in votes if vote.verdict == "FAIL"])
 
