@@ -150,6 +150,7 @@ class Skipped:
 
 
 DIFF_SCOPE = "The diff is the object of this review: what it changes, and the new files that it lists. The other content is context."
+NO_MATCH = "no file here matches"  # start of the remark that other material is reviewed
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,11 @@ class Packet:
     remarks: tuple[str, ...] = ()  # what was chosen, changed or left out of scope, one line each
     refusal: str = ""  # why a review of this packet cannot start
     commits: tuple[str, ...] = ()  # id and subject of each reviewed commit, newest first
+
+    @property
+    def substitution(self) -> str:
+        """Return the remark that the words matched no file and which material was taken instead, or an empty string."""
+        return next((one for one in self.remarks if one.startswith(NO_MATCH)), "")
 
     @property
     def bytes(self) -> int:
@@ -431,7 +437,7 @@ class Round(Mapping[str, Statement[T]]):
 Agreement = Literal["", "full", "partial", "none"]
 TrustFactKind = Literal[
     "open_fatal", "open_dispute", "no_material", "not_shared", "landed", "unruled", "contested_points", "no_evidence",
-    "shared_member", "inconsistent", "weak_flip",
+    "shared_member", "inconsistent", "weak_flip", "substituted",
 ]  # fmt: skip
 
 

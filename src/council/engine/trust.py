@@ -183,6 +183,7 @@ TABLE: dict[str, tuple[Level, str]] = {
     "no_evidence": ("MEDIUM", "no evidence was verified"),
     "shared_member": ("MEDIUM", "one model answered for several seats by fallback"),
     "inconsistent": ("MEDIUM", "a judge said PASS and holds a critical finding"),
+    "substituted": ("MEDIUM", "the words matched no file, so other material was reviewed"),
     "weak_flip": ("MEDIUM", "a judge changed its verdict without citing evidence"),
     "degraded": ("MEDIUM", "{detail}"),
     "medium_confidence": ("MEDIUM", "confidence MEDIUM"),

@@ -35,7 +35,7 @@ from council.packet.files import (
     resolve_link,
 )
 from council.packet.git import Repo
-from council.types import Skipped
+from council.types import NO_MATCH, Skipped
 
 MAX_NAME_WORDS = 6  # words
 MAX_MISSING_LISTED = 20
@@ -101,7 +101,7 @@ def _is_nothing(chosen: Selection) -> bool:
 
 def _select_instead(request: TargetRequest, chosen: Selection) -> Selection:
     """Return the changes of the work tree, or the recent ones on a clean tree; if there are none, say so."""
-    looked_for = f'no file here matches "{_format_word(request.text)[:80]}"'
+    looked_for = f'{NO_MATCH} "{_format_word(request.text)[:80]}"'
     repo = git.find_repo(request.root)
     for found, name in ((select_work_tree, "the changes in the work tree"), (_select_recent_in, "the recent changes")):
         instead = found(request.root) if repo else chosen

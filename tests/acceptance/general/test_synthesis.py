@@ -262,7 +262,7 @@ def test_after_the_second_try_unknown_sources_and_json_are_removed(general: Fake
     assert general.asked.count("synthesise/chair") == 2
     assert f"domain expert.\n\n{left}\n\n## Sources" in report["answer"]
     assert any("sent back once" in row["reason"] for row in report["degraded"])
-    assert any("were removed from the answer" in row["reason"] for row in report["degraded"])
+    assert any("Removed from the answer: " in row["reason"] for row in report["degraded"])
 
 
 @pytest.mark.behaviour("30-failures-removed")

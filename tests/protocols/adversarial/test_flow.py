@@ -143,6 +143,18 @@ async def test_consensus_goes_straight_to_the_verdict_survived_and_high() -> Non
 
 
 @pytest.mark.anyio
+@pytest.mark.behaviour("000-consensus-skips-attack")
+async def test_a_draft_with_a_critical_flag_is_attacked_even_if_the_chair_overlooks_the_flag() -> None:
+    flagged = "Use gRPC.\n\n## Validation Notes\n\n- CRITICAL: the payload limit is a guess."
+    run = Run(SCRIPT | {"draft/gamma": {"text": flagged}, "triage/chair": triage("beta", agree=True)})
+    minutes = await run.finish()
+    assert list(minutes.phases) == ["draft", "triage", "attack", "verdict"]
+    assert ("no consensus", "the chair found no CRITICAL flag, but the draft of gamma has one") in [
+        (n.what, n.why) for n in minutes.notes
+    ]
+
+
+@pytest.mark.anyio
 @pytest.mark.behaviour("10-chair-names-absent-seat")
 async def test_triage_can_only_choose_a_seat_with_a_draft() -> None:
     script = SCRIPT | {"draft/beta": {"fail": "server"}, "triage/chair": triage("alpha"), "attack/gamma": attack()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from council.engine.council import Council
 from council.errors import ChairAbsent
 from council.protocols.adversarial.replies import NONE, Attack, Ruling, Triage
-from council.protocols.adversarial.rules import choose_leader
+from council.protocols.adversarial.rules import choose_leader, list_flagged_drafts
 from council.protocols.adversarial.verdict import CHOSEN_BY_RULE, build_verdict, number_issues, review_ruling
 from council.types import Round, Verdict
 
@@ -66,5 +66,12 @@ async def choose_leading_draft(council: Council, drafts: Round[None]) -> tuple[T
         council.note(f"leading position: {leader}", why=CHOSEN_BY_RULE)
         unknown = dict.fromkeys(("same_conclusion", "no_critical_flag", "no_contradiction", "mostly_high"), False)
         return Triage(agreed=[], contested=[], reason=CHOSEN_BY_RULE, leader=leader, **unknown), True
-    council.note(f"leading position: {asked.reply.leader}", why=asked.reply.reason)
-    return asked.reply, False
+    triage = asked.reply
+    council.note(f"leading position: {triage.leader}", why=triage.reason)
+    flagged = list_flagged_drafts({name: draft.said for name, draft in drafts.items()})
+    if triage.consensus and flagged:
+        council.note(
+            "no consensus", why=f"the chair found no CRITICAL flag, but the draft of {', '.join(flagged)} has one"
+        )
+        triage = triage.model_copy(update={"no_critical_flag": False})
+    return triage, False

@@ -51,7 +51,9 @@ class AdversarialView(ReportView):
         lines = [
             f"Leading draft: {format_label(found['leader'])}. {single_line(found.get('reason') or '', MAX_REASON_CHARS)}"
         ]
-        if "attack" in minutes.phases and "rulings" in found:
+        if "attack" in minutes.phases and not minutes.phases["attack"].said:
+            lines.append("Attack: none. No attacker answered.")
+        elif "attack" in minutes.phases and "rulings" in found:
             lines.append(f"Attack: {format_counts(found['rulings'])}.")
         elif any("attack" in note.skipped for note in minutes.notes):
             lines.append(f"Attack: none. {CONSENSUS_TEXT}.")

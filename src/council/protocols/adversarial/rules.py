@@ -29,6 +29,11 @@ def choose_leader(drafts: Mapping[str, str]) -> str:
     return min(drafts, key=lambda name: len(CRITICAL_FLAG.findall(drafts[name])))
 
 
+def list_flagged_drafts(drafts: Mapping[str, str]) -> list[str]:
+    """Return the seats whose drafts declare a CRITICAL flag against themselves."""
+    return [name for name, text in drafts.items() if CRITICAL_FLAG.search(text)]
+
+
 # Rulings
 
 

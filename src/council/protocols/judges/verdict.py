@@ -61,6 +61,7 @@ def build_verdict(council: Council, options: JudgesOptions, r1: Round[Opinion], 
             "quick": options.quick, "profile": options.profile, "mixed": options.mixed, "holes": holes, "empty": packet.empty,
         },
         agreement=consensus_rules.measure_agreement([vote.verdict for vote in consensus_rules.merge_voices(votes)]),
+        caveats=(f"{packet.substitution[0].upper()}{packet.substitution[1:]}.",) if packet.substitution else (),
         trust_facts=tuple(_list_trust_facts(packet, (r1, r2), standing.findings, inconsistent, shifts)),
     )  # fmt: skip
 
@@ -119,6 +120,7 @@ def _list_trust_facts(
     shifts: Sequence[Json],
 ) -> list[TrustFact]:  # fmt: skip
     facts = [TrustFact("no_material")] if packet.empty else []
+    facts += [TrustFact("substituted")] if packet.substitution else []
     facts += dict.fromkeys(fact for one in rounds for fact in _list_shared_member_facts(one))
     severe = [one for one in findings if one.severity != "minor"]
     if severe and not any(one.is_verified for one in severe):
