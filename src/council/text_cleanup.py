@@ -120,6 +120,10 @@ NOTES_LABEL = "council-notes"
 _NOTES_FENCE = re.compile(
     r"[ \t]{0,12}(`{3,8}|~{3,8})[ \t]{0,4}(?:json[ \t]{1,4})?council[-_]notes(?![\w-])(.*)", re.IGNORECASE
 )
+# Some models write the label as a title, and the block below it as plain JSON.
+_NOTES_TITLE = re.compile(r"[ \t#*_`>]{0,14}council[-_]notes[ \t#*_`:]{0,8}", re.IGNORECASE)
+_BLOCK_START = re.compile(r"[ \t]{0,12}(`{3,8}|~{3,8})[ \t]{0,4}(?:json)?[ \t]*", re.IGNORECASE)
+_NO_FENCE = "\0"  # of a block without a fence: it extends to the end of the text
 _FENCE_START = re.compile(r"[ \t]{0,12}(?:`{0,2}$|~{0,2}$|```|~~~)")  # a line that may become a fence
 _DANGLING_RULE = re.compile(r"(?:\A|\n)[ \t]*(?:-{3,}|\*{3,}|_{3,})[ \t]*\Z")
 _MAX_HELD_CHARS = 64  # of a line whose label is not known yet; longer than any opening of a block
@@ -128,13 +132,14 @@ _MAX_HELD_CHARS = 64  # of a line whose label is not known yet; longer than any 
 class NotesFilter:
     """Remove the blocks of notes from a text that arrives in pieces. An unclosed block extends to the end of the text."""
 
-    __slots__ = ("_blocks", "_fence", "_held", "_is_inside_line")
+    __slots__ = ("_blocks", "_fence", "_held", "_is_inside_line", "_title")
 
     def __init__(self) -> None:
         self._blocks: list[list[str]] = []
         self._fence = ""  # of the open block
         self._held: list[str] = []  # start of a line that is not decided yet
         self._is_inside_line = False  # the start of this line was passed on
+        self._title = ""  # a line that may be the title of a block, with the blank lines after it
 
     @property
     def blocks(self) -> list[str]:
@@ -167,31 +172,51 @@ class NotesFilter:
             self._add_notes(line, end)
             return ""
         elif opening := _NOTES_FENCE.match(line):
-            self._add_notes(self._open_block(opening), end)
+            self._add_notes(self._open_block(opening[1], opening[2]), end)
+            return ""
+        elif self._title:
+            return self._take_line_after_title(line, end)
+        elif _NOTES_TITLE.fullmatch(line):
+            self._title = line + end
             return ""
         return line + end
+
+    def _take_line_after_title(self, line: str, end: str) -> str:
+        """Start a block below its title, or return the title if ordinary text follows."""
+        if not line.strip():
+            self._title += line + end
+            return ""
+        if fence := _BLOCK_START.fullmatch(line):
+            self._open_block(fence[1])
+            return ""
+        if line.lstrip().startswith("{"):
+            self._open_block(_NO_FENCE)
+            self._add_notes(line, end)
+            return ""
+        title, self._title = self._title, ""
+        return title + line + end
 
     def _take_start(self, rest: str) -> str:
         """Take the unfinished line at the end of a piece."""
         if self._is_inside_line or not rest:
             return rest
-        if self._fence:
+        if self._fence or self._title or _may_become_title(rest):
             self._held.append(rest)
             return ""
         if len(rest) < _MAX_HELD_CHARS and _FENCE_START.match(rest):
             self._held.append(rest)
             return ""
         if opening := _NOTES_FENCE.match(rest):
-            self._held.append(self._open_block(opening))
+            self._held.append(self._open_block(opening[1], opening[2]))
             return ""
         self._is_inside_line = True
         return rest
 
-    def _open_block(self, opening: re.Match[str]) -> str:
-        """Start a block and return what follows the label on its line."""
-        self._fence = opening[1]
+    def _open_block(self, fence: str, rest: str = "") -> str:
+        """Start a block and return the rest of its first line."""
+        self._fence, self._title = fence, ""
         self._blocks.append([])
-        return opening[2]
+        return rest
 
     def _add_notes(self, line: str, end: str) -> None:
         """Add a line to the open block; a fence at its end closes the block."""
@@ -201,6 +226,12 @@ class NotesFilter:
             self._fence = ""
         else:
             self._blocks[-1].append(line + end)
+
+
+def _may_become_title(start: str) -> bool:
+    """Return whether the start of a line may become the title of a block of notes."""
+    label = start.lstrip(" \t#*_`>").lower().replace("_", "-")
+    return len(start) < _MAX_HELD_CHARS and NOTES_LABEL.startswith(label[: len(NOTES_LABEL)])
 
 
 def without_notes(text: str) -> str:
