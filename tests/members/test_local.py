@@ -84,10 +84,12 @@ async def test_closing_stops_generation_at_once(member: LocalMember) -> None:
 
 
 PROCESS = """
-import asyncio, sys
+import asyncio, signal, sys
 from pathlib import Path
 from council.members.local import LocalMember
 from council.types import Ask
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a suite in the background ignores it
 
 async def main():
     member = LocalMember("local:smollm2", cache=Path(sys.argv[1]))
@@ -119,7 +121,10 @@ def test_stopped_council_leaves_no_process(weights_cache: Path, how: signal.Sign
     assert council.stdout
     model = os.pidfd_open(int(council.stdout.readline()))
     council.send_signal(how)
-    errors = council.communicate(timeout=60)[1]
+    try:
+        errors = council.communicate(timeout=60)[1]
+    finally:
+        council.kill()
     assert (council.returncode, errors) == (code, "")
     ended, _, _ = select.select([model], [], [], 60)
     assert ended, "the model's process outlived the council"
