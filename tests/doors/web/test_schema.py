@@ -13,7 +13,7 @@ from schemathesis import GenerationMode
 from tests.doors.web.conftest import write_project
 from tests.doors.web.server import Json, WebServer, environment
 
-EXAMPLES = 20  # of each operation and mode
+EXAMPLES = 10  # of each operation and mode
 OPERATIONS = [
     ("POST", "/api/session"), ("GET", "/api/protocols"), ("GET", "/api/members"), ("GET", "/api/roots"), ("GET", "/api/files"),
     ("POST", "/api/estimate"), ("POST", "/api/runs"), ("GET", "/api/runs"), ("GET", "/api/runs/{run}"), ("GET", "/api/runs/{run}/events"),
