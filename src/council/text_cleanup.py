@@ -88,8 +88,17 @@ _CONTROL_CHARS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u
 _SURROGATE = re.compile(r"[\ud800-\udfff]")  # valid in JSON, not in UTF-8
 
 
+# What the patterns above can match; most texts have none of it.
+_UNCLEAN = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+    r"|\](?:0|1|2|4|7|8|9|10|11|52|133|777|1337);"
+)
+
+
 def clean(text: str) -> str:
     """Remove terminal sequences and control characters, except newline and tab."""
+    if not _UNCLEAN.search(text):
+        return text
     for pattern in (_CONTROL_STRING, _UNCLOSED_OSC, _CSI, _ESCAPE):
         text = pattern.sub("", text)
     text = _CONTROL_CHARS.sub("", _LINE_BREAK.sub("\n", text))
