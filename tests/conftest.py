@@ -25,7 +25,7 @@ if MEMORY_DISK.is_dir() and shutil.disk_usage(MEMORY_DISK).free > 4 * 2**30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY_DISK))
 WEIGHTS_CACHE = Path(os.environ.get("COUNCIL_CACHE") or platformdirs.user_cache_path("council"))
 KEPT = ("COUNCIL_CACHE", "COUNCIL_LOCAL_THREADS")
-hypothesis.settings.register_profile("no deadline", deadline=None)  # a busy machine is slow
+hypothesis.settings.register_profile("no deadline", deadline=None, max_examples=50)  # a busy machine is slow
 hypothesis.settings.load_profile("no deadline")
 
 

@@ -64,10 +64,15 @@ def modules() -> dict[str, Path]:
     return {name: path for name, path in found.items() if name != "council"}
 
 
+@cache
+def parsed(name: str) -> ast.Module:
+    return ast.parse(modules()[name].read_text(encoding="utf-8"))
+
+
+@cache
 def imports(name: str) -> set[str]:
     """Return the modules of the project that a module imports, at any level."""
-    tree = ast.parse(modules()[name].read_text(encoding="utf-8"))
-    return {found for node in ast.walk(tree) for found in imported(node) if found in modules()} - {name}
+    return {found for node in ast.walk(parsed(name)) for found in imported(node) if found in modules()} - {name}
 
 
 def imported(node: ast.AST) -> Iterator[str]:
@@ -162,7 +167,7 @@ def test_a_module_is_not_too_long(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, path in modules().items() if path.name != "__init__.py"])
 def test_a_module_has_a_docstring(name: str) -> None:
-    assert ast.get_docstring(ast.parse(modules()[name].read_text(encoding="utf-8")))
+    assert ast.get_docstring(parsed(name))
 
 
 @pytest.mark.behaviour("issue-2-lazy-import")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import tempfile
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from pydantic import BaseModel
 
 from council.types import Ask
@@ -27,4 +31,18 @@ async def call_sdk(wire: str, provider: FakeProvider, ask: Ask, form: type[BaseM
     """Make the same call with the vendor's SDK."""
     from tests.members.conformance.sdks import SDKS
 
-    return await SDKS[wire](provider, ask, form)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SSL_CERT_FILE", _one_certificate())
+        return await SDKS[wire](provider, ask, form)
+
+
+@cache
+def _one_certificate() -> str:
+    """Return a file with one certificate: loading all of them takes longer than the call, which uses none."""
+    import certifi
+
+    bundle = Path(certifi.where()).read_text(encoding="utf-8")
+    end = "-----END CERTIFICATE-----\n"
+    with tempfile.NamedTemporaryFile("w", suffix=".pem", delete=False, encoding="utf-8") as file:
+        file.write(bundle[: bundle.index(end) + len(end)])
+    return file.name
