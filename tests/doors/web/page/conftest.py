@@ -15,7 +15,7 @@ from tests.doors.web.conftest import write_project
 from tests.doors.web.page.browser import Browser
 from tests.doors.web.server import WebServer, environment
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")  # the first is the fastest
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def chromium() -> Iterator[Any]:
     )
     path = next((found for name in NAMES if (found := shutil.which(name))), None)
     if path is None:
-        pytest.skip("no Chromium on PATH: on Debian, apt-get install chromium")
+        pytest.skip("no Chromium on PATH: on Debian, apt-get install chromium-headless-shell")
     with playwright.sync_playwright() as driver:
         flags = ["--no-sandbox"] if os.geteuid() == 0 else []
         browser = driver.chromium.launch(executable_path=path, args=flags)
