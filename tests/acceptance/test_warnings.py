@@ -29,7 +29,7 @@ UNSUPPORTED_PARAMETER = Reply(
     status=400, error={"error": {"message": "Unsupported parameter: 'max_tokens'", "code": "unsupported_parameter"}}
 )
 LONG = " ".join(f"word{n}" for n in range(800))
-LOOP = Reply(text="and so it goes " * 5000, piece=60)
+LOOP = Reply(text="and so it goes " * 40_000, piece=60)  # longer than what is read at once
 
 
 def rows(report: Json, *states: str) -> list[tuple[str, str, str]]:

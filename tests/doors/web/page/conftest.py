@@ -15,7 +15,13 @@ from tests.doors.web.conftest import write_project
 from tests.doors.web.page.browser import Browser
 from tests.doors.web.server import WebServer, environment
 
-NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")  # the first is the fastest
+NAMES = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "chrome",
+)  # the first is the fastest
 
 
 @pytest.fixture(scope="module")
