@@ -169,6 +169,9 @@ _SAME_WORDS = (
     (re.compile(r"\b(?:in |at |on )?(?:which|what) (?:year|date|month|day)\b"), "when"),
     (re.compile(r"\b(?:can|do|does|is|are|was|were|should|must|could|did|has|have|wo|would|will)n['’]?t\b"), "not"),
     (re.compile(r"\bcannot\b"), "can not"),
+    (re.compile(r"(?<=\w)ense(?=s?\b|d\b)"), "ence"),  # license, licence
+    (re.compile(r"(?<=\w\w)iz(?=e\b|es\b|ed\b|ing\b|ation)"), "is"),  # organize, organise
+    (re.compile(r"\b(behavi|col|fav|fl?av|harb|hon|lab|neighb)our"), r"\1or"),
 )
 NO_PLURAL = frozenset(("https", "news", "windows"))  # not plurals
 _ES_PLURAL = re.compile(r"(?:ss|x|zz|sh|[tnr]ch)es\Z")
