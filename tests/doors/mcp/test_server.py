@@ -70,7 +70,7 @@ def stall(path: Path) -> None:
 
 @ERAS
 @pytest.mark.behaviour("50-mcp-tools", "50-mcp-wait")
-async def test_a_client_lists_starts_waits_and_reads_the_result(mode: str) -> None:
+async def test_a_client_lists_starts_waits_and_reads_the_result(mode: str, data: Path) -> None:
     reports: list[tuple[float, str | None]] = []
 
     async def progress(now: float, total: float | None, line: str | None) -> None:
@@ -78,7 +78,8 @@ async def test_a_client_lists_starts_waits_and_reads_the_result(mode: str) -> No
 
     async with connect(mode=mode) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == list(TOOLS)
-        started = await call_tool(client, "council_start", question=QUESTION)
+        with held_worker(data):  # otherwise the run may end before the client waits for it
+            started = await call_tool(client, "council_start", question=QUESTION)
         assert set(started) == {"run"}
         waited = await client.call_tool("council_wait", {"run": started["run"]}, progress_callback=progress)
         report = await call_tool(client, "council_result", run=started["run"])
