@@ -25,8 +25,8 @@ from council import protocols
 from council.calling.concurrency import DECREASE_FACTOR, START_SLOTS
 from council.calling.fault_table import CHAIR_RETRIES, FAULT_TABLE, REQUEST_CHANGES
 from council.doors.cli.ask import ask_command
-from council.doors.cli.params import COMMAND_HELP, COMMON_FLAGS, RESERVED_COMMANDS, protocol_flags
 from council.doors.cli.management import management_group
+from council.doors.cli.params import COMMAND_HELP, COMMON_FLAGS, RESERVED_COMMANDS, protocol_flags
 from council.engine import trust
 from council.engine.layout import describe_state
 from council.engine.minutes import Minutes

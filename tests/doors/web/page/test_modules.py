@@ -47,6 +47,39 @@ SHOW_ANSWER = """async events => {
 }"""
 
 
+# A page without the application, with a stream that the test feeds by hand, and a second tab that is only messages.
+JOIN_STREAM = """async () => {
+    const opened = [];
+    globalThis.EventSource = class extends EventTarget {
+        constructor(url) { super(); this.url = decodeURIComponent(url); this.closed = false; opened.push(this); }
+        close() { this.closed = true; }
+        send(seq) { this.closed || this.dispatchEvent(new MessageEvent('convened', { data: JSON.stringify({ run: 'r', seq, type: 'convened' }) })); }
+    };
+    const until = async test => { while (!test()) await new Promise(done => setTimeout(done, 5)); };
+    const { connect, watch } = await import('/page/stream.js');
+    const tab = new BroadcastChannel('council-stream');
+    let seen = 0;
+    connect();
+    watch('r', { since: () => seen, entry: entry => (seen = entry.seq), reset() {}, end() {} });
+    await until(() => opened.length === 1);
+    [1, 2, 3].forEach(seq => opened[0].send(seq));
+    tab.postMessage({ kind: 'wants', tab: 'second', runs: { r: 0 } });
+    await until(() => { opened[0].send(seen + 1); return opened.length === 2; });
+    return [seen > 3, opened.map(one => one.url.split('since=')[1]), opened[0].closed];
+}"""
+SKIP_AHEAD = """async () => {
+    await new Promise(held => navigator.locks.request('council-stream', () => { held(); return new Promise(() => {}); }));
+    const { connect, watch } = await import('/page/stream.js');
+    const leader = new BroadcastChannel('council-stream');
+    const seen = [];
+    connect();
+    watch('r', { since: () => seen.at(-1) ?? 0, entry: entry => seen.push(entry.seq), reset() {}, end() {} });
+    for (const seq of [5, 6, 1, 2]) leader.postMessage({ kind: 'entry', run: 'r', entry: { run: 'r', seq, type: 'convened' } });
+    while (seen.at(-1) !== 2) await new Promise(done => setTimeout(done, 5));
+    return seen;
+}"""
+
+
 def fold_in_python(events: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the same from the Python minutes."""
     fields = [{name: of for name, of in event.items() if name not in ("seq", "at", "type")} for event in events]
@@ -174,3 +207,19 @@ def test_an_unknown_run_is_an_error_and_a_prefix_opens_a_run(server: WebServer, 
     assert "nosuchrun" in seen.text(".problem.big")
     seen.go(f"/run/{run[:4]}")
     seen.page.wait_for_selector(".answer:not([hidden])")
+
+
+@pytest.mark.behaviour("50-page-one-stream")
+def test_a_tab_that_joins_while_events_arrive_gets_them_all(server: WebServer, look: Look) -> None:
+    seen = look()
+    seen.page.goto(f"http://{server.host}/page/stream.js")
+    sent, since, closed = seen.page.evaluate(JOIN_STREAM)
+    assert since == ["r:0", "r:0"]
+    assert sent and closed
+
+
+@pytest.mark.behaviour("50-page-one-stream")
+def test_a_tab_ignores_events_ahead_of_those_it_has(server: WebServer, look: Look) -> None:
+    seen = look()
+    seen.page.goto(f"http://{server.host}/page/stream.js")
+    assert seen.page.evaluate(SKIP_AHEAD) == [1, 2]

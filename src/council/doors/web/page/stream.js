@@ -48,10 +48,15 @@ function sendWants(force = false) {
 /** Return the handlers of a run; it may be watched under a prefix of its id. */
 const handlersOf = (run) => watched.get(run) || [...watched].find(([name]) => run.startsWith(name))?.[1];
 
+/** Ignore an event that is ahead of this tab: the stream is about to be opened again from the tab's position. */
+function receiveEntry(handlers, entry) {
+  if (handlers && (entry.seq ?? 0) <= handlers.since() + 1) handlers.entry(entry);
+}
+
 const HANDLERS = {
   who: () => sendWants(),
   wants: (message) => isLeader && receiveWants(message),
-  entry: ({ run, entry }) => handlersOf(run)?.entry(entry),
+  entry: ({ run, entry }) => receiveEntry(handlersOf(run), entry),
   reset: ({ runs }) => runs.forEach((run) => handlersOf(run)?.reset()),
   refused: ({ runs }) => runs.forEach((run) => handlersOf(run)?.refused()),
   end: ({ run }) => handlersOf(run)?.end(),
@@ -78,8 +83,10 @@ function receiveWants({ tab, runs, force }) {
   if (Object.keys(runs).length) wanted.set(tab, runs);
   else wanted.delete(tab);
   const missing = Object.entries(runs).some(([run, since]) => !positions.has(run) || since < positions.get(run));
-  if (force || missing) timer ||= setTimeout(open, BATCH_MS);
-  else if (!wanted.size) close();
+  if (force || missing) {
+    close(); // an event of the old stream would move the new tab past those it has not seen
+    timer ||= setTimeout(open, BATCH_MS);
+  } else if (!wanted.size) close();
 }
 
 function close() {
