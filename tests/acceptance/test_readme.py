@@ -1,0 +1,104 @@
+"""The README, followed by a script: from a clone, with one key and a fake endpoint, to a rendered answer."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import sysconfig
+import termios
+from pathlib import Path
+
+import pytest
+
+from tests.fake_provider import FakeProvider, Reply, Seen
+from tests.paths import ROOT
+
+FENCE = re.compile(r"^```(?:sh|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ANSWER = "## Recommendation\n\nMove the **cold half** of the archive.\n\n- It is cheap.\n- It is slow.\n"
+
+
+def quick_start(readme: str) -> list[str]:
+    """Return the command lines of the section Quick start, in order."""
+    section = readme.partition("\n## Quick start\n")[2].partition("\n## ")[0]
+    return [line for block in FENCE.findall(section) for line in block.splitlines()]
+
+
+@pytest.fixture
+def home(tmp_path: Path, provider: FakeProvider) -> Path:
+    """A new user: an empty home folder, one key, and a configuration that leads to the fake endpoint."""
+    folder = tmp_path / "home"
+    config = folder / ".config" / "council" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(f'[providers.anthropic]\nbase_url = "{provider.base("anthropic")}"\n', encoding="utf-8")
+    return folder
+
+
+def make_environment(place: Path, home: Path) -> dict[str, str]:
+    """Make a fresh virtual environment that sees the installed dependencies. pip installs into it and downloads nothing."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True)
+    (packages,) = place.glob("lib/python3*/site-packages")
+    (packages / "installed.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    folders = [str(place / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]
+    return {
+        "PATH": os.pathsep.join(folders), "HOME": str(home), "TERM": "xterm-256color", "LANG": "C.UTF-8", "ANTHROPIC_API_KEY": "fake-key",
+        "PIP_PYTHON": str(place / "bin" / "python"), "PIP_NO_DEPS": "1", "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0",
+        "PIP_QUIET": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "GIT_CONFIG_NOSYSTEM": "1",
+    }  # fmt: skip
+
+
+def run_in_terminal(script: str, folder: Path, env: dict[str, str]) -> tuple[int, str]:
+    """Run a shell script with all streams at a terminal of 40 lines and 100 columns; press Enter at every question."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+    process = subprocess.Popen(
+        ["bash", "-euo", "pipefail", "-c", script], cwd=folder, env=env, stdin=slave, stdout=slave, stderr=slave,
+        start_new_session=True,
+    )  # fmt: skip
+    os.close(slave)
+    screen, asked = "", 0
+    while True:
+        try:
+            piece = os.read(master, 65536)
+        except OSError:  # the terminal is closed
+            break
+        if not piece:
+            break
+        screen += piece.decode(errors="replace")
+        if (questions := len(re.findall(r"\[[^\]\n]*\]:? $|\? $|: $", screen[asked:]))) and questions:
+            asked = len(screen)
+            os.write(master, b"\n")
+    os.close(master)
+    return process.wait(60), screen
+
+
+@pytest.mark.behaviour("13-docs-readme")
+def test_the_readme_leads_from_a_clone_to_a_rendered_answer(tmp_path: Path, home: Path, provider: FakeProvider) -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is no git checkout")
+    lines = quick_start((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert [line.split()[:2] for line in lines][:2] == [["git", "clone"], ["pip", "install"]]
+    assert any(line.startswith("export ANTHROPIC_API_KEY=") for line in lines)
+
+    def answer(seen: Seen) -> Reply | None:
+        return None if seen.schema else Reply(text=ANSWER)
+
+    provider.answer = answer
+    script = "\n".join(lines).replace("…", "fake-key")
+    script = re.sub(r"git clone \S+", f"git clone --quiet file://{ROOT} council", script)
+    env = make_environment(tmp_path / "venv", home)
+    code, screen = run_in_terminal(script, tmp_path, env)
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07|\r", "", screen)
+    assert code == 0, plain
+    assert "cold half" in plain and "Trust: " in plain
+    assert "**" not in plain and "## Recommendation" not in plain, "the answer is not rendered"
+    assert {seen.headers.get("x-api-key") for seen in provider.log} == {"fake-key"}
+    installed = subprocess.run(
+        [shutil.which("council", path=str(tmp_path / "venv" / "bin")) or "", "config", "--origin"], cwd=tmp_path, env=env, capture_output=True, text=True, check=True
+    )  # fmt: skip
+    assert str(home) in installed.stdout
