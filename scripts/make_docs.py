@@ -596,8 +596,7 @@ def configuration_page() -> str:
         "5. the user's file: `config.toml`\n"
         "6. the built-in default",
         PROJECT_FILE_DOC,
-        "The user's file is `config.toml` in the configuration folder: `~/.config/council` on Linux (or `$XDG_CONFIG_HOME/council`), `~/Library/Application Support/council` on macOS, "
-        "`%LOCALAPPDATA%\\council` on Windows.",
+        "The user's file is `config.toml` in the configuration folder: `~/.config/council` on Linux (or `$XDG_CONFIG_HOME/council`), `~/Library/Application Support/council` on macOS.",
         "Every key may be in both files. An unknown key, a wrong type or a secret in a file is an error in one line, before any request.",
         f'```toml title="council.toml"\n{FILE_EXAMPLE}```',
         "## Keys",
