@@ -41,7 +41,7 @@ def scripted() -> None:
 
 @pytest.fixture
 def no_config() -> None:
-    pytest.importorskip("xllamacpp", reason="the embedded model needs council[local]")
+    pytest.importorskip("xllamacpp", reason="the embedded model needs model-council[local]")
     Path("council.toml").unlink()
 
 
@@ -316,7 +316,7 @@ def test_without_the_sdk_it_says_what_to_install() -> None:
         [sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 2
-    assert "pip install 'council[mcp]'" in done.stderr
+    assert "pip install 'model-council[mcp]'" in done.stderr
     assert done.stderr.count("\n") == 1
 
 
