@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 
 from council import protocols
-from council.errors import ConfigError, CouncilError, Fault, SearchNotEnabled, UsageError
+from council.errors import ConfigError, CouncilError, Fault, SearchNotEnabled, UsageError, word_for
 from council.extensions import FORMATS, MEMBERS, SEARCH, WIRES, Added, installed
 from council.flags import PROTOCOL_GROUP, flag_table
 from council.money import cost
@@ -344,7 +344,11 @@ async def _describe_protocol(name: str, convener: Convener) -> Json:
     except CouncilError as error:
         return row | unknown | {"note": str(error)}
     seats, phases = [seat.name for seat in plan.roster.seats], list(plan.phases)
-    return row | unknown | {"seats": seats, "phases": phases, "calls": plan.as_json()["calls"], "note": plan.refusal}
+    return (
+        row
+        | unknown
+        | {"seats": seats, "phases": phases, "calls": plan.as_json()["calls"], "note": word_for(plan.refusal, "cli")}
+    )
 
 
 def _build_member_row(member: str, vendor: str, needs: str) -> Json:

@@ -9,7 +9,7 @@ from council import events as ev
 from council import protocols
 from council.engine.ledger import ForkSource
 from council.engine.minutes import Minutes
-from council.errors import UsageError
+from council.errors import UsageError, option
 from council.planning.intent import ChosenBy, Intent
 from council.planning.plan import roster_from, seat_json
 from council.planning.seating import shared_vendor_notices
@@ -128,8 +128,7 @@ def _assign_members(roster: Roster, seats: Mapping[str, str], run_context: RunCo
         if name not in (*names, *(CHAIR_NAMES if roster.chair else ())):
             listed = ", ".join([*names, *(["chair"] if roster.chair else [])])
             raise UsageError(
-                f"{{option}} sets {quote_value(name)}, but this run has no such seat: its seats are {listed}",
-                option="seats",
+                f"{option('seats')} sets {quote_value(name)}, but this run has no such seat: its seats are {listed}"
             )
     chair = next((seats[name] for name in CHAIR_NAMES if name in seats), None)
     return replace(

@@ -45,8 +45,9 @@ def run(arguments: list[str]) -> int:
     except click.Abort:
         return 130
     except UnknownRun as error:
+        message = message_for(error, "cli")
         return _print_error(
-            UnknownRun(f"{error}.{_question_hint(arguments)}" if len(arguments) > 1 else str(error)), wants_json
+            UnknownRun(f"{message}.{_question_hint(arguments)}" if len(arguments) > 1 else message), wants_json
         )
     except CouncilError as error:
         return _print_error(error, wants_json)
