@@ -1,6 +1,13 @@
 """A protocol of your own: one seat proposes, another objects, the chair decides."""
 
+from pydantic import Field
+
 from council import Council, Protocol, Seat, Verdict
+from council.protocols.options import Options
+
+
+class DevilOptions(Options):
+    hard: bool = Field(default=False, description="The proposer answers the objection before the chair decides.")
 
 
 async def devils_advocate(council: Council, hard: bool = False) -> Verdict:
@@ -22,5 +29,6 @@ PROTOCOL = Protocol(
     "devils-advocate",
     devils_advocate,
     seats=(Seat("proposer", "Proposer"), Seat("critic", "Critic")),
+    options=DevilOptions,
     summary="one proposes, one objects, the chair decides",
 )

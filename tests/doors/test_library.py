@@ -19,6 +19,7 @@ from council import events as ev
 from council import protocols
 from council.errors import UsageError
 from council.members.scripted import Scripted
+from council.protocols.options import Options
 from council.runs.service import Convener
 
 SEATS = dict.fromkeys(("alpha", "beta", "gamma", "chair"), "scripted:")
@@ -31,12 +32,15 @@ def second_opinion(tmp_path: Path) -> Iterator[council.Protocol]:
     (tmp_path / "mine/second").mkdir(parents=True)
     (tmp_path / "mine/second/say.md").write_text("Say it.")
 
+    class SecondOptions(Options):
+        loud: bool = False
+
     async def second(convened: council.Council, loud: bool = False) -> council.Verdict:
         async with convened.phase("say"):
             statement = await convened.ask(convened.chair, "second/say")
         return council.Verdict(statement.text.upper() if loud else statement.text)
 
-    protocol = council.Protocol("second", second, prompts=tmp_path / "mine", summary="one more look")
+    protocol = council.Protocol("second", second, prompts=tmp_path / "mine", options=SecondOptions)
     yield protocol
     protocols._registered.pop("second", None)
 

@@ -178,7 +178,7 @@ def explicit(function: F) -> F:
     shown = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=split_hint(hint)[0])
         for name, hint in options.__annotations__.items()
-        if name not in signature.parameters
+        if name not in {one.name for one in own}
     ]
     function.__signature__ = signature.replace(parameters=[*own, *shown])  # type: ignore[attr-defined]
     return function

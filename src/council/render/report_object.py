@@ -268,6 +268,10 @@ class Ranking(Part):
     ballots: dict[str, CastBallot]
 
 
+def _unknown_trust() -> Trust:
+    return Trust(level="LOW", because=["made by a version that did not compute trust"])
+
+
 class Report(Part):
     """The report of a run, as `council.convene` returns it and --json prints it, for every status."""
 
@@ -288,7 +292,7 @@ class Report(Part):
         Field(description="Only of the adversarial protocol: what became of the leading draft."),
     ]
     confidence: Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"] | None
-    trust: Trust = Field(default_factory=lambda: UNKNOWN_TRUST)
+    trust: Trust = Field(default_factory=_unknown_trust)
     notes: Notes | None = None
     answer: Annotated[
         str,
@@ -364,9 +368,6 @@ class Report(Part):
 
     def _repr_html_(self) -> str:
         return render_html(self)
-
-
-UNKNOWN_TRUST = Trust(level="LOW", because=["made by a version that did not compute trust"])
 
 
 # Status
