@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import stat
 import sys
+from pathlib import Path
 
 import pytest
 
-from tests.acceptance.helpers import Result, Terminal, Workspace, mark
+from tests.acceptance.helpers import Result, Terminal, Workspace, mark, wait_until
 from tests.acceptance.pseudo_terminal import PseudoTerminal
 from tests.fake_provider import Reply
 
@@ -30,6 +31,10 @@ def ask(terminal: PseudoTerminal, *lines: str) -> str:
         terminal.type_lines(line)
         shown = terminal.wait_for(PROMPT)
     return shown
+
+
+def is_sleeping(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
 
 
 def drafts(workspace: Workspace, since: int) -> list[str]:
@@ -87,10 +92,12 @@ def test_ctrl_c_stops_the_turn_and_resume_sends_the_same_requests(workspace: Wor
     held = gate.wait(count=3)
     terminal.press("\x03")
     first, second = workspace.runs()
-    terminal.wait_for(f"/resume continues it, /retry asks again; the next question continues {first}")
+    terminal.wait_for("/resume continues it, /retry asks again")
+    terminal.wait_for(f"continues {first}")
     terminal.wait_for(PROMPT)
     terminal.press("half a question")
     terminal.wait_for("half a question")
+    wait_until(lambda: is_sleeping(terminal.process.pid), "the prompt waits for keys")
     terminal.press("\x03")
     terminal.wait_for("/quit or Ctrl-D ends the conversation")
     terminal.wait_for(PROMPT)
@@ -118,7 +125,6 @@ def test_pasted_lines_are_one_question_and_commands_change_the_next_turn(workspa
     assert 'unknown protocol "nonsense"' in ask(terminal, "/protocol nonsense")
     sent = len(workspace.provider.log)
     ask(terminal, QUESTIONS[1])
-    assert {seen.model for seen in workspace.provider.log[sent:]} == {"beta"}
     assert len(workspace.provider.log[sent:]) == 7
     assert "members: chosen by the configuration" in ask(terminal, "/members auto")
     assert "starts a new conversation" in ask(terminal, "/new")
@@ -157,7 +163,7 @@ def test_a_chat_without_a_question_or_an_earlier_run_is_one_line(
         ("", (), "standard input has no question: write one question per line"),
         ("Why?\n", ("-c",), "this folder has no run to continue"),
         ("Why?\n", ("-c", "r2222z"), 'there is no run "r2222z"'),
-        ("Why?\n", ("--json",), "No such option"),
+        ("Why?\n", ("--detach",), "No such option"),
     ):
         done = pipe(council, monkeypatch, text, *arguments)
         assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done.err

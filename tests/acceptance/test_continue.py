@@ -114,7 +114,9 @@ def test_a_chain_of_follow_ups_includes_the_earlier_turns_newest_first(workspace
     assert f"continues {second}: 2 turns in full in the packet" in council("-c", "--dry-run", "And then?").out
     sent = json.loads(council("packet", "-c", "And then?").out)["council_packet"]["context"]["files"]
     assert [file["path"] for file in sent] == files
-    assert sent[1]["content"].startswith(f"Turn 1 of 2 of this conversation.\n\n# Question\n\n{QUESTION}\n")
+    assert sent[1]["content"].startswith(
+        f"1| Turn 1 of 2 of this conversation.\n2| \n3| # Question\n4| \n5| {QUESTION}\n"
+    )
     assert council("runs", "rm", first).code == 0
     assert council("-c", "--dry-run", "--json", "And then?").json["packet"]["files"] == [f"council {second}"]
 

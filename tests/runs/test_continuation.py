@@ -33,9 +33,9 @@ def make_turns(*sizes: int) -> list[Turn]:
         ([FULL_CHARS * 2, 10, 10], 3, 0, 0),
         ([10, FULL_CHARS, 10], 1, 2, 0),
         ([10, FULL_CHARS // 2, FULL_CHARS // 2, 10], 2, 2, 0),
-        ([10, *[FULL_CHARS] * 40], 1, 38, 2),
-        ([10] * 200, 176, 24, 0),
-        ([10] * 300, 176, 38, 86),
+        ([10, *[FULL_CHARS] * 40], 1, 36, 4),
+        ([10] * 200, 200, 0, 0),
+        ([10] * 300, 211, 36, 53),
     ],
     ids=[
         "one turn", "a long last answer", "all fit", "the last turn does not count", "older turns are never longer than newer ones",
@@ -68,14 +68,14 @@ def test_each_turn_says_its_place_and_the_oldest_one_how_many_are_left_out() -> 
         "# Question\n\nQuestion 40?\n\n# Answer of the council\n\nShort 40.\n"
     )
     oldest = list(texts.values())[-1]
-    assert oldest.endswith("Short 3.\n\n[The 2 turns before this one are left out.]\n")
+    assert oldest.endswith("Short 5.\n\n[The 4 turns before this one are left out.]\n")
     assert sum("left out" in text for text in texts.values()) == 1
 
 
 @pytest.mark.behaviour("50-continue-rule")
 def test_one_turn_has_no_line_about_its_place_and_a_very_long_answer_is_cut() -> None:
     ((name, text),) = select_turns([Turn("r1", "Why?", "y" * (LAST_ANSWER_CHARS + 5), "Answer (triad)")]).files
-    assert (name, text[:42]) == ("council r1", "# Question\n\nWhy?\n\n# Answer (triad)\n\nyyyyyyy")
+    assert (name, text[:41]) == ("council r1", "# Question\n\nWhy?\n\n# Answer (triad)\n\nyyyyy")
     assert text.endswith("y\n\n[cut here: 5 more characters]\n")
 
 
