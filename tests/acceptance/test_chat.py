@@ -142,7 +142,7 @@ def test_piped_lines_are_questions_and_a_failed_turn_does_not_end_the_conversati
     assert (done.code, len(workspace.provider.log)) == (0, 8)
     assert done.out.count(mark("chair", "merge")) == 2
     assert "2 turns" in done.err and PROMPT not in done.out + done.err
-    first, second = workspace.runs()
+    _, second = workspace.runs()
     workspace.answers.instead = {name: [Reply(status=401)] for name in ("alpha", "beta", "gamma")}
     again = pipe(council, monkeypatch, f"{QUESTIONS[2]}\n/nonsense\n/retry\n", "-c")
     assert f'continues {second}, turn 2: "{QUESTIONS[1]}"' in again.err
