@@ -226,6 +226,7 @@ class Sandbox:
             "notes.md": "Cold storage is cheap.\n",
             "many.toml": MANY,
         }
+        files |= {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in (ROOT / "examples").rglob("*.*") if path.suffix in (".py", ".toml", ".md")}  # fmt: skip
         files |= {f"ci/{path.name}": path.read_text(encoding="utf-8") for path in (ROOT / "ci").iterdir()}
         files |= {"src/auth/login.py": "def login(name):\n    return name\n", "docs/guide.md": "# Guide\n\nResume.\n"}
         commit(self.project, files, "Begin")

@@ -17,10 +17,13 @@ from tests.fork_server import Process
 class PseudoTerminal:
     """A `council` process in a terminal: wait for text on the screen, then type."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, stdout: bool = False) -> None:
+        """Standard output is a pipe, or with `stdout` the terminal too."""
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, b"\x28\x00\x64\x00\x00\x00\x00\x00")  # 40 lines of 100 columns
-        self.process = Process(arguments, folder, terminal={0: slave, 2: slave}, TERM="xterm")
+        self.process = Process(
+            arguments, folder, terminal={0: slave, 2: slave} | ({1: slave} if stdout else {}), TERM="xterm"
+        )
         os.close(slave)
         self.screen = ""
         self._seen = 0

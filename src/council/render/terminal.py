@@ -19,11 +19,7 @@ def format_plan(plan: Json) -> list[str]:
     return [
         f"protocol {plan['protocol']}: {plan.get('why') or 'as asked'}",
         *_format_seats(plan),
-        *(
-            [f"continues {plan['continues']}: its question and answer are in the packet"]
-            if plan.get("continues")
-            else []
-        ),
+        *_format_continued(plan),
         *_format_timeouts(plan),
         *_packet_lines(plan.get("packet") or {}),
         *_format_price(plan),
@@ -77,6 +73,20 @@ def _format_seats(plan: Json) -> list[str]:
         lines = [_format_seat(seat, width) for seat in seats]
         return lines + ([_format_seat(chair, width)] if chair else [])
     return lines + ([f"  {chair['name']}: {_format_members(chair)}"] if chair else [])
+
+
+def _format_continued(plan: Json) -> list[str]:
+    """Format which run is continued, and how many earlier turns of a longer conversation are sent in which form."""
+    if not plan.get("continues"):
+        return []
+    turns = {form: len((plan.get("conversation") or {}).get(form, ())) for form in ("full", "short", "left_out")}
+    if sum(turns.values()) < 2:
+        return [f"continues {plan['continues']}: its question and answer are in the packet"]
+    short = f" and {turns['short']} shortened" if turns["short"] else ""
+    left_out = f", {turns['left_out']} left out" if turns["left_out"] else ""
+    return [
+        f"continues {plan['continues']}: {format_count(turns['full'], 'turn')} in full{short} in the packet{left_out}"
+    ]
 
 
 def _format_timeouts(plan: Json) -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any
 
 import click
 
+from council.doors.cli.notification import notify
 from council.doors.cli.params import COMMAND_HELP, RunRequest, check_grace, check_output_path, parse_seats, print_json
 from council.doors.cli.terminal_input import HumanPrompter, confirm_cost
 from council.doors.cli.views import JsonlView, NoView, PipeSafeView, View
@@ -57,6 +58,7 @@ class Runner:
     may_confirm: bool = True  # ask for cost confirmation at a terminal
     format: str = ""  # output format of the finished run; "" is the answer
     may_prompt: bool = True  # ask human seats at the terminal
+    finished: Minutes | None = None  # the last run, after it ended
 
     @classmethod
     def from_flags(cls, params: Json, profile: str | None = None) -> Runner:
@@ -67,7 +69,7 @@ class Runner:
         }
         settings |= {"max_cost": params.get("max_cost"), "allow_unpriced": params.get("allow_unpriced") or None}
         settings |= {"grace": check_grace(params.get("grace")), "no_resend": params.get("no_resend") or None}
-        settings |= {"effort": params.get("effort")}
+        settings |= {"effort": params.get("effort"), "notify": params.get("notify") or None}
         plain = params.get("no_color") or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
         return cls(
             settings, Path(params["config"]) if params.get("config") else None, bool(params.get("json")), bool(params.get("jsonl")),
@@ -194,7 +196,11 @@ class Runner:
             view.close()
         if minutes is None:
             return EXIT_INTERRUPTED
-        return self._finish(minutes, await convener.entries(minutes.run) if self.format == "html" else ())
+        self.finished = minutes
+        code = self._finish(minutes, await convener.entries(minutes.run) if self.format == "html" else ())
+        if convener.settings.notify and not stop.is_set():
+            notify(minutes, convener.env)
+        return code
 
     def _can_prompt(self) -> bool:
         return self.may_prompt and _has_terminal()
@@ -331,7 +337,7 @@ async def make_plan(convener: Convener, request: RunRequest) -> Plan:
     material = Material(**request.material)
     return await convener.plan(
         request.words, request.options, protocol=request.protocol, verbose=request.verbose, material=material, strict=request.strict,
-        after=request.continue_from,
+        after=await convener.find_continued_run(request.continue_from),
     )  # fmt: skip
 
 
