@@ -15,6 +15,7 @@ import inspect
 import json
 import sys
 import tempfile
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -571,6 +572,9 @@ VARIABLE_DOCS = {
         "COUNCIL_DEBUG": "If set, an internal error prints its traceback.",
         "NO_COLOR": "If set, no colour is printed.",
         "TERM": "`dumb` turns off the live view and colour.",
+        "DISPLAY": "With `WAYLAND_DISPLAY` and `DBUS_SESSION_BUS_ADDRESS`: whether `--notify` can show a desktop notification.",
+        "WAYLAND_DISPLAY": "See `DISPLAY`.",
+        "DBUS_SESSION_BUS_ADDRESS": "See `DISPLAY`.",
     },
     "Set by Council": {
         "COUNCIL_DEPTH": "Set for command-line agents, so that a council inside an agent uses no agents.",
@@ -912,7 +916,7 @@ def _api_doc(value: Any) -> str:
     """Return a docstring as Markdown; indented lines become code."""
     blocks = inspect.cleandoc(value.__doc__ or "").split("\n\n")
     return "\n\n".join(
-        f"```python\n{inspect.cleandoc(block)}\n```" if block.startswith("    ") else " ".join(block.split())
+        f"```python\n{textwrap.dedent(block)}\n```" if block.startswith("    ") else " ".join(block.split())
         for block in blocks
     )
 
