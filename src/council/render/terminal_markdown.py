@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
+from typing import ClassVar
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -16,6 +17,7 @@ from rich.markdown import (
     HorizontalRule,
     ListItem,
     Markdown,
+    MarkdownElement,
     Paragraph,
     TableDataElement,
     TableElement,
@@ -244,7 +246,7 @@ def _list_records(head: list[Text], rows: list[list[Text]]) -> Iterator[Text | C
 class AnswerMarkdown(Markdown):
     """Markdown of a model: no HTML, no hidden link targets, every line break kept."""
 
-    elements = {
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements,
         "paragraph_open": AnswerParagraph, "heading_open": AnswerHeading, "fence": AnswerCode, "code_block": AnswerCode,
         "list_item_open": AnswerListItem, "hr": AnswerRule, "table_open": AnswerTable,
