@@ -30,7 +30,7 @@ def count(rows: list[str], words: str) -> int:
 def test_a_question_at_a_terminal(workspace: Workspace, columns: int, lines: int) -> None:
     workspace.answers.instead["chair"] = Reply(text=ANSWER, drip=0.001)
     gate = workspace.hold("merge")
-    terminal = PseudoTerminal(workspace.folder, *TRIAD, QUESTION, columns=columns, lines=lines, with_stdout=True)
+    terminal = PseudoTerminal(workspace.folder, *TRIAD, QUESTION, columns=columns, lines=lines, stdout=True)
     gate.wait()
     terminal.wait_for("asked")
     assert not terminal.is_echoing
@@ -60,7 +60,7 @@ def test_a_question_at_a_terminal(workspace: Workspace, columns: int, lines: int
 @pytest.mark.behaviour("50-plan-once")
 def test_a_confirmed_plan_is_replaced_by_the_live_view(workspace: Workspace) -> None:
     workspace.configure(more=PRICES)
-    terminal = PseudoTerminal(workspace.folder, *TRIAD, QUESTION, columns=80, lines=24, with_stdout=True)
+    terminal = PseudoTerminal(workspace.folder, *TRIAD, QUESTION, columns=80, lines=24, stdout=True)
     assert "sim:alpha" in terminal.wait_for("Continue? [y/N]: ")
     terminal.type_lines("what")
     terminal.wait_for("Continue? [y/N]: ")
@@ -99,7 +99,7 @@ def test_a_second_ctrl_c_ends_at_once_and_names_the_command_to_resume(workspace:
 @pytest.mark.behaviour("50-grouped-by-cause")
 def test_one_wrong_address_is_one_line_during_the_run_and_one_warning_after_it(workspace: Workspace) -> None:
     workspace.configure(base_url=workspace.provider.base_url + "/wrong")
-    terminal = PseudoTerminal(workspace.folder, *TRIAD, QUESTION, columns=80, lines=24, with_stdout=True)
+    terminal = PseudoTerminal(workspace.folder, *TRIAD, QUESTION, columns=80, lines=24, stdout=True)
     done = terminal.wait_for_exit()
     rows = terminal.draw()
     assert done.code == 1
@@ -114,7 +114,7 @@ def test_one_wrong_address_is_one_line_during_the_run_and_one_warning_after_it(w
 def test_a_replay_at_a_terminal_uses_the_same_view(workspace: Workspace) -> None:
     assert workspace.council(*TRIAD, QUESTION).code == 0
     sent = len(workspace.provider.log)
-    terminal = PseudoTerminal(workspace.folder, "replay", "--speed", "50", columns=80, lines=24, with_stdout=True)
+    terminal = PseudoTerminal(workspace.folder, "replay", "--speed", "50", columns=80, lines=24, stdout=True)
     done = terminal.wait_for_exit()
     rows = terminal.draw()
     assert (done.code, len(workspace.provider.log)) == (0, sent)

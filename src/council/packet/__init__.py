@@ -15,7 +15,7 @@ from council.packet.gate import Gate
 from council.packet.secret_filter import redact_text
 from council.packet.targets import select
 from council.text_cleanup import truncate_packet
-from council.types import Packet, PacketFile
+from council.types import Packet, PacketFile, Skipped
 
 MAX_SUBJECT_CHARS = 200
 MAX_LEFT_OUT_LISTED = 5
@@ -36,12 +36,13 @@ def build(
     redact: bool = False,
     skip_secrets: bool = False,
     fit: int | None = None,
-    earlier: tuple[str, str] | None = None,
+    earlier: Sequence[tuple[str, str]] = (),
+    left_out: Sequence[Skipped] = (),
 ) -> Packet:
     """Return the packet for a target, or raise UsageError, or PacketRefused if it contains a secret.
 
     `full_text` is the user's text if the target is only a part of it; words in it that look like missing paths are reported.
-    `earlier` is the name and the text of the run that this one continues.
+    `earlier` has the name and the text of each earlier turn that this run continues; `left_out` names the turns not sent.
     """
     if redact and skip_secrets:
         raise UsageError("--redact masks secrets and --skip-secrets leaves their files out: choose one")
@@ -52,12 +53,14 @@ def build(
             has_other_material=bool(spec or earlier),
         )  # fmt: skip
     gate = Gate(root, redact, skip_secrets)
-    if earlier and (text := gate.check_text(*earlier)):
-        gate.files.append(PacketFile(earlier[0], text))
+    for name, turn in earlier:
+        if text := gate.check_text(name, turn):
+            gate.files.append(PacketFile(name, text))
     packet = _build_packet(gate, chosen, spec, decisions, environment=task != "ask")
     if task == "validate" and packet.empty and not packet.note:
         _reject_unreadable(chosen, packet)
         packet = replace(packet, refusal=chosen.refusal or _explain_left_out(packet))
+    packet = replace(packet, skipped=(*packet.skipped, *left_out))
     return packet if fit is None else truncate_packet(packet, fit)
 
 

@@ -60,6 +60,7 @@ class Plan:
     cap: float | None = None  # maximum cost in dollars
     given: Json = field(default_factory=dict)  # the options as the user set them, for follow-up runs
     continues: str = ""  # the run whose question and answer are in the packet
+    conversation: Json = field(default_factory=dict)  # the earlier turns in the packet, by form
     timeouts: Mapping[str, float] = field(default_factory=dict)  # member → seconds in a phase
 
     def check_runnable(self) -> None:
@@ -80,6 +81,7 @@ class Plan:
             "phases": list(self.phases), "calls": {"min": self.calls[0], "max": self.calls[1]}, "agents": self.agents,
             "packet": self.packet.as_json(), "cost": self.cost, "warnings": [*self.notices, *self.warnings], "notices": list(self.notices), "cap": self.cap, "unpriced": list(self.unpriced),
             **({"effort": self.effort} if self.effort else {}), **({"continues": self.continues} if self.continues else {}),
+            **({"conversation": self.conversation} if self.conversation else {}),
         }  # fmt: skip
 
     def setup(self) -> Json:
@@ -137,7 +139,8 @@ class Material:
     skip_secrets: bool = False
     selection: Selection | None = None  # files already selected, instead of targets in the words
     targets: tuple[str, ...] = ()  # paths in the folder, instead of targets in the words
-    earlier: tuple[str, str] | None = None  # name and text of an earlier run
+    earlier: tuple[tuple[str, str], ...] = ()  # name and text of the earlier turns, newest first
+    left_out: tuple[Skipped, ...] = ()  # earlier turns that are not sent
 
 
 def read_request(
@@ -267,6 +270,7 @@ def _build_packet(question: Question, roster: Roster, folder: Path, material: Ma
     return build(
         material.selection or material.targets or question.target or question.text, folder, task=question.task, spec=material.spec, decisions=material.decisions, base=material.base,
         stdin=material.stdin, match=material.match, redact=material.redact, skip_secrets=material.skip_secrets, fit=fit, full_text=question.text, earlier=material.earlier,
+        left_out=material.left_out,
     )  # fmt: skip
 
 

@@ -129,6 +129,20 @@ def _format_seats(plan: Json) -> list[str]:
     return lines + ([f"  {chair['name']}: {_format_members(chair)}"] if chair else [])
 
 
+def _format_continued(plan: Json) -> list[str]:
+    """Format which run is continued, and how many earlier turns of a longer conversation are sent in which form."""
+    if not plan.get("continues"):
+        return []
+    turns = {form: len((plan.get("conversation") or {}).get(form, ())) for form in ("full", "short", "left_out")}
+    if sum(turns.values()) < 2:
+        return [f"continues {plan['continues']}: its question and answer are in the packet"]
+    short = f" and {turns['short']} shortened" if turns["short"] else ""
+    left_out = f", {turns['left_out']} left out" if turns["left_out"] else ""
+    return [
+        f"continues {plan['continues']}: {format_count(turns['full'], 'turn')} in full{short} in the packet{left_out}"
+    ]
+
+
 def _format_timeouts(plan: Json) -> list[str]:
     """Format `timeout 120 s per member and phase, beta 300 s, r2 90 s; at most 360 s per seat with its fallbacks`."""
     seats = [seat for seat in [*plan["seats"], plan.get("chair")] if seat and seat.get("timeout")]

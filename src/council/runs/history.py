@@ -236,6 +236,17 @@ class RunRecords:
                 return str(run["id"])
         raise UnknownRun('this folder has no runs yet: start one with `council "…"`')
 
+    async def find_continued_run(self, run: str | None) -> str | None:
+        """Return the run to continue: the named one, or the newest of this folder for an empty name."""
+        if run != "":
+            return run
+        try:
+            return await self.newest_run()
+        except UnknownRun:
+            raise UnknownRun(
+                "this folder has no run to continue: ask without -c, or name a run of `council runs`"
+            ) from None
+
     async def newest_unfinished_run(self) -> str:
         run = await self.store.find_newest_unfinished(str(self.folder))
         if run is None:
@@ -312,6 +323,24 @@ class RunRecords:
                 f"run {run} has no open question {quote_value(key)}: it was answered, or the run has ended"
             )
         return await self.store.save_answer(run, key, fill_form(questions[0]["schema"], text))
+
+
+def is_stored_run(run: str, env: Mapping[str, str]) -> bool:
+    """Return whether a run has this id, or is the only one whose id starts with it."""
+    if not (data_folder(env) / "council.db").is_file():
+        return False
+
+    async def find() -> bool:
+        records = RunRecords(Path.cwd(), env)
+        try:
+            await records.run_state(run)
+            return True
+        except UsageError:
+            return False
+        finally:
+            await records.close()
+
+    return asyncio.run(find())
 
 
 def list_run_questions(env: Mapping[str, str]) -> dict[str, str]:

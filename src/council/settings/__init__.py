@@ -49,13 +49,14 @@ DEFAULT_TIMEOUT_S, REASONING_TIMEOUT_S, HUMAN_TIMEOUT_S = 120.0, 300.0, 3600.0
 PHASE_TIMEOUTS = {"explorer": "COUNCIL_EXPLORER_TIMEOUT", "r2": "COUNCIL_R2_TIMEOUT"}  # kind of phase → its variable
 DEFAULTS: Mapping[str, Any] = {
     "report_dir": ".agents/council",
+    "notify": False,
     "search": {"max_results": 5},
     "general": {"deliberate": True},
     "human": {"timeout": HUMAN_TIMEOUT_S},
 }
 # Flags that set a configuration key: setting name -> (flag, parent tables of the key).
 FLAG_KEYS = {"timeout": ("--timeout", ()), "report_dir": ("--report-dir", ()), "max_cost": ("--max-cost", ("budget",)),
-         "effort": ("--effort", ())}  # fmt: skip
+         "effort": ("--effort", ()), "notify": ("--notify", ())}  # fmt: skip
 SEAT_FLAG = "--seat"
 CHAIR_NAMES = ("chair", "referee")  # two names of the same seat
 NO_FLAGS: Mapping[str, Any] = MappingProxyType({})
@@ -122,6 +123,7 @@ class Settings:
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # member → dollars per million tokens
     commands: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # command-line agent → timeouts
     human: Mapping[str, float] = field(default_factory=lambda: {"timeout": HUMAN_TIMEOUT_S})
+    notify: bool = False  # announce the end of a run
     effort: str | None = None  # reasoning effort; None: the vendor's default
     custom_members: Mapping[str, str] = field(default_factory=dict)  # member object of the caller, by name → vendor
 
@@ -276,6 +278,7 @@ def _build_settings(values: Mapping[str, Any], origins: Mapping[str, Origin], va
         timeout=tree.get("timeout"),
         effort=tree.get("effort"),
         report_dir=tree["report_dir"],
+        notify=tree["notify"],
         variables=variables,
         origins=origins,
         prices={name: _check_price(name, row, origins) for name, row in tree.get("prices", {}).items()},

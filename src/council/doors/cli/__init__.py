@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 
-from council.doors.cli.params import COMPLETE_VARIABLE, MANAGEMENT_COMMANDS, split_command
+from council.doors.cli.params import COMPLETE_VARIABLE, MANAGEMENT_COMMANDS, place_continued_run, split_command
 from council.errors import CouncilError, UnknownRun, UsageError, message_for
 
 
@@ -70,32 +70,43 @@ def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code. Print errors as one line, or as one object with --json."""
     wants_json = _wants_json(_arguments_before_dashes(arguments))
     try:
-        word, rest = split_command(arguments)
+        word, rest = split_command(place_continued_run(arguments, _is_run))
         result = _load_command(word).main(rest, prog_name="council", standalone_mode=False)
         return result if isinstance(result, int) else 0
-    except click.ClickException as error:
+    except Exception as error:
+        return print_failure(error, arguments, wants_json=wants_json)
+
+
+def print_failure(error: Exception, arguments: list[str], *, wants_json: bool = False) -> int:
+    """Print an error as one line, or as one object, and return the exit code."""
+    if isinstance(error, click.ClickException):
         return _print_error(UsageError(_one_line(error.format_message()) + _question_hint(arguments)), wants_json)
-    except click.Abort:
+    if isinstance(error, click.Abort):
         return 130
-    except UnknownRun as error:
+    if isinstance(error, UnknownRun):
         return _print_error(
             UnknownRun(f"{error}.{_question_hint(arguments)}" if len(arguments) > 1 else str(error)), wants_json
         )
-    except CouncilError as error:
+    if isinstance(error, CouncilError):
         return _print_error(error, wants_json)
-    except Exception as error:
-        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-            return _print_error(
-                CouncilError(f"cannot write the output ({error.strerror}): free some disk space and try again"),
-                wants_json,
-            )
-        if "COUNCIL_DEBUG" in os.environ:
-            raise
-        what = f"{type(error).__name__}: {error}"
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return _print_error(
-            CouncilError(f"internal error ({what}): set COUNCIL_DEBUG=1 for a traceback, and report it"),
+            CouncilError(f"cannot write the output ({error.strerror}): free some disk space and try again"),
             wants_json,
         )
+    if "COUNCIL_DEBUG" in os.environ:
+        raise error
+    what = f"{type(error).__name__}: {error}"
+    return _print_error(
+        CouncilError(f"internal error ({what}): set COUNCIL_DEBUG=1 for a traceback, and report it"),
+        wants_json,
+    )
+
+
+def _is_run(word: str) -> bool:
+    from council.runs.history import is_stored_run  # only needed after -c
+
+    return is_stored_run(word, os.environ)
 
 
 def _load_command(word: str) -> click.Command:

@@ -56,6 +56,10 @@ def _refuse_result_flags(runner: Runner) -> None:
             "--fail-on cannot be combined with --detach, nothing was started: "
             f"use `council gate RUN --fail-on {runner.fail_on}` after the run"
         )
+    if runner.flags.get("notify"):
+        raise UsageError(
+            "--notify cannot be combined with --detach, nothing was started: use `council watch RUN --notify`"
+        )
     if runner.format not in ("", "json"):
         raise UsageError(
             f"--format {runner.format} cannot be combined with --detach, nothing was started: "
@@ -230,6 +234,9 @@ def _view_options() -> list[click.Option]:
             ["--output", "-o"], type=click.Path(), default=None, metavar="FILE", help="Write the answer to this file."
         ),
         click.Option(["--no-input"], is_flag=True, help="Ask no questions, even at a terminal."),
+        click.Option(
+            ["--notify"], is_flag=True, help="Ring the terminal bell and show a desktop notification at the end."
+        ),
     ]
 
 

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import click
 
+from council.doors.cli.notification import notify
 from council.doors.cli.params import COMMAND_HELP, RunRequest, check_grace, check_output_path, parse_seats, print_json
 from council.doors.cli.terminal_input import HumanPrompter, TerminalKeyboard, confirm_cost, confirmation_reason
 from council.doors.cli.views import (
@@ -67,6 +68,7 @@ class Runner:
     format: str = ""  # output format of the finished run; "" is the answer
     may_prompt: bool = True  # ask human seats at the terminal
     raw: bool = False  # print Markdown as it is, also at a terminal
+    finished: Minutes | None = None  # the last run, after it ended
 
     @classmethod
     def from_flags(cls, params: Json, profile: str | None = None) -> Runner:
@@ -77,7 +79,7 @@ class Runner:
         }
         settings |= {"max_cost": params.get("max_cost"), "allow_unpriced": params.get("allow_unpriced") or None}
         settings |= {"grace": check_grace(params.get("grace")), "no_resend": params.get("no_resend") or None}
-        settings |= {"effort": params.get("effort")}
+        settings |= {"effort": params.get("effort"), "notify": params.get("notify") or None}
         plain = params.get("no_color") or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
         return cls(
             settings, Path(params["config"]) if params.get("config") else None, bool(params.get("json")), bool(params.get("jsonl")),
@@ -206,12 +208,16 @@ class Runner:
                 view.close()
         if minutes is None:
             return EXIT_INTERRUPTED
+        self.finished = minutes
         entries = await convener.entries(minutes.run) if self.format == "html" else ()
         try:
-            return self._finish(minutes, entries)
+            code = self._finish(minutes, entries)
         except KeyboardInterrupt:
             self.print_status(terminal.format_summary(build_report(minutes))[-1:])
             return EXIT_INTERRUPTED
+        if convener.settings.notify and not stop.is_set():
+            notify(minutes, convener.env)
+        return code
 
     def _guard_view(self, on_broken_pipe: Callable[[], None]) -> PipeSafeView:
         """Return the view of this command line, which owns the terminal until it is closed."""
@@ -394,7 +400,7 @@ async def make_plan(convener: Convener, request: RunRequest) -> Plan:
     material = Material(**request.material)
     return await convener.plan(
         request.words, request.options, protocol=request.protocol, verbose=request.verbose, material=material, strict=request.strict,
-        after=request.continue_from,
+        after=await convener.find_continued_run(request.continue_from),
     )  # fmt: skip
 
 
