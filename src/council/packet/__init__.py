@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from council.errors import UsageError
+from council.errors import UsageError, option
 from council.packet import gate as limits
 from council.packet.changes import Selection
 from council.packet.files import format_path, relative_to_root
@@ -45,7 +45,9 @@ def build(
     `earlier` has the name and the text of each earlier turn that this run continues; `left_out` names the turns not sent.
     """
     if redact and skip_secrets:
-        raise UsageError("--redact masks secrets and --skip-secrets leaves their files out: choose one")
+        raise UsageError(
+            f"{option('redact', True)} masks secrets and {option('skip_secrets', True)} leaves their files out: choose one"
+        )
     chosen = target
     if not isinstance(chosen, Selection):
         chosen = select(
@@ -131,9 +133,9 @@ def _read_blobs(chosen: Selection) -> dict[str, bytes]:
 def _read_spec(gate: Gate, spec: str) -> str:
     path = relative_to_root(gate.root, spec)
     if not os.path.lexists(gate.root / path):
-        raise UsageError(f'--spec "{format_path(spec)}" does not exist: check the name')
+        raise UsageError(f'{option("spec")} "{format_path(spec)}" does not exist: check the name')
     if (gate.root / path).is_dir():
-        raise UsageError(f'--spec "{format_path(spec)}" is a folder: name a file')
+        raise UsageError(f'{option("spec")} "{format_path(spec)}" is a folder: name a file')
     return gate.read_file(path, named=True, allow_agents=True) or ""
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from council import protocols
 from council.engine.prompting import build_dossier
-from council.errors import SearchNotEnabled, UsageError
+from council.errors import SearchNotEnabled, UsageError, option, word_for
 from council.members.base import Member
 from council.packet import build
 from council.packet.changes import Selection, select_recent, select_work_tree
@@ -215,7 +215,7 @@ async def make_plan(
         panel.agents or len(roster.seats), intent.verbose, packet, refusal=panel.refusal, effort=where.settings.effort, given=dict(intent.options),
         cost=estimate_cost(shorter, longer, question.text, price, member), cap=where.settings.budget.get("max_cost"),
         unpriced=tuple(name for name in roster.member_names if price(name) is None),
-        warnings=(*([panel.refusal] if panel.refusal else []), *panel.warnings, *strangers, *_packet_warnings(packet), *_advise_mixing(panel, roster, where), *seating.advice), notices=(*seating.notices, *panel.notices, *packet.remarks),
+        warnings=(*([word_for(panel.refusal, "cli")] if panel.refusal else []), *panel.warnings, *strangers, *_packet_warnings(packet), *_advise_mixing(panel, roster, where), *seating.advice), notices=(*seating.notices, *panel.notices, *packet.remarks),
         shared_vendors=seating.shared_vendors, timeouts={name: float(where.settings.member_timeout(name)) for name in roster.member_names},
     )  # fmt: skip
 
@@ -250,8 +250,7 @@ def _check_seat_flags(roster: Roster, settings: Settings) -> list[str]:
         if seat not in (*names, *protocols.fixed_seat_names()):
             known = ", ".join([*names, *(["chair"] if roster.chair else [])])
             raise UsageError(
-                f'{{option}} sets "{seat}", but no protocol has such a seat: the seats of this one are {known}',
-                option="seats",
+                f'{option("seats")} sets "{seat}", but no protocol has such a seat: the seats of this one are {known}'
             )
     return [f"--seat {seat} has no effect: this council has no such seat" for seat in set_here if seat not in names]
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from council import events as ev
 from council import protocols
 from council.engine.ledger import ForkSource
-from council.errors import UsageError
+from council.errors import UsageError, option
 from council.planning.plan import roster_from, seat_json
 from council.planning.seating import shared_vendor_notices
 from council.runs.run_context import RunContext
@@ -125,8 +125,7 @@ def _assign_members(roster: Roster, seats: Mapping[str, str], run_context: RunCo
         if name not in (*names, *(CHAIR_NAMES if roster.chair else ())):
             listed = ", ".join([*names, *(["chair"] if roster.chair else [])])
             raise UsageError(
-                f"{{option}} sets {quote_value(name)}, but this run has no such seat: its seats are {listed}",
-                option="seats",
+                f"{option('seats')} sets {quote_value(name)}, but this run has no such seat: its seats are {listed}"
             )
     chair = next((seats[name] for name in CHAIR_NAMES if name in seats), None)
     return replace(

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from council.errors import ConfigError
+from council.errors import ConfigError, wording
 from council.settings.catalogue import catalogue, is_reasoning
 from council.settings.config_files import config_folder, find_project_file, read_config
 from council.settings.schema import VARIABLES, nest_keys, quote_value, split_key, validate_table
@@ -42,6 +42,14 @@ class Origin:
             return self.name
         chosen = f"={self.value}" if self.value else ""
         return f"{self.kind.value} {self.name}{chosen}".strip()
+
+    @property
+    def described(self) -> str:
+        """Return the source in the words of each interface, for messages."""
+        if self.kind is not OriginKind.FLAG:
+            return str(self)
+        name = "seats" if self.name == SEAT_FLAG else self.name.removeprefix("--").replace("-", "_")
+        return wording(python=f"argument {name}", cli=str(self), http=f"option {name}")
 
 
 BUILT_IN = Origin(OriginKind.BUILT_IN)
@@ -180,7 +188,7 @@ def load_settings(
     values: dict[str, Any] = {}
     origins: dict[str, Origin] = {}
     for origin, table in _iter_layers(folder, env, flags, config):
-        for key, value in validate_table(table, str(origin)):
+        for key, value in validate_table(table, origin.described):
             values[key], origins[key] = value, origin
     variables = dict(_read_variables(env))
     origins.update({f"variables.{name}": origin for name, (_, origin) in variables.items()})

@@ -84,8 +84,9 @@ def print_failure(error: Exception, arguments: list[str], *, wants_json: bool = 
     if isinstance(error, click.Abort):
         return 130
     if isinstance(error, UnknownRun):
+        message = message_for(error, "cli")
         return _print_error(
-            UnknownRun(f"{error}.{_question_hint(arguments)}" if len(arguments) > 1 else str(error)), wants_json
+            UnknownRun(f"{message}.{_question_hint(arguments)}" if len(arguments) > 1 else message), wants_json
         )
     if isinstance(error, CouncilError):
         return _print_error(error, wants_json)

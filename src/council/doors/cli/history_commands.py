@@ -12,7 +12,7 @@ import click
 from council.doors.cli.params import COMMAND_HELP, DayParam, check_output_path, complete_run, print_json, run_argument
 from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_command, make_runner, text_options
 from council.engine.minutes import Minutes
-from council.errors import CouncilError, UsageError
+from council.errors import CouncilError, UsageError, message_for
 from council.extensions import FORMATS
 from council.money import format_usd
 from council.render.formats import render_as
@@ -203,7 +203,7 @@ def remove_runs(runs: tuple[str, ...], before: Any, **params: Any) -> int:
             try:
                 removed.append(await convener.remove(run))
             except CouncilError as error:
-                kept[run] = str(error)
+                kept[run] = message_for(error, "cli")
         if params["json"]:
             print_json({"removed": removed, "kept": kept})
         else:
