@@ -91,7 +91,8 @@ COMMON_FLAGS: list[dict[str, Any]] = [
     {"flag": "--output", "short": "-o", "name": "output", "kind": "str", "metavar": "FILE", "help": "Write the answer to this file."},
     {"flag": "--quiet", "name": "quiet", "kind": "bool", "help": "Print no progress on standard error."},
     {"flag": "--no-color", "name": "no_color", "kind": "bool", "help": "Print no colour."},
-    {"flag": "--ascii", "name": "ascii", "kind": "bool", "help": "Use ASCII characters in the live table."},
+    {"flag": "--ascii", "name": "ascii", "kind": "bool", "help": "Print only ASCII characters."},
+    {"flag": "--raw", "name": "raw", "kind": "bool", "help": "Print Markdown as it is, also at a terminal."},
 ]  # fmt: skip
 COMPLETE_VARIABLE = "_COUNCIL_COMPLETE"  # set by click's completion scripts, for example to bash_complete
 
