@@ -30,7 +30,7 @@ class CouncilError(Exception):
 
 
 Language = Literal["python", "cli", "http"]
-CLI_NAMES = {"seats": "--seat"}  # where the flag differs from the parameter
+CLI_NAMES = {"seats": "--seat", "models": "-m"}  # where the flag differs from the parameter
 
 
 class UsageError(CouncilError):

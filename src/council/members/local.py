@@ -56,11 +56,17 @@ class LocalMember(OpenAIMember):
             await self.endpoint.close()
             self.endpoint = server.endpoint(self.seats)
 
-    def _start_server(self, progress: Progress, stop: threading.Event) -> LocalServer:
+    def check_installed(self) -> None:
+        """Raise LocalModelError if llama.cpp or the user's model file is missing."""
         if find_spec("xllamacpp") is None:
             raise LocalModelError(
                 "the embedded model needs llama.cpp, which is not installed: run `pip install 'council[local]'`"
             )
+        if self.model_ref not in local_weights.KNOWN_WEIGHTS:
+            local_weights.check_user_file(self.model_ref)
+
+    def _start_server(self, progress: Progress, stop: threading.Event) -> LocalServer:
+        self.check_installed()
         return LocalServer.acquire(self._weights_file(progress, stop), self, stop)
 
     def _weights_file(self, progress: Progress, stop: threading.Event) -> Path:
