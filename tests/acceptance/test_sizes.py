@@ -21,6 +21,8 @@ CALLS = {  # requests of n seats
     "collaborative": lambda n: 2 * n + 1, "triad": lambda n: n + 1, "adversarial": lambda n: 2 * n + 1, "ranking": lambda n: 2 * n + 1,
     "general": lambda n: n + 2, "judges": lambda n: n,
 }  # fmt: skip
+RESPONSE = re.compile(r"<<<Response ([A-Z]) \w+\n[^\n]*says m(\d)\.")
+TRUST = {"general": "MEDIUM"}  # no source supports the answer
 NAMES = re.compile(r"Name them only as (.*?)\. Use")
 
 
@@ -57,8 +59,10 @@ def typed(seen: Seen) -> Json:
     assert seen.schema
     fields = seen.schema["properties"]
     if "order" in fields:
-        labels = fields["order"]["items"].get("enum") or re.findall(r"^Response ([A-Z]):$", seen.prompt, re.MULTILINE)
-        return {"dispute": "", "reasons": [], "order": labels}
+        shown = sorted(
+            RESPONSE.findall(seen.prompt), key=lambda found: int(found[1])
+        )  # all readers prefer the first models
+        return {"dispute": "", "reasons": [], "order": [label for label, _ in shown]}
     if "leader" in fields:
         return {"agreed": ["cost"], "contested": ["when"], "reason": "it is complete", "leader": fields["leader"]["enum"][0]} | dict.fromkeys(
             ("same_conclusion", "no_critical_flag", "no_contradiction", "mostly_high"), False
@@ -133,9 +137,13 @@ def test_a_council_of_any_size_answers(
         assert [seat["name"] for seat in report["seats"]] == list(SEATS[protocol][:size])
         assert [seat["model"] for seat in report["seats"]] == members(size)
         assert report["quorum"] == {"needed": report["quorum"]["needed"], "ok": size, "asked": size}
-        assert (report["degraded"], report["calls"]["made"]) == ([], CALLS[protocol](size))
+        assert [row for row in report["degraded"] if row["state"] != "notice"] == []
+        assert report["calls"]["made"] == CALLS[protocol](size)
         assert len(provider.log) - before == CALLS[protocol](size)
-        assert report["trust"]["level"] == ("MEDIUM" if (protocol, size) == ("ranking", 2) else "HIGH"), report["trust"]
+        level = (
+            "LOW" if (protocol, size) == ("ranking", 2) else TRUST.get(protocol, "HIGH")
+        )  # two answers are not ranked
+        assert report["trust"]["level"] == level, report["trust"]
 
 
 @pytest.mark.behaviour("13-other-sizes")
@@ -156,7 +164,7 @@ def test_an_absent_seat_of_any_council_is_listed_and_not_counted(
         )
         assert report["trust"]["level"] == "MEDIUM"
         assert f"{name} is absent ({size - 1} of {size} seats answered)" in report["trust"]["because"]
-        assert {row["seat"] for row in report["degraded"]} == {name}
+        assert {row["seat"] for row in report["degraded"] if row["state"] != "notice"} == {name}
 
 
 @pytest.mark.behaviour("13-other-sizes")
@@ -174,7 +182,7 @@ def test_one_answer_of_two_is_used_and_trusted_little(voices: Voices, council: T
 @pytest.mark.behaviour("13-other-sizes")
 def test_verbose_output_and_report_show_every_seat(voices: Voices, council: Terminal) -> None:
     for protocol in ("collaborative", "triad", "adversarial", "ranking"):
-        shown = council("--verbose", "--report-dir", "reports", *flags(5), *ask(protocol))
+        shown = council("--verbose", *flags(5), *ask(protocol))
         assert shown.code == 0
         assert not re.search(r"\(\)|None\b", shown.out), shown.out
         for n, name in enumerate(GREEK[:5], 1):
@@ -182,6 +190,20 @@ def test_verbose_output_and_report_show_every_seat(voices: Voices, council: Term
             assert f"m{n}." in shown.out
         if protocol == "adversarial":
             assert shown.out.count("attacks Alpha:") == 4
+
+
+@pytest.mark.behaviour("13-other-sizes")
+def test_the_headline_of_judges_counts_the_seats(voices: Voices, council: Terminal) -> None:
+    assert "5 of 5 seats" in council(*flags(5), *ask("judges")).out
+    voices.absent = {"m5"}
+    assert "4 of 5 seats" in council(*flags(5), *ask("judges")).out
+
+
+@pytest.mark.behaviour("13-model-flag")
+def test_advisors_take_the_named_members_in_order(voices: Voices, council: Terminal) -> None:
+    report = council("--json", *flags(2), *ask("advisors")).json
+    assert [seat["model"] for seat in report["seats"]] == ["sim:m1", "simb:m2", "sim:m1"]
+    assert (report["status"], report["calls"]["made"]) == ("complete", 4)
 
 
 @pytest.mark.behaviour("13-other-sizes")
@@ -242,9 +264,9 @@ def test_a_dry_run_is_refused_where_the_run_is(voices: Voices, council: Terminal
         ("--max-cost", "1", "-m", "sim:m1", QUESTION): (2, 'no price for "sim:m1"'),
         ("--seat", "alpha=local:/nope.gguf", "--seat", "beta=sim:m1", QUESTION): (
             2,
-            'needs the model file "/nope.gguf"',
+            'cannot read the model file "/nope.gguf"',
         ),
-        ("-m", "local:/nope.gguf", QUESTION): (2, 'needs the model file "/nope.gguf"'),
+        ("-m", "local:/nope.gguf", QUESTION): (2, 'cannot read the model file "/nope.gguf"'),
         ("-m", "sim:m1", "--seat", "beta=human", QUESTION): (2, 'seat "beta" is a person, but there is no terminal'),
         ("-m", "sim:m1", "--protocol", "general", QUESTION): (4, "General Council is not enabled"),
         ("-m", "sim:m1", "validate", "key.txt"): (2, "key.txt:1"),
@@ -265,5 +287,5 @@ def test_a_cap_below_the_estimate_is_stated_in_the_plan(voices: Voices, council:
     with Path("council.toml").open("a", encoding="utf-8") as file:
         file.write('\n[prices."sim:*"]\ninput = 1\noutput = 10\n')
     low = council("--dry-run", "--max-cost", "0.0001", "-m", "sim:m1", QUESTION)
-    assert (low.code, "! the cap of $0.0001 is below the expected $" in low.out) == (0, True)
+    assert (low.code, "is below the expected $" in low.out) == (0, True)
     assert "below" not in council("--dry-run", "--max-cost", "50", "-m", "sim:m1", QUESTION).out

@@ -148,7 +148,8 @@ async def test_only_named_members_are_called() -> None:
     assert one.roster.member_names == (HAIKU,)
     three = await plan_with("collaborative", {"models": ["haiku", "gpt-5.2", "gpt-5-mini"]})
     assert set(three.roster.member_names) == {HAIKU, GPT, MINI}
-    assert three.roster.seats[0].fallbacks == (GPT,)
+    assert [seat.fallbacks for seat in three.roster.seats] == [(), (), ()]
+    assert three.roster.chair and three.roster.chair.fallbacks == (GPT,)
 
 
 @pytest.mark.behaviour("13-cheap")
@@ -199,7 +200,7 @@ async def test_judges_are_as_many_as_the_named_members(
     assert members_of(plan) == members
 
 
-async def test_named_judges_of_several_vendors_have_no_fallbacks_and_use_the_perspectives() -> None:
+async def test_named_judges_have_no_fallbacks_and_use_the_perspectives() -> None:
     put("notes.md", "# Notes\n")
     flags, options = {"models": ["haiku", "gpt-5.2"]}, {"preset": "code-review", "explorers": 1}
     plan = await plan_with("judges", flags, options, words="validate notes.md")
@@ -222,7 +223,7 @@ REFUSED = [
     ("advisors", {"models": ["sonnet"]}, {"tier": "heavy"}, "--tier heavy and models both choose the models"),
     ("advisors", {"cheap": True}, {"tier": "light"}, "--tier light and cheap both choose the models"),
     ("triad", {"models": ["sonnet", "haiku"], "seats": {"gamma": "opus"}}, {}, 'seats sets "gamma", but the seats of this council are alpha, beta, chair'),
-    ("triad", {"seats": {"delta": "opus"}}, {}, 'seats sets "delta", but the seats of this council are alpha, beta, gamma, chair; name 4 members with -m for it'),
+    ("triad", {"seats": {"delta": "opus"}}, {}, 'seats sets "delta", but the seats of this council are alpha, beta, gamma, chair; name 4 members for it'),
 ]  # fmt: skip
 
 

@@ -253,7 +253,7 @@ def _check_seat_flags(protocol: Protocol, roster: Roster, settings: Settings) ->
     known = ", ".join([*names, *(["chair"] if roster.chair else [])])
     for seat in strangers:
         if seat in ADDED_SEATS or len(settings.named_members) > 1:
-            more = f"; name {ADDED_SEATS.index(seat) + 4} members with -m for it" if seat in ADDED_SEATS else ""
+            more = f"; name {ADDED_SEATS.index(seat) + 4} members for it" if seat in ADDED_SEATS else ""
             raise UsageError(
                 f'{{option}} sets "{seat}", but the seats of this council are {known}{more}', option="seats"
             )

@@ -148,13 +148,17 @@ class _Assigner:
         )
 
     def choose_setting(self, name: str, index: int, row: str, planned: SeatSetting) -> SeatSetting:
-        """Return the setting of a seat by `--seat`, else by `-m`, else by `--cheap`. Files have no effect on it."""
+        """Return the setting of a seat by `--seat`, else by `-m`, else by `--cheap`. The models of files have no effect.
+
+        A named member has no automatic fallback: the other named members have seats themselves.
+        """
+        named = self.settings.named_members
         for seat in (name, row if index < len(DEFAULT_SEATS) else ""):
             if self.is_set_by_hand(f"seats.{seat}.model"):
-                return self.settings.seats[seat]
-        if named := self.settings.named_members:  # in order, and again from the first one if there are more seats
-            member = named[index % len(named)]
-            return SeatSetting(member, planned.fallback if planned.model == member else None)
+                own = self.settings.seats[seat]
+                return replace(own, fallback=()) if named and own.fallback is None else own
+        if named:  # in order, and again from the first one if there are more seats
+            return SeatSetting(named[index % len(named)], ())
         return planned if planned.model in [candidate.member for candidate in self.candidates] else UNSET_SEAT
 
     def choose_chair_setting(self, decided: SeatSetting) -> SeatSetting:

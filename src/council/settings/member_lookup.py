@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
 from council.errors import ConfigError
 from council.extensions import MEMBERS
@@ -189,8 +188,6 @@ def unavailable_reason(member: str, settings: Settings, env: Mapping[str, str]) 
         return ""
     if (agent := _missing_command(member, env)) is not None:
         return _missing_command_reason(member, agent)
-    if path := _missing_file(member):
-        return f"{quote_value(member)} needs the model file {quote_value(path)}, which does not exist: give the path of a GGUF file"
     key = _missing_key(split_member(member)[0], settings, env)
     return key and f"no API key for {quote_value(member)}: set {key}, or choose another member"
 
@@ -203,13 +200,6 @@ def _missing_key(prefix: str, settings: Settings, env: Mapping[str, str]) -> str
     if provider is None:
         return missing_added_key(prefix, env) if prefix in MEMBERS else ""
     return "" if _has_key(provider, env) else provider.api_key_env
-
-
-def _missing_file(member: str) -> str:
-    """Return the model file that a local member needs and that does not exist, or ""."""
-    kind, path = split_member(member)
-    is_file = kind == "local" and ("/" in path or path.endswith(".gguf"))
-    return path if is_file and not Path(path).expanduser().is_file() else ""
 
 
 def _missing_command(member: str, env: Mapping[str, str]) -> str | None:

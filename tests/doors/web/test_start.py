@@ -190,7 +190,7 @@ def test_a_configured_member_can_be_seated(server: WebServer) -> None:
     response = server.post("/api/estimate", {"question": QUESTION, "seats": {"beta": "scripted:"}})
     assert response["seats"][1]["model"] == "scripted:"
     assert "no protocol has such a seat" in server.refused(
-        "/api/estimate", {"question": QUESTION, "seats": {"zeta": "scripted:"}}
+        "/api/estimate", {"question": QUESTION, "seats": {"omega": "scripted:"}}
     )
 
 

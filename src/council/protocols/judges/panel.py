@@ -123,8 +123,7 @@ def judges_panel(task: str, chosen: JudgesOptions, context: PanelContext) -> Pan
     return Panel(
         seats=tuple(seat for seat, _ in seats),
         chair=None if chosen.quick or task == "validate" else LEAD_SEAT,
-        members=_named_settings([seat.name for seat, _ in seats], context)
-        or {seat.name: _build_seat_setting(member, families, context) for seat, member in seats},
+        members={seat.name: _build_seat_setting(member, families, context) for seat, member in seats},
         default_member=first,
         helpers=(_build_explorer(chosen, first, context),) if bench.explorers else (),
         warnings=(*_list_warnings(bench), *(_warn_single_judge(context) if chosen.quick else [])),
@@ -132,7 +131,7 @@ def judges_panel(task: str, chosen: JudgesOptions, context: PanelContext) -> Pan
         if chosen.mixed and not second
         else (),
         agents=bench.agents,
-        mixing="" if chosen.mixed or context.settings.named_members else "--mixed, or --seat NAME=MEMBER",
+        mixing="" if chosen.mixed or context.settings.named_members else "--mixed, or one -m for each of them",
     )
 
 
@@ -149,14 +148,6 @@ def _check_named_members(options: JudgesOptions, named: int) -> None:
             f"{flag} seats {size}, and {{option}} names {named} members: drop {flag}, or name one member",
             option="models",
         )
-
-
-def _named_settings(seats: Sequence[str], context: PanelContext) -> dict[str, SeatSetting]:
-    """Return the members of `-m` by seat. If they have several vendors they get no fallbacks, so the vendors stay separate."""
-    named = context.settings.named_members
-    vendors = {context.vendor(resolve_member(member, context.settings, context.env)) for member in named}
-    fallback = () if len(vendors) > 1 else None
-    return {seat: SeatSetting(named[n % len(named)], fallback) for n, seat in enumerate(seats)} if named else {}
 
 
 def _warn_single_judge(context: PanelContext) -> list[str]:
