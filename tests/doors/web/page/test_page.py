@@ -68,7 +68,7 @@ def test_the_timeline_replays_a_run_by_dragging_and_playing(server: WebServer, l
     box = plot.bounding_box()
     assert box is not None
 
-    seen.page.mouse.click(box["x"] + box["width"] * 0.5, box["y"] + box["height"] / 2)
+    plot.click(position={"x": box["width"] * 0.5, "y": box["height"] / 2})  # waits until the layout no longer moves
     seen.wait_for_status("replay")
     assert not seen.page.locator(".answer").is_visible()
     there = float(plot.input_value())
