@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from council import protocols
 from council.engine.layout import format_count
 from council.engine.prompting import build_dossier
-from council.errors import SearchNotEnabled, UsageError
+from council.errors import SearchNotEnabled, UsageError, option, word_for
 from council.members.base import Member
 from council.money import format_usd
 from council.packet import build
@@ -63,6 +63,7 @@ class Plan:
     cap: float | None = None  # maximum cost in dollars
     given: Json = field(default_factory=dict)  # the options as the user set them, for follow-up runs
     continues: str = ""  # the run whose question and answer are in the packet
+    conversation: Json = field(default_factory=dict)  # the earlier turns in the packet, by form
     timeouts: Mapping[str, float] = field(default_factory=dict)  # member → seconds in a phase
     cheap: bool = False  # fast models fill the seats that were not assigned by hand
 
@@ -84,6 +85,7 @@ class Plan:
             "phases": list(self.phases), "calls": {"min": self.calls[0], "max": self.calls[1]}, "agents": self.agents,
             "packet": self.packet.as_json(), "cost": self.cost, "warnings": [*self.notices, *self.warnings], "notices": list(self.notices), "cap": self.cap, "unpriced": list(self.unpriced),
             **({"effort": self.effort} if self.effort else {}), **({"cheap": True} if self.cheap else {}), **({"continues": self.continues} if self.continues else {}),
+            **({"conversation": self.conversation} if self.conversation else {}),
         }  # fmt: skip
 
     def setup(self) -> Json:
@@ -141,7 +143,8 @@ class Material:
     skip_secrets: bool = False
     selection: Selection | None = None  # files already selected, instead of targets in the words
     targets: tuple[str, ...] = ()  # paths in the folder, instead of targets in the words
-    earlier: tuple[str, str] | None = None  # name and text of an earlier run
+    earlier: tuple[tuple[str, str], ...] = ()  # name and text of the earlier turns, newest first
+    left_out: tuple[Skipped, ...] = ()  # earlier turns that are not sent
 
 
 def read_request(
@@ -217,7 +220,7 @@ async def make_plan(
         panel.agents or len(roster.seats), intent.verbose, packet, refusal=panel.refusal, effort=where.settings.effort, given=dict(intent.options),
         cost=cost, cap=cap, cheap=where.settings.cheap and len(where.settings.named_members) != 1,
         unpriced=tuple(name for name in roster.member_names if price(name) is None),
-        warnings=(*([panel.refusal] if panel.refusal else []), *_model_warnings(where.settings), *panel.warnings, *strangers, *_cap_warnings(cost, cap), *_packet_warnings(packet), *_advise_mixing(panel, roster, where), *seating.advice), notices=(*seating.notices, *panel.notices, *packet.remarks),
+        warnings=(*([word_for(panel.refusal, "cli")] if panel.refusal else []), *_model_warnings(where.settings), *panel.warnings, *strangers, *_cap_warnings(cost, cap), *_packet_warnings(packet), *_advise_mixing(panel, roster, where), *seating.advice), notices=(*seating.notices, *panel.notices, *packet.remarks),
         shared_vendors=seating.shared_vendors, timeouts={name: float(where.settings.member_timeout(name)) for name in roster.member_names},
     )  # fmt: skip
 
@@ -254,13 +257,10 @@ def _check_seat_flags(protocol: Protocol, roster: Roster, settings: Settings) ->
     for seat in strangers:
         if seat in ADDED_SEATS or len(settings.named_members) > 1:
             more = f"; name {ADDED_SEATS.index(seat) + 4} members for it" if seat in ADDED_SEATS else ""
-            raise UsageError(
-                f'{{option}} sets "{seat}", but the seats of this council are {known}{more}', option="seats"
-            )
+            raise UsageError(f'{option("seats")} sets "{seat}", but the seats of this council are {known}{more}')
         if seat not in protocols.fixed_seat_names():
             raise UsageError(
-                f'{{option}} sets "{seat}", but no protocol has such a seat: the seats of this one are {known}',
-                option="seats",
+                f'{option("seats")} sets "{seat}", but no protocol has such a seat: the seats of this one are {known}'
             )
     return [f"--seat {seat} has no effect: this council has no such seat" for seat in strangers]
 
@@ -299,6 +299,7 @@ def _build_packet(question: Question, roster: Roster, folder: Path, material: Ma
     return build(
         material.selection or material.targets or question.target or question.text, folder, task=question.task, spec=material.spec, decisions=material.decisions, base=material.base,
         stdin=material.stdin, match=material.match, redact=material.redact, skip_secrets=material.skip_secrets, fit=fit, full_text=question.text, earlier=material.earlier,
+        left_out=material.left_out,
     )  # fmt: skip
 
 
@@ -313,9 +314,8 @@ def _seat_roster(protocol: Protocol, panel: Panel, where: PanelContext) -> tuple
     names = [seat.name for seat in panel.seats]
     if (count := len(where.settings.named_members)) > len(names):
         raise UsageError(
-            f"{{option}} names {count} members, but this council has {format_count(len(names), 'seat')} "
-            f"({', '.join(names)}): drop {count - len(names)}",
-            option="models",
+            f"{option('models')} names {count} members, but this council has {format_count(len(names), 'seat')} "
+            f"({', '.join(names)}): drop {count - len(names)}"
         )
     seating = seat_council(
         names, where.settings, where.env, spread=protocol.spread, members=panel.members, shared_member=panel.default_member,

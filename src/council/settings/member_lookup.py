@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from council.errors import ConfigError
+from council.errors import ConfigError, option
 from council.extensions import MEMBERS
 from council.settings import Provider, Settings
 from council.settings.catalogue import Model, catalogue, split_member
@@ -289,8 +289,7 @@ def fast_members(settings: Settings, env: Mapping[str, str]) -> list[Candidate]:
     found = list(by_vendor.values())
     if not found and (others := available_members(settings, env)):
         raise ConfigError(
-            f"{{option}} found no fast model beside {quote_value(others[0].member)}: set [models] fast, or name the members",
-            option="cheap",
+            f"{option('cheap')} found no fast model beside {quote_value(others[0].member)}: set [models] fast, or name the members"
         )
     return found or [LOCAL_CANDIDATE]
 

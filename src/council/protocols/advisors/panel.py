@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from council.errors import UsageError
+from council.errors import UsageError, option
 from council.protocols.advisors.options import AdvisorsOptions
 from council.protocols.common.rosters import NamedRoster, load_roster
 from council.protocols.panel import Panel, PanelContext
@@ -40,7 +40,7 @@ def _check_tier(options: AdvisorsOptions, context: PanelContext) -> None:
     """Raise UsageError if a tier and another flag both choose the models."""
     by = "models" if context.settings.named_members else "cheap" if context.settings.cheap else ""
     if options.tier and by:
-        raise UsageError(f"--tier {options.tier} and {{option}} both choose the models: drop one of the two", option=by)
+        raise UsageError(f"{option('tier', options.tier)} and {option(by)} both choose the models: drop one of the two")
 
 
 def _default_member(options: AdvisorsOptions, context: PanelContext) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from council.errors import UsageError
+from council.errors import UsageError, option, wording
 from council.protocols.common.perspectives import (
     Perspective,
     load_preset,
@@ -73,7 +73,8 @@ def count_judges(
     per_family = _apply_agent_cap(wanted, families, explorers, count=count, named=named)
     if debate and per_family * families < 2:
         raise UsageError(
-            f"--debate needs at least 2 judges, but there is {per_family}: raise --count, or drop --debate"
+            f"{option('debate', True)} needs at least 2 judges, but there is {per_family}: "
+            f"raise {option('count')}, or drop {option('debate')}"
         )
     held, dropped = tuple(perspectives[:per_family]), tuple(perspectives[per_family:])
     return JudgeCounts(per_family, families, explorers, held, dropped, wanted)
@@ -87,10 +88,13 @@ def _apply_agent_cap(requested: int, families: int, explorers: int, *, count: in
     total = f"{judges} judges x (1 + {explorers} explorers) = {judges * (1 + explorers)} agents, over the cap of {MAX_AGENTS}"
     if named > 1:
         raise UsageError(
-            f"{{option}} names {total}: name {room} members or fewer, or lower --explorers", option="models"
+            f"{option('models')} names {total}: name {room} members or fewer, or lower {option('explorers')}"
         )
     if count is not None:
-        raise UsageError(f"--count={count} makes {total}: lower --count to {room} or less, or lower --explorers")
+        given = wording(python=f"count={count}", cli=f"--count={count}")
+        raise UsageError(
+            f"{given} makes {total}: lower {option('count')} to {room} or less, or lower {option('explorers')}"
+        )
     return room
 
 
@@ -139,14 +143,13 @@ def _check_named_members(options: JudgesOptions, named: int) -> None:
     """Raise UsageError for options that contradict the members of `-m`."""
     if named and options.mixed:
         raise UsageError(
-            "--mixed chooses the members of two vendors, and {option} names them: drop one of the two", option="models"
+            f"{option('mixed', True)} chooses the members of two vendors, and {option('models')} names them: drop one of the two"
         )
     size = 1 if options.quick else options.count
     if named > 1 and size is not None and size != named:
-        flag = "--quick" if options.quick else f"--count={size}"
+        flag = option("quick", True) if options.quick else wording(python=f"count={size}", cli=f"--count={size}")
         raise UsageError(
-            f"{flag} seats {size}, and {{option}} names {named} members: drop {flag}, or name one member",
-            option="models",
+            f"{flag} seats {size}, and {option('models')} names {named} members: drop one of the two, or name one member"
         )
 
 
@@ -212,7 +215,8 @@ def _choose_second_family(first: str, context: PanelContext) -> str | None:
     others = [member for member in members if context.vendor(member) != context.vendor(first)]
     if not others and context.strict:
         raise UsageError(
-            "--mixed needs a second vendor family, but none is available: set another API key, or drop --strict"
+            f"{option('mixed', True)} needs a second vendor family, but none is available: "
+            f"set another API key, or drop {option('strict')}"
         )
     return others[0] if others else None
 

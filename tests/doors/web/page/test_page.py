@@ -339,7 +339,7 @@ def test_eight_tabs_share_one_stream_and_each_is_answered(
 
 @pytest.mark.behaviour("issue-7-page-embedded")
 def test_a_run_of_the_embedded_model(server: WebServer, look: Look) -> None:
-    pytest.importorskip("xllamacpp", reason="the embedded model needs council[local]")
+    pytest.importorskip("xllamacpp", reason="the embedded model needs model-council[local]")
     (server.folder / "council.toml").unlink()
     (server.folder / "sky.md").write_text("The sky is green.\n", encoding="utf-8")
     seen = look().at(server.url)
