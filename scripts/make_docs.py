@@ -572,7 +572,7 @@ VARIABLE_DOCS = {
         "COUNCIL_DEBUG": "If set, an internal error prints its traceback.",
         "NO_COLOR": "If set, no colour is printed.",
         "TERM": "`dumb` turns off the live view and colour.",
-        "XTERM_VERSION": "Set by xterm; Council then wraps its lines as xterm does.",
+        "XTERM_VERSION": "Set by xterm, which does not wrap lines again when it is resized; the live view takes this into account.",
         "DISPLAY": "With `WAYLAND_DISPLAY` and `DBUS_SESSION_BUS_ADDRESS`: whether `--notify` can show a desktop notification.",
         "WAYLAND_DISPLAY": "See `DISPLAY`.",
         "DBUS_SESSION_BUS_ADDRESS": "See `DISPLAY`.",
