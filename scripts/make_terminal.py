@@ -102,7 +102,8 @@ CONTROL = re.compile(r"\x1b\[(?P<args>[0-9;?]*)(?P<kind>[A-Za-z])|\x1b\][^\x07\x
 class Screen:
     """The lines of a terminal: text with its colours, after cursor movements and erasures."""
 
-    def __init__(self) -> None:
+    def __init__(self, columns: int) -> None:
+        self.columns = columns
         self.cells: list[list[tuple[str, str]]] = [[]]
         self.row = self.column = 0
         self.style = ""
@@ -124,7 +125,7 @@ class Screen:
         elif char == "\n":
             self.row += 1
         elif char >= " ":
-            if self.column >= COLUMNS:
+            if self.column >= self.columns:
                 self.row, self.column = self.row + 1, 0
             line = self._line()
             line += [(" ", "")] * (self.column + 1 - len(line))
@@ -177,7 +178,7 @@ def run_command(folder: Path, base_url: str) -> tuple[list[Text], list[Text]]:
     command = [sys.executable, "-m", "council", "--yes", SCRIPT["question"]]
     process = subprocess.Popen(command, cwd=folder, env=env, stdin=slave, stdout=slave, stderr=slave, start_new_session=True)  # fmt: skip
     os.close(slave)
-    screen, live = Screen(), list[Text]()
+    screen, live = Screen(COLUMNS), list[Text]()
     while True:
         try:
             piece = os.read(master, 65536)

@@ -15,11 +15,13 @@ import termios
 from pathlib import Path
 
 import pytest
+from scripts.make_terminal import Screen
 
 from tests.fake_provider import FakeProvider, Reply, Seen
 from tests.paths import ROOT
 
 FENCE = re.compile(r"^```(?:sh|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COLUMNS = 100
 ANSWER = "## Recommendation\n\nMove the **cold half** of the archive.\n\n- It is cheap.\n- It is slow.\n"
 
 
@@ -52,10 +54,10 @@ def make_environment(place: Path, home: Path) -> dict[str, str]:
     }  # fmt: skip
 
 
-def run_in_terminal(script: str, folder: Path, env: dict[str, str]) -> tuple[int, str]:
+def run_in_terminal(script: str, folder: Path, env: dict[str, str]) -> tuple[int, Screen]:
     """Run a shell script with all streams at a terminal of 40 lines and 100 columns; press Enter at every question."""
     master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
     process = subprocess.Popen(
         ["bash", "-c", script], cwd=folder, env=env, stdin=slave, stdout=slave, stderr=slave,
         start_new_session=True,
@@ -74,7 +76,9 @@ def run_in_terminal(script: str, folder: Path, env: dict[str, str]) -> tuple[int
             asked = len(screen)
             os.write(master, b"\n")
     os.close(master)
-    return process.wait(60), screen
+    shown = Screen(COLUMNS)
+    shown.feed(screen)
+    return process.wait(60), shown
 
 
 @pytest.mark.behaviour("13-docs-readme")
@@ -94,7 +98,7 @@ def test_the_readme_leads_from_a_clone_to_a_rendered_answer(tmp_path: Path, home
     script = re.sub(r"git clone \S+", f"git clone --quiet file://{ROOT} council", script)
     env = make_environment(tmp_path / "venv", home)
     code, screen = run_in_terminal(script, tmp_path, env)
-    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07|\r", "", screen)
+    plain = "\n".join(line.plain for line in screen.lines())
     assert code == 0, plain
     assert "cold half" in plain and "Trust: " in plain
     assert "**" not in plain and "## Recommendation" not in plain, "the answer is not rendered"
