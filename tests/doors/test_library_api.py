@@ -210,6 +210,12 @@ def test_a_notebook_shows_the_answer_with_its_trust_and_loads_nothing() -> None:
     assert "![" not in text
 
 
+def test_printing_a_report_shows_the_answer_and_its_repr_is_short() -> None:
+    report = convene(script={"merge/chair": {"text": "Spaces."}})
+    assert "Spaces." in str(report) and "Trust: " in str(report)
+    assert repr(report) == f"<Report {report.run} complete triad trust {report.trust.level}>"
+
+
 @pytest.mark.behaviour("issue-13-notebook")
 def test_a_review_shows_verdict_and_findings() -> None:
     finding = {"severity": "critical", "description": "It leaks.", "location": "a.py:3"}
