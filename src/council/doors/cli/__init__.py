@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
+import contextlib
 import errno
+import io
 import json
 import os
 import sys
@@ -24,13 +27,43 @@ def main(argv: Sequence[str] | None = None) -> None:
         from council.doors.cli.completion import complete
 
         sys.exit(complete(instruction))
+    _accept_all_characters()
     try:
         code = run(arguments)
     except KeyboardInterrupt:
         code = 130
     except BrokenPipeError:
-        code = _close_broken_pipe()
+        code = 0  # the reader of standard output has closed it
+    _flush_output()
     sys.exit(code)
+
+
+def _accept_all_characters() -> None:
+    """Let both outputs replace the characters that their encoding lacks, so that no answer is lost to an encoding."""
+    codecs.register_error("council.ascii", _replace_characters)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="council.ascii")
+
+
+def _replace_characters(error: UnicodeError) -> tuple[str | bytes, int]:
+    from council.render.text_layout import to_ascii
+
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    # A quote would end a string of JSON.
+    return to_ascii(error.object[error.start : error.end]).replace('"', "'"), error.end
+
+
+def _flush_output() -> None:
+    """Write what is left, and drop it if the reader is gone: the interpreter would print a traceback at its exit."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def run(arguments: list[str]) -> int:
@@ -102,10 +135,11 @@ def _print_error(error: CouncilError, wants_json: bool) -> int:
     if wants_json:
         print(json.dumps({"schema": "council.error/1", "error": message, "exit": error.exit_code}, ensure_ascii=False))
     else:
+        from council.render.text_layout import fit_lines
         from council.text_cleanup import clean
 
         line = clean(message)
-        print(line if line.startswith("Error: ") else f"council: {line}", file=sys.stderr)
+        print(fit_lines(line if line.startswith("Error: ") else f"council: {line}", sys.stderr), file=sys.stderr)
     return error.exit_code
 
 
@@ -120,9 +154,3 @@ def _wants_json(arguments: list[str]) -> bool:
 
 def _arguments_before_dashes(arguments: list[str]) -> list[str]:
     return arguments[: arguments.index("--")] if "--" in arguments else arguments
-
-
-def _close_broken_pipe() -> int:
-    """Exit quietly after the reader of standard output has closed it."""
-    sys.stderr.close()
-    return 0
