@@ -73,6 +73,20 @@ def test_false_and_none_are_the_same_as_not_given() -> None:
     assert report.protocol == "collaborative"
 
 
+def test_models_fill_the_seats_and_cheap_takes_the_fast_ones() -> None:
+    members = [Scripted(f"own:m{n}", {}) for n in (1, 2, 3, 4)]
+    one = convene(models=["own:m1"], seats={}, members=members)
+    assert {seat.model for seat in [*one.seats, *filter(None, [one.chair])]} == {"own:m1"}
+    four = convene(models=[member.name for member in members], seats={}, members=members)
+    assert [seat.model for seat in four.seats] == [member.name for member in members]
+    Path("council.toml").write_text('[models]\nfast = "own:m2"\ndefault = "own:m1"\n')
+    cheap = convene(cheap=True, seats={}, members=members)
+    assert {seat.model for seat in cheap.seats} == {"own:m2"}
+    with pytest.raises(council.UsageError, match='models "nowhere:m"|nowhere') as caught:
+        convene(models=["nowhere:m"], seats={})
+    assert "--" not in str(caught.value) and "-m" not in str(caught.value)
+
+
 MISSPELT = """import council
 council.convene_sync("Tabs?", protocol="advisors", rounds=2)
 council.convene_sync("Tabs?", protocol="advisors", roundz=2)
