@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
@@ -41,7 +42,8 @@ def run(arguments: list[str]) -> int:
         result = _load_command(word).main(rest, prog_name="council", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except click.ClickException as error:
-        return _print_error(UsageError(_one_line(error.format_message()) + _question_hint(arguments)), wants_json)
+        hint = _dashes_hint(error, arguments) or _question_hint(arguments)
+        return _print_error(UsageError(_one_line(error.format_message()) + hint), wants_json)
     except click.Abort:
         return 130
     except UnknownRun as error:
@@ -78,11 +80,19 @@ def _load_command(word: str) -> click.Command:
 
 def _question_hint(arguments: list[str]) -> str:
     words = [argument for argument in arguments if not argument.startswith("-")]
-    return (
-        f' To ask it as a question: council ask "{" ".join(words)}".'
-        if words and words[0] in MANAGEMENT_COMMANDS
-        else ""
-    )
+    return f' To ask it as a question: council ask "{" ".join(words)}".' if _has_management_word(arguments) else ""
+
+
+def _dashes_hint(error: click.ClickException, arguments: list[str]) -> str:
+    """Return how to ask a question that begins with an unknown flag."""
+    if not isinstance(error, click.NoSuchOption) or _has_management_word(arguments):
+        return ""
+    return f" To ask it as a question: council -- {shlex.quote(' '.join(arguments))}"
+
+
+def _has_management_word(arguments: list[str]) -> bool:
+    words = [argument for argument in arguments if not argument.startswith("-")]
+    return bool(words) and words[0] in MANAGEMENT_COMMANDS
 
 
 def _print_error(error: CouncilError, wants_json: bool) -> int:

@@ -18,13 +18,14 @@ from typing import Any
 import click
 
 from council.doors.cli.params import COMMAND_HELP, RunRequest, check_grace, check_output_path, parse_seats, print_json
-from council.doors.cli.terminal_input import HumanPrompter, confirm_cost
+from council.doors.cli.terminal_input import HumanPrompter, confirm_start, describe_material
 from council.doors.cli.views import JsonlView, NoView, PipeSafeView, View
 from council.engine.degraded import format_notice_lines
 from council.engine.minutes import Minutes
 from council.engine.trust import format_trust
 from council.errors import CouncilError, UsageError
 from council.events import Entry
+from council.planning.intent import Inferred
 from council.planning.plan import Material, Plan, preview_packet
 from council.render import markdown, terminal
 from council.render.formats import render_as
@@ -33,6 +34,7 @@ from council.render.report import build_report
 from council.runs.ci_gate import verdict_exit_code
 from council.runs.outcome import EXIT_INTERRUPTED, StopEvent, exit_code
 from council.runs.service import Convener
+from council.settings import Settings
 from council.types import Json
 
 TICK_S = 0.1
@@ -57,6 +59,7 @@ class Runner:
     may_confirm: bool = True  # ask for cost confirmation at a terminal
     format: str = ""  # output format of the finished run; "" is the answer
     may_prompt: bool = True  # ask human seats at the terminal
+    yes: bool = False  # every confirmation is given
 
     @classmethod
     def from_flags(cls, params: Json, profile: str | None = None) -> Runner:
@@ -75,6 +78,7 @@ class Runner:
             bool(params.get("quiet")), not plain, bool(params.get("ascii")), params.get("fail_on"),
             not (params.get("yes") or params.get("no_input")),
             _choose_format(params.get("format"), bool(params.get("json")), bool(params.get("jsonl"))), not params.get("no_input"),
+            bool(params.get("yes")),
         )  # fmt: skip
 
     # Jobs
@@ -87,10 +91,11 @@ class Runner:
             if dry_run:
                 return self._show_plan(plan)
             plan.check_runnable()
+            self.require_words(plan)
             self._require_terminal(plan.as_json())
             convener.open_store()
             self.print_status(terminal.format_plan(plan.as_json()))
-            if not await self.confirm_cost(plan.as_json(), convener.settings.budget):
+            if not await self.confirm_start(plan, convener.settings):
                 click.echo("council: not started, nothing was spent", err=True)
                 return EXIT_INTERRUPTED
             return await self.run_with_view(convener, lambda view, stop: convener.run(plan, view.on_event, stop=stop))
@@ -197,11 +202,19 @@ class Runner:
         return self._finish(minutes, await convener.entries(minutes.run) if self.format == "html" else ())
 
     def _can_prompt(self) -> bool:
-        return self.may_prompt and _has_terminal()
+        return self.may_prompt and has_terminal()
 
-    async def confirm_cost(self, plan: Json, budget: Mapping[str, Any]) -> bool:
+    async def confirm_start(self, plan: Plan, settings: Settings) -> bool:
         """Return whether to start the run. Off a terminal, do not ask: only the cap applies."""
-        return not (self.may_confirm and _has_terminal()) or await confirm_cost(plan, budget)
+        return not (self.may_confirm and has_terminal()) or await confirm_start(plan, settings)
+
+    def require_words(self, plan: Plan) -> None:
+        """Raise UsageError if nothing was named and the user cannot be asked about it: nothing is sent unasked."""
+        if plan.inferred is Inferred.TASK and not self.yes and not (self.may_confirm and has_terminal()):
+            raise UsageError(
+                f"no question was given, nothing was sent: to review {describe_material(plan)} run council validate or "
+                'council --yes, to ask run council "your question", or see council --help'
+            )
 
     def _require_review(self, plan: Json) -> None:
         """Raise if --fail-on is given for a run that gives no verdict: a CI job would pass without a review."""
@@ -307,7 +320,7 @@ def _choose_format(format_name: str | None, json: bool, jsonl: bool) -> str:
     return "json" if json else format_name or ""
 
 
-def _has_terminal() -> bool:
+def has_terminal() -> bool:
     return bool(sys.stdin and sys.stdin.isatty() and sys.stderr.isatty())
 
 

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import termios
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,8 +17,11 @@ import click
 from council.doors.cli.views import PipeSafeView
 from council.errors import UsageError
 from council.money import format_usd
+from council.planning.intent import Inferred
+from council.planning.plan import Plan
 from council.runs.people import main_field
 from council.runs.service import Convener
+from council.settings import Settings
 from council.text_cleanup import clean
 from council.types import Json
 
@@ -272,13 +275,30 @@ FIELD_PARSERS: dict[str, Callable[[Json, str], Any]] = {
 }  # fmt: skip
 
 
-async def confirm_cost(plan: Json, budget: Mapping[str, Any]) -> bool:
-    """Ask whether to start a run with a high estimate; return whether it may start."""
-    why = confirmation_reason(plan, budget.get("confirm_above"))
-    return not why or await _confirm(f"{why} Continue? [y/N]: ", TerminalReader())
+async def confirm_start(plan: Plan, settings: Settings) -> bool:
+    """Ask before a run that was inferred or has a high estimate; return whether it may start."""
+    inferred = (
+        ""
+        if plan.inferred is Inferred.NOTHING
+        else f"Nothing was named: this would {plan.question.task} {describe_material(plan)}."
+    )
+    limit = settings.budget.get("confirm_above")
+    cost = (
+        ""
+        if limit is False
+        else confirmation_reason(plan.as_json(), limit, unpriced=settings.is_set("budget.confirm_above"))
+    )
+    why = " ".join(filter(None, [inferred, cost]))
+    return not why or await confirm(f"{why} Continue? [y/N]: ", TerminalReader())
 
 
-async def _confirm(prompt: str, reader: TerminalReader) -> bool:
+def describe_material(plan: Plan) -> str:
+    """Describe the target and the size of the packet, such as `the changes in the work tree (3 files)`."""
+    count = len(plan.packet.files)
+    return f"{plan.question.target or plan.question.text} ({count} file{'' if count == 1 else 's'})"
+
+
+async def confirm(prompt: str, reader: TerminalReader) -> bool:
     """Ask until the answer is yes or no. An empty line and the end of input mean no; Ctrl-C cancels the task."""
     while True:
         click.echo(prompt, err=True, nl=False)
@@ -288,12 +308,13 @@ async def _confirm(prompt: str, reader: TerminalReader) -> bool:
         click.echo("Error: answer y or n", err=True)
 
 
-def confirmation_reason(plan: Json, limit: float | None) -> str:
-    """Return the reason to ask for confirmation, or "". An unknown price always needs one."""
+def confirmation_reason(plan: Json, limit: float | None, *, unpriced: bool = True) -> str:
+    """Return the reason to ask for confirmation, or "". With `unpriced`, an unknown price needs one too."""
     if limit is None:
         return ""
     if plan["unpriced"]:
-        return f"No price for {', '.join(plan['unpriced'])} (confirm_above is {format_usd(limit)})."
+        names = ", ".join(plan["unpriced"])
+        return f"No price for {names} (confirm_above is {format_usd(limit)})." if unpriced else ""
     cost = plan["cost"] or {"expected": 0.0, "worst": 0.0}
     if cost["expected"] <= limit:
         return ""

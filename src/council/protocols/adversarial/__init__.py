@@ -15,4 +15,6 @@ PROTOCOL = Protocol(
     report_view="council.protocols.adversarial.report:AdversarialView",
     summary="draft independently, attack the leading draft, rule",
     reads_question=False,
+    purpose="choices and claims: the leading answer has to survive attacks",
+    example='council "Redis or Postgres for our sessions?"',
 )

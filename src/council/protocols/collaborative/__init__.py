@@ -14,4 +14,6 @@ PROTOCOL = Protocol(
     SEATS,
     summary="draft independently, improve on each other, synthesise",
     reads_question=False,
+    purpose="questions and plans: one answer built from several drafts; the default",
+    example='council "How should we roll out feature flags?"',
 )

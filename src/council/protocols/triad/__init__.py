@@ -9,4 +9,6 @@ PROTOCOL = Protocol(
     SEATS,
     summary="draft independently, merge once",
     reads_question=False,
+    purpose="short answers and texts: three drafts merged in one step, with fewer calls",
+    example='council --protocol triad "Write a release note for version 2."',
 )
