@@ -44,7 +44,7 @@ from council.types import Json
 TEMPLATE_FILE = Path(__file__).parents[2] / "data" / "config.toml"  # all settings, commented out
 NEW_FILE = "# Written by `council init`. `council config --origin` shows every setting, `council config edit` opens this file.\n"
 HOW_TO_SET_A_KEY = """\
-No vendor can be seated yet. Set the key of one or more vendors, then run council init again:
+No vendor can be seated yet. Set or replace the key of one or more vendors, then run council init again:
   export ANTHROPIC_API_KEY=…     or OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY
   council keys set ANTHROPIC_API_KEY     keeps it in the system keyring (needs pip install 'model-council[keys]')
   OLLAMA_HOST=127.0.0.1:11434    for a local Ollama server"""
