@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -16,8 +18,6 @@ from tests.acceptance.helpers import Result, wait_for_exit, wait_until
 from tests.doors.web.conftest import write_project
 from tests.doors.web.server import QUESTION, WebServer, environment
 
-pytestmark = pytest.mark.anyio
-
 
 class Place:
     """A folder with one finished run, and a browser that writes down what it opens."""
@@ -29,7 +29,8 @@ class Place:
             f'#!/bin/sh\nprintf "%s" "$1" > "{self.opened}.part" && mv "{self.opened}.part" "{self.opened}"\n'
         )
         browser.chmod(0o755)
-        self.env = environment(place) | {"BROWSER": f"{browser} %s"}
+        path = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
+        self.env = environment(place) | path | {"BROWSER": f"{browser} %s"}
 
     def start(self, *arguments: str, code: str = "", **env: str) -> subprocess.Popen[str]:
         program = ["-c", code] if code else ["-m", "council", "open", *arguments]
@@ -43,12 +44,15 @@ class Place:
 
 
 @pytest.fixture
-async def place(tmp_path: Path) -> Place:
-    folder = write_project(tmp_path)
-    convener = Convener(folder, environment(tmp_path))
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path, asyncio.run(run_once(write_project(tmp_path), environment(tmp_path))))
+
+
+async def run_once(folder: Path, env: dict[str, str]) -> str:
+    convener = Convener(folder, env)
     minutes = await convener.run(await convener.plan([QUESTION], protocol="triad"), lambda entry: None)
     await convener.close()
-    return Place(tmp_path, minutes.run)
+    return minutes.run
 
 
 @pytest.fixture

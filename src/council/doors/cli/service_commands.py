@@ -53,7 +53,7 @@ def open_run(run: str | None, **params: Any) -> int:
     """Open a run in the page of a running server, or start a server until Ctrl-C."""
 
     async def find_run(convener: Convener) -> int:
-        found.append(await convener.resolve_run(run) if run else await convener.newest_run())
+        found.append((await convener.run_state(run)).run if run else await convener.newest_run())
         return 0
 
     found: list[str] = []
