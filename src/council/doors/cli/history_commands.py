@@ -10,12 +10,13 @@ from typing import Any
 import click
 
 from council.doors.cli.params import COMMAND_HELP, DayParam, check_output_path, complete_run, print_json, run_argument
-from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_command, make_runner
+from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_command, make_runner, text_options
 from council.engine.minutes import Minutes
-from council.errors import CouncilError, UsageError
+from council.errors import CouncilError, UsageError, message_for
 from council.extensions import FORMATS
 from council.money import format_usd
 from council.render.formats import render_as
+from council.render.markdown import TextPart
 from council.runs.history import parse_since, run_summary
 from council.runs.service import Convener
 from council.store.interface import OPEN_STATUSES, RunStatus
@@ -104,7 +105,9 @@ def _show_command() -> click.Command:
             ["--show"], type=click.Choice(["transcript"]), help="transcript: also print prompts, retries and absences."
         ),
     ]
-    return make_command("show", show_run, run_argument(), *flags, help="Show the seats, status and answer of a run.")
+    return make_command(
+        "show", show_run, run_argument(), *flags, *text_options(), help="Show the seats, status and answer of a run."
+    )
 
 
 def show_run(run: str | None, verbose: bool, show: str | None, **params: Any) -> int:
@@ -116,26 +119,23 @@ def show_run(run: str | None, verbose: bool, show: str | None, **params: Any) ->
             print_json(build_report(minutes))
             return 0
         state = await convener.run_state(minutes.run)
-        click.echo(
-            "\n".join(_format_run_details(minutes, state.status, verbose=bool(verbose or show), show=show or ""))
+        make_runner(params).print_parts(
+            _list_run_parts(minutes, state.status, verbose=bool(verbose or show), show=show or "")
         )
         return 0
 
     return make_runner(params).with_convener(job)
 
 
-def _format_run_details(minutes: Minutes, status: RunStatus, **how: Any) -> list[str]:
-    from council.doors.cli.runner import format_answer
+def _list_run_parts(minutes: Minutes, status: RunStatus, **how: Any) -> list[TextPart]:
+    from council.doors.cli.runner import list_parts
     from council.engine.degraded import format_notice_lines
     from council.engine.trust import format_trust
     from council.render import terminal
     from council.render.report import build_report
 
-    text = (
-        "queued: no worker has started it yet"
-        if status is RunStatus.QUEUED and not minutes.phases
-        else format_answer(minutes, **how)
-    )
+    is_queued = status is RunStatus.QUEUED and not minutes.phases
+    answer = [TextPart("queued: no worker has started it yet", False)] if is_queued else list_parts(minutes, **how)
     report = build_report(minutes)
     after = terminal.format_summary(report, "watch" if status in OPEN_STATUSES else "")
     if not minutes.is_empty_run and status not in OPEN_STATUSES:
@@ -143,7 +143,8 @@ def _format_run_details(minutes: Minutes, status: RunStatus, **how: Any) -> list
     head = f"run {minutes.run} · {status} · {minutes.plan['protocol']}"
     busy = [seat for seat in minutes.all_seats if status is RunStatus.RUNNING and seat.state in ("asked", "writing")]
     waiting = [f"waiting: {terminal.format_busy_seat(seat, time.time())}" for seat in busy]
-    return [head, *terminal.format_plan(minutes.plan), *waiting, "", text, "", *after]
+    before = "\n".join([head, *terminal.format_plan(minutes.plan), *waiting])
+    return [TextPart(before, False), *answer, TextPart("\n".join(after), False)]
 
 
 def _export_command() -> click.Command:
@@ -202,7 +203,7 @@ def remove_runs(runs: tuple[str, ...], before: Any, **params: Any) -> int:
             try:
                 removed.append(await convener.remove(run))
             except CouncilError as error:
-                kept[run] = str(error)
+                kept[run] = message_for(error, "cli")
         if params["json"]:
             print_json({"removed": removed, "kept": kept})
         else:
@@ -265,7 +266,7 @@ def replay_command() -> click.Command:
         ),
         click.Option(["--jsonl"], is_flag=True, help="Print events as JSON lines."),
         click.Option(["--verbose"], is_flag=True, help="Print every statement in full."),
-        click.Option(["--no-color"], is_flag=True, help="Print no colour."),
+        *text_options(),
     ]
 
     def replay(run: str | None, speed: float, **params: Any) -> int:
@@ -288,12 +289,16 @@ def report_command() -> click.Command:
             from council.engine.minutes import Minutes
 
             entries = await convener.entries(run or await convener.newest_run())
-            click.echo(render_as(Minutes.fold(entries), "json" if params["json"] else form, entries), nl=False)
+            text = render_as(Minutes.fold(entries), "json" if params["json"] else form, entries)
+            if form == "md" and not params["json"]:
+                make_runner(params).print_parts([TextPart(text)])
+            else:
+                click.echo(text, nl=False)
             return 0
 
         return make_runner(params).with_convener(job)
 
-    return make_command("report", report_, run_argument(), form)
+    return make_command("report", report_, run_argument(), form, *text_options())
 
 
 def gate_command() -> click.Command:

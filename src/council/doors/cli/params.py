@@ -8,7 +8,7 @@ import os
 import re
 import select
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
@@ -25,6 +25,7 @@ from council.settings.config_files import config_folder
 
 COMMAND_HELP = {
     "init": "Find your keys and logins, test them, and write the configuration.",
+    "chat": "Hold a conversation with a council: each turn continues the last.",
     "runs": "List, show, search, export, remove or check runs.",
     "resume": "Continue an interrupted run.",
     "watch": "Follow a run of this machine until it ends.",
@@ -103,7 +104,8 @@ COMMON_FLAGS: list[dict[str, Any]] = [
     {"flag": "--yes", "name": "yes", "kind": "bool", "help": "Do not ask for confirmation when the estimate is above confirm_above."},
     {"flag": "--no-input", "name": "no_input", "kind": "bool", "help": "Ask no questions, even at a terminal: only the cost limit applies."},
     {"flag": "--detach", "name": "detach", "kind": "bool", "help": "Run in the background and return at once; `council watch` follows it."},
-    {"flag": "--continue", "name": "continued", "kind": "str", "metavar": "RUN", "help": "Ask a follow-up: add the question and answer of this run to the packet."},
+    {"flag": "--continue", "short": "-c", "name": "continued", "kind": "str", "metavar": "[RUN]", "help": "Ask a follow-up: add the conversation up to this run (default: the last run of this folder) to the packet."},
+    {"flag": "--notify", "name": "notify", "kind": "bool", "help": "Ring the terminal bell and show a desktop notification when the run is done."},
     {"flag": "--dry-run", "name": "dry_run", "kind": "bool", "help": "Print the plan and spend nothing."},
     {"flag": "--json", "name": "json", "kind": "bool", "help": "Print the plan, the report or the error as JSON."},
     {"flag": "--format", "name": "format", "kind": "choice", "choices": list(FORMATS.names), "help": "Print the finished run in this format; md is the whole report, html one file with every view of the page."},
@@ -113,7 +115,8 @@ COMMON_FLAGS: list[dict[str, Any]] = [
     {"flag": "--output", "short": "-o", "name": "output", "kind": "str", "metavar": "FILE", "help": "Write the answer to this file."},
     {"flag": "--quiet", "name": "quiet", "kind": "bool", "help": "Print no progress on standard error."},
     {"flag": "--no-color", "name": "no_color", "kind": "bool", "help": "Print no colour."},
-    {"flag": "--ascii", "name": "ascii", "kind": "bool", "help": "Use ASCII characters in the live table."},
+    {"flag": "--ascii", "name": "ascii", "kind": "bool", "help": "Print only ASCII characters."},
+    {"flag": "--raw", "name": "raw", "kind": "bool", "help": "Print Markdown as it is, also at a terminal."},
 ]  # fmt: skip
 COMPLETE_VARIABLE = "_COUNCIL_COMPLETE"  # set by click's completion scripts, for example to bash_complete
 
@@ -123,6 +126,7 @@ def protocol_flags() -> list[dict[str, Any]]:
 
 
 RUN_ID = re.compile(r"r[2-9a-z]{5}")  # a run id
+RUN_WORD = re.compile(r"r(?=\S*\d)[2-9a-z]{1,5}|r[a-z]{3,5}|council-\d{8}-\S+")  # may be an id, its start or a name
 
 
 def split_command(arguments: list[str]) -> tuple[str, list[str]]:
@@ -141,6 +145,37 @@ def split_command(arguments: list[str]) -> tuple[str, list[str]]:
         word, [argument for argument in arguments[place:] if argument == "-" or not argument.startswith("-")]
     )
     return word, arguments
+
+
+def place_continued_run(arguments: list[str], is_run: Callable[[str], bool]) -> list[str]:
+    """Return the arguments with `-c` and `--continue` as `--continue=RUN`; an empty RUN is the last run of the folder.
+
+    The next word is RUN only if such a run exists; a start of an id needs a digit or four letters, else it is a word.
+    """
+    placed: list[str] = []
+    rest, skip, valued = list(arguments), False, _valued_flags() - {"-c", "--continue"}
+    while rest:
+        argument = rest.pop(0)
+        if argument == "--":
+            return [*placed, argument, *rest]
+        if skip or argument not in ("-c", "--continue"):
+            skip = not skip and argument in valued
+            placed.append(argument)
+            continue
+        following = rest[0] if rest else ""
+        if RUN_WORD.fullmatch(following) and is_run(following):
+            placed.append(f"--continue={rest.pop(0)}")
+            continue
+        if RUN_ID.fullmatch(following) and re.search(r"\d", following):
+            raise UsageError(f'there is no run "{following}": `council runs` lists them')
+        placed.append("--continue=")
+    return placed
+
+
+def _valued_flags() -> set[str]:
+    return {flag["flag"] for flag in (*COMMON_FLAGS, *protocol_flags()) if flag["kind"] != "bool"} | set(
+        SHORT_FLAGS_WITH_VALUE
+    )
 
 
 def _command_of_lone_word(words: list[str]) -> list[str] | None:
@@ -173,11 +208,8 @@ def _first_word(arguments: list[str]) -> int | None:
 
 def _find_words(arguments: list[str]) -> list[int]:
     """Return the places of the words, without flags and their values."""
-    valued = {flag["flag"] for flag in (*COMMON_FLAGS, *protocol_flags()) if flag["kind"] != "bool"} | set(
-        SHORT_FLAGS_WITH_VALUE
-    )
     places: list[int] = []
-    skip = False
+    valued, skip = _valued_flags(), False
     for place, argument in enumerate(arguments):
         if skip:
             skip = False
@@ -281,7 +313,7 @@ class RunRequest:
     strict: bool
     fail_on: str | None
     material: dict[str, Any]  # packet flags
-    continue_from: str | None = None  # the run to continue
+    continue_from: str | None = None  # the run to continue; "" is the last run of this folder
 
 
 def read_stdin(words: tuple[str, ...], *, ignore: bool = False) -> str | None:

@@ -102,7 +102,9 @@ def mcp_command() -> click.Command:
 
     def mcp(**params: Any) -> int:
         if find_spec("mcp") is None:
-            raise UsageError("`council mcp` needs the MCP SDK, which is not installed: pip install 'council[mcp]'")
+            raise UsageError(
+                "`council mcp` needs the MCP SDK, which is not installed: pip install 'model-council[mcp]'"
+            )
         from council.doors.mcp.server import serve  # the SDK import is slow
 
         return serve(**params)

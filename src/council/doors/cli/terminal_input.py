@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from council.doors.cli.views import PipeSafeView
+from council.doors.cli.views import PipeSafeView, write_status
 from council.errors import UsageError
 from council.money import format_usd
 from council.planning.intent import Inferred
@@ -32,6 +32,44 @@ FREE_TEXT_HELP = (
     "Type your answer, on one or more lines. End it with a line that has a single dot; type a single - to abstain."
 )
 FIELDS_HELP = "Type your answer field by field. Type a single - to abstain."
+
+
+class TerminalKeyboard:
+    """The echo of typed keys. It is off while the view is drawn, because it would break its lines.
+
+    The keys stay in the input, for the next prompt or program.
+    """
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        self._was_echoing = False
+
+    def hide_typing(self) -> None:
+        if self._is_foreground() and self._set_echo(False):
+            self._was_echoing = True
+
+    def show_typing(self) -> None:
+        if self._was_echoing and self._is_foreground():
+            self._set_echo(True)
+            self._was_echoing = False
+
+    def _is_foreground(self) -> bool:
+        """Return whether this process may change the terminal: a background process would be stopped."""
+        try:
+            return os.tcgetpgrp(self._handle) == os.getpgrp()
+        except OSError:
+            return False
+
+    def _set_echo(self, on: bool) -> bool:
+        """Switch the echo, and return whether it was on."""
+        try:
+            modes = termios.tcgetattr(self._handle)
+            was_on = bool(modes[3] & termios.ECHO)
+            modes[3] = modes[3] | termios.ECHO if on else modes[3] & ~(termios.ECHO | termios.ECHONL)
+            termios.tcsetattr(self._handle, termios.TCSANOW, modes)
+        except termios.error:
+            return False
+        return was_on
 
 
 class Abstained(Exception):
@@ -91,7 +129,7 @@ class HumanPrompter:
     convener: Convener
     view: PipeSafeView
     reader: TerminalReader = field(default_factory=TerminalReader)
-    write: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True)
+    write: Callable[[str], None] = write_status
 
     async def run(self) -> None:
         while True:
@@ -275,21 +313,20 @@ FIELD_PARSERS: dict[str, Callable[[Json, str], Any]] = {
 }  # fmt: skip
 
 
-async def confirm_start(plan: Plan, settings: Settings) -> bool:
-    """Ask before a run that was inferred or has a high estimate; return whether it may start."""
-    inferred = (
-        ""
-        if plan.inferred is Inferred.NOTHING
-        else f"Nothing was named: this would {plan.question.task} {describe_material(plan)}."
-    )
+async def confirm_start(why: str, on_line: Callable[[str], None] = lambda line: None) -> bool:
+    """Ask whether to start a run; return whether it may start. `on_line` gets the lines on the screen."""
+    return await confirm(f"{why} Continue? [y/N]: ", TerminalReader(), on_line)
+
+
+def start_reason(plan: Plan, settings: Settings) -> str:
+    """Return why a run needs a confirmation: its task or target was inferred, or its estimate is high; else ""."""
+    inferred = plan.inferred is not Inferred.NOTHING
     limit = settings.budget.get("confirm_above")
-    cost = (
-        ""
-        if limit is False
-        else confirmation_reason(plan.as_json(), limit, unpriced=settings.is_set("budget.confirm_above"))
+    cost = confirmation_reason(
+        plan.as_json(), None if limit is False else limit, unpriced=settings.is_set("budget.confirm_above")
     )
-    why = " ".join(filter(None, [inferred, cost]))
-    return not why or await confirm(f"{why} Continue? [y/N]: ", TerminalReader())
+    what = f"Nothing was named: this would {plan.question.task} {describe_material(plan)}." if inferred else ""
+    return " ".join(filter(None, [what, cost]))
 
 
 def describe_material(plan: Plan) -> str:
@@ -298,13 +335,16 @@ def describe_material(plan: Plan) -> str:
     return f"{plan.question.target or plan.question.text} ({count} file{'' if count == 1 else 's'})"
 
 
-async def confirm(prompt: str, reader: TerminalReader) -> bool:
+async def confirm(prompt: str, reader: TerminalReader, on_line: Callable[[str], None] = lambda line: None) -> bool:
     """Ask until the answer is yes or no. An empty line and the end of input mean no; Ctrl-C cancels the task."""
     while True:
         click.echo(prompt, err=True, nl=False)
-        answer = (await reader.read_line() or "no").strip().casefold()
+        typed = await reader.read_line() or "no"
+        on_line(prompt + typed)
+        answer = typed.strip().casefold()
         if answer in ("y", "yes", "n", "no", ""):
             return answer.startswith("y")
+        on_line("Error: answer y or n")
         click.echo("Error: answer y or n", err=True)
 
 
