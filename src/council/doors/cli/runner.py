@@ -76,8 +76,8 @@ class Runner:
     format: str = ""  # output format of the finished run; "" is the answer
     may_prompt: bool = True  # ask human seats at the terminal
     raw: bool = False  # print Markdown as it is, also at a terminal
-    finished: Minutes | None = None  # the last run, after it ended
     yes: bool = False  # every confirmation is given
+    finished: Minutes | None = None  # the last run, after it ended
 
     @classmethod
     def from_flags(cls, params: Json, profile: str | None = None) -> Runner:
