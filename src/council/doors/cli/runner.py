@@ -254,7 +254,7 @@ class Runner:
         with contextlib.suppress(OSError):
             view.close()
             if view.run:
-                self.print_status([f"resume: council resume {view.run}"])
+                self.print_status([*([""] if self.is_live else []), f"resume: council resume {view.run}"])
         os._exit(EXIT_INTERRUPTED)
 
     def _can_prompt(self) -> bool:
@@ -327,7 +327,9 @@ class Runner:
         if self.is_live:
             from council.render.live import LiveView
 
-            return LiveView(sys.stderr, ascii=self.ascii or needs_ascii(sys.stderr), color=self.color)
+            shows_answer = bool(sys.stdout and sys.stdout.isatty() and not (self.output or self.format))
+            is_ascii = self.ascii or needs_ascii(sys.stderr)
+            return LiveView(sys.stderr, ascii=is_ascii, color=self.color, ends_with_troubles=not shows_answer)
         from council.render.plain import PlainView
 
         return PlainView(sys.stderr)
