@@ -45,6 +45,8 @@ NOT_RUN = {
     "pip ": "needs the network; the README test and the wheel test install",
     "pipx ": "needs the network",
     "uv ": "needs the network",
+    "council\n": "asks at a terminal; see tests/acceptance/judges/test_bare.py",
+    "council open": "serves a page until it is stopped; see tests/doors/web/test_open.py",
     "council serve": "runs until it is stopped; see tests/doors/web",
     "council mcp": "runs until it is stopped; see tests/doors/mcp",
     "council chat": "is a conversation; its own tests type into a terminal",
@@ -102,7 +104,12 @@ BY_TEXT = {re.sub(r"\s+# .*", "", command.text): command for command in reversed
 
 def reason_not_to_run(text: str) -> str:
     return next(
-        (reason for start, reason in NOT_RUN.items() if re.search(rf"(^|[&|;] ?|\w=\S+ ){re.escape(start)}", text)), ""
+        (
+            reason
+            for start, reason in NOT_RUN.items()
+            if re.search(rf"(^|[&|;] ?|\w=\S+ ){re.escape(start)}", f"{text}\n")
+        ),
+        "",
     )
 
 
@@ -214,7 +221,7 @@ class Sandbox:
         self.env = {name: os.environ[name] for name in kept if name in os.environ} | {
             **{variable: f"fake-{name}-key" for name, variable in VENDORS.items()},
             "PATH": os.pathsep.join([str(command_folder()), str(Path(sys.executable).parent), os.environ["PATH"]]),
-            "HOME": str(self.home), "BROWSER": "true", "EDITOR": "true", "COUNCIL_WORKER_IDLE": "0.1",
+            "HOME": str(self.home), "COUNCIL_CONFIG": str(self.home / "endpoint.toml"), "BROWSER": "true", "EDITOR": "true", "COUNCIL_WORKER_IDLE": "0.1",
             "GIT_AUTHOR_NAME": "Ada", "GIT_AUTHOR_EMAIL": "ada@example.org",
         }  # fmt: skip
         self.provider.values = {"verdict": vote, "findings": []}
@@ -226,7 +233,7 @@ class Sandbox:
         for vendor in VENDORS:
             lines += [f"[providers.{vendor}]", f'base_url = "{self.provider.base(vendor)}"', "backoff = 0.01"]
         lines += ["[rosters.board]", 'seats = [{name = "cfo", lens = "cash"}, {name = "coo", lens = "people"}]']
-        write(self.home, {".config/council/config.toml": "\n".join(lines) + "\n"})
+        write(self.home, {"endpoint.toml": "\n".join(lines) + "\n"})
 
     def _write_project(self) -> None:
         git(self.project, "init", "-q", "-b", "main")
