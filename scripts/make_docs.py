@@ -573,6 +573,8 @@ VARIABLE_DOCS = {
         "NO_COLOR": "If set, no colour is printed.",
         "TERM": "`dumb` turns off the live view and colour.",
         "XTERM_VERSION": "Set by xterm, which does not wrap lines again when it is resized; the live view takes this into account.",
+        "VISUAL": "Editor of `council config edit`; then `EDITOR`.",
+        "EDITOR": "See `VISUAL`.",
         "DISPLAY": "With `WAYLAND_DISPLAY` and `DBUS_SESSION_BUS_ADDRESS`: whether `--notify` can show a desktop notification.",
         "WAYLAND_DISPLAY": "See `DISPLAY`.",
         "DBUS_SESSION_BUS_ADDRESS": "See `DISPLAY`.",

@@ -229,7 +229,7 @@ class Sandbox:
         self.review = self._run("validate", "staged")
 
     def _write_config(self) -> None:
-        lines = ["[budget]", "confirm_above = 1000"]
+        lines = ["[budget]", "confirm_above = 1000", "[chair]", "fallback = []"]
         for vendor in VENDORS:
             lines += [f"[providers.{vendor}]", f'base_url = "{self.provider.base(vendor)}"', "backoff = 0.01"]
         lines += ["[rosters.board]", 'seats = [{name = "cfo", lens = "cash"}, {name = "coo", lens = "people"}]']

@@ -20,6 +20,7 @@ from tests.fake_provider import FakeProvider, Reply, Seen
 from tests.paths import ROOT
 
 FENCE = re.compile(r"^```(?:sh|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+QUESTION = re.compile(r"(\[[^\]\n]*\]:?|[?:]) $")
 COLUMNS = 100
 ANSWER = "## Recommendation\n\nMove the **cold half** of the archive.\n\n- It is cheap.\n- It is slow.\n"
 
@@ -55,7 +56,7 @@ def make_environment(place: Path, home: Path) -> dict[str, str]:
 
 
 def run_in_terminal(script: str, folder: Path, env: dict[str, str]) -> tuple[int, Screen]:
-    """Run a shell script with all streams at a terminal of 40 lines and 100 columns; press Enter at every question."""
+    """Run a shell script with all streams at a terminal of 40 lines and 100 columns; say yes, or press Enter, at every question."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
     process = subprocess.Popen(
@@ -72,9 +73,9 @@ def run_in_terminal(script: str, folder: Path, env: dict[str, str]) -> tuple[int
         if not piece:
             break
         screen += piece.decode(errors="replace")
-        if (questions := len(re.findall(r"\[[^\]\n]*\]:? $|\? $|: $", screen[asked:]))) and questions:
+        if found := QUESTION.search(screen, asked):
             asked = len(screen)
-            os.write(master, b"\n")
+            os.write(master, b"y\n" if found[0].startswith("[y/") else b"\n")
     os.close(master)
     shown = Screen(COLUMNS)
     shown.feed(screen)
