@@ -6,9 +6,7 @@ import contextlib
 import os
 import re
 import select
-import shutil
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -21,6 +19,7 @@ from council.doors.cli import print_failure
 from council.doors.cli.ask import ask_command, build_request
 from council.doors.cli.params import COMMAND_HELP, RunRequest, protocol_flags
 from council.doors.cli.runner import Runner
+from council.doors.cli.views import write_status
 from council.engine.layout import format_cost, format_count
 from council.engine.minutes import Minutes
 from council.errors import UsageError
@@ -251,7 +250,7 @@ class Chat:
         if names := [] if argument == AUTOMATIC else [name for name in re.split(r"[,\s]+", argument) if name]:
             self.runner.with_convener(lambda convener: _require_members(convener, names))
         if argument:
-            self.runner.flags["models"] = names or None
+            self.runner.flags |= {"models": names or None, "cheap": None}
         chosen = self.runner.flags.get("models")
         say(f"members: {', '.join(chosen) if chosen else 'chosen by the configuration'}")
 
@@ -394,11 +393,8 @@ def _shorten(minutes: Minutes) -> str:
 
 
 def say(line: str) -> None:
-    """Print a line on standard error; a terminal gets it wrapped between words."""
-    if sys.stderr.isatty():
-        width = shutil.get_terminal_size().columns
-        line = textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False, drop_whitespace=True)
-    click.echo(line, err=True)
+    """Print a line on standard error, wrapped between words at a terminal."""
+    write_status(line)
 
 
 # The command
