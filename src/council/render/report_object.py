@@ -363,6 +363,13 @@ class Report(Part):
         error.report = self
         raise error
 
+    def __repr__(self) -> str:
+        words = (self.run, self.status, self.protocol, self.verdict, self.outcome, f"trust {self.trust.level}")
+        return f"<Report {' '.join(filter(None, words))}>"
+
+    def __str__(self) -> str:
+        return render_markdown(self)
+
     def _repr_markdown_(self) -> str:
         return render_markdown(self)
 
