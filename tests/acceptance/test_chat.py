@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import os
 import stat
 import sys
 from pathlib import Path
 
 import pytest
 
+from council.runs.servers import find_server
 from tests.acceptance.helpers import Result, Terminal, Workspace, mark, wait_until
 from tests.acceptance.pseudo_terminal import PseudoTerminal
 from tests.fake_provider import Reply
@@ -122,7 +124,10 @@ def test_ctrl_c_stops_the_turn_and_resume_sends_the_same_requests(workspace: Wor
 
 
 @pytest.mark.behaviour("50-chat", "50-chat-commands")
-def test_pasted_lines_are_one_question_and_commands_change_the_next_turn(workspace: Workspace) -> None:
+def test_pasted_lines_are_one_question_and_commands_change_the_next_turn(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BROWSER", "true %s")
     terminal = open_chat(workspace)
     terminal.press("\x1b[200~Two lines,\none question\x1b[201~\n")
     terminal.wait_for(PROMPT)
@@ -134,6 +139,11 @@ def test_pasted_lines_are_one_question_and_commands_change_the_next_turn(workspa
     ask(terminal, QUESTIONS[1])
     assert [seen.model for seen in workspace.provider.log[sent:]] == ["beta"] * 7
     assert "members: chosen by the configuration" in ask(terminal, "/members auto")
+    terminal.type_lines("/open")
+    terminal.wait_for(f"&run={workspace.runs()[-1]}")
+    wait_until(lambda: find_server(os.environ), "the page is served")
+    terminal.press("\x03")
+    terminal.wait_for(PROMPT)
     assert "starts a new conversation" in ask(terminal, "/new")
     terminal.press("\x04")
     assert terminal.wait_for_exit().code == 0
