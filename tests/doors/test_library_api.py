@@ -82,7 +82,7 @@ def test_models_fill_the_seats_and_cheap_takes_the_fast_ones() -> None:
     Path("council.toml").write_text('[models]\nfast = "own:m2"\ndefault = "own:m1"\n')
     cheap = convene(cheap=True, seats={}, members=members)
     assert {seat.model for seat in cheap.seats} == {"own:m2"}
-    with pytest.raises(council.UsageError, match='models "nowhere:m"|nowhere') as caught:
+    with pytest.raises(council.UsageError, match="nowhere") as caught:
         convene(models=["nowhere:m"], seats={})
     assert "--" not in str(caught.value) and "-m" not in str(caught.value)
 
