@@ -46,6 +46,8 @@ class Protocol:
     reads_question: bool = True  # whether its flow depends on the question's text; if not, plans are cached without it
     output_schema: Callable[[str], Json | None] | str = ""  # returns the description of a reply in the packet, by task
     report_view: type[Any] | str = ""  # subclass of ReportView; empty for the default report
+    purpose: str = ""  # what it is for, for `council protocols`
+    example: str = ""  # a command that chooses it; empty for `council --protocol NAME "…"`
 
     def __post_init__(self) -> None:
         if unknown := [task for task in self.tasks or ("",) if task not in TASKS]:
