@@ -327,6 +327,8 @@ async def test_a_client_keeps_its_settings_and_one_store() -> None:
     async with council.Client(protocol="triad", members=[member], seats=SEATS, max_cost=1.0) as client:
         plan = await client.plan("Tabs or spaces?")
         assert (plan["protocol"], plan["calls"]["max"], member.calls) == ("triad", 4, [])
+        with pytest.raises(council.SearchNotEnabled):
+            await client.plan("Tabs or spaces?", protocol="general")
         first = await client.convene("Tabs or spaces?")
         second = await client.convene("Why?", protocol="adversarial", continues=first.run)
         assert (first.protocol, second.protocol, second.continues) == ("triad", "adversarial", first.run)
