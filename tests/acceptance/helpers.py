@@ -178,7 +178,9 @@ class Workspace:
             return []
 
     def reports(self) -> list[Path]:
-        return sorted((self.folder / ".agents" / "council").glob("*.md"))
+        """Return the report files of judges, then those of other protocols."""
+        folders = (self.folder / ".agents" / "council", self.data / "reports")
+        return [path for folder in folders for path in sorted(folder.glob("*.md"))]
 
 
 class Terminal:

@@ -8,7 +8,8 @@ import os
 import re
 import select
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
@@ -24,7 +25,7 @@ from council.flags import flag_table
 from council.settings.config_files import config_folder
 
 COMMAND_HELP = {
-    "runs": "List, show, search, export, remove or check runs.",
+    "runs": "List, show, search, export, remove, prune or check runs.",
     "resume": "Continue an interrupted run.",
     "watch": "Follow a run of this machine until it ends.",
     "cancel": "Cancel a queued or running run; its answers are kept.",
@@ -45,13 +46,23 @@ COMMAND_HELP = {
     "config": "Show the settings and where each comes from.",
     "skill": "Install, list, show or remove the skill for coding agents.",
     "completion": "Print the completion script for bash, zsh or fish.",
-    "spend": "Show spending by day, member and run, and the rest of today's budget.",
+    "spend": "Show spending by day, member and folder, and the rest of today's budget.",
 }
 RESERVED_COMMANDS = (
     "outcome", "eval", "batch",
 )  # fmt: skip
 MANAGEMENT_COMMANDS = (*COMMAND_HELP, *RESERVED_COMMANDS)
-SUBCOMMANDS = ("list", "show", "search", "export", "rm", "fsck", "set", "install")  # of `runs`, `keys` and `skill`
+SUBCOMMANDS = (
+    "list",
+    "show",
+    "search",
+    "export",
+    "rm",
+    "prune",
+    "fsck",
+    "set",
+    "install",
+)  # of `runs`, `keys` and `skill`
 VERBS = ("ask", "validate", "brainstorm", "research")
 SHORT_FLAGS_WITH_VALUE = ("-o",)
 
@@ -87,6 +98,7 @@ COMMON_FLAGS: list[dict[str, Any]] = [
     {"flag": "--verbose", "name": "verbose", "kind": "bool", "help": "Print every statement in full, not only the final answer."},
     {"flag": "--show", "name": "show", "kind": "choice", "choices": ["transcript"], "help": "transcript: like --verbose, with prompts, retries and absences."},
     {"flag": "--output", "short": "-o", "name": "output", "kind": "str", "metavar": "FILE", "help": "Write the answer to this file."},
+    {"flag": "--report-dir", "name": "report_dir", "kind": "str", "metavar": "DIR", "help": "Write the report to this folder. Default: .agents/council for judges, else the data folder."},
     {"flag": "--quiet", "name": "quiet", "kind": "bool", "help": "Print no progress on standard error."},
     {"flag": "--no-color", "name": "no_color", "kind": "bool", "help": "Print no colour."},
     {"flag": "--ascii", "name": "ascii", "kind": "bool", "help": "Use ASCII characters in the live table."},
@@ -98,6 +110,7 @@ def protocol_flags() -> list[dict[str, Any]]:
     return flag_table().rows
 
 
+DAY_S = 86400
 RUN_ID = re.compile(r"r[2-9a-z]{5}")  # a run id
 
 
@@ -198,6 +211,20 @@ class NumberParam(click.ParamType):  # type: ignore[type-arg]
             ) from None
 
 
+class AgeParam(click.ParamType):  # type: ignore[type-arg]
+    """Age option such as 90d or 12w, in seconds."""
+
+    name = "age"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        if found := re.fullmatch(r"(\d{1,5})([dw])", str(value).strip()):
+            return float(found[1]) * DAY_S * (7 if found[2] == "w" else 1)
+        flag = param.opts[-1] if param else "this flag"
+        raise click.UsageError(f'{flag} "{value}" is not an age: use days or weeks, for example {flag} 90d or 12w')
+
+
 class DayParam(click.ParamType):  # type: ignore[type-arg]
     """Day option such as 2026-01-31: the start of that day in local time."""
 
@@ -288,6 +315,30 @@ def check_grace(seconds: float | None) -> float | None:
 
 def print_json(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def format_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:
+    """Return aligned lines under a header. `right` has the columns that are aligned to the right."""
+    cells = [list(head), *map(list, rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
+    return [
+        "  ".join(
+            cell.rjust(width) if column in right else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]
+
+
+def format_folder(folder: str, width: int | None = None) -> str:
+    """Return a short name of a folder: `.` for this one, `~` for the home folder, and its end at a narrow terminal."""
+    path = Path(folder)
+    if path == Path.cwd():
+        return "."
+    with suppress(ValueError, RuntimeError):  # not below the home folder, or no home folder
+        folder = f"~/{path.relative_to(Path.home())}".removesuffix("/.")
+    most = len(folder) if width is None else max(12, width // 5)
+    return folder if len(folder) <= most else f"…{folder[1 - most :]}"
 
 
 def check_output_path(path: str | None) -> Path | None:

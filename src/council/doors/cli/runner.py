@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 from council.doors.cli.params import COMMAND_HELP, RunRequest, check_grace, check_output_path, parse_seats, print_json
-from council.doors.cli.terminal_input import HumanPrompter, confirm_cost
+from council.doors.cli.terminal_input import HumanPrompter, confirm_cost, has_terminal
 from council.doors.cli.views import JsonlView, NoView, PipeSafeView, View
 from council.engine.degraded import format_notice_lines
 from council.engine.minutes import Minutes
@@ -67,7 +67,7 @@ class Runner:
         }
         settings |= {"max_cost": params.get("max_cost"), "allow_unpriced": params.get("allow_unpriced") or None}
         settings |= {"grace": check_grace(params.get("grace")), "no_resend": params.get("no_resend") or None}
-        settings |= {"effort": params.get("effort")}
+        settings |= {"effort": params.get("effort"), "report_dir": params.get("report_dir")}
         plain = params.get("no_color") or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
         return cls(
             settings, Path(params["config"]) if params.get("config") else None, bool(params.get("json")), bool(params.get("jsonl")),
@@ -88,7 +88,7 @@ class Runner:
                 return self._show_plan(plan)
             plan.check_runnable()
             self._require_terminal(plan.as_json())
-            convener.open_store()
+            convener.open_store(plan.protocol.name)
             self.print_status(terminal.format_plan(plan.as_json()))
             if not await self.confirm_cost(plan.as_json(), convener.settings.budget):
                 click.echo("council: not started, nothing was spent", err=True)
@@ -197,11 +197,11 @@ class Runner:
         return self._finish(minutes, await convener.entries(minutes.run) if self.format == "html" else ())
 
     def _can_prompt(self) -> bool:
-        return self.may_prompt and _has_terminal()
+        return self.may_prompt and has_terminal()
 
     async def confirm_cost(self, plan: Json, budget: Mapping[str, Any]) -> bool:
         """Return whether to start the run. Off a terminal, do not ask: only the cap applies."""
-        return not (self.may_confirm and _has_terminal()) or await confirm_cost(plan, budget)
+        return not (self.may_confirm and has_terminal()) or await confirm_cost(plan, budget)
 
     def _require_review(self, plan: Json) -> None:
         """Raise if --fail-on is given for a run that gives no verdict: a CI job would pass without a review."""
@@ -255,7 +255,7 @@ class Runner:
             pass  # the reader is gone; the report is on disk
         except OSError as error:
             raise CouncilError(
-                f"cannot write the answer ({error.strerror}): read it in {result['report_path']}"
+                f"cannot write the answer ({error.strerror}): read it with `council report {result['run']}`"
             ) from error
         return run_exit_code(minutes, result, self.fail_on)
 
@@ -305,10 +305,6 @@ def _choose_format(format_name: str | None, json: bool, jsonl: bool) -> str:
         other = "--jsonl" if jsonl else "--json"
         raise UsageError(f'--format "{format_name}" and {other} conflict, nothing was spent: give one of them')
     return "json" if json else format_name or ""
-
-
-def _has_terminal() -> bool:
-    return bool(sys.stdin and sys.stdin.isatty() and sys.stderr.isatty())
 
 
 def format_answer(minutes: Minutes, *, verbose: bool, show: str = "") -> str:
@@ -381,10 +377,16 @@ CONFIG_OPTION = click.Option(
 )
 
 
-def make_command(name: str, callback: Any, *params: click.Parameter, help: str = "") -> click.Command:
-    """Create a management command with the common options."""
+HIDDEN_CONFIG_OPTION = click.Option(["--config"], type=click.Path(), default=None, metavar="FILE", hidden=True)
+
+
+def make_command(
+    name: str, callback: Any, *params: click.Parameter, help: str = "", uses_config: bool = True
+) -> click.Command:
+    """Create a management command with the common options. Help lists --config only where it has an effect."""
+    config = CONFIG_OPTION if uses_config else HIDDEN_CONFIG_OPTION
     return click.Command(
-        name, callback=callback, params=[*params, JSON_OPTION, CONFIG_OPTION], help=help or COMMAND_HELP.get(name, "")
+        name, callback=callback, params=[*params, JSON_OPTION, config], help=help or COMMAND_HELP.get(name, "")
     )
 
 

@@ -272,6 +272,15 @@ FIELD_PARSERS: dict[str, Callable[[Json, str], Any]] = {
 }  # fmt: skip
 
 
+def has_terminal() -> bool:
+    return bool(sys.stdin and sys.stdin.isatty() and sys.stderr.isatty())
+
+
+async def confirm(question: str) -> bool:
+    """Ask a question at the terminal; return whether the answer is yes."""
+    return await _confirm(f"{question} [y/N]: ", TerminalReader())
+
+
 async def confirm_cost(plan: Json, budget: Mapping[str, Any]) -> bool:
     """Ask whether to start a run with a high estimate; return whether it may start."""
     why = confirmation_reason(plan, budget.get("confirm_above"))

@@ -15,6 +15,7 @@ PROTOCOL = Protocol(
     output_schema="council.protocols.judges.replies:output_schema",
     report_view="council.protocols.judges.report:JudgesView",
     reads_question=False,
+    reports_in_project=True,
 )
 QUICK = replace(
     PROTOCOL,
