@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -37,7 +37,9 @@ from council.text_cleanup import single_line
 from council.types import Json
 
 LIST_LIMIT = 20  # runs listed without --limit
-MIN_QUESTION_CHARS, MAX_QUESTION_CHARS = 20, 60
+MIN_QUESTION_CHARS, MAX_QUESTION_CHARS = 16, 60
+WIDE_TERMINAL = 100  # columns
+RECENT_DAYS = 180
 
 
 def runs_command() -> click.Group:
@@ -138,22 +140,33 @@ def _print_runs(rows: list[Json], as_json: bool, none: str, *, limit: int = 0, h
 
 
 def format_runs(rows: Sequence[Json], *, here: bool = False, width: int | None = None) -> list[str]:
-    """Return a table of runs. At a terminal (`width`) it fits the lines."""
-    folders = [] if here else [format_folder(run["folder"], width) for run in rows]
-    head = ["RUN", "STARTED", "STATUS", "PROTOCOL", *([] if here else ["FOLDER"])]
-    cells = [
-        [run["id"], _format_time(run["created"]), _format_status(run), run["setup"]["protocol"], *folders[place : place + 1]]
-        for place, run in enumerate(rows)
-    ]  # fmt: skip
-    lines = format_table([*head, ""], [[*row, ""] for row in cells])
-    start = max(map(len, lines), default=0)
-    room = MAX_QUESTION_CHARS if width is None else max(MIN_QUESTION_CHARS, width - start - 3)
-    questions = [single_line(run["setup"]["question"]["text"], room) for run in rows]
-    return [f"{line:<{start}}  {text}" for line, text in zip(lines, ["QUESTION", *questions], strict=True)]
+    """Return a table of runs. At a terminal (`width`) its lines fit, at a narrow one without protocol or folder."""
+    columns = {
+        "RUN": [run["id"] for run in rows],
+        "STARTED": [_format_time(run["created"], width) for run in rows],
+        "STATUS": [_format_status(run) for run in rows],
+        "PROTOCOL": [run["setup"]["protocol"] for run in rows],
+        **({} if here else {"FOLDER": [format_folder(run["folder"], width) for run in rows]}),
+    }
+    for droppable in ("PROTOCOL", "FOLDER"):
+        if width is not None and width - _table_width(columns) < MIN_QUESTION_CHARS:
+            columns.pop(droppable, None)
+    room = MAX_QUESTION_CHARS if width is None else max(MIN_QUESTION_CHARS, width - _table_width(columns))
+    columns["QUESTION"] = [single_line(run["setup"]["question"]["text"], room) for run in rows]
+    return format_table(list(columns), zip(*columns.values(), strict=True))
 
 
-def _format_time(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+def _table_width(columns: Mapping[str, Sequence[str]]) -> int:
+    """Return the width of the columns, each with the space after it."""
+    return sum(max(map(len, [name, *cells])) + 2 for name, cells in columns.items())
+
+
+def _format_time(at: float, width: int | None) -> str:
+    """Return date and time; at a narrow terminal without the year, or without the time of day if it is long ago."""
+    if width is None or width >= WIDE_TERMINAL:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+    is_recent = time.time() - at < RECENT_DAYS * DAY_S
+    return time.strftime("%m-%d %H:%M" if is_recent else "%Y-%m-%d", time.localtime(at))
 
 
 def _format_status(run: Json) -> str:
@@ -297,7 +310,7 @@ def remove_runs(
         named = [await convener.resolve_run(run) for run in runs]
         rows = [run for run in await convener.runs() if run["id"] in named]
         if dry_run:
-            return _print_runs(rows, params["json"], "no runs to remove")
+            return _print_dry_run(rows, params["json"], "no runs to remove")
         if rows and has_terminal() and not yes and not await _confirm_removal(rows):
             return EXIT_INTERRUPTED
         done = await convener.remove_all(named)
@@ -340,11 +353,10 @@ async def _remove_chosen(
     convener: Convener, rows: Sequence[Json], dry_run: bool, yes: bool, as_json: bool, none: str
 ) -> int:
     """Remove runs that a rule selected. Ask at a terminal; elsewhere --yes is needed."""
-    if dry_run and not as_json:
-        click.echo("\n".join([*format_runs(rows), f"{_count_runs(rows)} would be removed"]) if rows else none)
-        return 0
-    if dry_run or not rows:
-        _print_removal(Removal(), as_json, [none]) if not dry_run else _print_runs(list(rows), True, none)
+    if dry_run:
+        return _print_dry_run(rows, as_json, none)
+    if not rows:
+        _print_removal(Removal(), as_json, [none])
         return 0
     if not yes and not has_terminal():
         raise UsageError(
@@ -356,6 +368,13 @@ async def _remove_chosen(
     freed = f", {format_bytes(done.freed)} freed" if done.freed else ""
     removed = [run for run in rows if run["id"] in done.removed]
     _print_removal(done, as_json, [f"removed {_count_runs(removed)}{freed}"] if removed else [])
+    return 0
+
+
+def _print_dry_run(rows: Sequence[Json], as_json: bool, none: str) -> int:
+    _print_runs(list(rows), as_json, none)
+    if rows and not as_json:
+        click.echo(f"{_count_runs(rows)} would be removed", err=True)
     return 0
 
 

@@ -337,7 +337,7 @@ def format_folder(folder: str, width: int | None = None) -> str:
         return "."
     with suppress(ValueError, RuntimeError):  # not below the home folder, or no home folder
         folder = f"~/{path.relative_to(Path.home())}".removesuffix("/.")
-    most = len(folder) if width is None else max(12, width // 5)
+    most = len(folder) if width is None else max(12, width // 6)
     return folder if len(folder) <= most else f"…{folder[1 - most :]}"
 
 
