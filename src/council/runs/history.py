@@ -343,13 +343,17 @@ class RunRecords:
         finished = [run for run in await self.runs(here=here) if run["status"] in FINISHED_STATUSES]
         return [run for run in finished[keep:] if before is None or run["created"] < before]
 
-    async def remove_expired_runs(self, settings: Settings) -> None:
-        """Delete a few finished runs that are older than `[store] keep_days`; in a project file it is about its folder."""
+    async def select_expired_runs(self, settings: Settings, *, here: bool = False) -> list[Json]:
+        """Return the finished runs that are older than `[store] keep_days`. A project file decides about its folder only."""
         days = settings.store.get("keep_days")
         if days is None:
-            return
-        here = settings.origins["store.keep_days"].kind is OriginKind.PROJECT_FILE
-        old = await self.select_old_runs(time.time() - days * DAY_S, 0, here=here)
+            return []
+        here |= settings.origins["store.keep_days"].kind is OriginKind.PROJECT_FILE
+        return await self.select_old_runs(time.time() - days * DAY_S, 0, here=here)
+
+    async def remove_expired_runs(self, settings: Settings) -> None:
+        """Delete a few runs that are older than `[store] keep_days`."""
+        old = await self.select_expired_runs(settings)
         await self.remove_all([run["id"] for run in old[:MAX_EXPIRED_RUNS]], may_rewrite=False)
 
     # Human members

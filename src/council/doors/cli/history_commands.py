@@ -337,13 +337,15 @@ def _prune_command() -> click.Command:
 
 def prune_runs(older_than: float | None, keep: int | None, here: bool, dry_run: bool, yes: bool, **params: Any) -> int:
     async def job(convener: Convener) -> int:
-        days = convener.settings.store.get("keep_days")
-        age = days * DAY_S if older_than is None and keep is None and days is not None else older_than
-        if age is None and keep is None:
+        if older_than is not None or keep is not None:
+            before = None if older_than is None else time.time() - older_than
+            chosen = await convener.select_old_runs(before, keep or 0, here=here)
+        elif "keep_days" in convener.settings.store:
+            chosen = await convener.select_expired_runs(convener.settings, here=here)
+        else:
             raise UsageError(
                 "nothing was removed: say which runs, for example --older-than 90d or --keep 50, or set [store] keep_days"
             )
-        chosen = await convener.select_old_runs(None if age is None else time.time() - age, keep or 0, here=here)
         return await _remove_chosen(convener, chosen, dry_run, yes, params["json"], "no runs to remove")
 
     return make_runner(params).with_convener(job)
