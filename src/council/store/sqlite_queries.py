@@ -14,7 +14,7 @@ from council.types import Json
 
 INCREMENTAL = 2  # value of auto_vacuum
 PAGES_PER_STEP = 1000
-SHRINK_TIMEOUT_S = 2.0
+SHRINK_TIMEOUT_S = 1.0
 RUN_TABLES = ("events", "steps", "results", "intents", "phases", "live", "asks")
 # Spending rows and their token counts stay after a run is removed, so that totals remain correct.
 HAS_SPENDING = "EXISTS (SELECT 1 FROM spending p WHERE p.run = settled.run AND p.key = settled.key AND p.n = settled.n)"
@@ -49,7 +49,7 @@ def shrink_database(path: Path, *, may_rewrite: bool) -> None:
         if db.execute("PRAGMA auto_vacuum").fetchone()[0] == INCREMENTAL:
             (free,) = db.execute("PRAGMA freelist_count").fetchone()
             for _ in range(0, free, PAGES_PER_STEP):
-                db.execute(f"PRAGMA incremental_vacuum({PAGES_PER_STEP})").fetchall()
+                db.executescript(f"PRAGMA incremental_vacuum({PAGES_PER_STEP})")  # `execute` would free one page
         elif may_rewrite:
             db.execute(f"PRAGMA auto_vacuum = {INCREMENTAL}")
             db.execute("VACUUM")
