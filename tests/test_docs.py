@@ -22,7 +22,7 @@ from council.doors.cli.params import COMMAND_HELP, RESERVED_COMMANDS
 from council.engine.council import Council
 from tests.paths import ROOT
 
-PAGES = ["README.md", "CONTRIBUTING.md", "benchmarks/README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]  # fmt: skip
+PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]  # fmt: skip
 PROTOCOL_PAGE = (ROOT / "docs" / "writing-a-protocol.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"^```(?P<info>[^\n`]+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")

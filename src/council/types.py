@@ -108,6 +108,8 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Roster:
+    """The seats and the chair of a council."""
+
     seats: tuple[Seat, ...]
     chair: Seat | None = None
     helpers: tuple[Seat, ...] = ()  # seats that another seat may call, by kind: "explorer"

@@ -38,7 +38,7 @@ def reference_report(protocol: str, folder: Path) -> Json:
     with FakeProvider() as provider:
         Workspace(folder, provider)
         arguments = ("--json", "--protocol", protocol, QUESTION)
-        done = wait_for_exit(Process(arguments, folder, COUNCIL_DATA=str(folder / "data")))
+        done = wait_for_exit(Process(arguments, folder, COUNCIL_DATA=f"{folder}-data"))
     assert done.code == 0, done.err
     return comparable(done.json)
 

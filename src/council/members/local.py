@@ -59,7 +59,7 @@ class LocalMember(OpenAIMember):
     def _start_server(self, progress: Progress, stop: threading.Event) -> LocalServer:
         if find_spec("xllamacpp") is None:
             raise LocalModelError(
-                "the embedded model needs llama.cpp, which is not installed: run `pip install 'council[local]'`"
+                "the embedded model needs llama.cpp, which is not installed: run `pip install 'model-council[local]'`"
             )
         return LocalServer.acquire(self._weights_file(progress, stop), self, stop)
 
@@ -79,7 +79,7 @@ class LocalMember(OpenAIMember):
     async def probe(self) -> str:
         """Check the installation and the weights file without loading the model."""
         if find_spec("xllamacpp") is None:
-            raise LocalModelError("llama.cpp is not installed: run `pip install 'council[local]'`")
+            raise LocalModelError("llama.cpp is not installed: run `pip install 'model-council[local]'`")
         weights = local_weights.KNOWN_WEIGHTS.get(self.model_ref)
         if weights is None:
             return f"{local_weights.check_user_file(self.model_ref).name} is available"

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 
 from council import protocols
-from council.errors import ConfigError, CouncilError, Fault, SearchNotEnabled, UsageError
+from council.errors import ConfigError, CouncilError, Fault, SearchNotEnabled, UsageError, word_for
 from council.extensions import FORMATS, MEMBERS, SEARCH, WIRES, Added, installed
 from council.flags import PROTOCOL_GROUP, flag_table
 from council.money import cost
@@ -104,7 +104,7 @@ async def _probe_provider(convener: Convener, provider: Provider, member: str, n
     is_configured = named or convener.settings.is_set(f"providers.{provider.name}")
     if provider.via == "pai" and find_spec("pydantic_ai") is None:
         return _build_state(
-            "not installed", configured=is_configured, installed=False, next="pip install 'council[pai]'"
+            "not installed", configured=is_configured, installed=False, next="pip install 'model-council[pai]'"
         )
     if not is_available(provider, convener.settings, convener.env):
         need = provider.api_key_env or ("OLLAMA_HOST" if provider.name == "ollama" else f"[providers.{provider.name}]")
@@ -195,7 +195,7 @@ async def _check_local(convener: Convener, members: list[str]) -> Json:
     row |= {"configured": member in members, "key": True}
     if find_spec("xllamacpp") is None:
         return row | _build_state(
-            "not installed", member in members, installed=False, next="pip install 'council[local]'"
+            "not installed", member in members, installed=False, next="pip install 'model-council[local]'"
         )
     row["context"] = getattr(convener.members(member), "context", None)
     try:
@@ -260,7 +260,9 @@ def list_members(convener: Convener, *, prices: bool = False) -> list[Json]:
         if name not in ready
     ]
     rows += [row for row in _list_added_members(convener) if row["member"] not in ready]
-    rows.append(_build_member_row(LOCAL_CANDIDATE.member, "local", "" if find_spec("xllamacpp") else "council[local]"))
+    rows.append(
+        _build_member_row(LOCAL_CANDIDATE.member, "local", "" if find_spec("xllamacpp") else "model-council[local]")
+    )
     for row in rows:
         row["context"] = convener.context_window(_qualify_member(row["member"]))
     return [row | {"price": _lookup_price(convener, row["member"])} for row in rows] if prices else rows
@@ -342,7 +344,11 @@ async def _describe_protocol(name: str, convener: Convener) -> Json:
     except CouncilError as error:
         return row | unknown | {"note": str(error)}
     seats, phases = [seat.name for seat in plan.roster.seats], list(plan.phases)
-    return row | unknown | {"seats": seats, "phases": phases, "calls": plan.as_json()["calls"], "note": plan.refusal}
+    return (
+        row
+        | unknown
+        | {"seats": seats, "phases": phases, "calls": plan.as_json()["calls"], "note": word_for(plan.refusal, "cli")}
+    )
 
 
 def _build_member_row(member: str, vendor: str, needs: str) -> Json:

@@ -15,7 +15,7 @@ from pathlib import Path
 from council import events as ev
 from council.engine.minutes import Minutes
 from council.engine.prompting import build_dossier
-from council.errors import CouncilError, UnknownRun, UsageError
+from council.errors import CouncilError, UnknownRun, UsageError, option, wording
 from council.events import Entry
 from council.money import nanos_to_usd
 from council.packet.secret_filter import redact_value
@@ -140,8 +140,7 @@ def parse_since(value: str, now: float) -> str:
         return time.strftime("%Y-%m-%d", time.strptime(value, "%Y-%m-%d"))
     except ValueError:
         raise UsageError(
-            f"{{option}} {quote_value(value)} is not a day: use a date such as 2026-11-15, today, 7d or all",
-            option="since",
+            f"{option('since')} {quote_value(value)} is not a day: use a date such as 2026-11-15, today, 7d or all"
         ) from None
 
 
@@ -216,7 +215,7 @@ class Removal:
     """Result of removing runs."""
 
     removed: list[str] = field(default_factory=list)
-    kept: dict[str, str] = field(default_factory=dict)  # run → reason
+    kept: dict[str, CouncilError] = field(default_factory=dict)  # run → reason
     freed: int = 0  # bytes returned to the file system
 
 
@@ -254,12 +253,25 @@ class RunRecords:
         for run in await self.store.list_runs():
             if run["folder"] == str(self.folder):
                 return str(run["id"])
-        raise UnknownRun('this folder has no runs yet: start one with `council "…"`')
+        start = wording(python='`client.convene("…")`', cli='`council "…"`')
+        raise UnknownRun(f"this folder has no runs yet: start one with {start}")
+
+    async def find_continued_run(self, run: str | None) -> str | None:
+        """Return the run to continue: the named one, or the newest of this folder for an empty name."""
+        if run != "":
+            return run
+        try:
+            return await self.newest_run()
+        except UnknownRun:
+            raise UnknownRun(
+                "this folder has no run to continue: ask without -c, or name a run of `council runs`"
+            ) from None
 
     async def newest_unfinished_run(self) -> str:
         run = await self.store.find_newest_unfinished(str(self.folder))
         if run is None:
-            raise UnknownRun("this folder has no unfinished run: `council runs` lists all runs")
+            listing = wording(python="`client.runs()`", cli="`council runs`", http="`council runs`")
+            raise UnknownRun(f"this folder has no unfinished run: {listing} lists all runs")
         return run
 
     async def runs(self, *, here: bool = False, status: str | None = None) -> list[Json]:
@@ -333,7 +345,7 @@ class RunRecords:
             try:
                 done.removed.append(await self.remove(run))
             except CouncilError as error:
-                done.kept[run] = str(error)
+                done.kept[run] = error
         if done.removed:
             done.freed = await self.store.shrink(may_rewrite=may_rewrite)
         return done
@@ -372,6 +384,24 @@ class RunRecords:
                 f"run {run} has no open question {quote_value(key)}: it was answered, or the run has ended"
             )
         return await self.store.save_answer(run, key, fill_form(questions[0]["schema"], text))
+
+
+def is_stored_run(run: str, env: Mapping[str, str]) -> bool:
+    """Return whether a run has this id, or is the only one whose id starts with it."""
+    if not (data_folder(env) / "council.db").is_file():
+        return False
+
+    async def find() -> bool:
+        records = RunRecords(Path.cwd(), env)
+        try:
+            await records.run_state(run)
+            return True
+        except UsageError:
+            return False
+        finally:
+            await records.close()
+
+    return asyncio.run(find())
 
 
 def list_run_questions(env: Mapping[str, str]) -> dict[str, str]:

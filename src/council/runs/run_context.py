@@ -15,7 +15,7 @@ from council.calling.pricing import find_context_window, find_price, own_price
 from council.calling.retry import Caller
 from council.engine.council import Effect
 from council.engine.ledger import Ledger
-from council.errors import ConfigError, UsageError
+from council.errors import ConfigError, UsageError, option
 from council.members.base import Member
 from council.members.human import HUMAN
 from council.members.registry import MemberRegistry
@@ -78,9 +78,7 @@ class RunContext:
         if unknown and not self.flags.get("allow_unpriced"):
             raise UsageError(
                 f'no price for "{unknown[0]}", so the budget cannot be enforced: '
-                f'set [prices."{unknown[0]}"] or pass {{option}}',
-                option="allow_unpriced",
-                value=True,
+                f'set [prices."{unknown[0]}"] or pass {option("allow_unpriced", True)}'
             )
 
     def find_missing_keys(self, roster: Roster) -> list[str]:

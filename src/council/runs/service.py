@@ -33,7 +33,8 @@ from council.protocols.panel import PanelContext
 from council.render.report import build_report, dump_report
 from council.runs import report_files
 from council.runs.audit import RULES_CHANGED, audit_record, describe_version, is_ours
-from council.runs.fork import continue_protocol, format_prior_run, make_inheritance, plan_fork
+from council.runs.continuation import continue_protocol, load_conversation, read_turns, select_turns
+from council.runs.fork import make_inheritance, plan_fork
 from council.runs.history import RunRecords, summarize_spending
 from council.runs.outcome import Ending, StopEvent, end_cancelled, end_interrupted, run_protocol, wait_for_ending
 from council.runs.report_files import (
@@ -168,16 +169,20 @@ class Convener(RunRecords):
             can_search=lambda: can_search(self.settings, self.env, self.folder),
         )  # fmt: skip
         intent = replace(intent, options=options)
+        conversation: Json = {}
         if after:
             record = await self.store.load(await self.resolve_run(after))
-            intent, material = (
-                continue_protocol(intent, record, known),
-                replace(material, earlier=format_prior_run(record)),
-            )
-            after = record.run
+            context = select_turns(read_turns(await load_conversation(self.store, record.run)))
+            intent, after, conversation = continue_protocol(intent, record, known), record.run, context.as_json()
+            material = replace(material, earlier=context.files, left_out=context.skipped)
         where = PanelContext(self.settings, self.env, self.folder, strict)
         plan = await make_plan(intent, where, self.members, material, price=self.price)
-        return replace(plan, warnings=(*find_key_leaks(self.settings), *plan.warnings), continues=after or "")
+        warnings = (*find_key_leaks(self.settings), *plan.warnings)
+        return replace(plan, warnings=warnings, continues=after or "", conversation=conversation)
+
+    async def conversation(self, run: str) -> list[Minutes]:
+        """Return the runs of the conversation that ends with this run, newest first."""
+        return await load_conversation(self.store, await self.resolve_run(run))
 
     # A run
 

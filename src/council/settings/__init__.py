@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from council.errors import ConfigError
+from council.errors import ConfigError, wording
 from council.settings.catalogue import catalogue, is_reasoning
 from council.settings.config_files import config_folder, find_project_file, read_config
 from council.settings.schema import VARIABLES, nest_keys, quote_value, split_key, validate_table
@@ -43,18 +43,27 @@ class Origin:
         chosen = f"={self.value}" if self.value else ""
         return f"{self.kind.value} {self.name}{chosen}".strip()
 
+    @property
+    def described(self) -> str:
+        """Return the source in the words of each interface, for messages."""
+        if self.kind is not OriginKind.FLAG:
+            return str(self)
+        name = "seats" if self.name == SEAT_FLAG else self.name.removeprefix("--").replace("-", "_")
+        return wording(python=f"argument {name}", cli=str(self), http=f"option {name}")
+
 
 BUILT_IN = Origin(OriginKind.BUILT_IN)
 DEFAULT_TIMEOUT_S, REASONING_TIMEOUT_S, HUMAN_TIMEOUT_S = 120.0, 300.0, 3600.0
 PHASE_TIMEOUTS = {"explorer": "COUNCIL_EXPLORER_TIMEOUT", "r2": "COUNCIL_R2_TIMEOUT"}  # kind of phase → its variable
 DEFAULTS: Mapping[str, Any] = {
+    "notify": False,
     "search": {"max_results": 5},
     "general": {"deliberate": True},
     "human": {"timeout": HUMAN_TIMEOUT_S},
 }
 # Flags that set a configuration key: setting name -> (flag, parent tables of the key).
 FLAG_KEYS = {"timeout": ("--timeout", ()), "report_dir": ("--report-dir", ()), "max_cost": ("--max-cost", ("budget",)),
-         "effort": ("--effort", ())}  # fmt: skip
+         "effort": ("--effort", ()), "notify": ("--notify", ())}  # fmt: skip
 SEAT_FLAG = "--seat"
 CHAIR_NAMES = ("chair", "referee")  # two names of the same seat
 NO_FLAGS: Mapping[str, Any] = MappingProxyType({})
@@ -122,6 +131,7 @@ class Settings:
     commands: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # command-line agent → timeouts
     store: Mapping[str, Any] = field(default_factory=dict)
     human: Mapping[str, float] = field(default_factory=lambda: {"timeout": HUMAN_TIMEOUT_S})
+    notify: bool = False  # announce the end of a run
     effort: str | None = None  # reasoning effort; None: the vendor's default
     custom_members: Mapping[str, str] = field(default_factory=dict)  # member object of the caller, by name → vendor
 
@@ -178,7 +188,7 @@ def load_settings(
     values: dict[str, Any] = {}
     origins: dict[str, Origin] = {}
     for origin, table in _iter_layers(folder, env, flags, config):
-        for key, value in validate_table(table, str(origin)):
+        for key, value in validate_table(table, origin.described):
             values[key], origins[key] = value, origin
     variables = dict(_read_variables(env))
     origins.update({f"variables.{name}": origin for name, (_, origin) in variables.items()})
@@ -277,6 +287,7 @@ def _build_settings(values: Mapping[str, Any], origins: Mapping[str, Origin], va
         timeout=tree.get("timeout"),
         effort=tree.get("effort"),
         report_dir=tree.get("report_dir"),
+        notify=tree["notify"],
         variables=variables,
         origins=origins,
         prices={name: _check_price(name, row, origins) for name, row in tree.get("prices", {}).items()},

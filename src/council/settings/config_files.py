@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from council.errors import ConfigError
+from council.errors import ConfigError, option
 from council.settings.schema import quote_value
 
 
@@ -19,7 +19,7 @@ def find_project_file(folder: Path, env: Mapping[str, str], config: Path | None 
         named_path = folder / Path(named).expanduser()
         if not named_path.is_file():
             raise ConfigError(
-                f"configuration file {quote_value(named)} not found: pass another with --config or COUNCIL_CONFIG"
+                f"configuration file {quote_value(named)} not found: pass another with {option('config')} or COUNCIL_CONFIG"
             )
         return named_path
     candidates = (candidate for place in _project_folders(folder.absolute()) if (candidate := _find_config_in(place)))

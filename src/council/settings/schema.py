@@ -129,6 +129,7 @@ CONFIG_KEYS: Mapping[str, Any] = {
     "timeout": SECONDS,
     "report_dir": TEXT_VALUE,
     "effort": _one_of("low", "medium", "high"),
+    "notify": BOOLEAN,
     "providers": {"*": PROVIDER_KEYS},
     "models": {"default": MEMBER_NAME, "strong": MEMBER_NAME, "fast": MEMBER_NAME, "other": MEMBER_NAME},
     "seats": {"*": SEAT_KEYS},

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from council import events as ev
-from council.errors import RunOwned, StoreError, UnknownRun
+from council.errors import RunOwned, StoreError, UnknownRun, wording
 from council.store import sqlite_queries
 from council.store.interface import OPEN_STATUSES, Attempt, BudgetRefusal, Hold, Record, Row, RunState, RunStatus
 from council.store.migrations import MIGRATIONS
@@ -397,7 +397,8 @@ def _load_record(db: sqlite3.Connection, run: str) -> Record:
 
 
 def _unknown_run(run: str) -> UnknownRun:
-    return UnknownRun(f'there is no run "{run}": `council runs` lists them')
+    listing = wording(python="`client.runs()`", cli="`council runs`", http="`council runs`")
+    return UnknownRun(f'there is no run "{run}": {listing} lists them')
 
 
 def _load_since(db: sqlite3.Connection, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:

@@ -25,10 +25,11 @@ from council.doors.cli.params import (
     print_json,
     run_argument,
 )
-from council.doors.cli.runner import HIDDEN_CONFIG_OPTION, JSON_OPTION, make_command, make_runner
+from council.doors.cli.runner import HIDDEN_CONFIG_OPTION, JSON_OPTION, make_command, make_runner, text_options
 from council.doors.cli.terminal_input import confirm, has_terminal
 from council.engine.minutes import Minutes
-from council.errors import UsageError
+from council.errors import UsageError, message_for
+from council.render.markdown import TextPart
 from council.runs.history import UNFINISHED, Removal, run_summary
 from council.runs.outcome import EXIT_INTERRUPTED, EXIT_USAGE
 from council.runs.service import Convener
@@ -189,6 +190,7 @@ def _show_command() -> click.Command:
         show_run,
         run_argument(),
         *flags,
+        *text_options(),
         help="Show the seats, status and answer of a run.",
         uses_config=False,
     )
@@ -203,26 +205,23 @@ def show_run(run: str | None, verbose: bool, show: str | None, **params: Any) ->
             print_json(build_report(minutes))
             return 0
         state = await convener.run_state(minutes.run)
-        click.echo(
-            "\n".join(_format_run_details(minutes, state.status, verbose=bool(verbose or show), show=show or ""))
+        make_runner(params).print_parts(
+            _list_run_parts(minutes, state.status, verbose=bool(verbose or show), show=show or "")
         )
         return 0
 
     return make_runner(params).with_convener(job)
 
 
-def _format_run_details(minutes: Minutes, status: RunStatus, **how: Any) -> list[str]:
-    from council.doors.cli.runner import format_answer
+def _list_run_parts(minutes: Minutes, status: RunStatus, **how: Any) -> list[TextPart]:
+    from council.doors.cli.runner import list_parts
     from council.engine.degraded import format_notice_lines
     from council.engine.trust import format_trust
     from council.render import terminal
     from council.render.report import build_report
 
-    text = (
-        "queued: no worker has started it yet"
-        if status is RunStatus.QUEUED and not minutes.phases
-        else format_answer(minutes, **how)
-    )
+    is_queued = status is RunStatus.QUEUED and not minutes.phases
+    answer = [TextPart("queued: no worker has started it yet", False)] if is_queued else list_parts(minutes, **how)
     report = build_report(minutes)
     after = terminal.format_summary(report, "watch" if status in OPEN_STATUSES else "")
     if not minutes.is_empty_run and status not in OPEN_STATUSES:
@@ -230,7 +229,8 @@ def _format_run_details(minutes: Minutes, status: RunStatus, **how: Any) -> list
     head = f"run {minutes.run} · {status} · {minutes.plan['protocol']}"
     busy = [seat for seat in minutes.all_seats if status is RunStatus.RUNNING and seat.state in ("asked", "writing")]
     waiting = [f"waiting: {terminal.format_busy_seat(seat, time.time())}" for seat in busy]
-    return [head, *terminal.format_plan(minutes.plan), *waiting, "", text, "", *after]
+    before = "\n".join([head, *terminal.format_plan(minutes.plan), *waiting])
+    return [TextPart(before, False), *answer, TextPart("\n".join(after), False)]
 
 
 def _export_command() -> click.Command:
@@ -402,10 +402,11 @@ def _count_runs(rows: Sequence[Json]) -> str:
 
 
 def _print_removal(done: Removal, as_json: bool, lines: list[str]) -> None:
+    kept = {run: message_for(error, "cli") for run, error in done.kept.items()}
     if as_json:
-        print_json({"removed": done.removed, "kept": done.kept, "freed": done.freed})
+        print_json({"removed": done.removed, "kept": kept, "freed": done.freed})
     else:
-        click.echo("\n".join([*lines, *(f"kept {run}: {why}" for run, why in done.kept.items())]))
+        click.echo("\n".join([*lines, *(f"kept {run}: {why}" for run, why in kept.items())]))
 
 
 # Check

@@ -20,6 +20,7 @@ COMMANDS = {
     "watch": "run_commands:watch_command",
     "cancel": "run_commands:cancel_command",
     "fork": "run_commands:fork_command",
+    "chat": "chat:chat_command",
     "packet": "ask:packet_command",
     "presets": "info_commands:presets_command",
     "rosters": "info_commands:rosters_command",

@@ -8,7 +8,7 @@ import os
 import re
 import select
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,6 +25,7 @@ from council.flags import flag_table
 from council.settings.config_files import config_folder
 
 COMMAND_HELP = {
+    "chat": "Hold a conversation with a council: each turn continues the last.",
     "runs": "List, show, search, export, remove, prune or check runs.",
     "resume": "Continue an interrupted run.",
     "watch": "Follow a run of this machine until it ends.",
@@ -90,7 +91,8 @@ COMMON_FLAGS: list[dict[str, Any]] = [
     {"flag": "--yes", "name": "yes", "kind": "bool", "help": "Do not ask for confirmation when the estimate is above confirm_above."},
     {"flag": "--no-input", "name": "no_input", "kind": "bool", "help": "Ask no questions, even at a terminal: only the cost limit applies."},
     {"flag": "--detach", "name": "detach", "kind": "bool", "help": "Run in the background and return at once; `council watch` follows it."},
-    {"flag": "--continue", "name": "continued", "kind": "str", "metavar": "RUN", "help": "Ask a follow-up: add the question and answer of this run to the packet."},
+    {"flag": "--continue", "short": "-c", "name": "continued", "kind": "str", "metavar": "[RUN]", "help": "Ask a follow-up: add the conversation up to this run (default: the last run of this folder) to the packet."},
+    {"flag": "--notify", "name": "notify", "kind": "bool", "help": "Ring the terminal bell and show a desktop notification when the run is done."},
     {"flag": "--dry-run", "name": "dry_run", "kind": "bool", "help": "Print the plan and spend nothing."},
     {"flag": "--json", "name": "json", "kind": "bool", "help": "Print the plan, the report or the error as JSON."},
     {"flag": "--format", "name": "format", "kind": "choice", "choices": list(FORMATS.names), "help": "Print the finished run in this format; md is the whole report, html one file with every view of the page."},
@@ -101,7 +103,8 @@ COMMON_FLAGS: list[dict[str, Any]] = [
     {"flag": "--report-dir", "name": "report_dir", "kind": "str", "metavar": "DIR", "help": "Write the report to this folder. Default: .agents/council for judges, else the data folder."},
     {"flag": "--quiet", "name": "quiet", "kind": "bool", "help": "Print no progress on standard error."},
     {"flag": "--no-color", "name": "no_color", "kind": "bool", "help": "Print no colour."},
-    {"flag": "--ascii", "name": "ascii", "kind": "bool", "help": "Use ASCII characters in the live table."},
+    {"flag": "--ascii", "name": "ascii", "kind": "bool", "help": "Print only ASCII characters."},
+    {"flag": "--raw", "name": "raw", "kind": "bool", "help": "Print Markdown as it is, also at a terminal."},
 ]  # fmt: skip
 COMPLETE_VARIABLE = "_COUNCIL_COMPLETE"  # set by click's completion scripts, for example to bash_complete
 
@@ -112,6 +115,7 @@ def protocol_flags() -> list[dict[str, Any]]:
 
 DAY_S = 86400
 RUN_ID = re.compile(r"r[2-9a-z]{5}")  # a run id
+RUN_WORD = re.compile(r"r(?=\S*\d)[2-9a-z]{1,5}|r[a-z]{3,5}|council-\d{8}-\S+")  # may be an id, its start or a name
 
 
 def split_command(arguments: list[str]) -> tuple[str, list[str]]:
@@ -128,11 +132,39 @@ def split_command(arguments: list[str]) -> tuple[str, list[str]]:
     return word, arguments
 
 
-def _first_word(arguments: list[str]) -> int | None:
-    valued = {flag["flag"] for flag in (*COMMON_FLAGS, *protocol_flags()) if flag["kind"] != "bool"} | set(
+def place_continued_run(arguments: list[str], is_run: Callable[[str], bool]) -> list[str]:
+    """Return the arguments with `-c` and `--continue` as `--continue=RUN`; an empty RUN is the last run of the folder.
+
+    The next word is RUN only if such a run exists; a start of an id needs a digit or four letters, else it is a word.
+    """
+    placed: list[str] = []
+    rest, skip, valued = list(arguments), False, _valued_flags() - {"-c", "--continue"}
+    while rest:
+        argument = rest.pop(0)
+        if argument == "--":
+            return [*placed, argument, *rest]
+        if skip or argument not in ("-c", "--continue"):
+            skip = not skip and argument in valued
+            placed.append(argument)
+            continue
+        following = rest[0] if rest else ""
+        if RUN_WORD.fullmatch(following) and is_run(following):
+            placed.append(f"--continue={rest.pop(0)}")
+            continue
+        if RUN_ID.fullmatch(following) and re.search(r"\d", following):
+            raise UsageError(f'there is no run "{following}": `council runs` lists them')
+        placed.append("--continue=")
+    return placed
+
+
+def _valued_flags() -> set[str]:
+    return {flag["flag"] for flag in (*COMMON_FLAGS, *protocol_flags()) if flag["kind"] != "bool"} | set(
         SHORT_FLAGS_WITH_VALUE
     )
-    skip = False
+
+
+def _first_word(arguments: list[str]) -> int | None:
+    valued, skip = _valued_flags(), False
     for place, argument in enumerate(arguments):
         if skip:
             skip = False
@@ -249,7 +281,7 @@ class RunRequest:
     strict: bool
     fail_on: str | None
     material: dict[str, Any]  # packet flags
-    continue_from: str | None = None  # the run to continue
+    continue_from: str | None = None  # the run to continue; "" is the last run of this folder
 
 
 def read_stdin(words: tuple[str, ...], *, ignore: bool = False) -> str | None:

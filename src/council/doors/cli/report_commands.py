@@ -9,11 +9,12 @@ from typing import Any
 import click
 
 from council.doors.cli.params import ChoiceParam, format_folder, format_table, print_json, run_argument
-from council.doors.cli.runner import make_command, make_runner
+from council.doors.cli.runner import make_command, make_runner, text_options
 from council.engine.minutes import Minutes
 from council.extensions import FORMATS
 from council.money import format_usd
 from council.render.formats import render_as
+from council.render.markdown import TextPart
 from council.runs.history import parse_since
 from council.runs.service import Convener
 from council.types import Json
@@ -32,7 +33,7 @@ def replay_command() -> click.Command:
         ),
         click.Option(["--jsonl"], is_flag=True, help="Print events as JSON lines."),
         click.Option(["--verbose"], is_flag=True, help="Print every statement in full."),
-        click.Option(["--no-color"], is_flag=True, help="Print no colour."),
+        *text_options(),
     ]
 
     def replay(run: str | None, speed: float, **params: Any) -> int:
@@ -53,12 +54,16 @@ def report_command() -> click.Command:
     def report_(run: str | None, form: str, **params: Any) -> int:
         async def job(convener: Convener) -> int:
             entries = await convener.entries(run or await convener.newest_run())
-            click.echo(render_as(Minutes.fold(entries), "json" if params["json"] else form, entries), nl=False)
+            text = render_as(Minutes.fold(entries), "json" if params["json"] else form, entries)
+            if form == "md" and not params["json"]:
+                make_runner(params).print_parts([TextPart(text)])
+            else:
+                click.echo(text, nl=False)
             return 0
 
         return make_runner(params).with_convener(job)
 
-    return make_command("report", report_, run_argument(), form, uses_config=False)
+    return make_command("report", report_, run_argument(), form, *text_options(), uses_config=False)
 
 
 def gate_command() -> click.Command:

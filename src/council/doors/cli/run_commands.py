@@ -12,8 +12,8 @@ import click
 
 from council import events as ev
 from council.doors.cli.params import NumberParam, RunRequest, parse_seats, print_json, run_argument
-from council.doors.cli.runner import Runner, human_seats, make_command, make_plan, make_runner
-from council.doors.cli.views import View
+from council.doors.cli.runner import Runner, human_seats, make_command, make_plan, make_runner, text_options
+from council.doors.cli.views import View, write_lines
 from council.engine.minutes import Minutes
 from council.errors import CouncilError, UsageError
 from council.events import Entry
@@ -56,6 +56,10 @@ def _refuse_result_flags(runner: Runner) -> None:
             "--fail-on cannot be combined with --detach, nothing was started: "
             f"use `council gate RUN --fail-on {runner.fail_on}` after the run"
         )
+    if runner.flags.get("notify"):
+        raise UsageError(
+            "--notify cannot be combined with --detach, nothing was started: use `council watch RUN --notify`"
+        )
     if runner.format not in ("", "json"):
         raise UsageError(
             f"--format {runner.format} cannot be combined with --detach, nothing was started: "
@@ -83,7 +87,7 @@ async def _hand_to_worker(runner: Runner, convener: Convener, run: str, lines: S
     if runner.format == "json":
         print_json({"run": run})
     else:
-        click.echo("\n".join([*lines, f"run {run}"]))
+        write_lines("\n".join([*lines, f"run {run}"]), ascii=runner.ascii)
     runner.print_status([f"watch: council watch {run} · stop: council cancel {run}"])
 
 
@@ -225,12 +229,14 @@ def _view_options() -> list[click.Option]:
         click.Option(["--jsonl"], is_flag=True, help="Print events as JSON lines."),
         click.Option(["--verbose"], is_flag=True, help="Print every statement in full."),
         click.Option(["--quiet"], is_flag=True, help="Print no progress on standard error."),
-        click.Option(["--no-color"], is_flag=True, help="Print no colour."),
-        click.Option(["--ascii"], is_flag=True, help="Use ASCII characters in the live table."),
+        *text_options(),
         click.Option(
             ["--output", "-o"], type=click.Path(), default=None, metavar="FILE", help="Write the answer to this file."
         ),
         click.Option(["--no-input"], is_flag=True, help="Ask no questions, even at a terminal."),
+        click.Option(
+            ["--notify"], is_flag=True, help="Ring the terminal bell and show a desktop notification at the end."
+        ),
     ]
 
 

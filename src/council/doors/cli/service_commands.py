@@ -51,7 +51,7 @@ def _run_server(
     **params: Any,
 ) -> int:
     if missing := next((name for name in REQUIRED_PACKAGES if find_spec(name) is None), None):
-        raise UsageError(f"council serve needs the package {missing}: run `pip install 'council[web]'`")
+        raise UsageError(f"council serve needs the package {missing}: run `pip install 'model-council[web]'`")
     from council.doors.limits import Owner
     from council.doors.web.app_state import AppState, name_roots
     from council.doors.web.serve import parse_address, serve
@@ -75,7 +75,9 @@ def mcp_command() -> click.Command:
 
     def mcp(**params: Any) -> int:
         if find_spec("mcp") is None:
-            raise UsageError("`council mcp` needs the MCP SDK, which is not installed: pip install 'council[mcp]'")
+            raise UsageError(
+                "`council mcp` needs the MCP SDK, which is not installed: pip install 'model-council[mcp]'"
+            )
         from council.doors.mcp.server import serve  # the SDK import is slow
 
         return serve(**params)

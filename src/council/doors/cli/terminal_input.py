@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from council.doors.cli.views import PipeSafeView
+from council.doors.cli.views import PipeSafeView, write_status
 from council.errors import UsageError
 from council.money import format_usd
 from council.runs.people import main_field
@@ -29,6 +29,44 @@ FREE_TEXT_HELP = (
     "Type your answer, on one or more lines. End it with a line that has a single dot; type a single - to abstain."
 )
 FIELDS_HELP = "Type your answer field by field. Type a single - to abstain."
+
+
+class TerminalKeyboard:
+    """The echo of typed keys. It is off while the view is drawn, because it would break its lines.
+
+    The keys stay in the input, for the next prompt or program.
+    """
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        self._was_echoing = False
+
+    def hide_typing(self) -> None:
+        if self._is_foreground() and self._set_echo(False):
+            self._was_echoing = True
+
+    def show_typing(self) -> None:
+        if self._was_echoing and self._is_foreground():
+            self._set_echo(True)
+            self._was_echoing = False
+
+    def _is_foreground(self) -> bool:
+        """Return whether this process may change the terminal: a background process would be stopped."""
+        try:
+            return os.tcgetpgrp(self._handle) == os.getpgrp()
+        except OSError:
+            return False
+
+    def _set_echo(self, on: bool) -> bool:
+        """Switch the echo, and return whether it was on."""
+        try:
+            modes = termios.tcgetattr(self._handle)
+            was_on = bool(modes[3] & termios.ECHO)
+            modes[3] = modes[3] | termios.ECHO if on else modes[3] & ~(termios.ECHO | termios.ECHONL)
+            termios.tcsetattr(self._handle, termios.TCSANOW, modes)
+        except termios.error:
+            return False
+        return was_on
 
 
 class Abstained(Exception):
@@ -88,7 +126,7 @@ class HumanPrompter:
     convener: Convener
     view: PipeSafeView
     reader: TerminalReader = field(default_factory=TerminalReader)
-    write: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True)
+    write: Callable[[str], None] = write_status
 
     async def run(self) -> None:
         while True:
@@ -278,22 +316,27 @@ def has_terminal() -> bool:
 
 async def confirm(question: str) -> bool:
     """Ask a question at the terminal; return whether the answer is yes."""
-    return await _confirm(f"{question} [y/N]: ", TerminalReader())
+    return await _confirm(f"{question} [y/N]: ", TerminalReader(), lambda line: None)
 
 
-async def confirm_cost(plan: Json, budget: Mapping[str, Any]) -> bool:
-    """Ask whether to start a run with a high estimate; return whether it may start."""
+async def confirm_cost(
+    plan: Json, budget: Mapping[str, Any], on_line: Callable[[str], None] = lambda line: None
+) -> bool:
+    """Ask whether to start a run with a high estimate; return whether it may start. `on_line` gets the lines on the screen."""
     why = confirmation_reason(plan, budget.get("confirm_above"))
-    return not why or await _confirm(f"{why} Continue? [y/N]: ", TerminalReader())
+    return not why or await _confirm(f"{why} Continue? [y/N]: ", TerminalReader(), on_line)
 
 
-async def _confirm(prompt: str, reader: TerminalReader) -> bool:
+async def _confirm(prompt: str, reader: TerminalReader, on_line: Callable[[str], None]) -> bool:
     """Ask until the answer is yes or no. An empty line and the end of input mean no; Ctrl-C cancels the task."""
     while True:
         click.echo(prompt, err=True, nl=False)
-        answer = (await reader.read_line() or "no").strip().casefold()
+        typed = await reader.read_line() or "no"
+        on_line(prompt + typed)
+        answer = typed.strip().casefold()
         if answer in ("y", "yes", "n", "no", ""):
             return answer.startswith("y")
+        on_line("Error: answer y or n")
         click.echo("Error: answer y or n", err=True)
 
 

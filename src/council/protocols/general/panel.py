@@ -31,5 +31,5 @@ def _choose_search(options: GeneralOptions, context: PanelContext) -> tuple[str 
     try:
         provider = resolve_search(options.search, context.settings, context.env, context.folder)
     except SearchNotEnabled as error:
-        return options.search, str(error)
+        return options.search, error.template
     return provider, "" if provider else not_enabled_message()

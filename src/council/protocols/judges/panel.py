@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from council.errors import UsageError
+from council.errors import UsageError, option, wording
 from council.protocols.common.perspectives import (
     Perspective,
     load_preset,
@@ -71,7 +71,8 @@ def count_judges(
     per_family = _apply_agent_cap(wanted, families, explorers, explicit=count is not None)
     if debate and per_family * families < 2:
         raise UsageError(
-            f"--debate needs at least 2 judges, but there is {per_family}: raise --count, or drop --debate"
+            f"{option('debate', True)} needs at least 2 judges, but there is {per_family}: "
+            f"raise {option('count')}, or drop {option('debate')}"
         )
     held, dropped = tuple(perspectives[:per_family]), tuple(perspectives[per_family:])
     return JudgeCounts(per_family, families, explorers, held, dropped, wanted)
@@ -83,9 +84,10 @@ def _apply_agent_cap(requested: int, families: int, explorers: int, *, explicit:
         return requested
     if explicit:
         judges = requested * families
+        given = wording(python=f"count={requested}", cli=f"--count={requested}")
         raise UsageError(
-            f"--count={requested} makes {judges} judges x (1 + {explorers} explorers) = {judges * (1 + explorers)} agents, "
-            f"over the cap of {MAX_AGENTS}: lower --count to {room} or less, or lower --explorers"
+            f"{given} makes {judges} judges x (1 + {explorers} explorers) = {judges * (1 + explorers)} agents, "
+            f"over the cap of {MAX_AGENTS}: lower {option('count')} to {room} or less, or lower {option('explorers')}"
         )
     return room
 
@@ -185,7 +187,8 @@ def _choose_second_family(first: str, context: PanelContext) -> str | None:
     others = [member for member in members if member and context.vendor(member) != context.vendor(first)]
     if not others and context.strict:
         raise UsageError(
-            "--mixed needs a second vendor family, but none is available: set another API key, or drop --strict"
+            f"{option('mixed', True)} needs a second vendor family, but none is available: "
+            f"set another API key, or drop {option('strict')}"
         )
     return others[0] if others else None
 
