@@ -56,7 +56,8 @@ def test_a_dry_run_prints_the_plan_and_spends_nothing(
 @pytest.mark.behaviour("00-dry-run-plan")
 @pytest.mark.parametrize("protocol", ["advisors", "judges", "general", "ranking", "quick"])
 def test_a_dry_run_of_other_protocols_has_a_plan(workspace: Workspace, council: Terminal, protocol: str) -> None:
-    done = council("--dry-run", "--json", "--protocol", protocol, QUESTION)
+    words = {"general": ["--no-search", QUESTION], "judges": ["council.toml"], "quick": ["council.toml"]}
+    done = council("--dry-run", "--json", "--protocol", protocol, *words.get(protocol, [QUESTION]))
     fits(done.json, "plan")
     assert (done.code, done.json["protocol"], workspace.provider.log) == (0, protocol, [])
 

@@ -108,6 +108,7 @@ class PlanObject(TypedDict):
     effort: NotRequired[
         Annotated[Literal["low", "medium", "high"], Field(description="Reasoning effort; absent if it is not set.")]
     ]
+    cheap: NotRequired[Annotated[bool, Field(description="Whether --cheap chose fast models; absent if it did not.")]]
     fork: NotRequired[Fork]
     continues: NotRequired[
         Annotated[

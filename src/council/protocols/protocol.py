@@ -40,6 +40,7 @@ class Protocol:
     prompts: Path | None = None  # folder of the prompts; None: `prompts/` beside the function
     options: type[Any] | str | None = None  # pydantic model; None: no options
     spread: bool = True  # spread the seats over vendor families
+    resizable: bool = False  # with 2 to 8 members by `-m` it has as many seats; a panel resizes its own seats
     panel: Callable[..., Any] | str = ""  # builds the seats from the options; empty if the seats are fixed
     quorum: int = 1  # seats that must answer
     reads_question: bool = True  # whether its flow depends on the question's text; if not, plans are cached without it

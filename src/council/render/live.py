@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TextIO
 
 from rich.console import Console, JustifyMethod
@@ -18,9 +17,9 @@ from council.engine.layout import final_state, format_count, format_ruling
 from council.engine.minutes import Minutes, SeatMinutes, StatementMinutes
 from council.events import TRANSIENT_EVENTS, Attempted, Entry
 from council.money import format_usd
-from council.render.screen import Line, LineEnd, ScreenBlock, Symbols
+from council.render.screen import Line, LineEnd, ScreenBlock, SeatStream, Symbols
 from council.render.terminal import Trouble, format_clock, format_megabytes, group_troubles
-from council.render.text_layout import cut, share_rows, terminal_size, to_ascii, wrap
+from council.render.text_layout import cut, list_indent, share_rows, terminal_size, to_ascii, wrap
 from council.text_cleanup import clean, single_line
 
 BUSY_STATES = ("asked", "writing")
@@ -35,26 +34,7 @@ PHASE_GAP = "   "
 MAX_NOTES = 3
 MAX_HEADER_ROWS, MAX_REMARK_ROWS = 2, 3
 MIN_TEXT_ROWS = 2  # of the text of the chair: a blank line and its last line
-MAX_STREAM_CHARS = 8_000  # of an unfinished answer; more than any terminal shows
 SILENCE_SHOWN_S = 10.0  # from this many seconds on, a request without output shows its time limit
-
-
-@dataclass(slots=True)
-class SeatStream:
-    """What a seat has written since it was last asked."""
-
-    is_typed: bool = False  # the text is JSON: only its length is shown
-    text: str = ""
-
-    def add(self, piece: str) -> None:
-        self.text = (self.text + piece)[-MAX_STREAM_CHARS:]
-
-    @property
-    def last_line(self) -> str:
-        """The last line that has text; empty for a typed reply."""
-        return (
-            "" if self.is_typed else next((line for line in reversed(clean(self.text).split("\n")) if line.strip()), "")
-        )
 
 
 class LiveView:
@@ -63,7 +43,10 @@ class LiveView:
     `now` in `tick` uses the clock of the entries, so that a replay shows the seconds of the run.
     """
 
-    def __init__(self, output: Console | TextIO, *, ascii: bool = False, color: bool = True) -> None:
+    def __init__(
+        self, output: Console | TextIO, *, ascii: bool = False, color: bool = True, ends_with_troubles: bool = True
+    ) -> None:
+        """`ends_with_troubles=False` hides failures at the end, because the same terminal shows them with the answer."""
         self._stream = None if isinstance(output, Console) else output
         self.console = (
             output if isinstance(output, Console) else Console(file=output, no_color=not color, highlight=False)
@@ -76,6 +59,8 @@ class LiveView:
         self._catch_up_note = ""
         self._stopping = False
         self._closed = False
+        self._ends_with_troubles = ends_with_troubles
+        self._hides_troubles = False
         self._suspended = 0  # prompts that use the terminal now
         self._block = ScreenBlock(self.console, self.console.file)
 
@@ -116,6 +101,7 @@ class LiveView:
             return
         self._streams.clear()
         self._stopping = False
+        self._hides_troubles = not self._ends_with_troubles and self.minutes.status != "running"
         self._draw()
         if not self.console.is_terminal and self._has_content:
             self.console.print(self.build_view(), end="")
@@ -255,7 +241,7 @@ class LiveView:
         spent = format_clock((phase.ended or self.now) - phase.started)
         missing = f" {signs.failed}{absent}" if absent else ""
         if phase.ended is not None or self.minutes.status != "running":
-            sign, style = self._ended_phase_style(said, absent)
+            sign, style = self._ended_phase_style(said, absent if phase.ended is not None else total - said)
             return signs.format_text(f"{sign} {name} {said}/{total} {spent}", style)
         return signs.format_text(
             f"{signs.current} {name} {signs.format_bar(said, total)} {said}/{total}{missing} {spent}", "bold"
@@ -333,6 +319,8 @@ class LiveView:
 
     def _find_trouble(self, seat: SeatMinutes) -> Trouble | None:
         """Return why a seat is absent, is asked again, or was replaced."""
+        if self._hides_troubles:
+            return None
         if seat.reason:
             return Trouble(seat.name, f"absent in {seat.phase.rpartition('/')[2]}: ", single_line(seat.reason), "red")
         if seat.state in BUSY_STATES and seat.trouble:
@@ -355,7 +343,7 @@ class LiveView:
 
     def _format_last_line(self, seat: SeatMinutes) -> str:
         stream = self._streams.get(seat.name)
-        line = single_line(stream.last_line, MAX_STREAM_CHARS) if stream and seat.state == "writing" else ""
+        line = single_line(stream.last_line, len(stream.text)) if stream and seat.state == "writing" else ""
         return to_ascii(line) if self.symbols.ascii else line
 
     def _build_stream(self) -> list[Text]:
@@ -366,7 +354,8 @@ class LiveView:
         text = clean(self._streams[speaker.name].text)
         text = to_ascii(text) if self.symbols.ascii else text
         width = min(self.width, MAX_TEXT_WIDTH)
-        lines = [part for line in text.expandtabs(4).rstrip().split("\n") for part in wrap(line.rstrip(), width)]
+        texts = text.expandtabs(4).rstrip().split("\n")
+        lines = [part for line in texts for part in wrap(line.rstrip(), width, list_indent(line))]
         return [Text(), *(Text(line, no_wrap=True) for line in lines)]
 
     def _find_speaker(self) -> SeatMinutes | None:
@@ -449,7 +438,8 @@ class LiveView:
         if seat.state in BUSY_STATES:
             if self._is_silent(seat):
                 return self.symbols.format_text("no output yet", "dim")
-            return LineEnd(self._format_last_line(seat), self.symbols.ellipsis)
+            is_shown_below = seat is self._find_speaker()
+            return LineEnd("" if is_shown_below else self._format_last_line(seat), self.symbols.ellipsis)
         if self.minutes.is_from_fork(self._last_statement(seat)):
             return self.symbols.format_text(f"taken from {self.minutes.plan['fork']['run']}", "dim")
         return self.symbols.format_text(f"in {seat.phase.rpartition('/')[2]}" if seat.phase else "", "dim")

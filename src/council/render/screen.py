@@ -1,4 +1,4 @@
-"""Drawing on a terminal with rich: symbols, lines that are cut at their start, and a block of lines drawn again in place."""
+"""Parts of the live view: symbols, the text of a seat, lines cut at their start, and a block of lines drawn again in place."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from rich.segment import Segment, SegmentLines
 from rich.text import Text
 
 from council.render.text_layout import count_rows, cut_start, text_width, to_ascii
-from council.text_cleanup import single_line
+from council.text_cleanup import clean, single_line
 
 BAR_WIDTH = 12
+MAX_STREAM_CHARS = 8_000  # of an unfinished answer; more than any terminal shows
 
 Line = list[Segment]
 
@@ -105,3 +106,21 @@ class LineEnd:
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         return Measurement(1, options.max_width).clamp(1, text_width(self.text) + self.indent)
+
+
+@dataclass(slots=True)
+class SeatStream:
+    """What a seat has written since it was last asked."""
+
+    is_typed: bool = False  # the text is JSON: only its length is shown
+    text: str = ""
+
+    def add(self, piece: str) -> None:
+        self.text = (self.text + piece)[-MAX_STREAM_CHARS:]
+
+    @property
+    def last_line(self) -> str:
+        """The last line that has text; empty for a typed reply."""
+        return (
+            "" if self.is_typed else next((line for line in reversed(clean(self.text).split("\n")) if line.strip()), "")
+        )

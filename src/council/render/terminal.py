@@ -108,11 +108,6 @@ def _format_trouble(trouble: Trouble, wait: float) -> str:
 # Parts of the plan
 
 
-def _format_continued(plan: Json) -> list[str]:
-    run = plan.get("continues")
-    return [f"continues {run}: its question and answer are in the packet"] if run else []
-
-
 def _format_warnings(plan: Json) -> list[str]:
     lines = dict.fromkeys([*plan.get("warnings", []), *plan.get("notices", [])])
     return [f"! {single_line(line, 400)}" for line in lines]

@@ -14,6 +14,7 @@ DUMB_TERMINALS = ("dumb", "unknown")
 MIN_WIDTH = 20  # columns; a narrower terminal breaks the lines itself
 _TOKEN = re.compile(r"\s*\S+")  # a word and the space before it
 _FIRST_COLUMN = re.compile(r"\s*\S.*?\s{2,}(?=\S)|\s*[!>*-] ")  # of a line with columns, or the sign of a list item
+_LIST_SIGN = re.compile(r"\s*(?:(?:[-*+>]|\d{1,3}[.)]) )?")
 
 
 def terminal_size(stream: TextIO) -> tuple[int, int]:
@@ -103,6 +104,11 @@ def wrap(text: str, width: int, indent: int = 0) -> list[str]:
             line = start
         line += word
     return [*lines, line]
+
+
+def list_indent(line: str) -> int:
+    """Return the indent of the later lines of a line of Markdown: below the text of a list item."""
+    return len(_LIST_SIGN.match(line)[0])  # type: ignore[index]  # it matches every line
 
 
 def hanging_indent(line: str) -> int:

@@ -83,10 +83,15 @@ class RunContext:
 
     def find_missing_keys(self, roster: Roster) -> list[str]:
         """Return the unset API key variables of the seated members; fallbacks are not checked."""
-        seats = (*roster.seats, *([roster.chair] if roster.chair else []), *roster.helpers)
-        kinds = {split_member(seat.member)[0] for seat in seats}
+        kinds = {split_member(seat.member)[0] for seat in roster.all_seats}
         wanted = [self.settings.providers[kind].api_key_env for kind in kinds if kind in self.settings.providers]
         return sorted({name for name in wanted if name and not self.env.get(name, "").strip()})
+
+    def check_installed(self, name: str) -> None:
+        """Raise if a member needs software or a file that is missing; nothing is downloaded or started."""
+        check = getattr(self.members(name), "check_installed", None)
+        if check:
+            check()
 
     # Calls
 

@@ -184,20 +184,25 @@ class Convener(RunRecords):
         """Return the runs of the conversation that ends with this run, newest first."""
         return await load_conversation(self.store, await self.resolve_run(run))
 
+    def check_plan(self, plan: Plan) -> None:
+        """Raise if the plan cannot be run. A dry run and a run make the same checks."""
+        plan.check_runnable()
+        self.run_context.require_prices(plan.roster)
+        for seat in plan.roster.all_seats:
+            self.run_context.check_installed(seat.member)
+
     # A run
 
     async def run(self, plan: Plan, on_event: Listener, *, stop: StopEvent | None = None) -> Minutes:
         """Run a plan and return its minutes. `stop` interrupts the run and leaves it resumable."""
-        plan.check_runnable()
-        self.run_context.require_prices(plan.roster)
+        self.check_plan(plan)
         store = self.open_store(plan.protocol.name)
         await self._prepare_members(plan.roster, on_event)
         return await self._begin(store, self._make_record(plan), plan.as_json(), on_event, stop)
 
     async def enqueue(self, plan: Plan) -> str:
         """Store the run as queued, for the worker to start."""
-        plan.check_runnable()
-        self.run_context.require_prices(plan.roster)
+        self.check_plan(plan)
         return await self._enqueue_record(self._make_record(plan), plan.as_json())
 
     async def _enqueue_record(self, record: Record, plan: Json) -> str:

@@ -6,13 +6,13 @@ Standard library only, because it is imported on every start.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from council.errors import ConfigError, wording
+from council.errors import ConfigError, UsageError, option, wording
 from council.settings.catalogue import catalogue, is_reasoning
 from council.settings.config_files import config_folder, find_project_file, read_config
 from council.settings.schema import VARIABLES, nest_keys, quote_value, split_key, validate_table
@@ -65,6 +65,7 @@ DEFAULTS: Mapping[str, Any] = {
 FLAG_KEYS = {"timeout": ("--timeout", ()), "report_dir": ("--report-dir", ()), "max_cost": ("--max-cost", ("budget",)),
          "effort": ("--effort", ()), "notify": ("--notify", ())}  # fmt: skip
 SEAT_FLAG = "--seat"
+MAX_NAMED_MEMBERS = 8  # seats of the largest council that `-m` can make
 CHAIR_NAMES = ("chair", "referee")  # two names of the same seat
 NO_FLAGS: Mapping[str, Any] = MappingProxyType({})
 Layer = tuple[Origin, Mapping[str, Any]]
@@ -134,6 +135,8 @@ class Settings:
     notify: bool = False  # announce the end of a run
     effort: str | None = None  # reasoning effort; None: the vendor's default
     custom_members: Mapping[str, str] = field(default_factory=dict)  # member object of the caller, by name → vendor
+    named_members: tuple[str, ...] = ()  # members of the seats in order, by `-m`; empty if not given
+    cheap: bool = False  # the fast models of the available vendors, by `--cheap`
 
     def is_set(self, key: str) -> bool:
         """Return whether this key or table has a value that is not a built-in default."""
@@ -192,7 +195,21 @@ def load_settings(
             values[key], origins[key] = value, origin
     variables = dict(_read_variables(env))
     origins.update({f"variables.{name}": origin for name, (_, origin) in variables.items()})
-    return _build_settings(values, origins, {name: value for name, (value, _) in variables.items()})
+    settings = _build_settings(values, origins, {name: value for name, (value, _) in variables.items()})
+    return replace(settings, named_members=_read_named_members(flags.get("models")), cheap=bool(flags.get("cheap")))
+
+
+def _read_named_members(given: Any) -> tuple[str, ...]:
+    """Return the members of `-m`: none, one for all seats, or one for each of 2 to 8 seats."""
+    members = tuple(str(member).strip() for member in ([given] if isinstance(given, str) else given or ()))
+    if not all(members):
+        raise UsageError(f'{option("models")} "" names no member: use a name such as sonnet or openai:gpt-5.2')
+    if len(members) > MAX_NAMED_MEMBERS:
+        raise UsageError(
+            f"{option('models')} names {len(members)} members, but a council has at most {MAX_NAMED_MEMBERS} seats: "
+            f"drop {len(members) - MAX_NAMED_MEMBERS}"
+        )
+    return members
 
 
 def _iter_layers(

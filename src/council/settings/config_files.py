@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,25 +22,47 @@ def find_project_file(folder: Path, env: Mapping[str, str], config: Path | None 
                 f"configuration file {quote_value(named)} not found: pass another with {option('config')} or COUNCIL_CONFIG"
             )
         return named_path
-    candidates = (candidate for place in _project_folders(folder.absolute()) if (candidate := _find_config_in(place)))
-    return next(candidates, None)
+    places = _project_folders(folder.absolute(), _home_folders(env))
+    return next((found for place in places if (found := _find_config_in(place))), None)
 
 
-def _project_folders(folder: Path) -> list[Path]:
-    """Return the folders from here up to the repository root.
+def _project_folders(folder: Path, homes: Sequence[Path]) -> list[Path]:
+    """Return the folders from here up to the repository root; outside a repository up to the home folder.
 
-    Outside a repository only this folder: parent folders may belong to another user.
+    A folder that is not below the home folder is searched up to the root of the file system.
     """
     folders = [folder, *folder.parents]
-    root = next((parent for parent in folders if (parent / ".git").exists()), folder)
-    return folders[: folders.index(root) + 1]
+    repo = next((parent for parent in folders if (parent / ".git").exists()), None)
+    last = repo or next((home for home in homes if home in folders), folders[-1])
+    return folders[: folders.index(last) + 1]
+
+
+def _home_folders(env: Mapping[str, str]) -> list[Path]:
+    """Return the home folder as it is written and without symbolic links; empty if there is none."""
+    try:
+        home = Path(env["HOME"]) if env.get("HOME") else Path.home()
+    except RuntimeError:
+        return []
+    return [home.absolute(), home.resolve()]
 
 
 def _find_config_in(place: Path) -> Path | None:
-    if (place / "council.toml").is_file():
-        return place / "council.toml"
-    pyproject = place / "pyproject.toml"
-    return pyproject if pyproject.is_file() and "council" in _read_text(pyproject) and read_config(pyproject) else None
+    named, pyproject = place / "council.toml", place / "pyproject.toml"
+    if _is_own_file(named):
+        return named
+    return (
+        pyproject if _is_own_file(pyproject) and "council" in _read_text(pyproject) and read_config(pyproject) else None
+    )
+
+
+def _is_own_file(path: Path) -> bool:
+    """Return whether this is a file of the current user. Files of other users could choose where questions are sent."""
+    try:
+        if not path.is_file():
+            return False
+        return not hasattr(os, "getuid") or {path.stat().st_uid, path.lstat().st_uid} == {os.getuid()}
+    except OSError:
+        return False
 
 
 def read_config(path: Path) -> Mapping[str, Any]:

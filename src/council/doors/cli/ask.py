@@ -13,8 +13,10 @@ from council.doors.cli.params import (
     ChoiceParam,
     IntegerParam,
     NumberParam,
+    ProtocolParam,
     RunRequest,
     complete_file,
+    complete_member,
     complete_preset,
     complete_protocol,
     complete_roster,
@@ -24,13 +26,19 @@ from council.doors.cli.params import (
 )
 from council.version import __version__
 
-PARAM_TYPES: dict[str, Any] = {"int": IntegerParam(), "float": NumberParam(), "str": str}
+PARAM_TYPES: dict[str, Any] = {
+    "int": IntegerParam(),
+    "float": NumberParam(),
+    "str": str,
+    "protocol": ProtocolParam(),
+}
 COMPLETERS: dict[str, Any] = {  # by flag; flags with the metavar FILE or DIR complete files
     "protocol": complete_protocol,
     "mode": complete_protocol,
     "preset": complete_preset,
     "roster": complete_roster,
     "continued": complete_run,
+    "models": complete_member,
     "perspectives_file": complete_file,
 }
 
@@ -100,7 +108,8 @@ def _make_option(flag: dict[str, Any]) -> click.Option:
     if flag["kind"] == "bool":
         return click.Option(names, is_flag=True, default=False, help=flag["help"])
     if flag["kind"] == "many":
-        return click.Option(names, multiple=True, metavar=flag["metavar"], help=flag["help"])
+        many = COMPLETERS.get(flag["name"])
+        return click.Option(names, multiple=True, metavar=flag["metavar"], help=flag["help"], shell_complete=many)
     completer = complete_file if flag.get("metavar") in ("FILE", "DIR") else COMPLETERS.get(flag["name"])
     kind = ChoiceParam(flag["choices"], case_sensitive=False) if flag["kind"] == "choice" else PARAM_TYPES[flag["kind"]]
     return click.Option(
@@ -117,7 +126,7 @@ def convene(words: tuple[str, ...], **params: Any) -> int:
         from council.doors.cli.run_commands import detach
 
         return detach(drive, wish)
-    return drive.convene(wish, dry_run=params["dry_run"])
+    return drive.convene(wish, dry_run=params["dry_run"], detach=params["detach"])
 
 
 def show_packet(words: tuple[str, ...], **params: Any) -> int:

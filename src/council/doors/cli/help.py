@@ -43,7 +43,7 @@ FLAG_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Help": ("help", "help_all", "version"),
 }  # fmt: skip
 USUAL_FLAGS = (
-    "protocol", "seat", "max_cost", "dry_run", "yes", "continued", "detach", "output", "verbose", "json",
+    "protocol", "models", "cheap", "max_cost", "dry_run", "yes", "continued", "output", "verbose", "json",
 )  # fmt: skip
 # Flags that change the packet. `council packet` accepts the other flags of a question too, so that a line can be reused.
 PACKET_FLAGS = (
@@ -85,6 +85,7 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "models": (("council models --price", "with prices per million tokens"),),
 }
 
+_CHOICES = re.compile(r"\[[^]]*\|[^]]*\]")
 Rows = Sequence[tuple[str, str]]
 
 
@@ -97,7 +98,7 @@ def short_help(rows: Mapping[str, tuple[str, str]]) -> str:
     page.usage(USAGE, "council COMMAND [FLAGS]")
     page.text(SUMMARY)
     page.section("Examples", EXAMPLES[""])
-    usual = [rows[name] for name in USUAL_FLAGS if name in rows]
+    usual = [(_CHOICES.sub("NAME", rows[name][0]), rows[name][1]) for name in USUAL_FLAGS if name in rows]
     width = max(len(flag) for flag, _ in usual)
     page.section("Usual flags", [(f"{flag:<{width}}", _first_clause(text)) for flag, text in usual])
     for group, words in group_commands(COMMAND_HELP):

@@ -65,12 +65,15 @@ SUBCOMMANDS = (
     "install",
 )  # of `runs`, `keys` and `skill`
 VERBS = ("ask", "validate", "brainstorm", "research")
-SHORT_FLAGS_WITH_VALUE = ("-o",)
+SHORT_FLAGS_WITH_VALUE = ("-o", "-m")
 
 # Common flags. The flags of single protocols are generated into data/flags.json from their options.
 COMMON_FLAGS: list[dict[str, Any]] = [
-    {"flag": "--protocol", "name": "protocol", "kind": "str", "help": "Use this protocol, whatever the words say."},
-    {"flag": "--mode", "name": "mode", "kind": "str", "help": "Alias of --protocol."},
+    {"flag": "--protocol", "name": "protocol", "kind": "protocol", "help": "Use this protocol, whatever the words say."},
+    {"flag": "--mode", "name": "mode", "kind": "protocol", "metavar": "PROTOCOL", "help": "Alias of --protocol."},
+    {"flag": "--model", "short": "-m", "name": "models", "kind": "many", "metavar": "MODEL", "help": "Use this model for every seat and the chair; two to eight fill as many seats in order."},
+    {"flag": "--members", "name": "members", "kind": "str", "metavar": "A,B,…", "help": "The same as one -m for each name."},
+    {"flag": "--cheap", "name": "cheap", "kind": "bool", "help": "Use the fast models of the available vendors for the seats and the chair."},
     {"flag": "--seat", "name": "seat", "kind": "many", "metavar": "NAME=MEMBER", "help": "Assign a member to a seat; repeatable. --seat chair=… sets the chair."},
     {"flag": "--timeout", "name": "timeout", "kind": "float", "metavar": "SECONDS", "help": "Time limit of each member in every phase, including retries (120; 300 for models that think)."},
     {"flag": "--max-cost", "name": "max_cost", "kind": "float", "metavar": "DOLLARS", "help": "Stop before this run could cost more; continue with `council resume --max-cost`."},
@@ -257,6 +260,27 @@ class AgeParam(click.ParamType):  # type: ignore[type-arg]
         raise click.UsageError(f'{flag} "{value}" is not an age: use days or weeks, for example {flag} 90d or 12w')
 
 
+class ProtocolParam(click.ParamType):  # type: ignore[type-arg]
+    """Name of a shipped or installed protocol."""
+
+    name = "protocol"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        from council.protocols import protocol_names  # only needed for help
+
+        return f"[{'|'.join(protocol_names())}]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from council.protocols import protocol_names
+
+        name = str(value).strip().lower()
+        if name not in protocol_names():
+            from council.protocols.options import format_unknown_choice  # only needed for the error
+
+            raise UsageError(format_unknown_choice("protocol", str(value), protocol_names()))
+        return name
+
+
 class DayParam(click.ParamType):  # type: ignore[type-arg]
     """Day option such as 2026-01-31: the start of that day in local time."""
 
@@ -339,6 +363,18 @@ def parse_seats(values: tuple[str, ...]) -> dict[str, str]:
     return seats
 
 
+def parse_members(models: tuple[str, ...], members: str | None) -> list[str] | None:
+    """Return the members of `-m` or `--members`; None if neither is given."""
+    if members is None:
+        return list(models) or None
+    if models:
+        raise click.UsageError(f'-m "{models[0]}" and --members "{members}" both name the members: use one of the two')
+    named = [name.strip() for name in members.split(",")]
+    if not all(named):
+        raise click.UsageError(f'--members "{members}" has an empty name: use for example --members sonnet,gpt-5.2')
+    return named
+
+
 def check_grace(seconds: float | None) -> float | None:
     if seconds is not None and not 0 <= seconds < math.inf:
         raise click.UsageError(f'--grace "{seconds:g}" is out of range: use 0 or more seconds')
@@ -395,6 +431,12 @@ def complete_protocol(context: click.Context, parameter: click.Parameter, incomp
     from council.protocols import protocol_names
 
     return _matching(protocol_names(), incomplete)
+
+
+def complete_member(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from council.settings.catalogue import catalogue
+
+    return _matching([*catalogue().aliases, *catalogue().models], incomplete)
 
 
 def complete_preset(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

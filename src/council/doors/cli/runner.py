@@ -15,7 +15,15 @@ from typing import Any, NoReturn
 import click
 
 from council.doors.cli.notification import notify
-from council.doors.cli.params import COMMAND_HELP, RunRequest, check_grace, check_output_path, parse_seats, print_json
+from council.doors.cli.params import (
+    COMMAND_HELP,
+    RunRequest,
+    check_grace,
+    check_output_path,
+    parse_members,
+    parse_seats,
+    print_json,
+)
 from council.doors.cli.terminal_input import (
     HumanPrompter,
     TerminalKeyboard,
@@ -81,6 +89,8 @@ class Runner:
         settings = {
             "timeout": params.get("timeout"),
             "seats": parse_seats(params.get("seat") or ()),
+            "models": parse_members(params.get("models") or (), params.get("members")),
+            "cheap": params.get("cheap") or None,
             "profile": profile,
         }
         settings |= {"max_cost": params.get("max_cost"), "allow_unpriced": params.get("allow_unpriced") or None}
@@ -99,15 +109,18 @@ class Runner:
 
     # Jobs
 
-    def convene(self, request: RunRequest, *, dry_run: bool) -> int:
+    def convene(self, request: RunRequest, *, dry_run: bool, detach: bool = False) -> int:
+        """Run a council, or print its plan for a dry run. A dry run is refused where the run would be."""
+
         async def job(convener: Convener) -> int:
             plan = await make_plan(convener, request)
             self.verbose |= plan.verbose
             self._require_review(plan.as_json())
+            convener.check_plan(plan)
+            if not detach:
+                self._require_terminal(plan.as_json())
             if dry_run:
                 return self._show_plan(plan)
-            plan.check_runnable()
-            self._require_terminal(plan.as_json())
             convener.open_store(plan.protocol.name)
             if not await self._present_plan(plan.as_json(), convener.settings.budget):
                 click.echo("council: not started, nothing was spent", err=True)
@@ -237,7 +250,7 @@ class Runner:
         with contextlib.suppress(OSError):
             view.close()
             if view.run:
-                self.print_status([f"resume: council resume {view.run}"])
+                self.print_status([*([""] if self.is_live else []), f"resume: council resume {view.run}"])
         os._exit(EXIT_INTERRUPTED)
 
     def _can_prompt(self) -> bool:
@@ -302,7 +315,9 @@ class Runner:
         if self.is_live:
             from council.render.live import LiveView
 
-            return LiveView(sys.stderr, ascii=self.ascii or needs_ascii(sys.stderr), color=self.color)
+            shows_answer = bool(sys.stdout and sys.stdout.isatty() and not (self.output or self.format))
+            is_ascii = self.ascii or needs_ascii(sys.stderr)
+            return LiveView(sys.stderr, ascii=is_ascii, color=self.color, ends_with_troubles=not shows_answer)
         from council.render.plain import PlainView
 
         return PlainView(sys.stderr)

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
-from math import ceil
 from typing import NoReturn, Protocol, TextIO
 
 from council import events as ev
@@ -190,20 +189,33 @@ def handle_signals(
 
 async def replay_entries(entries: list[Entry], view: View, speed: float) -> None:
     """Show entries at `speed` times their original pace (0: at once). Pauses between processes are skipped."""
+    pace = ReplayPace(view, speed)
     for earlier, entry in pairwise([entries[0], *build_replay(entries)]):
-        gap = min(max(0.0, entry.at - earlier.at), MAX_REPLAY_GAP_S)
         if speed:
-            await _wait_in_replay(view, earlier.at, gap, speed)
+            await pace.wait(earlier.at, min(max(0.0, entry.at - earlier.at), MAX_REPLAY_GAP_S))
         view.on_event(entry)
-        view.tick(entry.at)
+        pace.tick(entry.at)
 
 
-async def _wait_in_replay(view: View, start: float, gap: float, speed: float) -> None:
-    """Wait for the next entry, and show the time that passes."""
-    steps = ceil(gap / (TICK_S * speed))
-    for n in range(1, steps + 1):
-        await asyncio.sleep(gap / steps / speed)
-        view.tick(start + gap * n / steps)
+class ReplayPace:
+    """The time of a replay. The view is drawn ten times a second, also during a pause, and drawing delays nothing."""
+
+    def __init__(self, view: View, speed: float) -> None:
+        self._view, self._speed = view, speed
+        self._due = self._drawn = time.monotonic()
+
+    async def wait(self, start: float, gap: float) -> None:
+        """Wait until the next entry is due."""
+        self._due += gap / self._speed
+        while (left := self._due - time.monotonic()) > 0:
+            await asyncio.sleep(min(left, TICK_S))
+            passed = gap - max(0.0, self._due - time.monotonic()) * self._speed
+            self.tick(start + passed)
+
+    def tick(self, at: float) -> None:
+        if not self._speed or time.monotonic() - self._drawn >= TICK_S:
+            self._drawn = time.monotonic()
+            self._view.tick(at)
 
 
 # Text

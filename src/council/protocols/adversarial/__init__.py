@@ -14,5 +14,6 @@ PROTOCOL = Protocol(
     SEATS,
     report_view="council.protocols.adversarial.report:AdversarialView",
     summary="draft independently, attack the leading draft, rule",
+    resizable=True,
     reads_question=False,
 )

@@ -13,5 +13,6 @@ PROTOCOL = Protocol(
     "council.protocols.collaborative.flow:collaborative",
     SEATS,
     summary="draft independently, improve on each other, synthesise",
+    resizable=True,
     reads_question=False,
 )

@@ -8,5 +8,6 @@ PROTOCOL = Protocol(
     "council.protocols.triad.flow:triad",
     SEATS,
     summary="draft independently, merge once",
+    resizable=True,
     reads_question=False,
 )
