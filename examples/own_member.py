@@ -1,4 +1,4 @@
-"""Give a seat to a member of your own: here, the rules of the house instead of a model."""
+"""Give a seat to a custom member: here, the rules of the house instead of a model."""
 
 import json
 import sys
@@ -24,7 +24,7 @@ class HouseRules(council.Member):
         return council.Answer(text, usage=council.Usage(len(body) // 4, len(text) // 4), model=self.name)
 
 
-def main(question: str = "When should we deploy, and what is a good name for the branch?") -> council.Report:
+def main(question: str = "When should we deploy, and how should we name the branch?") -> council.Report:
     member = HouseRules()
     report = council.convene_sync(question, protocol="triad", members=[member], seats={"gamma": member.name})
     report.raise_for_status()

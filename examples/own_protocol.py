@@ -1,4 +1,4 @@
-"""Run a protocol of your own: the package devils_advocate beside this file has its function and its prompts."""
+"""Run a custom protocol: the package devils_advocate beside this file has its function and its prompts."""
 
 import sys
 

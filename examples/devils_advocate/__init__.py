@@ -1,4 +1,4 @@
-"""A protocol of your own: one seat proposes, another objects, the chair decides."""
+"""A custom protocol: one seat proposes, another objects, the chair decides."""
 
 from pydantic import Field
 

@@ -354,6 +354,44 @@ PROTOCOL = Protocol("clash", run, options=Options)
 """
 
 
+STUCK = """
+[project]
+name = "stuck-council"
+version = "0.1.0"
+
+[project.entry-points."council.protocols"]
+promptless = "stuck:PROMPTLESS"
+raising = "stuck:RAISING"
+seatless = "stuck:SEATLESS"
+"""
+STUCK_CODE = """
+from council import Protocol, Seat
+
+async def ask_without_a_prompt(council):
+    return await council.ask(council.members[0], "missing")
+
+async def raise_error(council):
+    raise KeyError("leader")
+
+PROMPTLESS = Protocol("promptless", ask_without_a_prompt, (Seat("one"),))
+RAISING = Protocol("raising", raise_error, (Seat("one"),))
+SEATLESS = Protocol("seatless", ask_without_a_prompt)
+"""
+
+
+@pytest.mark.behaviour("00-doctor-protocols")
+def test_doctor_names_protocols_that_cannot_run(package: Path) -> None:
+    install(package, {"pyproject.toml": STUCK, "stuck.py": STUCK_CODE})
+    found = {row["name"]: row["error"] for row in json.loads(run_ok("doctor", "--json"))["extensions"]}
+    assert found["acme-vote"] == ""
+    for name in ("promptless", "raising", "seatless"):
+        assert found[name].startswith("cannot run: "), found
+        note = next(row["note"] for row in json.loads(run_ok("protocols", "--json")) if row["name"] == name)
+        assert note in found[name]
+        done = council("--protocol", name, QUESTION)
+        assert done.code in (1, 2), "it cannot run"
+
+
 def test_a_broken_package_is_named_only_where_it_is_used(package: Path) -> None:
     install(package, {"pyproject.toml": BROKEN, "clash.py": CLASH})
     assert run_ok("--threshold", "2", QUESTION).strip().endswith("passed")

@@ -73,6 +73,20 @@ def test_false_and_none_are_the_same_as_not_given() -> None:
     assert report.protocol == "collaborative"
 
 
+def test_models_fill_the_seats_and_cheap_takes_the_fast_ones() -> None:
+    members = [Scripted(f"own:m{n}", {}) for n in (1, 2, 3, 4)]
+    one = convene(models=["own:m1"], seats={}, members=members)
+    assert {seat.model for seat in [*one.seats, *filter(None, [one.chair])]} == {"own:m1"}
+    four = convene(models=[member.name for member in members], seats={}, members=members)
+    assert [seat.model for seat in four.seats] == [member.name for member in members]
+    Path("council.toml").write_text('[models]\nfast = "own:m2"\ndefault = "own:m1"\n')
+    cheap = convene(cheap=True, seats={}, members=members)
+    assert {seat.model for seat in cheap.seats} == {"own:m2"}
+    with pytest.raises(council.UsageError, match="nowhere") as caught:
+        convene(models=["nowhere:m"], seats={})
+    assert "--" not in str(caught.value) and "-m" not in str(caught.value)
+
+
 MISSPELT = """import council
 council.convene_sync("Tabs?", protocol="advisors", rounds=2)
 council.convene_sync("Tabs?", protocol="advisors", roundz=2)
@@ -83,7 +97,6 @@ print(report.anwser)
 """
 
 
-@pytest.mark.sweep
 @pytest.mark.behaviour("issue-13-explicit-arguments")
 def test_mypy_rejects_a_misspelt_argument(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(MISSPELT)
@@ -99,7 +112,7 @@ def test_mypy_rejects_a_misspelt_argument(tmp_path: Path) -> None:
     ]
     env = {**os.environ, "MYPYPATH": str(ROOT / "src")}
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
-    lines = [line.partition(" error: ")[::2] for line in done.stdout.splitlines() if line.startswith("program.py")]
+    lines = [line.partition(" error: ")[::2] for line in done.stdout.splitlines() if " error: " in line]
     assert [where for where, _ in lines] == ["program.py:3:", "program.py:4:", "program.py:7:"], done.stdout
     assert '"roundz"' in lines[0][1] and '"anwser"' in lines[2][1]
 
@@ -209,6 +222,12 @@ def test_a_notebook_shows_the_answer_with_its_trust_and_loads_nothing() -> None:
     assert "<td>1</td>" in html and "&lt;script&gt;" in html
     assert not any(part in html for part in ("<script", "<img", 'href="javascript'))
     assert "![" not in text
+
+
+def test_printing_a_report_shows_the_answer_and_its_repr_is_short() -> None:
+    report = convene(script={"merge/chair": {"text": "Spaces."}})
+    assert "Spaces." in str(report) and "Trust: " in str(report)
+    assert repr(report) == f"<Report {report.run} complete triad trust {report.trust.level}>"
 
 
 @pytest.mark.behaviour("issue-13-notebook")

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class QuestionOptions(TypedDict, total=False):
-    """What is asked of which members, with which material."""
+    """The protocol, the members and the material."""
 
     protocol: Annotated[
         str | protocols.Protocol | None, "Name of a protocol, or a Protocol. Default: the words of the question decide."
@@ -67,7 +67,7 @@ class RunSettings(TypedDict, total=False):
     ]
     config: Annotated[str | PathLike[str] | None, "Configuration file to use instead of the project's council.toml."]
     env: Annotated[Mapping[str, str] | None, "Environment variables, with the API keys. Default: those of the process."]
-    members: Annotated[Iterable[Member], "Member objects of your own. A seat uses one by its name."]
+    members: Annotated[Iterable[Member], "Custom member objects. A seat uses one by its name."]
     timeout: Annotated[float | None, "Seconds of each member in every phase, including retries."]
     max_cost: Annotated[float | None, "Stop before this run could cost more dollars."]
     allow_unpriced: Annotated[bool, "Allow members without a known price, even with a budget."]

@@ -31,6 +31,14 @@ RUN_A = r"(?:(?:run|convene|hold|start|call|use|have|do)\s+(?:an?\s+|the\s+)?)"
 REVISION_RANGE = re.compile(r"[A-Za-z0-9_@][\w./@~^{}-]*?\.{2,3}[A-Za-z0-9_@][\w./@~^{}-]*")
 
 
+class Inferred(Enum):
+    """Parts of a request that were not named but taken from the work tree."""
+
+    NOTHING = "nothing"
+    TARGET = "target"  # a bare verb
+    TASK = "task"  # no words at all: the task and the target
+
+
 class ChosenBy(Enum):
     """What selected the protocol."""
 
@@ -55,6 +63,7 @@ class Intent:
     domain: str  # code | architecture | writing | research | general
     options: dict[str, Any]
     chosen_by: ChosenBy = ChosenBy.FLAG
+    inferred: Inferred = Inferred.NOTHING
 
 
 class Choice(NamedTuple):

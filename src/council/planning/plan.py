@@ -22,7 +22,7 @@ from council.packet.gate import decode_stdin
 from council.packet.git import find_repo
 from council.packet.targets import has_changes
 from council.planning.estimate import PriceLookup, RehearsedCall, estimate_cost, with_effort
-from council.planning.intent import ChosenBy, Intent, parse_intent, place_piped_text
+from council.planning.intent import ChosenBy, Inferred, Intent, parse_intent, place_piped_text
 from council.planning.rehearsal import find_phase_timeouts, rehearse_both_ways
 from council.planning.seating import SeatAssignment, Seating, available_members, seat_council
 from council.protocols.options import parse_options
@@ -65,6 +65,7 @@ class Plan:
     continues: str = ""  # the run whose question and answer are in the packet
     conversation: Json = field(default_factory=dict)  # the earlier turns in the packet, by form
     timeouts: Mapping[str, float] = field(default_factory=dict)  # member → seconds in a phase
+    inferred: Inferred = Inferred.NOTHING  # what the user did not name
     cheap: bool = False  # fast models fill the seats that were not assigned by hand
 
     def check_runnable(self) -> None:
@@ -157,6 +158,7 @@ def read_request(
         words, stdin = place_piped_text(words, piped, flags, protocol=protocol, known=known)
         material = replace(material, stdin=None if stdin is None else material.stdin)
     words = [repair_surrogates(word) for word in words]
+    inferred, given = Inferred.TARGET if words else Inferred.TASK, material.selection
     if all(word in TASK_VERBS for word in words):
         words, material = _infer_changes(words, material, folder)
     intent = parse_intent(
@@ -170,6 +172,8 @@ def read_request(
             "the work tree has changes" if material.selection.target == WORK_TREE_LABEL else "the work tree is clean"
         )
         intent = replace(intent, why=f"nothing was named, and {found}", target=material.selection.target)
+    if material.selection is not given:
+        intent = replace(intent, inferred=inferred)
     if intent.question == "-":
         intent = replace(intent, question=STDIN_LABEL)
     if material.targets:
@@ -187,7 +191,8 @@ def _infer_changes(words: list[str], material: Material, folder: Path) -> tuple[
         selection = replace(select_recent(repo), target=RECENT_LABEL)
     else:
         raise UsageError(
-            'no question was given and the work tree has no changes: run council "your question", or see council --help'
+            'no question was given and the work tree has no changes: ask with council "your question", set up your models with '
+            "council init, or see council --help"
         )
     return [*(words or ["validate"]), selection.target], replace(material, selection=selection)
 
@@ -222,6 +227,7 @@ async def make_plan(
         unpriced=tuple(name for name in roster.member_names if price(name) is None),
         warnings=(*([word_for(panel.refusal, "cli")] if panel.refusal else []), *_model_warnings(where.settings), *panel.warnings, *strangers, *_cap_warnings(cost, cap), *_packet_warnings(packet), *_advise_mixing(panel, roster, where), *seating.advice), notices=(*seating.notices, *panel.notices, *packet.remarks),
         shared_vendors=seating.shared_vendors, timeouts={name: float(where.settings.member_timeout(name)) for name in roster.member_names},
+        inferred=intent.inferred,
     )  # fmt: skip
 
 

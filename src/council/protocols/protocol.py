@@ -47,6 +47,8 @@ class Protocol:
     output_schema: Callable[[str], Json | None] | str = ""  # returns the description of a reply in the packet, by task
     report_view: type[Any] | str = ""  # subclass of ReportView; empty for the default report
     reports_in_project: bool = False  # keep reports in .agents/council of the run's folder, not in the data folder
+    purpose: str = ""  # what it is for, for `council protocols`
+    example: str = ""  # a command that chooses it; empty for `council --protocol NAME "…"`
 
     def __post_init__(self) -> None:
         if unknown := [task for task in self.tasks or ("",) if task not in TASKS]:

@@ -211,7 +211,7 @@ class RulingRow(Part):
     flaw: str
 
 
-class Finding(Part):
+class ReportFinding(Part):
     """A problem that judges found. A field that its protocol does not set has its default."""
 
     id: str = ""
@@ -285,7 +285,7 @@ class Report(Part):
     task: Literal["ask", "validate", "brainstorm", "research"]
     protocol: Name
     question: str
-    target: Annotated[str | None, Field(description="What was reviewed, as it was written.")]
+    target: Annotated[str | None, Field(description="The reviewed target, as written by the user.")]
     verdict: Annotated[Literal["PASS", "WARN", "FAIL", "DISAGREE"] | None, Field(description="Only of a review.")]
     outcome: Annotated[
         Literal["SURVIVED", "MODIFIED", "OVERTURNED"] | None,
@@ -306,7 +306,7 @@ class Report(Part):
     disagreements: Annotated[list[Any], Field(description="Where they differ, and who holds which side.")]
     insights: Annotated[list[Any], Field(description="Points that only one seat or vendor made.")]
     blind_spots: Annotated[list[Any], Field(description="What the seats did not consider, or are unsure about.")]
-    findings: list[Finding]
+    findings: list[ReportFinding]
     dissent: Annotated[list[Any], Field(description="Positions against the answer.")]
     shifts: Annotated[list[Any], Field(description="Seats that changed their position between rounds.")]
     sources: Annotated[list[Any], Field(description="Search results that the answer cites.")]
@@ -330,7 +330,7 @@ class Report(Part):
     settled: Annotated[
         list[Any], Field(description="Only of a debate: findings whose judge changed the severity.")
     ] = []
-    degraded: Annotated[list[Degraded], Field(description="What is missing or limited, such as absent seats.")]
+    degraded: Annotated[list[Degraded], Field(description="Missing or limited parts, such as absent seats.")]
     quorum: Quorum
     calls: Calls
     tokens: Tokens
@@ -362,6 +362,13 @@ class Report(Part):
         error = explain_status(self)
         error.report = self
         raise error
+
+    def __repr__(self) -> str:
+        words = (self.run, self.status, self.protocol, self.verdict, self.outcome, f"trust {self.trust.level}")
+        return f"<Report {' '.join(filter(None, words))}>"
+
+    def __str__(self) -> str:
+        return render_markdown(self)
 
     def _repr_markdown_(self) -> str:
         return render_markdown(self)
@@ -420,7 +427,7 @@ def _explain_failure(report: Report) -> errors.CouncilError:
 
 
 def render_markdown(report: Report) -> str:
-    """Render a report for a notebook: what is missing, the answer, the findings and the facts."""
+    """Render a report for a notebook: the missing parts, the answer, the findings and the facts."""
     head = " · ".join(filter(None, (report.verdict, report.outcome)))
     lines = [f"**{head}**"] if head else []
     lines += [f"> ! {_format_row(row)}" for row in report.degraded if row.state != "notice"]
@@ -440,7 +447,7 @@ def _format_row(row: Degraded) -> str:
     return f"{row.seat}: {row.reason}" if row.seat else row.reason
 
 
-def _format_finding(finding: Finding) -> str:
+def _format_finding(finding: ReportFinding) -> str:
     place = f" `{finding.location}`" if finding.location else ""
     return f"**{finding.severity}**{place} {finding.description}".strip()
 

@@ -349,7 +349,7 @@ class Convener(RunRecords):
             ledger = Ledger(self.store, record, redact=redact_event)
             await self._close_run(ledger, end_cancelled(self._make_council(ledger)))
         except UsageError as error:  # its folder or its settings no longer exist, but it must still end
-            await close_failed_run(self.store, record, f"cancelled; {error}", "cancelled")
+            await close_failed_run(self.store, record, f"cancelled; {error.message_for('cli')}", "cancelled")
 
     async def _deliberate(self, ledger: Ledger, stop: StopEvent | None) -> Minutes:
         council = self._make_council(ledger)

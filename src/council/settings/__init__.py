@@ -56,6 +56,7 @@ BUILT_IN = Origin(OriginKind.BUILT_IN)
 DEFAULT_TIMEOUT_S, REASONING_TIMEOUT_S, HUMAN_TIMEOUT_S = 120.0, 300.0, 3600.0
 PHASE_TIMEOUTS = {"explorer": "COUNCIL_EXPLORER_TIMEOUT", "r2": "COUNCIL_R2_TIMEOUT"}  # kind of phase → its variable
 DEFAULTS: Mapping[str, Any] = {
+    "budget": {"confirm_above": 0.50},
     "notify": False,
     "search": {"max_results": 5},
     "general": {"deliberate": True},

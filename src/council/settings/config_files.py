@@ -1,8 +1,10 @@
-"""Locations of configuration, data and cache, and the reader of configuration files."""
+"""Locations of configuration, data and cache; reading, printing and editing configuration files."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -92,6 +94,73 @@ def _read_text(path: Path) -> str:
         raise ConfigError(
             f"cannot read the configuration file {path}: {quote_value(error)}; it must be readable UTF-8 text"
         ) from None
+
+
+# Text of configuration files
+
+
+def format_toml(value: Any) -> str:
+    """Return a value as TOML, with tables on one line."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, Mapping):
+        pairs = (f"{_format_key(key)} = {format_toml(item)}" for key, item in value.items() if item is not None)
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(format_toml, value)) + "]"
+    return repr(value)  # int or float
+
+
+def _format_key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else format_toml(key)
+
+
+def edit_config(text: str, values: Mapping[str, Any]) -> str:
+    """Return the text of a configuration file with these dotted keys set; None removes a key.
+
+    Comments, order and other keys stay as they are."""
+    import tomlkit  # only needed to write
+
+    document: Any = tomlkit.parse(text)
+    for dotted, value in values.items():
+        *tables, leaf = dotted.split(".")
+        if value is None:
+            _remove_key(document, tables, leaf)
+            continue
+        place = document
+        for depth, name in enumerate(tables):
+            if name not in place:
+                place[name] = tomlkit.table(is_super_table=depth < len(tables) - 1)
+            place = place[name]
+        if place.get(leaf) != value:
+            place[leaf] = value
+    return str(tomlkit.dumps(document))
+
+
+def _remove_key(document: Any, tables: list[str], leaf: str) -> None:
+    place = document
+    for name in tables:
+        place = place.get(name, {})
+    if leaf in place:
+        del place[leaf]
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner can read, in one step. A link is kept, and its target is replaced."""
+    target = path.resolve()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        draft = target.with_name(f".{target.name}.{os.getpid()}")
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+        draft.replace(target)
+    except OSError as error:
+        raise ConfigError(f"cannot write {path} ({error.strerror}): check the folder's permissions") from None
+
+
+# Folders and commands
 
 
 def find_command(name: str, env: Mapping[str, str]) -> Path | None:

@@ -112,12 +112,12 @@ def test_empty_form_fields_are_ignored(server: WebServer) -> None:
 
 @pytest.mark.behaviour("50-web-options")
 @pytest.mark.parametrize(("protocol", "options", "line"), [
-    ("judges", {"quick": True, "debate": True}, "Error: --quick and --debate are incompatible."),
+    ("judges", {"quick": True, "debate": True}, "Error: quick and debate are incompatible."),
     ("advisors", {"rounds": 9}, "from 1 to 5"),
     ("advisors", {"rounds": "many"}, "whole number"),
     ("advisors", {"rounds": {"a": [1]}}, "whole number"),
     ("advisors", {"flow": "paralel"}, 'did you mean "parallel"?'),
-    ("advisors", {"quick": True}, "--quick belongs to judges"),
+    ("advisors", {"quick": True}, "quick belongs to judges"),
     ("judges", {"perspectives": [1, 2]}, "perspectives"),
     (None, {"nonsense": True}, "no protocol has the option"),
     (None, {"\ud800": True}, "no protocol has the option"),

@@ -8,6 +8,7 @@ import errno
 import io
 import json
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
@@ -83,7 +84,8 @@ def run(arguments: list[str]) -> int:
 def print_failure(error: Exception, arguments: list[str], *, wants_json: bool = False) -> int:
     """Print an error as one line, or as one object, and return the exit code."""
     if isinstance(error, click.ClickException):
-        return _print_error(UsageError(_one_line(error.format_message()) + _question_hint(arguments)), wants_json)
+        hint = _dashes_hint(error, arguments) or _question_hint(arguments)
+        return _print_error(UsageError(_one_line(error.format_message()) + hint), wants_json)
     if isinstance(error, click.Abort):
         return 130
     if isinstance(error, UnknownRun):
@@ -135,11 +137,19 @@ def _help_page(arguments: list[str]) -> str | None:
 
 def _question_hint(arguments: list[str]) -> str:
     words = [argument for argument in arguments if not argument.startswith("-")]
-    return (
-        f' To ask it as a question: council ask "{" ".join(words)}".'
-        if words and words[0] in MANAGEMENT_COMMANDS
-        else ""
-    )
+    return f' To ask it as a question: council ask "{" ".join(words)}".' if _has_management_word(arguments) else ""
+
+
+def _dashes_hint(error: click.ClickException, arguments: list[str]) -> str:
+    """Return how to ask a question that begins with an unknown flag."""
+    if not isinstance(error, click.NoSuchOption) or _has_management_word(arguments):
+        return ""
+    return f" To ask it as a question: council -- {shlex.quote(' '.join(arguments))}"
+
+
+def _has_management_word(arguments: list[str]) -> bool:
+    words = [argument for argument in arguments if not argument.startswith("-")]
+    return bool(words) and words[0] in MANAGEMENT_COMMANDS
 
 
 def _print_error(error: CouncilError, wants_json: bool) -> int:

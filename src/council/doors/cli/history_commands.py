@@ -25,8 +25,15 @@ from council.doors.cli.params import (
     print_json,
     run_argument,
 )
-from council.doors.cli.runner import HIDDEN_CONFIG_OPTION, JSON_OPTION, make_command, make_runner, text_options
-from council.doors.cli.terminal_input import confirm, has_terminal
+from council.doors.cli.runner import (
+    HIDDEN_CONFIG_OPTION,
+    JSON_OPTION,
+    has_terminal,
+    make_command,
+    make_runner,
+    text_options,
+)
+from council.doors.cli.terminal_input import TerminalReader, confirm
 from council.engine.minutes import Minutes
 from council.errors import UsageError, message_for
 from council.render.markdown import TextPart
@@ -383,7 +390,7 @@ def _print_dry_run(rows: Sequence[Json], as_json: bool, none: str) -> int:
 async def _confirm_removal(rows: Sequence[Json]) -> bool:
     if len(rows) <= LIST_LIMIT:
         click.echo("\n".join(format_runs(rows, width=shutil.get_terminal_size().columns)), err=True)
-    if await confirm(f"Remove {_count_runs(rows)}?"):
+    if await confirm(f"Remove {_count_runs(rows)}? [y/N]: ", TerminalReader()):
         return True
     click.echo("council: nothing was removed", err=True)
     return False

@@ -25,6 +25,7 @@ from council.flags import flag_table
 from council.settings.config_files import config_folder
 
 COMMAND_HELP = {
+    "init": "Find your keys and logins, test them, and write the configuration.",
     "chat": "Hold a conversation with a council: each turn continues the last.",
     "runs": "List, show, search, export, remove, prune or check runs.",
     "resume": "Continue an interrupted run.",
@@ -37,14 +38,15 @@ COMMAND_HELP = {
     "packet": "Show exactly what would be sent, and which files are skipped.",
     "presets": "List the sets of perspectives for judges.",
     "rosters": "List the rosters: shipped ones and yours.",
-    "protocols": "List the protocols with their seats, calls and options.",
+    "protocols": "List the protocols with their purpose, calls, price and an example.",
     "models": "List the models and whether they are available.",
     "doctor": "Check every member: configured, installed, key or login, answered; list search providers and extensions.",
     "keys": "Store API keys in the system keyring.",
     "mcp": "Serve Council as tools for coding agents (Model Context Protocol).",
     "serve": "Serve the web page and the HTTP API on this machine.",
+    "open": "Open a run in the web page.",
     "worker": "Process detached runs until none is left; started automatically.",
-    "config": "Show the settings and where each comes from.",
+    "config": "Show the settings and where each comes from; show, edit or create the file.",
     "skill": "Install, list, show or remove the skill for coding agents.",
     "completion": "Print the completion script for bash, zsh or fish.",
     "spend": "Show spending by day, member and folder, and the rest of today's budget.",
@@ -53,17 +55,29 @@ RESERVED_COMMANDS = (
     "outcome", "eval", "batch",
 )  # fmt: skip
 MANAGEMENT_COMMANDS = (*COMMAND_HELP, *RESERVED_COMMANDS)
+# Words that look like commands. Alone they never start a run: they run a command, or suggest one.
+WORD_COMMANDS = {
+    "help": ["--help"], "version": ["--version"], "list": ["runs"], "history": ["runs"], "usage": ["spend"], "cost": ["spend"],
+    "settings": ["config"],
+}  # fmt: skip
+WORD_SUGGESTIONS = {
+    "login": "set up your keys with `council init`, or store one with `council keys set NAME`",
+    "status": "list the runs with `council runs`, or check your models with `council doctor`",
+    "logs": "show a run with `council runs show RUN`, or follow it with `council watch RUN`",
+    "show": "show a run with `council runs show RUN`",
+    "stop": "stop a run with `council cancel RUN`",
+    "trust": "this command is planned and not available yet",
+    "tokens": "this command is planned and not available yet",
+    "advise": "this command is planned and not available yet",
+}
+RUN_SUGGESTIONS = {
+    "stop": "council cancel {run}", "logs": "council runs show {run}", "list": "council runs show {run}", "show": "council runs show {run}",
+    "status": "council runs show {run}", "history": "council runs show {run}", "cost": "council runs show {run}",
+}  # fmt: skip
+LONE_WORDS = (*WORD_COMMANDS, *WORD_SUGGESTIONS)
 SUBCOMMANDS = (
-    "list",
-    "show",
-    "search",
-    "export",
-    "rm",
-    "prune",
-    "fsck",
-    "set",
-    "install",
-)  # of `runs`, `keys` and `skill`
+    "list", "show", "search", "export", "rm", "prune", "fsck", "set", "install", "path", "edit", "init",
+)  # of `runs`, `keys`, `skill` and `config`  # fmt: skip
 VERBS = ("ask", "validate", "brainstorm", "research")
 SHORT_FLAGS_WITH_VALUE = ("-o", "-m")
 
@@ -129,6 +143,10 @@ def split_command(arguments: list[str]) -> tuple[str, list[str]]:
     word = arguments[place]
     if word in MANAGEMENT_COMMANDS:
         return word, [word, *arguments[:place], *arguments[place + 1 :]]
+    words = [arguments[at] for at in _find_words(arguments)]
+    flags = [argument for at, argument in enumerate(arguments) if at not in _find_words(arguments)]
+    if command := _command_of_lone_word([text.strip() for text in words]):
+        return command[0] if command[0] in MANAGEMENT_COMMANDS else "", [*command, *flags]
     _reject_misspelled_command(
         word, [argument for argument in arguments[place:] if argument == "-" or not argument.startswith("-")]
     )
@@ -166,18 +184,48 @@ def _valued_flags() -> set[str]:
     )
 
 
+def _command_of_lone_word(words: list[str]) -> list[str] | None:
+    """Return the command for a lone word such as `list`. Raise UsageError with a suggestion if there is no single one.
+
+    Only the word alone, `help COMMAND` and such a word with a run id are meant: "list three ways to …" is a question."""
+    first = words[0].lower().rstrip("?!.")
+    if first == "help" and len(words) == 2 and words[1] in COMMAND_HELP:
+        return [words[1], "--help"]
+    if len(words) == 2 and first in RUN_SUGGESTIONS and RUN_ID.fullmatch(words[1]):
+        raise _lone_word_error(words, f"run `{RUN_SUGGESTIONS[first].format(run=words[1])}`")
+    if len(words) != 1:
+        return None
+    if first in WORD_SUGGESTIONS:
+        raise _lone_word_error(words, WORD_SUGGESTIONS[first])
+    return WORD_COMMANDS.get(first)
+
+
+def _lone_word_error(words: list[str], suggestion: str) -> UsageError:
+    text = " ".join(words)
+    return UsageError(f'"{text}" is not a command, nothing was sent: {suggestion}. To ask it as a question: council ask "{text}"')  # fmt: skip
+
+
 def _first_word(arguments: list[str]) -> int | None:
+    """Return the place of the deciding word: the first that is neither a flag nor a flag's value."""
+    places = _find_words(arguments)
+    is_after_dashes = bool(places) and "--" in arguments[: places[0]]
+    return None if not places or is_after_dashes else places[0]
+
+
+def _find_words(arguments: list[str]) -> list[int]:
+    """Return the places of the words, without flags and their values."""
+    places: list[int] = []
     valued, skip = _valued_flags(), False
     for place, argument in enumerate(arguments):
         if skip:
             skip = False
         elif argument == "--":
-            return None
+            return [*places, *range(place + 1, len(arguments))]
         elif argument.startswith("-") and argument != "-":
             skip = argument in valued
         else:
-            return place
-    return None
+            places.append(place)
+    return places
 
 
 def _reject_misspelled_command(word: str, words: list[str]) -> None:
@@ -189,6 +237,7 @@ def _reject_misspelled_command(word: str, words: list[str]) -> None:
         0.8 if len(words) == 2 and not is_continued else 0.75 if len(word) > 3 else 0.66
     )  # two words may be a short question
     near = get_close_matches(word.lower(), MANAGEMENT_COMMANDS, n=1, cutoff=cutoff)
+    near = near or (get_close_matches(word.lower(), LONE_WORDS, n=1, cutoff=0.75) if len(words) == 1 else [])
     plain = re.fullmatch(r"[A-Za-z-]+", word) is not None
     command = plain and (len(words) <= 2 or is_continued)
     if near and command and word not in VERBS and not Path(word).exists():

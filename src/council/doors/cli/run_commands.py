@@ -34,8 +34,9 @@ def detach(runner: Runner, request: RunRequest) -> int:
     async def job(convener: Convener) -> int:
         plan = await make_plan(convener, request)
         plan.check_runnable()
+        runner.require_words(plan)
         lines = terminal.format_plan(plan.as_json())
-        if not await runner.confirm_cost(plan.as_json(), convener.settings.budget):
+        if not await runner.confirm_start(plan, convener.settings):
             click.echo("council: not started, nothing was spent", err=True)
             return EXIT_INTERRUPTED
         run = await convener.enqueue(plan)

@@ -27,9 +27,9 @@ from council.doors.cli.params import (
 from council.doors.cli.terminal_input import (
     HumanPrompter,
     TerminalKeyboard,
-    confirm_cost,
-    confirmation_reason,
-    has_terminal,
+    confirm_start,
+    describe_material,
+    start_reason,
 )
 from council.doors.cli.views import (
     JsonlView,
@@ -51,6 +51,7 @@ from council.engine.minutes import Minutes
 from council.engine.trust import format_trust
 from council.errors import CouncilError, UsageError
 from council.events import Entry
+from council.planning.intent import Inferred
 from council.planning.plan import Material, Plan, preview_packet
 from council.render import markdown, terminal
 from council.render.formats import render_as
@@ -60,6 +61,7 @@ from council.render.text_layout import fit_lines, is_drawable, needs_ascii
 from council.runs.ci_gate import verdict_exit_code
 from council.runs.outcome import EXIT_INTERRUPTED, StopEvent, exit_code
 from council.runs.service import Convener
+from council.settings import Settings
 from council.types import Json
 
 
@@ -82,6 +84,7 @@ class Runner:
     format: str = ""  # output format of the finished run; "" is the answer
     may_prompt: bool = True  # ask human seats at the terminal
     raw: bool = False  # print Markdown as it is, also at a terminal
+    yes: bool = False  # every confirmation is given
     finished: Minutes | None = None  # the last run, after it ended
 
     @classmethod
@@ -105,6 +108,7 @@ class Runner:
             not (params.get("yes") or params.get("no_input")),
             _choose_format(params.get("format"), bool(params.get("json")), bool(params.get("jsonl"))), not params.get("no_input"),
             bool(params.get("raw")),
+            bool(params.get("yes")),
         )  # fmt: skip
 
     # Jobs
@@ -121,8 +125,9 @@ class Runner:
                 self._require_terminal(plan.as_json())
             if dry_run:
                 return self._show_plan(plan)
+            self.require_words(plan)
             convener.open_store(plan.protocol.name)
-            if not await self._present_plan(plan.as_json(), convener.settings.budget):
+            if not await self._present_plan(plan, convener.settings):
                 click.echo("council: not started, nothing was spent", err=True)
                 return EXIT_INTERRUPTED
             return await self.run_with_view(convener, lambda view, stop: convener.run(plan, view.on_event, stop=stop))
@@ -256,30 +261,38 @@ class Runner:
     def _can_prompt(self) -> bool:
         return self.may_prompt and has_terminal()
 
-    async def confirm_cost(self, plan: Json, budget: Mapping[str, Any]) -> bool:
+    async def confirm_start(self, plan: Plan, settings: Settings) -> bool:
         """Return whether to start the run. Off a terminal, do not ask: only the cap applies."""
-        return not (self.may_confirm and has_terminal()) or await confirm_cost(plan, budget)
+        why = self._start_reason(plan, settings)
+        return not why or await confirm_start(why)
 
-    async def _present_plan(self, plan: Json, budget: Mapping[str, Any]) -> bool:
-        """Print the plan, ask for confirmation if it is expensive, and return whether to start the run.
+    def _start_reason(self, plan: Plan, settings: Settings) -> str:
+        """Return why the user has to confirm the run; "" off a terminal."""
+        return start_reason(plan, settings) if self.may_confirm and has_terminal() else ""
+
+    def require_words(self, plan: Plan) -> None:
+        """Raise UsageError if nothing was named and the user cannot be asked about it: nothing is sent unasked."""
+        if plan.inferred is Inferred.TASK and not self.yes and not (self.may_confirm and has_terminal()):
+            raise UsageError(
+                f"no question was given, nothing was sent: to review {describe_material(plan)} run council validate or "
+                'council --yes, to ask run council "your question", or see council --help'
+            )
+
+    async def _present_plan(self, plan: Plan, settings: Settings) -> bool:
+        """Print the plan, ask for confirmation if it is inferred or expensive, and return whether to start the run.
 
         The live view repeats the plan, so the plan of a confirmed run is removed from the screen.
         """
-        asks = (
-            self.is_live
-            and self.may_confirm
-            and has_terminal()
-            and confirmation_reason(plan, budget.get("confirm_above"))
-        )
-        if not asks:
-            self.print_status(self._format_plan(plan))
-            return await self.confirm_cost(plan, budget)
-        lines = fit_lines("\n".join(terminal.format_plan(plan)), sys.stderr, ascii=self.ascii).split("\n")
+        shown, why = plan.as_json(), self._start_reason(plan, settings)
+        if not (self.is_live and why):
+            self.print_status(self._format_plan(shown))
+            return not why or await confirm_start(why)
+        lines = fit_lines("\n".join(terminal.format_plan(shown)), sys.stderr, ascii=self.ascii).split("\n")
         write_status("\n".join(lines))
-        if not await confirm_cost(plan, budget, lines.append):
+        if not await confirm_start(why, lines.append):
             return False
         erase_lines(sys.stderr, lines)
-        self.print_status(self._format_plan(plan))
+        self.print_status(self._format_plan(shown))
         return True
 
     def _format_plan(self, plan: Json) -> list[str]:
@@ -395,6 +408,10 @@ def _choose_format(format_name: str | None, json: bool, jsonl: bool) -> str:
         other = "--jsonl" if jsonl else "--json"
         raise UsageError(f'--format "{format_name}" and {other} conflict, nothing was spent: give one of them')
     return "json" if json else format_name or ""
+
+
+def has_terminal() -> bool:
+    return bool(sys.stdin and sys.stdin.isatty() and sys.stderr.isatty())
 
 
 def list_parts(minutes: Minutes, *, verbose: bool, show: str = "") -> list[TextPart]:

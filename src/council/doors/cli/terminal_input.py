@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import termios
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,8 +17,11 @@ import click
 from council.doors.cli.views import PipeSafeView, write_status
 from council.errors import UsageError
 from council.money import format_usd
+from council.planning.intent import Inferred
+from council.planning.plan import Plan
 from council.runs.people import main_field
 from council.runs.service import Convener
+from council.settings import Settings
 from council.text_cleanup import clean
 from council.types import Json
 
@@ -310,24 +313,29 @@ FIELD_PARSERS: dict[str, Callable[[Json, str], Any]] = {
 }  # fmt: skip
 
 
-def has_terminal() -> bool:
-    return bool(sys.stdin and sys.stdin.isatty() and sys.stderr.isatty())
+async def confirm_start(why: str, on_line: Callable[[str], None] = lambda line: None) -> bool:
+    """Ask whether to start a run; return whether it may start. `on_line` gets the lines on the screen."""
+    return await confirm(f"{why} Continue? [y/N]: ", TerminalReader(), on_line)
 
 
-async def confirm(question: str) -> bool:
-    """Ask a question at the terminal; return whether the answer is yes."""
-    return await _confirm(f"{question} [y/N]: ", TerminalReader(), lambda line: None)
+def start_reason(plan: Plan, settings: Settings) -> str:
+    """Return why a run needs a confirmation: its task or target was inferred, or its estimate is high; else ""."""
+    inferred = plan.inferred is not Inferred.NOTHING
+    limit = settings.budget.get("confirm_above")
+    cost = confirmation_reason(
+        plan.as_json(), None if limit is False else limit, unpriced=settings.is_set("budget.confirm_above")
+    )
+    what = f"Nothing was named: this would {plan.question.task} {describe_material(plan)}." if inferred else ""
+    return " ".join(filter(None, [what, cost]))
 
 
-async def confirm_cost(
-    plan: Json, budget: Mapping[str, Any], on_line: Callable[[str], None] = lambda line: None
-) -> bool:
-    """Ask whether to start a run with a high estimate; return whether it may start. `on_line` gets the lines on the screen."""
-    why = confirmation_reason(plan, budget.get("confirm_above"))
-    return not why or await _confirm(f"{why} Continue? [y/N]: ", TerminalReader(), on_line)
+def describe_material(plan: Plan) -> str:
+    """Describe the target and the size of the packet, such as `the changes in the work tree (3 files)`."""
+    count = len(plan.packet.files)
+    return f"{plan.question.target or plan.question.text} ({count} file{'' if count == 1 else 's'})"
 
 
-async def _confirm(prompt: str, reader: TerminalReader, on_line: Callable[[str], None]) -> bool:
+async def confirm(prompt: str, reader: TerminalReader, on_line: Callable[[str], None] = lambda line: None) -> bool:
     """Ask until the answer is yes or no. An empty line and the end of input mean no; Ctrl-C cancels the task."""
     while True:
         click.echo(prompt, err=True, nl=False)
@@ -340,12 +348,13 @@ async def _confirm(prompt: str, reader: TerminalReader, on_line: Callable[[str],
         click.echo("Error: answer y or n", err=True)
 
 
-def confirmation_reason(plan: Json, limit: float | None) -> str:
-    """Return the reason to ask for confirmation, or "". An unknown price always needs one."""
+def confirmation_reason(plan: Json, limit: float | None, *, unpriced: bool = True) -> str:
+    """Return the reason to ask for confirmation, or "". With `unpriced`, an unknown price needs one too."""
     if limit is None:
         return ""
     if plan["unpriced"]:
-        return f"No price for {', '.join(plan['unpriced'])} (confirm_above is {format_usd(limit)})."
+        names = ", ".join(plan["unpriced"])
+        return f"No price for {names} (confirm_above is {format_usd(limit)})." if unpriced else ""
     cost = plan["cost"] or {"expected": 0.0, "worst": 0.0}
     if cost["expected"] <= limit:
         return ""

@@ -16,4 +16,6 @@ PROTOCOL = Protocol(
     summary="draft independently, attack the leading draft, rule",
     resizable=True,
     reads_question=False,
+    purpose="choices and claims: the leading answer has to survive attacks",
+    example='council "Redis or Postgres for our sessions?"',
 )

@@ -15,4 +15,6 @@ PROTOCOL = Protocol(
     summary="draft independently, improve on each other, synthesise",
     resizable=True,
     reads_question=False,
+    purpose="questions and plans: one answer built from several drafts; the default",
+    example='council "How should we roll out feature flags?"',
 )
