@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import time
@@ -14,14 +15,10 @@ import click
 
 from council.doors.cli.params import (
     COMMAND_HELP,
-    DAY_S,
-    AgeParam,
     ChoiceParam,
     DayParam,
     check_output_path,
     complete_run,
-    format_folder,
-    format_table,
     print_json,
     run_argument,
 )
@@ -33,11 +30,12 @@ from council.doors.cli.runner import (
     make_runner,
     text_options,
 )
+from council.doors.cli.tables import format_bytes, format_folder, format_table
 from council.doors.cli.terminal_input import TerminalReader, confirm
 from council.engine.minutes import Minutes
 from council.errors import UsageError, message_for
 from council.render.markdown import TextPart
-from council.runs.history import UNFINISHED, Removal, run_summary
+from council.runs.history import DAY_S, UNFINISHED, Removal, run_summary
 from council.runs.outcome import EXIT_INTERRUPTED, EXIT_USAGE
 from council.runs.service import Convener
 from council.store.interface import OPEN_STATUSES, RunStatus
@@ -327,6 +325,20 @@ def remove_runs(
     return make_runner(params).with_convener(job)
 
 
+class AgeParam(click.ParamType):  # type: ignore[type-arg]
+    """Age option such as 90d or 12w, in seconds."""
+
+    name = "age"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        if found := re.fullmatch(r"(\d{1,5})([dw])", str(value).strip()):
+            return float(found[1]) * DAY_S * (7 if found[2] == "w" else 1)
+        flag = param.opts[-1] if param else "this flag"
+        raise click.UsageError(f'{flag} "{value}" is not an age: use days or weeks, for example {flag} 90d or 12w')
+
+
 def _prune_command() -> click.Command:
     flags = [
         click.Option(["--older-than"], type=AgeParam(), default=None, metavar="AGE", help="Remove runs older than this, such as 90d or 12w. Default: [store] keep_days."),
@@ -394,10 +406,6 @@ async def _confirm_removal(rows: Sequence[Json]) -> bool:
         return True
     click.echo("council: nothing was removed", err=True)
     return False
-
-
-def format_bytes(size: int) -> str:
-    return f"{size / 1_000_000:.1f} MB" if size >= 100_000 else f"{size / 1000:.0f} kB"
 
 
 def _count_runs(rows: Sequence[Json]) -> str:

@@ -17,11 +17,11 @@ from council.doors.cli.params import (
     complete_preset,
     complete_protocol,
     complete_roster,
-    format_table,
     print_json,
     user_presets_folder,
 )
 from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_command, make_runner
+from council.doors.cli.tables import format_table
 from council.errors import UsageError
 from council.money import format_usd
 from council.protocols.common.perspectives import Preset, list_presets, load_preset

@@ -8,8 +8,7 @@ import os
 import re
 import select
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
@@ -130,7 +129,6 @@ def protocol_flags() -> list[dict[str, Any]]:
     return flag_table().rows
 
 
-DAY_S = 86400
 RUN_ID = re.compile(r"r[2-9a-z]{5}")  # a run id
 RUN_WORD = re.compile(r"r(?=\S*\d)[2-9a-z]{1,5}|r[a-z]{3,5}|council-\d{8}-\S+")  # may be an id, its start or a name
 
@@ -295,20 +293,6 @@ class NumberParam(click.ParamType):  # type: ignore[type-arg]
             ) from None
 
 
-class AgeParam(click.ParamType):  # type: ignore[type-arg]
-    """Age option such as 90d or 12w, in seconds."""
-
-    name = "age"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, float):
-            return value
-        if found := re.fullmatch(r"(\d{1,5})([dw])", str(value).strip()):
-            return float(found[1]) * DAY_S * (7 if found[2] == "w" else 1)
-        flag = param.opts[-1] if param else "this flag"
-        raise click.UsageError(f'{flag} "{value}" is not an age: use days or weeks, for example {flag} 90d or 12w')
-
-
 class ProtocolParam(click.ParamType):  # type: ignore[type-arg]
     """Name of a shipped or installed protocol."""
 
@@ -432,30 +416,6 @@ def check_grace(seconds: float | None) -> float | None:
 
 def print_json(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
-
-
-def format_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:
-    """Return aligned lines under a header. `right` has the columns that are aligned to the right."""
-    cells = [list(head), *map(list, rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
-    return [
-        "  ".join(
-            cell.rjust(width) if column in right else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    ]
-
-
-def format_folder(folder: str, width: int | None = None) -> str:
-    """Return a short name of a folder: `.` for this one, `~` for the home folder, and its end at a narrow terminal."""
-    path = Path(folder)
-    if path == Path.cwd():
-        return "."
-    with suppress(ValueError, RuntimeError):  # not below the home folder, or no home folder
-        folder = f"~/{path.relative_to(Path.home())}".removesuffix("/.")
-    most = len(folder) if width is None else max(12, width // 6)
-    return folder if len(folder) <= most else f"…{folder[1 - most :]}"
 
 
 def check_output_path(path: str | None) -> Path | None:

@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
-from council.doors.cli.params import ChoiceParam, format_folder, format_table, print_json, run_argument
+from council.doors.cli.params import ChoiceParam, print_json, run_argument
 from council.doors.cli.runner import make_command, make_runner, text_options
+from council.doors.cli.tables import format_folder, format_table
 from council.engine.minutes import Minutes
 from council.extensions import FORMATS
 from council.money import format_usd
