@@ -203,6 +203,7 @@ def test_a_report_keeps_fields_and_values_that_it_does_not_know() -> None:
         ["in words"],
         "LOW",
     )
+    assert "- in words" in str(report)
 
 
 def test_something_else_is_not_a_report() -> None:

@@ -447,7 +447,9 @@ def _format_row(row: Degraded) -> str:
     return f"{row.seat}: {row.reason}" if row.seat else row.reason
 
 
-def _format_finding(finding: ReportFinding) -> str:
+def _format_finding(finding: Any) -> str:
+    if not isinstance(finding, ReportFinding):  # of another package
+        return str(finding)
     place = f" `{finding.location}`" if finding.location else ""
     return f"**{finding.severity}**{place} {finding.description}".strip()
 

@@ -366,9 +366,9 @@ class Runner:
         trust = [format_trust(report["trust"])] if has_trust else []
         at_terminal = bool(sys.stdout and sys.stdout.isatty())
         with_answer = at_terminal and not self.output and has_trust
-        space = [""] if sys.stderr.isatty() and at_terminal and not self.output else []
+        space = [""] if sys.stderr.isatty() else []  # between the table, the answer and the footer
         if not self.jsonl:
-            self.print_status(space)
+            self.print_status(space if at_terminal and not self.output else [])
             if self.format:
                 self._write_output(render_as(minutes, self.format, entries))
             else:
