@@ -123,6 +123,26 @@ def test_ctrl_c_stops_the_turn_and_resume_sends_the_same_requests(workspace: Wor
     assert (done.code, f"continue: council chat -c {second}" in done.err) == (0, True)
 
 
+@pytest.mark.behaviour("50-chat")
+def test_every_turn_is_confirmed_and_a_refused_one_changes_nothing(workspace: Workspace) -> None:
+    workspace.configure(more=f"{PRICES}[budget]\nconfirm_above = 0.01\n")
+    terminal = open_chat(workspace)
+    for key, told in (("n\n", "not started, nothing was spent"), ("\x03", "stopped before it started")):
+        terminal.type_lines(QUESTIONS[0])
+        terminal.wait_for("Continue? [y/N]")
+        terminal.press(key)
+        terminal.wait_for(told)
+        terminal.wait_for(PROMPT)
+    assert (workspace.provider.log, workspace.runs()) == ([], [])
+    for question in QUESTIONS[:2]:
+        terminal.type_lines(question)
+        terminal.wait_for("Continue? [y/N]")
+        ask(terminal, "y")
+    assert len(workspace.runs()) == 2
+    terminal.press("\x04")
+    assert "2 turns, cost $" in terminal.wait_for_exit().err
+
+
 @pytest.mark.behaviour("50-chat", "50-chat-commands")
 def test_pasted_lines_are_one_question_and_commands_change_the_next_turn(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch

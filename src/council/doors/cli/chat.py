@@ -200,7 +200,7 @@ class Chat:
             code = job(runner)
         except KeyboardInterrupt:
             code = 130
-            say("stopped before it started, nothing was spent")
+            say_below_keys("stopped before it started, nothing was spent")
         except Exception as error:
             code = print_failure(error, [])
         if runner.finished:
@@ -320,8 +320,7 @@ class Chat:
                 except KeyboardInterrupt:
                     if not source.is_terminal:
                         raise
-                    say("")
-                    say("/quit or Ctrl-D ends the conversation")
+                    say_below_keys("/quit or Ctrl-D ends the conversation")
                     continue
                 if line is None:
                     break
@@ -413,6 +412,13 @@ def _shorten(minutes: Minutes) -> str:
 def say(line: str) -> None:
     """Print a line on standard error, wrapped between words at a terminal."""
     write_status(line)
+
+
+def say_below_keys(line: str) -> None:
+    """Print a line below the typed keys; Ctrl-C leaves the cursor behind them."""
+    if sys.stderr.isatty():
+        say("")
+    say(line)
 
 
 # The command
