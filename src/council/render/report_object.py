@@ -24,6 +24,7 @@ from typing_extensions import TypedDict
 from council import errors
 from council.engine.layout import format_cost
 from council.engine.trust import format_trust
+from council.money import format_usd
 from council.types import OK_STATES, Json
 
 Count = Annotated[int, Field(ge=0)]
@@ -401,6 +402,8 @@ def explain_status(report: Report) -> errors.CouncilError:
         cause = next((row for row in report.degraded if row.seat == report.chair.name), None)
         reason = cause.reason if cause else report.chair.state
         return errors.ChairAbsent(f"run {report.run} has no answer of its chair ({reason}); {_format_resume(report)}")
+    if cause and cause.state == "budget":
+        return errors.BudgetSpent(_explain_budget(report))
     kind: type[errors.CouncilError] = STOPPED_BY[cause.state] if cause else errors.RunIncomplete
     reason = cause.reason if cause else next((row.reason for row in report.degraded), "it has not ended")
     return kind(f"run {report.run} is incomplete ({reason}); {_format_resume(report)}")
@@ -408,6 +411,13 @@ def explain_status(report: Report) -> errors.CouncilError:
 
 def _format_resume(report: Report) -> str:
     return f'continue it with `client.resume("{report.run}")`'
+
+
+def _explain_budget(report: Report) -> str:
+    """Say how to raise the cap in Python terms; the stored reason uses those of the command line."""
+    cap = f" of {format_usd(report.cost.cap)}" if report.cost.cap is not None else " of the day"
+    more = f'raise it with `client.resume("{report.run}", max_cost=…)`'
+    return f"run {report.run} is incomplete (the next request could exceed the budget{cap}; {format_cost(report.cost.to_dict())}): {more}"
 
 
 def _explain_failure(report: Report) -> errors.CouncilError:

@@ -88,6 +88,7 @@ DOLLARS_OR_FALSE = ValueType(
 DOLLARS_PER_MILLION = ValueType("dollars per million tokens, 0 or more", lambda value: _is_number(value) and value >= 0)
 COUNT = ValueType("a whole number from 1 to 1000", lambda value: _is_int_between(value, 1, 1000))
 RESULT_COUNT = ValueType("a whole number from 1 to 10", lambda value: _is_int_between(value, 1, 10))
+DAYS = ValueType("a whole number of days from 1 to 36500", lambda value: _is_int_between(value, 1, 36_500))
 BOOLEAN = ValueType("true or false", lambda value: isinstance(value, bool))
 HTTP_URL = ValueType("a URL that begins with http:// or https:// and has a valid host and port", _is_http_url)
 VARIABLE_NAME = ValueType(
@@ -148,6 +149,7 @@ CONFIG_KEYS: Mapping[str, Any] = {
     "commands": {"claude": TIMEOUT_KEYS, "codex": TIMEOUT_KEYS, "gemini": TIMEOUT_KEYS},
     "general": {"deliberate": BOOLEAN},
     "human": {"timeout": SECONDS},
+    "store": {"keep_days": DAYS},
 }
 # Environment variables of the judges: type after number parsing, and default.
 VARIABLES: Mapping[str, tuple[ValueType, str | None]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Sequence
 from getpass import getpass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from council.doors.cli.params import (
     user_presets_folder,
 )
 from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_command, make_runner
+from council.doors.cli.tables import format_table
 from council.errors import UsageError
 from council.money import format_usd
 from council.protocols.common.perspectives import Preset, list_presets, load_preset
@@ -151,7 +153,7 @@ def models_command() -> click.Command:
             if params["json"]:
                 print_json(rows)
             else:
-                click.echo("\n".join(_format_model(row) for row in rows))
+                click.echo("\n".join(format_models(rows)))
             return 0
 
         return make_runner(params).with_convener(job)
@@ -159,10 +161,20 @@ def models_command() -> click.Command:
     return make_command("models", models, click.Option(["--price"], is_flag=True, help="Show token prices."))
 
 
-def _format_model(row: Json) -> str:
-    ready = "available" if row["available"] else f"needs {row['needs']}"
-    charge = f"  {_format_price(row['price']):<44}" if "price" in row else ""
-    return f"{row['member']:<32} {row['vendor']:<10} {_format_tokens(row['context']):>6}{charge}  {ready}"
+def format_models(rows: Sequence[Json]) -> list[str]:
+    has_price = any("price" in row for row in rows)
+    head = ["MEMBER", "VENDOR", "CONTEXT", *(["PRICE PER MILLION TOKENS"] if has_price else []), "STATUS"]
+    cells = [
+        [
+            row["member"],
+            row["vendor"],
+            _format_tokens(row["context"]),
+            *([_format_price(row["price"])] if has_price else []),
+            "available" if row["available"] else f"needs {row['needs']}",
+        ]
+        for row in rows
+    ]
+    return format_table(head, cells, right=[2])
 
 
 def _format_tokens(context: int | None) -> str:
