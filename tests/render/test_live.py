@@ -341,6 +341,23 @@ def test_no_row_is_left_over_after_resizes(terminal: TestTerminal) -> None:
     assert terminal.update().is_cursor_shown
 
 
+@pytest.mark.behaviour("50-no-stale-rows")
+def test_rows_that_a_smaller_terminal_moved_into_its_history_are_removed(terminal: TestTerminal) -> None:
+    terminal.resize(80, 24)
+    terminal.stream.write("$ council\n")
+    view, builder = LiveView(terminal.stream), RunBuilder().phase("synthesise").ask("chair")
+    for entry in builder.stream("chair", "word " * 400).entries:
+        view.on_event(entry)
+    for n, (columns, lines) in enumerate([(80, 24), (60, 15), (60, 15), (100, 30), (40, 12), (200, 50)]):
+        terminal.resize(columns, lines)
+        view.tick(builder.at + n)
+        screen = terminal.update()
+        assert sum("collaborative ·" in line for line in screen.rows[screen.top :]) == 1, "\n".join(screen.text)
+    check_once(terminal.screen, *NAMES, "chair")
+    assert terminal.screen.text[0] == "$ council"
+    view.close()
+
+
 @pytest.mark.behaviour("50-no-color")
 @pytest.mark.parametrize("color", [True, False])
 def test_the_table_has_colours_unless_they_are_switched_off(terminal: TestTerminal, color: bool) -> None:
