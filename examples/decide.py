@@ -9,7 +9,7 @@ def main(question: str = "Should a team of six use one repository or one per ser
     report = council.convene_sync(question, protocol="adversarial")
     report.raise_for_status()  # no answer: an exception that says why
     print(report.outcome, "with confidence", report.confidence)
-    print("Trust:", report.trust.level, *report.trust.because, sep="\n  ")
+    print(f"Trust: {report.trust.level}", *report.trust.because, sep="\n  ")
     print(report.answer)
     return report
 

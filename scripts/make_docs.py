@@ -32,8 +32,9 @@ from council.calling.concurrency import DECREASE_FACTOR, START_SLOTS
 from council.calling.fault_table import CHAIR_RETRIES, FAULT_TABLE, REQUEST_CHANGES
 from council.doors import library
 from council.doors.cli.ask import ask_command
+from council.doors.cli.help import group_commands, group_flags
 from council.doors.cli.management import management_group
-from council.doors.cli.params import COMMAND_HELP, COMMON_FLAGS, RESERVED_COMMANDS, protocol_flags
+from council.doors.cli.params import COMMAND_HELP, RESERVED_COMMANDS, protocol_flags
 from council.engine import trust
 from council.engine.layout import describe_state
 from council.engine.minutes import Minutes
@@ -82,9 +83,9 @@ def cli_page() -> str:
         "```text\ncouncil [FLAGS] [ask|validate|brainstorm|research] WORDS…\n```",
         *_convening_sections(),
         "## Commands",
-        "Every command has `-h` and `--help`. The default RUN is the newest run of this folder; "
+        "`council --help` lists the usual flags and all commands, `council --help-all` every flag. Every command has `-h` and `--help`. The default RUN is the newest run of this folder; "
         "`resume` uses the newest unfinished run, and `runs fsck` checks all runs.",
-        *(part for word in COMMAND_HELP for part in _command_sections(_commands()[word], f"council {word}")),
+        *_grouped_command_sections(),
         "## Exit codes",
         _table(("code", "meaning"), [(str(code), text) for code, text in sorted(EXITS.items())]),
         "## Reserved words",
@@ -98,10 +99,20 @@ def _commands() -> Mapping[str, click.Command]:
     return management_group().commands
 
 
+def _grouped_command_sections() -> list[str]:
+    commands, sections = _commands(), []
+    for group, words in group_commands(COMMAND_HELP):
+        sections += [f"### {group}"]
+        sections += [part for word in words for part in _command_sections(commands[word], f"council {word}", 4)]
+    return sections
+
+
 def _convening_sections() -> list[str]:
     options = {option.name: option for option in ask_command().params if isinstance(option, click.Option)}
-    common = [*(options[flag["name"]] for flag in COMMON_FLAGS), options["version"]]
-    sections = ["### Common flags", _flag_table(common)]
+    owned = {flag["name"] for flag in protocol_flags()}
+    sections = []
+    for group, names in group_flags(name for name in options if name and name not in owned):
+        sections += [f"### {group}", _flag_table([options[name] for name in names])]
     for protocol in dict.fromkeys(flag["owners"][0] for flag in protocol_flags()):
         own = [options[flag["name"]] for flag in protocol_flags() if flag["owners"][0] == protocol]
         sections += [f"### Flags of {protocol}", _flags_note(protocol), _flag_table(own)]
@@ -112,7 +123,7 @@ def _flags_note(protocol: str) -> str:
     return f"Each of these flags selects the protocol {protocol}."
 
 
-def _command_sections(command: click.Command, path: str, level: int = 3) -> list[str]:
+def _command_sections(command: click.Command, path: str, level: int) -> list[str]:
     arguments = [argument.make_metavar(click.Context(command)) for argument in _params_of(command, click.Argument)]
     usage = " ".join([path, *arguments, *(["[FLAGS]"] if command.params else [])])
     sections = [f"{'#' * level} {path}", _sentence(command.help or ""), f"```text\n{usage}\n```"]
@@ -125,7 +136,7 @@ def _command_sections(command: click.Command, path: str, level: int = 3) -> list
 
 
 def _params_of(command: click.Command, kind: type[Any]) -> list[Any]:
-    return [parameter for parameter in command.params if isinstance(parameter, kind)]
+    return [one for one in command.params if isinstance(one, kind) and not getattr(one, "hidden", False)]
 
 
 def _flag_table(options: Iterable[click.Option]) -> str:
@@ -524,6 +535,7 @@ TABLE_DOCS = {
     "prices": 'A price in dollars per million tokens, `[prices."openai:gpt-5.2"]`, or for every model of a provider, `[prices."openai:*"]`.',
     "commands": "Timeouts of a command-line agent: `[commands.claude]`, `[commands.codex]`, `[commands.gemini]`.",
     "general": "The protocol [general](general.md).",
+    "store": "The run store. See [data](data.md).",
     "human": "Seats filled by a person. See [human seats](runs.md#human-seats).",
 }
 DEFAULT_DOCS = {

@@ -78,7 +78,7 @@ def test_every_command_and_flag_is_documented(path: str, command: click.Command)
         return
     assert path == "council" or f"# {path}\n" in page
     for option in (option for option in command.params if isinstance(option, click.Option)):
-        assert option.help, f"{path} {option.opts[0]} has no help"
+        assert option.help or option.hidden, f"{path} {option.opts[0]} has no help"
         assert f"`{option.opts[-1]}`" in page
 
 

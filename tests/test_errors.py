@@ -29,6 +29,7 @@ RUNS = UsageError(f'no run "{{x}}": see {wording(python="client.runs()", cli="co
         (RUNS, "http", 'no run "{x}": see client.runs()'),
         (UsageError("no {option} here"), "cli", "no {option} here"),
         (CouncilError("plain"), "http", "plain"),
+        (UsageError(f"no {option(chr(2) + 'a' + chr(3) + 'b' + chr(31))}: \x02x\x03"), "cli", "no --ab: \x02x\x03"),
     ],
 )
 def test_an_option_is_named_in_the_language_of_the_interface(

@@ -34,13 +34,14 @@ from typing import Any, Literal
 Language = Literal["python", "cli", "http"]
 LANGUAGES: tuple[Language, ...] = ("python", "cli", "http")
 CLI_NAMES = {"seats": "--seat", "models": "-m"}  # where the flag differs from the parameter
-_WORDING = re.compile("\x02([^\x03]*)\x03")  # the three wordings, separated by \x1f
-_SEPARATOR = "\x1f"
+_MARKS = dict.fromkeys(map(ord, "\x02\x1f\x03"))  # start, separator and end of the three wordings
+_WORDING = re.compile(r"\x02([^\x02\x03\x1f]*)\x1f([^\x02\x03\x1f]*)\x1f([^\x02\x03\x1f]*)\x03")
 
 
 def wording(*, python: str, cli: str, http: str | None = None) -> str:
     """Return a part of a message that differs between the interfaces; `http` is also the wording of MCP."""
-    return f"\x02{_SEPARATOR.join((python, cli, python if http is None else http))}\x03"
+    words = (part.translate(_MARKS) for part in (python, cli, python if http is None else http))
+    return "\x02" + "\x1f".join(words) + "\x03"
 
 
 def option(name: str, value: object = None) -> str:
@@ -54,8 +55,8 @@ def option(name: str, value: object = None) -> str:
 
 def word_for(message: str, language: Language) -> str:
     """Return a message in the words of one interface."""
-    place = LANGUAGES.index(language)
-    return _WORDING.sub(lambda found: found[1].split(_SEPARATOR)[place], message) if "\x02" in message else message
+    place = 1 + LANGUAGES.index(language)
+    return _WORDING.sub(lambda found: found[place], message) if "\x02" in message else message
 
 
 class CouncilError(Exception):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import os
 import stat
 import sys
 from pathlib import Path
 
 import pytest
 
+from council.runs.servers import find_server
 from tests.acceptance.helpers import Result, Terminal, Workspace, mark, wait_until
 from tests.acceptance.pseudo_terminal import PseudoTerminal
 from tests.fake_provider import Reply
@@ -37,6 +39,11 @@ def is_sleeping(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
 
 
+def count_open_files(terminal: PseudoTerminal) -> int:
+    wait_until(lambda: is_sleeping(terminal.process.pid), "the prompt waits for keys")
+    return len(list(Path(f"/proc/{terminal.process.pid}/fd").iterdir()))
+
+
 def drafts(workspace: Workspace, since: int) -> list[str]:
     """Return the prompts of the drafts after the first `since` requests."""
     found = [seen.prompt for seen in workspace.provider.log[since:] if workspace.answers.who(seen)[1] == "draft"]
@@ -54,9 +61,11 @@ def test_each_turn_continues_the_last_and_undo_goes_back_one(workspace: Workspac
     workspace.configure(more=PRICES)
     terminal = open_chat(workspace)
     assert mark("chair", "merge") in ask(terminal, QUESTIONS[0])
+    opened = count_open_files(terminal)
     ask(terminal, QUESTIONS[1])
     sent = len(workspace.provider.log)
     ask(terminal, QUESTIONS[2])
+    assert count_open_files(terminal) == opened
     first, second, _ = workspace.runs()
     for prompt in drafts(workspace, sent):
         assert prompt.index(f'"path": "council {second}"') < prompt.index(f'"path": "council {first}"')
@@ -114,8 +123,31 @@ def test_ctrl_c_stops_the_turn_and_resume_sends_the_same_requests(workspace: Wor
     assert (done.code, f"continue: council chat -c {second}" in done.err) == (0, True)
 
 
+@pytest.mark.behaviour("50-chat")
+def test_every_turn_is_confirmed_and_a_refused_one_changes_nothing(workspace: Workspace) -> None:
+    workspace.configure(more=f"{PRICES}[budget]\nconfirm_above = 0.01\n")
+    terminal = open_chat(workspace)
+    for key, told in (("n\n", "not started, nothing was spent"), ("\x03", "stopped before it started")):
+        terminal.type_lines(QUESTIONS[0])
+        terminal.wait_for("Continue? [y/N]")
+        terminal.press(key)
+        terminal.wait_for(told)
+        terminal.wait_for(PROMPT)
+    assert (workspace.provider.log, workspace.runs()) == ([], [])
+    for question in QUESTIONS[:2]:
+        terminal.type_lines(question)
+        terminal.wait_for("Continue? [y/N]")
+        ask(terminal, "y")
+    assert len(workspace.runs()) == 2
+    terminal.press("\x04")
+    assert "2 turns, cost $" in terminal.wait_for_exit().err
+
+
 @pytest.mark.behaviour("50-chat", "50-chat-commands")
-def test_pasted_lines_are_one_question_and_commands_change_the_next_turn(workspace: Workspace) -> None:
+def test_pasted_lines_are_one_question_and_commands_change_the_next_turn(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BROWSER", "true %s")
     terminal = open_chat(workspace)
     terminal.press("\x1b[200~Two lines,\none question\x1b[201~\n")
     terminal.wait_for(PROMPT)
@@ -125,8 +157,13 @@ def test_pasted_lines_are_one_question_and_commands_change_the_next_turn(workspa
     assert 'unknown protocol "nonsense"' in ask(terminal, "/protocol nonsense")
     sent = len(workspace.provider.log)
     ask(terminal, QUESTIONS[1])
-    assert len(workspace.provider.log[sent:]) == 7
+    assert [seen.model for seen in workspace.provider.log[sent:]] == ["beta"] * 7
     assert "members: chosen by the configuration" in ask(terminal, "/members auto")
+    terminal.type_lines("/open")
+    terminal.wait_for(f"&run={workspace.runs()[-1]}")
+    wait_until(lambda: find_server(os.environ), "the page is served")
+    terminal.press("\x03")
+    terminal.wait_for(PROMPT)
     assert "starts a new conversation" in ask(terminal, "/new")
     terminal.press("\x04")
     assert terminal.wait_for_exit().code == 0

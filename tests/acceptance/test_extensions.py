@@ -134,7 +134,7 @@ def test_a_search_provider_of_a_package_works(package: Path, monkeypatch: pytest
 
 
 def test_help_doctor_models_and_protocols_list_the_package(package: Path) -> None:
-    shown = " ".join(run_ok("--help").split())
+    shown = " ".join(run_ok("--help-all").split())
     assert "Flags of acme-vote: --threshold INTEGER Votes that are needed, 1 to 3. --wording [short|long]" in shown
     assert "Added by packages: acme." in shown
     assert "|html|acme]" in shown
@@ -296,7 +296,7 @@ def test_an_option_that_is_on_by_default_has_a_flag_that_turns_it_off(greeting: 
     assert {flag: report["answer"] for flag, report in answers.items()} == {"--polite": "please", "--no-polite": "now"}
     assert {report["protocol"] for report in answers.values()} == {"greet"}
     assert json.loads(run_ok("--json", "--protocol", "greet", QUESTION))["answer"] == "please"
-    assert "--polite / --no-polite Say please." in " ".join(run_ok("--help").split())
+    assert "--polite / --no-polite Say please." in " ".join(run_ok("--help-all").split())
     assert "--polite/--no-polite  Say please." in run_ok("protocols", "greet")
     assert "protocol greet: --no-polite" in run_ok("--dry-run", "--no-polite", QUESTION)
     assert "--no-polite belongs to greet" in council("--protocol", "triad", "--no-polite", QUESTION).err

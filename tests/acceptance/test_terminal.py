@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shlex
 import sqlite3
 import subprocess
@@ -123,6 +124,26 @@ def test_a_replay_at_a_terminal_uses_the_same_view(workspace: Workspace) -> None
         assert count(rows, words) == 1, "\n".join(rows)
 
 
+@pytest.mark.behaviour("50-markdown-at-terminal")
+def test_raw_prints_markdown_as_it_is_and_past_runs_are_rendered_too(
+    workspace: Workspace, council: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace.answers.instead["chair"] = Reply(text=ANSWER)
+    assert council(*TRIAD, QUESTION).out == f"{ANSWER.strip()}\n"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    raw = council("--raw", *TRIAD, QUESTION).out
+    assert raw.startswith(f"{ANSWER.strip()}\n\nTrust: ")
+    for command in (["runs", "show"], ["report"], ["replay", "--speed", "0"]):
+        rendered, printed = council(*command).out, council(*command, "--raw").out
+        assert "**archive**" in printed and "**archive**" not in rendered
+        assert "\x1b" in rendered and "\x1b" not in printed
+        assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", council(*command, "--no-color").out)
+    monkeypatch.setenv("TERM", "dumb")
+    assert "**archive**" in council("runs", "show").out
+
+
 # Other outputs
 
 
@@ -162,7 +183,7 @@ def test_ascii_applies_to_the_plan_the_answer_and_the_footer(workspace: Workspac
 
 @pytest.mark.behaviour("50-closed-pipe")
 def test_a_reader_that_takes_one_line_leaves_a_complete_run_and_no_traceback(workspace: Workspace) -> None:
-    workspace.answers.instead["chair"] = Reply(text="\n\n".join(f"Line {n} of the answer." for n in range(20_000)))
+    workspace.answers.instead["chair"] = Reply(text="\n\n".join(f"Line {n} of the answer." for n in range(4_000)))
     command = shlex.join([sys.executable, "-m", "council", *TRIAD, QUESTION])
     done = subprocess.run(
         f"{command} | head -1", shell=True, capture_output=True, text=True, env=os.environ, check=True

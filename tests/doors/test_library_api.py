@@ -203,6 +203,7 @@ def test_a_report_keeps_fields_and_values_that_it_does_not_know() -> None:
         ["in words"],
         "LOW",
     )
+    assert "- in words" in str(report)
 
 
 def test_something_else_is_not_a_report() -> None:
@@ -285,7 +286,7 @@ def test_each_cause_has_its_exception(script: Any, kind: type[council.CouncilErr
 @pytest.mark.behaviour("issue-13-raise-for-status")
 @pytest.mark.parametrize(
     ("state", "kind", "exit_code"),
-    [("budget", council.BudgetSpent, 5), ("quorum", council.QuorumLost, 3), ("cancelled", council.RunInterrupted, 130), ("incomplete", council.RunIncomplete, 3)],
+    [("quorum", council.QuorumLost, 3), ("cancelled", council.RunInterrupted, 130), ("incomplete", council.RunIncomplete, 3)],
 )  # fmt: skip
 def test_an_incomplete_run_raises_what_stopped_it(state: str, kind: type[council.CouncilError], exit_code: int) -> None:
     row = {"seat": None, "phase": "merge", "state": state, "reason": "it was too much"}
@@ -293,6 +294,27 @@ def test_an_incomplete_run_raises_what_stopped_it(state: str, kind: type[council
     with pytest.raises(council.RunIncomplete, match="it was too much") as caught:
         report.raise_for_status()
     assert (type(caught.value), caught.value.exit_code) == (kind, exit_code)
+
+
+class Priced(Scripted):
+    """A member that costs a dollar per thousand tokens."""
+
+    vendor, free, price = "acme", False, {"input": 1000.0, "output": 1000.0}
+
+
+@pytest.mark.anyio
+@pytest.mark.behaviour("issue-13-raise-for-status")
+async def test_a_run_that_reaches_its_budget_raises_and_can_be_resumed_with_a_larger_one() -> None:
+    seats = dict.fromkeys(SEATS, "acme:m")
+    async with council.Client(protocol="triad", members=[Priced("acme:m", {})], seats=seats) as client:
+        report = await client.convene("Tabs or spaces?", max_cost=0.001)
+        with pytest.raises(
+            council.BudgetSpent, match=rf'budget of \$0.001.*client.resume\("{report.run}", max_cost=…\)'
+        ):
+            report.raise_for_status()
+        resumed = await client.resume(report.run, max_cost=1000.0)
+        assert resumed.raise_for_status().answer
+        assert resumed.cost.usd and resumed.cost.cap == 1000.0
 
 
 # Client
@@ -305,6 +327,8 @@ async def test_a_client_keeps_its_settings_and_one_store() -> None:
     async with council.Client(protocol="triad", members=[member], seats=SEATS, max_cost=1.0) as client:
         plan = await client.plan("Tabs or spaces?")
         assert (plan["protocol"], plan["calls"]["max"], member.calls) == ("triad", 4, [])
+        with pytest.raises(council.SearchNotEnabled):
+            await client.plan("Tabs or spaces?", protocol="general")
         first = await client.convene("Tabs or spaces?")
         second = await client.convene("Why?", protocol="adversarial", continues=first.run)
         assert (first.protocol, second.protocol, second.continues) == ("triad", "adversarial", first.run)

@@ -108,8 +108,9 @@ class TestTerminal:
         self.screen = Screen(columns, lines)
         self._set_size(columns, lines)
         self.stream: TextIO = os.fdopen(self.slave, "w", encoding="utf-8", closefd=False)
+        self.raw = ""  # everything that was written
         self._written = b""
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         threading.Thread(target=self._read, daemon=True).start()
 
     def _set_size(self, columns: int, lines: int) -> None:
@@ -121,19 +122,19 @@ class TestTerminal:
                 piece = os.read(self.master, 65536)
             except OSError:
                 return
-            with self._lock:
+            with self._changed:
                 self._written += piece
+                self._changed.notify()
 
     def update(self) -> Screen:
         """Apply everything that was written."""
         termios.tcdrain(self.slave)
         marker = b"\x1b[0m\x1b[0m\x1b[0m"
         os.write(self.slave, marker)
-        while True:
-            with self._lock:
-                if self._written.endswith(marker):
-                    text, self._written = self._written.decode(), b""
-                    break
+        with self._changed:
+            assert self._changed.wait_for(lambda: self._written.endswith(marker), 60)
+            text, self._written = self._written.decode(), b""
+        self.raw += text
         self.screen.feed(text)
         return self.screen
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -165,9 +166,10 @@ def test_standard_output_is_not_redirected() -> None:
     view.close()
 
 
-@pytest.mark.parametrize("module", ["report", "plain", "terminal", "markdown", "text_layout"])
-def test_only_the_live_view_imports_rich(module: str) -> None:
-    code = f"import sys, council.render.{module}; sys.exit('rich' in sys.modules)"
+def test_rich_is_imported_only_for_a_terminal() -> None:
+    modules = ("render.report", "render.plain", "render.terminal", "render.markdown", "render.text_layout")
+    names = ", ".join(f"council.{module}" for module in (*modules, "doors.cli.runner", "doors.cli.history_commands"))
+    code = f"import sys, {names}; sys.exit('rich' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -340,14 +342,43 @@ def test_no_row_is_left_over_after_resizes(terminal: TestTerminal) -> None:
 
 
 @pytest.mark.behaviour("50-no-stale-rows")
+def test_rows_that_a_smaller_terminal_moved_into_its_history_are_removed(terminal: TestTerminal) -> None:
+    terminal.resize(80, 24)
+    terminal.stream.write("$ council\n")
+    view, builder = LiveView(terminal.stream), RunBuilder().phase("synthesise").ask("chair")
+    for entry in builder.stream("chair", "word " * 400).entries:
+        view.on_event(entry)
+    for n, (columns, lines) in enumerate([(80, 24), (60, 15), (60, 15), (100, 30), (40, 12), (200, 50)]):
+        terminal.resize(columns, lines)
+        view.tick(builder.at + n)
+        screen = terminal.update()
+        assert sum("collaborative ·" in line for line in screen.rows[screen.top :]) == 1, "\n".join(screen.text)
+    check_once(terminal.screen, *NAMES, "chair")
+    assert terminal.screen.text[0] == "$ council"
+    view.close()
+
+
+@pytest.mark.behaviour("50-no-color")
+@pytest.mark.parametrize("color", [True, False])
+def test_the_table_has_colours_unless_they_are_switched_off(terminal: TestTerminal, color: bool) -> None:
+    view = LiveView(terminal.stream, color=color)
+    for entry in one_absent().entries:
+        view.on_event(entry)
+    view.close()
+    terminal.update()
+    assert ("\x1b[32m" in terminal.raw and "\x1b[31m" in terminal.raw) == color
+    assert bool(re.search(r"\x1b\[[0-9;]*3[0-9]m", terminal.raw)) == color
+
+
+@pytest.mark.behaviour("50-no-stale-rows")
 def test_the_text_of_the_chair_leaves_no_rows_behind(terminal: TestTerminal) -> None:
     view, builder = LiveView(terminal.stream), RunBuilder().phase("synthesise").ask("chair")
-    for n in range(200):
+    for n in range(60):
         builder.stream("chair", f"word-{n} ")
     for entry in builder.entries:
         view.on_event(entry)
         view.tick(entry.at)
-    assert "word-199" in " ".join(terminal.update().text)
+    assert "word-59" in " ".join(terminal.update().text)
     assert not terminal.screen.is_cursor_shown
     for entry in builder.answer("chair", "done").end_phase().close().entries[-3:]:
         view.on_event(entry)

@@ -10,6 +10,7 @@ from council.render.text_layout import (
     count_rows,
     cut,
     cut_start,
+    find_hidden,
     fit_columns,
     share_rows,
     text_width,
@@ -124,6 +125,23 @@ def test_rows_are_shared_in_order(room: int, wanted: tuple[int, ...], shares: li
 )
 def test_rows_of_drawn_lines_after_a_resize(columns: int, reflows: bool, rows: int) -> None:
     assert count_rows([0, 10, 80, 40], columns, reflows=reflows) == rows
+
+
+@pytest.mark.parametrize(
+    ("widths", "visible", "hidden"),
+    [
+        ([10, 10, 10], 3, []),
+        ([10, 10, 10], 9, []),
+        ([11, 12, 13], 2, [11]),
+        ([11, 12, 13], 0, [11, 12, 13]),
+        ([10, 55, 10], 2, [10, 40]),
+        ([10, 55, 10], 3, [10, 20]),
+        ([10, 55, 10], 4, [10]),
+        ([], 4, []),
+    ],
+)
+def test_lines_above_the_screen(widths: list[int], visible: int, hidden: list[int]) -> None:
+    assert find_hidden(widths, 20, visible, reflows=True) == hidden
 
 
 @pytest.mark.behaviour("50-ascii")

@@ -132,7 +132,7 @@ def test_built_in_providers_exist_without_a_file(configs: ConfigFolder) -> None:
         "google",
     ]
     assert settings.providers["openai"].token_field == "max_completion_tokens"
-    assert settings.report_dir == ".agents/council"
+    assert settings.report_dir is None
     assert not settings.is_set("providers.ollama")
 
 

@@ -358,11 +358,19 @@ class Client:
 
     @explicit
     async def plan(self, question: str, **options: Unpack[RunOptions]) -> PlanObject:
-        """Return the plan of a run (`council.plan/1`): protocol and reason, seats, calls and estimated cost. Nothing is spent."""
+        """Return the plan of a run (`council.plan/1`): protocol and reason, seats, calls and estimated cost. Nothing is spent.
+
+        It raises the error that the run would raise before its first request.
+        """
         check_names("plan", options, RunOptions.__annotations__)
         given = {**self._options, **options}
-        plan = await self._use(make_convener(given), lambda convener: make_plan(convener, question, given))
-        return cast("PlanObject", plan.as_json())
+
+        async def work(convener: Convener) -> Plan:
+            plan = await make_plan(convener, question, given)
+            convener.check_plan(plan)
+            return plan
+
+        return cast("PlanObject", (await self._use(make_convener(given), work)).as_json())
 
     # Continue
 

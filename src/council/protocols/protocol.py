@@ -46,6 +46,7 @@ class Protocol:
     reads_question: bool = True  # whether its flow depends on the question's text; if not, plans are cached without it
     output_schema: Callable[[str], Json | None] | str = ""  # returns the description of a reply in the packet, by task
     report_view: type[Any] | str = ""  # subclass of ReportView; empty for the default report
+    reports_in_project: bool = False  # keep reports in .agents/council of the run's folder, not in the data folder
     purpose: str = ""  # what it is for, for `council protocols`
     example: str = ""  # a command that chooses it; empty for `council --protocol NAME "…"`
 

@@ -129,11 +129,11 @@ class LiveView:
     def _draw(self) -> None:
         if self._closed or self._suspended or not self._has_content or not self.console.is_terminal:
             return
-        columns = self.console.width
+        size: tuple[int, int] = self.console.size
         if self._stream:
-            columns, lines = terminal_size(self._stream)
-            self.console.size = (columns - 1, lines)  # a full line would move the cursor on some terminals
-        self._block.draw(self.build_lines(), columns)
+            size = terminal_size(self._stream)
+            self.console.size = (size[0] - 1, size[1])  # a full line would move the cursor on some terminals
+        self._block.draw(self.build_lines(), size)
 
     # Content
 

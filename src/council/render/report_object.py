@@ -24,6 +24,7 @@ from typing_extensions import TypedDict
 from council import errors
 from council.engine.layout import format_cost
 from council.engine.trust import format_trust
+from council.money import format_usd
 from council.types import OK_STATES, Json
 
 Count = Annotated[int, Field(ge=0)]
@@ -336,7 +337,9 @@ class Report(Part):
     tokens: Tokens
     cost: Cost
     seconds: Annotated[Amount, Field(description="Working time of the run, without pauses between processes.")]
-    report_path: Annotated[str | None, Field(description="The report file, relative to the folder of the run.")]
+    report_path: Annotated[
+        str | None, Field(description="The report file: absolute, or relative to the folder of the run.")
+    ]
     fork: Fork | None = None
     continues: Annotated[
         str | None,
@@ -401,6 +404,8 @@ def explain_status(report: Report) -> errors.CouncilError:
         cause = next((row for row in report.degraded if row.seat == report.chair.name), None)
         reason = cause.reason if cause else report.chair.state
         return errors.ChairAbsent(f"run {report.run} has no answer of its chair ({reason}); {_format_resume(report)}")
+    if cause and cause.state == "budget":
+        return errors.BudgetSpent(_explain_budget(report))
     kind: type[errors.CouncilError] = STOPPED_BY[cause.state] if cause else errors.RunIncomplete
     reason = cause.reason if cause else next((row.reason for row in report.degraded), "it has not ended")
     return kind(f"run {report.run} is incomplete ({reason}); {_format_resume(report)}")
@@ -408,6 +413,13 @@ def explain_status(report: Report) -> errors.CouncilError:
 
 def _format_resume(report: Report) -> str:
     return f'continue it with `client.resume("{report.run}")`'
+
+
+def _explain_budget(report: Report) -> str:
+    """Say how to raise the cap in Python terms; the stored reason uses those of the command line."""
+    cap = f" of {format_usd(report.cost.cap)}" if report.cost.cap is not None else " of the day"
+    more = f'raise it with `client.resume("{report.run}", max_cost=…)`'
+    return f"run {report.run} is incomplete (the next request could exceed the budget{cap}; {format_cost(report.cost.to_dict())}): {more}"
 
 
 def _explain_failure(report: Report) -> errors.CouncilError:
@@ -447,7 +459,9 @@ def _format_row(row: Degraded) -> str:
     return f"{row.seat}: {row.reason}" if row.seat else row.reason
 
 
-def _format_finding(finding: ReportFinding) -> str:
+def _format_finding(finding: Any) -> str:
+    if not isinstance(finding, ReportFinding):  # of another package
+        return str(finding)
     place = f" `{finding.location}`" if finding.location else ""
     return f"**{finding.severity}**{place} {finding.description}".strip()
 

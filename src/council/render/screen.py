@@ -12,7 +12,7 @@ from rich.measure import Measurement
 from rich.segment import Segment, SegmentLines
 from rich.text import Text
 
-from council.render.text_layout import count_rows, cut_start, text_width, to_ascii
+from council.render.text_layout import count_rows, cut_start, find_hidden, text_width, to_ascii
 from council.text_cleanup import clean, single_line
 
 BAR_WIDTH = 12
@@ -58,36 +58,42 @@ class Symbols:
 class ScreenBlock:
     """The last lines on a terminal, drawn again in place. The cursor stays on the empty line below them.
 
-    After a resize, the lines are found again by the number of rows that they take at the new width.
+    After a resize, the lines are found again by the number of rows that they take at the new width. Lines that a smaller
+    terminal moves into its history return when it becomes larger, so they are removed then.
     """
 
     def __init__(self, console: Console, stream: IO[str]) -> None:
         self._console, self._stream = console, stream
         self._widths: list[int] = []  # of the lines on the screen
+        self._hidden: list[int] = []  # of old lines above the screen
         self._shown = ""
-        self._columns = 0
+        self._size = (0, 0)
         self._reflows = os.environ.get("TERM") != "linux" and "XTERM_VERSION" not in os.environ
 
-    def draw(self, lines: Sequence[Line], columns: int) -> None:
+    def draw(self, lines: Sequence[Line], size: tuple[int, int]) -> None:
         """Replace the lines on the screen."""
         lines = [strip_end(line) for line in lines]
         with self._console.capture() as captured:
             self._console.print(SegmentLines(lines, new_lines=True), end="")
         text = captured.get()
-        if (text, columns) == (self._shown, self._columns):
+        if (text, size) == (self._shown, self._size):
             return
-        back = count_rows(self._widths, columns, reflows=self._reflows)
+        columns, height = size
+        above = [*self._hidden, *self._widths]
+        if size != self._size:
+            self._hidden = find_hidden(above, columns, height - 1, reflows=self._reflows)
+        back = count_rows(above, columns, reflows=self._reflows)  # the cursor stops at the top of the screen
         up = f"\r\x1b[{back}A" if back else "\r"
         body = "".join(f"\x1b[2K{line}\n" for line in text.split("\n")[:-1])
         self._stream.write(f"\x1b[?25l{up}{body}\x1b[J")
         self._stream.flush()
-        self._shown, self._columns = text, columns
+        self._shown, self._size = text, size
         self._widths = [Segment.get_line_length(line) for line in lines]
 
     def release(self) -> None:
         """Leave the lines on the screen and show the cursor; the next lines are drawn below."""
         if self._widths:
-            self._widths, self._shown = [], ""
+            self._widths, self._hidden, self._shown = [], [], ""
             self._stream.write("\x1b[?25h")
             self._stream.flush()
 

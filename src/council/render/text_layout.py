@@ -153,6 +153,17 @@ def count_rows(widths: Iterable[int], columns: int, *, reflows: bool) -> int:
     return sum(max(1, -(-width // max(1, columns))) if reflows else 1 for width in widths)
 
 
+def find_hidden(widths: Sequence[int], columns: int, visible: int, *, reflows: bool) -> list[int]:
+    """Return the widths of the lines above the last `visible` rows; of a line that is partly visible, its hidden part."""
+    hidden = list(widths)
+    while hidden and visible > 0:
+        visible -= (rows := count_rows(hidden[-1:], columns, reflows=reflows))
+        last = hidden.pop()
+        if visible < 0:
+            hidden.append(min(last, (rows - (rows + visible)) * columns))
+    return hidden
+
+
 # ASCII
 
 _ASCII_FORMS = str.maketrans(

@@ -37,7 +37,14 @@ from council.runs.continuation import continue_protocol, load_conversation, read
 from council.runs.fork import make_inheritance, plan_fork
 from council.runs.history import RunRecords, summarize_spending
 from council.runs.outcome import Ending, StopEvent, end_cancelled, end_interrupted, run_protocol, wait_for_ending
-from council.runs.report_files import choose_report_path, close_failed_run, emit_votes, redact_event, write_report_files
+from council.runs.report_files import (
+    choose_report_path,
+    close_failed_run,
+    emit_votes,
+    last_report_path,
+    redact_event,
+    write_report_files,
+)
 from council.runs.run_context import RunContext
 from council.search import can_search
 from council.settings import Settings
@@ -57,6 +64,7 @@ PERSISTED_FLAGS = (
     "grace",
     "no_resend",
     "profile",
+    "report_dir",
 )  # stored with a run, so that a resumed run uses them again
 CANCEL_POLL_S = 0.5  # seconds between checks for a cancel request
 
@@ -71,6 +79,7 @@ class Convener(RunRecords):
     ) -> None:  # fmt: skip
         super().__init__((folder or Path.cwd()).resolve(), add_stored_keys(os.environ if env is None else env), store)
         self._flags, self._config, self._extra_members = dict(flags or {}), config, tuple(members)
+        self._has_ended_run = False
         self._load_folder(self.folder)
 
     def _load_folder(self, folder: Path) -> None:
@@ -86,13 +95,21 @@ class Convener(RunRecords):
     def members(self) -> MemberRegistry:
         return self.run_context.members
 
-    def open_store(self) -> SqliteStore:
-        """Open the store and check that the report folder is writable, before any request is sent."""
+    def open_store(self, protocol: str) -> SqliteStore:
+        """Open the store and check that the protocol's report folder is writable, before any request is sent."""
         store = self.store
-        report_files.open_report_folder(self.folder, self.settings.report_dir)
+        report_files.open_report_folder(self.folder, self._report_dir(protocol))
         return store
 
+    def _report_dir(self, protocol: str) -> str:
+        named = protocols.find_protocol(protocol)
+        return report_files.choose_report_dir(named, self.settings.report_dir, self.store.folder)
+
     async def close(self) -> None:
+        """Release members and store. After a run, remove the runs that `[store] keep_days` no longer keeps."""
+        if self._has_ended_run:
+            with suppress(CouncilError):  # the answer was given; the next run tries again
+                await self.remove_expired_runs(self.settings)
         await self.members.close()
         await super().close()
 
@@ -179,7 +196,7 @@ class Convener(RunRecords):
     async def run(self, plan: Plan, on_event: Listener, *, stop: StopEvent | None = None) -> Minutes:
         """Run a plan and return its minutes. `stop` interrupts the run and leaves it resumable."""
         self.check_plan(plan)
-        store = self.open_store()
+        store = self.open_store(plan.protocol.name)
         await self._prepare_members(plan.roster, on_event)
         return await self._begin(store, self._make_record(plan), plan.as_json(), on_event, stop)
 
@@ -189,7 +206,7 @@ class Convener(RunRecords):
         return await self._enqueue_record(self._make_record(plan), plan.as_json())
 
     async def _enqueue_record(self, record: Record, plan: Json) -> str:
-        ledger = Ledger(self.open_store(), record, redact=redact_event)
+        ledger = Ledger(self.open_store(record.setup["protocol"]), record, redact=redact_event)
         convened = ev.Convened(record.run, record.name, plan, record.folder)
         await ledger.emit_durably(convened, ("queue", _format_run_row(record)))
         return record.run
@@ -219,7 +236,7 @@ class Convener(RunRecords):
         `before` gets the plan before any request is sent.
         """
         record, plan = await self._prepare_fork(run, phase, seats or {})
-        store, roster = self.open_store(), roster_from(record.setup)
+        store, roster = self.open_store(record.setup["protocol"]), roster_from(record.setup)
         on_plan(plan)
         await self._prepare_members(roster, on_event)
         return await self._begin(store, record, plan, on_event, stop)
@@ -275,7 +292,7 @@ class Convener(RunRecords):
             self._flags["no_resend"] = not resend or None
             self._restore_run_context(record)
             self.run_context.require_prices(roster_from(record.setup))
-            report_files.open_report_folder(Path(record.folder), self.settings.report_dir)
+            self.open_store(record.setup["protocol"])
             await self._prepare_members(roster_from(record.setup), on_event)
             on_past_entries(list(record.entries))
             ledger = Ledger(
@@ -378,9 +395,11 @@ class Convener(RunRecords):
             await self.members(name).ready(progress)
 
     async def _close_run(self, ledger: Ledger, ending: Ending) -> Minutes:
-        record, folder = ledger.record, self.settings.report_dir
-        path = choose_report_path(record, folder)
-        emit_votes(ledger, folder)
+        record, path = ledger.record, ""
+        if ending.status != "failed" or last_report_path(record.entries):  # an earlier report must not stay outdated
+            folder = self._report_dir(record.setup["protocol"])
+            path = choose_report_path(record, folder)
+            emit_votes(ledger, folder)
         closed = ev.Closed(
             ending.status, asdict(ending.verdict), dict(ledger.calls), ending.stopped, path, ending.reason
         )
@@ -392,7 +411,9 @@ class Convener(RunRecords):
             return dump_report(ended[0][1]).decode()
 
         await ledger.close(closed, make_report)
-        write_report_files(record, *ended[0])
+        if path:
+            write_report_files(record, *ended[0])
+        self._has_ended_run = True
         return ended[0][0]
 
     # Audit

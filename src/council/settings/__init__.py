@@ -56,7 +56,6 @@ BUILT_IN = Origin(OriginKind.BUILT_IN)
 DEFAULT_TIMEOUT_S, REASONING_TIMEOUT_S, HUMAN_TIMEOUT_S = 120.0, 300.0, 3600.0
 PHASE_TIMEOUTS = {"explorer": "COUNCIL_EXPLORER_TIMEOUT", "r2": "COUNCIL_R2_TIMEOUT"}  # kind of phase → its variable
 DEFAULTS: Mapping[str, Any] = {
-    "report_dir": ".agents/council",
     "budget": {"confirm_above": 0.50},
     "notify": False,
     "search": {"max_results": 5},
@@ -127,17 +126,23 @@ class Settings:
     budget: Mapping[str, Any]
     general: Mapping[str, Any]
     timeout: float | None  # None: not set, see `seat_timeout`
-    report_dir: str
+    report_dir: str | None  # None: the protocol decides, see `report_files.choose_report_dir`
     variables: Mapping[str, str]  # the judges' environment variables, including defaults
     origins: Mapping[str, Origin]  # dotted key → source of its value
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # member → dollars per million tokens
     commands: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # command-line agent → timeouts
+    store: Mapping[str, Any] = field(default_factory=dict)
     human: Mapping[str, float] = field(default_factory=lambda: {"timeout": HUMAN_TIMEOUT_S})
     notify: bool = False  # announce the end of a run
+    vendors: tuple[str, ...] = ()  # vendors for seats and fallbacks without a setting; empty: all that are available
     effort: str | None = None  # reasoning effort; None: the vendor's default
     custom_members: Mapping[str, str] = field(default_factory=dict)  # member object of the caller, by name → vendor
     named_members: tuple[str, ...] = ()  # members of the seats in order, by `-m`; empty if not given
     cheap: bool = False  # the fast models of the available vendors, by `--cheap`
+
+    def may_choose(self, vendor: str) -> bool:
+        """Return whether Council may choose this vendor where the settings name no member."""
+        return not self.vendors or vendor in self.vendors
 
     def is_set(self, key: str) -> bool:
         """Return whether this key or table has a value that is not a built-in default."""
@@ -295,7 +300,8 @@ def _parse_number(text: str) -> Any:
 def _build_settings(values: Mapping[str, Any], origins: Mapping[str, Origin], variables: Mapping[str, str]) -> Settings:
     tree = nest_keys(values)
     tables = {
-        name: tree.get(name, {}) for name in ("models", "rosters", "search", "budget", "general", "human", "commands")
+        name: tree.get(name, {})
+        for name in ("models", "rosters", "search", "budget", "general", "human", "commands", "store")
     }
     return Settings(
         providers={name: _build_provider(name, row, origins) for name, row in tree["providers"].items()},
@@ -303,8 +309,9 @@ def _build_settings(values: Mapping[str, Any], origins: Mapping[str, Origin], va
         chair=_build_seat(tree.get("chair", {})),
         timeout=tree.get("timeout"),
         effort=tree.get("effort"),
-        report_dir=tree["report_dir"],
+        report_dir=tree.get("report_dir"),
         notify=tree["notify"],
+        vendors=tuple(tree.get("vendors", ())),
         variables=variables,
         origins=origins,
         prices={name: _check_price(name, row, origins) for name, row in tree.get("prices", {}).items()},

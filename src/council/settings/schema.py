@@ -79,6 +79,10 @@ MEMBER_NAME = ValueType(
 MEMBER_NAMES = ValueType(
     "a list of members", lambda value: isinstance(value, list) and all(map(MEMBER_NAME.accepts, value))
 )
+VENDOR_NAMES = ValueType(
+    'a list of vendors such as ["anthropic", "openai"]',
+    lambda value: isinstance(value, list) and all(isinstance(name, str) and name.strip() for name in value),
+)
 SECONDS = ValueType("a number of seconds above 0", lambda value: _is_number(value) and value > 0)
 SECONDS_OR_ZERO = ValueType("a number of seconds, 0 or more", lambda value: _is_number(value) and value >= 0)
 DOLLARS = ValueType("an amount of dollars, 0 or more", lambda value: _is_number(value) and value >= 0)
@@ -88,6 +92,7 @@ DOLLARS_OR_FALSE = ValueType(
 DOLLARS_PER_MILLION = ValueType("dollars per million tokens, 0 or more", lambda value: _is_number(value) and value >= 0)
 COUNT = ValueType("a whole number from 1 to 1000", lambda value: _is_int_between(value, 1, 1000))
 RESULT_COUNT = ValueType("a whole number from 1 to 10", lambda value: _is_int_between(value, 1, 10))
+DAYS = ValueType("a whole number of days from 1 to 36500", lambda value: _is_int_between(value, 1, 36_500))
 BOOLEAN = ValueType("true or false", lambda value: isinstance(value, bool))
 HTTP_URL = ValueType("a URL that begins with http:// or https:// and has a valid host and port", _is_http_url)
 VARIABLE_NAME = ValueType(
@@ -132,6 +137,7 @@ CONFIG_KEYS: Mapping[str, Any] = {
     "report_dir": TEXT_VALUE,
     "effort": _one_of("low", "medium", "high"),
     "notify": BOOLEAN,
+    "vendors": VENDOR_NAMES,
     "providers": {"*": PROVIDER_KEYS},
     "models": {"default": MEMBER_NAME, "strong": MEMBER_NAME, "fast": MEMBER_NAME, "other": MEMBER_NAME},
     "seats": {"*": SEAT_KEYS},
@@ -148,6 +154,7 @@ CONFIG_KEYS: Mapping[str, Any] = {
     "commands": {"claude": TIMEOUT_KEYS, "codex": TIMEOUT_KEYS, "gemini": TIMEOUT_KEYS},
     "general": {"deliberate": BOOLEAN},
     "human": {"timeout": SECONDS},
+    "store": {"keep_days": DAYS},
 }
 # Environment variables of the judges: type after number parsing, and default.
 VARIABLES: Mapping[str, tuple[ValueType, str | None]] = {
@@ -166,8 +173,9 @@ _MODEL_MEANING, _FALLBACK_MEANING = (
 )
 KEY_MEANINGS: Mapping[str, str] = {
     "timeout": "Time a member has for one phase, including its retries. Members that think have at least 300 s unless this is set.",
-    "report_dir": "Folder for report files.",
+    "report_dir": "Folder for report files. Not set: `.agents/council` for reviews by judges, `reports` of the data folder for all others.",
     "effort": "Reasoning effort of the members that support it.",
+    "vendors": "Vendors that unassigned seats and automatic fallbacks may use; `council init` writes it. Not set: all available vendors.",
     "notify": "Ring the bell and show a desktop notification when a run is done.",
     "providers.NAME.wire": "Wire format of the endpoint.",
     "providers.NAME.base_url": "Address of the endpoint, up to `/chat/completions`, `/messages` or `/models`. Required for a provider that is not built in.",
@@ -215,6 +223,7 @@ KEY_MEANINGS: Mapping[str, str] = {
     "commands.AGENT.idle": "Time between two outputs of the command-line agent.",
     "general.deliberate": "Whether seats that contradict each other answer once more.",
     "human.timeout": "Time a person has to answer.",
+    "store.keep_days": "Finished runs that are older are removed, a few at a time, after a run. In a project file: only runs of that folder.",
 }
 VARIABLE_MEANINGS: Mapping[str, str] = {
     "COUNCIL_CLAUDE_MODEL": "Model of the judges.",

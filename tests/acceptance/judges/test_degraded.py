@@ -171,7 +171,7 @@ def test_a_review_without_material_makes_no_call_and_says_what_it_looked_for(
     assert len(judges.provider.log) == calls
 
 
-@pytest.mark.behaviour("issue-3-output-folder")
+@pytest.mark.behaviour("issue-3-output-folder", "00-report-file", "00-gitignore")
 def test_the_output_folder_is_created_and_ignored_by_git(judges: JudgesWorkspace, council: Terminal) -> None:
     assert not (judges.folder / ".agents" / "council").exists()
     assert council("validate", "src/auth").code == 0

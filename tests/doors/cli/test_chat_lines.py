@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from council.doors.cli.chat import PipedLines, format_total, parse_command
+from council.doors.cli.chat import PipedLines, format_total, parse_command, reject_lone_word
 from council.doors.cli.params import place_continued_run
 from council.errors import UsageError
 
@@ -59,6 +59,8 @@ def test_a_mistyped_run_is_not_taken_for_a_question() -> None:
         ("quit", ("quit", "")),
         ("EXIT", ("quit", "")),
         ("help", ("help", "")),
+        ("undo", ("undo", "")),
+        ("?", ("help", "")),
         ("help me choose a database", None),
         ("/etc/hosts has two entries, why?", None),
         ("/usr", ("usr", "")),
@@ -68,6 +70,15 @@ def test_a_mistyped_run_is_not_taken_for_a_question() -> None:
 )
 def test_a_slash_and_a_word_is_a_command_and_a_path_is_not(line: str, command: tuple[str, str] | None) -> None:
     assert parse_command(line) == command
+
+
+@pytest.mark.behaviour("50-chat-commands")
+def test_a_lone_word_that_looks_like_a_command_of_council_is_not_sent() -> None:
+    for word in ("status", "Runs?", "login", "doctor"):
+        with pytest.raises(UsageError, match="alone is not a question, nothing was sent"):
+            reject_lone_word(word)
+    for line in ("validate", "why?", "list three ways to save money"):
+        reject_lone_word(line)
 
 
 @pytest.mark.behaviour("50-chat-piped")

@@ -284,7 +284,7 @@ BAD: list[tuple[str, Json, str]] = [
     ("council_start", {"question": QUESTION, "options": {"max_cost": "much"}}, 'max_cost "much" cannot be used'),
     ("council_start", {"question": QUESTION, "options": {"profile": ["fast"]}}, "unknown profile"),
     ("council_start", {"question": QUESTION, "options": {"timeout": -1}}, "a number of seconds above 0"),
-    ("council_start", {"question": QUESTION, "options": {"seats": {"delta": "scripted:"}}}, "no protocol has such a seat"),
+    ("council_start", {"question": QUESTION, "options": {"seats": {"omega": "scripted:"}}}, "no protocol has such a seat"),
     ("council_start", {"question": QUESTION, "options": {"sprok": 1}}, "no protocol has the option sprok"),
     ("council_start", {"question": ""}, "no question was given"),
     ("council_wait", {"run": "r99999"}, 'no run "r99999"'),

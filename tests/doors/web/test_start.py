@@ -246,7 +246,7 @@ def test_a_start_is_queued_at_once_and_run_by_the_worker(server: WebServer) -> N
     ended = server.wait_for_end(response["run"])
     assert (ended["status"], ended["cap"], ended["plan"]) == ("complete", 0.3, response["plan"])
     assert ended["report"]["answer"]
-    assert list((server.folder / ".agents" / "council").glob("*.md"))
+    assert Path(ended["report"]["report_path"]).is_file()
 
 
 @pytest.mark.behaviour("50-web-start")

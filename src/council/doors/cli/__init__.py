@@ -72,6 +72,9 @@ def run(arguments: list[str]) -> int:
     wants_json = _wants_json(_arguments_before_dashes(arguments))
     try:
         word, rest = split_command(place_continued_run(arguments, _is_run))
+        if word in MANAGEMENT_COMMANDS and (page := _help_page(rest)):
+            click.echo(page)
+            return 0
         result = _load_command(word).main(rest, prog_name="council", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except Exception as error:
@@ -121,6 +124,15 @@ def _load_command(word: str) -> click.Command:
     from council.doors.cli.ask import ask_command
 
     return ask_command()
+
+
+def _help_page(arguments: list[str]) -> str | None:
+    """Return the help page of a management command if the arguments ask for it; its modules are not imported."""
+    if not any(flag.startswith(("-h", "--help")) for flag in arguments):
+        return None
+    from council.doors.cli.help import command_help
+
+    return command_help(arguments)
 
 
 def _question_hint(arguments: list[str]) -> str:

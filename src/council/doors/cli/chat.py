@@ -6,9 +6,7 @@ import contextlib
 import os
 import re
 import select
-import shutil
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -19,11 +17,12 @@ import click
 
 from council.doors.cli import print_failure
 from council.doors.cli.ask import ask_command, build_request
-from council.doors.cli.params import COMMAND_HELP, RunRequest, protocol_flags
+from council.doors.cli.params import COMMAND_HELP, LONE_WORDS, MANAGEMENT_COMMANDS, RunRequest, protocol_flags
 from council.doors.cli.runner import Runner
+from council.doors.cli.views import write_status
 from council.engine.layout import format_cost, format_count
 from council.engine.minutes import Minutes
-from council.errors import UsageError
+from council.errors import CouncilError, UsageError
 from council.money import format_usd
 from council.protocols import get_protocol
 from council.render.report import build_report
@@ -40,7 +39,7 @@ SHOWN_QUESTION_CHARS = 60
 # Flags of a single run, or of another use of standard input.
 OTHER_FLAGS = ("dry_run", "detach", "json", "jsonl", "format", "output", "fail_on", "no_stdin", "help_all", "version")
 COMMAND_LINE = re.compile(r"/([A-Za-z-]*)(?:\s+(.*))?", re.DOTALL)  # "/etc/hosts" is the start of a question
-PLAIN_COMMANDS = {"quit": "quit", "exit": "quit", ":q": "quit", "help": "help", "?": "help"}  # words without a slash
+PLAIN_COMMANDS = {"exit": "quit", ":q": "quit", "?": "help"}  # a lone word that is no command, and the command it means
 
 
 # Input
@@ -151,11 +150,18 @@ def _complete_command(text: str, place: int) -> str | None:
 
 def parse_command(line: str) -> tuple[str, str] | None:
     """Return the name and the argument of a command; None for a question."""
-    if (plain := line.strip().lower()) in PLAIN_COMMANDS:
-        return PLAIN_COMMANDS[plain], ""
+    word = line.strip().lower()
+    if (name := PLAIN_COMMANDS.get(word, word)) in COMMANDS:
+        return name, ""
     if found := COMMAND_LINE.fullmatch(line.strip()):
         return found[1].lower(), (found[2] or "").strip()
     return None
+
+
+def reject_lone_word(line: str) -> None:
+    """Raise UsageError for a word such as `status`, which looks like a command and is no question."""
+    if (word := line.strip().rstrip("?!.").lower()) in (*LONE_WORDS, *MANAGEMENT_COMMANDS):
+        raise UsageError(f'"{word}" alone is not a question, nothing was sent: /help lists the commands of this chat')
 
 
 # The conversation
@@ -194,7 +200,7 @@ class Chat:
             code = job(runner)
         except KeyboardInterrupt:
             code = 130
-            say("stopped before it started, nothing was spent")
+            say_below_keys("stopped before it started, nothing was spent")
         except Exception as error:
             code = print_failure(error, [])
         if runner.finished:
@@ -251,7 +257,7 @@ class Chat:
         if names := [] if argument == AUTOMATIC else [name for name in re.split(r"[,\s]+", argument) if name]:
             self.runner.with_convener(lambda convener: _require_members(convener, names))
         if argument:
-            self.runner.flags["models"] = names or None
+            self.runner.flags |= {"models": names or None, "cheap": None}
         chosen = self.runner.flags.get("models")
         say(f"members: {', '.join(chosen) if chosen else 'chosen by the configuration'}")
 
@@ -284,6 +290,15 @@ class Chat:
         run = self.unfinished.run
         self._take_turn(lambda runner: runner.resume(run, resend=True))
 
+    def open_page(self, argument: str) -> None:
+        if not self.last_run:
+            raise UsageError("there is no turn to open")
+        from council.doors.cli.service_commands import open_run  # only needed here
+
+        say("Ctrl-C returns to the conversation")
+        with contextlib.suppress(KeyboardInterrupt):
+            open_run(self.last_run, config=self.runner.config)
+
     def start_new(self, argument: str) -> None:
         self.answered, self.unfinished = [], None
         say(self._describe_next())
@@ -305,8 +320,7 @@ class Chat:
                 except KeyboardInterrupt:
                     if not source.is_terminal:
                         raise
-                    say("")
-                    say("/quit or Ctrl-D ends the conversation")
+                    say_below_keys("/quit or Ctrl-D ends the conversation")
                     continue
                 if line is None:
                     break
@@ -320,12 +334,13 @@ class Chat:
 
     def _take_line(self, line: str) -> bool:
         """Ask a question or run a command."""
-        if (command := parse_command(line)) is None:
-            self.ask(line)
-            return True
         try:
-            self.run_command(*command)
-        except (UsageError, click.ClickException) as error:
+            if command := parse_command(line):
+                self.run_command(*command)
+            else:
+                reject_lone_word(line)
+                self.ask(line)
+        except (CouncilError, click.ClickException) as error:
             self.failure = print_failure(error, [])
         return True
 
@@ -367,6 +382,7 @@ COMMANDS = {
     "undo": Command(Chat.undo, "Take back the last turn; continue with the turn before."),
     "retry": Command(Chat.retry, "Ask the last question again in place of the last turn."),
     "resume": Command(Chat.resume, "Continue a turn that was stopped or failed."),
+    "open": Command(Chat.open_page, "Open the last turn in the web page."),
     "new": Command(Chat.start_new, "Start a new conversation."),
     "help": Command(Chat.show_help, "Show this list."),
     "quit": Command(Chat.quit, "End the conversation; so does Ctrl-D."),
@@ -394,11 +410,15 @@ def _shorten(minutes: Minutes) -> str:
 
 
 def say(line: str) -> None:
-    """Print a line on standard error; a terminal gets it wrapped between words."""
+    """Print a line on standard error, wrapped between words at a terminal."""
+    write_status(line)
+
+
+def say_below_keys(line: str) -> None:
+    """Print a line below the typed keys; Ctrl-C leaves the cursor behind them."""
     if sys.stderr.isatty():
-        width = shutil.get_terminal_size().columns
-        line = textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False, drop_whitespace=True)
-    click.echo(line, err=True)
+        say("")
+    say(line)
 
 
 # The command

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Sequence
 from getpass import getpass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from council.doors.cli.params import (
     user_presets_folder,
 )
 from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_command, make_runner
+from council.doors.cli.tables import format_table
+from council.doors.cli.views import write_lines
 from council.errors import UsageError
 from council.money import format_usd
 from council.protocols.common.perspectives import Preset, list_presets, load_preset
@@ -151,7 +154,7 @@ def models_command() -> click.Command:
             if params["json"]:
                 print_json(rows)
             else:
-                click.echo("\n".join(_format_model(row) for row in rows))
+                click.echo("\n".join(format_models(rows)))
             return 0
 
         return make_runner(params).with_convener(job)
@@ -159,10 +162,20 @@ def models_command() -> click.Command:
     return make_command("models", models, click.Option(["--price"], is_flag=True, help="Show token prices."))
 
 
-def _format_model(row: Json) -> str:
-    ready = "available" if row["available"] else f"needs {row['needs']}"
-    charge = f"  {_format_price(row['price']):<44}" if "price" in row else ""
-    return f"{row['member']:<32} {row['vendor']:<10} {_format_tokens(row['context']):>6}{charge}  {ready}"
+def format_models(rows: Sequence[Json]) -> list[str]:
+    has_price = any("price" in row for row in rows)
+    head = ["MEMBER", "VENDOR", "CONTEXT", *(["PRICE PER MILLION TOKENS"] if has_price else []), "STATUS"]
+    cells = [
+        [
+            row["member"],
+            row["vendor"],
+            _format_tokens(row["context"]),
+            *([_format_price(row["price"])] if has_price else []),
+            "available" if row["available"] else f"needs {row['needs']}",
+        ]
+        for row in rows
+    ]
+    return format_table(head, cells, right=[2])
 
 
 def _format_tokens(context: int | None) -> str:
@@ -207,7 +220,7 @@ def doctor_command() -> click.Command:
             else:
                 lines = [*_format_doctor_rows(rows), "", *_format_seating(seats), "", *_format_search(search)]
                 lines += [*_format_extensions(extensions), *(f"! {line}" for line in warned)]
-                click.echo("\n".join(lines))
+                write_lines("\n".join(lines))
             return 1 if any(row["answered"] is False for row in rows) else 0
 
         return make_runner(params).with_convener(job)
@@ -270,7 +283,7 @@ def protocols_command() -> click.Command:
             if params["json"]:
                 print_json(rows[0] if name else rows)
             else:
-                click.echo("\n".join(line for row in rows for line in _format_protocol(row, details=bool(name))))
+                write_lines("\n".join(line for row in rows for line in _format_protocol(row, details=bool(name))))
             return 0
 
         return make_runner(params).with_convener(job)

@@ -12,10 +12,10 @@ from council.errors import UsageError
 
 COMMANDS = {
     "runs": "history_commands:runs_command",
-    "replay": "history_commands:replay_command",
-    "report": "history_commands:report_command",
-    "gate": "history_commands:gate_command",
-    "spend": "history_commands:spend_command",
+    "replay": "report_commands:replay_command",
+    "report": "report_commands:report_command",
+    "gate": "report_commands:gate_command",
+    "spend": "report_commands:spend_command",
     "resume": "run_commands:resume_command",
     "watch": "run_commands:watch_command",
     "cancel": "run_commands:cancel_command",

@@ -26,7 +26,7 @@ from council.settings.config_files import config_folder
 COMMAND_HELP = {
     "init": "Find your keys and logins, test them, and write the configuration.",
     "chat": "Hold a conversation with a council: each turn continues the last.",
-    "runs": "List, show, search, export, remove or check runs.",
+    "runs": "List, show, search, export, remove, prune or check runs.",
     "resume": "Continue an interrupted run.",
     "watch": "Follow a run of this machine until it ends.",
     "cancel": "Cancel a queued or running run; its answers are kept.",
@@ -48,7 +48,7 @@ COMMAND_HELP = {
     "config": "Show the settings and where each comes from; show, edit or create the file.",
     "skill": "Install, list, show or remove the skill for coding agents.",
     "completion": "Print the completion script for bash, zsh or fish.",
-    "spend": "Show spending by day, member and run, and the rest of today's budget.",
+    "spend": "Show spending by day, member and folder, and the rest of today's budget.",
 }
 RESERVED_COMMANDS = (
     "outcome", "eval", "batch",
@@ -116,6 +116,7 @@ COMMON_FLAGS: list[dict[str, Any]] = [
     {"flag": "--verbose", "name": "verbose", "kind": "bool", "help": "Print every statement in full, not only the final answer."},
     {"flag": "--show", "name": "show", "kind": "choice", "choices": ["transcript"], "help": "transcript: like --verbose, with prompts, retries and absences."},
     {"flag": "--output", "short": "-o", "name": "output", "kind": "str", "metavar": "FILE", "help": "Write the answer to this file."},
+    {"flag": "--report-dir", "name": "report_dir", "kind": "str", "metavar": "DIR", "help": "Write the report to this folder. Default: .agents/council for judges, else the data folder."},
     {"flag": "--quiet", "name": "quiet", "kind": "bool", "help": "Print no progress on standard error."},
     {"flag": "--no-color", "name": "no_color", "kind": "bool", "help": "Print no colour."},
     {"flag": "--ascii", "name": "ascii", "kind": "bool", "help": "Print only ASCII characters."},

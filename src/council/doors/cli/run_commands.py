@@ -284,7 +284,7 @@ def cancel_command() -> click.Command:
     def cancel_(run: str, **params: Any) -> int:
         return cancel(make_runner(params), run)
 
-    return make_command("cancel", cancel_, run_argument(required=True))
+    return make_command("cancel", cancel_, run_argument(required=True), uses_config=False)
 
 
 def fork_command() -> click.Command:

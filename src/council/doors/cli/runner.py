@@ -99,6 +99,7 @@ class Runner:
         settings |= {"max_cost": params.get("max_cost"), "allow_unpriced": params.get("allow_unpriced") or None}
         settings |= {"grace": check_grace(params.get("grace")), "no_resend": params.get("no_resend") or None}
         settings |= {"effort": params.get("effort"), "notify": params.get("notify") or None}
+        settings |= {"report_dir": params.get("report_dir")}
         plain = params.get("no_color") or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
         return cls(
             settings, Path(params["config"]) if params.get("config") else None, bool(params.get("json")), bool(params.get("jsonl")),
@@ -125,7 +126,7 @@ class Runner:
             if dry_run:
                 return self._show_plan(plan)
             self.require_words(plan)
-            convener.open_store()
+            convener.open_store(plan.protocol.name)
             if not await self._present_plan(plan, convener.settings):
                 click.echo("council: not started, nothing was spent", err=True)
                 return EXIT_INTERRUPTED
@@ -352,7 +353,7 @@ class Runner:
             pass  # the reader is gone; the report is on disk
         except OSError as error:
             raise CouncilError(
-                f"cannot write the answer ({error.strerror}): read it in {result['report_path']}"
+                f"cannot write the answer ({error.strerror}): read it with `council report {result['run']}`"
             ) from error
         return run_exit_code(minutes, result, self.fail_on)
 
@@ -365,9 +366,9 @@ class Runner:
         trust = [format_trust(report["trust"])] if has_trust else []
         at_terminal = bool(sys.stdout and sys.stdout.isatty())
         with_answer = at_terminal and not self.output and has_trust
-        space = [""] if sys.stderr.isatty() and at_terminal and not self.output else []
+        space = [""] if sys.stderr.isatty() else []  # between the table, the answer and the footer
         if not self.jsonl:
-            self.print_status(space)
+            self.print_status(space if at_terminal and not self.output else [])
             if self.format:
                 self._write_output(render_as(minutes, self.format, entries))
             else:
@@ -448,6 +449,9 @@ CONFIG_OPTION = click.Option(
 )
 
 
+HIDDEN_CONFIG_OPTION = click.Option(["--config"], type=click.Path(), default=None, metavar="FILE", hidden=True)
+
+
 def text_options() -> list[click.Option]:
     """Return the options for text on a terminal."""
     return [
@@ -457,10 +461,13 @@ def text_options() -> list[click.Option]:
     ]
 
 
-def make_command(name: str, callback: Any, *params: click.Parameter, help: str = "") -> click.Command:
-    """Create a management command with the common options."""
+def make_command(
+    name: str, callback: Any, *params: click.Parameter, help: str = "", uses_config: bool = True
+) -> click.Command:
+    """Create a management command with the common options. Help lists --config only where it has an effect."""
+    config = CONFIG_OPTION if uses_config else HIDDEN_CONFIG_OPTION
     return click.Command(
-        name, callback=callback, params=[*params, JSON_OPTION, CONFIG_OPTION], help=help or COMMAND_HELP.get(name, "")
+        name, callback=callback, params=[*params, JSON_OPTION, config], help=help or COMMAND_HELP.get(name, "")
     )
 
 

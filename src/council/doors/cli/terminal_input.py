@@ -10,6 +10,7 @@ import sys
 import termios
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import click
@@ -19,6 +20,7 @@ from council.errors import UsageError
 from council.money import format_usd
 from council.planning.intent import Inferred
 from council.planning.plan import Plan
+from council.render.text_layout import fit_lines, terminal_size, text_width
 from council.runs.people import main_field
 from council.runs.service import Convener
 from council.settings import Settings
@@ -80,8 +82,18 @@ class TerminalReader:
     """Read typed lines without a thread, so that Ctrl-C still stops the run."""
 
     def __init__(self, handle: int = 0) -> None:
-        self.fd = _open_nonblocking(handle)
+        self._handle = handle
         self._buffer = b""
+
+    @cached_property
+    def fd(self) -> int:
+        """The handle to read from, opened on first use."""
+        return _open_nonblocking(self._handle)
+
+    def close(self) -> None:
+        """Close the opened handle, because a conversation has many runs."""
+        if (opened := self.__dict__.pop("fd", self._handle)) != self._handle:
+            os.close(opened)
 
     def discard_input(self) -> None:
         """Discard text typed before the question appeared."""
@@ -132,12 +144,13 @@ class HumanPrompter:
     write: Callable[[str], None] = write_status
 
     async def run(self) -> None:
-        while True:
-            questions = await self.convener.open_asks(self.view.run) if self.view.run else []
-            for question in questions:
-                with self.view.suspend():
-                    await self._ask_until_closed(question)
-            await asyncio.sleep(POLL_INTERVAL_S)
+        with contextlib.closing(self.reader):
+            while True:
+                questions = await self.convener.open_asks(self.view.run) if self.view.run else []
+                for question in questions:
+                    with self.view.suspend():
+                        await self._ask_until_closed(question)
+                await asyncio.sleep(POLL_INTERVAL_S)
 
     async def _ask_until_closed(self, question: Json) -> None:
         """Ask until the question is answered here or closed elsewhere."""
@@ -315,7 +328,15 @@ FIELD_PARSERS: dict[str, Callable[[Json, str], Any]] = {
 
 async def confirm_start(why: str, on_line: Callable[[str], None] = lambda line: None) -> bool:
     """Ask whether to start a run; return whether it may start. `on_line` gets the lines on the screen."""
-    return await confirm(f"{why} Continue? [y/N]: ", TerminalReader(), on_line)
+    prompt = "Continue? [y/N]: "
+    if text_width(f"{why} {prompt}") < terminal_size(sys.stderr)[0]:
+        prompt = f"{why} {prompt}"
+    else:
+        for line in fit_lines(why, sys.stderr).split("\n"):
+            write_status(line)
+            on_line(line)
+    with contextlib.closing(TerminalReader()) as reader:
+        return await confirm(prompt, reader, on_line)
 
 
 def start_reason(plan: Plan, settings: Settings) -> str:

@@ -249,9 +249,9 @@ def join_parts(parts: Sequence[TextPart]) -> str:
 
 
 def erase_lines(stream: TextIO, lines: Sequence[str]) -> None:
-    """Remove the last lines from a terminal."""
+    """Remove the last lines from a terminal, one by one: some terminals keep a cleared screen in their history."""
     rows = count_rows(map(text_width, lines), terminal_size(stream)[0], reflows=True)
-    stream.write(f"\r\x1b[{rows}A\x1b[J")
+    stream.write("\r" + "\x1b[1A\x1b[2K" * rows)
     stream.flush()
 
 

@@ -42,7 +42,7 @@ class CommonOptions(Arguments):
     skip_secrets: bool = False
 
 
-COMMON_OPTIONS_HELP = "max_cost, effort low|medium|high, timeout, seats {seat: member}, models [1 for all, or 2-8 seats], cheap, spec FILE, base REF, decisions [], redact, skip_secrets"
+COMMON_OPTIONS_HELP = "max_cost, effort low|medium|high, timeout, seats {seat: member}, models [1 to 8 members], cheap, spec FILE, base REF, decisions [], redact, skip_secrets"
 
 
 def _format_options_help() -> str:

@@ -15,6 +15,7 @@ PROTOCOL = Protocol(
     output_schema="council.protocols.judges.replies:output_schema",
     report_view="council.protocols.judges.report:JudgesView",
     reads_question=False,
+    reports_in_project=True,
     purpose="reviews of code, documents and plans: findings and a verdict PASS, WARN or FAIL; also brainstorm and research",
     example="council validate recent",
 )
