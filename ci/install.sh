@@ -14,11 +14,11 @@ fi
 
 sources=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 if [ -n "${COUNCIL_VERSION:-}" ]; then
-    wanted="council==$COUNCIL_VERSION"
-elif grep -qs '^name = "council"$' "$sources/pyproject.toml"; then
+    wanted="model-council==$COUNCIL_VERSION"
+elif grep -qs '^name = "model-council"$' "$sources/pyproject.toml"; then
     wanted=$sources
 else
-    wanted=council
+    wanted=model-council
 fi
 
 python=$(command -v python3 || command -v python || echo python3)

@@ -98,11 +98,11 @@ if ! council report --json >"$out/report.json" 2>/dev/null; then
 fi
 python=$(command -v python3 || command -v python)
 facts=$("$python" -c '
-import json, shutil, sys
+import json, sys
 report = json.load(open(sys.argv[1], encoding="utf-8"))
-shutil.copy(report["report_path"], sys.argv[2])
 usd = report["cost"]["usd"]
-print(report["verdict"] or "none", report["run"], "unknown" if usd is None else f"{usd:.6f}")' "$out/report.json" "$out/report.md")
+print(report["verdict"] or "none", report["run"], "unknown" if usd is None else f"{usd:.6f}")' "$out/report.json")
+council report >"$out/report.md"
 verdict=${facts%% *} cost=${facts##* } run=${facts#* }
 run=${run% *}
 if [ "$github" = true ]; then

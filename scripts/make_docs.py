@@ -1,6 +1,6 @@
 """Generate documentation from the code: python scripts/make_docs.py. With --check, list stale pages.
 
-docs/cli.md is generated from the click commands, docs/events.md from the event classes, docs/faults.md from the retry
+docs/api.md is generated from the public names, docs/cli.md from the click commands, docs/events.md from the event classes, docs/faults.md from the retry
 table, docs/protocols.md from scripted runs, and the file tree of docs/architecture.md from the first sentence of every module.
 """
 
@@ -10,6 +10,7 @@ import argparse
 import ast
 import asyncio
 import dataclasses
+import inspect
 import json
 import sys
 import tempfile
@@ -19,22 +20,29 @@ from pathlib import Path
 from typing import Any
 
 import click
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
+import council
+from council import errors, protocols
 from council import events as ev
-from council import protocols
 from council.calling.concurrency import DECREASE_FACTOR, START_SLOTS
 from council.calling.fault_table import CHAIR_RETRIES, FAULT_TABLE, REQUEST_CHANGES
+from council.doors import library
 from council.doors.cli.ask import ask_command
+from council.doors.cli.help import group_commands, group_flags
 from council.doors.cli.management import management_group
-from council.doors.cli.params import COMMAND_HELP, COMMON_FLAGS, RESERVED_COMMANDS, protocol_flags
+from council.doors.cli.params import COMMAND_HELP, RESERVED_COMMANDS, protocol_flags
 from council.engine import trust
 from council.engine.layout import describe_state
 from council.engine.minutes import Minutes
 from council.errors import UsageError
+from council.flags import flag_table
 from council.members.scripted import Scripted
 from council.money import UNBILLED_FAULTS
 from council.planning.plan import Plan
 from council.protocols.protocol import CHAIR
+from council.render import report_object
 from council.render.mermaid import render_mermaid
 from council.runs import outcome
 from council.runs.service import Convener
@@ -69,9 +77,9 @@ def cli_page() -> str:
         "```text\ncouncil [FLAGS] [ask|validate|brainstorm|research] WORDS…\n```",
         *_convening_sections(),
         "## Commands",
-        "Every command has `-h` and `--help`. The default RUN is the newest run of this folder; "
+        "`council --help` lists the usual flags and all commands, `council --help-all` every flag. Every command has `-h` and `--help`. The default RUN is the newest run of this folder; "
         "`resume` uses the newest unfinished run, and `runs fsck` checks all runs.",
-        *(part for word in COMMAND_HELP for part in _command_sections(_commands()[word], f"council {word}")),
+        *_grouped_command_sections(),
         "## Exit codes",
         _table(("code", "meaning"), [(str(code), text) for code, text in sorted(EXITS.items())]),
         "## Reserved words",
@@ -85,10 +93,20 @@ def _commands() -> Mapping[str, click.Command]:
     return management_group().commands
 
 
+def _grouped_command_sections() -> list[str]:
+    commands, sections = _commands(), []
+    for group, words in group_commands(COMMAND_HELP):
+        sections += [f"### {group}"]
+        sections += [part for word in words for part in _command_sections(commands[word], f"council {word}", 4)]
+    return sections
+
+
 def _convening_sections() -> list[str]:
     options = {option.name: option for option in ask_command().params if isinstance(option, click.Option)}
-    common = [*(options[flag["name"]] for flag in COMMON_FLAGS), options["version"]]
-    sections = ["### Common flags", _flag_table(common)]
+    owned = {flag["name"] for flag in protocol_flags()}
+    sections = []
+    for group, names in group_flags(name for name in options if name and name not in owned):
+        sections += [f"### {group}", _flag_table([options[name] for name in names])]
     for protocol in dict.fromkeys(flag["owners"][0] for flag in protocol_flags()):
         own = [options[flag["name"]] for flag in protocol_flags() if flag["owners"][0] == protocol]
         sections += [f"### Flags of {protocol}", _flags_note(protocol), _flag_table(own)]
@@ -99,7 +117,7 @@ def _flags_note(protocol: str) -> str:
     return f"Each of these flags selects the protocol {protocol}."
 
 
-def _command_sections(command: click.Command, path: str, level: int = 3) -> list[str]:
+def _command_sections(command: click.Command, path: str, level: int) -> list[str]:
     arguments = [argument.make_metavar(click.Context(command)) for argument in _params_of(command, click.Argument)]
     usage = " ".join([path, *arguments, *(["[FLAGS]"] if command.params else [])])
     sections = [f"{'#' * level} {path}", _sentence(command.help or ""), f"```text\n{usage}\n```"]
@@ -112,7 +130,7 @@ def _command_sections(command: click.Command, path: str, level: int = 3) -> list
 
 
 def _params_of(command: click.Command, kind: type[Any]) -> list[Any]:
-    return [parameter for parameter in command.params if isinstance(parameter, kind)]
+    return [one for one in command.params if isinstance(one, kind) and not getattr(one, "hidden", False)]
 
 
 def _flag_table(options: Iterable[click.Option]) -> str:
@@ -473,6 +491,184 @@ def faults_page() -> str:
     )
 
 
+# Python API
+
+API_INTRO = """`pip install model-council`, then `import council`. The package has type information. [Examples](../examples/README.md) has ten programs.
+
+```python
+import council
+
+report = council.convene_sync("Should we move the archive to cold storage?", protocol="adversarial")
+report.raise_for_status()
+print(report.outcome, report.confidence, report.answer)
+print(report.trust.level, report.trust.because, report.cost.usd)
+```
+
+In a program with an event loop, such as a notebook or a server, use `await council.convene(…)`. A report that is the last line of a notebook cell is rendered.
+
+```python
+async with council.stream("Which queue should we use?", protocol="advisors", rounds=3) as run:
+    async for entry in run:
+        if isinstance(entry.event, council.events.Delta):
+            print(entry.event.text, end="")
+print(run.report.answer)
+```
+
+Settings come from the same files and variables as those of the command; keyword arguments take precedence. Runs are stored, and the command shows them too: `council runs`, `council replay RUN`."""
+
+API_EXTENSIONS = """A custom [protocol](writing-a-protocol.md) and a custom [member](extending.md#a-member) use these names. `council.register(protocol)` makes a protocol known by its name in this process."""
+EXTENSION_NAMES = (
+    "Protocol", "Council", "Verdict", "Seat", "Roster", "Round", "Statement", "Question", "Reply", "Member", "Ask", "Answer",
+    "Usage", "Fault", "Minutes", "Convener", "register",
+)  # fmt: skip
+
+
+def api_page() -> str:
+    sections = [
+        "# Python API",
+        GENERATED,
+        API_INTRO,
+        "## Functions",
+        *(_describe_function(f"council.{name}", getattr(council, name)) for name in ("convene", "convene_sync", "stream")),
+        "### Arguments",
+        "All arguments after the question are keywords; None is the same as not given. A misspelt one raises TypeError.",
+        *_argument_tables(),
+        "## Client",
+        _api_doc(council.Client),
+        *_describe_methods("client", council.Client),
+        "## RunStream",
+        _api_doc(council.RunStream),
+        _table(("attribute", "description"), _list_properties(council.RunStream)),
+        "An `Entry` has `seq`, `at` (seconds since the epoch) and `event`, one of the classes in `council.events`: see [events](events.md).",
+        "## Report",
+        _api_doc(council.Report) + " Attributes have these types; `report[\"cost\"]` returns the same as plain data.",
+        _field_table(council.Report),
+        *_describe_methods("Report", council.Report, ("to_dict", "from_dict", "raise_for_status")),
+        *(part for kind in _list_parts() for part in (f"### {kind.__name__}", _api_doc(kind), _field_table(kind))),
+        "## Exceptions",
+        "`str(error)` is one line in Python terms: the problem, the value, the fix. `exit_code` is the exit code of the command. "
+        "An exception of `raise_for_status()` has the report as `report`.",
+        "```text\n" + (errors.__doc__ or "").partition("\n\n")[2].strip() + "\n```",
+        "All of them are in `council.errors`; these are also in `council`: "
+        + ", ".join(f"`{name}`" for name in council.__all__ if _is_error(name))
+        + ".",
+        "## Protocols and members",
+        API_EXTENSIONS,
+        _table(("name", "description"), [(f"`council.{name}`", _first_paragraph(getattr(council, name))) for name in EXTENSION_NAMES]),
+    ]  # fmt: skip
+    return "\n\n".join(sections) + "\n"
+
+
+def _is_error(name: str) -> bool:
+    value = getattr(council, name)
+    return isinstance(value, type) and issubclass(value, Exception)
+
+
+def _describe_function(title: str, function: Callable[..., Any]) -> str:
+    prefix = "await " if inspect.iscoroutinefunction(function) else ""
+    own = [_format_parameter(one) for one in _own_parameters(function)]
+    shown = [*own, *(["*", "…"] if len(inspect.signature(function).parameters) > len(own) + 1 else [])]
+    result = inspect.signature(function).return_annotation
+    arrow = "" if result is inspect.Signature.empty else f" -> {result}"
+    return f"### {title}\n\n```text\n{prefix}{title}({', '.join(shown)}){arrow}\n```\n\n{_api_doc(function)}"
+
+
+def _own_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Return the parameters that are not keyword arguments of every run."""
+    common = {name: library.split_hint(hint)[0] for name, hint in library.RunOptions.__annotations__.items()}
+    parameters = inspect.signature(function).parameters.values()
+    own = [one for one in parameters if one.name not in ("self", "cls") and one.annotation != common.get(one.name)]
+    return [*own, *(one for one in parameters if one.name == "seats" and "phase" in {other.name for other in own})]
+
+
+def _format_parameter(one: inspect.Parameter) -> str:
+    return f"{one.name}: {one.annotation}" + ("" if one.default is inspect.Parameter.empty else f" = {one.default}")
+
+
+def _describe_methods(name: str, kind: type[Any], only: Sequence[str] = ()) -> list[str]:
+    public = only or [key for key, value in vars(kind).items() if not key.startswith("_") and callable(value)]
+    return [_describe_function(f"{name}.{key}", getattr(kind, key)) for key in public]
+
+
+def _list_properties(kind: type[Any]) -> list[tuple[str, str]]:
+    return [(f"`{name}`", _api_doc(value)) for name, value in vars(kind).items() if isinstance(value, property)]
+
+
+def _argument_tables() -> list[str]:
+    groups = (
+        ("The question, the seats and the material", library.QuestionOptions),
+        ("Settings; also of `Client.resume` and `Client.fork`", library.RunSettings),
+    )
+    rows = {title: [_argument_row(name, hint) for name, hint in kind.__annotations__.items()] for title, kind in groups}
+    shown = [
+        part
+        for title, lines in rows.items()
+        for part in (f"{title}:", _table(("argument", "type", "description"), lines))
+    ]
+    flags = {row["name"]: row for row in flag_table().rows}
+    own = [
+        (f"`{name}`", f"`{library.split_hint(hint)[0]}`", f"{flags[name]['help']} ({', '.join(flags[name]['owners'])})")
+        for name, hint in library.ProtocolOptions.__annotations__.items()
+    ]
+    return [
+        *shown,
+        "Options of protocols; each selects a protocol that has it:",
+        _table(("argument", "type", "description"), own),
+    ]
+
+
+def _argument_row(name: str, hint: Any) -> tuple[str, str, str]:
+    kind, description = library.split_hint(hint)
+    return f"`{name}`", f"`{kind}`", description
+
+
+def _list_parts() -> list[type[BaseModel]]:
+    found = [
+        value
+        for value in vars(report_object).values()
+        if isinstance(value, type) and issubclass(value, report_object.Part)
+    ]
+    return [kind for kind in found if kind not in (report_object.Part, report_object.Report)]
+
+
+def _field_table(kind: type[BaseModel]) -> str:
+    annotations = {
+        name: value for base in reversed(kind.__mro__) for name, value in getattr(base, "__annotations__", {}).items()
+    }
+    rows = [
+        (f"`{name}`", f"`{_field_type(annotations[name])}`", _field_text(name, field))
+        for name, field in kind.model_fields.items()
+    ]
+    return _table(("attribute", "type", "description"), rows)
+
+
+def _field_type(annotation: Any) -> str:
+    """Return the type as written, without the description."""
+    text = str(annotation)
+    body = ast.parse(text, mode="eval").body
+    if isinstance(body, ast.Subscript) and ast.unparse(body.value) == "Annotated" and isinstance(body.slice, ast.Tuple):
+        text = ast.unparse(body.slice.elts[0])
+    return {"Count": "int", "Amount": "float", "Name": "str", "Amount | None": "float | None"}.get(text, text)
+
+
+def _field_text(name: str, field: FieldInfo) -> str:
+    alias = f'`"{field.alias}"` in JSON. ' if field.alias else ""
+    return (alias + (field.description or "")).strip()
+
+
+def _api_doc(value: Any) -> str:
+    """Return a docstring as Markdown; indented lines become code."""
+    blocks = inspect.cleandoc(value.__doc__ or "").split("\n\n")
+    return "\n\n".join(
+        f"```python\n{inspect.cleandoc(block)}\n```" if block.startswith("    ") else " ".join(block.split())
+        for block in blocks
+    )
+
+
+def _first_paragraph(value: Any) -> str:
+    return " ".join((value.__doc__ or "").split("\n\n")[0].split())
+
+
 # Main
 
 
@@ -484,6 +680,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
+    "docs/api.md": api_page,
     "docs/cli.md": cli_page,
     "docs/events.md": events_page,
     "docs/faults.md": faults_page,

@@ -1,4 +1,5 @@
-"""Generate tests/data/prompts: every prompt of every shipped protocol as a seat receives it, with three, two and one seats that answer.
+"""Generate tests/data/prompts: every prompt of every shipped protocol as a seat receives it, with three, two and one seats that
+answer, and with four seats.
 
 A reviewer reads a change of wording in the diff of these files. Fence marks are replaced by the word "mark".
 """
@@ -18,10 +19,10 @@ from typing import Any
 from council import protocols
 from council.errors import QuorumLost
 from council.members.scripted import example_value
+from council.planning.plan import load_panel
 from council.planning.rehearsal import rehearse
 from council.protocols.options import parse_options
-from council.protocols.panel import Panel, PanelContext
-from council.protocols.protocol import load_reference
+from council.protocols.panel import PanelContext
 from council.settings import load_settings
 from council.types import CarryOut, Json, Outcome, Packet, PacketFile, Question, Roster, Step
 
@@ -50,6 +51,7 @@ class Case:
     domain: str = "general"
     options: Json = field(default_factory=dict)
     packet: Packet = field(default_factory=Packet)
+    members: int = 0  # members by `-m`; 0: the usual seats
 
 
 CASES = (
@@ -83,6 +85,11 @@ CASES = (
     ),
     Case("judges", "brainstorm", task="brainstorm", options={"deep": True}),
     Case("judges", "research", task="research", options={"deep": True}),
+    Case("collaborative", "four seats", members=4),
+    Case("adversarial", "four seats", members=4),
+    Case("triad", "four seats", members=4),
+    Case("ranking", "four seats", members=4),
+    Case("general", "four seats", options={"no_search": True}, members=4),
 )
 
 
@@ -91,7 +98,7 @@ class Way:
     """How the seats of a run answer."""
 
     title: str
-    answering: int = 3  # of the seats
+    answering: int = 8  # of the seats, the first ones
     agree: bool = False
     once: bool = False  # a seat answers only its first request
     small: bool = False
@@ -125,8 +132,8 @@ async def _build_file(protocol: str) -> str:
     parts: dict[str, str] = {}  # text → its heading; a text that was already shown is left out
     replies: dict[str, Json] = {}
     for case in (case for case in CASES if case.protocol == protocol):
-        for way in WAYS:
-            for step in await _rehearse(case, way):
+        for way in WAYS[:1] if case.members else WAYS:  # absences and small members do not depend on the size
+            for step in await rehearse_case(case, way):
                 last = step.ask.messages[-1]["content"]
                 heading = f"{step.ask.key} ({case.title}; {way.title})"
                 if not way.small:
@@ -166,16 +173,14 @@ def _describe_type(of: Json) -> str:
     return f"list of {_describe_type(of['items'])}{most}"
 
 
-async def _rehearse(case: Case, way: Way) -> list[Step]:
+async def rehearse_case(case: Case, way: Way = WAYS[0]) -> list[Step]:
     """Return the steps of one run."""
     protocol = protocols.get_protocol(case.protocol)
     question = Question(case.question, case.task, case.target, case.domain)
     options = parse_options(protocol.name, case.task, case.options, protocol.load_options())
-    panel = Panel(protocol.seats, protocol.chair)
-    if protocol.panel:
-        where = PanelContext(load_settings(FOLDER, ENV), ENV, FOLDER, question=question)
-        panel = load_reference(protocol.panel)(case.task, options, where)
-        options = options.model_copy(update=panel.options)
+    settings = load_settings(FOLDER, ENV, flags={"models": ["sonnet"] * case.members})
+    panel = load_panel(protocol, question, options, PanelContext(settings, ENV, FOLDER))
+    options = options.model_copy(update=panel.options)
     roster = Roster(
         tuple(replace(seat, member="scripted:", small=way.small) for seat in panel.seats),
         panel.chair and replace(panel.chair, member="scripted:", small=way.small),

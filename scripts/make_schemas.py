@@ -9,10 +9,10 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from council.planning.plan_object import PlanObject
-from council.render.report_object import ErrorObject, ReportObject
+from council.render.report_object import ErrorObject, Report
 
 FOLDER = Path(__file__).parent.parent / "src" / "council" / "data" / "schemas"
-OBJECTS: dict[str, Any] = {"error": ErrorObject, "plan": PlanObject, "report": ReportObject}
+OBJECTS: dict[str, Any] = {"error": ErrorObject, "plan": PlanObject, "report": Report}
 
 
 def build_schema(name: str) -> dict[str, Any]:

@@ -34,8 +34,9 @@ from typing import Any
 
 CLI = (
     "aiohttp", "council.doors.cli.ask", "council.doors.cli.runner", "council.doors.cli.run_commands", "council.doors.cli.info_commands",
-    "council.doors.cli.history_commands", "council.doors.cli.service_commands", "council.members.wires.openai", "council.members.scripted",
-    "council.members.registry", "council.render.live", "council.render.html", "council.render.sarif", "council.render.junit",
+    "council.doors.cli.history_commands", "council.doors.cli.report_commands", "council.doors.cli.service_commands",
+    "council.members.wires.openai", "council.members.scripted", "council.members.registry", "council.render.live",
+    "council.render.terminal_markdown", "council.render.html", "council.render.sarif", "council.render.junit",
     *(f"council.protocols.{name}.flow" for name in ("adversarial", "advisors", "collaborative", "general", "judges", "ranking", "triad")),
 )  # fmt: skip
 MCP = (*CLI, "council.doors.mcp.server", "council.doors.mcp.tools_impl")

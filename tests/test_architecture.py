@@ -43,7 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "runs": BASE | {
         "settings", "store", "packet", "search", "members", "calling", "engine", "protocols", "flags", "render", "planning",
     },
-    "doors": BASE | {"settings", "store", "packet", "engine", "protocols", "flags", "render", "planning", "runs"},
+    "doors": BASE | {"settings", "store", "packet", "members", "engine", "protocols", "flags", "render", "planning", "runs"},
     "__main__": {"doors"},
 }  # fmt: skip
 # The only modules of `store` and `members` that packages besides `runs` may import.

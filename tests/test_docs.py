@@ -22,7 +22,7 @@ from council.doors.cli.params import COMMAND_HELP, RESERVED_COMMANDS
 from council.engine.council import Council
 from tests.paths import ROOT
 
-PAGES = ["README.md", "CONTRIBUTING.md", "benchmarks/README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]  # fmt: skip
+PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]  # fmt: skip
 PROTOCOL_PAGE = (ROOT / "docs" / "writing-a-protocol.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"^```(?P<info>[^\n`]+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -76,7 +76,7 @@ def test_every_command_and_flag_is_documented(path: str, command: click.Command)
         return
     assert path == "council" or f"# {path}\n" in page
     for option in (option for option in command.params if isinstance(option, click.Option)):
-        assert option.help, f"{path} {option.opts[0]} has no help"
+        assert option.help or option.hidden, f"{path} {option.opts[0]} has no help"
         assert f"`{option.opts[-1]}`" in page
 
 

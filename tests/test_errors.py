@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from council.errors import CouncilError, Language, UsageError, message_for
+from council.errors import CouncilError, Language, UsageError, message_for, option, wording
 
-UNPRICED = UsageError("set a price or pass {option}", option="allow_unpriced", value=True)
-SEATS = UsageError("{option} sets an unknown seat", option="seats")
+UNPRICED = UsageError(f"set a price or pass {option('allow_unpriced', True)}")
+SEATS = UsageError(f"{option('seats')} sets an unknown seat")
+FLOW = UsageError(f"{option('flow', 'debate')} needs {option('rounds', 2)}")
+RUNS = UsageError(f'no run "{{x}}": see {wording(python="client.runs()", cli="council runs")}')
 
 
 @pytest.mark.parametrize(
@@ -19,8 +21,15 @@ SEATS = UsageError("{option} sets an unknown seat", option="seats")
         (SEATS, "python", "seats sets an unknown seat"),
         (SEATS, "cli", "--seat sets an unknown seat"),
         (SEATS, "http", "seats sets an unknown seat"),
+        (FLOW, "python", 'flow="debate" needs rounds=2'),
+        (FLOW, "cli", "--flow debate needs --rounds 2"),
+        (FLOW, "http", 'flow "debate" needs rounds 2'),
+        (RUNS, "python", 'no run "{x}": see client.runs()'),
+        (RUNS, "cli", 'no run "{x}": see council runs'),
+        (RUNS, "http", 'no run "{x}": see client.runs()'),
         (UsageError("no {option} here"), "cli", "no {option} here"),
         (CouncilError("plain"), "http", "plain"),
+        (UsageError(f"no {option(chr(2) + 'a' + chr(3) + 'b' + chr(31))}: \x02x\x03"), "cli", "no --ab: \x02x\x03"),
     ],
 )
 def test_an_option_is_named_in_the_language_of_the_interface(

@@ -14,7 +14,7 @@ from scripts.make_schemas import OBJECTS, dump_schema
 
 import council
 from council.planning.plan_object import PlanObject
-from council.render.report_object import ReportObject
+from council.render.report_object import Report
 from council.runs.service import Convener
 
 SEATS = dict.fromkeys(("alpha", "beta", "gamma", "chair"), "scripted:")
@@ -45,9 +45,11 @@ async def test_a_real_plan_is_a_plan_object(protocol: str) -> None:
 @pytest.mark.parametrize("protocol", ["collaborative", "adversarial", "ranking"])
 def test_a_real_report_is_a_report_object(protocol: str) -> None:
     report = council.convene_sync("Tabs or spaces?", protocol=protocol, seats=SEATS)
-    TypeAdapter(ReportObject).validate_python(report, strict=True)
-    assert set(report) <= ReportObject.__annotations__.keys()
-    jsonschema.validate(report, load_schema("report"))
+    data = json.loads(json.dumps(report.to_dict()))
+    assert Report.model_validate(data, strict=True) == report
+    assert set(data) <= {field.alias or name for name, field in Report.model_fields.items()}
+    assert report.model_extra == {}
+    jsonschema.validate(data, load_schema("report"))
 
 
 def test_fields_that_were_required_stay_required() -> None:

@@ -1,11 +1,21 @@
 """Exceptions. Each message is one line: the problem, the value in quotes, the fix.
 
 CouncilError                    exit 1
-├── UsageError                  exit 2: invalid words, flags or files; nothing was spent
+├── UsageError                  exit 2: invalid words, options or files; nothing was spent
 │   ├── ConfigError             an invalid configuration file or variable
 │   ├── PacketRefused           material that must not leave the machine; names file and line, never the secret
 │   ├── PromptError             a missing prompt file, or a prompt that lacks a variable
 │   └── UnknownRun              no run with this id
+├── RunFailed                   no seat answered
+│   └── AccessError             exit 4: no seat answered because of keys, logins and quotas
+│       ├── AuthError           every key or login was refused
+│       └── QuotaError          every quota is used up
+├── RunIncomplete               exit 3: the run stopped before its last step; resumable
+│   ├── BudgetSpent             exit 5: the budget does not cover the next request
+│   ├── RunInterrupted          exit 130: interrupted or cancelled
+│   ├── QuorumLost              too few seats answered
+│   │   └── SeatAbsent          the only seat asked did not answer
+│   └── ChairAbsent             the chair and its fallbacks did not answer
 ├── EngineError                 a protocol that breaks a rule of the engine
 │   ├── DuplicateKey            two steps of one run under one key
 │   └── LedgerMismatch          the ledger has a different request under this key
@@ -13,100 +23,153 @@ CouncilError                    exit 1
 ├── RunOwned                    another process is running this run
 ├── LocalModelError             the embedded model cannot be fetched or started
 ├── SearchNotEnabled            exit 4: general needs a search provider, and none is available
-├── BudgetSpent                 exit 5: the budget does not cover the next request; resumable
-├── QuorumLost                  too few seats answered
-│   └── SeatAbsent              the only seat asked did not answer
-├── ChairAbsent                 the chair and its fallbacks did not answer
 └── Fault                       one attempt at a call failed; `kind` decides what happens next
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
+
+Language = Literal["python", "cli", "http"]
+LANGUAGES: tuple[Language, ...] = ("python", "cli", "http")
+CLI_NAMES = {"seats": "--seat", "models": "-m"}  # where the flag differs from the parameter
+_MARKS = dict.fromkeys(map(ord, "\x02\x1f\x03"))  # start, separator and end of the three wordings
+_WORDING = re.compile(r"\x02([^\x02\x03\x1f]*)\x1f([^\x02\x03\x1f]*)\x1f([^\x02\x03\x1f]*)\x03")
+
+
+def wording(*, python: str, cli: str, http: str | None = None) -> str:
+    """Return a part of a message that differs between the interfaces; `http` is also the wording of MCP."""
+    words = (part.translate(_MARKS) for part in (python, cli, python if http is None else http))
+    return "\x02" + "\x1f".join(words) + "\x03"
+
+
+def option(name: str, value: object = None) -> str:
+    """Name an option in a message, such as `early_stop=True`, `--early-stop` and `early_stop`."""
+    flag = CLI_NAMES.get(name, f"--{name.replace('_', '-')}")
+    if value is None or isinstance(value, bool):
+        return wording(python=name if value is None else f"{name}={value}", cli=flag, http=name)
+    shown = f'"{value}"' if isinstance(value, str) else str(value)
+    return wording(python=f"{name}={shown}", cli=f"{flag} {value}", http=f"{name} {shown}")
+
+
+def word_for(message: str, language: Language) -> str:
+    """Return a message in the words of one interface."""
+    place = 1 + LANGUAGES.index(language)
+    return _WORDING.sub(lambda found: found[place], message) if "\x02" in message else message
 
 
 class CouncilError(Exception):
-    exit_code = 1
+    """Base of all errors. `str()` uses Python terms; `message_for` also those of the command line and HTTP.
 
-
-Language = Literal["python", "cli", "http"]
-CLI_NAMES = {"seats": "--seat"}  # where the flag differs from the parameter
-
-
-class UsageError(CouncilError):
-    """Invalid input. `{option}` in the message stands for an option, and each interface shows its own name of it.
-
-    `str()` shows the Python name (`allow_unpriced=True`); `message_for` also the flag or the HTTP field.
+    `report` is the report of the run, if the error says how a run ended.
     """
 
-    exit_code = 2
+    exit_code = 1
+    report: Any = None  # a council.Report
 
-    def __init__(self, message: str, *, option: str = "", value: object = None) -> None:
-        self._message, self._option, self._value = message, option, value
-        super().__init__(self.message_for("python"))
+    def __init__(self, message: str = "") -> None:
+        self.template = message  # with the wordings of all interfaces
+        super().__init__(word_for(message, "python"))
 
     def message_for(self, language: Language) -> str:
-        if not self._option:
-            return self._message
-        python = self._option if self._value is None else f"{self._option}={self._value!r}"
-        flag = CLI_NAMES.get(self._option, f"--{self._option.replace('_', '-')}")
-        return self._message.replace("{option}", {"python": python, "cli": flag, "http": self._option}[language])
+        return word_for(self.template, language)
 
 
 def message_for(error: CouncilError, language: Language) -> str:
-    return error.message_for(language) if isinstance(error, UsageError) else str(error)
+    return error.message_for(language)
+
+
+class UsageError(CouncilError):
+    """Invalid words, options or files; nothing was spent."""
+
+    exit_code = 2
 
 
 class ConfigError(UsageError):
-    pass
+    """An invalid configuration file or variable."""
 
 
 class PacketRefused(UsageError):
-    pass
+    """Material that must not leave the machine. The message names file and line, never the secret."""
 
 
 class PromptError(UsageError):
-    pass
+    """A missing prompt file, or a prompt that lacks a variable."""
 
 
 class UnknownRun(UsageError):
-    pass
+    """There is no run with this id."""
 
 
-class EngineError(CouncilError):
-    pass
+class RunFailed(CouncilError):
+    """No seat answered."""
 
 
-class DuplicateKey(EngineError):
-    pass
+class AccessError(RunFailed):
+    """No seat answered because of keys, logins and quotas."""
 
-
-class LedgerMismatch(EngineError):
-    pass
-
-
-class StoreError(CouncilError):
-    pass
-
-
-class RunOwned(CouncilError):
-    pass
-
-
-class LocalModelError(CouncilError):
-    pass
-
-
-class SearchNotEnabled(CouncilError):
     exit_code = 4
 
 
-class BudgetSpent(CouncilError):
+class AuthError(AccessError):
+    """Every key or login was refused."""
+
+
+class QuotaError(AccessError):
+    """Every quota is used up."""
+
+
+class RunIncomplete(CouncilError):
+    """The run stopped before its last step. It can be resumed."""
+
+    exit_code = 3
+
+
+class RunInterrupted(RunIncomplete):
+    """The run was interrupted or cancelled."""
+
+    exit_code = 130
+
+
+class EngineError(CouncilError):
+    """A protocol breaks a rule of the engine."""
+
+
+class DuplicateKey(EngineError):
+    """Two steps of one run have the same key."""
+
+
+class LedgerMismatch(EngineError):
+    """The ledger has a different request under this key."""
+
+
+class StoreError(CouncilError):
+    """The database or a folder cannot be used."""
+
+
+class RunOwned(CouncilError):
+    """Another process is running this run."""
+
+
+class LocalModelError(CouncilError):
+    """The embedded model cannot be fetched or started."""
+
+
+class SearchNotEnabled(CouncilError):
+    """The protocol needs a search provider, and none is available."""
+
+    exit_code = 4
+
+
+class BudgetSpent(RunIncomplete):
+    """The budget does not cover the next request."""
+
     exit_code = 5
 
 
-class QuorumLost(CouncilError):
-    pass
+class QuorumLost(RunIncomplete):
+    """Too few seats answered."""
 
 
 class SeatAbsent(QuorumLost):
@@ -117,8 +180,8 @@ class SeatAbsent(QuorumLost):
         self.absence = absence  # a types.Absence
 
 
-class ChairAbsent(CouncilError):
-    pass
+class ChairAbsent(RunIncomplete):
+    """The chair and its fallbacks did not answer."""
 
 
 class Fault(CouncilError):

@@ -187,7 +187,7 @@ class Labelled:
 
 @dataclass(frozen=True, slots=True)
 class Voted:
-    """A judge's verdict; `file` is the path of the full analysis, relative to the run's folder."""
+    """A judge's verdict; `file` is the path of the full analysis, relative if it is inside the run's folder."""
 
     type: ClassVar[str] = "verdict"
     seat: str
@@ -216,7 +216,7 @@ class Closed:
     verdict: Json  # the fields of types.Verdict
     calls: Json  # {"made", "replayed", "in_doubt"}
     stopped: str = ""  # "" | interrupted | cancelled | chair | quorum | budget
-    report_path: str = ""
+    report_path: str = ""  # relative if it is inside the run's folder; "" if there is no report file
     reason: str = ""
 
 

@@ -52,6 +52,30 @@ def truncate(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
+# Letters without a decomposition into a Latin letter, and German umlauts. Soft and hard signs are dropped.
+_SPELLINGS = """ä=ae ö=oe ü=ue ß=ss æ=ae œ=oe ø=o ł=l đ=d ð=d þ=th ħ=h ı=i ŋ=ng ŧ=t ə=e
+а=a б=b в=v г=g д=d е=e ё=e ж=zh з=z и=i й=y к=k л=l м=m н=n о=o п=p р=r с=s т=t у=u ф=f х=kh ц=ts ч=ch ш=sh щ=shch ъ= ы=y ь= э=e
+ю=yu я=ya і=i ї=yi є=ye ґ=g ў=u ј=j љ=lj њ=nj ћ=c ђ=dj џ=dz ѓ=g ќ=k ѕ=dz
+α=a β=v γ=g δ=d ε=e ζ=z η=i θ=th ι=i κ=k λ=l μ=m ν=n ξ=x ο=o π=p ρ=r σ=s ς=s τ=t υ=y φ=f χ=ch ψ=ps ω=o"""
+LATIN_LETTERS = str.maketrans(dict(pair.split("=") for pair in _SPELLINGS.split()))
+NAMED_SYLLABLES = re.compile(
+    "[\u3041-\u3096\u30a1-\u30fa\uac00-\ud7a3]"
+)  # kana and Hangul: the name ends with the sound
+
+
+def to_latin(text: str) -> str:
+    """Return the text in lower-case ASCII: umlauts, accents, Cyrillic, Greek, kana and Hangul spelled in Latin letters.
+
+    Characters without a simple Latin form are dropped.
+    """
+    import unicodedata
+
+    text = unicodedata.normalize("NFKC", text).lower().translate(LATIN_LETTERS)
+    text = NAMED_SYLLABLES.sub(lambda found: unicodedata.name(found[0]).rpartition(" ")[2].lower(), text)
+    plain = unicodedata.normalize("NFKD", text).translate(LATIN_LETTERS)  # accented Greek letters are now plain
+    return plain.encode("ascii", "ignore").decode().lower()
+
+
 def slugify(name: str) -> str:
     """Return the name in lower case with hyphens: "Error paths" becomes "error-paths"."""
     return re.sub(r"\W+", "-", name.lower()).strip("-")

@@ -108,15 +108,20 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Roster:
+    """The seats and the chair of a council."""
+
     seats: tuple[Seat, ...]
     chair: Seat | None = None
     helpers: tuple[Seat, ...] = ()  # seats that another seat may call, by kind: "explorer"
 
     @property
+    def all_seats(self) -> tuple[Seat, ...]:
+        return (*self.seats, *((self.chair,) if self.chair else ()), *self.helpers)
+
+    @property
     def member_names(self) -> tuple[str, ...]:
         """Return every member that may be called, including fallbacks."""
-        seats = (*self.seats, *((self.chair,) if self.chair else ()), *self.helpers)
-        return tuple(dict.fromkeys(name for seat in seats for name in (seat.member, *seat.fallbacks)))
+        return tuple(dict.fromkeys(name for seat in self.all_seats for name in (seat.member, *seat.fallbacks)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,7 +178,9 @@ class Workspace:
             return []
 
     def reports(self) -> list[Path]:
-        return sorted((self.folder / ".agents" / "council").glob("*.md"))
+        """Return the report files of judges, then those of other protocols."""
+        folders = (self.folder / ".agents" / "council", self.data / "reports")
+        return [path for folder in folders for path in sorted(folder.glob("*.md"))]
 
 
 class Terminal:
@@ -226,6 +228,8 @@ DATE = re.compile(r"\d{4}-?\d\d-?\d\d")  # the second run may be made after midn
 def comparable(report: Json) -> Json:
     """Return the report without run id, dates, times, attempts and calls, for comparing two runs of one question."""
     kept = {key: value for key, value in report.items() if key not in VARIES}
+    if Path(kept["report_path"] or "").is_absolute():  # in a data folder, which differs
+        kept["report_path"] = Path(kept["report_path"]).name
     kept |= {key: DATE.sub("DATE", kept[key]) for key in ("name", "report_path") if kept.get(key)}
     kept["seats"] = [{key: value for key, value in seat.items() if key not in VARIES} for seat in report["seats"]]
     kept["chair"] = {key: value for key, value in report["chair"].items() if key not in VARIES}

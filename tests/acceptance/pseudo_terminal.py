@@ -1,10 +1,11 @@
-"""`council` in a pseudo-terminal, with a pipe for standard output."""
+"""`council` in a pseudo-terminal, with a pipe or the terminal for standard output."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import pty
+import struct
 import termios
 import threading
 import time
@@ -12,15 +13,21 @@ from pathlib import Path
 
 from tests.acceptance.helpers import Result
 from tests.fork_server import Process
+from tests.render.terminal_screen import Screen
 
 
 class PseudoTerminal:
     """A `council` process in a terminal: wait for text on the screen, then type."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(
+        self, folder: Path, *arguments: str, columns: int = 150, lines: int = 40, stdout: bool = False
+    ) -> None:
+        """Standard output is a pipe, or with `stdout` the terminal too."""
         self.master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, b"\x28\x00\x64\x00\x00\x00\x00\x00")  # 40 lines of 100 columns
-        self.process = Process(arguments, folder, terminal={0: slave, 2: slave}, TERM="xterm")
+        self.columns, self.lines = columns, lines
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        streams = {0: slave, 2: slave} | ({1: slave} if stdout else {})
+        self.process = Process(arguments, folder, terminal=streams, TERM="xterm")
         os.close(slave)
         self.screen = ""
         self._seen = 0
@@ -56,6 +63,17 @@ class PseudoTerminal:
 
     def press(self, key: str) -> None:
         os.write(self.master, key.encode())
+
+    @property
+    def is_echoing(self) -> bool:
+        """Whether typed keys are shown."""
+        return bool(termios.tcgetattr(self.master)[3] & termios.ECHO)
+
+    def draw(self) -> list[str]:
+        """Return the rows that the output has drawn so far."""
+        screen = Screen(self.columns, self.lines)
+        screen.feed(self.screen)
+        return screen.text
 
     def wait_for_exit(self) -> Result:
         out, _ = self.process.communicate(timeout=120)

@@ -116,7 +116,7 @@ def test_an_unwritable_report_folder_is_refused_before_any_request(
         place.symlink_to(tmp_path / "elsewhere")
     else:
         place.write_text("")
-    done = council(QUESTION)
+    done = council("--quick", "validate", "council.toml", "--seat", "judge-1=sim:alpha")
     check_refused(workspace, done, 1, ".agents")
     assert not list(tmp_path.glob("elsewhere/*"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 
 import pytest
@@ -101,8 +102,38 @@ def test_a_run_without_an_answer_cannot_be_continued(workspace: Workspace, counc
     assert f"run {failed} has no answer to continue from yet" in council("--continue", failed, NEXT).err
 
 
-def test_a_chain_of_follow_ups_includes_only_the_last_answer(workspace: Workspace, council: Terminal) -> None:
+@pytest.mark.behaviour("50-continue-rule")
+def test_a_chain_of_follow_ups_includes_the_earlier_turns_newest_first(workspace: Workspace, council: Terminal) -> None:
     first = council("--json", "--protocol", "triad", QUESTION).json["run"]
     second = council("--continue", first, "--json", NEXT).json["run"]
     plan = council("--continue", second, "--dry-run", "--json", "And then?").json
-    assert (plan["continues"], plan["packet"]["files"]) == (second, [f"council {second}"])
+    files = [f"council {second}", f"council {first}"]
+    assert (plan["continues"], plan["packet"]["files"]) == (second, files)
+    assert (plan["conversation"]["full"], plan["conversation"]["left_out"]) == ([second, first], [])
+    assert "newest first, up to 24,000 characters" in plan["conversation"]["rule"]
+    assert f"continues {second}: 2 turns in full in the packet" in council("-c", "--dry-run", "And then?").out
+    sent = json.loads(council("packet", "-c", "And then?").out)["council_packet"]["context"]["files"]
+    assert [file["path"] for file in sent] == files
+    assert sent[1]["content"].startswith(
+        f"1| Turn 1 of 2 of this conversation.\n2| \n3| # Question\n4| \n5| {QUESTION}\n"
+    )
+    assert council("runs", "rm", first).code == 0
+    assert council("-c", "--dry-run", "--json", "And then?").json["packet"]["files"] == [f"council {second}"]
+
+
+@pytest.mark.behaviour("50-continue-last")
+def test_without_a_run_the_last_run_of_this_folder_is_continued(
+    workspace: Workspace, council: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    none = council("-c", NEXT)
+    assert (none.code, none.err.count("\n"), "this folder has no run to continue" in none.err) == (2, 1, True)
+    first = council("--json", "--protocol", "triad", QUESTION).json["run"]
+    then = council("-c", "--json", NEXT).json
+    assert (then["continues"], then["question"]) == (first, NEXT)
+    assert f"continues {then['run']}: " in council("--continue", "--dry-run", "rust", "or", "go?").out
+    plan = council("-c", first, "--dry-run", "--json", NEXT).json
+    assert (plan["continues"], plan["question"]) == (first, NEXT)
+    other = workspace.folder / "elsewhere"
+    other.mkdir()
+    monkeypatch.chdir(other)
+    assert "this folder has no run to continue" in council("-c", NEXT).err

@@ -25,6 +25,7 @@ from tests.acceptance.helpers import (
     wait_until,
 )
 from tests.fake_provider import FakeProvider, Reply
+from tests.fork_server import Process
 
 EVERY_PHASE = [(protocol, phase) for protocol, phases in PHASES.items() for phase in phases]
 TOGETHER = [(protocol, phase) for protocol, phase in EVERY_PHASE if len(PHASES[protocol][phase]) > 1]
@@ -35,7 +36,9 @@ def reference_report(protocol: str, folder: Path) -> Json:
     """Return the report of a run without a crash."""
     folder.mkdir(exist_ok=True)
     with FakeProvider() as provider:
-        done = Workspace(folder, provider).council("--json", "--protocol", protocol, QUESTION)
+        Workspace(folder, provider)
+        arguments = ("--json", "--protocol", protocol, QUESTION)
+        done = wait_for_exit(Process(arguments, folder, COUNCIL_DATA=f"{folder}-data"))
     assert done.code == 0, done.err
     return comparable(done.json)
 

@@ -68,8 +68,8 @@ def test_a_dry_run_queues_nothing(workspace: Workspace, council: Terminal) -> No
 @pytest.mark.behaviour("50-runs-queued")
 def test_a_queued_run_is_listed_shown_and_reported_as_such(workspace: Workspace, council: Terminal) -> None:
     run = queue_run()
-    assert f"{run}  " in council("runs").out and "queued      collaborative" in council("runs").out
-    assert council("runs").out.rstrip().endswith("(detached)")
+    listed = council("runs").out
+    assert f"{run}  " in listed and "queued, detached  collaborative" in listed
     assert [(row["run"], row["status"], row["detached"]) for row in council("runs", "--json").json] == [(run, "queued", True)]  # fmt: skip
     shown = council("runs", "show", run)
     assert shown.code == 0
@@ -84,7 +84,7 @@ def test_a_queued_run_is_listed_shown_and_reported_as_such(workspace: Workspace,
 
 def test_a_started_detached_run_is_listed_as_running(detached: Workspace, council: Terminal) -> None:
     run, gate = start_and_hold(detached, council)
-    assert "running     collaborative" in council("runs").out
+    assert "running, detached  collaborative" in council("runs").out
     assert council("runs", "show", run).out.rstrip().endswith(f"watch: council watch {run}")
     check_store(council)
     gate.release()

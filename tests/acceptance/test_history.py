@@ -34,7 +34,7 @@ def test_a_run_is_found_by_words_of_its_question_its_statements_and_its_answer(
     assert search("BÄR") == [second]
     assert search(mark("beta", "draft")) == search(mark("chair", "merge")) == [second, first]
     assert search("archive", "Bär") == search("100%") == []
-    assert council("runs", "search", "archive").out.startswith(first)
+    assert council("runs", "search", "archive").out.splitlines()[1].startswith(first)
     assert council("runs", "search", "no such word").out == 'no runs match "no such word"\n'
     assert council("runs", "search").code == 2
 
@@ -84,13 +84,13 @@ def test_removed_run_leaves_only_its_spending_rows(workspace: Workspace, council
     workspace.configure(more='[prices."sim:*"]\ninput = 1\noutput = 1\n')
     gone, kept = start_run(council), start_run(council, "Another question?")
     spent = council("spend", "--json").json
-    report = workspace.reports()[0]
+    paths = {run: Path(council("report", run, "--json").json["report_path"]) for run in (gone, kept)}
     assert council("runs", "rm", gone).out == f"removed {gone}\n"
     assert [row["run"] for row in council("runs", "--json").json] == [kept]
     for name in ("events", "steps", "results", "intents", "phases", "live", "asks"):
         assert workspace.rows(f"SELECT count(*) FROM {name} WHERE run = ?", gone) == [(0,)]
     assert not (workspace.data / "locks" / f"{gone}.lock").exists()
-    assert report.exists()
+    assert (paths[gone].exists(), paths[kept].exists()) == (False, True)
     after = council("spend", "--json").json
     assert (after["total"], after["members"]) == (spent["total"], spent["members"])
     assert b"mark-alpha" not in b"".join(
@@ -105,7 +105,11 @@ def test_runs_from_before_a_day_are_removed_and_newer_ones_are_not(workspace: Wo
     old, new = start_run(council), start_run(council)
     _age(workspace, old, days=40)
     day = time.strftime("%Y-%m-%d", time.localtime(time.time() - 30 * 86400))
-    assert council("runs", "rm", "--before", day, "--json").json == {"removed": [old], "kept": {}}
+    refused = council("runs", "rm", "--before", day)
+    assert (refused.code, refused.err.count("\n"), len(workspace.runs())) == (2, 1, 2)
+    assert "1 run in this folder would be removed, nothing was removed: pass --yes" in refused.err
+    done = council("runs", "rm", "--before", day, "--yes", "--json").json
+    assert (done["removed"], done["kept"]) == ([old], {})
     assert workspace.runs() == [new]
     assert council("runs", "rm", "--before", day).out == "no runs before that day\n"
 
@@ -153,7 +157,9 @@ def test_run_with_an_unfinished_fork_is_kept(workspace: Workspace, council: Term
     assert council("runs", "fsck").code == 0
 
 
-@pytest.mark.parametrize("arguments", [(), ("r2222", "--before", "2026-01-01"), ("--before", "yesterday")])
+@pytest.mark.parametrize(
+    "arguments", [(), ("r2222", "--before", "2026-01-01"), ("--before", "yesterday"), ("r2222", "--here")]
+)
 def test_removal_requires_a_run_or_a_date(workspace: Workspace, council: Terminal, arguments: tuple[str, ...]) -> None:
     refused = council("runs", "rm", *arguments)
     assert (refused.code, refused.err.count("\n")) == (2, 1)

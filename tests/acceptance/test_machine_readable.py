@@ -56,7 +56,8 @@ def test_a_dry_run_prints_the_plan_and_spends_nothing(
 @pytest.mark.behaviour("00-dry-run-plan")
 @pytest.mark.parametrize("protocol", ["advisors", "judges", "general", "ranking", "quick"])
 def test_a_dry_run_of_other_protocols_has_a_plan(workspace: Workspace, council: Terminal, protocol: str) -> None:
-    done = council("--dry-run", "--json", "--protocol", protocol, QUESTION)
+    words = {"general": ["--no-search", QUESTION], "judges": ["council.toml"], "quick": ["council.toml"]}
+    done = council("--dry-run", "--json", "--protocol", protocol, *words.get(protocol, [QUESTION]))
     fits(done.json, "plan")
     assert (done.code, done.json["protocol"], workspace.provider.log) == (0, protocol, [])
 
@@ -111,7 +112,7 @@ def test_standard_output_contains_only_the_answer(workspace: Workspace) -> None:
     assert done.out == f"The merge of chair: {mark('chair', 'merge')}.\n"
     assert "! alpha, beta and gamma use the same vendor (sim)" in done.err
     assert "\x1b" not in done.out + done.err
-    assert "draft alpha ok" in done.err and "report .agents/council/" in done.err
+    assert "draft alpha ok" in done.err and f"report {workspace.data / 'reports'}/" in done.err
 
 
 @pytest.mark.behaviour("00-stdout-answer-only", "000-verbose")
@@ -152,14 +153,15 @@ def test_errors_are_one_object_with_json(workspace: Workspace, council: Terminal
     assert workspace.runs() == []
 
 
-@pytest.mark.behaviour("00-report-file", "00-gitignore")
-def test_reports_are_filed_under_agents_council_and_kept_out_of_git(workspace: Workspace, council: Terminal) -> None:
+@pytest.mark.behaviour("13-report-places")
+def test_reports_of_questions_are_in_the_data_folder(workspace: Workspace, council: Terminal) -> None:
     first, second = (council("--json", QUESTION).json for _ in range(2))
     assert [path.name.partition("-collaborative-")[2] for path in workspace.reports()] == [
         "should-the-archive-move-to-cold-storage-2.md",
         "should-the-archive-move-to-cold-storage.md",
     ]
     assert second["report_path"] == first["report_path"].replace(".md", "-2.md")
-    assert (workspace.folder / ".agents" / "council" / ".gitignore").read_text() == "*\n"
+    assert Path(first["report_path"]).parent == workspace.data / "reports"
+    assert [path.name for path in workspace.folder.iterdir()] == ["council.toml"]
     listed = council("runs", "--json")
     assert [row["run"] for row in json.loads(listed.out)] == [second["run"], first["run"]]

@@ -19,6 +19,7 @@ from council import events as ev
 from council import protocols
 from council.errors import UsageError
 from council.members.scripted import Scripted
+from council.protocols.options import Options
 from council.runs.service import Convener
 
 SEATS = dict.fromkeys(("alpha", "beta", "gamma", "chair"), "scripted:")
@@ -31,12 +32,15 @@ def second_opinion(tmp_path: Path) -> Iterator[council.Protocol]:
     (tmp_path / "mine/second").mkdir(parents=True)
     (tmp_path / "mine/second/say.md").write_text("Say it.")
 
+    class SecondOptions(Options):
+        loud: bool = False
+
     async def second(convened: council.Council, loud: bool = False) -> council.Verdict:
         async with convened.phase("say"):
             statement = await convened.ask(convened.chair, "second/say")
         return council.Verdict(statement.text.upper() if loud else statement.text)
 
-    protocol = council.Protocol("second", second, prompts=tmp_path / "mine", summary="one more look")
+    protocol = council.Protocol("second", second, prompts=tmp_path / "mine", options=SecondOptions)
     yield protocol
     protocols._registered.pop("second", None)
 
@@ -47,8 +51,11 @@ def second_opinion(tmp_path: Path) -> Iterator[council.Protocol]:
 @pytest.mark.behaviour("house-public-surface")
 def test_the_public_names_are_these_and_no_others() -> None:
     assert council.__all__ == [
-        "Answer", "Ask", "Convener", "Council", "CouncilError", "Entry", "Event", "Fault", "Member", "Minutes", "Protocol",
-        "Question", "Reply", "Roster", "Round", "Seat", "Statement", "Usage", "UsageError", "Verdict", "convene",
+        "AccessError", "Answer", "Ask", "AuthError", "BudgetSpent", "ChairAbsent", "Client", "ConfigError", "Convener",
+        "Council", "CouncilError", "EngineError", "Entry", "Event", "Fault", "LocalModelError", "Member", "Minutes",
+        "PacketRefused", "PromptError", "Protocol", "Question", "QuorumLost", "QuotaError", "Reply", "Report", "Roster",
+        "Round", "RunFailed", "RunIncomplete", "RunInterrupted", "RunOptions", "RunOwned", "RunStream", "SearchNotEnabled",
+        "Seat", "Statement", "StoreError", "UnknownRun", "Usage", "UsageError", "Verdict", "__version__", "convene",
         "convene_sync", "register", "stream",
     ]  # fmt: skip
     assert {name: getattr(council, name) for name in council.__all__}
@@ -79,9 +86,11 @@ def test_importing_council_imports_nothing_heavy() -> None:
 def test_convene_sync_returns_the_report_object() -> None:
     member = Scripted(script={"synthesise/chair": {"text": "Spaces."}})
     report = council.convene_sync("Are tabs fine?", members=[member], seats=SEATS)
-    assert (report["schema"], report["status"], report["answer"]) == ("council.report/1", "complete", "Spaces.")
-    assert (report["protocol"], report["calls"]["made"], len(member.calls)) == ("collaborative", 7, 7)
-    assert Path(report["report_path"]).is_file()
+    assert (report.schema_name, report.status, report.answer) == ("council.report/1", "complete", "Spaces.")
+    assert (report.protocol, report.calls.made, len(member.calls)) == ("collaborative", 7, 7)
+    assert (report["schema"], report["calls"]["made"]) == ("council.report/1", 7)  # as a dictionary, too
+    assert "answer" in report and report.get("ranking") is None
+    assert report.report_path and Path(report.report_path).is_file()
 
 
 @pytest.mark.anyio
@@ -123,7 +132,7 @@ async def test_an_error_before_the_run_is_raised_to_the_caller() -> None:
         await council.convene("Tabs or spaces?", protocol="colaborative", members=[Scripted()], seats=SEATS)
     with pytest.raises(UsageError):
         await council.convene("", members=[Scripted()], seats=SEATS)
-    with pytest.raises(UsageError, match="--flow debate needs at least 2 rounds"):
+    with pytest.raises(UsageError, match='flow="debate" needs at least 2 rounds'):
         await council.convene("Tabs or spaces?", flow="debate", rounds=1, members=[Scripted()], seats=SEATS)
 
 
@@ -154,6 +163,16 @@ async def test_a_protocol_can_be_passed_or_registered(second_opinion: council.Pr
     council.register(second_opinion)
     report = await council.convene("Tabs or spaces?", protocol="second", members=[member], seats=SEATS)
     assert report["answer"] == "Spaces."
+
+
+@pytest.mark.anyio
+@pytest.mark.behaviour("issue-13-explicit-arguments")
+async def test_options_of_another_package_are_one_argument(second_opinion: council.Protocol) -> None:
+    member = Scripted(script={"say/chair": {"text": "Spaces."}})
+    how = {"protocol": second_opinion, "members": [member], "seats": SEATS}
+    assert (await council.convene("Tabs?", options={"loud": True}, **how)).answer == "SPACES."
+    with pytest.raises(UsageError, match="quiet is not an option of the protocol second"):
+        await council.convene("Tabs?", options={"quiet": True}, **how)
 
 
 def test_a_shipped_protocol_cannot_be_replaced() -> None:

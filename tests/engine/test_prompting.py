@@ -346,7 +346,7 @@ def test_a_prompt_asks_for_its_required_sections(name: str, parts: tuple[str, ..
     [
         pytest.param(
             "collaborative/improve",
-            ("best of what the others", "none of you had", "Drop what", "Keep your strength", "what came from whom"),
+            ("Take the best of what", "of you had", "Drop what", "Keep your strength", "what came from whom"),
             marks=pytest.mark.behaviour("000-improve-asks"),
         ),
         pytest.param(

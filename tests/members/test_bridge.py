@@ -23,7 +23,7 @@ from tests.calling.helpers import RUN, call, step
 from tests.fake_provider import FakeProvider, Reply
 from tests.run_session import make_ask
 
-pytest.importorskip("pydantic_ai", reason="the extra pai is not installed: pip install 'council[pai]'")
+pytest.importorskip("pydantic_ai", reason="the extra pai is not installed: pip install 'model-council[pai]'")
 pytestmark = pytest.mark.anyio
 SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"], "additionalProperties": False}  # fmt: skip
 CONTEXT = MemberContext(load_settings(Path(), {}), {}, Path())
@@ -208,9 +208,9 @@ def test_unusable_pai_member_raises_a_config_error(name: str, said: str) -> None
 def test_missing_extra_is_named_in_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("pydantic_ai", "pydantic_ai.models", "pydantic_ai.models.openai"):
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ConfigError, match=r"pip install 'council\[pai\]'"):
+    with pytest.raises(ConfigError, match=r"pip install 'model-council\[pai\]'"):
         make_pai_member("pai:deepseek:deepseek-chat", CONTEXT)
-    with pytest.raises(ConfigError, match=r"pip install 'council\[pai\]'"):
+    with pytest.raises(ConfigError, match=r"pip install 'model-council\[pai\]'"):
         make_provider_member("sim:m1", Provider("sim", base_url="http://127.0.0.1:9/v1"), key=None)
 
 

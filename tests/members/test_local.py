@@ -19,7 +19,7 @@ from council.errors import Fault, LocalModelError
 from council.members.local import LocalMember
 from council.types import Ask
 
-pytest.importorskip("xllamacpp", reason="the embedded model needs council[local]")
+pytest.importorskip("xllamacpp", reason="the embedded model needs model-council[local]")
 pytestmark = pytest.mark.anyio
 LONG = Ask("k", ({"role": "user", "content": "Tell a very long story about a lighthouse."},))
 SCHEMA = {
@@ -148,7 +148,7 @@ async def test_missing_llama_cpp_names_the_extra_to_install(tmp_path: Path, monk
     monkeypatch.setitem(sys.modules, "xllamacpp", None)  # as if it were not installed
     member = LocalMember("local:smollm2", cache=tmp_path)
     for asked in (member.ready(lambda *step: None), member.probe()):
-        with pytest.raises(LocalModelError, match=r"pip install 'council\[local\]'"):
+        with pytest.raises(LocalModelError, match=r"pip install 'model-council\[local\]'"):
             await asked
 
 

@@ -194,7 +194,7 @@ def test_named_broken_link_is_rejected(repo: Path) -> None:
 
 def test_spec_folder_is_a_one_line_error(repo: Path) -> None:
     for folder in (".", "src"):
-        with pytest.raises(UsageError, match=f'--spec "{folder}" is a folder: name a file'):
+        with pytest.raises(UsageError, match=f'spec "{folder}" is a folder: name a file'):
             build("src/app.py", repo, task="validate", spec=folder)
 
 

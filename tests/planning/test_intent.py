@@ -45,7 +45,7 @@ def refusal(words: str, protocol: str | None = None, **flags: Any) -> str:
     with pytest.raises(UsageError) as refused:
         read(words, protocol=protocol, **flags)
     assert "\n" not in str(refused.value)
-    return str(refused.value)
+    return refused.value.message_for("cli")
 
 
 # Rule 1: an explicit choice.

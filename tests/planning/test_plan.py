@@ -379,8 +379,8 @@ async def test_seats_on_one_vendor_say_how_to_mix_the_others() -> None:
         lines[name] = [warning for warning in plan.as_json()["warnings"] if "mix them with" in warning]
     start = "all seats use anthropic, so their agreement means less; openai, google are available too: mix them with "
     assert lines == {
-        "judges": [f"{start}--mixed, or --seat NAME=MEMBER"], "mixed": [], "quick": [],
-        "advisors": [f"{start}--seat NAME=MEMBER, or a roster with members"], "spread": [],
+        "judges": [f"{start}--mixed, or one -m for each of them"], "mixed": [], "quick": [],
+        "advisors": [f"{start}one -m for each of them, or a roster with members"], "spread": [],
     }  # fmt: skip
     await convener.close()
     alone = Convener(Path.cwd(), {"OPENAI_API_KEY": "o"})

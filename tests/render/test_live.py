@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from io import StringIO
 
 import pytest
@@ -12,21 +14,23 @@ from rich.console import Console
 from council import events as ev
 from council.events import Entry
 from council.render.live import LiveView
-from tests.render.runs import RunBuilder, collaborative, consensus, one_absent, plan, seat
+from council.render.terminal import Trouble, group_troubles
+from tests.render.runs import NAMES, RunBuilder, collaborative, consensus, one_absent, plan, seat
+from tests.render.terminal_screen import Screen, TestTerminal
 
 
-def console(width: int = 120, **more: object) -> Console:
-    return Console(file=StringIO(), width=width, height=40, force_terminal=True, color_system=None, **more)  # type: ignore[arg-type]
+def console(width: int = 120, height: int = 40) -> Console:
+    return Console(file=StringIO(), width=width, height=height, force_terminal=True, color_system=None)
 
 
-def draw(builder: RunBuilder, width: int = 120, later: float = 0.0, ascii: bool = False) -> list[str]:
+def draw(builder: RunBuilder, width: int = 120, later: float = 0.0, ascii: bool = False, height: int = 40) -> list[str]:
     """Draw the table `later` seconds after the last entry."""
-    view = LiveView(console(width), ascii=ascii)
+    view = LiveView(console(width, height), ascii=ascii)
     for entry in builder.entries:
         view.on_event(entry)
     view.tick(builder.at + later)
     paper = console(width)
-    paper.print(view.build_view())
+    paper.print(view.build_view(), end="")
     view.close()
     return [line.rstrip() for line in paper.file.getvalue().splitlines()]  # type: ignore[attr-defined]
 
@@ -51,7 +55,7 @@ def test_phase_bar_shows_done_running_and_pending_phases() -> None:
 @pytest.mark.behaviour("50-live-table")
 def test_streaming_statement_shows_words_growing_with_their_rate() -> None:
     builder = RunBuilder().phase("draft").ask("alpha").stream("alpha", "one two three")
-    assert row(draw(builder, later=1), "alpha") == "alpha scripted:m1 writing 3 words 2/s 0:02"
+    assert row(draw(builder, later=1, width=80), "alpha") == "alpha scripted:m1 writing 3 words 2/s 0:02"
     builder.stream("alpha", " four fi").stream("alpha", "ve six")
     assert "6 words" in row(draw(builder), "alpha")
 
@@ -74,6 +78,8 @@ def test_complete_statement_shows_words_and_seconds() -> None:
 def test_retry_fallback_and_absence_are_described() -> None:
     builder = RunBuilder().phase("draft").ask("beta").fault("beta", "rate", "429 slow down", wait=6.0)
     assert row(draw(builder), "beta").endswith("next try in 6 s after rate: 429 slow down")
+    assert row(draw(builder, later=2.2), "beta").endswith("next try in 4 s after rate: 429 slow down")
+    assert row(draw(builder, later=7), "beta").endswith("next try now after rate: 429 slow down")
     builder.retry("beta", 2, "fallback after rate", member="sim:m2")
     assert row(draw(builder), "beta").endswith("attempt 2 on sim:m2: fallback after rate")
     builder.answer("beta", "here", served_by="sim:m2")
@@ -100,7 +106,7 @@ def test_table_fits_its_terminal_with_three_to_twelve_seats(width: int, seats: i
 
 
 def test_phase_is_never_broken_in_two_lines() -> None:
-    assert draw(collaborative(), width=40)[1:3] == ["✓ draft 3/3 0:04   ✓ improve 3/3 0:04", "✓ synthesise 1/1 0:02"]
+    assert draw(collaborative(), width=40)[2:4] == ["✓ draft 3/3 0:04   ✓ improve 3/3 0:04", "✓ synthesise 1/1 0:02"]
 
 
 @pytest.mark.behaviour("50-fetch-shown")
@@ -160,9 +166,10 @@ def test_standard_output_is_not_redirected() -> None:
     view.close()
 
 
-@pytest.mark.parametrize("module", ["report", "plain", "terminal", "markdown"])
-def test_only_the_live_view_imports_rich(module: str) -> None:
-    code = f"import sys, council.render.{module}; sys.exit('rich' in sys.modules)"
+def test_rich_is_imported_only_for_a_terminal() -> None:
+    modules = ("render.report", "render.plain", "render.terminal", "render.markdown", "render.text_layout")
+    names = ", ".join(f"council.{module}" for module in (*modules, "doors.cli.runner", "doors.cli.history_commands"))
+    code = f"import sys, {names}; sys.exit('rich' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -179,3 +186,220 @@ def test_a_long_name_leaves_room_for_the_rest_of_its_row() -> None:
     lines = draw(builder, width=80)
     assert row(lines, "beta") == "beta scripted:m1 ok 2 words 0:03"
     assert any(" a-seat-whose-name-is-ve…  scripted:m1  asked " in line for line in lines)
+
+
+# Grouping by cause
+
+
+@pytest.mark.behaviour("50-grouped-by-cause")
+@pytest.mark.parametrize(
+    ("troubles", "lines"),
+    [
+        ([], []),
+        ([("a", "absent in draft: ", "404", None)], ["a absent in draft: 404"]),
+        (
+            [("a", "absent in draft: ", "404", None), ("b", "absent in draft: ", "404", None)],
+            ["a, b absent in draft: 404"],
+        ),
+        (
+            [("a", "absent in draft: ", "404", None), ("b", "absent in r2: ", "404", None), ("c", "absent in draft: ", "500", None)],
+            ["a absent in draft: 404", "b absent in r2: 404", "c absent in draft: 500"],
+        ),
+        ([("a", "", "rate", 3.2), ("b", "", "rate", 1.9)], ["a, b next try in 2 s after rate"]),
+        ([("a", "", "rate", 0.2)], ["a next try now after rate"]),
+    ],
+)  # fmt: skip
+def test_seats_with_the_same_cause_share_a_line(
+    troubles: list[tuple[str, str, str, float | None]], lines: list[str]
+) -> None:
+    groups = group_troubles(Trouble(seat, what, cause, "red", wait) for seat, what, cause, wait in troubles)
+    assert [f"{', '.join(names)} {text}" for names, text, _ in groups] == lines
+
+
+@pytest.mark.behaviour("50-grouped-by-cause")
+@pytest.mark.parametrize("width", [80, 140])
+def test_one_wrong_address_is_one_line_with_its_seats(width: int) -> None:
+    builder = RunBuilder().phase("draft").ask(*NAMES)
+    for name in NAMES:
+        builder.mark_absent(
+            name, "failed(endpoint)", "404: base_url does not look like a chat endpoint; is /v1 missing?"
+        )
+    lines = draw(builder, width)
+    (cause,) = (line for line in lines if "base_url" in line)
+    assert cause.strip().startswith("alpha, beta and gamma absent in draft: 404: base_url does not look like")
+
+
+# Text while it is written
+
+
+@pytest.mark.behaviour("50-last-lines")
+def test_the_last_line_of_each_writing_seat_is_shown_below_it() -> None:
+    builder = RunBuilder().phase("draft").ask(*NAMES).stream("alpha", "First line.\nThe second").stream("beta", "b\n\n")
+    builder.answer("gamma", "done")
+    lines = draw(builder, width=80)
+    below = {name: lines[next(n for n, line in enumerate(lines) if f" {name} " in line) + 1] for name in NAMES}
+    assert below["alpha"] == "     The second"
+    assert below["beta"] == "     b"
+    assert " chair " in below["gamma"]
+    assert row(draw(builder, width=120), "alpha").endswith(" The second")
+
+
+@pytest.mark.behaviour("50-last-lines")
+def test_a_long_last_line_shows_its_end_at_a_word() -> None:
+    builder = RunBuilder().phase("draft").ask("alpha").stream("alpha", "word " * 40 + "end")
+    lines = draw(builder, width=60)
+    assert any(line.startswith("     …word word") and line.endswith("word end") for line in lines)
+    assert all(len(line) <= 60 for line in lines)
+
+
+@pytest.mark.behaviour("50-chair-streams")
+def test_the_text_of_the_chair_is_shown_while_it_writes() -> None:
+    builder = (
+        RunBuilder()
+        .phase("synthesise")
+        .ask("chair")
+        .stream("chair", "# Answer\n\nUse spaces, ")
+        .stream("chair", "never tabs.")
+    )
+    assert draw(builder, width=80)[-4:] == ["", "# Answer", "", "Use spaces, never tabs."]
+    assert sum("never tabs." in line for line in draw(builder, width=140)) == 1
+    builder.retry("chair", 2, "after server: 500")
+    assert "never" not in "".join(draw(builder, width=80))
+
+
+@pytest.mark.behaviour("50-chair-streams")
+def test_the_end_of_a_long_text_fits_below_the_table_and_no_word_is_split() -> None:
+    text = " ".join(f"word-{n}" for n in range(400))
+    builder = RunBuilder().phase("synthesise").ask("chair").stream("chair", text)
+    lines = draw(builder, width=80, height=24)
+    assert len(lines) == 23
+    assert lines[-1].endswith("word-399")
+    assert len([line for line in lines if line.startswith("word-")]) >= 14, "there is room to read"
+    assert all(word.startswith("word-") for line in lines[-10:] for word in line.split())
+
+
+@pytest.mark.behaviour("50-chair-streams")
+def test_a_typed_reply_shows_its_words_and_not_its_text() -> None:
+    builder = RunBuilder(plan("adversarial")).phase("triage")
+    builder.add(ev.Asked(builder.key("chair"), "triage", "chair", "scripted:m1", [], "Triage"))
+    builder.stream("chair", '{"leader": "alpha", "reason": "it is best"')
+    lines = draw(builder, width=80)
+    assert not any("leader" in line for line in lines)
+    assert "writing 6 words" in row(lines, "chair")
+
+
+@pytest.mark.behaviour("40-terminal-sequences")
+def test_streamed_text_cannot_control_the_terminal() -> None:
+    builder = RunBuilder().phase("draft").ask("alpha").stream("alpha", "a \x1b[2J\x1b]0;title\x07b\x9b31m\u202ec")
+    assert "     a bc" in draw(builder, width=80)
+    chair = RunBuilder().phase("synthesise").ask("chair").stream("chair", "a \x1b[2J\x1b]0;title\x07b\r\nc")
+    assert draw(chair, width=80)[-2:] == ["a b", "c"]
+
+
+@pytest.mark.parametrize("height", [5, 10, 24])
+def test_the_view_is_never_taller_than_the_terminal(height: int) -> None:
+    names = tuple(f"judge-{n}" for n in range(1, 13))
+    builder = RunBuilder(plan("judges", names)).phase("r1").ask(*names)
+    for name in names:
+        builder.stream(name, "text of it")
+    lines = draw(builder, width=80, height=height)
+    assert len(lines) <= height - 1
+    assert ("more rows: the terminal is too short" in lines[-1]) == (height < 16)
+
+
+# On a real terminal
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[TestTerminal]:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("XTERM_VERSION", raising=False)
+    terminal = TestTerminal(120, 30)
+    yield terminal
+    terminal.close()
+
+
+def check_once(screen: Screen, *names: str) -> None:
+    """Check that the header and each seat are on the screen once."""
+    for name in ("run r7k2", *(f" {name} " for name in names)):
+        assert sum(name in f"{line} " for line in screen.text) == 1, "\n".join(screen.text)
+
+
+@pytest.mark.behaviour("50-no-stale-rows")
+def test_no_row_is_left_over_after_resizes(terminal: TestTerminal) -> None:
+    terminal.stream.write("$ council\n")
+    view, builder = LiveView(terminal.stream), RunBuilder().phase("draft").ask(*NAMES).stream("alpha", "word " * 50)
+    for entry in builder.entries:
+        view.on_event(entry)
+    for n, (columns, lines) in enumerate([(60, 30), (200, 50), (80, 24), (61, 24), (120, 40)]):
+        terminal.resize(columns, lines)
+        view.tick(builder.at + n)
+        check_once(terminal.update(), "alpha", "beta", "gamma", "chair")
+        assert all(len(line) <= columns for line in terminal.screen.text)
+    assert terminal.screen.text[0] == "$ council"
+    view.close()
+    assert terminal.update().is_cursor_shown
+
+
+@pytest.mark.behaviour("50-no-stale-rows")
+def test_rows_that_a_smaller_terminal_moved_into_its_history_are_removed(terminal: TestTerminal) -> None:
+    terminal.resize(80, 24)
+    terminal.stream.write("$ council\n")
+    view, builder = LiveView(terminal.stream), RunBuilder().phase("synthesise").ask("chair")
+    for entry in builder.stream("chair", "word " * 400).entries:
+        view.on_event(entry)
+    for n, (columns, lines) in enumerate([(80, 24), (60, 15), (60, 15), (100, 30), (40, 12), (200, 50)]):
+        terminal.resize(columns, lines)
+        view.tick(builder.at + n)
+        screen = terminal.update()
+        assert sum("collaborative ·" in line for line in screen.rows[screen.top :]) == 1, "\n".join(screen.text)
+    check_once(terminal.screen, *NAMES, "chair")
+    assert terminal.screen.text[0] == "$ council"
+    view.close()
+
+
+@pytest.mark.behaviour("50-no-color")
+@pytest.mark.parametrize("color", [True, False])
+def test_the_table_has_colours_unless_they_are_switched_off(terminal: TestTerminal, color: bool) -> None:
+    view = LiveView(terminal.stream, color=color)
+    for entry in one_absent().entries:
+        view.on_event(entry)
+    view.close()
+    terminal.update()
+    assert ("\x1b[32m" in terminal.raw and "\x1b[31m" in terminal.raw) == color
+    assert bool(re.search(r"\x1b\[[0-9;]*3[0-9]m", terminal.raw)) == color
+
+
+@pytest.mark.behaviour("50-no-stale-rows")
+def test_the_text_of_the_chair_leaves_no_rows_behind(terminal: TestTerminal) -> None:
+    view, builder = LiveView(terminal.stream), RunBuilder().phase("synthesise").ask("chair")
+    for n in range(60):
+        builder.stream("chair", f"word-{n} ")
+    for entry in builder.entries:
+        view.on_event(entry)
+        view.tick(entry.at)
+    assert "word-59" in " ".join(terminal.update().text)
+    assert not terminal.screen.is_cursor_shown
+    for entry in builder.answer("chair", "done").end_phase().close().entries[-3:]:
+        view.on_event(entry)
+    view.close()
+    check_once(terminal.update(), "chair")
+    assert "word-" not in " ".join(terminal.screen.text)
+
+
+@pytest.mark.behaviour("50-no-stale-rows")
+def test_a_prompt_keeps_its_lines_and_the_table_continues_below(terminal: TestTerminal) -> None:
+    view, builder = LiveView(terminal.stream), RunBuilder().phase("draft").ask(*NAMES)
+    for entry in builder.entries:
+        view.on_event(entry)
+    with view.suspend():
+        assert terminal.update().is_cursor_shown
+        terminal.stream.write("Your seat is beta.\n")
+        view.tick(builder.at + 1)
+    view.tick(builder.at + 2)
+    view.tick(builder.at + 3)
+    text = terminal.update().text
+    assert text.count("Your seat is beta.") == 1
+    assert next(n for n, line in enumerate(text) if "run r7k2" in line) < text.index("Your seat is beta.")
+    assert sum("run r7k2" in line for line in text[text.index("Your seat is beta.") :]) == 1
+    view.close()

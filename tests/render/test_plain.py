@@ -7,7 +7,7 @@ from io import StringIO
 import pytest
 
 from council import events as ev
-from council.doors.cli.history_commands import _format_run_details
+from council.doors.cli.history_commands import _list_run_parts
 from council.events import Entry
 from council.render.plain import PlainView
 from council.render.report import build_report
@@ -115,10 +115,10 @@ def test_heartbeat_says_how_long_a_silent_request_may_take() -> None:
 def test_runs_show_says_how_long_a_silent_request_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
     builder = RunBuilder().phase("draft").ask("alpha", seconds=300.0)
     monkeypatch.setattr("time.time", lambda: builder.at + 70)
-    running = _format_run_details(builder.minutes, RunStatus.RUNNING, verbose=False)
-    assert "waiting: alpha in draft for 70s of 300s, no output yet" in running
-    stopped = _format_run_details(builder.minutes, RunStatus.STOPPED, verbose=False)
-    assert not any(line.startswith("waiting:") for line in stopped)
+    running = _list_run_parts(builder.minutes, RunStatus.RUNNING, verbose=False)
+    assert "waiting: alpha in draft for 70s of 300s, no output yet" in running[0].text.split("\n")
+    stopped = _list_run_parts(builder.minutes, RunStatus.STOPPED, verbose=False)
+    assert not any("waiting:" in part.text for part in stopped)
 
 
 def test_line_delays_the_heartbeat() -> None:

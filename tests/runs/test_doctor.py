@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from council.doors.cli import run
+from council.doors.cli.info_commands import format_models
 from council.runs.doctor import diagnose, list_members, list_warnings, preview_seating
 from council.runs.service import Convener
 from tests.fake_provider import FakeProvider, Reply
@@ -225,6 +226,16 @@ def test_models_lists_context_size_and_prices() -> None:
     assert float(priced["claude-haiku-4.5"]["price"]["output"]) == 5
     assert priced["cli:claude"]["price"] is None
     assert float(priced["local:smollm2"]["price"]["input"]) == 0
+
+
+def test_models_has_a_header_and_aligned_columns() -> None:
+    for prices in (False, True):
+        rows = list_members(Convener(), prices=prices)
+        head, *lines = format_models(rows)
+        assert head.split()[:3] == ["MEMBER", "VENDOR", "CONTEXT"]
+        place = head.index("STATUS")
+        assert all(line[place - 1] == " " and line[place] != " " for line in lines)
+        assert ("PRICE" in head) is prices
 
 
 def test_models_shows_why_an_agent_is_unavailable(tmp_path: Path) -> None:

@@ -12,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council.errors import StoreError
+from council.protocols.protocol import Protocol
 from council.runs.report_files import (
     MAX_SLUG_CHARS,
+    choose_report_dir,
     is_unwritten,
     open_report_folder,
     reserve_report_path,
@@ -24,10 +26,16 @@ from council.runs.report_files import (
 NOON = 1_800_000_000.0
 
 
+@pytest.mark.behaviour("13-names-latin")
 @pytest.mark.parametrize(
     ("text", "made"),
     [
-        ("Tabs or spaces?", "tabs-or-spaces"), ("  Über  Köln!! ", "uber-koln"), ("../../etc/passwd", "etc-passwd"),
+        ("Tabs or spaces?", "tabs-or-spaces"), ("  Über  Köln!! ", "ueber-koeln"), ("../../etc/passwd", "etc-passwd"),
+        ("Straße nach Łódź", "strasse-nach-lodz"), ("Smørrebrød på Færøerne", "smorrebrod-pa-faeroerne"),
+        ("Qu'est-ce que l'œuvre?", "qu-est-ce-que-l-oeuvre"), ("I\u0307stanbul'da ılık", "istanbul-da-ilik"),
+        ("Что выбрать: съёмный щит?", "chto-vybrat-semnyy-shchit"), ("Чи варто їхати до Києва?", "chi-varto-yikhati-do-kiyeva"),
+        ("Ποια βάση δεδομένων;", "poia-vasi-dedomenon"), ("한국어 질문", "hangugeo-jilmun"), ("データベースの API", "detabesuno-api"),
+        ("u\u0308ber ＡＰＩ ﬁx", "ueber-api-fix"), ("日本語 Redis?", "redis"), ("👍", "question"), ("؟", "question"),
         ("日本語", "question"), ("", "question"), ("a" * 100, "a" * MAX_SLUG_CHARS), ("REST/gRPC v2.0", "rest-grpc-v2-0"),
     ],
 )  # fmt: skip
@@ -55,6 +63,30 @@ def test_folder_gets_a_gitignore_and_an_existing_one_is_kept(tmp_path: Path) -> 
     open_report_folder(tmp_path, ".agents/council")
     assert (folder / ".gitignore").read_text() == "!keep\n"
     assert [path.name for path in folder.iterdir()] == [".gitignore"]
+
+
+@pytest.mark.behaviour("13-report-places")
+@pytest.mark.parametrize(
+    ("in_project", "report_dir", "place"),
+    [
+        (True, None, ".agents/council"), (False, None, "DATA/reports"), (True, "mine", "mine"), (False, "mine", "mine"),
+        (False, "/srv/reports", "/srv/reports"), (False, "~/reports", "HOME/reports"),
+    ],
+)  # fmt: skip
+def test_the_report_folder_is_the_configured_one_or_depends_on_the_protocol(
+    tmp_path: Path, in_project: bool, report_dir: str | None, place: str
+) -> None:
+    protocol = Protocol("any", "any:any", reports_in_project=in_project)
+    wanted = place.replace("DATA", str(tmp_path)).replace("HOME", str(Path.home()))
+    assert choose_report_dir(protocol, report_dir, tmp_path) == wanted
+
+
+def test_a_configured_folder_gets_no_gitignore_and_may_be_outside_through_links(tmp_path: Path) -> None:
+    work, real = tmp_path / "project", tmp_path / "real"
+    real.mkdir()
+    (tmp_path / "link").symlink_to(real, target_is_directory=True)
+    for name in ("mine", str(tmp_path / "link" / "reports")):
+        assert list(open_report_folder(work, name).iterdir()) == []
 
 
 @pytest.mark.parametrize("link", [".agents", ".agents/council"])

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from council.doors.cli.report_commands import format_spending
 from council.runs.history import summarize_spending
 
 CENT = 10_000_000  # billionths of a dollar
@@ -18,6 +21,7 @@ def row(run: str, member: str = "sim:m1", day: str = "2026-11-15", **more: Any) 
         "member": member,
         "at": 1.0,
         "day": day,
+        "folder": f"/srv/{run}",
     }
     money = {
         "reserved": 5 * CENT,
@@ -45,6 +49,7 @@ def test_spending_is_summed_by_day_member_and_run() -> None:
     spent = summarize_spending(ROWS, "2026-11-01", "2026-11-15", None)
     assert by(spent["days"], "day") == {"2026-11-14": (0.01, 1, 0), "2026-11-15": (0.07, 3, 1)}
     assert by(spent["members"], "member") == {"sim:m2": (0.05, 1, 0), "sim:m1": (0.03, 2, 0), "odd:m9": (None, 1, 1)}
+    assert by(spent["folders"], "folder") == {"/srv/r2": (0.05, 2, 1), "/srv/r1": (0.03, 2, 0)}
     assert by(spent["runs"], "run") == {"r1": (0.03, 2, 0), "r2": (0.05, 2, 1)}
     assert [group["name"] for group in spent["runs"]] == ["council-r1", "council-r2"]
 
@@ -79,3 +84,38 @@ def test_unpriced_spending_is_unknown_and_not_zero() -> None:
 
 def test_unpriced_members_are_listed() -> None:
     assert summarize_spending(ROWS, "", "2026-11-15", None)["unpriced"] == ["odd:m9"]
+
+
+# The text of `council spend`
+
+
+@pytest.mark.behaviour("13-spend-grouped")
+def test_groups_without_a_price_are_one_row_with_their_number() -> None:
+    unpriced = [row(f"u{n}", f"odd:m{n}", f"2026-10-{n + 1:02}", reserved=None, charged=None) for n in range(30)]
+    lines = format_spending(summarize_spending([*ROWS, *unpriced], "", "2026-11-15", None))
+    assert len(lines) < 25
+    text = "\n".join(lines)
+    assert "30 days without a price" in text
+    assert "30 members without a price" in text
+    assert "30 folders without a price" in text
+    (merged,) = [line.split() for line in lines if line.startswith("30 folders")]
+    assert merged[-5:] == ["unknown", "30", "30", "300", "150"]
+    assert "unpriced: odd:m0, odd:m1, odd:m10, odd:m11, odd:m12 and 25 more" in lines
+    folders = [line.split()[0] for line in lines if line.startswith("/srv/")]
+    assert folders == ["/srv/r2", "/srv/r1"], "the most expensive first"
+
+
+@pytest.mark.behaviour("13-spend-grouped")
+def test_one_group_without_a_price_keeps_its_name_and_removed_runs_have_a_row() -> None:
+    lines = format_spending(summarize_spending([*ROWS, row("r9", folder=None, name=None)], "", "2026-11-15", None))
+    assert any(line.split()[:2] == ["odd:m9", "unknown"] for line in lines)
+    assert any(line.startswith("(removed runs)") for line in lines)
+    by_run = format_spending(summarize_spending(ROWS, "", "2026-11-15", None), ("run",))
+    assert [line.split()[0] for line in by_run[:3]] == ["by", "r1", "r2"]
+    assert "by day" not in "\n".join(by_run)
+
+
+def test_columns_are_aligned() -> None:
+    lines = format_spending(summarize_spending(ROWS, "", "2026-11-15", None))
+    table = lines[: lines.index("")]
+    assert len({len(line) for line in table}) == 1

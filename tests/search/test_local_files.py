@@ -361,5 +361,5 @@ print(asyncio.run(research(made, ["turbine"], max_results=1)))
 def test_missing_pypdf_names_the_extra_to_install(root: Path) -> None:
     (root / "docs" / "paper.pdf").write_bytes(pdf("The zeppelin flies."))
     done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True, cwd=root)
-    assert '1 PDF was not searched: run `pip install "council[pdf]"` to read them' in done.stdout
+    assert '1 PDF was not searched: run `pip install "model-council[pdf]"` to read them' in done.stdout
     assert "skipped" not in done.stdout and "docs/guide.md" in done.stdout and not done.stderr

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from council.errors import SearchNotEnabled, UsageError
+from council.errors import SearchNotEnabled, UsageError, word_for
 from council.search import not_enabled_message, resolve_search
 from council.settings import load_settings
 
@@ -57,7 +57,7 @@ def test_search_choice_is_one_word(said: str | None, table: str, env: dict[str, 
 def test_incomplete_search_setting_names_what_to_set(said: str | None, table: str, todo: str) -> None:
     with pytest.raises(SearchNotEnabled) as refused:
         choice(said, table)
-    words = str(refused.value)
+    words = refused.value.message_for("cli")
     assert words.startswith("General Council is not enabled. ") and todo in words and "--no-search" in words
     assert refused.value.exit_code == 4 and "\n" not in words
 
@@ -66,7 +66,7 @@ def test_incomplete_search_setting_names_what_to_set(said: str | None, table: st
 def test_not_enabled_error_lists_every_option() -> None:
     assert not_enabled_message().startswith("General Council is not enabled. ") and "\n" not in not_enabled_message()
     for way in ("TAVILY_API_KEY", "BRAVE_SEARCH_API_KEY", "--search files:FOLDER", "--no-search", "SearXNG"):
-        assert way in not_enabled_message()
+        assert way in word_for(not_enabled_message(), "cli")
 
 
 @pytest.mark.parametrize(

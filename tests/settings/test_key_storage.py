@@ -14,7 +14,7 @@ from council.doors.cli import run
 from council.runs.doctor import list_warnings
 from council.runs.service import Convener
 
-keyring = pytest.importorskip("keyring", reason="the extra keys is not installed: pip install 'council[keys]'")
+keyring = pytest.importorskip("keyring", reason="the extra keys is not installed: pip install 'model-council[keys]'")
 KEY = "-".join(["sk", "ant", "kept", "0123456789abcdef"])
 
 
@@ -130,7 +130,7 @@ def test_missing_extra_is_named_in_the_error(
     monkeypatch.setitem(sys.modules, "keyring", None)  # simulate a missing package
     piped(monkeypatch, KEY)
     assert run(["keys", "set", "OPENAI_API_KEY"]) == 2
-    assert "pip install 'council[keys]'" in capsys.readouterr().err
+    assert "pip install 'model-council[keys]'" in capsys.readouterr().err
     assert run(["keys"]) == 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -131,7 +132,7 @@ def test_built_in_providers_exist_without_a_file(configs: ConfigFolder) -> None:
         "google",
     ]
     assert settings.providers["openai"].token_field == "max_completion_tokens"
-    assert settings.report_dir == ".agents/council"
+    assert settings.report_dir is None
     assert not settings.is_set("providers.ollama")
 
 
@@ -209,9 +210,42 @@ class TestProjectFile:
         configs.write("timeout = 3", "a/council.toml")
         assert load_settings(deep, configs.env).timeout == 3
 
-    def test_outside_a_repository_parent_folders_are_not_searched(self, configs: ConfigFolder) -> None:
+    @pytest.mark.behaviour("13-config-outside-git")
+    def test_outside_a_repository_the_search_ends_at_the_home_folder(self, configs: ConfigFolder) -> None:
+        deep = configs.project / "a" / "b"
+        deep.mkdir(parents=True)
         configs.write("timeout = 1", "../council.toml")
-        assert configs.load().timeout is None
+        home = {**configs.env, "HOME": str(configs.project)}
+        assert load_settings(deep, home).timeout is None
+        configs.write("timeout = 2")
+        assert load_settings(deep, home).timeout == 2
+        configs.write("timeout = 3", "a/council.toml")
+        assert load_settings(deep, home).timeout == 3
+
+    @pytest.mark.behaviour("13-config-outside-git")
+    def test_outside_the_home_folder_all_parents_are_searched(self, configs: ConfigFolder) -> None:
+        configs.write("timeout = 1", "../council.toml")
+        deep = configs.project / "a" / "b"
+        deep.mkdir(parents=True)
+        assert load_settings(deep, {**configs.env, "HOME": str(deep / "c")}).timeout == 1
+
+    @pytest.mark.behaviour("13-config-outside-git")
+    def test_a_home_folder_behind_a_link_ends_the_search(self, configs: ConfigFolder) -> None:
+        configs.write("timeout = 1", "../council.toml")
+        link = configs.project.parent / "home"
+        link.symlink_to(configs.project)
+        assert load_settings(configs.project, {**configs.env, "HOME": str(link)}).timeout is None
+
+    @pytest.mark.behaviour("13-config-outside-git")
+    @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file to another user")
+    @pytest.mark.parametrize("name", ["council.toml", "pyproject.toml"])
+    def test_files_of_other_users_are_ignored(self, configs: ConfigFolder, name: str) -> None:
+        configs.write("timeout = 1", "../council.toml")
+        path = configs.write("[tool.council]\ntimeout = 2" if name == "pyproject.toml" else "timeout = 2", name)
+        assert load_settings(configs.project, configs.env).timeout == 2
+        os.chown(path, 12345, -1)
+        assert load_settings(configs.project, configs.env).timeout == 1
+        assert load_settings(configs.project, configs.env, config=path).timeout == 2  # named by the user
 
     def test_pyproject_is_used_without_council_toml(self, configs: ConfigFolder) -> None:
         configs.write("[tool.council]\ntimeout = 5", "pyproject.toml")
@@ -232,7 +266,7 @@ class TestProjectFile:
         configs.env["COUNCIL_CONFIG"] = str(configs.write("timeout = 6", "by-variable.toml"))
         assert configs.load().timeout == 6
         settings = configs.load(config=configs.write("timeout = 7", "by-flag.toml"))
-        assert (settings.timeout, dict(settings.budget), settings.report_dir) == (7, {}, "mine")
+        assert (settings.timeout, "max_cost" in settings.budget, settings.report_dir) == (7, False, "mine")
 
     def test_a_named_file_that_is_missing_is_an_error(self, configs: ConfigFolder) -> None:
         assert "nowhere.toml" in configs.refusal(config=Path("nowhere.toml"))

@@ -1,35 +1,273 @@
-"""Library interface: `await council.convene(…)`, `council.convene_sync(…)`, `async for entry in council.stream(…)`."""
+"""Library: `convene`, `convene_sync`, `stream`, and `Client` for several runs with the same settings and one store."""
 
 from __future__ import annotations
 
+import ast
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import suppress
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, suppress
+from difflib import get_close_matches
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypedDict, TypeVar, Unpack, cast
 
 from council import protocols
 from council.engine.minutes import Minutes
 from council.errors import UsageError
 from council.events import Entry
+from council.flags import negatable_options
+from council.members.base import Member
+from council.planning.plan import Material, Plan
 from council.render.report import build_report
+from council.render.report_object import Report
+from council.runs.history import run_summary
 from council.runs.service import Convener
 from council.types import Json
 
+if TYPE_CHECKING:
+    from council.planning.plan_object import PlanObject
 
-async def stream(
-    question: str, *, protocol: str | protocols.Protocol | None = None, folder: Path | None = None, verbose: bool = False,
-    members: Iterable[Any] = (), seats: Mapping[str, str] | None = None, timeout: float | None = None,
-    max_cost: float | None = None, allow_unpriced: bool = False, effort: str | None = None,
-    grace: float | None = None, no_resend: bool = False, **options: Any,
-) -> AsyncIterator[Entry]:  # fmt: skip
-    """Start a run and yield its events as they happen. The run is a separate task; this reads its queue."""
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+
+class QuestionOptions(TypedDict, total=False):
+    """The protocol, the members and the material."""
+
+    protocol: Annotated[
+        str | protocols.Protocol | None, "Name of a protocol, or a Protocol. Default: the words of the question decide."
+    ]
+    seats: Annotated[
+        Mapping[str, str] | None, 'Members by seat, such as {"alpha": "openai:gpt-5.2", "chair": "sonnet"}.'
+    ]
+    models: Annotated[Sequence[str], "Members for the seats in order; a single one fills every seat and the chair."]
+    cheap: Annotated[bool, "Use the fast models."]
+    verbose: Annotated[bool, "Store that every statement is to be shown."]
+    strict: Annotated[
+        bool, "Fail instead of running with less than requested, such as mixed=True without a second vendor."
+    ]
+    material: Annotated[str | None, "Text for the packet, as if it were piped into the command."]
+    spec: Annotated[str | PathLike[str] | None, "File with the specification of the work, for the packet."]
+    decisions: Annotated[Sequence[str], "Decisions that were already made, for the packet."]
+    base: Annotated[str | None, "Review the changes since this git revision."]
+    redact: Annotated[bool, "Mask secrets in the packet instead of refusing to send it."]
+    skip_secrets: Annotated[bool, "Leave files with secrets out of the packet."]
+    no_match: Annotated[bool, "Do not treat words of the question as names of files and folders."]
+    continues: Annotated[str | None, "Earlier run whose question and answer are added to the packet."]
+    options: Annotated[Mapping[str, Any] | None, "Options of a protocol of another package."]
+
+
+class RunSettings(TypedDict, total=False):
+    """Settings of a run, which take precedence over the configuration files."""
+
+    folder: Annotated[
+        str | PathLike[str] | None, "Folder of the run: its files and its council.toml. Default: the current one."
+    ]
+    config: Annotated[str | PathLike[str] | None, "Configuration file to use instead of the project's council.toml."]
+    env: Annotated[Mapping[str, str] | None, "Environment variables, with the API keys. Default: those of the process."]
+    members: Annotated[Iterable[Member], "Custom member objects. A seat uses one by its name."]
+    timeout: Annotated[float | None, "Seconds of each member in every phase, including retries."]
+    max_cost: Annotated[float | None, "Stop before this run could cost more dollars."]
+    allow_unpriced: Annotated[bool, "Allow members without a known price, even with a budget."]
+    effort: Annotated[Literal["low", "medium", "high"] | None, "Reasoning effort of members that support it."]
+    grace: Annotated[float | None, "Drop a seat with no output this many seconds after the rest of its phase finished."]
+    no_resend: Annotated[bool, "Never repeat a request that may have been billed."]
+    report_dir: Annotated[str | PathLike[str] | None, "Folder of the report files."]
+
+
+class ProtocolOptions(TypedDict, total=False):
+    """Options of the shipped protocols. Their descriptions are those of the flags."""
+
+    flow: Literal["parallel", "sequential", "debate"] | None
+    rounds: int | None
+    tier: Literal["light", "medium", "heavy"] | None
+    roster: str | None
+    early_stop: bool
+    quick: bool
+    deep: bool
+    mixed: bool
+    debate: bool
+    preset: str | None
+    perspectives: Sequence[str] | None
+    perspectives_file: str | None
+    count: int | None
+    explorers: int | None
+    explorer_model: str | None
+    technique: Literal["scamper", "six-hats", "reverse"] | None
+    profile: Literal["thorough", "balanced", "fast"] | None
+    rule: Literal["consensus", "corroborated"] | None
+    search: str | None
+    no_search: bool
+    spec_review: bool
+    no_deliberate: bool
+
+
+class RunOptions(QuestionOptions, RunSettings, ProtocolOptions, total=False):
+    """Keyword arguments of `convene`, `convene_sync`, `stream` and `Client`. None is the same as not given."""
+
+
+class RunRow(TypedDict):
+    """A stored run, as `Client.runs` lists it."""
+
+    run: str
+    name: str
+    status: str
+    protocol: str
+    task: str
+    question: str
+    folder: str
+    created: float
+
+
+FLAG_SETTINGS = (
+    "timeout", "max_cost", "allow_unpriced", "effort", "grace", "no_resend", "report_dir", "seats", "models", "cheap",
+    "profile",
+)  # fmt: skip
+MATERIAL = ("spec", "decisions", "base", "redact", "skip_secrets")
+
+
+class RunStream(AsyncIterator[Entry]):
+    """The events of a run while it happens. The run is a separate task; closing the stream stops it, and it can be resumed."""
+
+    def __init__(self, entries: AsyncGenerator[Entry, None]) -> None:
+        self._entries = entries
+        self._minutes = Minutes()
+
+    async def __anext__(self) -> Entry:
+        entry = await anext(self._entries)
+        self._minutes.on_event(entry)
+        return entry
+
+    @property
+    def run(self) -> str:
+        """The id of the run; empty before its first event."""
+        return self._minutes.run
+
+    @property
+    def report(self) -> Report:
+        """The report so far; after the last event it is final."""
+        if not self._minutes.run:
+            raise UsageError("the run has not started, so it has no report: read its events first")
+        return make_report(self._minutes)
+
+    async def aclose(self) -> None:
+        """Stop the run if it has not ended."""
+        await self._entries.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+
+def make_report(minutes: Minutes) -> Report:
+    return Report.from_dict(build_report(minutes))
+
+
+# Arguments
+
+
+def explicit(function: F) -> F:
+    """Show the keyword arguments of RunOptions or RunSettings in the signature of a function, for `help` and editors."""
+    signature = inspect.signature(function)
+    *own, rest = signature.parameters.values()
+    options = RunOptions if "RunOptions" in str(rest.annotation) else RunSettings
+    shown = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=split_hint(hint)[0])
+        for name, hint in options.__annotations__.items()
+        if name not in {one.name for one in own}
+    ]
+    function.__signature__ = signature.replace(parameters=[*own, *shown])  # type: ignore[attr-defined]
+    return function
+
+
+def split_hint(hint: Any) -> tuple[str, str]:
+    """Return the type of an argument as it is written, and its description: `Annotated[TYPE, "description"]`."""
+    written: str = hint.__forward_arg__
+    node = ast.parse(written, mode="eval").body
+    if not (isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) and written.startswith("Annotated[")):
+        return written, ""
+    kind, description = node.slice.elts
+    return ast.unparse(kind), str(ast.literal_eval(description))
+
+
+def check_names(function: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise TypeError for an unknown keyword argument, with the nearest known one."""
+    names = list(known)
+    for name in given:
+        if name not in names:
+            near = get_close_matches(name, names, n=1)
+            hint = f'did you mean "{near[0]}"? ' if near else ""
+            raise TypeError(
+                f'{function}() has no argument "{name}": {hint}'
+                "Options of a protocol of another package go into options={…}"
+            )
+
+
+def make_convener(settings: Mapping[str, Any], records: Convener | None = None) -> Convener:
+    flags = {name: settings[name] for name in FLAG_SETTINGS if settings.get(name) not in (None, "", (), [], {})}
+    flags = {name: _as_flag(value) for name, value in flags.items() if value is not False}
+    folder, config = settings.get("folder"), settings.get("config")
+    return Convener(
+        Path(folder) if folder else None, settings.get("env"), flags=flags, config=Path(config) if config else None,
+        members=settings.get("members") or (), store=records.store if records else None,
+    )  # fmt: skip
+
+
+def _as_flag(value: Any) -> Any:
+    """Return a value of the type that the command line passes."""
+    match value:
+        case PathLike():
+            return str(value)
+        case Mapping():
+            return dict(value)
+        case Sequence() if not isinstance(value, str):
+            return list(value)
+        case _:
+            return value
+
+
+async def make_plan(convener: Convener, question: str, given: Mapping[str, Any]) -> Plan:
+    protocol = given.get("protocol")
+    if isinstance(protocol, protocols.Protocol):
+        protocols.register(protocol)
+        protocol = protocol.name
+    kept = {name: given[name] for name in MATERIAL if given.get(name)}
+    kept |= {name: convert(kept[name]) for name, convert in (("spec", str), ("decisions", tuple)) if name in kept}
+    material = Material(**kept, stdin=given.get("material"), match=not given.get("no_match"))
+    return await convener.plan(
+        [question] if question else [], list_protocol_options(given), protocol=protocol, verbose=bool(given.get("verbose")),
+        material=material, strict=bool(given.get("strict")), after=given.get("continues"),
+    )  # fmt: skip
+
+
+def list_protocol_options(given: Mapping[str, Any]) -> Json:
+    """Return the options of protocols that were given. False is the same as not given for an option that is off by default."""
+    named = {name: given[name] for name in ProtocolOptions.__annotations__ if given.get(name) is not None}
+    on = {name: value for name, value in named.items() if value is not False or name in negatable_options()}
+    return on | dict(given.get("options") or {})
+
+
+# Runs
+
+
+async def iterate_run(
+    question: str, given: Mapping[str, Any], records: Convener | None = None
+) -> AsyncGenerator[Entry, None]:
+    """Run a question as a separate task and yield its events."""
+    convener = make_convener(given, records)
     queue: asyncio.Queue[Entry | None] = asyncio.Queue()
-    settings = {"timeout": timeout, "max_cost": max_cost, "allow_unpriced": allow_unpriced or None, "effort": effort}
-    settings |= {"grace": grace, "no_resend": no_resend or None}
-    flags = {"seats": dict(seats or {}), **{name: value for name, value in settings.items() if value is not None}}
-    convener = Convener(folder, flags=flags, members=members)
-    run = asyncio.ensure_future(_run_to_queue(convener, question, protocol, verbose, options, queue))
+
+    async def work() -> None:
+        try:
+            await convener.run(await make_plan(convener, question, given), queue.put_nowait)
+        finally:
+            queue.put_nowait(None)
+
+    run = asyncio.ensure_future(work())
     try:
         while (entry := await queue.get()) is not None:
             yield entry
@@ -40,35 +278,153 @@ async def stream(
         await convener.close()
 
 
-async def _run_to_queue(
-    convener: Convener, question: str, protocol: str | protocols.Protocol | None, verbose: bool, options: Json,
-    queue: asyncio.Queue[Entry | None],
-) -> None:  # fmt: skip
-    try:
-        if isinstance(protocol, protocols.Protocol):
-            protocols.register(protocol)
-            protocol = protocol.name
-        plan = await convener.plan([question], options, protocol=protocol, verbose=verbose)
-        await convener.run(plan, queue.put_nowait)
-    finally:
-        queue.put_nowait(None)
+async def read_report(stream: RunStream) -> Report:
+    async with aclosing(stream) as entries:
+        async for _ in entries:
+            pass
+    return stream.report
 
 
-async def convene(question: str, **how: Any) -> Json:
-    """Run a council and return its report (`council.report/1`). Takes the same arguments as `stream`."""
-    minutes = Minutes()
-    async for entry in stream(question, **how):
-        minutes.on_event(entry)
-    if not minutes.run:
-        raise UsageError("the run did not start")
-    return build_report(minutes)
+@explicit
+def stream(question: str, **options: Unpack[RunOptions]) -> RunStream:
+    """Start a run and return a stream of its events (`Entry`), for `async for`. `stream.report` is the report so far.
+
+    The run starts with the first event that is read.
+    """
+    check_names("stream", options, RunOptions.__annotations__)
+    return RunStream(iterate_run(question, options))
 
 
-def convene_sync(question: str, **how: Any) -> Json:
+@explicit
+async def convene(question: str, **options: Unpack[RunOptions]) -> Report:
+    """Run a council on a question and return its report. It returns for every status: see `Report.raise_for_status`."""
+    check_names("convene", options, RunOptions.__annotations__)
+    return await read_report(stream(question, **options))
+
+
+@explicit
+def convene_sync(question: str, **options: Unpack[RunOptions]) -> Report:
     """Run `convene` in a program without an event loop."""
+    check_names("convene_sync", options, RunOptions.__annotations__)
     with suppress(RuntimeError):
         asyncio.get_running_loop()
         raise UsageError(
             "convene_sync cannot run inside an event loop (such as a notebook): use `await council.convene(…)`"
         )
-    return asyncio.run(convene(question, **how))
+    return asyncio.run(convene(question, **options))
+
+
+class Client:
+    """Several runs with the same settings and one store.
+
+        async with council.Client(models=["sonnet"], max_cost=1.0) as client:
+            first = await client.convene("Which queue should we use?")
+            second = await client.convene("What does it cost?", continues=first.run)
+
+    The keyword arguments are those of `convene`; an argument of a single call takes precedence.
+    """
+
+    @explicit
+    def __init__(self, **options: Unpack[RunOptions]) -> None:
+        check_names("Client", options, RunOptions.__annotations__)
+        self._options: Mapping[str, Any] = dict(options)
+        self._records = make_convener(self._options)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the store."""
+        await self._records.close()
+
+    # Start
+
+    @explicit
+    def stream(self, question: str, **options: Unpack[RunOptions]) -> RunStream:
+        """Start a run and return a stream of its events."""
+        check_names("stream", options, RunOptions.__annotations__)
+        return RunStream(iterate_run(question, {**self._options, **options}, self._records))
+
+    @explicit
+    async def convene(self, question: str, **options: Unpack[RunOptions]) -> Report:
+        """Run a council on a question and return its report."""
+        check_names("convene", options, RunOptions.__annotations__)
+        return await read_report(self.stream(question, **options))
+
+    @explicit
+    async def plan(self, question: str, **options: Unpack[RunOptions]) -> PlanObject:
+        """Return the plan of a run (`council.plan/1`): protocol and reason, seats, calls and estimated cost. Nothing is spent.
+
+        It raises the error that the run would raise before its first request.
+        """
+        check_names("plan", options, RunOptions.__annotations__)
+        given = {**self._options, **options}
+
+        async def work(convener: Convener) -> Plan:
+            plan = await make_plan(convener, question, given)
+            convener.check_plan(plan)
+            return plan
+
+        return cast("PlanObject", (await self._use(make_convener(given), work)).as_json())
+
+    # Continue
+
+    @explicit
+    async def resume(self, run: str | None = None, **settings: Unpack[RunSettings]) -> Report:
+        """Continue an interrupted run without repeating its answers. Default: the newest unfinished run of the folder."""
+        check_names("resume", settings, RunSettings.__annotations__)
+        given = {**self._options, **settings}
+        resend = not given.get("no_resend")
+        work = self._use(self._share(given), lambda convener: convener.resume(run, _ignore, resend=resend))
+        return make_report(await work)
+
+    @explicit
+    async def fork(
+        self,
+        run: str,
+        *,
+        phase: str | None = None,
+        seats: Mapping[str, str] | None = None,
+        **settings: Unpack[RunSettings],
+    ) -> Report:
+        """Start a new run that reuses the answers of a run before `phase`, with other members for some seats."""
+        check_names("fork", settings, RunSettings.__annotations__)
+        given = {**self._options, **settings, "seats": None}
+        work = self._use(self._share(given), lambda convener: convener.fork(run, _ignore, phase=phase, seats=seats))
+        return make_report(await work)
+
+    async def cancel(self, run: str) -> bool:
+        """Cancel a run of any process; its answers are kept. Return False if it had already ended."""
+        return await self._records.cancel(run)
+
+    # Read
+
+    async def report(self, run: str | None = None) -> Report:
+        """Return the report of a stored run. Default: the newest run of the folder."""
+        return make_report(await self._records.minutes(run or await self._records.newest_run()))
+
+    async def runs(self) -> list[RunRow]:
+        """Return the stored runs of all folders: unfinished first, then newest first."""
+        return [cast("RunRow", run_summary(run)) for run in await self._records.runs()]
+
+    def follow(self, run: str) -> AsyncIterator[Entry]:
+        """Yield the stored events of a run, then new ones until it ends, whichever process executes it."""
+        return self._records.follow(run)
+
+    def _share(self, given: Mapping[str, Any]) -> Convener:
+        return make_convener(given, self._records)
+
+    async def _use(self, convener: Convener, work: Callable[[Convener], Awaitable[T]]) -> T:
+        try:
+            return await work(convener)
+        finally:
+            await convener.close()
+
+
+def _ignore(entry: Entry) -> None:
+    pass

@@ -211,7 +211,7 @@ def _format_shared_members(minutes: Minutes) -> list[str]:
         if seat.served_by:
             sharing[seat.served_by].append(seat)
     return [
-        f"{_join_names([seat.name for seat in seats])} were all served by {member}, so their agreement means less."
+        f"{join_names([seat.name for seat in seats])} were all served by {member}, so their agreement means less."
         for member, seats in sharing.items()
         if len({seat.model for seat in seats}) > 1
     ]
@@ -225,7 +225,7 @@ def _format_fallbacks(fallbacks: list[Fallback]) -> list[str]:
     lines = []
     for (requested, state, served_by), names in groups.items():
         failed = single_line(describe_state(state)) if state else "did not answer"
-        line = f"{_join_names(names)} requested {requested}: {failed}; {served_by} answered instead."
+        line = f"{join_names(names)} requested {requested}: {failed}; {served_by} answered instead."
         lines.append(single_line(line, 400))
     return lines
 
@@ -289,7 +289,7 @@ def _format_auth_failures(minutes: Minutes, locked_out: list[AbsenceMinutes]) ->
         else ""
     )
     return [
-        f"{_join_names([_format_seat(minutes, one) for one in missing])} did not answer: {single_line(vendor)} refused the key or "
+        f"{join_names([_format_seat(minutes, one) for one in missing])} did not answer: {single_line(vendor)} refused the key or "
         f"login they share (failed(auth)): {single_line(missing[0].reason).rstrip('.')}{heard}."
         for vendor, missing in vendors.items()
     ]
@@ -311,7 +311,8 @@ def _format_other_absences(minutes: Minutes, missing: list[AbsenceMinutes]) -> l
     for key, group in groups.items():
         # Seats that never answered share one count, shown with the last of them.
         told = "" if key[2] is Consequence.NEVER_ANSWERED and key != last else _describe_consequence(minutes, group)
-        lines.append(f"{_describe_absences(minutes, key[0], group)}{told}.")
+        line = f"{_describe_absences(minutes, key[0], group)}{told}"
+        lines.append(line if line.endswith("?") else f"{line}.")
     return lines
 
 
@@ -322,11 +323,11 @@ def _describe_absences(minutes: Minutes, phase: str, group: list[AbsenceMinutes]
     asked = minutes.phases[group[0].phase].asked
     count = f"{len(group)} of {len(asked)}"
     if minutes.host(group[0].seat):  # helpers of several seats have several phases of this name
-        who = _join_names([single_line(missed.seat) for missed in group])
+        who = join_names([single_line(missed.seat) for missed in group])
     elif len(group) == len(asked):
         who = count
     else:
-        who = f"{_join_names([_format_seat(minutes, missed) for missed in group])} ({count})"
+        who = f"{join_names([_format_seat(minutes, missed) for missed in group])} ({count})"
     reasons = dict.fromkeys(single_line(missed.reason).rstrip(".") for missed in group if missed.reason)
     return single_line(
         ": ".join([f"{phase}: no answer from {who}: {group[0].state}", *filter(None, [" / ".join(reasons)])]), 600
@@ -379,7 +380,7 @@ def _describe_consequence(minutes: Minutes, group: list[AbsenceMinutes]) -> str:
     hosts = list(dict.fromkeys(single_line(minutes.host(missed.seat)) for missed in group))
     return {
         Consequence.NONE: "",
-        Consequence.HELPER: f"; {_join_names(hosts)} {'continues' if len(hosts) == 1 else 'continue'} without {'it' if is_one else 'them'}",
+        Consequence.HELPER: f"; {join_names(hosts)} {'continues' if len(hosts) == 1 else 'continue'} without {'it' if is_one else 'them'}",
         Consequence.NEVER_ANSWERED: f"; the answer below is from {minutes.answered_count} of {count_asked_seats(minutes)} seats",
         Consequence.EARLIER_COUNTS: "; its earlier statement counts" if is_one else "; their earlier statements count",
         Consequence.ANSWERED_LATER: "; it answered later" if is_one else "; they answered later",
@@ -417,5 +418,5 @@ def _format_banner(minutes: Minutes) -> list[str]:
     return [f"BELOW 80 %: {heard} of {seats} seats answered; weigh the answer accordingly."]
 
 
-def _join_names(names: list[str]) -> str:
+def join_names(names: list[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]

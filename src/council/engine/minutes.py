@@ -89,6 +89,8 @@ class SeatMinutes:
 
 @dataclass(slots=True)
 class Minutes:
+    """Read model of a run, folded from its events."""
+
     run: str = ""
     name: str = ""
     folder: str = ""

@@ -35,6 +35,8 @@ LOW_CONFIDENCE = 0.3  # numeric confidence that counts as LOW
 
 
 class Reply(BaseModel):
+    """Base of a typed reply."""
+
     model_config = ConfigDict(extra="ignore", frozen=True)
     takes_a_position: ClassVar[bool] = True  # the reply states a position that a digest can show
     answer_field: ClassVar[str] = ""  # field that can hold a chair's prose when it gives no typed reply

@@ -33,6 +33,7 @@ class Member(Protocol):
 
     async def ready(self, progress: Progress) -> None:
         """Download or start what the first call needs. May raise LocalModelError."""
+        return  # a body, so that a subclass need not have it
 
     async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
         """Send the bytes and return the answer. Raise Fault(kind, detail) if it is not complete."""
@@ -44,6 +45,7 @@ class Member(Protocol):
 
     async def close(self) -> None:
         """Close connections and processes."""
+        return
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from council.settings.catalogue import model_id
 from council.text_cleanup import redact_line
 from council.types import Answer, Ask, Json, Usage
 
-NOT_INSTALLED = "needs pydantic-ai, which is not installed: run `pip install 'council[pai]'`"
+NOT_INSTALLED = "needs pydantic-ai, which is not installed: run `pip install 'model-council[pai]'`"
 FINISH_REASONS = {"length": "length", "content_filter": "refused"}
 # pydantic-ai error class -> fault kind; the first match wins.
 FAULT_KINDS = {

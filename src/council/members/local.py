@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
 
-from council.errors import Fault, LocalModelError
+from council.errors import Fault, LocalModelError, UsageError
 from council.members import local_weights
 from council.members.base import MemberContext, OnDelta, Progress
 from council.members.wires.http import Endpoint
@@ -56,11 +56,17 @@ class LocalMember(OpenAIMember):
             await self.endpoint.close()
             self.endpoint = server.endpoint(self.seats)
 
+    def check_installed(self) -> None:
+        """Raise LocalModelError without llama.cpp, and UsageError for a model file that cannot be used."""
+        _require_llama()
+        if self.model_ref not in local_weights.KNOWN_WEIGHTS:
+            try:
+                local_weights.check_user_file(self.model_ref)
+            except LocalModelError as error:
+                raise UsageError(str(error)) from None
+
     def _start_server(self, progress: Progress, stop: threading.Event) -> LocalServer:
-        if find_spec("xllamacpp") is None:
-            raise LocalModelError(
-                "the embedded model needs llama.cpp, which is not installed: run `pip install 'council[local]'`"
-            )
+        _require_llama()
         return LocalServer.acquire(self._weights_file(progress, stop), self, stop)
 
     def _weights_file(self, progress: Progress, stop: threading.Event) -> Path:
@@ -79,7 +85,7 @@ class LocalMember(OpenAIMember):
     async def probe(self) -> str:
         """Check the installation and the weights file without loading the model."""
         if find_spec("xllamacpp") is None:
-            raise LocalModelError("llama.cpp is not installed: run `pip install 'council[local]'`")
+            raise LocalModelError("llama.cpp is not installed: run `pip install 'model-council[local]'`")
         weights = local_weights.KNOWN_WEIGHTS.get(self.model_ref)
         if weights is None:
             return f"{local_weights.check_user_file(self.model_ref).name} is available"
@@ -93,6 +99,13 @@ class LocalMember(OpenAIMember):
         await super().close()
         self._server = None
         await asyncio.to_thread(LocalServer.release, self)
+
+
+def _require_llama() -> None:
+    if find_spec("xllamacpp") is None:
+        raise LocalModelError(
+            "the embedded model needs llama.cpp, which is not installed: run `pip install 'model-council[local]'`"
+        )
 
 
 class LocalServer:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from council.errors import UsageError
+from council.errors import UsageError, option
 from council.packet import gate as limits
 from council.packet.changes import Selection
 from council.packet.files import format_path, relative_to_root
@@ -15,7 +15,7 @@ from council.packet.gate import Gate
 from council.packet.secret_filter import redact_text
 from council.packet.targets import select
 from council.text_cleanup import truncate_packet
-from council.types import Packet, PacketFile
+from council.types import Packet, PacketFile, Skipped
 
 MAX_SUBJECT_CHARS = 200
 MAX_LEFT_OUT_LISTED = 5
@@ -36,15 +36,18 @@ def build(
     redact: bool = False,
     skip_secrets: bool = False,
     fit: int | None = None,
-    earlier: tuple[str, str] | None = None,
+    earlier: Sequence[tuple[str, str]] = (),
+    left_out: Sequence[Skipped] = (),
 ) -> Packet:
     """Return the packet for a target, or raise UsageError, or PacketRefused if it contains a secret.
 
     `full_text` is the user's text if the target is only a part of it; words in it that look like missing paths are reported.
-    `earlier` is the name and the text of the run that this one continues.
+    `earlier` has the name and the text of each earlier turn that this run continues; `left_out` names the turns not sent.
     """
     if redact and skip_secrets:
-        raise UsageError("--redact masks secrets and --skip-secrets leaves their files out: choose one")
+        raise UsageError(
+            f"{option('redact', True)} masks secrets and {option('skip_secrets', True)} leaves their files out: choose one"
+        )
     chosen = target
     if not isinstance(chosen, Selection):
         chosen = select(
@@ -52,12 +55,14 @@ def build(
             has_other_material=bool(spec or earlier),
         )  # fmt: skip
     gate = Gate(root, redact, skip_secrets)
-    if earlier and (text := gate.check_text(*earlier)):
-        gate.files.append(PacketFile(earlier[0], text))
+    for name, turn in earlier:
+        if text := gate.check_text(name, turn):
+            gate.files.append(PacketFile(name, text))
     packet = _build_packet(gate, chosen, spec, decisions, environment=task != "ask")
     if task == "validate" and packet.empty and not packet.note:
         _reject_unreadable(chosen, packet)
         packet = replace(packet, refusal=chosen.refusal or _explain_left_out(packet))
+    packet = replace(packet, skipped=(*packet.skipped, *left_out))
     return packet if fit is None else truncate_packet(packet, fit)
 
 
@@ -128,9 +133,9 @@ def _read_blobs(chosen: Selection) -> dict[str, bytes]:
 def _read_spec(gate: Gate, spec: str) -> str:
     path = relative_to_root(gate.root, spec)
     if not os.path.lexists(gate.root / path):
-        raise UsageError(f'--spec "{format_path(spec)}" does not exist: check the name')
+        raise UsageError(f'{option("spec")} "{format_path(spec)}" does not exist: check the name')
     if (gate.root / path).is_dir():
-        raise UsageError(f'--spec "{format_path(spec)}" is a folder: name a file')
+        raise UsageError(f'{option("spec")} "{format_path(spec)}" is a folder: name a file')
     return gate.read_file(path, named=True, allow_agents=True) or ""
 
 

@@ -343,7 +343,7 @@ def extract_pages(content: bytes) -> list[str]:
     try:
         import pypdf
     except ImportError:
-        raise Unreadable('a PDF: install support with pip install "council[pdf]"') from None
+        raise Unreadable('a PDF: install support with pip install "model-council[pdf]"') from None
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it logs every flaw of a file
     try:
         pages = pypdf.PdfReader(io.BytesIO(content)).pages

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from council.errors import PacketRefused, UsageError
+from council.errors import PacketRefused, UsageError, option
 from council.packet.files import (
     Unreadable,
     decode_text,
@@ -158,8 +158,8 @@ class Gate:
                 else ""
             )
             raise PacketRefused(
-                f"nothing was sent, secrets found at {listed}{more}: remove them, mask them with --redact, "
-                "or leave those files out with --skip-secrets"
+                f"nothing was sent, secrets found at {listed}{more}: remove them, mask them with {option('redact', True)}, "
+                f"or leave those files out with {option('skip_secrets', True)}"
             )
 
     def _decode_visible(self, name: str, raw: bytes) -> str:

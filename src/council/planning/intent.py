@@ -12,7 +12,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from council.errors import ConfigError, UsageError
+from council.errors import ConfigError, UsageError, option, wording
 from council.flags import flag_table
 from council.packet.targets import is_pathlike
 from council.planning.triggers import (
@@ -29,6 +29,14 @@ from council.protocols.protocol import TASKS
 
 RUN_A = r"(?:(?:run|convene|hold|start|call|use|have|do)\s+(?:an?\s+|the\s+)?)"
 REVISION_RANGE = re.compile(r"[A-Za-z0-9_@][\w./@~^{}-]*?\.{2,3}[A-Za-z0-9_@][\w./@~^{}-]*")
+
+
+class Inferred(Enum):
+    """Parts of a request that were not named but taken from the work tree."""
+
+    NOTHING = "nothing"
+    TARGET = "target"  # a bare verb
+    TASK = "task"  # no words at all: the task and the target
 
 
 class ChosenBy(Enum):
@@ -55,6 +63,7 @@ class Intent:
     domain: str  # code | architecture | writing | research | general
     options: dict[str, Any]
     chosen_by: ChosenBy = ChosenBy.FLAG
+    inferred: Inferred = Inferred.NOTHING
 
 
 class Choice(NamedTuple):
@@ -173,7 +182,7 @@ def _choose_by_name(protocol: str | None, prefixed: Choice | None, known: Collec
         raise ConfigError(problem)
     if prefixed and prefixed.protocol != name:
         raise UsageError(
-            f"--protocol chose {name} and {prefixed.why} {prefixed.protocol}: a run uses one protocol, drop one"
+            f"{option('protocol')} chose {name} and {prefixed.why} {prefixed.protocol}: a run uses one protocol, drop one"
         )
     return Choice(name, "--protocol", ChosenBy.FLAG)
 
@@ -186,8 +195,8 @@ def _choose_by_flags(flags: Mapping[str, Any], explicit: Choice | None) -> Choic
     for one, other in combinations(owners, 2):
         if not set(owners[one]) & set(owners[other]):
             raise UsageError(
-                f"{_format_given(one, flags)} belongs to {owners[one][0]} and {_format_given(other, flags)} to {owners[other][0]}: "
-                "a run uses one protocol, drop one of the two flags"
+                f"{_name_given(one, flags)} belongs to {owners[one][0]} and {_name_given(other, flags)} to {owners[other][0]}: "
+                f"a run uses one protocol, drop one of the two {wording(python='options', cli='flags')}"
             )
     # The flag with the fewest owners decides: --preset together with a flag of general means general.
     decisive = min(owners, key=lambda name: len(owners[name]), default=None)
@@ -198,7 +207,7 @@ def _check_flag_owners(owners: Mapping[str, Sequence[str]], explicit: Choice, fl
     for name, owned_by in owners.items():
         if explicit.protocol not in owned_by:
             raise UsageError(
-                f"{_format_given(name, flags)} belongs to {owned_by[0]}, but {explicit.why} chose {explicit.protocol}: drop one of the two"
+                f"{_name_given(name, flags)} belongs to {owned_by[0]}, but {_name_choice(explicit)} chose {explicit.protocol}: drop one of the two"
             )
 
 
@@ -212,7 +221,7 @@ def _find_flag_owners(name: str, explicit: Choice | None) -> tuple[str, ...]:
     if explicit:
         return (explicit.protocol,)
     raise UsageError(
-        f"no protocol has the option {_format_flag(name)}: {_format_suggestion(_format_flag(name), map(_format_flag, table))}name the protocol it belongs to"
+        f"no protocol has the option {option(name)}: {_suggest_option(name, table)}name the protocol it belongs to"
     )
 
 
@@ -428,6 +437,22 @@ def _format_flag(name: str) -> str:
 def _format_given(name: str, flags: Mapping[str, Any]) -> str:
     """Return the flag as it was given: `--no-NAME` turns an option off."""
     return _format_flag(f"no_{name}" if flags[name] is False else name)
+
+
+def _name_given(name: str, flags: Mapping[str, Any]) -> str:
+    """Name a given option in the words of each interface."""
+    cli = _format_given(name, flags)
+    return wording(python=f"{name}={flags[name]!r}" if isinstance(flags[name], bool) else name, cli=cli, http=name)
+
+
+def _name_choice(choice: Choice) -> str:
+    return option("protocol") if choice.by is ChosenBy.FLAG else choice.why
+
+
+def _suggest_option(name: str, known: Iterable[str]) -> str:
+    names = sorted(known)
+    near = [one for one in names if one.startswith(name)] or get_close_matches(name, names, n=1)
+    return f'did you mean "{option(near[0])}"? ' if near else ""
 
 
 def _format_suggestion(word: str, known: Iterable[str]) -> str:

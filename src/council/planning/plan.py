@@ -11,22 +11,25 @@ from typing import Any
 from pydantic import BaseModel
 
 from council import protocols
+from council.engine.layout import format_count
 from council.engine.prompting import build_dossier
-from council.errors import SearchNotEnabled, UsageError
+from council.errors import SearchNotEnabled, UsageError, option, word_for
 from council.members.base import Member
+from council.money import format_usd
 from council.packet import build
 from council.packet.changes import Selection, select_recent, select_work_tree
 from council.packet.gate import decode_stdin
 from council.packet.git import find_repo
 from council.packet.targets import has_changes
 from council.planning.estimate import PriceLookup, RehearsedCall, estimate_cost, with_effort
-from council.planning.intent import ChosenBy, Intent, parse_intent, place_piped_text
+from council.planning.intent import ChosenBy, Inferred, Intent, parse_intent, place_piped_text
 from council.planning.rehearsal import find_phase_timeouts, rehearse_both_ways
 from council.planning.seating import SeatAssignment, Seating, available_members, seat_council
 from council.protocols.options import parse_options
-from council.protocols.panel import Panel, PanelContext
+from council.protocols.panel import Panel, PanelContext, resize_seats
 from council.protocols.protocol import Protocol, load_reference
 from council.settings import SEAT_FLAG, Settings, extend_timeout
+from council.settings.member_lookup import ADDED_SEATS, DEFAULT_SEATS
 from council.types import Json, Packet, PacketFile, Question, Roster, Seat, Skipped, repair_surrogates
 
 TASK_VERBS = ("validate", "brainstorm", "research")
@@ -60,7 +63,10 @@ class Plan:
     cap: float | None = None  # maximum cost in dollars
     given: Json = field(default_factory=dict)  # the options as the user set them, for follow-up runs
     continues: str = ""  # the run whose question and answer are in the packet
+    conversation: Json = field(default_factory=dict)  # the earlier turns in the packet, by form
     timeouts: Mapping[str, float] = field(default_factory=dict)  # member → seconds in a phase
+    inferred: Inferred = Inferred.NOTHING  # what the user did not name
+    cheap: bool = False  # fast models fill the seats that were not assigned by hand
 
     def check_runnable(self) -> None:
         """Raise if the plan cannot be run, before any request is sent."""
@@ -79,7 +85,8 @@ class Plan:
             "chair": seat_json(self.roster.chair, self.timeouts.__getitem__) if self.roster.chair else None,
             "phases": list(self.phases), "calls": {"min": self.calls[0], "max": self.calls[1]}, "agents": self.agents,
             "packet": self.packet.as_json(), "cost": self.cost, "warnings": [*self.notices, *self.warnings], "notices": list(self.notices), "cap": self.cap, "unpriced": list(self.unpriced),
-            **({"effort": self.effort} if self.effort else {}), **({"continues": self.continues} if self.continues else {}),
+            **({"effort": self.effort} if self.effort else {}), **({"cheap": True} if self.cheap else {}), **({"continues": self.continues} if self.continues else {}),
+            **({"conversation": self.conversation} if self.conversation else {}),
         }  # fmt: skip
 
     def setup(self) -> Json:
@@ -137,7 +144,8 @@ class Material:
     skip_secrets: bool = False
     selection: Selection | None = None  # files already selected, instead of targets in the words
     targets: tuple[str, ...] = ()  # paths in the folder, instead of targets in the words
-    earlier: tuple[str, str] | None = None  # name and text of an earlier run
+    earlier: tuple[tuple[str, str], ...] = ()  # name and text of the earlier turns, newest first
+    left_out: tuple[Skipped, ...] = ()  # earlier turns that are not sent
 
 
 def read_request(
@@ -150,6 +158,7 @@ def read_request(
         words, stdin = place_piped_text(words, piped, flags, protocol=protocol, known=known)
         material = replace(material, stdin=None if stdin is None else material.stdin)
     words = [repair_surrogates(word) for word in words]
+    inferred, given = Inferred.TARGET if words else Inferred.TASK, material.selection
     if all(word in TASK_VERBS for word in words):
         words, material = _infer_changes(words, material, folder)
     intent = parse_intent(
@@ -163,6 +172,8 @@ def read_request(
             "the work tree has changes" if material.selection.target == WORK_TREE_LABEL else "the work tree is clean"
         )
         intent = replace(intent, why=f"nothing was named, and {found}", target=material.selection.target)
+    if material.selection is not given:
+        intent = replace(intent, inferred=inferred)
     if intent.question == "-":
         intent = replace(intent, question=STDIN_LABEL)
     if material.targets:
@@ -180,7 +191,8 @@ def _infer_changes(words: list[str], material: Material, folder: Path) -> tuple[
         selection = replace(select_recent(repo), target=RECENT_LABEL)
     else:
         raise UsageError(
-            'no question was given and the work tree has no changes: run council "your question", or see council --help'
+            'no question was given and the work tree has no changes: ask with council "your question", set up your models with '
+            "council init, or see council --help"
         )
     return [*(words or ["validate"]), selection.target], replace(material, selection=selection)
 
@@ -197,23 +209,25 @@ async def make_plan(
     protocol = protocols.get_protocol(intent.protocol)
     question = Question(intent.question, intent.task, intent.target, intent.domain)
     given = parse_options(protocol.name, intent.task, intent.options, protocol.load_options())
-    panel = _load_panel(protocol, question, given, where)
+    panel = load_panel(protocol, question, given, where)
     options = given.model_copy(update=panel.options)
     roster, seating = _seat_roster(protocol, panel, where)
-    strangers = _check_seat_flags(roster, where.settings)
+    strangers = _check_seat_flags(protocol, roster, where.settings)
     roster = _mark_small_seats(roster, member)
     packet = await asyncio.to_thread(_build_packet, question, roster, where.folder, material or Material())
     phases, calls, *ways = await rehearse_both_ways(
         protocol, roster, question, dict(options), packet, where.settings.phase_timeouts()
     )
     shorter, longer = ([with_effort(call, where.settings.effort) for call in way] for way in ways)
+    cost, cap = estimate_cost(shorter, longer, question.text, price, member), where.settings.budget.get("max_cost")
     return Plan(
         protocol, intent.why, question, options.model_dump(mode="json"), roster, _add_timeouts(phases, longer, where.settings), calls,
         panel.agents or len(roster.seats), intent.verbose, packet, refusal=panel.refusal, effort=where.settings.effort, given=dict(intent.options),
-        cost=estimate_cost(shorter, longer, question.text, price, member), cap=where.settings.budget.get("max_cost"),
+        cost=cost, cap=cap, cheap=where.settings.cheap and len(where.settings.named_members) != 1,
         unpriced=tuple(name for name in roster.member_names if price(name) is None),
-        warnings=(*([panel.refusal] if panel.refusal else []), *panel.warnings, *strangers, *_packet_warnings(packet), *_advise_mixing(panel, roster, where), *seating.advice), notices=(*seating.notices, *panel.notices, *packet.remarks),
+        warnings=(*([word_for(panel.refusal, "cli")] if panel.refusal else []), *_model_warnings(where.settings), *panel.warnings, *strangers, *_cap_warnings(cost, cap), *_packet_warnings(packet), *_advise_mixing(panel, roster, where), *seating.advice), notices=(*seating.notices, *panel.notices, *packet.remarks),
         shared_vendors=seating.shared_vendors, timeouts={name: float(where.settings.member_timeout(name)) for name in roster.member_names},
+        inferred=intent.inferred,
     )  # fmt: skip
 
 
@@ -239,23 +253,47 @@ def _advise_mixing(panel: Panel, roster: Roster, where: PanelContext) -> list[st
     return [f"all seats use {vendors.pop()}, so their agreement means less; {what}: mix them with {panel.mixing}"]
 
 
-def _check_seat_flags(roster: Roster, settings: Settings) -> list[str]:
-    """Warn about --seat names that this protocol lacks. Raise UsageError for names that no protocol has."""
+def _check_seat_flags(protocol: Protocol, roster: Roster, settings: Settings) -> list[str]:
+    """Warn about --seat names that this protocol lacks. Raise UsageError for names that no protocol has, or if -m set the seats."""
     names = [seat.name for seat in roster.seats]
+    shared = DEFAULT_SEATS[: len(names)] if protocol.spread else ()  # the seats of other names use their members
     set_here = [seat for seat in settings.seats if settings.is_set_by_flag(f"seats.{seat}.model", SEAT_FLAG)]
-    for seat in set_here:
-        if seat not in (*names, *protocols.fixed_seat_names()):
-            known = ", ".join([*names, *(["chair"] if roster.chair else [])])
+    strangers = [seat for seat in set_here if seat not in (*names, *shared)]
+    known = ", ".join([*names, *(["chair"] if roster.chair else [])])
+    for seat in strangers:
+        if seat in ADDED_SEATS or len(settings.named_members) > 1:
+            more = f"; name {ADDED_SEATS.index(seat) + 4} members for it" if seat in ADDED_SEATS else ""
+            raise UsageError(f'{option("seats")} sets "{seat}", but the seats of this council are {known}{more}')
+        if seat not in protocols.fixed_seat_names():
             raise UsageError(
-                f'{{option}} sets "{seat}", but no protocol has such a seat: the seats of this one are {known}',
-                option="seats",
+                f'{option("seats")} sets "{seat}", but no protocol has such a seat: the seats of this one are {known}'
             )
-    return [f"--seat {seat} has no effect: this council has no such seat" for seat in set_here if seat not in names]
+    return [f"--seat {seat} has no effect: this council has no such seat" for seat in strangers]
 
 
-def _load_panel(protocol: Protocol, question: Question, options: BaseModel, where: PanelContext) -> Panel:
+def _model_warnings(settings: Settings) -> list[str]:
+    """Return one line if --cheap chose the models, or if it could not."""
+    if not settings.cheap:
+        return []
+    if len(settings.named_members) == 1:
+        return ["--cheap has no effect: -m names the member of every seat"]
+    return ["--cheap: seats that no other flag sets use fast models"]
+
+
+def _cap_warnings(cost: Json | None, cap: float | None) -> list[str]:
+    """Return one line if the cap is below the estimate: the run would stop before it has an answer."""
+    if cap is None or cost is None or cost["expected"] <= cap:
+        return []
+    return [
+        f"the cap of {format_usd(cap)} is below the expected {format_usd(cost['expected'])}: the run may stop before its end"
+    ]
+
+
+def load_panel(protocol: Protocol, question: Question, options: BaseModel, where: PanelContext) -> Panel:
+    """Return the seats of a protocol, as many as `-m` names members if it can have other sizes."""
     if not protocol.panel:
-        return Panel(protocol.seats, protocol.chair)
+        seats = resize_seats(protocol.seats, where.settings) if protocol.resizable else protocol.seats
+        return Panel(seats, protocol.chair)
     panel: Panel = load_reference(protocol.panel)(question.task, options, replace(where, question=question))
     return panel
 
@@ -267,6 +305,7 @@ def _build_packet(question: Question, roster: Roster, folder: Path, material: Ma
     return build(
         material.selection or material.targets or question.target or question.text, folder, task=question.task, spec=material.spec, decisions=material.decisions, base=material.base,
         stdin=material.stdin, match=material.match, redact=material.redact, skip_secrets=material.skip_secrets, fit=fit, full_text=question.text, earlier=material.earlier,
+        left_out=material.left_out,
     )  # fmt: skip
 
 
@@ -279,6 +318,11 @@ def _packet_warnings(packet: Packet) -> list[str]:
 
 def _seat_roster(protocol: Protocol, panel: Panel, where: PanelContext) -> tuple[Roster, Seating]:
     names = [seat.name for seat in panel.seats]
+    if (count := len(where.settings.named_members)) > len(names):
+        raise UsageError(
+            f"{option('models')} names {count} members, but this council has {format_count(len(names), 'seat')} "
+            f"({', '.join(names)}): drop {count - len(names)}"
+        )
     seating = seat_council(
         names, where.settings, where.env, spread=protocol.spread, members=panel.members, shared_member=panel.default_member,
         chair=panel.chair_setting,

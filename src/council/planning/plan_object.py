@@ -75,6 +75,15 @@ Fork = TypedDict("Fork", {"run": str, "from": str})
 Fork.__doc__ = "The run that this one is a fork of, and the phase it starts from; absent for other runs."
 
 
+class Conversation(TypedDict):
+    """The earlier turns of the conversation, newest first, by the form in which they are in the packet."""
+
+    full: list[str]
+    short: Annotated[list[str], Field(description="Sent as the question and the first paragraph of the answer.")]
+    left_out: list[str]
+    rule: Annotated[str, Field(description="The rule that chose the form.")]
+
+
 class PlanObject(TypedDict):
     """What --dry-run --json prints: the seats, phases, calls and estimated cost, before anything is spent."""
 
@@ -99,9 +108,11 @@ class PlanObject(TypedDict):
     effort: NotRequired[
         Annotated[Literal["low", "medium", "high"], Field(description="Reasoning effort; absent if it is not set.")]
     ]
+    cheap: NotRequired[Annotated[bool, Field(description="Whether --cheap chose fast models; absent if it did not.")]]
     fork: NotRequired[Fork]
     continues: NotRequired[
         Annotated[
             str, Field(description="The run whose question and answer are in the packet; absent if there is none.")
         ]
     ]
+    conversation: NotRequired[Conversation]

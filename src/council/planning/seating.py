@@ -7,13 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from council.settings import SeatSetting, Settings, member_lookup
+from council.errors import ConfigError
+from council.settings import SEAT_FLAG, SeatSetting, Settings, member_lookup
 from council.settings.catalogue import catalogue, split_member
 from council.settings.member_lookup import (
     DEFAULT_SEATS,
     LOCAL_CANDIDATE,
     Candidate,
     available_members,
+    fast_members,
     find_available_member,
     require_available,
     resolve_member,
@@ -66,7 +68,7 @@ class Seating:
 
 @dataclass(frozen=True, slots=True)
 class _SeatRequest:
-    """Settings of a seat: `model` is configured; `wanted` and `listed` are the default member and its fallback."""
+    """Settings of a seat: `model` is configured; the defaults are the usual member of the seat and its fallback."""
 
     name: str
     model: str | None
@@ -87,10 +89,10 @@ def seat_council(
 ) -> Seating:
     """Assign a member to each seat and to the chair.
 
-    `members` comes from a roster or `--mixed`; [seats.X] and `--seat` override it. `everyone` replaces [models] default
-    if the seats are not spread. `chair` overrides [chair], as for `--tier`.
+    `members` comes from a roster or `--mixed`; [seats.X] overrides it, `-m` overrides both, and `--seat` overrides all.
+    `shared_member` replaces [models] default if the seats are not spread. `chair` overrides [chair], as for `--tier`.
     """
-    table = _Assigner(settings, env, available_members(settings, env) or _local_candidates(settings, env))
+    table = _Assigner(settings, env, _list_candidates(settings, env))
     wishes = [table.build_request(name, index, spread, members) for index, name in enumerate(names)]
     seated = table.assign_spread(wishes) if spread else table.assign_shared(wishes, shared_member)
     head = table.assign_chair(chair, shared_member, spread, seated)
@@ -104,6 +106,16 @@ def seat_council(
         tuple(shared),
         (*([ADD_MODELS_ADVICE] if alone else []), *table.unavailable_fallbacks((*places, head))),
     )
+
+
+def _list_candidates(settings: Settings, env: Mapping[str, str]) -> Sequence[Candidate]:
+    """Return the members of `-m`, else the fast ones for `--cheap`, else all that are available, best first."""
+    if settings.named_members:
+        named = dict.fromkeys(require_available(member, settings, env) for member in settings.named_members)
+        return [Candidate(member, vendor_of(member, settings)) for member in named]
+    if settings.cheap:
+        return fast_members(settings, env)
+    return available_members(settings, env) or _local_candidates(settings, env)
 
 
 def _local_candidates(settings: Settings, env: Mapping[str, str]) -> list[Candidate]:
@@ -121,9 +133,12 @@ class _Assigner:
 
     def build_request(self, name: str, index: int, spread: bool, members: Mapping[str, SeatSetting]) -> _SeatRequest:
         row = name if name in DEFAULT_SEATS else DEFAULT_SEATS[index % len(DEFAULT_SEATS)]
-        elder = _merge_settings(members.get(name), self.settings.seats.get(row) if spread else None)
-        said = _merge_settings(self.settings.seats.get(name), elder)
-        listed = catalogue().seating.get(row, {}) if spread else {}
+        if self.settings.named_members or self.settings.cheap:
+            said = self.choose_setting(name, index, row if spread else "", members.get(name, UNSET_SEAT))
+        else:
+            elder = _merge_settings(members.get(name), self.settings.seats.get(row) if spread else None)
+            said = _merge_settings(self.settings.seats.get(name), elder)
+        listed = catalogue().seating.get(row, {}) if spread and not self.settings.named_members else {}
         return _SeatRequest(
             name,
             said.model,
@@ -131,6 +146,42 @@ class _Assigner:
             self.find_default(listed.get("model")),
             self.find_default(listed.get("fallback")),
         )
+
+    def choose_setting(self, name: str, index: int, row: str, planned: SeatSetting) -> SeatSetting:
+        """Return the setting of a seat by `--seat`, else by `-m`, else by `--cheap`. The models of files have no effect.
+
+        A named member has no automatic fallback: the other named members have seats themselves.
+        """
+        named = self.settings.named_members
+        for seat in (name, row if index < len(DEFAULT_SEATS) else ""):
+            if self.is_set_by_hand(f"seats.{seat}.model"):
+                own = self.settings.seats[seat]
+                return replace(own, fallback=()) if named and own.fallback is None else own
+        if named:  # in order, and again from the first one if there are more seats
+            return SeatSetting(named[index % len(named)], ())
+        return planned if planned.model in [candidate.member for candidate in self.candidates] else UNSET_SEAT
+
+    def choose_chair_setting(self, decided: SeatSetting) -> SeatSetting:
+        """Return the setting of the chair: `--seat`, a single `-m`, `--cheap`, its configured member, the first `-m`."""
+        named, configured = self.settings.named_members, _merge_settings(decided, self.settings.chair)
+        if self.is_set_by_hand("chair.model"):
+            return self.settings.chair
+        if len(named) == 1:
+            return SeatSetting(named[0])
+        if self.settings.cheap:
+            return SeatSetting(self.find_fast_member()) if named else UNSET_SEAT
+        return configured if configured.model or not named else SeatSetting(named[0], configured.fallback)
+
+    def find_fast_member(self) -> str:
+        """Return a fast member for the chair of named members, else the first of them."""
+        try:
+            fast = [candidate for candidate in fast_members(self.settings, self.env) if candidate != LOCAL_CANDIDATE]
+        except ConfigError:
+            fast = []
+        return fast[0].member if fast else self.settings.named_members[0]
+
+    def is_set_by_hand(self, key: str) -> bool:
+        return self.settings.is_set_by_flag(key, SEAT_FLAG)
 
     def require_candidate(self, member: str) -> Candidate:
         found = require_available(member, self.settings, self.env)
@@ -141,7 +192,7 @@ class _Assigner:
         if name is None:
             return None
         model = catalogue().models[name]
-        member = find_available_member(model, self.settings, self.env)
+        member = None if self.settings.cheap else find_available_member(model, self.settings, self.env)
         return Candidate(member, model.vendor) if member else _find_vendor(model.vendor, self.candidates)
 
     def assign_spread(self, requests: Sequence[_SeatRequest]) -> dict[str, Candidate]:
@@ -175,6 +226,8 @@ class _Assigner:
         return {wish.name: self.require_candidate(wish.model) if wish.model else common for wish in requests}
 
     def find_shared(self, shared_member: str | None) -> Candidate:
+        if self.settings.cheap or self.settings.named_members:
+            return self.candidates[0]
         named = shared_member or self.settings.models.get("default")
         return self.require_candidate(named) if named else self.candidates[0]
 
@@ -182,7 +235,9 @@ class _Assigner:
         self, decided: SeatSetting, shared_member: str | None, spread: bool, seated: Mapping[str, Candidate]
     ) -> SeatAssignment:
         """Assign the chair. Its default may share a vendor with a seat; its replacement should not."""
-        said, row = _merge_settings(decided, self.settings.chair), catalogue().seating["chair"] if spread else {}
+        said, row = self.choose_chair_setting(decided), catalogue().seating["chair"]
+        if not spread or self.settings.named_members:
+            row = {}
         model = said.model
         wish = _SeatRequest(
             "chair", model, said.fallback, self.find_default(row.get("model")), self.find_default(row.get("fallback"))

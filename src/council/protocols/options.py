@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from council.errors import UsageError
+from council.errors import UsageError, option
 from council.protocols import SHIPPED_PROTOCOLS, get_protocol
 from council.types import Json
 
@@ -67,18 +67,16 @@ def _format_error(protocol: str, error: ErrorDetails, fields: Mapping[str, Field
         return str(error["ctx"]["error"])
     name, value = str(error["loc"][0]), error["input"]
     if error["type"] == "extra_forbidden":
-        return (
-            f"{flag_name(name)} is not an option of the protocol {protocol}: drop it, or choose a protocol that has it"
-        )
+        return f"{option(name)} is not an option of the protocol {protocol}: drop it, or choose a protocol that has it"
     field = fields[name]
     if error["type"] == "missing":
-        return f"the protocol {protocol} needs {flag_name(name)}: {field.description or 'give a value'}"
+        return f"the protocol {protocol} needs {option(name)}: {field.description or 'give a value'}"
     if error["type"] == "literal_error":
         return format_unknown_choice(name, str(value), _literal_choices(field.annotation))
     if (kind := _value_kind(field.annotation)) in KIND_HELP:
-        return f'{flag_name(name)} "{value}" cannot be used: give {KIND_HELP[kind]}{_format_bounds(field)}'
+        return f'{option(name)} "{value}" cannot be used: give {KIND_HELP[kind]}{_format_bounds(field)}'
     problem = error["msg"].removeprefix("Input ")
-    return f'{flag_name(name)} "{value}" cannot be used: it {problem}'
+    return f'{option(name)} "{value}" cannot be used: it {problem}'
 
 
 def format_unknown_choice(name: str, value: str, choices: Sequence[str]) -> str:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from council.errors import ConfigError
 from council.protocols.protocol import CHAIR
 from council.settings import SeatSetting, Settings
-from council.settings.member_lookup import resolve_member, vendor_of
+from council.settings.member_lookup import ADDED_SEATS, resolve_member, vendor_of
 from council.types import Json, Question, Seat
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Seats before assignment. `members` holds settings of single seats, `everyone` the member of all other seats."""
+    """Seats before assignment. `members` holds settings of single seats, `default_member` is that of all other seats."""
 
     seats: tuple[Seat, ...]
     chair: Seat | None = CHAIR
@@ -29,6 +29,14 @@ class Panel:
     options: Json = field(default_factory=dict)  # options filled in from settings
     mixing: str = ""  # the flag that seats several vendors; empty if there is none
     refusal: str = ""  # why the run cannot start; the plan can still be shown
+
+
+def resize_seats(seats: Sequence[Seat], settings: Settings, added: Callable[[str], Seat] = Seat) -> tuple[Seat, ...]:
+    """Return as many seats as `-m` names members, if it names at least two: the given ones, then independent voices."""
+    count = len(settings.named_members)
+    if count < 2:
+        return tuple(seats)
+    return (*seats[:count], *map(added, ADDED_SEATS[: max(0, count - len(seats))]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,11 +40,15 @@ class Protocol:
     prompts: Path | None = None  # folder of the prompts; None: `prompts/` beside the function
     options: type[Any] | str | None = None  # pydantic model; None: no options
     spread: bool = True  # spread the seats over vendor families
+    resizable: bool = False  # with 2 to 8 members by `-m` it has as many seats; a panel resizes its own seats
     panel: Callable[..., Any] | str = ""  # builds the seats from the options; empty if the seats are fixed
     quorum: int = 1  # seats that must answer
     reads_question: bool = True  # whether its flow depends on the question's text; if not, plans are cached without it
     output_schema: Callable[[str], Json | None] | str = ""  # returns the description of a reply in the packet, by task
     report_view: type[Any] | str = ""  # subclass of ReportView; empty for the default report
+    reports_in_project: bool = False  # keep reports in .agents/council of the run's folder, not in the data folder
+    purpose: str = ""  # what it is for, for `council protocols`
+    example: str = ""  # a command that chooses it; empty for `council --protocol NAME "…"`
 
     def __post_init__(self) -> None:
         if unknown := [task for task in self.tasks or ("",) if task not in TASKS]:

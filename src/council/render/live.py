@@ -1,4 +1,4 @@
-"""Live progress table for terminals."""
+"""Live view for terminals: a table of the seats, what they write, and the text of the chair, drawn again in place."""
 
 from __future__ import annotations
 
@@ -6,53 +6,35 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from rich.console import Console, Group, JustifyMethod, RenderableType
-from rich.live import Live
-from rich.padding import Padding
+from rich.console import Console, JustifyMethod
+from rich.segment import SegmentLines
 from rich.table import Table
 from rich.text import Text
 
-from council.engine.layout import format_count, format_ruling
+from council import events as ev
+from council.engine.degraded import join_names
+from council.engine.layout import final_state, format_count, format_ruling
 from council.engine.minutes import Minutes, SeatMinutes, StatementMinutes
-from council.events import TRANSIENT_EVENTS, Attempted, Entry, Faulted
+from council.events import TRANSIENT_EVENTS, Attempted, Entry
 from council.money import format_usd
-from council.render.terminal import format_clock, format_megabytes
-from council.text_cleanup import single_line
+from council.render.screen import Line, LineEnd, ScreenBlock, SeatStream, Symbols
+from council.render.terminal import Trouble, format_clock, format_megabytes, group_troubles
+from council.render.text_layout import cut, list_indent, share_rows, terminal_size, to_ascii, wrap
+from council.text_cleanup import clean, single_line
 
 BUSY_STATES = ("asked", "writing")
 TINY_WIDTH = 56  # below this width the words column shows only a number
 NARROW_WIDTH = 72  # below this width the member column is hidden
-WIDE_WIDTH = 110  # from this width remarks are shown in the row of their seat, else on separate lines
-BAR_WIDTH = 12
+WIDE_WIDTH = 110  # from this width remarks and last lines are shown in the row of their seat, else on separate lines
+MAX_WIDTH = 160  # of the view: wider rows are hard to follow
+MAX_TEXT_WIDTH = 100  # of the text of the chair
 MAX_NAME_WIDTH = 24
+INDENT = 5  # of lines below a seat
 PHASE_GAP = "   "
 MAX_NOTES = 3
+MAX_HEADER_ROWS, MAX_REMARK_ROWS = 2, 3
+MIN_TEXT_ROWS = 2  # of the text of the chair: a blank line and its last line
 SILENCE_SHOWN_S = 10.0  # from this many seconds on, a request without output shows its time limit
-
-
-class Symbols:
-    """Symbols of the table, with ASCII replacements."""
-
-    def __init__(self, ascii: bool) -> None:
-        self.full, self.empty = ("#", "-") if ascii else ("█", "░")
-        self.done, self.current, self.pending, self.failed = ("+", ">", ".", "x") if ascii else ("✓", "▸", "·", "✗")
-        self.spinner_frames = "|/-\\" if ascii else "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-        self.dot = " - " if ascii else " · "
-        self.ascii = ascii
-
-    def format_bar(self, done: int, total: int, width: int = BAR_WIDTH) -> str:
-        filled = min(width, width * done // total) if total else 0
-        return self.full * filled + self.empty * (width - filled)
-
-    def spinner_frame(self, now: float) -> str:
-        return self.spinner_frames[int(now * 8) % len(self.spinner_frames)]
-
-    def format_text(self, value: str, style: str = "") -> Text:
-        """Return cleaned text on one line, in ASCII if required."""
-        line = single_line(value)
-        if self.ascii:
-            line = line.encode("ascii", "replace").decode()
-        return Text(line, style, no_wrap=True, overflow="crop" if self.ascii else "ellipsis")
 
 
 class LiveView:
@@ -61,30 +43,36 @@ class LiveView:
     `now` in `tick` uses the clock of the entries, so that a replay shows the seconds of the run.
     """
 
-    def __init__(self, output: Console | TextIO, *, ascii: bool = False, color: bool = True) -> None:
-        self.console = output if isinstance(output, Console) else Console(file=output, no_color=not color)
+    def __init__(
+        self, output: Console | TextIO, *, ascii: bool = False, color: bool = True, ends_with_troubles: bool = True
+    ) -> None:
+        """`ends_with_troubles=False` hides failures at the end, because the same terminal shows them with the answer."""
+        self._stream = None if isinstance(output, Console) else output
+        self.console = (
+            output if isinstance(output, Console) else Console(file=output, no_color=not color, highlight=False)
+        )
         self.minutes = Minutes()
         self.symbols = Symbols(ascii)
         self.now = 0.0
+        self._streams: dict[str, SeatStream] = {}  # of the busy seats
+        self._next_tries: dict[str, float] = {}  # when a seat is asked again
         self._catch_up_note = ""
+        self._stopping = False
         self._closed = False
-        self._suspended = False
-        self._live = self._create_live()
-
-    def _create_live(self) -> Live:
-        """Create the rich view. Standard output is not redirected, because it carries the answer."""
-        return Live(console=self.console, get_renderable=self.build_view, auto_refresh=False, redirect_stdout=False)
+        self._ends_with_troubles = ends_with_troubles
+        self._hides_troubles = False
+        self._suspended = 0  # prompts that use the terminal now
+        self._block = ScreenBlock(self.console, self.console.file)
 
     @contextmanager
     def suspend(self) -> Iterator[None]:
         """Stop drawing during a prompt to the user, then draw a new table below it."""
-        if self._live.is_started:
-            self._live.stop()
-        self._suspended = True
+        self._block.release()
+        self._suspended += 1
         try:
             yield
         finally:
-            self._suspended, self._live = False, self._create_live()
+            self._suspended -= 1
 
     def catch_up(self, entries: Iterable[Entry]) -> None:
         """Apply earlier entries and show their number in the header."""
@@ -102,33 +90,102 @@ class LiveView:
         self.now = max(self.now, now)
         self._draw()
 
+    def show_stopping(self) -> None:
+        """Show that the run is being stopped."""
+        self._stopping = True
+        self._draw()
+
     def close(self) -> None:
         """Draw the final table and release the terminal."""
         if self._closed:
             return
+        self._streams.clear()
+        self._stopping = False
+        self._hides_troubles = not self._ends_with_troubles and self.minutes.status != "running"
         self._draw()
-        self._live.stop()
+        if not self.console.is_terminal and self._has_content:
+            self.console.print(self.build_view(), end="")
+        self._block.release()
         self._closed = True
 
     def _apply(self, entry: Entry) -> None:
         self.minutes.on_event(entry)
         self.now = max(self.now, entry.at)
+        event = entry.event
+        if isinstance(event, ev.Asked):
+            self._streams[event.seat] = SeatStream(bool(event.schema_name))
+        elif isinstance(event, ev.Delta):
+            self._streams.setdefault(event.seat, SeatStream()).add(event.text)
+        elif isinstance(event, ev.Attempted | ev.Faulted):
+            self._streams.setdefault(event.seat, SeatStream()).text = ""
+            self._next_tries[event.seat] = entry.at + ((event.wait or 0.0) if isinstance(event, ev.Faulted) else 0.0)
+        elif isinstance(event, ev.Stated | ev.WasAbsent):
+            self._streams.pop(event.seat, None)
+
+    @property
+    def _has_content(self) -> bool:
+        return bool(self.minutes.run or self.minutes.fetching)
 
     def _draw(self) -> None:
-        if self._closed or self._suspended or not (self.minutes.run or self.minutes.fetching):
-            return  # nothing to show yet
-        if not self._live.is_started:
-            self._live.start()
-        self._live.refresh()
+        if self._closed or self._suspended or not self._has_content or not self.console.is_terminal:
+            return
+        size: tuple[int, int] = self.console.size
+        if self._stream:
+            size = terminal_size(self._stream)
+            self.console.size = (size[0] - 1, size[1])  # a full line would move the cursor on some terminals
+        self._block.draw(self.build_lines(), size)
 
-    def build_view(self) -> RenderableType:
-        """Build the current table."""
-        parts: list[RenderableType] = []
-        if self.minutes.run:
-            parts += [self._build_header(), *self._build_phases(), self._build_table(), *self._build_remarks()]
-        return Group(*parts, *self._build_fetch(), *self._build_notes())
+    # Content
 
-    def _build_header(self) -> Text:
+    def build_view(self) -> SegmentLines:
+        """Build the current view."""
+        return SegmentLines(self.build_lines(), new_lines=True)
+
+    @property
+    def width(self) -> int:
+        return min(self.console.width, MAX_WIDTH)
+
+    def build_lines(self) -> list[Line]:
+        """Build the lines of the view, at most as many as the terminal has."""
+        if not self.minutes.run:
+            return self._render_all(self._build_fetch())
+        seats, troubles = self._listed_seats(), self._build_troubles()
+        top = [*self._build_header(), *self._build_phases()]
+        below = [*troubles, *self._build_fetch()]
+        notes, text = self._build_notes(), self._build_stream()
+        last_lines = {} if text else self._build_last_lines()
+        rows = self._render(self._build_table(seats))
+        helpers = [n for seat in seats for n in ([0, 1] if self.minutes.helpers(seat.name) else [0])]
+        share = share_rows(
+            self.console.height - 1, len(top), len(rows), len(below), len(last_lines), len(notes), len(text)
+        )
+        names = iter(seats)
+        shown: list[Line] = []
+        for row, is_helper in list(zip(rows, helpers, strict=True))[: share[1]]:
+            shown.append(row)
+            if not is_helper and (line := last_lines.get(next(names).name)) and share[3]:
+                shown.append(self._render(line)[0])
+                share[3] -= 1
+        if share[1] < len(rows):
+            shown[-1:] = self._render(
+                self.symbols.format_text(f"  {self._format_hidden(len(rows) - share[1] + 1)}", "dim")
+            )
+        return [
+            *self._render_all(top[: share[0]]), *shown, *self._render_all([*below[: share[2]], *notes[: share[4]]]),
+            *self._render_all(text[:1] + text[1:][-(share[5] - 1) :] if share[5] >= MIN_TEXT_ROWS else ()),
+        ]  # fmt: skip
+
+    def _format_hidden(self, count: int) -> str:
+        return f"{format_count(count, 'more row')}: the terminal is too short"
+
+    def _render(self, part: Table | Text | LineEnd) -> list[Line]:
+        return self.console.render_lines(part, self.console.options.update_width(self.width), pad=False)
+
+    def _render_all(self, parts: Iterable[Text]) -> list[Line]:
+        return [line for part in parts for line in self._render(part)]
+
+    def _build_header(self) -> list[Text]:
+        """Return protocol, seats, run, cost and reason, on one or two lines."""
         plan = self.minutes.plan
         families = len({seat["vendor"] for seat in plan.get("seats", [])})
         seats = f"{format_count(len(plan.get('seats', [])), 'seat')}, {families} {'family' if families == 1 else 'families'}"
@@ -138,11 +195,22 @@ class LiveView:
             f"run {self.minutes.run}",
             self._format_spent(),
             self._catch_up_note,
+            "stopping; Ctrl-C again ends at once" if self._stopping else "",
             plan.get("why") or "",
         ]
-        head = self.symbols.format_text(self.symbols.dot.join(part for part in parts if part), "dim")
-        head.stylize("bold not dim", 0, len(parts[0]))
-        return head
+        lines = self._wrap(self.symbols.dot.join(part for part in parts if part), MAX_HEADER_ROWS, "dim")
+        lines[0].stylize("bold not dim", 0, len(parts[0]))
+        return lines
+
+    def _wrap(self, text: str, rows: int, style: str, indent: int = 0) -> list[Text]:
+        """Wrap a text at its words, on at most this many lines."""
+        line = self.symbols.format_text(text).plain
+        lines = wrap(" " * indent + line, self.width, indent)
+        if len(lines) > rows:
+            lines[rows - 1 :] = [
+                cut(" ".join([lines[rows - 1], lines[rows].strip()]), self.width, self.symbols.ellipsis)
+            ]
+        return [Text(one, style, no_wrap=True) for one in lines]
 
     def _format_spent(self) -> str:
         """Format the cost so far and the cap; empty if there is neither."""
@@ -158,7 +226,7 @@ class LiveView:
             if self.minutes.is_private_phase(name):
                 continue
             phase = self._format_phase(name, planned.get(name, 0))
-            if lines and lines[-1].cell_len + len(PHASE_GAP) + phase.cell_len <= self.console.width:
+            if lines and lines[-1].cell_len + len(PHASE_GAP) + phase.cell_len <= self.width:
                 lines[-1] = lines[-1] + Text(PHASE_GAP) + phase
             else:
                 lines.append(phase)
@@ -172,8 +240,8 @@ class LiveView:
         total = max(len(phase.asked), said + absent, 0 if phase.ended else calls)
         spent = format_clock((phase.ended or self.now) - phase.started)
         missing = f" {signs.failed}{absent}" if absent else ""
-        if phase.ended is not None:
-            sign, style = self._ended_phase_style(said, absent)
+        if phase.ended is not None or self.minutes.status != "running":
+            sign, style = self._ended_phase_style(said, absent if phase.ended is not None else total - said)
             return signs.format_text(f"{sign} {name} {said}/{total} {spent}", style)
         return signs.format_text(
             f"{signs.current} {name} {signs.format_bar(said, total)} {said}/{total}{missing} {spent}", "bold"
@@ -185,17 +253,15 @@ class LiveView:
             return self.symbols.done, "green"
         return ("!", "yellow") if answered else (self.symbols.failed, "red")
 
-    def _build_table(self) -> Table:
+    def _build_table(self, seats: list[SeatMinutes]) -> Table:
         table = Table.grid(padding=(0, 2, 0, 0), expand=True)
         table.add_column(no_wrap=True)
-        table.add_column(
-            no_wrap=True,
-            min_width=min(MAX_NAME_WIDTH, max((len(seat.name) for seat in self._listed_seats()), default=0)),
-        )
+        longest = max((len(seat.name) for seat in seats), default=0)
+        table.add_column(no_wrap=True, min_width=min(MAX_NAME_WIDTH, longest))
         for justify in self._column_alignments():
             table.add_column(no_wrap=True, justify=justify)
         table.add_column(no_wrap=True, ratio=1)
-        for seat in self._listed_seats():
+        for seat in seats:
             table.add_row(*self._build_row(seat))
             if helpers := self.minutes.helpers(seat.name):
                 table.add_row(*self._build_helper_row(helpers))
@@ -212,48 +278,109 @@ class LiveView:
         return [
             Text(),
             self.symbols.format_text("explorers", "dim"),
-            *([Text()] if self.console.width >= NARROW_WIDTH else []),
+            *([Text()] if self.width >= NARROW_WIDTH else []),
             self.symbols.format_text(state, "dim"),
             self.symbols.format_text(f"{done} of {len(helpers)}{lost}", "dim"),
         ]
 
     def _column_alignments(self) -> list[JustifyMethod]:
         """Return the alignment of the columns: member, state, words, rate, time, cost; some depend on the width."""
-        left: list[JustifyMethod] = ["left"] * (2 if self.console.width >= NARROW_WIDTH else 1)
-        right: list[JustifyMethod] = ["right"] * (
-            (3 if self.console.width >= TINY_WIDTH else 2) + self._has_cost_column
-        )
+        left: list[JustifyMethod] = ["left"] * (2 if self.width >= NARROW_WIDTH else 1)
+        right: list[JustifyMethod] = ["right"] * ((3 if self.width >= TINY_WIDTH else 2) + self._has_cost_column)
         return left + right
 
-    def _build_row(self, seat: SeatMinutes) -> list[Text]:
+    def _build_row(self, seat: SeatMinutes) -> list[Text | LineEnd]:
         style = _seat_style(seat)
         return [
             Text("  ").append_text(self.symbols.format_text(self._seat_symbol(seat), style)),
             self._format_name(seat),
-            *([self._format_member(seat)] if self.console.width >= NARROW_WIDTH else []),
-            self.symbols.format_text("exploring" if self._is_exploring(seat) else seat.state, style),
+            *([self._format_member(seat)] if self.width >= NARROW_WIDTH else []),
+            self.symbols.format_text(self._format_state(seat), style),
             self.symbols.format_text(self._format_words(seat)),
-            *([self.symbols.format_text(self._format_rate(seat), "dim")] if self.console.width >= TINY_WIDTH else []),
+            *([self.symbols.format_text(self._format_rate(seat), "dim")] if self.width >= TINY_WIDTH else []),
             self.symbols.format_text(self._format_time(seat), "dim"),
             *([self.symbols.format_text(self._format_cost(seat), "dim")] if self._has_cost_column else []),
-            self._format_remark(seat) if self.console.width >= WIDE_WIDTH else Text(),
+            self._format_remark(seat) if self.width >= WIDE_WIDTH else Text(),
         ]
 
-    def _build_remarks(self) -> list[Padding]:
-        """Return the remarks of seats with trouble, if the rows are too narrow for them."""
-        if self.console.width >= WIDE_WIDTH:
+    def _build_troubles(self) -> list[Text]:
+        """Return one line per cause of trouble; on a wide terminal the row of a single seat shows it."""
+        lines = []
+        for names, text, style in group_troubles(filter(None, map(self._find_trouble, self._listed_seats()))):
+            if len(names) > 1 or self.width < WIDE_WIDTH:
+                found = self._wrap(f"{join_names(names)} {text}", MAX_REMARK_ROWS, style, INDENT)
+                lines += found
+        return lines
+
+    def _shares_trouble(self, seat: SeatMinutes) -> bool:
+        """Return whether the trouble of a seat is shown below the table, for several seats."""
+        groups = group_troubles(filter(None, map(self._find_trouble, self._listed_seats())))
+        return any(seat.name in names and len(names) > 1 for names, _, _ in groups)
+
+    def _find_trouble(self, seat: SeatMinutes) -> Trouble | None:
+        """Return why a seat is absent, is asked again, or was replaced."""
+        if self._hides_troubles:
+            return None
+        if seat.reason:
+            return Trouble(seat.name, f"absent in {seat.phase.rpartition('/')[2]}: ", single_line(seat.reason), "red")
+        if seat.state in BUSY_STATES and seat.trouble:
+            event = next((event for event in reversed(self.minutes.troubles) if event.seat == seat.name), None)
+            if isinstance(event, Attempted):
+                return Trouble(seat.name, f"attempt {event.n} on {event.member}: ", event.why, "yellow")
+            if event:
+                wait = None if event.wait is None else max(0.0, self._next_tries.get(seat.name, self.now) - self.now)
+                return Trouble(seat.name, "failed: ", f"{event.kind}: {single_line(event.detail)}", "yellow", wait)
+        if seat.state not in BUSY_STATES and self._is_replaced(seat):
+            return Trouble(seat.name, "", f"{seat.served_by} in place of {seat.model}", "yellow")
+        return None
+
+    def _build_last_lines(self) -> dict[str, LineEnd]:
+        """Return the last line of each seat that is writing free text, cut to the width."""
+        if self.width >= WIDE_WIDTH:
+            return {}
+        lines = {seat.name: self._format_last_line(seat) for seat in self._listed_seats()}
+        return {name: LineEnd(line, self.symbols.ellipsis, INDENT) for name, line in lines.items() if line}
+
+    def _format_last_line(self, seat: SeatMinutes) -> str:
+        stream = self._streams.get(seat.name)
+        line = single_line(stream.last_line, len(stream.text)) if stream and seat.state == "writing" else ""
+        return to_ascii(line) if self.symbols.ascii else line
+
+    def _build_stream(self) -> list[Text]:
+        """Return the text of the chair, or of the only seat of a phase, wrapped at the words, after a blank line."""
+        speaker = self._find_speaker()
+        if not speaker:
             return []
-        troubled = [seat for seat in self._listed_seats() if _has_trouble(seat) or self._is_replaced(seat)]
-        return [Padding(Text(f"{seat.name} ") + self._format_remark(seat), (0, 0, 0, 5)) for seat in troubled]
+        text = clean(self._streams[speaker.name].text)
+        text = to_ascii(text) if self.symbols.ascii else text
+        width = min(self.width, MAX_TEXT_WIDTH)
+        texts = text.expandtabs(4).rstrip().split("\n")
+        lines = [part for line in texts for part in wrap(line.rstrip(), width, list_indent(line))]
+        return [Text(), *(Text(line, no_wrap=True) for line in lines)]
+
+    def _find_speaker(self) -> SeatMinutes | None:
+        """Return the chair, or the only seat of a phase, while it writes free text."""
+        calls = {phase["name"]: phase.get("calls") for phase in self.minutes.plan.get("phases", [])}
+        for seat in self._listed_seats():
+            stream = self._streams.get(seat.name)
+            if (seat is self.minutes.chair or calls.get(seat.phase) == 1) and stream and seat.state == "writing":
+                return seat if stream.text.strip() and not stream.is_typed else None
+        return None
 
     def _seat_symbol(self, seat: SeatMinutes) -> str:
         if seat.state == "waiting":
             return self.symbols.pending
         if seat.state in BUSY_STATES:
-            return self.symbols.spinner_frame(self.now)
+            return self.symbols.spinner_frame(self.now) if self.minutes.status == "running" else self.symbols.failed
         if self._is_exploring(seat):
             return self.symbols.current
         return self.symbols.done if seat.ok else self.symbols.failed
+
+    def _format_state(self, seat: SeatMinutes) -> str:
+        if self._is_exploring(seat):
+            return "exploring"
+        has_ended = self.minutes.status != "running"
+        return final_state(seat.state, self.minutes.stopped) if has_ended and seat.state in BUSY_STATES else seat.state
 
     def _is_exploring(self, seat: SeatMinutes) -> bool:
         """Return whether its last statement went to its own helpers, not to the council."""
@@ -262,22 +389,22 @@ class LiveView:
     def _format_name(self, seat: SeatMinutes) -> Text:
         """Truncate the seat name to leave room for the row."""
         name = self.symbols.format_text(seat.name, "bold")
-        name.truncate(max(MAX_NAME_WIDTH, self.console.width // 4), overflow=name.overflow)
+        name.truncate(max(MAX_NAME_WIDTH, self.width // 4), overflow=name.overflow)
         return name
 
     def _format_member(self, seat: SeatMinutes) -> Text:
         member = self.symbols.format_text(seat.served_by or seat.model, "yellow" if self._is_replaced(seat) else "dim")
-        member.truncate(max(16, self.console.width // 4), overflow=member.overflow)
+        member.truncate(max(16, self.width // 4), overflow=member.overflow)
         return member
 
     def _format_words(self, seat: SeatMinutes) -> str:
         """Return the verdict of a judge that is done, else the number of words."""
         said = self._last_statement(seat) if seat.ok else None
         if found := format_ruling(said.reply if said else None):
-            return found if self.console.width >= TINY_WIDTH else found.split()[0]
+            return found if self.width >= TINY_WIDTH else found.split()[0]
         if not seat.words:
             return ""
-        return format_count(seat.words, "word") if self.console.width >= TINY_WIDTH else f"{seat.words:,}"
+        return format_count(seat.words, "word") if self.width >= TINY_WIDTH else f"{seat.words:,}"
 
     def _format_rate(self, seat: SeatMinutes) -> str:
         spent = self.now - seat.since
@@ -294,22 +421,25 @@ class LiveView:
     @property
     def _has_cost_column(self) -> bool:
         """Whether there is a cost, and room to show it."""
-        return self.minutes.usd > 0 and self.console.width >= NARROW_WIDTH
+        return self.minutes.usd > 0 and self.width >= NARROW_WIDTH
 
     def _format_cost(self, seat: SeatMinutes) -> str:
         known = seat.usd or (seat.served_by or seat.model) in self.minutes.priced
         return format_usd(seat.usd) if known else "n/a"
 
-    def _format_remark(self, seat: SeatMinutes) -> Text:
-        """Return the trouble of a seat, or the source of its statement."""
-        if seat.reason:
-            return self.symbols.format_text(f"absent in {seat.phase.rpartition('/')[2]}: {seat.reason}", "red")
+    def _format_remark(self, seat: SeatMinutes) -> Text | LineEnd:
+        """Return the trouble of a seat, what it writes, or the source of its statement."""
+        trouble = self._find_trouble(seat)
+        if trouble and not self._shares_trouble(seat):
+            ((_, text, style),) = group_troubles([trouble])
+            return self.symbols.format_text(text, style)
+        if trouble and seat.state not in BUSY_STATES:
+            return Text()
         if seat.state in BUSY_STATES:
-            waiting = "no output yet" if self._is_silent(seat) else ""
-            trouble = self._format_trouble(seat)
-            return self.symbols.format_text(trouble or waiting, "yellow" if trouble else "dim")
-        if self._is_replaced(seat):
-            return self.symbols.format_text(f"{seat.served_by} in place of {seat.model}", "yellow")
+            if self._is_silent(seat):
+                return self.symbols.format_text("no output yet", "dim")
+            is_shown_below = seat is self._find_speaker()
+            return LineEnd("" if is_shown_below else self._format_last_line(seat), self.symbols.ellipsis)
         if self.minutes.is_from_fork(self._last_statement(seat)):
             return self.symbols.format_text(f"taken from {self.minutes.plan['fork']['run']}", "dim")
         return self.symbols.format_text(f"in {seat.phase.rpartition('/')[2]}" if seat.phase else "", "dim")
@@ -326,10 +456,6 @@ class LiveView:
     def _is_replaced(self, seat: SeatMinutes) -> bool:
         return seat.served_by not in ("", seat.model) and not self.minutes.is_from_fork(self._last_statement(seat))
 
-    def _format_trouble(self, seat: SeatMinutes) -> str:
-        last = next((event for event in reversed(self.minutes.troubles) if event.seat == seat.name), None)
-        return _format_attempt_event(last) if last and seat.trouble else ""
-
     def _build_fetch(self) -> list[Text]:
         fetch = self.minutes.fetching
         if not fetch:
@@ -344,13 +470,6 @@ class LiveView:
         return [self.symbols.format_text(f"{self.symbols.pending} {note}", "cyan") for note in notes]
 
 
-def _format_attempt_event(event: Faulted | Attempted) -> str:
-    if isinstance(event, Attempted):
-        return f"attempt {event.n} on {event.member}: {event.why}"
-    wait = f"next try in {event.wait:.0f} s after " if event.wait is not None else "failed: "
-    return f"{wait}{event.kind}: {event.detail}"
-
-
 def _is_absent(seat: SeatMinutes) -> bool:
     return not seat.ok and seat.state not in ("waiting", *BUSY_STATES)
 
@@ -359,7 +478,3 @@ def _seat_style(seat: SeatMinutes) -> str:
     if seat.state in ("waiting", *BUSY_STATES):
         return "dim" if seat.state == "waiting" else "cyan"
     return "green" if seat.ok else "red"
-
-
-def _has_trouble(seat: SeatMinutes) -> bool:
-    return bool(seat.reason or (seat.trouble and seat.state in BUSY_STATES))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import partial
+from typing import NamedTuple
 
 from council.engine.degraded import format_degraded_lines, format_missing_lines
 from council.engine.layout import (
@@ -25,20 +26,32 @@ from council.render.report import FinishedRun, answer_text, build_report
 from council.text_cleanup import clean
 from council.types import Json
 
-__all__ = ["render_answer", "render_document", "render_mermaid", "render_verbose"]
+__all__ = ["list_answer_parts", "render_answer", "render_document", "render_mermaid", "render_verbose"]
+
+
+class TextPart(NamedTuple):
+    """A part of the text for standard output: Markdown, or plain lines in columns."""
+
+    text: str
+    is_markdown: bool = True
+
+
+def list_answer_parts(minutes: Minutes) -> list[TextPart]:
+    """Return the parts of the text for standard output: the degradation lines, the answer and its closing lines, or the verdict."""
+    if minutes.is_empty_run:
+        return [TextPart(f"{clean(answer_text(minutes)).strip()}\n")]
+    view = _protocol_of(minutes).load_report_view()
+    if verdict := view.verdict_text(minutes):
+        return [TextPart(verdict, is_markdown=False)]
+    above = TextPart("".join(f"! {line}\n" for line in format_missing_lines(minutes)), is_markdown=False)
+    text = clean(view.full_answer(minutes) or answer_text(minutes)).strip()
+    after = clean(view.closing_text(minutes)).strip() if text else ""
+    return [part for part in (above, *(TextPart(f"{one}\n") for one in (text, after) if one)) if part.text]
 
 
 def render_answer(minutes: Minutes) -> str:
-    """Render the text for standard output: the degradation lines, then the answer and its closing lines, or the verdict."""
-    if minutes.is_empty_run:
-        return f"{clean(answer_text(minutes)).strip()}\n"
-    view = _protocol_of(minutes).load_report_view()
-    if verdict := view.verdict_text(minutes):
-        return verdict
-    above = "".join(f"! {line}\n" for line in format_missing_lines(minutes))
-    text = clean(view.full_answer(minutes) or answer_text(minutes)).strip()
-    after = clean(view.closing_text(minutes)).strip() if text else ""
-    return "\n".join(part for part in (above, text and f"{text}\n", after and f"{after}\n") if part)
+    """Render the text for standard output."""
+    return "\n".join(part.text for part in list_answer_parts(minutes))
 
 
 def _protocol_of(minutes: Minutes) -> Protocol:

@@ -63,6 +63,9 @@ class PlainView:
             lines, self._suspended_lines = self._suspended_lines, None
             self._write("".join(lines))
 
+    def show_stopping(self) -> None:
+        self._write_line("stopping; Ctrl-C again ends at once")
+
     def close(self) -> None:
         self._stream.flush()
 

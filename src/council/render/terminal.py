@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from council.engine.layout import format_cost, format_count, format_packet_line
 from council.engine.minutes import SeatMinutes
@@ -19,20 +21,25 @@ def format_plan(plan: Json) -> list[str]:
     return [
         f"protocol {plan['protocol']}: {plan.get('why') or 'as asked'}",
         *_format_seats(plan),
-        *(
-            [f"continues {plan['continues']}: its question and answer are in the packet"]
-            if plan.get("continues")
-            else []
-        ),
+        *_format_continued(plan),
         *_format_timeouts(plan),
         *_packet_lines(plan.get("packet") or {}),
         *_format_price(plan),
         _format_calls(plan.get("calls") or {}),
-        *(
-            f"! {single_line(line, 400)}"
-            for line in dict.fromkeys([*plan.get("warnings", []), *plan.get("notices", [])])
-        ),
+        *_format_warnings(plan),
     ]
+
+
+def format_plan_facts(plan: Json) -> list[str]:
+    """Return the lines printed before a live view, which shows the protocol, its reason and the seats itself."""
+    plan = clean_json(plan)
+    facts = [
+        _format_calls(plan.get("calls") or {}),
+        *_format_price(plan),
+        *_packet_lines(plan.get("packet") or {}),
+        *_format_timeouts(plan),
+    ]
+    return [" · ".join(facts), *_format_continued(plan), *_format_warnings(plan)]
 
 
 def format_summary(report: Json, verb: str = "") -> list[str]:
@@ -68,6 +75,44 @@ def format_megabytes(done: int, total: int) -> str:
     return f"{done / 1e6:.0f} of {total / 1e6:.0f} MB"
 
 
+# Trouble of seats
+
+
+class Trouble(NamedTuple):
+    """Why a seat is absent or is asked again; seats with the same text and cause share a line."""
+
+    seat: str
+    what: str
+    cause: str
+    style: str
+    wait: float | None = None  # seconds until the next attempt
+
+
+def group_troubles(troubles: Iterable[Trouble]) -> list[tuple[list[str], str, str]]:
+    """Return the seats, the text and the style of each cause. The wait is that of the seat which tries again first."""
+    groups: dict[tuple[str, str, str, bool], list[Trouble]] = {}
+    for one in troubles:
+        groups.setdefault((one.what, one.cause, one.style, one.wait is None), []).append(one)
+    return [
+        ([one.seat for one in group], _format_trouble(group[0], min((one.wait or 0.0) for one in group)), style)
+        for (_, _, style, _), group in groups.items()
+    ]
+
+
+def _format_trouble(trouble: Trouble, wait: float) -> str:
+    if trouble.wait is None:
+        return f"{trouble.what}{trouble.cause}"
+    return f"next try {f'in {wait:.0f} s' if wait >= 0.5 else 'now'} after {trouble.cause}"
+
+
+# Parts of the plan
+
+
+def _format_warnings(plan: Json) -> list[str]:
+    lines = dict.fromkeys([*plan.get("warnings", []), *plan.get("notices", [])])
+    return [f"! {single_line(line, 400)}" for line in lines]
+
+
 def _format_seats(plan: Json) -> list[str]:
     seats, chair = plan["seats"], plan.get("chair")
     if len(seats) >= COMPACT_MIN_SEATS:
@@ -77,6 +122,20 @@ def _format_seats(plan: Json) -> list[str]:
         lines = [_format_seat(seat, width) for seat in seats]
         return lines + ([_format_seat(chair, width)] if chair else [])
     return lines + ([f"  {chair['name']}: {_format_members(chair)}"] if chair else [])
+
+
+def _format_continued(plan: Json) -> list[str]:
+    """Format which run is continued, and how many earlier turns of a longer conversation are sent in which form."""
+    if not plan.get("continues"):
+        return []
+    turns = {form: len((plan.get("conversation") or {}).get(form, ())) for form in ("full", "short", "left_out")}
+    if sum(turns.values()) < 2:
+        return [f"continues {plan['continues']}: its question and answer are in the packet"]
+    short = f" and {turns['short']} shortened" if turns["short"] else ""
+    left_out = f", {turns['left_out']} left out" if turns["left_out"] else ""
+    return [
+        f"continues {plan['continues']}: {format_count(turns['full'], 'turn')} in full{short} in the packet{left_out}"
+    ]
 
 
 def _format_timeouts(plan: Json) -> list[str]:

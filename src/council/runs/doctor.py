@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 
 from council import protocols
-from council.errors import ConfigError, CouncilError, Fault, SearchNotEnabled, UsageError
+from council.errors import ConfigError, CouncilError, Fault, SearchNotEnabled, UsageError, word_for
 from council.extensions import FORMATS, MEMBERS, SEARCH, WIRES, Added, installed
 from council.flags import PROTOCOL_GROUP, flag_table
 from council.money import cost
@@ -42,12 +42,12 @@ async def diagnose(convener: Convener, *, deep: bool = False) -> list[Json]:
     `deep` sends a one-word prompt to each configured or seated member, which may cost money."""
     members = _list_wanted(convener)
     providers = [_check_provider(convener, provider, members) for provider in convener.settings.providers.values()]
-    agents = [_check_agent(convener, agent, members) for agent in catalogue().commands]
+    agents = [check_agent(convener, agent, members) for agent in catalogue().commands]
     rows = [row for rows in await asyncio.gather(*providers, *agents) for row in rows]
     rows += [await _check_bridge(convener, member) for member in members if member.startswith("pai:")]
     added = [prefix for prefix in MEMBERS.added if prefix not in convener.settings.providers]
     rows += [row for prefix in added for row in await _check_added(convener, prefix, members)]
-    rows.append(await _check_local(convener, members))
+    rows.append(await check_local(convener, members))
     if deep:
         await asyncio.gather(*(_test_member(convener, row) for row in rows if row["member"] in members and row["key"]))
     return rows
@@ -89,7 +89,7 @@ def _build_row(convener: Convener, member: str, vendor: str, endpoint: str) -> J
 
 async def _check_provider(convener: Convener, provider: Provider, members: list[str]) -> list[Json]:
     named_members = [member for member in members if split_member(member)[0] == provider.name]
-    probed = named_members or [_pick_example(provider)]
+    probed = named_members or [pick_example(provider)]
     reached = await asyncio.gather(
         *(_probe_provider(convener, provider, member, bool(named_members)) for member in probed)
     )
@@ -104,7 +104,7 @@ async def _probe_provider(convener: Convener, provider: Provider, member: str, n
     is_configured = named or convener.settings.is_set(f"providers.{provider.name}")
     if provider.via == "pai" and find_spec("pydantic_ai") is None:
         return _build_state(
-            "not installed", configured=is_configured, installed=False, next="pip install 'council[pai]'"
+            "not installed", configured=is_configured, installed=False, next="pip install 'model-council[pai]'"
         )
     if not is_available(provider, convener.settings, convener.env):
         need = provider.api_key_env or ("OLLAMA_HOST" if provider.name == "ollama" else f"[providers.{provider.name}]")
@@ -125,7 +125,7 @@ def _build_state(state: str, configured: bool = False, **more: object) -> Json:
     return {"state": state, "configured": configured, **more}
 
 
-def _pick_example(provider: Provider) -> str:
+def pick_example(provider: Provider) -> str:
     """Return a member to probe a provider with: a model from the catalogue, else "any"."""
     listed = [model.name for model in catalogue().models.values() if provider.name in model.ids]
     return f"{provider.name}:{listed[0] if listed else 'any'}"
@@ -134,7 +134,7 @@ def _pick_example(provider: Provider) -> str:
 # Others
 
 
-async def _check_agent(convener: Convener, agent: str, members: list[str]) -> list[Json]:
+async def check_agent(convener: Convener, agent: str, members: list[str]) -> list[Json]:
     named_members = [member for member in members if member.split(":")[:2] == ["cli", agent]]
     return [
         await _check_agent_member(convener, member, agent, bool(named_members))
@@ -189,13 +189,13 @@ async def _check_added_member(convener: Convener, prefix: str, member: str, name
     return row | _build_state("installed", named, key=True, detail=answer, next=seat)
 
 
-async def _check_local(convener: Convener, members: list[str]) -> Json:
+async def check_local(convener: Convener, members: list[str]) -> Json:
     member = next((name for name in members if name.startswith("local:")), LOCAL_CANDIDATE.member)
     row = _build_row(convener, member, "local", "a separate process on this machine")
     row |= {"configured": member in members, "key": True}
     if find_spec("xllamacpp") is None:
         return row | _build_state(
-            "not installed", member in members, installed=False, next="pip install 'council[local]'"
+            "not installed", member in members, installed=False, next="pip install 'model-council[local]'"
         )
     row["context"] = getattr(convener.members(member), "context", None)
     try:
@@ -260,7 +260,9 @@ def list_members(convener: Convener, *, prices: bool = False) -> list[Json]:
         if name not in ready
     ]
     rows += [row for row in _list_added_members(convener) if row["member"] not in ready]
-    rows.append(_build_member_row(LOCAL_CANDIDATE.member, "local", "" if find_spec("xllamacpp") else "council[local]"))
+    rows.append(
+        _build_member_row(LOCAL_CANDIDATE.member, "local", "" if find_spec("xllamacpp") else "model-council[local]")
+    )
     for row in rows:
         row["context"] = convener.context_window(_qualify_member(row["member"]))
     return [row | {"price": _lookup_price(convener, row["member"])} for row in rows] if prices else rows
@@ -292,8 +294,8 @@ def _check_search_provider(name: str, convener: Convener) -> Json:
     return row
 
 
-def list_extensions() -> list[Json]:
-    """Return every entry point of installed packages, and whether it works."""
+async def list_extensions(convener: Convener) -> list[Json]:
+    """Return every entry point of installed packages, and why it cannot be used. A protocol is rehearsed."""
     points = {point.group: point.what for point in (MEMBERS, WIRES, SEARCH, FORMATS)} | {PROTOCOL_GROUP: "protocol"}
     shipped = {point.group: point.shipped for point in (MEMBERS, WIRES, SEARCH, FORMATS)}
     shipped[PROTOCOL_GROUP] = protocols.SHIPPED_PROTOCOLS
@@ -302,14 +304,14 @@ def list_extensions() -> list[Json]:
             "kind": what,
             "name": name,
             "package": added.package,
-            "error": _find_error(added, what, name in shipped[group]),
+            "error": await _find_error(convener, added, what, name in shipped[group]),
         }
         for group, what in points.items()
         for name, added in installed(group).items()
     ]
 
 
-def _find_error(added: Added, what: str, is_shipped: bool) -> str:
+async def _find_error(convener: Convener, added: Added, what: str, is_shipped: bool) -> str:
     if is_shipped:
         return f'not used: Council ships a {what} "{added.name}"'
     if problem := flag_table().problems.get(added.name) if added.group == PROTOCOL_GROUP else None:
@@ -318,6 +320,8 @@ def _find_error(added: Added, what: str, is_shipped: bool) -> str:
         added.load(what)
     except ConfigError as error:
         return str(error)
+    if added.group == PROTOCOL_GROUP and (note := (await _describe_protocol(added.name, convener))["note"]):
+        return f"cannot run: {note}"
     return ""
 
 
@@ -333,16 +337,23 @@ async def list_protocols(convener: Convener, name: str | None = None) -> list[Js
 
 async def _describe_protocol(name: str, convener: Convener) -> Json:
     row: Json = {"name": name, "package": protocols.package_of(name)}
-    unknown: Json = {"summary": "", "tasks": ["ask"], "options": {}, "seats": [], "phases": [], "calls": None}
+    unknown: Json = {"summary": "", "purpose": "", "tasks": ["ask"], "options": {}, "seats": [], "phases": []}
+    unknown |= {"calls": None, "cost": None, "example": f'council --protocol {name} "Your question"'}
     try:
         protocol = protocols.get_protocol(name)
+        unknown |= {"purpose": protocol.purpose, "example": protocol.example or unknown["example"]}
         unknown |= {"summary": protocol.summary, "options": protocol.load_options().model_json_schema()}
         unknown |= {"seats": [seat.name for seat in protocol.seats], "tasks": list(protocol.tasks)}
         plan = await convener.plan([SAMPLE_QUESTION], protocol=name, material=Material(stdin=SAMPLE_TEXT))
     except CouncilError as error:
         return row | unknown | {"note": str(error)}
-    seats, phases = [seat.name for seat in plan.roster.seats], list(plan.phases)
-    return row | unknown | {"seats": seats, "phases": phases, "calls": plan.as_json()["calls"], "note": plan.refusal}
+    found = plan.as_json()
+    about = {
+        "seats": [seat.name for seat in plan.roster.seats],
+        "phases": list(plan.phases),
+        "note": word_for(plan.refusal, "cli"),
+    }
+    return row | unknown | about | {"calls": found["calls"], "cost": found["cost"]}
 
 
 def _build_member_row(member: str, vendor: str, needs: str) -> Json:

@@ -1,4 +1,4 @@
-"""Forks, which reuse another run's answers up to a phase, and new runs that continue from an earlier answer."""
+"""Forks: new runs that reuse another run's answers up to a phase."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ from dataclasses import asdict, replace
 from council import events as ev
 from council import protocols
 from council.engine.ledger import ForkSource
-from council.engine.minutes import Minutes
-from council.errors import UsageError
-from council.planning.intent import ChosenBy, Intent
+from council.errors import UsageError, option
 from council.planning.plan import roster_from, seat_json
 from council.planning.seating import shared_vendor_notices
-from council.render.report import answer_text
 from council.runs.run_context import RunContext
 from council.settings.member_lookup import require_available, vendor_of
 from council.settings.schema import quote_value
@@ -128,8 +125,7 @@ def _assign_members(roster: Roster, seats: Mapping[str, str], run_context: RunCo
         if name not in (*names, *(CHAIR_NAMES if roster.chair else ())):
             listed = ", ".join([*names, *(["chair"] if roster.chair else [])])
             raise UsageError(
-                f"{{option}} sets {quote_value(name)}, but this run has no such seat: its seats are {listed}",
-                option="seats",
+                f"{option('seats')} sets {quote_value(name)}, but this run has no such seat: its seats are {listed}"
             )
     chair = next((seats[name] for name in CHAIR_NAMES if name in seats), None)
     return replace(
@@ -145,28 +141,3 @@ def _assign_member(seat: Seat, member: str | None, run_context: RunContext) -> S
     resolved = require_available(member, run_context.settings, run_context.env)
     small = run_context.members(resolved).small
     return replace(seat, member=resolved, vendor=vendor_of(resolved, run_context.settings), fallbacks=(), small=small)
-
-
-def format_prior_run(record: Record) -> tuple[str, str]:
-    """Return the name and the text with which an earlier run is added to the next packet."""
-    minutes = Minutes.fold(record.entries)
-    answer = answer_text(minutes).strip()
-    if minutes.status == "running" or not answer:
-        raise UsageError(
-            f"run {record.run} has no answer to continue from yet: finish it with `council resume {record.run}`"
-        )
-    ruled = [str(minutes.verdict[name]) for name in ("verdict", "outcome", "confidence") if minutes.verdict.get(name)]
-    state = "" if minutes.status == "complete" else f"{minutes.status}, "
-    head = f"Answer of the council ({state}{', '.join([str(minutes.plan.get('protocol')), *ruled])})"
-    return f"council {record.run}", f"# Question\n\n{minutes.plan.get('question')}\n\n# {head}\n\n{answer}\n"
-
-
-def continue_protocol(intent: Intent, record: Record, known: Collection[str]) -> Intent:
-    """Use the protocol of the earlier run, unless words or flags chose another."""
-    setup = record.setup
-    if intent.chosen_by != ChosenBy.DEFAULT or setup["protocol"] not in known:
-        return intent
-    return replace(
-        intent, protocol=setup["protocol"], task=setup["question"]["task"], options=dict(setup.get("given") or {}),
-        why=f"same as {record.run}, which it continues",
-    )  # fmt: skip

@@ -15,16 +15,18 @@ from pathlib import Path
 from council import events as ev
 from council.engine.minutes import Minutes
 from council.engine.prompting import build_dossier
-from council.errors import CouncilError, UnknownRun, UsageError
+from council.errors import CouncilError, UnknownRun, UsageError, option, wording
 from council.events import Entry
 from council.money import nanos_to_usd
 from council.packet.secret_filter import redact_value
 from council.planning.plan import packet_from, question_from, roster_from
 from council.protocols import find_protocol
 from council.runs.people import fill_form, form_fields
+from council.runs.report_files import DATA_REPORTS
+from council.settings import OriginKind, Settings
 from council.settings.config_files import data_folder
 from council.settings.schema import quote_value
-from council.store.interface import OPEN_STATUSES, Attempt, Record, RunState, RunStatus
+from council.store.interface import FINISHED_STATUSES, OPEN_STATUSES, Attempt, Record, RunState, RunStatus
 from council.store.sqlite import SqliteStore
 from council.text_cleanup import single_line
 from council.types import Json, Usage
@@ -35,6 +37,7 @@ STORED_STATUSES: dict[str, Sequence[str | None]] = {
     RunStatus.RUNNING: [RunStatus.RUNNING],
     RunStatus.STOPPED: [RunStatus.RUNNING],
 }
+UNFINISHED = "unfinished"  # filter: every status but complete and failed
 NO_LIMIT = 1_000_000  # effectively no limit: few runs are open at once
 
 
@@ -137,8 +140,7 @@ def parse_since(value: str, now: float) -> str:
         return time.strftime("%Y-%m-%d", time.strptime(value, "%Y-%m-%d"))
     except ValueError:
         raise UsageError(
-            f"{{option}} {quote_value(value)} is not a day: use a date such as 2026-11-15, today, 7d or all",
-            option="since",
+            f"{option('since')} {quote_value(value)} is not a day: use a date such as 2026-11-15, today, 7d or all"
         ) from None
 
 
@@ -150,6 +152,7 @@ def summarize_spending(rows: Sequence[Json], since: str, today: str, day_cap: fl
         "total": _summarize_group(rows),
         "days": _group_rows(rows, "day"),
         "members": sorted(_group_rows(rows, "member"), key=lambda group: -(group["usd"] or 0.0)),
+        "folders": sorted(_group_rows(rows, "folder"), key=lambda group: -(group["usd"] or 0.0)),
         "runs": _group_rows(rows, "run"),
         "unpriced": sorted({row["member"] for row in rows if row["reserved"] is None}),
         "today": _summarize_day([row for row in rows if row["day"] == today], today, day_cap),
@@ -159,7 +162,7 @@ def summarize_spending(rows: Sequence[Json], since: str, today: str, day_cap: fl
 def _group_rows(rows: Iterable[Json], by: str) -> list[Json]:
     groups: dict[str, list[Json]] = defaultdict(list)
     for row in rows:
-        groups[row[by]].append(row)
+        groups[row.get(by) or ""].append(row)
     names = {row["run"]: row["name"] for row in rows} if by == "run" else {}
     return [
         {by: key, **({"name": names[key]} if names else {}), **_summarize_group(group)} for key, group in groups.items()
@@ -204,6 +207,22 @@ def run_summary(run: Json) -> Json:
 FOLLOW_POLL_S = 0.1  # seconds between polls of a run that another process executes
 
 
+MAX_EXPIRED_RUNS = 20  # removed after one run, so that it does not delay the end of the command
+
+
+@dataclass(slots=True)
+class Removal:
+    """Result of removing runs."""
+
+    removed: list[str] = field(default_factory=list)
+    kept: dict[str, CouncilError] = field(default_factory=dict)  # run → reason
+    freed: int = 0  # bytes returned to the file system
+
+
+def _has_status(run: Json, status: str | None) -> bool:
+    return status in (None, run["status"]) or (status == UNFINISHED and run["status"] not in FINISHED_STATUSES)
+
+
 class RunRecords:
     """Stored runs of one user."""
 
@@ -234,18 +253,37 @@ class RunRecords:
         for run in await self.store.list_runs():
             if run["folder"] == str(self.folder):
                 return str(run["id"])
-        raise UnknownRun('this folder has no runs yet: start one with `council "…"`')
+        start = wording(python='`client.convene("…")`', cli='`council "…"`')
+        raise UnknownRun(f"this folder has no runs yet: start one with {start}")
+
+    async def find_continued_run(self, run: str | None) -> str | None:
+        """Return the run to continue: the named one, or the newest of this folder for an empty name."""
+        if run != "":
+            return run
+        try:
+            return await self.newest_run()
+        except UnknownRun:
+            raise UnknownRun(
+                "this folder has no run to continue: ask without -c, or name a run of `council runs`"
+            ) from None
 
     async def newest_unfinished_run(self) -> str:
         run = await self.store.find_newest_unfinished(str(self.folder))
         if run is None:
-            raise UnknownRun("this folder has no unfinished run: `council runs` lists all runs")
+            listing = wording(python="`client.runs()`", cli="`council runs`", http="`council runs`")
+            raise UnknownRun(f"this folder has no unfinished run: {listing} lists all runs")
         return run
 
-    async def runs(self) -> list[Json]:
-        """Return every run with its status now, unfinished first, then newest first."""
-        rows = [run | {"status": self.store.state_of(run).status} for run in await self.store.list_runs()]
-        return sorted(rows, key=lambda run: run["status"] is RunStatus.COMPLETE)
+    async def runs(self, *, here: bool = False, status: str | None = None) -> list[Json]:
+        """Return the runs with their status now, unfinished first, then newest first.
+
+        `here` selects the runs of this folder, `status` one status, or "unfinished".
+        """
+        rows = [run for run in await self.store.list_runs() if not here or run["folder"] == str(self.folder)]
+        rows = [run | {"status": self.store.state_of(run).status} for run in rows]
+        return sorted(
+            (run for run in rows if _has_status(run, status)), key=lambda run: run["status"] in FINISHED_STATUSES
+        )
 
     async def search(self, words: Sequence[str]) -> list[Json]:
         """Return the runs whose question, statements and answer contain all of the words."""
@@ -283,7 +321,7 @@ class RunRecords:
         return export_record(await self.store.load(await self.resolve_run(run)))
 
     async def remove(self, run: str) -> str:
-        """Delete a run from the store. Its report file and its spending rows stay."""
+        """Delete a run from the store, and its report in the data folder. Other report files and its spending rows stay."""
         run = await self.resolve_run(run)
         with self.store.lock_run(run):
             if (await self.store.run_state(run)).stored is RunStatus.QUEUED:
@@ -293,8 +331,42 @@ class RunRecords:
                     f"run {run} was not removed, because the unfinished fork {forks[0]} uses its answers: "
                     f"run `council resume {forks[0]}` or `council runs rm {forks[0]}` first"
                 )
+            reports = await self.store.list_report_paths(run)
             await self.store.delete_run(run)
+        for path in reports:
+            if path.parent == self.store.folder.absolute() / DATA_REPORTS:
+                path.unlink(missing_ok=True)
         return run
+
+    async def remove_all(self, runs: Sequence[str], *, may_rewrite: bool = True) -> Removal:
+        """Delete runs and shrink the store. Runs in use are kept, with the reason."""
+        done = Removal()
+        for run in runs:
+            try:
+                done.removed.append(await self.remove(run))
+            except CouncilError as error:
+                done.kept[run] = error
+        if done.removed:
+            done.freed = await self.store.shrink(may_rewrite=may_rewrite)
+        return done
+
+    async def select_old_runs(self, before: float | None, keep: int, *, here: bool = False) -> list[Json]:
+        """Return the finished runs from before a time, without the newest `keep` ones, newest first."""
+        finished = [run for run in await self.runs(here=here) if run["status"] in FINISHED_STATUSES]
+        return [run for run in finished[keep:] if before is None or run["created"] < before]
+
+    async def select_expired_runs(self, settings: Settings, *, here: bool = False) -> list[Json]:
+        """Return the finished runs that are older than `[store] keep_days`. A project file decides about its folder only."""
+        days = settings.store.get("keep_days")
+        if days is None:
+            return []
+        here |= settings.origins["store.keep_days"].kind is OriginKind.PROJECT_FILE
+        return await self.select_old_runs(time.time() - days * DAY_S, 0, here=here)
+
+    async def remove_expired_runs(self, settings: Settings) -> None:
+        """Delete a few runs that are older than `[store] keep_days`."""
+        old = await self.select_expired_runs(settings)
+        await self.remove_all([run["id"] for run in old[:MAX_EXPIRED_RUNS]], may_rewrite=False)
 
     # Human members
 
@@ -312,6 +384,24 @@ class RunRecords:
                 f"run {run} has no open question {quote_value(key)}: it was answered, or the run has ended"
             )
         return await self.store.save_answer(run, key, fill_form(questions[0]["schema"], text))
+
+
+def is_stored_run(run: str, env: Mapping[str, str]) -> bool:
+    """Return whether a run has this id, or is the only one whose id starts with it."""
+    if not (data_folder(env) / "council.db").is_file():
+        return False
+
+    async def find() -> bool:
+        records = RunRecords(Path.cwd(), env)
+        try:
+            await records.run_state(run)
+            return True
+        except UsageError:
+            return False
+        finally:
+            await records.close()
+
+    return asyncio.run(find())
 
 
 def list_run_questions(env: Mapping[str, str]) -> dict[str, str]:

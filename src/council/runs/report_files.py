@@ -6,7 +6,6 @@ import os
 import re
 import tempfile
 import time
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -19,19 +18,22 @@ from council.events import Entry
 from council.packet.secret_filter import redact_value
 from council.planning.plan import question_from
 from council.protocols import find_protocol
+from council.protocols.protocol import Protocol
 from council.render.markdown import render_document
 from council.render.report import build_report, dump_report
 from council.store.interface import Record, Store
+from council.text_cleanup import to_latin
 from council.types import Json, Verdict
 
 MAX_SLUG_CHARS = 60
+PROJECT_REPORTS = ".agents/council"  # of protocols that keep their reports in the folder of the run
+DATA_REPORTS = "reports"  # in the data folder
 
 
 def slugify(text: str) -> str:
-    """Return lower-case letters, digits and hyphens, at most 60 characters, cut at a word."""
+    """Return lower-case Latin letters, digits and hyphens, at most 60 characters, cut at a word."""
     text = "stdin" if text.strip() == "-" else text
-    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
-    words = [word for word in re.split(r"[^a-z0-9]+", plain) if word]
+    words = [word for word in re.split(r"[^a-z0-9]+", to_latin(text)) if word]
     slug = ""
     for word in words:
         if len(slug) + len(word) + 1 > MAX_SLUG_CHARS:
@@ -40,25 +42,32 @@ def slugify(text: str) -> str:
     return slug or (words[0][:MAX_SLUG_CHARS] if words else "question")
 
 
+def choose_report_dir(protocol: Protocol, report_dir: str | None, data: Path) -> str:
+    """Return the report folder: as configured, else the protocol's. A relative one belongs to the folder of the run."""
+    if report_dir:
+        return str(Path(report_dir).expanduser())
+    return PROJECT_REPORTS if protocol.reports_in_project else str(data.absolute() / DATA_REPORTS)
+
+
 def open_report_folder(root: Path, name: str) -> Path:
-    """Create the report folder if it is missing, with a .gitignore so that findings are not committed by accident."""
+    """Create the report folder if it is missing. `.agents/council` gets a .gitignore: findings are private."""
     folder = root / name
     try:
         for part in (folder, *folder.parents):
-            if part == root:
+            if not part.is_relative_to(root) or part == root:
                 break
             if part.is_symlink():
                 raise StoreError(
                     f'"{part}" is a link, and reports are not written through links: make it a real folder'
                 )
         folder.mkdir(parents=True, exist_ok=True)
-        if not (ignore := folder / ".gitignore").exists():
+        if name == PROJECT_REPORTS and not (ignore := folder / ".gitignore").exists():
             ignore.write_text("*\n", encoding="utf-8")
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
         raise StoreError(
-            f'the report folder "{folder}" cannot be written ({error.strerror}): make it writable, or start council in another folder'
+            f'the report folder "{folder}" cannot be written ({error.strerror}): make it writable, or choose another one with --report-dir'
         ) from error
     return folder
 
@@ -150,30 +159,39 @@ def emit_votes(ledger: Ledger, report_dir: str) -> None:
     """Emit an event with the verdict and the analysis path of each judge that has no file yet."""
     record, minutes = ledger.record, Minutes.fold(ledger.record.entries)
     question, view = question_from(record.setup), find_protocol(record.setup["protocol"]).load_report_view()
-    folder = open_report_folder(Path(record.folder), report_dir)
+    folder = open_report_folder(Path(record.folder), _last_report_dir(record.entries) or report_dir)
     for statement in minutes.statements:
         name, reply = view.analysis_name(minutes, statement), statement.reply or {}
         if not name or f"{statement.phase}/{statement.seat}" in minutes.files:
             continue
         path = reserve_report_path(folder, question.target or question.text, name, record.created, record.run)
-        shown = os.path.relpath(path, record.folder)
+        shown = _show_path(path, record.folder)
         ledger.emit(
             ev.Voted(statement.seat, statement.phase, reply.get("verdict", ""), reply.get("confidence", ""), shown)
         )
 
 
 def choose_report_path(record: Record, report_dir: str) -> str:
-    """Return the report path relative to the run's folder: the earlier one of a resumed run, or a new one."""
-    folder = open_report_folder(Path(record.folder), report_dir)
-    if earlier := _last_report_path(record.entries):
+    """Return the report path: the earlier one of a resumed run, or a new one. It is relative inside the run's folder."""
+    folder = open_report_folder(Path(record.folder), _last_report_dir(record.entries) or report_dir)
+    if earlier := last_report_path(record.entries):
         return earlier
     question = question_from(record.setup)
     protocol = find_protocol(record.setup["protocol"])
     kind = protocol.load_report_view().file_kind(question.task, protocol.name, record.setup["options"])
     path = reserve_report_path(folder, kind, question.target or question.text, record.created, record.run)
-    return os.path.relpath(path, record.folder)
+    return _show_path(path, record.folder)
 
 
-def _last_report_path(entries: Sequence[Entry]) -> str:
+def _show_path(path: Path, folder: str) -> str:
+    return os.path.relpath(path, folder) if path.is_relative_to(folder) else str(path)
+
+
+def _last_report_dir(entries: Sequence[Entry]) -> str:
+    path = last_report_path(entries)
+    return str(Path(path).parent) if path else ""
+
+
+def last_report_path(entries: Sequence[Entry]) -> str:
     paths = [entry.event.report_path for entry in entries if isinstance(entry.event, ev.Closed)]
     return paths[-1] if paths else ""

@@ -15,7 +15,7 @@ from council.calling.pricing import find_context_window, find_price, own_price
 from council.calling.retry import Caller
 from council.engine.council import Effect
 from council.engine.ledger import Ledger
-from council.errors import ConfigError, UsageError
+from council.errors import ConfigError, UsageError, option
 from council.members.base import Member
 from council.members.human import HUMAN
 from council.members.registry import MemberRegistry
@@ -78,17 +78,20 @@ class RunContext:
         if unknown and not self.flags.get("allow_unpriced"):
             raise UsageError(
                 f'no price for "{unknown[0]}", so the budget cannot be enforced: '
-                f'set [prices."{unknown[0]}"] or pass {{option}}',
-                option="allow_unpriced",
-                value=True,
+                f'set [prices."{unknown[0]}"] or pass {option("allow_unpriced", True)}'
             )
 
     def find_missing_keys(self, roster: Roster) -> list[str]:
         """Return the unset API key variables of the seated members; fallbacks are not checked."""
-        seats = (*roster.seats, *([roster.chair] if roster.chair else []), *roster.helpers)
-        kinds = {split_member(seat.member)[0] for seat in seats}
+        kinds = {split_member(seat.member)[0] for seat in roster.all_seats}
         wanted = [self.settings.providers[kind].api_key_env for kind in kinds if kind in self.settings.providers]
         return sorted({name for name in wanted if name and not self.env.get(name, "").strip()})
+
+    def check_installed(self, name: str) -> None:
+        """Raise if a member needs software or a file that is missing; nothing is downloaded or started."""
+        check = getattr(self.members(name), "check_installed", None)
+        if check:
+            check()
 
     # Calls
 

@@ -33,10 +33,18 @@ from council.protocols.panel import PanelContext
 from council.render.report import build_report, dump_report
 from council.runs import report_files
 from council.runs.audit import RULES_CHANGED, audit_record, describe_version, is_ours
-from council.runs.fork import continue_protocol, format_prior_run, make_inheritance, plan_fork
+from council.runs.continuation import continue_protocol, load_conversation, read_turns, select_turns
+from council.runs.fork import make_inheritance, plan_fork
 from council.runs.history import RunRecords, summarize_spending
 from council.runs.outcome import Ending, StopEvent, end_cancelled, end_interrupted, run_protocol, wait_for_ending
-from council.runs.report_files import choose_report_path, close_failed_run, emit_votes, redact_event, write_report_files
+from council.runs.report_files import (
+    choose_report_path,
+    close_failed_run,
+    emit_votes,
+    last_report_path,
+    redact_event,
+    write_report_files,
+)
 from council.runs.run_context import RunContext
 from council.search import can_search
 from council.settings import Settings
@@ -56,6 +64,7 @@ PERSISTED_FLAGS = (
     "grace",
     "no_resend",
     "profile",
+    "report_dir",
 )  # stored with a run, so that a resumed run uses them again
 CANCEL_POLL_S = 0.5  # seconds between checks for a cancel request
 
@@ -70,6 +79,7 @@ class Convener(RunRecords):
     ) -> None:  # fmt: skip
         super().__init__((folder or Path.cwd()).resolve(), add_stored_keys(os.environ if env is None else env), store)
         self._flags, self._config, self._extra_members = dict(flags or {}), config, tuple(members)
+        self._has_ended_run = False
         self._load_folder(self.folder)
 
     def _load_folder(self, folder: Path) -> None:
@@ -85,13 +95,21 @@ class Convener(RunRecords):
     def members(self) -> MemberRegistry:
         return self.run_context.members
 
-    def open_store(self) -> SqliteStore:
-        """Open the store and check that the report folder is writable, before any request is sent."""
+    def open_store(self, protocol: str) -> SqliteStore:
+        """Open the store and check that the protocol's report folder is writable, before any request is sent."""
         store = self.store
-        report_files.open_report_folder(self.folder, self.settings.report_dir)
+        report_files.open_report_folder(self.folder, self._report_dir(protocol))
         return store
 
+    def _report_dir(self, protocol: str) -> str:
+        named = protocols.find_protocol(protocol)
+        return report_files.choose_report_dir(named, self.settings.report_dir, self.store.folder)
+
     async def close(self) -> None:
+        """Release members and store. After a run, remove the runs that `[store] keep_days` no longer keeps."""
+        if self._has_ended_run:
+            with suppress(CouncilError):  # the answer was given; the next run tries again
+                await self.remove_expired_runs(self.settings)
         await self.members.close()
         await super().close()
 
@@ -151,35 +169,44 @@ class Convener(RunRecords):
             can_search=lambda: can_search(self.settings, self.env, self.folder),
         )  # fmt: skip
         intent = replace(intent, options=options)
+        conversation: Json = {}
         if after:
             record = await self.store.load(await self.resolve_run(after))
-            intent, material = (
-                continue_protocol(intent, record, known),
-                replace(material, earlier=format_prior_run(record)),
-            )
-            after = record.run
+            context = select_turns(read_turns(await load_conversation(self.store, record.run)))
+            intent, after, conversation = continue_protocol(intent, record, known), record.run, context.as_json()
+            material = replace(material, earlier=context.files, left_out=context.skipped)
         where = PanelContext(self.settings, self.env, self.folder, strict)
         plan = await make_plan(intent, where, self.members, material, price=self.price)
-        return replace(plan, warnings=(*find_key_leaks(self.settings), *plan.warnings), continues=after or "")
+        warnings = (*find_key_leaks(self.settings), *plan.warnings)
+        return replace(plan, warnings=warnings, continues=after or "", conversation=conversation)
+
+    async def conversation(self, run: str) -> list[Minutes]:
+        """Return the runs of the conversation that ends with this run, newest first."""
+        return await load_conversation(self.store, await self.resolve_run(run))
+
+    def check_plan(self, plan: Plan) -> None:
+        """Raise if the plan cannot be run. A dry run and a run make the same checks."""
+        plan.check_runnable()
+        self.run_context.require_prices(plan.roster)
+        for seat in plan.roster.all_seats:
+            self.run_context.check_installed(seat.member)
 
     # A run
 
     async def run(self, plan: Plan, on_event: Listener, *, stop: StopEvent | None = None) -> Minutes:
         """Run a plan and return its minutes. `stop` interrupts the run and leaves it resumable."""
-        plan.check_runnable()
-        self.run_context.require_prices(plan.roster)
-        store = self.open_store()
+        self.check_plan(plan)
+        store = self.open_store(plan.protocol.name)
         await self._prepare_members(plan.roster, on_event)
         return await self._begin(store, self._make_record(plan), plan.as_json(), on_event, stop)
 
     async def enqueue(self, plan: Plan) -> str:
         """Store the run as queued, for the worker to start."""
-        plan.check_runnable()
-        self.run_context.require_prices(plan.roster)
+        self.check_plan(plan)
         return await self._enqueue_record(self._make_record(plan), plan.as_json())
 
     async def _enqueue_record(self, record: Record, plan: Json) -> str:
-        ledger = Ledger(self.open_store(), record, redact=redact_event)
+        ledger = Ledger(self.open_store(record.setup["protocol"]), record, redact=redact_event)
         convened = ev.Convened(record.run, record.name, plan, record.folder)
         await ledger.emit_durably(convened, ("queue", _format_run_row(record)))
         return record.run
@@ -209,7 +236,7 @@ class Convener(RunRecords):
         `before` gets the plan before any request is sent.
         """
         record, plan = await self._prepare_fork(run, phase, seats or {})
-        store, roster = self.open_store(), roster_from(record.setup)
+        store, roster = self.open_store(record.setup["protocol"]), roster_from(record.setup)
         on_plan(plan)
         await self._prepare_members(roster, on_event)
         return await self._begin(store, record, plan, on_event, stop)
@@ -265,7 +292,7 @@ class Convener(RunRecords):
             self._flags["no_resend"] = not resend or None
             self._restore_run_context(record)
             self.run_context.require_prices(roster_from(record.setup))
-            report_files.open_report_folder(Path(record.folder), self.settings.report_dir)
+            self.open_store(record.setup["protocol"])
             await self._prepare_members(roster_from(record.setup), on_event)
             on_past_entries(list(record.entries))
             ledger = Ledger(
@@ -322,7 +349,7 @@ class Convener(RunRecords):
             ledger = Ledger(self.store, record, redact=redact_event)
             await self._close_run(ledger, end_cancelled(self._make_council(ledger)))
         except UsageError as error:  # its folder or its settings no longer exist, but it must still end
-            await close_failed_run(self.store, record, f"cancelled; {error}", "cancelled")
+            await close_failed_run(self.store, record, f"cancelled; {error.message_for('cli')}", "cancelled")
 
     async def _deliberate(self, ledger: Ledger, stop: StopEvent | None) -> Minutes:
         council = self._make_council(ledger)
@@ -368,9 +395,11 @@ class Convener(RunRecords):
             await self.members(name).ready(progress)
 
     async def _close_run(self, ledger: Ledger, ending: Ending) -> Minutes:
-        record, folder = ledger.record, self.settings.report_dir
-        path = choose_report_path(record, folder)
-        emit_votes(ledger, folder)
+        record, path = ledger.record, ""
+        if ending.status != "failed" or last_report_path(record.entries):  # an earlier report must not stay outdated
+            folder = self._report_dir(record.setup["protocol"])
+            path = choose_report_path(record, folder)
+            emit_votes(ledger, folder)
         closed = ev.Closed(
             ending.status, asdict(ending.verdict), dict(ledger.calls), ending.stopped, path, ending.reason
         )
@@ -382,7 +411,9 @@ class Convener(RunRecords):
             return dump_report(ended[0][1]).decode()
 
         await ledger.close(closed, make_report)
-        write_report_files(record, *ended[0])
+        if path:
+            write_report_files(record, *ended[0])
+        self._has_ended_run = True
         return ended[0][0]
 
     # Audit

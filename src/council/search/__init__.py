@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from council.errors import ConfigError, CouncilError, SearchNotEnabled, UsageError
+from council.errors import ConfigError, CouncilError, SearchNotEnabled, UsageError, option
 from council.extensions import SEARCH
 from council.search.provider import ReadFile, SearchProvider, SearchSetup
 from council.settings import Settings
@@ -21,15 +21,15 @@ from council.text_cleanup import redact_line
 
 URL_PROVIDER = "searxng"  # the provider that --search http://… means
 NOT_ENABLED = "General Council is not enabled."
-WITHOUT_RESEARCH = "or skip research with --no-search"
-ALTERNATIVES = f"or search your own documents with --search files:FOLDER, {WITHOUT_RESEARCH}"
+WITHOUT_RESEARCH = f"or skip research with {option('no_search', True)}"
+ALTERNATIVES = f"or search your own documents with {option('search', 'files:FOLDER')}, {WITHOUT_RESEARCH}"
 
 
 def not_enabled_message() -> str:
     keys = " or ".join(_key_variables().values())
     return (
         f"{NOT_ENABLED} It needs a search provider, and none is configured: set {keys}, "
-        f"or use SearXNG with --search http://ADDRESS, {ALTERNATIVES}"
+        f"or use SearXNG with {option('search', 'http://ADDRESS')}, {ALTERNATIVES}"
     )
 
 
@@ -91,7 +91,7 @@ def split_search(word: str) -> tuple[str, str]:
     hint = f": did you mean {quote_value(near[0])}? Use" if near else ": use"
     *others, last = (_format_form(name) for name in SEARCH.names)
     raise UsageError(
-        f"--search {quote_value(redact_line(word))} is not a known search provider{hint} {', '.join(others)} or {last}"
+        f"{option('search')} {quote_value(redact_line(word))} is not a known search provider{hint} {', '.join(others)} or {last}"
     )
 
 
@@ -126,7 +126,9 @@ def resolve_folder(value: str, folder: Path) -> Path:
 
 def _refuse_value(name: str, value: str, key: str) -> str:
     if value:
-        raise UsageError(f"--search {name} takes no value: {f'set its key in {key}' if key else f'write {name}'}")
+        raise UsageError(
+            f"{option('search')} {name} takes no value: {f'set its key in {key}' if key else f'write {name}'}"
+        )
     return name
 
 
@@ -143,7 +145,7 @@ def _resolve_address(name: str, value: str, settings: Settings) -> str:
     if not address:
         raise SearchNotEnabled(
             f"{NOT_ENABLED} The search provider {quote_value(name)} has no address: "
-            f"use --search {name}:http://ADDRESS or set base_url in [search], {ALTERNATIVES}"
+            f"use {option('search', f'{name}:http://ADDRESS')} or set base_url in [search], {ALTERNATIVES}"
         )
     return _check_url(address)
 
@@ -156,10 +158,12 @@ def _check_url(address: str) -> str:
         good = False
     if not good or any(char.isspace() for char in address):
         raise UsageError(
-            f"--search {quote_value(redact_line(address))} is not a valid address: write it as http://HOST:PORT"
+            f"{option('search')} {quote_value(redact_line(address))} is not a valid address: write it as http://HOST:PORT"
         )
     if "@" in parts.netloc:
-        raise UsageError("--search has an address with a password, which the plan would show: remove the password")
+        raise UsageError(
+            f"{option('search')} has an address with a password, which the plan would show: remove the password"
+        )
     return address.partition("?")[0].partition("#")[0].rstrip("/").removesuffix("/search").rstrip("/")
 
 
@@ -168,13 +172,12 @@ def _resolve_files(name: str, value: str, settings: Settings, folder: Path) -> s
     if not folder_name:
         raise SearchNotEnabled(
             f"{NOT_ENABLED} The search provider {quote_value(name)} has no folder: "
-            f"use --search {name}:FOLDER or set folder in [search], {WITHOUT_RESEARCH}"
+            f"use {option('search', f'{name}:FOLDER')} or set folder in [search], {WITHOUT_RESEARCH}"
         )
     path = resolve_folder(folder_name, folder)
     if trouble := _folder_problem(path):
-        raise UsageError(
-            f"{f'--search {name}' if value else '[search] folder'} is {quote_value(redact_line(folder_name))}: {trouble}"
-        )
+        given = f"{option('search')} {name}" if value else "[search] folder"
+        raise UsageError(f"{given} is {quote_value(redact_line(folder_name))}: {trouble}")
     inside = path.is_relative_to(folder.absolute())
     return path.relative_to(folder.absolute()).as_posix() if inside else path.as_posix()
 

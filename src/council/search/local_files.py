@@ -244,7 +244,7 @@ class LocalFiles(SearchProvider):
         pdfs = sum(path.suffix.lower() == ".pdf" for path in files[:read])
         if pdfs and find_spec("pypdf") is None:
             self._remarks[
-                f'{_format_count(pdfs, "PDF")} not searched: run `pip install "council[pdf]"` to read them'
+                f'{_format_count(pdfs, "PDF")} not searched: run `pip install "model-council[pdf]"` to read them'
             ] = None
             left_out = [path for path in left_out if path.suffix.lower() != ".pdf"]
         if read < len(files):

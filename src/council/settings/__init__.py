@@ -6,13 +6,13 @@ Standard library only, because it is imported on every start.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from council.errors import ConfigError
+from council.errors import ConfigError, UsageError, option, wording
 from council.settings.catalogue import catalogue, is_reasoning
 from council.settings.config_files import config_folder, find_project_file, read_config
 from council.settings.schema import VARIABLES, nest_keys, quote_value, split_key, validate_table
@@ -43,20 +43,30 @@ class Origin:
         chosen = f"={self.value}" if self.value else ""
         return f"{self.kind.value} {self.name}{chosen}".strip()
 
+    @property
+    def described(self) -> str:
+        """Return the source in the words of each interface, for messages."""
+        if self.kind is not OriginKind.FLAG:
+            return str(self)
+        name = "seats" if self.name == SEAT_FLAG else self.name.removeprefix("--").replace("-", "_")
+        return wording(python=f"argument {name}", cli=str(self), http=f"option {name}")
+
 
 BUILT_IN = Origin(OriginKind.BUILT_IN)
 DEFAULT_TIMEOUT_S, REASONING_TIMEOUT_S, HUMAN_TIMEOUT_S = 120.0, 300.0, 3600.0
 PHASE_TIMEOUTS = {"explorer": "COUNCIL_EXPLORER_TIMEOUT", "r2": "COUNCIL_R2_TIMEOUT"}  # kind of phase → its variable
 DEFAULTS: Mapping[str, Any] = {
-    "report_dir": ".agents/council",
+    "budget": {"confirm_above": 0.50},
+    "notify": False,
     "search": {"max_results": 5},
     "general": {"deliberate": True},
     "human": {"timeout": HUMAN_TIMEOUT_S},
 }
 # Flags that set a configuration key: setting name -> (flag, parent tables of the key).
 FLAG_KEYS = {"timeout": ("--timeout", ()), "report_dir": ("--report-dir", ()), "max_cost": ("--max-cost", ("budget",)),
-         "effort": ("--effort", ())}  # fmt: skip
+         "effort": ("--effort", ()), "notify": ("--notify", ())}  # fmt: skip
 SEAT_FLAG = "--seat"
+MAX_NAMED_MEMBERS = 8  # seats of the largest council that `-m` can make
 CHAIR_NAMES = ("chair", "referee")  # two names of the same seat
 NO_FLAGS: Mapping[str, Any] = MappingProxyType({})
 Layer = tuple[Origin, Mapping[str, Any]]
@@ -116,14 +126,18 @@ class Settings:
     budget: Mapping[str, Any]
     general: Mapping[str, Any]
     timeout: float | None  # None: not set, see `seat_timeout`
-    report_dir: str
+    report_dir: str | None  # None: the protocol decides, see `report_files.choose_report_dir`
     variables: Mapping[str, str]  # the judges' environment variables, including defaults
     origins: Mapping[str, Origin]  # dotted key → source of its value
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # member → dollars per million tokens
     commands: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # command-line agent → timeouts
+    store: Mapping[str, Any] = field(default_factory=dict)
     human: Mapping[str, float] = field(default_factory=lambda: {"timeout": HUMAN_TIMEOUT_S})
+    notify: bool = False  # announce the end of a run
     effort: str | None = None  # reasoning effort; None: the vendor's default
     custom_members: Mapping[str, str] = field(default_factory=dict)  # member object of the caller, by name → vendor
+    named_members: tuple[str, ...] = ()  # members of the seats in order, by `-m`; empty if not given
+    cheap: bool = False  # the fast models of the available vendors, by `--cheap`
 
     def is_set(self, key: str) -> bool:
         """Return whether this key or table has a value that is not a built-in default."""
@@ -178,11 +192,25 @@ def load_settings(
     values: dict[str, Any] = {}
     origins: dict[str, Origin] = {}
     for origin, table in _iter_layers(folder, env, flags, config):
-        for key, value in validate_table(table, str(origin)):
+        for key, value in validate_table(table, origin.described):
             values[key], origins[key] = value, origin
     variables = dict(_read_variables(env))
     origins.update({f"variables.{name}": origin for name, (_, origin) in variables.items()})
-    return _build_settings(values, origins, {name: value for name, (value, _) in variables.items()})
+    settings = _build_settings(values, origins, {name: value for name, (value, _) in variables.items()})
+    return replace(settings, named_members=_read_named_members(flags.get("models")), cheap=bool(flags.get("cheap")))
+
+
+def _read_named_members(given: Any) -> tuple[str, ...]:
+    """Return the members of `-m`: none, one for all seats, or one for each of 2 to 8 seats."""
+    members = tuple(str(member).strip() for member in ([given] if isinstance(given, str) else given or ()))
+    if not all(members):
+        raise UsageError(f'{option("models")} "" names no member: use a name such as sonnet or openai:gpt-5.2')
+    if len(members) > MAX_NAMED_MEMBERS:
+        raise UsageError(
+            f"{option('models')} names {len(members)} members, but a council has at most {MAX_NAMED_MEMBERS} seats: "
+            f"drop {len(members) - MAX_NAMED_MEMBERS}"
+        )
+    return members
 
 
 def _iter_layers(
@@ -267,7 +295,8 @@ def _parse_number(text: str) -> Any:
 def _build_settings(values: Mapping[str, Any], origins: Mapping[str, Origin], variables: Mapping[str, str]) -> Settings:
     tree = nest_keys(values)
     tables = {
-        name: tree.get(name, {}) for name in ("models", "rosters", "search", "budget", "general", "human", "commands")
+        name: tree.get(name, {})
+        for name in ("models", "rosters", "search", "budget", "general", "human", "commands", "store")
     }
     return Settings(
         providers={name: _build_provider(name, row, origins) for name, row in tree["providers"].items()},
@@ -275,7 +304,8 @@ def _build_settings(values: Mapping[str, Any], origins: Mapping[str, Origin], va
         chair=_build_seat(tree.get("chair", {})),
         timeout=tree.get("timeout"),
         effort=tree.get("effort"),
-        report_dir=tree["report_dir"],
+        report_dir=tree.get("report_dir"),
+        notify=tree["notify"],
         variables=variables,
         origins=origins,
         prices={name: _check_price(name, row, origins) for name, row in tree.get("prices", {}).items()},

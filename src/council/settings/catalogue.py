@@ -31,10 +31,20 @@ class Catalogue:
     seating: Mapping[str, Mapping[str, str]]  # seat → model and fallback
     commands: Mapping[str, str]  # command-line agent → family
     canonical_names: Mapping[str, str]  # every name, alias and id → our name
+    aliases: Mapping[str, str]  # short name → our name
 
     def find(self, name: str) -> Model | None:
         """Return the model with that name, alias or id."""
         return self.models.get(self.canonical_names.get(name, ""))
+
+    def find_by_start(self, name: str) -> list[Model]:
+        """Return the models that a shortened name can mean: `gemini-3-pro` is the start of gemini-3-pro-preview."""
+        full = dict.fromkeys(
+            model
+            for known, model in self.canonical_names.items()
+            if known.startswith(name) and known[len(name) : len(name) + 1] in ("-", ".", ":")
+        )
+        return [self.models[model] for model in full]
 
 
 @cache
@@ -44,7 +54,13 @@ def catalogue() -> Catalogue:
     ids = {id_: model.name for model in models.values() for id_ in model.ids.values()}
     canonical_names = {**ids, **tables["aliases"], **{name: name for name in models}}
     return Catalogue(
-        tables["providers"], models, tables["tiers"], tables["seating"], tables["commands"], canonical_names
+        tables["providers"],
+        models,
+        tables["tiers"],
+        tables["seating"],
+        tables["commands"],
+        canonical_names,
+        tables["aliases"],
     )
 
 

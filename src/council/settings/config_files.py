@@ -1,14 +1,16 @@
-"""Locations of configuration, data and cache, and the reader of configuration files."""
+"""Locations of configuration, data and cache; reading, printing and editing configuration files."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from council.errors import ConfigError
+from council.errors import ConfigError, option
 from council.settings.schema import quote_value
 
 
@@ -19,28 +21,50 @@ def find_project_file(folder: Path, env: Mapping[str, str], config: Path | None 
         named_path = folder / Path(named).expanduser()
         if not named_path.is_file():
             raise ConfigError(
-                f"configuration file {quote_value(named)} not found: pass another with --config or COUNCIL_CONFIG"
+                f"configuration file {quote_value(named)} not found: pass another with {option('config')} or COUNCIL_CONFIG"
             )
         return named_path
-    candidates = (candidate for place in _project_folders(folder.absolute()) if (candidate := _find_config_in(place)))
-    return next(candidates, None)
+    places = _project_folders(folder.absolute(), _home_folders(env))
+    return next((found for place in places if (found := _find_config_in(place))), None)
 
 
-def _project_folders(folder: Path) -> list[Path]:
-    """Return the folders from here up to the repository root.
+def _project_folders(folder: Path, homes: Sequence[Path]) -> list[Path]:
+    """Return the folders from here up to the repository root; outside a repository up to the home folder.
 
-    Outside a repository only this folder: parent folders may belong to another user.
+    A folder that is not below the home folder is searched up to the root of the file system.
     """
     folders = [folder, *folder.parents]
-    root = next((parent for parent in folders if (parent / ".git").exists()), folder)
-    return folders[: folders.index(root) + 1]
+    repo = next((parent for parent in folders if (parent / ".git").exists()), None)
+    last = repo or next((home for home in homes if home in folders), folders[-1])
+    return folders[: folders.index(last) + 1]
+
+
+def _home_folders(env: Mapping[str, str]) -> list[Path]:
+    """Return the home folder as it is written and without symbolic links; empty if there is none."""
+    try:
+        home = Path(env["HOME"]) if env.get("HOME") else Path.home()
+    except RuntimeError:
+        return []
+    return [home.absolute(), home.resolve()]
 
 
 def _find_config_in(place: Path) -> Path | None:
-    if (place / "council.toml").is_file():
-        return place / "council.toml"
-    pyproject = place / "pyproject.toml"
-    return pyproject if pyproject.is_file() and "council" in _read_text(pyproject) and read_config(pyproject) else None
+    named, pyproject = place / "council.toml", place / "pyproject.toml"
+    if _is_own_file(named):
+        return named
+    return (
+        pyproject if _is_own_file(pyproject) and "council" in _read_text(pyproject) and read_config(pyproject) else None
+    )
+
+
+def _is_own_file(path: Path) -> bool:
+    """Return whether this is a file of the current user. Files of other users could choose where questions are sent."""
+    try:
+        if not path.is_file():
+            return False
+        return not hasattr(os, "getuid") or {path.stat().st_uid, path.lstat().st_uid} == {os.getuid()}
+    except OSError:
+        return False
 
 
 def read_config(path: Path) -> Mapping[str, Any]:
@@ -70,6 +94,73 @@ def _read_text(path: Path) -> str:
         raise ConfigError(
             f"cannot read the configuration file {path}: {quote_value(error)}; it must be readable UTF-8 text"
         ) from None
+
+
+# Text of configuration files
+
+
+def format_toml(value: Any) -> str:
+    """Return a value as TOML, with tables on one line."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, Mapping):
+        pairs = (f"{_format_key(key)} = {format_toml(item)}" for key, item in value.items() if item is not None)
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(format_toml, value)) + "]"
+    return repr(value)  # int or float
+
+
+def _format_key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else format_toml(key)
+
+
+def edit_config(text: str, values: Mapping[str, Any]) -> str:
+    """Return the text of a configuration file with these dotted keys set; None removes a key.
+
+    Comments, order and other keys stay as they are."""
+    import tomlkit  # only needed to write
+
+    document: Any = tomlkit.parse(text)
+    for dotted, value in values.items():
+        *tables, leaf = dotted.split(".")
+        if value is None:
+            _remove_key(document, tables, leaf)
+            continue
+        place = document
+        for depth, name in enumerate(tables):
+            if name not in place:
+                place[name] = tomlkit.table(is_super_table=depth < len(tables) - 1)
+            place = place[name]
+        if place.get(leaf) != value:
+            place[leaf] = value
+    return str(tomlkit.dumps(document))
+
+
+def _remove_key(document: Any, tables: list[str], leaf: str) -> None:
+    place = document
+    for name in tables:
+        place = place.get(name, {})
+    if leaf in place:
+        del place[leaf]
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner can read, in one step. A link is kept, and its target is replaced."""
+    target = path.resolve()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        draft = target.with_name(f".{target.name}.{os.getpid()}")
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+        draft.replace(target)
+    except OSError as error:
+        raise ConfigError(f"cannot write {path} ({error.strerror}): check the folder's permissions") from None
+
+
+# Folders and commands
 
 
 def find_command(name: str, env: Mapping[str, str]) -> Path | None:

@@ -16,9 +16,7 @@ from council.settings.config_files import config_folder
 from council.settings.schema import quote_value
 
 SERVICE = "council"
-NOT_INSTALLED = (
-    "the keyring package is not installed: run `pip install 'council[keys]'`, or set the key as an environment variable"
-)
+NOT_INSTALLED = "the keyring package is not installed: run `pip install 'model-council[keys]'`, or set the key as an environment variable"
 
 
 def stored_key_names(env: Mapping[str, str]) -> list[str]:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from council.errors import ConfigError
+from council.errors import ConfigError, option
 from council.extensions import MEMBERS
 from council.settings import Provider, Settings
 from council.settings.catalogue import Model, catalogue, split_member
 from council.settings.config_files import find_command
-from council.settings.schema import SPECIAL_MEMBERS, closest_match, quote_value
+from council.settings.schema import SPECIAL_MEMBERS, quote_value
 
 LOCAL_MEMBER = "local:smollm2"  # the embedded model; never used as a fallback
 NO_MODEL_NEEDED = ("scripted", "human")  # members that need no model name
 MODEL_ORDER = ("default", "other", "strong", "fast")
 DEFAULT_SEATS = ("alpha", "beta", "gamma")  # other seat names use these defaults in rotation
+ADDED_SEATS = ("delta", "epsilon", "zeta", "eta", "theta")  # seats of a council with more than three members
+MAX_SUGGESTIONS = 3
+VENDORS_WITH_LISTS = ("anthropic", "openai", "google")  # vendors whose bare model names are known
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +88,27 @@ def _special_vendor(kind: str, name: str) -> str:
 def _unknown_member_error(member: str, settings: Settings) -> ConfigError:
     provider, _ = split_member(member)
     if not provider:
-        close = closest_match(member, catalogue().canonical_names)
-        return ConfigError(
-            f"unknown model {quote_value(member)}: did you mean {quote_value(close)}? Or write it as provider:model"
-        )
+        return _unknown_name_error(member)
     names = ", ".join([*settings.providers, *MEMBERS.names])
     return ConfigError(
         f"unknown provider {quote_value(provider)} in {quote_value(member)}: use one of {names}, or add [providers.{provider}]"
     )
+
+
+def _unknown_name_error(name: str) -> ConfigError:
+    if several := catalogue().find_by_start(name.lower()):
+        listed = _join_choices([model.name for model in several])
+        return ConfigError(f"{quote_value(name)} can mean several models: write {listed}")
+    from difflib import get_close_matches  # only needed for errors
+
+    known = [*catalogue().models, *catalogue().aliases]
+    near = get_close_matches(name.lower(), known, MAX_SUGGESTIONS) or get_close_matches(name, known, 1, 0.0)
+    hint = _join_choices([quote_value(one) for one in near])
+    return ConfigError(f"unknown model {quote_value(name)}: did you mean {hint}? Or write it as provider:model")
+
+
+def _join_choices(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else names[0]
 
 
 def resolve_member(member: str, settings: Settings, env: Mapping[str, str]) -> str:
@@ -100,19 +117,61 @@ def resolve_member(member: str, settings: Settings, env: Mapping[str, str]) -> s
     if provider or member in settings.custom_members:
         vendor_of(member, settings)  # raises for an unknown provider
         return member
-    model = catalogue().find(name)
-    if model is None:
-        raise _unknown_member_error(member, settings)
-    return find_available_member(model, settings, env) or _raise_no_provider(model, settings)
+    found, keys = _resolve_short_name(name, settings, env)
+    if found is None:
+        raise ConfigError(
+            f"no provider of {quote_value(name)} is available: "
+            f"set {f'one of {keys}' if keys else 'OLLAMA_HOST'}, or choose another member"
+        )
+    return found
 
 
-def _raise_no_provider(model: Model, settings: Settings) -> str:
-    keys = ", ".join(
-        settings.providers[provider].api_key_env for provider in model.ids if provider in settings.providers
+def _resolve_short_name(name: str, settings: Settings, env: Mapping[str, str]) -> tuple[str | None, str]:
+    """Return the available member that a short name means, and the keys of its providers.
+
+    A short name is a name, an alias or the start of a name of the catalogue, the model of a configured member, or a model
+    that a vendor lists. Raise ConfigError if it means no model or several.
+    """
+    starts = catalogue().find_by_start(name.lower())
+    model = catalogue().find(name) or catalogue().find(name.lower()) or (starts[0] if len(starts) == 1 else None)
+    if model and (found := find_available_member(model, settings, env)):
+        return found, ""
+    written = (*settings.models.values(), *_configured_members(settings))
+    configured = {one for one in written if split_member(one)[0] and split_member(one)[1] == name}
+    if len(configured) == 1:
+        return configured.pop(), ""
+    if model:
+        return None, _format_keys(model.ids, settings)
+    for vendor in VENDORS_WITH_LISTS:
+        if _is_listed(vendor, name):
+            return _find_listed_member(vendor, name, settings, env)
+    raise _unknown_name_error(name)
+
+
+def _format_keys(providers: Iterable[str], settings: Settings) -> str:
+    keys = (settings.providers[provider].api_key_env for provider in providers if provider in settings.providers)
+    return ", ".join(filter(None, keys))
+
+
+def _find_listed_member(vendor: str, name: str, settings: Settings, env: Mapping[str, str]) -> tuple[str | None, str]:
+    """Return a vendor's model that is not in the catalogue, by the vendor's own provider or by a router."""
+    members = {vendor: f"{vendor}:{name}", "openrouter": f"openrouter:{vendor}/{name}"}
+    found = (
+        member for provider, member in members.items() if is_available(settings.providers[provider], settings, env)
     )
-    raise ConfigError(
-        f"no provider of {quote_value(model.name)} is available: set one of {keys or 'OLLAMA_HOST'}, or choose another member"
-    )
+    return next(found, None), _format_keys(members, settings)
+
+
+@lru_cache(maxsize=256)
+def _is_listed(vendor: str, name: str) -> bool:
+    """Return whether the offline price list has this model of a vendor."""
+    from genai_prices.data_snapshot import get_snapshot  # only needed for a name that is not in the catalogue
+
+    try:
+        get_snapshot().find_provider_model(name, None, vendor, None)
+    except (LookupError, ValueError):
+        return False
+    return True
 
 
 def require_available(member: str, settings: Settings, env: Mapping[str, str]) -> str:
@@ -204,8 +263,8 @@ def _is_confirmed(member: str, settings: Settings, named_providers: set[str]) ->
 def _iter_callable(members: Iterable[str], settings: Settings, env: Mapping[str, str]) -> Iterator[str]:
     for member in members:
         provider, name = split_member(member)
-        if not provider and (model := catalogue().find(name)):
-            resolved = find_available_member(model, settings, env)
+        if not provider and member not in settings.custom_members:
+            resolved, _ = _resolve_short_name(name, settings, env)
         else:
             resolve_member(member, settings, env)  # raises for an unknown provider
             resolved = None if unavailable_reason(member, settings, env) else member
@@ -217,6 +276,22 @@ def _strongest_members(settings: Settings, env: Mapping[str, str]) -> Iterator[s
     for tiers in catalogue().tiers.values():
         if member := find_available_member(catalogue().models[tiers["strong"]], settings, env):
             yield member
+
+
+def fast_members(settings: Settings, env: Mapping[str, str]) -> list[Candidate]:
+    """Return the fast members for `--cheap`: [models] fast, then the fast model of each other available vendor."""
+    configured = [*_iter_callable(filter(None, [settings.models.get("fast")]), settings, env)]
+    models = (catalogue().models[tiers["fast"]] for tiers in catalogue().tiers.values())
+    members = [*configured, *filter(None, (find_available_member(model, settings, env) for model in models))]
+    by_vendor: dict[str, Candidate] = {}
+    for member in members:
+        by_vendor.setdefault(vendor_of(member, settings), Candidate(member, vendor_of(member, settings)))
+    found = list(by_vendor.values())
+    if not found and (others := available_members(settings, env)):
+        raise ConfigError(
+            f"{option('cheap')} found no fast model beside {quote_value(others[0].member)}: set [models] fast, or name the members"
+        )
+    return found or [LOCAL_CANDIDATE]
 
 
 def tier_member(tier: str, settings: Settings, env: Mapping[str, str]) -> str:

@@ -82,9 +82,13 @@ MEMBER_NAMES = ValueType(
 SECONDS = ValueType("a number of seconds above 0", lambda value: _is_number(value) and value > 0)
 SECONDS_OR_ZERO = ValueType("a number of seconds, 0 or more", lambda value: _is_number(value) and value >= 0)
 DOLLARS = ValueType("an amount of dollars, 0 or more", lambda value: _is_number(value) and value >= 0)
+DOLLARS_OR_FALSE = ValueType(
+    "an amount of dollars, 0 or more, or false", lambda value: value is False or (_is_number(value) and value >= 0)
+)
 DOLLARS_PER_MILLION = ValueType("dollars per million tokens, 0 or more", lambda value: _is_number(value) and value >= 0)
 COUNT = ValueType("a whole number from 1 to 1000", lambda value: _is_int_between(value, 1, 1000))
 RESULT_COUNT = ValueType("a whole number from 1 to 10", lambda value: _is_int_between(value, 1, 10))
+DAYS = ValueType("a whole number of days from 1 to 36500", lambda value: _is_int_between(value, 1, 36_500))
 BOOLEAN = ValueType("true or false", lambda value: isinstance(value, bool))
 HTTP_URL = ValueType("a URL that begins with http:// or https:// and has a valid host and port", _is_http_url)
 VARIABLE_NAME = ValueType(
@@ -128,6 +132,7 @@ CONFIG_KEYS: Mapping[str, Any] = {
     "timeout": SECONDS,
     "report_dir": TEXT_VALUE,
     "effort": _one_of("low", "medium", "high"),
+    "notify": BOOLEAN,
     "providers": {"*": PROVIDER_KEYS},
     "models": {"default": MEMBER_NAME, "strong": MEMBER_NAME, "fast": MEMBER_NAME, "other": MEMBER_NAME},
     "seats": {"*": SEAT_KEYS},
@@ -139,11 +144,12 @@ CONFIG_KEYS: Mapping[str, Any] = {
         "base_url": HTTP_URL,
         "folder": TEXT_VALUE,
     },
-    "budget": {"max_cost": DOLLARS, "max_cost_per_day": DOLLARS, "confirm_above": DOLLARS},
+    "budget": {"max_cost": DOLLARS, "max_cost_per_day": DOLLARS, "confirm_above": DOLLARS_OR_FALSE},
     "prices": {"*": PRICE_KEYS},
     "commands": {"claude": TIMEOUT_KEYS, "codex": TIMEOUT_KEYS, "gemini": TIMEOUT_KEYS},
     "general": {"deliberate": BOOLEAN},
     "human": {"timeout": SECONDS},
+    "store": {"keep_days": DAYS},
 }
 # Environment variables of the judges: type after number parsing, and default.
 VARIABLES: Mapping[str, tuple[ValueType, str | None]] = {

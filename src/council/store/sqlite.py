@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from council import events as ev
-from council.errors import RunOwned, StoreError, UnknownRun
+from council.errors import RunOwned, StoreError, UnknownRun, wording
 from council.store import sqlite_queries
 from council.store.interface import OPEN_STATUSES, Attempt, BudgetRefusal, Hold, Record, Row, RunState, RunStatus
 from council.store.migrations import MIGRATIONS
@@ -170,7 +170,7 @@ class SqliteStore:
         return await self._submit(lambda db: _load_record(db, run))
 
     async def list_runs(self) -> list[dict[str, Any]]:
-        """Return all runs, newest first: id, name, folder, created, status, detached, setup."""
+        """Return all runs, newest first: id, name, folder, created, status, detached, setup (protocol and question)."""
         return await self._submit(_select_runs)
 
     async def match_runs(self, run: str) -> list[str]:
@@ -228,6 +228,19 @@ class SqliteStore:
         """Return the unfinished forks of this run, which still reuse its answers."""
         return await self._submit(lambda db: sqlite_queries.select_unfinished_forks(db, run))
 
+    async def list_report_paths(self, run: str) -> list[Path]:
+        return await self._submit(lambda db: sqlite_queries.select_report_paths(db, run))
+
+    async def shrink(self, *, may_rewrite: bool = True) -> int:
+        """Return the space of deleted runs to the file system; return the number of bytes."""
+        before = self._file_size()
+        await asyncio.to_thread(sqlite_queries.shrink_database, self.path, may_rewrite=may_rewrite)
+        return max(0, before - self._file_size())
+
+    def _file_size(self) -> int:
+        files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
+
     async def delete_run(self, run: str) -> None:
         """Delete a run and its lock, which the caller must hold. Its spending rows stay."""
         await self._submit(lambda db: sqlite_queries.delete_run(db, run))
@@ -279,6 +292,7 @@ def _open_database(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
     try:
         path.chmod(0o600)
+        db.execute(f"PRAGMA auto_vacuum = {sqlite_queries.INCREMENTAL}")  # of a new file, so that it can shrink
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         _migrate(db, path)
@@ -348,11 +362,18 @@ def _resolve_future(future: asyncio.Future[Any], result: Any, error: BaseExcepti
 
 
 def _select_runs(db: sqlite3.Connection) -> list[dict[str, Any]]:
+    columns = sqlite_queries.HISTORY_COLUMNS
     rows = db.execute(
-        "SELECT id, name, folder, created, status, detached, setup FROM runs ORDER BY created DESC, rowid DESC"
-    ).fetchall()
-    names = ("id", "name", "folder", "created", "status", "detached", "setup")
-    return [dict(zip(names, (*row[:5], bool(row[5]), json.loads(row[6])), strict=True)) for row in rows]
+        f"""SELECT id, name, folder, created, status, detached, {columns["protocol"]}, {columns["task"]}, {columns["question"]}
+            FROM runs ORDER BY created DESC, rowid DESC"""
+    )
+    return [
+        {
+            "id": id_, "name": name, "folder": folder, "created": created, "status": status, "detached": bool(detached),
+            "setup": {"protocol": protocol, "question": {"task": task, "text": text}},
+        }
+        for id_, name, folder, created, status, detached, protocol, task, text in rows.fetchall()
+    ]  # fmt: skip
 
 
 def _load_record(db: sqlite3.Connection, run: str) -> Record:
@@ -376,7 +397,8 @@ def _load_record(db: sqlite3.Connection, run: str) -> Record:
 
 
 def _unknown_run(run: str) -> UnknownRun:
-    return UnknownRun(f'there is no run "{run}": `council runs` lists them')
+    listing = wording(python="`client.runs()`", cli="`council runs`", http="`council runs`")
+    return UnknownRun(f'there is no run "{run}": {listing} lists them')
 
 
 def _load_since(db: sqlite3.Connection, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from council.store.interface import BudgetRefusal, Hold, SpendingRow
+from council.store.interface import FINISHED_STATUSES, BudgetRefusal, Hold, SpendingRow
 from council.types import Json
 
 # Runs
 
+INCREMENTAL = 2  # value of auto_vacuum
+PAGES_PER_STEP = 1000
+SHRINK_TIMEOUT_S = 1.0
 RUN_TABLES = ("events", "steps", "results", "intents", "phases", "live", "asks")
 # Spending rows and their token counts stay after a run is removed, so that totals remain correct.
 HAS_SPENDING = "EXISTS (SELECT 1 FROM spending p WHERE p.run = settled.run AND p.key = settled.key AND p.n = settled.n)"
@@ -25,6 +29,35 @@ def delete_run(db: sqlite3.Connection, run: str) -> None:
     db.execute(f"DELETE FROM settled WHERE run = ? AND NOT {HAS_SPENDING}", (run,))
     db.execute("UPDATE settled SET body = json_object('usage', json_extract(body, '$.usage')) WHERE run = ?", (run,))
     db.execute("DELETE FROM runs WHERE id = ?", (run,))
+
+
+def select_report_paths(db: sqlite3.Connection, run: str) -> list[Path]:
+    """Return the absolute paths of the report files of a run."""
+    query = """SELECT DISTINCT r.folder, coalesce(json_extract(e.body, '$.report_path'), json_extract(e.body, '$.file'))
+               FROM events e JOIN runs r ON r.id = e.run WHERE e.run = ? AND e.type IN ('closed', 'verdict')"""
+    return [Path(folder, path) for folder, path in db.execute(query, (run,)) if path]
+
+
+def shrink_database(path: Path, *, may_rewrite: bool) -> None:
+    """Return free pages to the file system in small transactions. A database of an older version is rewritten once.
+
+    A reader keeps the pages it reads, and a writer waits for one small transaction. If the database is busy, the pages stay
+    free and are used again.
+    """
+    db = sqlite3.connect(path, isolation_level=None, timeout=SHRINK_TIMEOUT_S)
+    try:
+        if db.execute("PRAGMA auto_vacuum").fetchone()[0] == INCREMENTAL:
+            (free,) = db.execute("PRAGMA freelist_count").fetchone()
+            for _ in range(0, free, PAGES_PER_STEP):
+                db.executescript(f"PRAGMA incremental_vacuum({PAGES_PER_STEP})")  # `execute` would free one page
+        elif may_rewrite:
+            db.execute(f"PRAGMA auto_vacuum = {INCREMENTAL}")
+            db.execute("VACUUM")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except sqlite3.OperationalError:
+        pass  # busy
+    finally:
+        db.close()
 
 
 def search_runs(db: sqlite3.Connection, words: Sequence[str]) -> list[str]:
@@ -91,11 +124,13 @@ HISTORY_FILTERS = {
     "protocol": f"{HISTORY_COLUMNS['protocol']} = ?",
     "status": "status IN (SELECT value FROM json_each(?))",
     "verdict": f"? IN ({HISTORY_COLUMNS['verdict']}, {HISTORY_COLUMNS['outcome']})",
+    "folder": "folder = ?",
     "q": f"instr(lower({HISTORY_COLUMNS['question']} || ' ' || name || ' ' || id), lower(?)) > 0",
 }
-AFTER_CURSOR = """(status = 'complete', -created, -rowid) >
-           (SELECT status = 'complete', -created, -rowid FROM runs WHERE id = ?)"""
-HISTORY_ORDER = "ORDER BY status = 'complete', created DESC, rowid DESC"
+IS_FINISHED = f"status IN ({', '.join(repr(status.value) for status in FINISHED_STATUSES)})"
+AFTER_CURSOR = f"""({IS_FINISHED}, -created, -rowid) >
+           (SELECT {IS_FINISHED}, -created, -rowid FROM runs WHERE id = ?)"""
+HISTORY_ORDER = f"ORDER BY {IS_FINISHED}, created DESC, rowid DESC"
 
 
 def select_history_page(
@@ -146,7 +181,7 @@ def select_spending_since(db: sqlite3.Connection, day: str) -> list[Json]:
     rows = db.execute(
         """SELECT p.run, p.key, p.n, p.member, p.at, p.day, p.reserved, p.charged, p.estimated,
                   s.body IS NOT NULL AND json_extract(s.body, '$.fault') IS NULL,
-                  json_extract(s.body, '$.usage'), r.name
+                  json_extract(s.body, '$.usage'), r.name, r.folder
            FROM spending p LEFT JOIN settled s ON s.run = p.run AND s.key = p.key AND s.n = p.n
                            LEFT JOIN runs r ON r.id = p.run
            WHERE p.day >= ? ORDER BY p.at""",
@@ -165,5 +200,6 @@ def select_spending_since(db: sqlite3.Connection, day: str) -> list[Json]:
         "answered",
         "usage",
         "name",
+        "folder",
     )
     return [dict(zip(names, row, strict=True)) | {"usage": json.loads(row[10]) if row[10] else None} for row in rows]

@@ -41,7 +41,7 @@ def resume_and_check(workspace: Workspace, council: Terminal, again: list[str]) 
 
 def uninterrupted_report(workspace: Workspace, council: Terminal, flags: tuple[str, ...]) -> Json:
     """Return the report of an uninterrupted run, saved under the same name."""
-    shutil.rmtree(workspace.folder / ".agents" / "council")
+    shutil.rmtree(workspace.data / "reports")
     return comparable(council("--json", *flags, QUESTION).json)
 
 

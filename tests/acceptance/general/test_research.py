@@ -26,12 +26,12 @@ def test_without_a_search_provider_the_run_fails_and_names_the_setting(general: 
     assert general.workspace.runs() == []
 
 
-@pytest.mark.behaviour("30-pre-flight")
-def test_a_plan_without_a_search_provider_says_what_is_missing(general: FakeGeneral) -> None:
+@pytest.mark.behaviour("30-pre-flight", "13-dry-run-agrees")
+def test_a_dry_run_without_a_search_provider_is_refused_like_the_run(general: FakeGeneral) -> None:
     done = general.council("--protocol", "general", "--dry-run", "--json", "Move the archive?")
-    assert done.code == 0
-    assert any(NOT_ENABLED in line for line in done.json["warnings"])
-    assert done.json["calls"] == {"min": 6, "max": 10}
+    assert (done.code, NOT_ENABLED in done.json["error"]) == (4, True)
+    plan = general.council("--protocol", "general", "--no-search", "--dry-run", "--json", "Move the archive?").json
+    assert plan["calls"] == {"min": 5, "max": 9}
 
 
 @pytest.mark.behaviour("30-bad-search")

@@ -165,13 +165,13 @@ def test_a_review_without_material_makes_no_call_and_says_what_it_looked_for(
         commit(judges.folder, {})
     looked_for = 'nothing to review: no file here matches "the whole idea of it"'
     plan = council("validate", "the whole idea of it", "--dry-run", "--json")
-    assert (plan.code, plan.json["warnings"][0].startswith(looked_for)) == (0, True)
+    assert (plan.code, plan.json["error"].startswith(looked_for)) == (2, True)
     done = council("validate", "the whole idea of it", "--json")
     assert (done.code, done.json["error"].startswith(looked_for)) == (2, True)
     assert len(judges.provider.log) == calls
 
 
-@pytest.mark.behaviour("issue-3-output-folder")
+@pytest.mark.behaviour("issue-3-output-folder", "00-report-file", "00-gitignore")
 def test_the_output_folder_is_created_and_ignored_by_git(judges: JudgesWorkspace, council: Terminal) -> None:
     assert not (judges.folder / ".agents" / "council").exists()
     assert council("validate", "src/auth").code == 0

@@ -9,7 +9,7 @@ import pytest
 from tests.acceptance.helpers import Terminal
 from tests.packet.conftest import commit
 
-pytest.importorskip("xllamacpp", reason="the embedded model needs council[local]")
+pytest.importorskip("xllamacpp", reason="the embedded model needs model-council[local]")
 LONG = "TABLE = [" + ", ".join(map(str, range(3000))) + "]\n"  # one line that does not fit a small window
 
 

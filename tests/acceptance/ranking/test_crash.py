@@ -31,7 +31,7 @@ def resume_and_check(workspace: Workspace, council: Terminal, again: list[str]) 
 
 
 def uninterrupted_report(workspace: Workspace, council: Terminal) -> Json:
-    shutil.rmtree(workspace.folder / ".agents" / "council")
+    shutil.rmtree(workspace.data / "reports")
     return comparable(council(*RANKING, QUESTION).json)
 
 

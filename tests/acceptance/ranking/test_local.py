@@ -6,7 +6,7 @@ import pytest
 
 from tests.acceptance.helpers import Terminal
 
-pytest.importorskip("xllamacpp", reason="the embedded model needs council[local]")
+pytest.importorskip("xllamacpp", reason="the embedded model needs model-council[local]")
 
 
 @pytest.mark.sweep

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from council.doors.cli.terminal_input import confirmation_reason
+from council.settings import load_settings
 from tests.acceptance.helpers import QUESTION, Workspace
+from tests.acceptance.pseudo_terminal import PseudoTerminal
 from tests.doors.cli.terminal import TerminalProcess
 from tests.fake_provider import FakeProvider
 
@@ -62,6 +65,33 @@ def test_off_a_terminal_there_is_no_prompt_and_only_the_cap_applies(workspace: W
     stopped = workspace.council("--protocol", "triad", "--max-cost", "0.0001", QUESTION)
     assert (stopped.code, len(workspace.provider.log)) == (5, 4)
     assert PROMPT not in done.err + stopped.err
+
+
+@pytest.mark.behaviour("50-confirm-default")
+@pytest.mark.parametrize(
+    ("budget", "asks"),
+    [("", True), ("confirm_above = 100", False), ("confirm_above = false", False), ("confirm_above = 0", True)],
+    ids=["default", "higher", "never", "always"],
+)
+def test_the_default_limit_is_half_a_dollar(provider: FakeProvider, budget: str, asks: bool) -> None:
+    workspace = Workspace(Path.cwd(), provider)
+    workspace.configure(more=f"{PRICES.replace('15.0', '300.0')}[budget]\n{budget}\n")
+    terminal = PseudoTerminal(workspace.folder, "--protocol", "triad", QUESTION)
+    if asks:
+        terminal.wait_for(PROMPT)
+        terminal.type_lines("n")
+    done = terminal.wait_for_exit()
+    assert (done.code, len(provider.log)) == ((130, 0) if asks else (0, 4))
+
+
+@pytest.mark.behaviour("50-confirm-default")
+def test_an_unknown_price_is_confirmed_only_if_the_user_set_the_limit(provider: FakeProvider) -> None:
+    plan: dict[str, Any] = {"cost": None, "unpriced": ["sim:m1"]}
+    assert confirmation_reason(plan, 0.5, unpriced=False) == ""
+    assert "No price for sim:m1" in confirmation_reason(plan, 0.5)
+    settings = load_settings(Path.cwd(), {})
+    assert settings.budget["confirm_above"] == 0.5
+    assert not settings.is_set("budget.confirm_above")
 
 
 @pytest.mark.behaviour("50-confirm-above")

@@ -6,8 +6,6 @@ import hashlib
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -270,23 +268,6 @@ def test_an_unwritable_folder_is_a_one_line_error(skill: Terminal, project: Path
     assert done.code == 1
     assert done.err.startswith(f'council: cannot write the skill to "{project}/.claude/skills/council"')
     assert done.err.count("\n") == 1
-
-
-# From a wheel
-
-
-@pytest.mark.behaviour("50-skill-install")
-def test_it_installs_from_a_wheel(project: Path, tmp_path: Path) -> None:
-    pip = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
-    place = tmp_path / "site"
-    subprocess.run([*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", str(tmp_path), str(ROOT)], check=True)
-    (wheel,) = tmp_path.glob("council-*.whl")
-    subprocess.run([*pip, "install", "--no-deps", "--target", str(place), str(wheel)], check=True)
-    env = {**os.environ, "PYTHONPATH": str(place)}
-    where = [sys.executable, "-c", "import council; print(council.__file__)"]
-    assert subprocess.run(where, env=env, check=True, capture_output=True, text=True).stdout.startswith(str(place))
-    subprocess.run([sys.executable, "-m", "council", "skill", "install"], env=env, check=True, capture_output=True)
-    assert installed(project / ".agents/skills/council") == FILES
 
 
 def test_a_misspelled_subcommand_installs_nothing(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -47,9 +48,11 @@ def test_at_a_terminal_the_answer_ends_with_the_trust_line(
     more: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
     run([*more, *COMMANDS["collaborative"]])
     printed = capsys.readouterr()
-    *_, blank, last = printed.out.splitlines()
+    *_, blank, last = re.sub(r"\x1b\[[0-9;]*m", "", printed.out).splitlines()
     assert (blank, last) == (
         "",
         "Trust: MEDIUM — all answers are from one vendor: scripted; agreement was not assessed",

@@ -213,6 +213,21 @@ async def test_a_search_folder_outside_from_the_settings_is_refused(tmp_path: Pa
 # Endpoints
 
 
+@pytest.mark.behaviour("13-model-flag", "006-mcp-members")
+async def test_a_caller_can_name_the_members_of_the_seats_within_the_limits() -> None:
+    put("council.toml", PRICED.replace('default = "sim:m1"', 'default = "sim:m1"\nfast = "sim:m2"'))
+    async with connect_in_process() as client:
+        plan = await call_tool(client, "council_estimate", question=QUESTION, options={"models": ["sim:a", "sim:b"]})
+        assert [seat["model"] for seat in plan["seats"]] == ["sim:a", "sim:b"]
+        assert plan["calls"] == {"min": 5, "max": 5}
+        cheap = await call_tool(client, "council_estimate", question=QUESTION, options={"cheap": True})
+        assert {seat["model"] for seat in cheap["seats"]} == {"sim:m2"}
+        line = await call_refused(client, "council_start", question=QUESTION, options={"models": ["local:/etc/passwd"]})
+        assert 'member "local:/etc/passwd" is not configured on this server' in line
+        line = await call_refused(client, "council_start", question=QUESTION, options={"models": ["sim:a"] * 9})
+        assert "models names 9 members, but a council has at most 8 seats: drop 1" in line
+
+
 @pytest.mark.behaviour("006-mcp-members")
 async def test_a_caller_can_seat_only_configured_members(tmp_path: Path) -> None:
     script = tmp_path / "script.toml"

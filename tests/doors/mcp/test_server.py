@@ -41,7 +41,7 @@ def scripted() -> None:
 
 @pytest.fixture
 def no_config() -> None:
-    pytest.importorskip("xllamacpp", reason="the embedded model needs council[local]")
+    pytest.importorskip("xllamacpp", reason="the embedded model needs model-council[local]")
     Path("council.toml").unlink()
 
 
@@ -278,14 +278,14 @@ BAD: list[tuple[str, Json, str]] = [
     ("council_start", {"question": ["a"]}, "should be a valid string"),
     ("council_start", {"question": QUESTION, "protocol": "colaborative"}, 'did you mean "collaborative"'),
     ("council_start", {"question": QUESTION, "options": {"flow": "paralel"}}, 'unknown flow "paralel": did you mean "parallel"'),
-    ("council_start", {"question": QUESTION, "options": {"quick": True, "debate": True}}, "--quick and --debate are incompatible."),
-    ("council_start", {"question": QUESTION, "options": {"rounds": 9}}, '--rounds "9" cannot be used'),
-    ("council_start", {"question": QUESTION, "options": {"flow": "debate", "deep": True}}, "--flow belongs to advisors"),
-    ("council_start", {"question": QUESTION, "options": {"max_cost": "much"}}, '--max-cost "much" cannot be used'),
+    ("council_start", {"question": QUESTION, "options": {"quick": True, "debate": True}}, "quick and debate are incompatible."),
+    ("council_start", {"question": QUESTION, "options": {"rounds": 9}}, 'rounds "9" cannot be used'),
+    ("council_start", {"question": QUESTION, "options": {"flow": "debate", "deep": True}}, "flow belongs to advisors"),
+    ("council_start", {"question": QUESTION, "options": {"max_cost": "much"}}, 'max_cost "much" cannot be used'),
     ("council_start", {"question": QUESTION, "options": {"profile": ["fast"]}}, "unknown profile"),
     ("council_start", {"question": QUESTION, "options": {"timeout": -1}}, "a number of seconds above 0"),
-    ("council_start", {"question": QUESTION, "options": {"seats": {"delta": "scripted:"}}}, "no protocol has such a seat"),
-    ("council_start", {"question": QUESTION, "options": {"sprok": 1}}, "no protocol has the option --sprok"),
+    ("council_start", {"question": QUESTION, "options": {"seats": {"omega": "scripted:"}}}, "no protocol has such a seat"),
+    ("council_start", {"question": QUESTION, "options": {"sprok": 1}}, "no protocol has the option sprok"),
     ("council_start", {"question": ""}, "no question was given"),
     ("council_wait", {"run": "r99999"}, 'no run "r99999"'),
     ("council_wait", {"run": "r99999", "seconds": "long"}, 'invalid seconds "long"'),
@@ -316,7 +316,7 @@ def test_without_the_sdk_it_says_what_to_install() -> None:
         [sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 2
-    assert "pip install 'council[mcp]'" in done.stderr
+    assert "pip install 'model-council[mcp]'" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

@@ -184,5 +184,5 @@ def test_without_the_extra_it_says_what_to_install(tmp_path: Path, missing: str)
     )
     done = wait_for_exit(process)
     assert done.code == 2
-    assert "pip install 'council[web]'" in done.err
+    assert "pip install 'model-council[web]'" in done.err
     assert done.err.count("\n") == 1

@@ -52,6 +52,25 @@ def test_every_protocol_is_described_by_its_own_options_and_a_plan(server: WebSe
     assert "not enabled" in rows["general"]["note"]
 
 
+@pytest.mark.behaviour("13-model-flag", "13-cheap")
+def test_a_caller_can_name_the_members_of_the_seats(tmp_path: Path) -> None:
+    folder = write_project(tmp_path)
+    (folder / "council.toml").write_text(
+        '[providers.sim]\nbase_url = "http://127.0.0.1:9/v1"\n[models]\ndefault = "sim:m1"\nfast = "sim:m2"\n'
+    )
+    site = WebServer(folder, environment(tmp_path))
+    try:
+        plan = site.post("/api/estimate", {"question": QUESTION, "models": ["sim:a", "sim:b", "sim:c", "sim:d"]})
+        assert [seat["model"] for seat in plan["seats"]] == ["sim:a", "sim:b", "sim:c", "sim:d"]
+        assert {
+            seat["model"] for seat in site.post("/api/estimate", {"question": QUESTION, "cheap": True})["seats"]
+        } == {"sim:m2"}
+        assert "at most 8 seats" in site.refused("/api/estimate", {"question": QUESTION, "models": ["sim:a"] * 9})
+        assert "is not configured" in site.refused("/api/runs", {"question": QUESTION, "models": ["local:/etc/passwd"]})
+    finally:
+        site.close()
+
+
 @pytest.mark.behaviour("50-web-members")
 def test_members_and_the_current_seating_are_listed(server: WebServer) -> None:
     response = server.get("/api/members")
@@ -93,12 +112,12 @@ def test_empty_form_fields_are_ignored(server: WebServer) -> None:
 
 @pytest.mark.behaviour("50-web-options")
 @pytest.mark.parametrize(("protocol", "options", "line"), [
-    ("judges", {"quick": True, "debate": True}, "Error: --quick and --debate are incompatible."),
+    ("judges", {"quick": True, "debate": True}, "Error: quick and debate are incompatible."),
     ("advisors", {"rounds": 9}, "from 1 to 5"),
     ("advisors", {"rounds": "many"}, "whole number"),
     ("advisors", {"rounds": {"a": [1]}}, "whole number"),
     ("advisors", {"flow": "paralel"}, 'did you mean "parallel"?'),
-    ("advisors", {"quick": True}, "--quick belongs to judges"),
+    ("advisors", {"quick": True}, "quick belongs to judges"),
     ("judges", {"perspectives": [1, 2]}, "perspectives"),
     (None, {"nonsense": True}, "no protocol has the option"),
     (None, {"\ud800": True}, "no protocol has the option"),
@@ -171,7 +190,7 @@ def test_a_configured_member_can_be_seated(server: WebServer) -> None:
     response = server.post("/api/estimate", {"question": QUESTION, "seats": {"beta": "scripted:"}})
     assert response["seats"][1]["model"] == "scripted:"
     assert "no protocol has such a seat" in server.refused(
-        "/api/estimate", {"question": QUESTION, "seats": {"zeta": "scripted:"}}
+        "/api/estimate", {"question": QUESTION, "seats": {"omega": "scripted:"}}
     )
 
 
@@ -227,7 +246,7 @@ def test_a_start_is_queued_at_once_and_run_by_the_worker(server: WebServer) -> N
     ended = server.wait_for_end(response["run"])
     assert (ended["status"], ended["cap"], ended["plan"]) == ("complete", 0.3, response["plan"])
     assert ended["report"]["answer"]
-    assert list((server.folder / ".agents" / "council").glob("*.md"))
+    assert Path(ended["report"]["report_path"]).is_file()
 
 
 @pytest.mark.behaviour("50-web-start")

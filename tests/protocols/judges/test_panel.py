@@ -81,7 +81,7 @@ async def test_a_mixed_council_without_a_second_family_says_so_or_is_refused() -
     alone = await plan(mixed=True)
     assert names(alone) == ["judge-1", "judge-2", "judge-3"]
     assert "--mixed found no second vendor family: all judges are of the first." in alone.notices
-    with pytest.raises(UsageError, match="--mixed needs a second vendor family"):
+    with pytest.raises(UsageError, match="mixed=True needs a second vendor family"):
         await plan(mixed=True, strict=True)
 
 

@@ -69,7 +69,7 @@ def test_scaling_down_drops_perspectives_by_name() -> None:
 @pytest.mark.behaviour("20-bench-count-over-cap")
 def test_an_explicit_count_over_the_cap_is_refused_with_the_sum() -> None:
     with pytest.raises(
-        UsageError, match=r"--count=4 makes 8 judges x \(1 \+ 2 explorers\) = 24 agents.*lower --count to 2"
+        UsageError, match=r"count=4 makes 8 judges x \(1 \+ 2 explorers\) = 24 agents.*lower count to 2"
     ):
         count_judges(mixed=True, count=4, explorers=2)
     with pytest.raises(UsageError, match="13 agents"):
@@ -78,7 +78,7 @@ def test_an_explicit_count_over_the_cap_is_refused_with_the_sum() -> None:
 
 @pytest.mark.behaviour("20-bench-debate-needs-two")
 def test_a_debate_with_one_judge_is_refused() -> None:
-    with pytest.raises(UsageError, match="--debate needs at least 2 judges"):
+    with pytest.raises(UsageError, match="debate=True needs at least 2 judges"):
         count_judges(debate=True, count=1)
     assert count_judges(debate=True, count=1, mixed=True).judges == 2
 

@@ -149,7 +149,7 @@ def test_a_name_without_a_focus_is_described_as_a_role() -> None:
     ],
 )
 def test_invalid_perspective_names_are_refused(names: str | list[str], words: str) -> None:
-    with pytest.raises(UsageError, match=f"--perspectives.*{words}"):
+    with pytest.raises(UsageError, match=f"perspectives.*{words}"):
         perspectives_from_names(names)
 
 

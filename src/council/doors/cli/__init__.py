@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
+import contextlib
 import errno
+import io
 import json
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
@@ -12,7 +16,7 @@ from pathlib import Path
 
 import click
 
-from council.doors.cli.params import COMPLETE_VARIABLE, MANAGEMENT_COMMANDS, split_command
+from council.doors.cli.params import COMPLETE_VARIABLE, MANAGEMENT_COMMANDS, place_continued_run, split_command
 from council.errors import CouncilError, UnknownRun, UsageError, message_for
 
 
@@ -24,45 +28,91 @@ def main(argv: Sequence[str] | None = None) -> None:
         from council.doors.cli.completion import complete
 
         sys.exit(complete(instruction))
+    _accept_all_characters()
     try:
         code = run(arguments)
     except KeyboardInterrupt:
         code = 130
     except BrokenPipeError:
-        code = _close_broken_pipe()
+        code = 0  # the reader of standard output has closed it
+    _flush_output()
     sys.exit(code)
+
+
+def _accept_all_characters() -> None:
+    """Let both outputs replace the characters that their encoding lacks, so that no answer is lost to an encoding."""
+    codecs.register_error("council.ascii", _replace_characters)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="council.ascii")
+
+
+def _replace_characters(error: UnicodeError) -> tuple[str | bytes, int]:
+    from council.render.text_layout import to_ascii
+
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    # A quote would end a string of JSON.
+    return to_ascii(error.object[error.start : error.end]).replace('"', "'"), error.end
+
+
+def _flush_output() -> None:
+    """Write what is left, and drop it if the reader is gone: the interpreter would print a traceback at its exit."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code. Print errors as one line, or as one object with --json."""
     wants_json = _wants_json(_arguments_before_dashes(arguments))
     try:
-        word, rest = split_command(arguments)
+        word, rest = split_command(place_continued_run(arguments, _is_run))
+        if word in MANAGEMENT_COMMANDS and (page := _help_page(rest)):
+            click.echo(page)
+            return 0
         result = _load_command(word).main(rest, prog_name="council", standalone_mode=False)
         return result if isinstance(result, int) else 0
-    except click.ClickException as error:
-        return _print_error(UsageError(_one_line(error.format_message()) + _question_hint(arguments)), wants_json)
-    except click.Abort:
-        return 130
-    except UnknownRun as error:
-        return _print_error(
-            UnknownRun(f"{error}.{_question_hint(arguments)}" if len(arguments) > 1 else str(error)), wants_json
-        )
-    except CouncilError as error:
-        return _print_error(error, wants_json)
     except Exception as error:
-        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-            return _print_error(
-                CouncilError(f"cannot write the output ({error.strerror}): free some disk space and try again"),
-                wants_json,
-            )
-        if "COUNCIL_DEBUG" in os.environ:
-            raise
-        what = f"{type(error).__name__}: {error}"
+        return print_failure(error, arguments, wants_json=wants_json)
+
+
+def print_failure(error: Exception, arguments: list[str], *, wants_json: bool = False) -> int:
+    """Print an error as one line, or as one object, and return the exit code."""
+    if isinstance(error, click.ClickException):
+        hint = _dashes_hint(error, arguments) or _question_hint(arguments)
+        return _print_error(UsageError(_one_line(error.format_message()) + hint), wants_json)
+    if isinstance(error, click.Abort):
+        return 130
+    if isinstance(error, UnknownRun):
+        message = message_for(error, "cli")
         return _print_error(
-            CouncilError(f"internal error ({what}): set COUNCIL_DEBUG=1 for a traceback, and report it"),
+            UnknownRun(f"{message}.{_question_hint(arguments)}" if len(arguments) > 1 else message), wants_json
+        )
+    if isinstance(error, CouncilError):
+        return _print_error(error, wants_json)
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return _print_error(
+            CouncilError(f"cannot write the output ({error.strerror}): free some disk space and try again"),
             wants_json,
         )
+    if "COUNCIL_DEBUG" in os.environ:
+        raise error
+    what = f"{type(error).__name__}: {error}"
+    return _print_error(
+        CouncilError(f"internal error ({what}): set COUNCIL_DEBUG=1 for a traceback, and report it"),
+        wants_json,
+    )
+
+
+def _is_run(word: str) -> bool:
+    from council.runs.history import is_stored_run  # only needed after -c
+
+    return is_stored_run(word, os.environ)
 
 
 def _load_command(word: str) -> click.Command:
@@ -76,13 +126,30 @@ def _load_command(word: str) -> click.Command:
     return ask_command()
 
 
+def _help_page(arguments: list[str]) -> str | None:
+    """Return the help page of a management command if the arguments ask for it; its modules are not imported."""
+    if not any(flag.startswith(("-h", "--help")) for flag in arguments):
+        return None
+    from council.doors.cli.help import command_help
+
+    return command_help(arguments)
+
+
 def _question_hint(arguments: list[str]) -> str:
     words = [argument for argument in arguments if not argument.startswith("-")]
-    return (
-        f' To ask it as a question: council ask "{" ".join(words)}".'
-        if words and words[0] in MANAGEMENT_COMMANDS
-        else ""
-    )
+    return f' To ask it as a question: council ask "{" ".join(words)}".' if _has_management_word(arguments) else ""
+
+
+def _dashes_hint(error: click.ClickException, arguments: list[str]) -> str:
+    """Return how to ask a question that begins with an unknown flag."""
+    if not isinstance(error, click.NoSuchOption) or _has_management_word(arguments):
+        return ""
+    return f" To ask it as a question: council -- {shlex.quote(' '.join(arguments))}"
+
+
+def _has_management_word(arguments: list[str]) -> bool:
+    words = [argument for argument in arguments if not argument.startswith("-")]
+    return bool(words) and words[0] in MANAGEMENT_COMMANDS
 
 
 def _print_error(error: CouncilError, wants_json: bool) -> int:
@@ -90,10 +157,11 @@ def _print_error(error: CouncilError, wants_json: bool) -> int:
     if wants_json:
         print(json.dumps({"schema": "council.error/1", "error": message, "exit": error.exit_code}, ensure_ascii=False))
     else:
+        from council.render.text_layout import fit_lines
         from council.text_cleanup import clean
 
         line = clean(message)
-        print(line if line.startswith("Error: ") else f"council: {line}", file=sys.stderr)
+        print(fit_lines(line if line.startswith("Error: ") else f"council: {line}", sys.stderr), file=sys.stderr)
     return error.exit_code
 
 
@@ -108,9 +176,3 @@ def _wants_json(arguments: list[str]) -> bool:
 
 def _arguments_before_dashes(arguments: list[str]) -> list[str]:
     return arguments[: arguments.index("--")] if "--" in arguments else arguments
-
-
-def _close_broken_pipe() -> int:
-    """Exit quietly after the reader of standard output has closed it."""
-    sys.stderr.close()
-    return 0

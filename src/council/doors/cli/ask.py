@@ -6,14 +6,17 @@ from typing import Any
 
 import click
 
+from council.doors.cli import help
 from council.doors.cli.params import (
     COMMAND_HELP,
     COMMON_FLAGS,
     ChoiceParam,
     IntegerParam,
     NumberParam,
+    ProtocolParam,
     RunRequest,
     complete_file,
+    complete_member,
     complete_preset,
     complete_protocol,
     complete_roster,
@@ -21,28 +24,23 @@ from council.doors.cli.params import (
     protocol_flags,
     read_stdin,
 )
-from council.flags import flag_table
 from council.version import __version__
 
-PARAM_TYPES: dict[str, Any] = {"int": IntegerParam(), "float": NumberParam(), "str": str}
+PARAM_TYPES: dict[str, Any] = {
+    "int": IntegerParam(),
+    "float": NumberParam(),
+    "str": str,
+    "protocol": ProtocolParam(),
+}
 COMPLETERS: dict[str, Any] = {  # by flag; flags with the metavar FILE or DIR complete files
     "protocol": complete_protocol,
     "mode": complete_protocol,
     "preset": complete_preset,
     "roster": complete_roster,
     "continued": complete_run,
+    "models": complete_member,
     "perspectives_file": complete_file,
 }
-HELP_TEXT = """Ask several language models one question and get one answer that says how far to trust it.
-
-\b
-council "Should we …?"                     deliberate and answer
-council "adversarial council: A or B?"     stress-test an answer
-council validate recent                    judges review recent changes: PASS, WARN or FAIL
-council --dry-run "…"                      show the plan, spend nothing
-council runs · resume · replay · report    past runs
-council models · doctor · config           available models and settings
-"""
 
 
 def ask_command() -> click.Command:
@@ -54,45 +52,46 @@ def ask_command() -> click.Command:
         callback=_print_version,
         help="Print the version.",
     )
+    full = click.Option(
+        ["--help-all"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_print_full_help,
+        help="Show every flag and command.",
+    )
     parameters = [
         click.Argument(["words"], nargs=-1, shell_complete=complete_file),
         *(_make_option(flag) for flag in (*COMMON_FLAGS, *protocol_flags())),
         version,
+        full,
     ]
     return AskCommand(
         "council",
         params=parameters,
         callback=convene,
-        help=HELP_TEXT,
+        help=help.SUMMARY,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
 
 
 class AskCommand(click.Command):
-    """Command whose help lists common flags, protocol flags and management commands."""
+    """Command whose help is the short page."""
 
-    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write_usage("council", "[FLAGS] [ask|validate|brainstorm|research] WORDS…")
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write(help.short_help(self.flag_rows(ctx)))
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        rows = {parameter.name: parameter.get_help_record(ctx) for parameter in self.get_params(ctx)}
-        with formatter.section("Flags"):
-            formatter.write_dl(
-                [
-                    row
-                    for name, row in rows.items()
-                    if row and name in {flag["name"] for flag in COMMON_FLAGS} | {"help", "version"}
-                ]
-            )
-        for protocol in dict.fromkeys(flag["owners"][0] for flag in protocol_flags()):
-            with formatter.section(f"Flags of {protocol}"):
-                own = [flag["name"] for flag in protocol_flags() if flag["owners"][0] == protocol]
-                formatter.write_dl([row for name, row in rows.items() if row and name in own])
-        if problems := flag_table().problems:
-            with formatter.section("Protocols that cannot be used"):
-                formatter.write_dl(list(problems.items()))
-        with formatter.section("Commands"):
-            formatter.write_dl([(f"council {word}", text) for word, text in COMMAND_HELP.items()])
+    def flag_rows(self, ctx: click.Context) -> dict[str, tuple[str, str]]:
+        """Return the help row of each flag, by name."""
+        options = (parameter for parameter in self.get_params(ctx) if isinstance(parameter, click.Option))
+        rows = ((option, option.get_help_record(ctx)) for option in options)
+        return {"help" if "--help" in option.opts else str(option.name): row for option, row in rows if row}
+
+
+def _print_full_help(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value and isinstance(context.command, AskCommand):
+        click.echo(help.full_help(context.command.flag_rows(context)))
+        context.exit()
 
 
 def _print_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -109,7 +108,8 @@ def _make_option(flag: dict[str, Any]) -> click.Option:
     if flag["kind"] == "bool":
         return click.Option(names, is_flag=True, default=False, help=flag["help"])
     if flag["kind"] == "many":
-        return click.Option(names, multiple=True, metavar=flag["metavar"], help=flag["help"])
+        many = COMPLETERS.get(flag["name"])
+        return click.Option(names, multiple=True, metavar=flag["metavar"], help=flag["help"], shell_complete=many)
     completer = complete_file if flag.get("metavar") in ("FILE", "DIR") else COMPLETERS.get(flag["name"])
     kind = ChoiceParam(flag["choices"], case_sensitive=False) if flag["kind"] == "choice" else PARAM_TYPES[flag["kind"]]
     return click.Option(
@@ -126,7 +126,7 @@ def convene(words: tuple[str, ...], **params: Any) -> int:
         from council.doors.cli.run_commands import detach
 
         return detach(drive, wish)
-    return drive.convene(wish, dry_run=params["dry_run"])
+    return drive.convene(wish, dry_run=params["dry_run"], detach=params["detach"])
 
 
 def show_packet(words: tuple[str, ...], **params: Any) -> int:
@@ -137,12 +137,12 @@ def show_packet(words: tuple[str, ...], **params: Any) -> int:
 
 
 def packet_command() -> click.Command:
-    """Build `council packet`, which takes the same arguments as asking a question."""
-    parameters = [
-        click.Argument(["words"], nargs=-1, shell_complete=complete_file),
-        *(_make_option(flag) for flag in (*COMMON_FLAGS, *protocol_flags())),
-    ]
-    return click.Command("packet", params=parameters, callback=show_packet, help=COMMAND_HELP["packet"])
+    """Build `council packet`, which accepts the flags of a question and lists those that change the packet."""
+    options = [_make_option(flag) for flag in (*COMMON_FLAGS, *protocol_flags())]
+    for option in options:
+        option.hidden = option.name not in help.PACKET_FLAGS  # accepted, but without an effect
+    words = click.Argument(["words"], nargs=-1, metavar="WORDS…", shell_complete=complete_file)
+    return click.Command("packet", params=[words, *options], callback=show_packet, help=COMMAND_HELP["packet"])
 
 
 def build_request(words: tuple[str, ...], params: dict[str, Any]) -> RunRequest:

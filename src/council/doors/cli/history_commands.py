@@ -1,32 +1,58 @@
-"""Commands about past runs: runs, replay, report, gate and spend."""
+"""The command `runs`: list, show, search, export, remove, prune and check runs."""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import sys
 import time
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import click
 
-from council.doors.cli.params import COMMAND_HELP, DayParam, check_output_path, complete_run, print_json, run_argument
-from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_command, make_runner
+from council.doors.cli.params import (
+    COMMAND_HELP,
+    ChoiceParam,
+    DayParam,
+    check_output_path,
+    complete_run,
+    print_json,
+    run_argument,
+)
+from council.doors.cli.runner import (
+    HIDDEN_CONFIG_OPTION,
+    JSON_OPTION,
+    has_terminal,
+    make_command,
+    make_runner,
+    text_options,
+)
+from council.doors.cli.tables import format_bytes, format_folder, format_table
+from council.doors.cli.terminal_input import TerminalReader, confirm
 from council.engine.minutes import Minutes
-from council.errors import CouncilError, UsageError
-from council.extensions import FORMATS
-from council.money import format_usd
-from council.render.formats import render_as
-from council.runs.history import parse_since, run_summary
+from council.errors import UsageError, message_for
+from council.render.markdown import TextPart
+from council.runs.history import DAY_S, UNFINISHED, Removal, run_summary
+from council.runs.outcome import EXIT_INTERRUPTED, EXIT_USAGE
 from council.runs.service import Convener
 from council.store.interface import OPEN_STATUSES, RunStatus
+from council.text_cleanup import single_line
 from council.types import Json
+
+LIST_LIMIT = 20  # runs listed without --limit
+MIN_QUESTION_CHARS, MAX_QUESTION_CHARS = 16, 60
+WIDE_TERMINAL = 100  # columns
+RECENT_DAYS = 180
 
 
 def runs_command() -> click.Group:
     group = click.Group(
         "runs",
         invoke_without_command=True,
-        params=[JSON_OPTION, CONFIG_OPTION],
+        params=[*_list_options(), JSON_OPTION, HIDDEN_CONFIG_OPTION],
         help=COMMAND_HELP["runs"],
         callback=_runs_default,
     )
@@ -36,6 +62,7 @@ def runs_command() -> click.Group:
         _search_command(),
         _export_command(),
         _remove_command(),
+        _prune_command(),
         _fsck_command(),
     ):
         group.add_command(one)
@@ -44,19 +71,45 @@ def runs_command() -> click.Group:
 
 @click.pass_context
 def _runs_default(context: click.Context, /, **params: Any) -> int | None:
-    return list_runs(**params) if context.invoked_subcommand is None else None
+    """List the runs. Flags before a subcommand belong to the subcommand."""
+    if context.invoked_subcommand is None:
+        return list_runs(**params)
+    context.default_map = {context.invoked_subcommand: {name: value for name, value in params.items() if value}}
+    return None
 
 
 # List and search
 
 
+def _here_option(help: str) -> click.Option:
+    return click.Option(["--here"], is_flag=True, help=help)
+
+
+def _list_options() -> list[click.Option]:
+    return [
+        click.Option(["--limit"], type=click.IntRange(min=0), default=None, metavar="N", help=f"List at most N runs; 0 lists all. Default: {LIST_LIMIT}, with --json all."),
+        _here_option("List the runs of this folder only."),
+        click.Option(["--status"], type=ChoiceParam([UNFINISHED, *(status.value for status in RunStatus)], case_sensitive=False), default=None, help="List the runs with this status only."),
+    ]  # fmt: skip
+
+
 def _list_command() -> click.Command:
-    return make_command("list", list_runs, help="List all runs, unfinished ones first.")
+    return make_command(
+        "list",
+        list_runs,
+        *_list_options(),
+        help="List runs, unfinished ones first, then the newest.",
+        uses_config=False,
+    )
 
 
-def list_runs(**params: Any) -> int:
+def list_runs(limit: int | None, here: bool, status: str | None, **params: Any) -> int:
     async def job(convener: Convener) -> int:
-        return _print_runs(await convener.runs(), params["json"], 'no runs yet: start one with council "…"')
+        rows = await convener.runs(here=here, status=status)
+        filters = [*(["of this folder"] if here else []), *([f"with status {status}"] if status else [])]
+        none = f"no runs {' '.join(filters)}" if filters else 'no runs yet: start one with council "…"'
+        most = (0 if params["json"] else LIST_LIMIT) if limit is None else limit
+        return _print_runs(rows, params["json"], none, limit=most, here=here)
 
     return make_runner(params).with_convener(job)
 
@@ -64,7 +117,11 @@ def list_runs(**params: Any) -> int:
 def _search_command() -> click.Command:
     words = click.Argument(["words"], nargs=-1, required=True)
     return make_command(
-        "search", search_runs, words, help="Search questions, statements and answers; all words must match."
+        "search",
+        search_runs,
+        words,
+        help="Search questions, statements and answers; all words must match.",
+        uses_config=False,
     )
 
 
@@ -76,22 +133,51 @@ def search_runs(words: tuple[str, ...], **params: Any) -> int:
     return make_runner(params).with_convener(job)
 
 
-def _print_runs(rows: list[Json], as_json: bool, none: str) -> int:
+def _print_runs(rows: list[Json], as_json: bool, none: str, *, limit: int = 0, here: bool = False) -> int:
+    shown = rows[:limit] if limit else rows
     if as_json:
-        print_json([run_summary(run) | {"detached": run["detached"]} for run in rows])
-    else:
-        click.echo("\n".join(map(_format_run, rows)) or none)
+        print_json([run_summary(run) | {"detached": run["detached"]} for run in shown])
+        return 0
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    click.echo("\n".join(format_runs(shown, here=here, width=width)) if shown else none)
+    if more := len(rows) - len(shown):
+        click.echo(f"{more:,} more: use --limit {len(rows)}, or --limit 0 for all", err=True)
     return 0
 
 
-def _format_run(run: Json) -> str:
-    from council.text_cleanup import single_line
+def format_runs(rows: Sequence[Json], *, here: bool = False, width: int | None = None) -> list[str]:
+    """Return a table of runs. At a terminal (`width`) its lines fit, at a narrow one without protocol or folder."""
+    columns = {
+        "RUN": [run["id"] for run in rows],
+        "STARTED": [_format_time(run["created"], width) for run in rows],
+        "STATUS": [_format_status(run) for run in rows],
+        "PROTOCOL": [run["setup"]["protocol"] for run in rows],
+        **({} if here else {"FOLDER": [format_folder(run["folder"], width) for run in rows]}),
+    }
+    for droppable in ("PROTOCOL", "FOLDER"):
+        if width is not None and width - _table_width(columns) < MIN_QUESTION_CHARS:
+            columns.pop(droppable, None)
+    room = MAX_QUESTION_CHARS if width is None else max(MIN_QUESTION_CHARS, width - _table_width(columns))
+    columns["QUESTION"] = [single_line(run["setup"]["question"]["text"], room) for run in rows]
+    return format_table(list(columns), zip(*columns.values(), strict=True))
 
-    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run["created"]))
-    question = single_line(run["setup"]["question"]["text"], 60)
-    elsewhere = "" if run["folder"] == str(Path.cwd()) else f"  (in {run['folder']})"
-    apart = "  (detached)" if run["detached"] and run["status"] in OPEN_STATUSES else ""
-    return f"{run['id']}  {when}  {run['status']:<10}  {run['setup']['protocol']:<13}  {question}{apart}{elsewhere}"
+
+def _table_width(columns: Mapping[str, Sequence[str]]) -> int:
+    """Return the width of the columns, each with the space after it."""
+    return sum(max(map(len, [name, *cells])) + 2 for name, cells in columns.items())
+
+
+def _format_time(at: float, width: int | None) -> str:
+    """Return date and time; at a narrow terminal without the year, or without the time of day if it is long ago."""
+    if width is None or width >= WIDE_TERMINAL:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+    is_recent = time.time() - at < RECENT_DAYS * DAY_S
+    return time.strftime("%m-%d %H:%M" if is_recent else "%Y-%m-%d", time.localtime(at))
+
+
+def _format_status(run: Json) -> str:
+    is_detached = run["detached"] and run["status"] in OPEN_STATUSES
+    return f"{run['status']}{', detached' if is_detached else ''}"
 
 
 # Show and export
@@ -104,7 +190,15 @@ def _show_command() -> click.Command:
             ["--show"], type=click.Choice(["transcript"]), help="transcript: also print prompts, retries and absences."
         ),
     ]
-    return make_command("show", show_run, run_argument(), *flags, help="Show the seats, status and answer of a run.")
+    return make_command(
+        "show",
+        show_run,
+        run_argument(),
+        *flags,
+        *text_options(),
+        help="Show the seats, status and answer of a run.",
+        uses_config=False,
+    )
 
 
 def show_run(run: str | None, verbose: bool, show: str | None, **params: Any) -> int:
@@ -116,26 +210,23 @@ def show_run(run: str | None, verbose: bool, show: str | None, **params: Any) ->
             print_json(build_report(minutes))
             return 0
         state = await convener.run_state(minutes.run)
-        click.echo(
-            "\n".join(_format_run_details(minutes, state.status, verbose=bool(verbose or show), show=show or ""))
+        make_runner(params).print_parts(
+            _list_run_parts(minutes, state.status, verbose=bool(verbose or show), show=show or "")
         )
         return 0
 
     return make_runner(params).with_convener(job)
 
 
-def _format_run_details(minutes: Minutes, status: RunStatus, **how: Any) -> list[str]:
-    from council.doors.cli.runner import format_answer
+def _list_run_parts(minutes: Minutes, status: RunStatus, **how: Any) -> list[TextPart]:
+    from council.doors.cli.runner import list_parts
     from council.engine.degraded import format_notice_lines
     from council.engine.trust import format_trust
     from council.render import terminal
     from council.render.report import build_report
 
-    text = (
-        "queued: no worker has started it yet"
-        if status is RunStatus.QUEUED and not minutes.phases
-        else format_answer(minutes, **how)
-    )
+    is_queued = status is RunStatus.QUEUED and not minutes.phases
+    answer = [TextPart("queued: no worker has started it yet", False)] if is_queued else list_parts(minutes, **how)
     report = build_report(minutes)
     after = terminal.format_summary(report, "watch" if status in OPEN_STATUSES else "")
     if not minutes.is_empty_run and status not in OPEN_STATUSES:
@@ -143,7 +234,8 @@ def _format_run_details(minutes: Minutes, status: RunStatus, **how: Any) -> list
     head = f"run {minutes.run} · {status} · {minutes.plan['protocol']}"
     busy = [seat for seat in minutes.all_seats if status is RunStatus.RUNNING and seat.state in ("asked", "writing")]
     waiting = [f"waiting: {terminal.format_busy_seat(seat, time.time())}" for seat in busy]
-    return [head, *terminal.format_plan(minutes.plan), *waiting, "", text, "", *after]
+    before = "\n".join([head, *terminal.format_plan(minutes.plan), *waiting])
+    return [TextPart(before, False), *answer, TextPart("\n".join(after), False)]
 
 
 def _export_command() -> click.Command:
@@ -154,6 +246,7 @@ def _export_command() -> click.Command:
         run_argument(),
         out,
         help="Export everything stored about a run as one JSON object; requests are base64.",
+        uses_config=False,
     )
 
 
@@ -181,47 +274,163 @@ def export_run(run: str | None, output: str | None, **params: Any) -> int:
 # Remove
 
 
+def _removal_options() -> list[click.Option]:
+    return [
+        click.Option(["--dry-run"], is_flag=True, help="List the runs and remove nothing."),
+        click.Option(["--yes"], is_flag=True, help="Do not ask for confirmation."),
+    ]
+
+
 def _remove_command() -> click.Command:
     runs = click.Argument(["runs"], nargs=-1, metavar="[RUN]...", shell_complete=complete_run)
     before = click.Option(
         ["--before"], type=DayParam(), default=None, metavar="DATE", help="Remove every run before this day, such as 2026-01-31."
     )  # fmt: skip
+    here = _here_option("With --before: only the runs of this folder.")
     return make_command(
-        "rm", remove_runs, runs, before, help="Remove runs from the store; reports and spending are kept."
+        "rm",
+        remove_runs,
+        runs,
+        before,
+        here,
+        *_removal_options(),
+        help="Remove runs, and their reports in the data folder; other report files and spending are kept.",
+        uses_config=False,
     )
 
 
-def remove_runs(runs: tuple[str, ...], before: Any, **params: Any) -> int:
-    if bool(runs) == bool(before):
-        raise UsageError("no runs given, nothing was removed: use `council runs rm RUN…` or --before DATE")
+def remove_runs(
+    runs: tuple[str, ...], before: datetime | None, here: bool, dry_run: bool, yes: bool, **params: Any
+) -> int:
+    if bool(runs) == bool(before) or (runs and here):
+        raise UsageError(
+            "nothing was removed: use either `council runs rm RUN…`, or --before DATE, with or without --here"
+        )
 
     async def job(convener: Convener) -> int:
-        old = [run["id"] for run in await convener.runs() if before and run["created"] < before.timestamp()]
-        removed, kept = [], {}
-        for run in runs or old:
-            try:
-                removed.append(await convener.remove(run))
-            except CouncilError as error:
-                kept[run] = str(error)
-        if params["json"]:
-            print_json({"removed": removed, "kept": kept})
-        else:
-            click.echo(
-                "\n".join(
-                    [*(f"removed {run}" for run in removed), *(f"kept {run}: {why}" for run, why in kept.items())]
-                )
-                or "no runs before that day"
-            )
-        return 2 if runs and kept else 0  # fmt: skip
+        if before:
+            found = [run for run in await convener.runs(here=here) if run["created"] < before.timestamp()]
+            chosen = [run for run in found if run["status"] not in OPEN_STATUSES]
+            return await _remove_chosen(convener, chosen, dry_run, yes, params["json"], "no runs before that day")
+        named = [await convener.resolve_run(run) for run in runs]
+        rows = [run for run in await convener.runs() if run["id"] in named]
+        if dry_run:
+            return _print_dry_run(rows, params["json"], "no runs to remove")
+        if rows and has_terminal() and not yes and not await _confirm_removal(rows):
+            return EXIT_INTERRUPTED
+        done = await convener.remove_all(named)
+        _print_removal(done, params["json"], [f"removed {run}" for run in done.removed])
+        return EXIT_USAGE if done.kept else 0
 
     return make_runner(params).with_convener(job)
+
+
+class AgeParam(click.ParamType):  # type: ignore[type-arg]
+    """Age option such as 90d or 12w, in seconds."""
+
+    name = "age"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        if found := re.fullmatch(r"(\d{1,5})([dw])", str(value).strip()):
+            return float(found[1]) * DAY_S * (7 if found[2] == "w" else 1)
+        flag = param.opts[-1] if param else "this flag"
+        raise click.UsageError(f'{flag} "{value}" is not an age: use days or weeks, for example {flag} 90d or 12w')
+
+
+def _prune_command() -> click.Command:
+    flags = [
+        click.Option(["--older-than"], type=AgeParam(), default=None, metavar="AGE", help="Remove runs older than this, such as 90d or 12w. Default: [store] keep_days."),
+        click.Option(["--keep"], type=click.IntRange(min=0), default=None, metavar="N", help="Keep the newest N runs, however old they are."),
+        _here_option("Prune the runs of this folder only."),
+    ]  # fmt: skip
+    return make_command(
+        "prune",
+        prune_runs,
+        *flags,
+        *_removal_options(),
+        help="Remove old runs that are complete or failed; unfinished runs are kept.",
+    )
+
+
+def prune_runs(older_than: float | None, keep: int | None, here: bool, dry_run: bool, yes: bool, **params: Any) -> int:
+    async def job(convener: Convener) -> int:
+        if older_than is not None or keep is not None:
+            before = None if older_than is None else time.time() - older_than
+            chosen = await convener.select_old_runs(before, keep or 0, here=here)
+        elif "keep_days" in convener.settings.store:
+            chosen = await convener.select_expired_runs(convener.settings, here=here)
+        else:
+            raise UsageError(
+                "nothing was removed: say which runs, for example --older-than 90d or --keep 50, or set [store] keep_days"
+            )
+        return await _remove_chosen(convener, chosen, dry_run, yes, params["json"], "no runs to remove")
+
+    return make_runner(params).with_convener(job)
+
+
+async def _remove_chosen(
+    convener: Convener, rows: Sequence[Json], dry_run: bool, yes: bool, as_json: bool, none: str
+) -> int:
+    """Remove runs that a rule selected. Ask at a terminal; elsewhere --yes is needed."""
+    if dry_run:
+        return _print_dry_run(rows, as_json, none)
+    if not rows:
+        _print_removal(Removal(), as_json, [none])
+        return 0
+    if not yes and not has_terminal():
+        raise UsageError(
+            f"{_count_runs(rows)} would be removed, nothing was removed: pass --yes, or --dry-run to list them"
+        )
+    if not yes and not await _confirm_removal(rows):
+        return EXIT_INTERRUPTED
+    done = await convener.remove_all([run["id"] for run in rows])
+    freed = f", {format_bytes(done.freed)} freed" if done.freed else ""
+    removed = [run for run in rows if run["id"] in done.removed]
+    _print_removal(done, as_json, [f"removed {_count_runs(removed)}{freed}"] if removed else [])
+    return 0
+
+
+def _print_dry_run(rows: Sequence[Json], as_json: bool, none: str) -> int:
+    _print_runs(list(rows), as_json, none)
+    if rows and not as_json:
+        click.echo(f"{_count_runs(rows)} would be removed", err=True)
+    return 0
+
+
+async def _confirm_removal(rows: Sequence[Json]) -> bool:
+    if len(rows) <= LIST_LIMIT:
+        click.echo("\n".join(format_runs(rows, width=shutil.get_terminal_size().columns)), err=True)
+    if await confirm(f"Remove {_count_runs(rows)}? [y/N]: ", TerminalReader()):
+        return True
+    click.echo("council: nothing was removed", err=True)
+    return False
+
+
+def _count_runs(rows: Sequence[Json]) -> str:
+    """Return for example `12 runs in 3 folders`; the folder itself if there is only one."""
+    folders = {run["folder"] for run in rows}
+    where = format_folder(folders.pop()) if len(folders) == 1 else f"{len(folders)} folders"
+    place = "this folder" if where == "." else where
+    return f"{len(rows):,} {'run' if len(rows) == 1 else 'runs'} in {place}"
+
+
+def _print_removal(done: Removal, as_json: bool, lines: list[str]) -> None:
+    kept = {run: message_for(error, "cli") for run, error in done.kept.items()}
+    if as_json:
+        print_json({"removed": done.removed, "kept": kept, "freed": done.freed})
+    else:
+        click.echo("\n".join([*lines, *(f"kept {run}: {why}" for run, why in kept.items())]))
 
 
 # Check
 
 
 def _fsck_command() -> click.Command:
-    return make_command("fsck", check_runs, run_argument(), help="Check the stored data of one run, or of all.")
+    return make_command(
+        "fsck", check_runs, run_argument(), help="Check the stored data of one run, or of all.", uses_config=False
+    )
 
 
 def check_runs(run: str | None, **params: Any) -> int:
@@ -249,150 +458,3 @@ def check_runs(run: str | None, **params: Any) -> int:
         return 1 if found else 0
 
     return make_runner(params).with_convener(job)
-
-
-# Replay, report and gate
-
-
-def replay_command() -> click.Command:
-    flags = [
-        click.Option(
-            ["--speed"],
-            type=click.FloatRange(min=0),
-            default=4.0,
-            show_default=True,
-            help="Playback speed; 0 plays it at once.",
-        ),
-        click.Option(["--jsonl"], is_flag=True, help="Print events as JSON lines."),
-        click.Option(["--verbose"], is_flag=True, help="Print every statement in full."),
-        click.Option(["--no-color"], is_flag=True, help="Print no colour."),
-    ]
-
-    def replay(run: str | None, speed: float, **params: Any) -> int:
-        return make_runner(params).replay(run, speed)
-
-    return make_command("replay", replay, run_argument(), *flags)
-
-
-def report_command() -> click.Command:
-    form = click.Option(
-        ["--format", "form"],
-        type=click.Choice(FORMATS.names),
-        default="md",
-        show_default=True,
-        help="Output format; html is one file with every view of the page.",
-    )
-
-    def report_(run: str | None, form: str, **params: Any) -> int:
-        async def job(convener: Convener) -> int:
-            from council.engine.minutes import Minutes
-
-            entries = await convener.entries(run or await convener.newest_run())
-            click.echo(render_as(Minutes.fold(entries), "json" if params["json"] else form, entries), nl=False)
-            return 0
-
-        return make_runner(params).with_convener(job)
-
-    return make_command("report", report_, run_argument(), form)
-
-
-def gate_command() -> click.Command:
-    levels = click.Choice(["fail", "warn", "critical", "significant", "never"])
-    level = click.Option(
-        ["--fail-on"], type=levels, default="fail", show_default=True, help="Fail on this result or worse."
-    )
-
-    def gate_(run: str | None, fail_on: str, **params: Any) -> int:
-        async def job(convener: Convener) -> int:
-            from council.render.report import build_report
-            from council.runs.ci_gate import evaluate_gate
-
-            value = build_report(await convener.minutes(run or await convener.newest_run()))
-            code, why = evaluate_gate(value, fail_on)
-            if params["json"]:
-                print_json({"run": value["run"], "verdict": value["verdict"], "exit": code, "why": why})
-            else:
-                click.echo(why)
-            return code
-
-        return make_runner(params).with_convener(job)
-
-    return make_command("gate", gate_, run_argument(), level)
-
-
-# Spending
-
-DEFAULT_SINCE = "30d"
-
-
-def spend_command() -> click.Command:
-    since = click.Option(
-        ["--since"],
-        default=DEFAULT_SINCE,
-        show_default=True,
-        metavar="WHEN",
-        help="First day: a date such as 2026-11-15, today, 7d or all.",
-    )
-
-    def spend(since: str, **params: Any) -> int:
-        day = parse_since(since, time.time())
-
-        async def job(convener: Convener) -> int:
-            spent = await convener.spending(day)
-            if params["json"]:
-                print_json(spent)
-            else:
-                click.echo("\n".join(format_spending(spent)))
-            return 0
-
-        return make_runner(params).with_convener(job)
-
-    return make_command("spend", spend, since)
-
-
-def format_spending(spent: Json) -> list[str]:
-    if not spent["total"]["calls"]:
-        since = f" since {spent['since']}" if spent["since"] else ""
-        return [f"no paid calls{since}", *_format_today(spent["today"])]
-    return [
-        *_format_table("by day", spent["days"], "day"),
-        *_format_table("by member", spent["members"], "member"),
-        *_format_table("by run", spent["runs"], "run"),
-        _format_total(spent["total"]),
-        *([f"unpriced: {', '.join(spent['unpriced'])}"] if spent["unpriced"] else []),
-        *_format_today(spent["today"]),
-    ]
-
-
-def _format_table(title: str, groups: list[Json], by: str) -> list[str]:
-    width = max(len(group[by]) for group in groups)
-    return [title, *(f"  {group[by]:<{width}}  {_format_group(group)}" for group in groups)]
-
-
-def _format_group(group: Json) -> str:
-    """Format a line such as `  $0.29  12 calls  41,203 in, 8,120 out  council-20261115-tabs`."""
-    calls = f"{group['calls']:,} {'call' if group['calls'] == 1 else 'calls'}"
-    unpriced = f" ({group['unpriced']} unpriced)" if group["unpriced"] else ""
-    tokens = f"{group['tokens']['in']:,} in, {group['tokens']['out']:,} out"
-    return "  ".join(
-        [f"{_format_usd(group):>7}", calls + unpriced, tokens, *([group["name"]] if group.get("name") else [])]
-    )
-
-
-def _format_usd(group: Json) -> str:
-    return "unknown" if group["unpriced"] == group["calls"] else format_usd(group["usd"])
-
-
-def _format_total(total: Json) -> str:
-    parts = [
-        *([f"{format_usd(total['estimated'])} of it estimated"] if total["estimated"] else []),
-        *([f"{format_usd(total['in_doubt'])} in doubt"] if total["in_doubt"] else []),
-        *([f"{total['unpriced']:,} unpriced calls"] if total["unpriced"] else []),
-    ]
-    return ", ".join([f"total {_format_usd(total)}", *parts])
-
-
-def _format_today(today: Json) -> list[str]:
-    if today["cap"] is None:
-        return []
-    return [f"today {format_usd(today['usd'])} of {format_usd(today['cap'])}, {format_usd(today['left'])} left"]

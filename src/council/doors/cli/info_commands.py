@@ -1,10 +1,11 @@
-"""The commands presets, rosters, models, doctor and config."""
+"""The commands presets, rosters, models, doctor, protocols and keys."""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
+from collections.abc import Sequence
 from getpass import getpass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,9 @@ from council.doors.cli.params import (
     user_presets_folder,
 )
 from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_command, make_runner
+from council.doors.cli.tables import format_table
 from council.errors import UsageError
+from council.money import format_usd
 from council.protocols.common.perspectives import Preset, list_presets, load_preset
 from council.runs.service import Convener
 from council.settings import load_settings
@@ -150,7 +153,7 @@ def models_command() -> click.Command:
             if params["json"]:
                 print_json(rows)
             else:
-                click.echo("\n".join(_format_model(row) for row in rows))
+                click.echo("\n".join(format_models(rows)))
             return 0
 
         return make_runner(params).with_convener(job)
@@ -158,10 +161,20 @@ def models_command() -> click.Command:
     return make_command("models", models, click.Option(["--price"], is_flag=True, help="Show token prices."))
 
 
-def _format_model(row: Json) -> str:
-    ready = "available" if row["available"] else f"needs {row['needs']}"
-    charge = f"  {_format_price(row['price']):<44}" if "price" in row else ""
-    return f"{row['member']:<32} {row['vendor']:<10} {_format_tokens(row['context']):>6}{charge}  {ready}"
+def format_models(rows: Sequence[Json]) -> list[str]:
+    has_price = any("price" in row for row in rows)
+    head = ["MEMBER", "VENDOR", "CONTEXT", *(["PRICE PER MILLION TOKENS"] if has_price else []), "STATUS"]
+    cells = [
+        [
+            row["member"],
+            row["vendor"],
+            _format_tokens(row["context"]),
+            *([_format_price(row["price"])] if has_price else []),
+            "available" if row["available"] else f"needs {row['needs']}",
+        ]
+        for row in rows
+    ]
+    return format_table(head, cells, right=[2])
 
 
 def _format_tokens(context: int | None) -> str:
@@ -200,7 +213,7 @@ def doctor_command() -> click.Command:
                 preview_seating(convener),
                 list_warnings(convener),
             )
-            search, extensions = list_search_providers(convener), list_extensions()
+            search, extensions = list_search_providers(convener), await list_extensions(convener)
             if params["json"]:
                 print_json({"members": rows, **seats, "warnings": warned, "search": search, "extensions": extensions})
             else:
@@ -289,44 +302,34 @@ def _count(number: int, word: str) -> str:
 
 
 def _format_protocol(row: Json, *, details: bool) -> list[str]:
-    """Format one line per protocol; with details also its seats, phases, options and why it cannot run."""
+    """Format a protocol: size and price, purpose, example and options; with details also its seats and phases."""
     size = f"{_count(len(row['seats']), 'seat')}, {_format_calls(row['calls'])}" if row["calls"] else "cannot run now"
-    head = f"{row['name']:<14} {size:<24} {row['summary']}{_format_package(row)}".rstrip()
+    price = f", {_format_expected(row['cost'])}" if row["calls"] else ""
+    head = f"{row['name']:<14} {size}{price}{_format_package(row)}".rstrip()
+    purpose = [f"  for {row['purpose']}"] if row["purpose"] else []
+    steps = [f"  how: {row['summary']}"] if row["summary"] else []
+    note = [f"  ! {row['note']}"] if row["note"] else []
+    lines = [head, *purpose, *steps, f"  example: {row['example']}"]
     options = row["options"].get("properties", {})
     flags = [_format_option(name, field) for name, field in options.items()]
-    note = [f"  ! {row['note']}"] if row["note"] else []
     if not details:
-        return [head, *([f"  options: {', '.join(flags)}"] if flags else []), *note]
+        return [*lines, *([f"  options: {', '.join(flags)}"] if flags else []), *note, ""]
     about = [f"  {flag}  {field.get('description', '')}" for flag, field in zip(flags, options.values(), strict=True)]
     phases = ", ".join(f"{phase['name']} ({phase['calls']})" for phase in row["phases"])
-    return [head, f"  seats: {', '.join(row['seats'])}", f"  phases and calls: {phases}", *about, *note]
+    return [*lines, f"  seats: {', '.join(row['seats'])}", f"  phases and calls: {phases}", *about, *note]
+
+
+def _format_expected(cost: Json | None) -> str:
+    """Return the expected price of a question with the members of today."""
+    if cost is None:
+        return "price unknown"
+    return f"about {format_usd(cost['expected'])}" if cost["worst"] else "no cost"
 
 
 def _format_option(name: str, field: Json) -> str:
     """Return the flag of an option, and the flag that turns it off if it is on by default."""
     flag = name.replace("_", "-")
     return f"--{flag}/--no-{flag}" if field.get("default") is True else f"--{flag}"
-
-
-def config_command() -> click.Command:
-    def config(origin: bool, **params: Any) -> int:
-        async def job(convener: Convener) -> int:
-            from council.settings import flatten
-
-            rows = flatten(convener.settings)
-            if params["json"]:
-                print_json({key: {"value": value, "origin": where} for key, value, where in rows})
-            else:
-                click.echo(
-                    "\n".join(f"{key} = {value!r}" + (f"    # {where}" if origin else "") for key, value, where in rows)
-                )
-            return 0
-
-        return make_runner(params).with_convener(job)
-
-    return make_command(
-        "config", config, click.Option(["--origin"], is_flag=True, help="Show where each value comes from.")
-    )
 
 
 NAME_ARGUMENT = click.Argument(["name"])

@@ -8,7 +8,7 @@ import os
 import re
 import select
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
@@ -24,7 +24,9 @@ from council.flags import flag_table
 from council.settings.config_files import config_folder
 
 COMMAND_HELP = {
-    "runs": "List, show, search, export, remove or check runs.",
+    "init": "Find your keys and logins, test them, and write the configuration.",
+    "chat": "Hold a conversation with a council: each turn continues the last.",
+    "runs": "List, show, search, export, remove, prune or check runs.",
     "resume": "Continue an interrupted run.",
     "watch": "Follow a run of this machine until it ends.",
     "cancel": "Cancel a queued or running run; its answers are kept.",
@@ -35,30 +37,56 @@ COMMAND_HELP = {
     "packet": "Show exactly what would be sent, and which files are skipped.",
     "presets": "List the sets of perspectives for judges.",
     "rosters": "List the rosters: shipped ones and yours.",
-    "protocols": "List the protocols with their seats, calls and options.",
+    "protocols": "List the protocols with their purpose, calls, price and an example.",
     "models": "List the models and whether they are available.",
     "doctor": "Check every member: configured, installed, key or login, answered; list search providers and extensions.",
     "keys": "Store API keys in the system keyring.",
     "mcp": "Serve Council as tools for coding agents (Model Context Protocol).",
     "serve": "Serve the web page and the HTTP API on this machine.",
+    "open": "Open a run in the web page.",
     "worker": "Process detached runs until none is left; started automatically.",
-    "config": "Show the settings and where each comes from.",
+    "config": "Show the settings and where each comes from; show, edit or create the file.",
     "skill": "Install, list, show or remove the skill for coding agents.",
     "completion": "Print the completion script for bash, zsh or fish.",
-    "spend": "Show spending by day, member and run, and the rest of today's budget.",
+    "spend": "Show spending by day, member and folder, and the rest of today's budget.",
 }
 RESERVED_COMMANDS = (
     "outcome", "eval", "batch",
 )  # fmt: skip
 MANAGEMENT_COMMANDS = (*COMMAND_HELP, *RESERVED_COMMANDS)
-SUBCOMMANDS = ("list", "show", "search", "export", "rm", "fsck", "set", "install")  # of `runs`, `keys` and `skill`
+# Words that look like commands. Alone they never start a run: they run a command, or suggest one.
+WORD_COMMANDS = {
+    "help": ["--help"], "version": ["--version"], "list": ["runs"], "history": ["runs"], "usage": ["spend"], "cost": ["spend"],
+    "settings": ["config"],
+}  # fmt: skip
+WORD_SUGGESTIONS = {
+    "login": "set up your keys with `council init`, or store one with `council keys set NAME`",
+    "status": "list the runs with `council runs`, or check your models with `council doctor`",
+    "logs": "show a run with `council runs show RUN`, or follow it with `council watch RUN`",
+    "show": "show a run with `council runs show RUN`",
+    "stop": "stop a run with `council cancel RUN`",
+    "trust": "this command is planned and not available yet",
+    "tokens": "this command is planned and not available yet",
+    "advise": "this command is planned and not available yet",
+}
+RUN_SUGGESTIONS = {
+    "stop": "council cancel {run}", "logs": "council runs show {run}", "list": "council runs show {run}", "show": "council runs show {run}",
+    "status": "council runs show {run}", "history": "council runs show {run}", "cost": "council runs show {run}",
+}  # fmt: skip
+LONE_WORDS = (*WORD_COMMANDS, *WORD_SUGGESTIONS)
+SUBCOMMANDS = (
+    "list", "show", "search", "export", "rm", "prune", "fsck", "set", "install", "path", "edit", "init",
+)  # of `runs`, `keys`, `skill` and `config`  # fmt: skip
 VERBS = ("ask", "validate", "brainstorm", "research")
-SHORT_FLAGS_WITH_VALUE = ("-o",)
+SHORT_FLAGS_WITH_VALUE = ("-o", "-m")
 
 # Common flags. The flags of single protocols are generated into data/flags.json from their options.
 COMMON_FLAGS: list[dict[str, Any]] = [
-    {"flag": "--protocol", "name": "protocol", "kind": "str", "help": "Use this protocol, whatever the words say."},
-    {"flag": "--mode", "name": "mode", "kind": "str", "help": "Alias of --protocol."},
+    {"flag": "--protocol", "name": "protocol", "kind": "protocol", "help": "Use this protocol, whatever the words say."},
+    {"flag": "--mode", "name": "mode", "kind": "protocol", "metavar": "PROTOCOL", "help": "Alias of --protocol."},
+    {"flag": "--model", "short": "-m", "name": "models", "kind": "many", "metavar": "MODEL", "help": "Use this model for every seat and the chair; two to eight fill as many seats in order."},
+    {"flag": "--members", "name": "members", "kind": "str", "metavar": "A,B,…", "help": "The same as one -m for each name."},
+    {"flag": "--cheap", "name": "cheap", "kind": "bool", "help": "Use the fast models of the available vendors for the seats and the chair."},
     {"flag": "--seat", "name": "seat", "kind": "many", "metavar": "NAME=MEMBER", "help": "Assign a member to a seat; repeatable. --seat chair=… sets the chair."},
     {"flag": "--timeout", "name": "timeout", "kind": "float", "metavar": "SECONDS", "help": "Time limit of each member in every phase, including retries (120; 300 for models that think)."},
     {"flag": "--max-cost", "name": "max_cost", "kind": "float", "metavar": "DOLLARS", "help": "Stop before this run could cost more; continue with `council resume --max-cost`."},
@@ -79,7 +107,8 @@ COMMON_FLAGS: list[dict[str, Any]] = [
     {"flag": "--yes", "name": "yes", "kind": "bool", "help": "Do not ask for confirmation when the estimate is above confirm_above."},
     {"flag": "--no-input", "name": "no_input", "kind": "bool", "help": "Ask no questions, even at a terminal: only the cost limit applies."},
     {"flag": "--detach", "name": "detach", "kind": "bool", "help": "Run in the background and return at once; `council watch` follows it."},
-    {"flag": "--continue", "name": "continued", "kind": "str", "metavar": "RUN", "help": "Ask a follow-up: add the question and answer of this run to the packet."},
+    {"flag": "--continue", "short": "-c", "name": "continued", "kind": "str", "metavar": "[RUN]", "help": "Ask a follow-up: add the conversation up to this run (default: the last run of this folder) to the packet."},
+    {"flag": "--notify", "name": "notify", "kind": "bool", "help": "Ring the terminal bell and show a desktop notification when the run is done."},
     {"flag": "--dry-run", "name": "dry_run", "kind": "bool", "help": "Print the plan and spend nothing."},
     {"flag": "--json", "name": "json", "kind": "bool", "help": "Print the plan, the report or the error as JSON."},
     {"flag": "--format", "name": "format", "kind": "choice", "choices": list(FORMATS.names), "help": "Print the finished run in this format; md is the whole report, html one file with every view of the page."},
@@ -87,9 +116,11 @@ COMMON_FLAGS: list[dict[str, Any]] = [
     {"flag": "--verbose", "name": "verbose", "kind": "bool", "help": "Print every statement in full, not only the final answer."},
     {"flag": "--show", "name": "show", "kind": "choice", "choices": ["transcript"], "help": "transcript: like --verbose, with prompts, retries and absences."},
     {"flag": "--output", "short": "-o", "name": "output", "kind": "str", "metavar": "FILE", "help": "Write the answer to this file."},
+    {"flag": "--report-dir", "name": "report_dir", "kind": "str", "metavar": "DIR", "help": "Write the report to this folder. Default: .agents/council for judges, else the data folder."},
     {"flag": "--quiet", "name": "quiet", "kind": "bool", "help": "Print no progress on standard error."},
     {"flag": "--no-color", "name": "no_color", "kind": "bool", "help": "Print no colour."},
-    {"flag": "--ascii", "name": "ascii", "kind": "bool", "help": "Use ASCII characters in the live table."},
+    {"flag": "--ascii", "name": "ascii", "kind": "bool", "help": "Print only ASCII characters."},
+    {"flag": "--raw", "name": "raw", "kind": "bool", "help": "Print Markdown as it is, also at a terminal."},
 ]  # fmt: skip
 COMPLETE_VARIABLE = "_COUNCIL_COMPLETE"  # set by click's completion scripts, for example to bash_complete
 
@@ -99,6 +130,7 @@ def protocol_flags() -> list[dict[str, Any]]:
 
 
 RUN_ID = re.compile(r"r[2-9a-z]{5}")  # a run id
+RUN_WORD = re.compile(r"r(?=\S*\d)[2-9a-z]{1,5}|r[a-z]{3,5}|council-\d{8}-\S+")  # may be an id, its start or a name
 
 
 def split_command(arguments: list[str]) -> tuple[str, list[str]]:
@@ -109,27 +141,89 @@ def split_command(arguments: list[str]) -> tuple[str, list[str]]:
     word = arguments[place]
     if word in MANAGEMENT_COMMANDS:
         return word, [word, *arguments[:place], *arguments[place + 1 :]]
+    words = [arguments[at] for at in _find_words(arguments)]
+    flags = [argument for at, argument in enumerate(arguments) if at not in _find_words(arguments)]
+    if command := _command_of_lone_word([text.strip() for text in words]):
+        return command[0] if command[0] in MANAGEMENT_COMMANDS else "", [*command, *flags]
     _reject_misspelled_command(
         word, [argument for argument in arguments[place:] if argument == "-" or not argument.startswith("-")]
     )
     return word, arguments
 
 
-def _first_word(arguments: list[str]) -> int | None:
-    valued = {flag["flag"] for flag in (*COMMON_FLAGS, *protocol_flags()) if flag["kind"] != "bool"} | set(
+def place_continued_run(arguments: list[str], is_run: Callable[[str], bool]) -> list[str]:
+    """Return the arguments with `-c` and `--continue` as `--continue=RUN`; an empty RUN is the last run of the folder.
+
+    The next word is RUN only if such a run exists; a start of an id needs a digit or four letters, else it is a word.
+    """
+    placed: list[str] = []
+    rest, skip, valued = list(arguments), False, _valued_flags() - {"-c", "--continue"}
+    while rest:
+        argument = rest.pop(0)
+        if argument == "--":
+            return [*placed, argument, *rest]
+        if skip or argument not in ("-c", "--continue"):
+            skip = not skip and argument in valued
+            placed.append(argument)
+            continue
+        following = rest[0] if rest else ""
+        if RUN_WORD.fullmatch(following) and is_run(following):
+            placed.append(f"--continue={rest.pop(0)}")
+            continue
+        if RUN_ID.fullmatch(following) and re.search(r"\d", following):
+            raise UsageError(f'there is no run "{following}": `council runs` lists them')
+        placed.append("--continue=")
+    return placed
+
+
+def _valued_flags() -> set[str]:
+    return {flag["flag"] for flag in (*COMMON_FLAGS, *protocol_flags()) if flag["kind"] != "bool"} | set(
         SHORT_FLAGS_WITH_VALUE
     )
-    skip = False
+
+
+def _command_of_lone_word(words: list[str]) -> list[str] | None:
+    """Return the command for a lone word such as `list`. Raise UsageError with a suggestion if there is no single one.
+
+    Only the word alone, `help COMMAND` and such a word with a run id are meant: "list three ways to …" is a question."""
+    first = words[0].lower().rstrip("?!.")
+    if first == "help" and len(words) == 2 and words[1] in COMMAND_HELP:
+        return [words[1], "--help"]
+    if len(words) == 2 and first in RUN_SUGGESTIONS and RUN_ID.fullmatch(words[1]):
+        raise _lone_word_error(words, f"run `{RUN_SUGGESTIONS[first].format(run=words[1])}`")
+    if len(words) != 1:
+        return None
+    if first in WORD_SUGGESTIONS:
+        raise _lone_word_error(words, WORD_SUGGESTIONS[first])
+    return WORD_COMMANDS.get(first)
+
+
+def _lone_word_error(words: list[str], suggestion: str) -> UsageError:
+    text = " ".join(words)
+    return UsageError(f'"{text}" is not a command, nothing was sent: {suggestion}. To ask it as a question: council ask "{text}"')  # fmt: skip
+
+
+def _first_word(arguments: list[str]) -> int | None:
+    """Return the place of the deciding word: the first that is neither a flag nor a flag's value."""
+    places = _find_words(arguments)
+    is_after_dashes = bool(places) and "--" in arguments[: places[0]]
+    return None if not places or is_after_dashes else places[0]
+
+
+def _find_words(arguments: list[str]) -> list[int]:
+    """Return the places of the words, without flags and their values."""
+    places: list[int] = []
+    valued, skip = _valued_flags(), False
     for place, argument in enumerate(arguments):
         if skip:
             skip = False
         elif argument == "--":
-            return None
+            return [*places, *range(place + 1, len(arguments))]
         elif argument.startswith("-") and argument != "-":
             skip = argument in valued
         else:
-            return place
-    return None
+            places.append(place)
+    return places
 
 
 def _reject_misspelled_command(word: str, words: list[str]) -> None:
@@ -141,6 +235,7 @@ def _reject_misspelled_command(word: str, words: list[str]) -> None:
         0.8 if len(words) == 2 and not is_continued else 0.75 if len(word) > 3 else 0.66
     )  # two words may be a short question
     near = get_close_matches(word.lower(), MANAGEMENT_COMMANDS, n=1, cutoff=cutoff)
+    near = near or (get_close_matches(word.lower(), LONE_WORDS, n=1, cutoff=0.75) if len(words) == 1 else [])
     plain = re.fullmatch(r"[A-Za-z-]+", word) is not None
     command = plain and (len(words) <= 2 or is_continued)
     if near and command and word not in VERBS and not Path(word).exists():
@@ -198,6 +293,27 @@ class NumberParam(click.ParamType):  # type: ignore[type-arg]
             ) from None
 
 
+class ProtocolParam(click.ParamType):  # type: ignore[type-arg]
+    """Name of a shipped or installed protocol."""
+
+    name = "protocol"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        from council.protocols import protocol_names  # only needed for help
+
+        return f"[{'|'.join(protocol_names())}]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from council.protocols import protocol_names
+
+        name = str(value).strip().lower()
+        if name not in protocol_names():
+            from council.protocols.options import format_unknown_choice  # only needed for the error
+
+            raise UsageError(format_unknown_choice("protocol", str(value), protocol_names()))
+        return name
+
+
 class DayParam(click.ParamType):  # type: ignore[type-arg]
     """Day option such as 2026-01-31: the start of that day in local time."""
 
@@ -222,7 +338,7 @@ class RunRequest:
     strict: bool
     fail_on: str | None
     material: dict[str, Any]  # packet flags
-    continue_from: str | None = None  # the run to continue
+    continue_from: str | None = None  # the run to continue; "" is the last run of this folder
 
 
 def read_stdin(words: tuple[str, ...], *, ignore: bool = False) -> str | None:
@@ -280,6 +396,18 @@ def parse_seats(values: tuple[str, ...]) -> dict[str, str]:
     return seats
 
 
+def parse_members(models: tuple[str, ...], members: str | None) -> list[str] | None:
+    """Return the members of `-m` or `--members`; None if neither is given."""
+    if members is None:
+        return list(models) or None
+    if models:
+        raise click.UsageError(f'-m "{models[0]}" and --members "{members}" both name the members: use one of the two')
+    named = [name.strip() for name in members.split(",")]
+    if not all(named):
+        raise click.UsageError(f'--members "{members}" has an empty name: use for example --members sonnet,gpt-5.2')
+    return named
+
+
 def check_grace(seconds: float | None) -> float | None:
     if seconds is not None and not 0 <= seconds < math.inf:
         raise click.UsageError(f'--grace "{seconds:g}" is out of range: use 0 or more seconds')
@@ -312,6 +440,12 @@ def complete_protocol(context: click.Context, parameter: click.Parameter, incomp
     from council.protocols import protocol_names
 
     return _matching(protocol_names(), incomplete)
+
+
+def complete_member(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from council.settings.catalogue import catalogue
+
+    return _matching([*catalogue().aliases, *catalogue().models], incomplete)
 
 
 def complete_preset(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -12,8 +12,8 @@ import click
 
 from council import events as ev
 from council.doors.cli.params import NumberParam, RunRequest, parse_seats, print_json, run_argument
-from council.doors.cli.runner import Runner, human_seats, make_command, make_plan, make_runner
-from council.doors.cli.views import View
+from council.doors.cli.runner import Runner, human_seats, make_command, make_plan, make_runner, text_options
+from council.doors.cli.views import View, write_lines
 from council.engine.minutes import Minutes
 from council.errors import CouncilError, UsageError
 from council.events import Entry
@@ -34,8 +34,9 @@ def detach(runner: Runner, request: RunRequest) -> int:
     async def job(convener: Convener) -> int:
         plan = await make_plan(convener, request)
         plan.check_runnable()
+        runner.require_words(plan)
         lines = terminal.format_plan(plan.as_json())
-        if not await runner.confirm_cost(plan.as_json(), convener.settings.budget):
+        if not await runner.confirm_start(plan, convener.settings):
             click.echo("council: not started, nothing was spent", err=True)
             return EXIT_INTERRUPTED
         run = await convener.enqueue(plan)
@@ -55,6 +56,10 @@ def _refuse_result_flags(runner: Runner) -> None:
         raise UsageError(
             "--fail-on cannot be combined with --detach, nothing was started: "
             f"use `council gate RUN --fail-on {runner.fail_on}` after the run"
+        )
+    if runner.flags.get("notify"):
+        raise UsageError(
+            "--notify cannot be combined with --detach, nothing was started: use `council watch RUN --notify`"
         )
     if runner.format not in ("", "json"):
         raise UsageError(
@@ -83,7 +88,7 @@ async def _hand_to_worker(runner: Runner, convener: Convener, run: str, lines: S
     if runner.format == "json":
         print_json({"run": run})
     else:
-        click.echo("\n".join([*lines, f"run {run}"]))
+        write_lines("\n".join([*lines, f"run {run}"]), ascii=runner.ascii)
     runner.print_status([f"watch: council watch {run} · stop: council cancel {run}"])
 
 
@@ -225,12 +230,14 @@ def _view_options() -> list[click.Option]:
         click.Option(["--jsonl"], is_flag=True, help="Print events as JSON lines."),
         click.Option(["--verbose"], is_flag=True, help="Print every statement in full."),
         click.Option(["--quiet"], is_flag=True, help="Print no progress on standard error."),
-        click.Option(["--no-color"], is_flag=True, help="Print no colour."),
-        click.Option(["--ascii"], is_flag=True, help="Use ASCII characters in the live table."),
+        *text_options(),
         click.Option(
             ["--output", "-o"], type=click.Path(), default=None, metavar="FILE", help="Write the answer to this file."
         ),
         click.Option(["--no-input"], is_flag=True, help="Ask no questions, even at a terminal."),
+        click.Option(
+            ["--notify"], is_flag=True, help="Ring the terminal bell and show a desktop notification at the end."
+        ),
     ]
 
 
@@ -277,7 +284,7 @@ def cancel_command() -> click.Command:
     def cancel_(run: str, **params: Any) -> int:
         return cancel(make_runner(params), run)
 
-    return make_command("cancel", cancel_, run_argument(required=True))
+    return make_command("cancel", cancel_, run_argument(required=True), uses_config=False)
 
 
 def fork_command() -> click.Command:

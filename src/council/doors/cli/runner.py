@@ -6,37 +6,63 @@ import asyncio
 import contextlib
 import json
 import os
-import signal
 import sys
-import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
-from council.doors.cli.params import COMMAND_HELP, RunRequest, check_grace, check_output_path, parse_seats, print_json
-from council.doors.cli.terminal_input import HumanPrompter, confirm_cost
-from council.doors.cli.views import JsonlView, NoView, PipeSafeView, View
+from council.doors.cli.notification import notify
+from council.doors.cli.params import (
+    COMMAND_HELP,
+    RunRequest,
+    check_grace,
+    check_output_path,
+    parse_members,
+    parse_seats,
+    print_json,
+)
+from council.doors.cli.terminal_input import (
+    HumanPrompter,
+    TerminalKeyboard,
+    confirm_start,
+    describe_material,
+    start_reason,
+)
+from council.doors.cli.views import (
+    JsonlView,
+    NoKeyboard,
+    NoView,
+    PipeSafeView,
+    View,
+    erase_lines,
+    handle_signals,
+    join_parts,
+    replay_entries,
+    tick_view,
+    write_lines,
+    write_parts,
+    write_status,
+)
 from council.engine.degraded import format_notice_lines
 from council.engine.minutes import Minutes
 from council.engine.trust import format_trust
 from council.errors import CouncilError, UsageError
 from council.events import Entry
+from council.planning.intent import Inferred
 from council.planning.plan import Material, Plan, preview_packet
 from council.render import markdown, terminal
 from council.render.formats import render_as
-from council.render.plain import build_replay
+from council.render.markdown import TextPart
 from council.render.report import build_report
+from council.render.text_layout import fit_lines, is_drawable, needs_ascii
 from council.runs.ci_gate import verdict_exit_code
 from council.runs.outcome import EXIT_INTERRUPTED, StopEvent, exit_code
 from council.runs.service import Convener
+from council.settings import Settings
 from council.types import Json
-
-TICK_S = 0.1
-MAX_REPLAY_GAP_S = 5.0  # longest pause in a replay
 
 
 @dataclass(slots=True)
@@ -57,17 +83,23 @@ class Runner:
     may_confirm: bool = True  # ask for cost confirmation at a terminal
     format: str = ""  # output format of the finished run; "" is the answer
     may_prompt: bool = True  # ask human seats at the terminal
+    raw: bool = False  # print Markdown as it is, also at a terminal
+    yes: bool = False  # every confirmation is given
+    finished: Minutes | None = None  # the last run, after it ended
 
     @classmethod
     def from_flags(cls, params: Json, profile: str | None = None) -> Runner:
         settings = {
             "timeout": params.get("timeout"),
             "seats": parse_seats(params.get("seat") or ()),
+            "models": parse_members(params.get("models") or (), params.get("members")),
+            "cheap": params.get("cheap") or None,
             "profile": profile,
         }
         settings |= {"max_cost": params.get("max_cost"), "allow_unpriced": params.get("allow_unpriced") or None}
         settings |= {"grace": check_grace(params.get("grace")), "no_resend": params.get("no_resend") or None}
-        settings |= {"effort": params.get("effort")}
+        settings |= {"effort": params.get("effort"), "notify": params.get("notify") or None}
+        settings |= {"report_dir": params.get("report_dir")}
         plain = params.get("no_color") or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
         return cls(
             settings, Path(params["config"]) if params.get("config") else None, bool(params.get("json")), bool(params.get("jsonl")),
@@ -75,22 +107,27 @@ class Runner:
             bool(params.get("quiet")), not plain, bool(params.get("ascii")), params.get("fail_on"),
             not (params.get("yes") or params.get("no_input")),
             _choose_format(params.get("format"), bool(params.get("json")), bool(params.get("jsonl"))), not params.get("no_input"),
+            bool(params.get("raw")),
+            bool(params.get("yes")),
         )  # fmt: skip
 
     # Jobs
 
-    def convene(self, request: RunRequest, *, dry_run: bool) -> int:
+    def convene(self, request: RunRequest, *, dry_run: bool, detach: bool = False) -> int:
+        """Run a council, or print its plan for a dry run. A dry run is refused where the run would be."""
+
         async def job(convener: Convener) -> int:
             plan = await make_plan(convener, request)
             self.verbose |= plan.verbose
             self._require_review(plan.as_json())
+            convener.check_plan(plan)
+            if not detach:
+                self._require_terminal(plan.as_json())
             if dry_run:
                 return self._show_plan(plan)
-            plan.check_runnable()
-            self._require_terminal(plan.as_json())
-            convener.open_store()
-            self.print_status(terminal.format_plan(plan.as_json()))
-            if not await self.confirm_cost(plan.as_json(), convener.settings.budget):
+            self.require_words(plan)
+            convener.open_store(plan.protocol.name)
+            if not await self._present_plan(plan, convener.settings):
                 click.echo("council: not started, nothing was spent", err=True)
                 return EXIT_INTERRUPTED
             return await self.run_with_view(convener, lambda view, stop: convener.run(plan, view.on_event, stop=stop))
@@ -137,7 +174,7 @@ class Runner:
 
         def before(plan: Json) -> None:
             self._require_terminal(plan)
-            self.print_status(terminal.format_plan(plan))
+            self.print_status(self._format_plan(plan))
 
         async def job(convener: Convener) -> int:
             return await self.run_with_view(
@@ -154,9 +191,11 @@ class Runner:
 
         async def job(convener: Convener) -> int:
             entries = await convener.entries(run or await convener.newest_run())
-            view = self._make_view()
-            await replay_entries(entries, view, speed if sys.stderr.isatty() else 0)
-            view.close()
+            view = self._guard_view(lambda: None)
+            try:
+                await replay_entries(entries, view, speed if sys.stderr.isatty() else 0)
+            finally:
+                view.close()
             minutes = Minutes.fold(entries)
             self._print_result(minutes, (), build_report(minutes), [])
             return 0
@@ -180,28 +219,85 @@ class Runner:
     ) -> int:
         """Show a view while the work runs, then print the result. Print nothing if the work was interrupted (None)."""
         stop = StopEvent()
-        view = PipeSafeView(self._make_view(), stop.set if self.jsonl else lambda: None)
-        beside = [asyncio.ensure_future(_tick_view(view))]
+        view = self._guard_view(stop.set if self.jsonl else lambda: None)
+        beside = [asyncio.ensure_future(tick_view(view))]
         if self._can_prompt():
             beside.append(asyncio.ensure_future(HumanPrompter(convener, view).run()))
-        try:
-            with _handle_signals(stop):
+        with handle_signals(stop, view, self._exit_at_once):
+            try:
                 minutes = await work(view, stop)
-        finally:
-            for task in beside:
-                task.cancel()
-            await asyncio.gather(*beside, return_exceptions=True)
-            view.close()
+            finally:
+                for task in beside:
+                    task.cancel()
+                await asyncio.gather(*beside, return_exceptions=True)
+                view.close()
         if minutes is None:
             return EXIT_INTERRUPTED
-        return self._finish(minutes, await convener.entries(minutes.run) if self.format == "html" else ())
+        self.finished = minutes
+        entries = await convener.entries(minutes.run) if self.format == "html" else ()
+        try:
+            code = self._finish(minutes, entries)
+        except KeyboardInterrupt:
+            self.print_status(terminal.format_summary(build_report(minutes))[-1:])
+            return EXIT_INTERRUPTED
+        if convener.settings.notify and not stop.is_set():
+            notify(minutes, convener.env)
+        return code
+
+    def _guard_view(self, on_broken_pipe: Callable[[], None]) -> PipeSafeView:
+        """Return the view of this command line, which owns the terminal until it is closed."""
+        keyboard = TerminalKeyboard(sys.stderr.fileno()) if self.is_live else NoKeyboard()
+        keyboard.hide_typing()
+        return PipeSafeView(self._make_view(), on_broken_pipe, keyboard)
+
+    def _exit_at_once(self, view: PipeSafeView) -> NoReturn:
+        """End the process after a second Ctrl-C. The ledger has every finished step, as after a crash."""
+        with contextlib.suppress(OSError):
+            view.close()
+            if view.run:
+                self.print_status([*([""] if self.is_live else []), f"resume: council resume {view.run}"])
+        os._exit(EXIT_INTERRUPTED)
 
     def _can_prompt(self) -> bool:
-        return self.may_prompt and _has_terminal()
+        return self.may_prompt and has_terminal()
 
-    async def confirm_cost(self, plan: Json, budget: Mapping[str, Any]) -> bool:
+    async def confirm_start(self, plan: Plan, settings: Settings) -> bool:
         """Return whether to start the run. Off a terminal, do not ask: only the cap applies."""
-        return not (self.may_confirm and _has_terminal()) or await confirm_cost(plan, budget)
+        why = self._start_reason(plan, settings)
+        return not why or await confirm_start(why)
+
+    def _start_reason(self, plan: Plan, settings: Settings) -> str:
+        """Return why the user has to confirm the run; "" off a terminal."""
+        return start_reason(plan, settings) if self.may_confirm and has_terminal() else ""
+
+    def require_words(self, plan: Plan) -> None:
+        """Raise UsageError if nothing was named and the user cannot be asked about it: nothing is sent unasked."""
+        if plan.inferred is Inferred.TASK and not self.yes and not (self.may_confirm and has_terminal()):
+            raise UsageError(
+                f"no question was given, nothing was sent: to review {describe_material(plan)} run council validate or "
+                'council --yes, to ask run council "your question", or see council --help'
+            )
+
+    async def _present_plan(self, plan: Plan, settings: Settings) -> bool:
+        """Print the plan, ask for confirmation if it is inferred or expensive, and return whether to start the run.
+
+        The live view repeats the plan, so the plan of a confirmed run is removed from the screen.
+        """
+        shown, why = plan.as_json(), self._start_reason(plan, settings)
+        if not (self.is_live and why):
+            self.print_status(self._format_plan(shown))
+            return not why or await confirm_start(why)
+        lines = fit_lines("\n".join(terminal.format_plan(shown)), sys.stderr, ascii=self.ascii).split("\n")
+        write_status("\n".join(lines))
+        if not await confirm_start(why, lines.append):
+            return False
+        erase_lines(sys.stderr, lines)
+        self.print_status(self._format_plan(shown))
+        return True
+
+    def _format_plan(self, plan: Json) -> list[str]:
+        """Return the plan as lines; without what the live view shows."""
+        return terminal.format_plan_facts(plan) if self.is_live else terminal.format_plan(plan)
 
     def _require_review(self, plan: Json) -> None:
         """Raise if --fail-on is given for a run that gives no verdict: a CI job would pass without a review."""
@@ -222,7 +318,7 @@ class Runner:
     @property
     def is_live(self) -> bool:
         """Return whether the terminal supports the live table."""
-        return not (self.jsonl or self.quiet) and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        return not (self.jsonl or self.quiet) and is_drawable(sys.stderr)
 
     def _make_view(self) -> View:
         if self.jsonl:
@@ -232,7 +328,9 @@ class Runner:
         if self.is_live:
             from council.render.live import LiveView
 
-            return LiveView(sys.stderr, ascii=self.ascii, color=self.color)
+            shows_answer = bool(sys.stdout and sys.stdout.isatty() and not (self.output or self.format))
+            is_ascii = self.ascii or needs_ascii(sys.stderr)
+            return LiveView(sys.stderr, ascii=is_ascii, color=self.color, ends_with_troubles=not shows_answer)
         from council.render.plain import PlainView
 
         return PlainView(sys.stderr)
@@ -243,7 +341,7 @@ class Runner:
         if self.format == "json":
             print_json(plan.as_json())
         else:
-            click.echo("\n".join(terminal.format_plan(plan.as_json())))
+            write_lines("\n".join(terminal.format_plan(plan.as_json())), ascii=self.ascii)
         return 0
 
     def _finish(self, minutes: Minutes, entries: Sequence[Entry]) -> int:
@@ -255,7 +353,7 @@ class Runner:
             pass  # the reader is gone; the report is on disk
         except OSError as error:
             raise CouncilError(
-                f"cannot write the answer ({error.strerror}): read it in {result['report_path']}"
+                f"cannot write the answer ({error.strerror}): read it with `council report {result['run']}`"
             ) from error
         return run_exit_code(minutes, result, self.fail_on)
 
@@ -264,33 +362,38 @@ class Runner:
 
         At a terminal the trust line belongs to the answer; a piped answer stays clean.
         """
-        line = format_trust(report["trust"])
-        trust = (
-            []
-            if self.format or minutes.is_empty_run or minutes.status == "failed"
-            else [line.replace("—", "-") if self.ascii else line]
-        )
-        with_answer = trust and not self.output and sys.stdout.isatty()
+        has_trust = not (self.format or minutes.is_empty_run or minutes.status == "failed")
+        trust = [format_trust(report["trust"])] if has_trust else []
+        at_terminal = bool(sys.stdout and sys.stdout.isatty())
+        with_answer = at_terminal and not self.output and has_trust
+        space = [""] if sys.stderr.isatty() else []  # between the table, the answer and the footer
         if not self.jsonl:
-            text = self._format_result(minutes, entries)
-            self._write_output("\n\n".join([text.rstrip("\n"), *trust]) if with_answer else text)
+            self.print_status(space if at_terminal and not self.output else [])
+            if self.format:
+                self._write_output(render_as(minutes, self.format, entries))
+            else:
+                parts = list_parts(minutes, verbose=self.verbose, show=self.show)
+                self.print_parts([*parts, *(TextPart(line, is_markdown=False) for line in trust if with_answer)])
         notices = [f"! {line}" for line in format_notice_lines(minutes)]
-        self.print_status([*notices, *([] if with_answer else trust), *summary])
+        status = [*notices, *([] if with_answer else trust), *summary]
+        self.print_status([*space, *status] if status else [])
 
-    def _format_result(self, minutes: Minutes, entries: Sequence[Entry] = ()) -> str:
-        if self.format:
-            return render_as(minutes, self.format, entries)
-        return format_answer(minutes, verbose=self.verbose, show=self.show)
+    def print_parts(self, parts: Sequence[TextPart]) -> None:
+        """Print an answer: Markdown rendered for a terminal, else as it is."""
+        if self.output:
+            self._write_output(join_parts(parts))
+        else:
+            write_parts(parts, raw=self.raw, ascii=self.ascii, color=self.color)
 
     def _write_output(self, text: str) -> None:
         if self.output:
             self.output.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
         else:
-            click.echo(text.rstrip("\n"))
+            write_parts([TextPart(text)], raw=True)
 
     def print_status(self, lines: list[str]) -> None:
-        if not (self.quiet or self.jsonl):
-            click.echo("".join(f"{line}\n" for line in lines), err=True, nl=False)
+        if not (self.quiet or self.jsonl) and lines:
+            write_status("\n".join(lines), ascii=self.ascii)
 
 
 def human_seats(plan: Json) -> list[str]:
@@ -307,12 +410,13 @@ def _choose_format(format_name: str | None, json: bool, jsonl: bool) -> str:
     return "json" if json else format_name or ""
 
 
-def _has_terminal() -> bool:
+def has_terminal() -> bool:
     return bool(sys.stdin and sys.stdin.isatty() and sys.stderr.isatty())
 
 
-def format_answer(minutes: Minutes, *, verbose: bool, show: str = "") -> str:
-    return markdown.render_verbose(minutes, show) if verbose else markdown.render_answer(minutes)
+def list_parts(minutes: Minutes, *, verbose: bool, show: str = "") -> list[TextPart]:
+    """Return the text for standard output in parts."""
+    return [TextPart(markdown.render_verbose(minutes, show))] if verbose else markdown.list_answer_parts(minutes)
 
 
 def run_exit_code(minutes: Minutes, report: Json, fail_on: str | None = None) -> int:
@@ -331,44 +435,8 @@ async def make_plan(convener: Convener, request: RunRequest) -> Plan:
     material = Material(**request.material)
     return await convener.plan(
         request.words, request.options, protocol=request.protocol, verbose=request.verbose, material=material, strict=request.strict,
-        after=request.continue_from,
+        after=await convener.find_continued_run(request.continue_from),
     )  # fmt: skip
-
-
-async def _tick_view(view: View) -> None:
-    while True:
-        await asyncio.sleep(TICK_S)
-        view.tick(time.time())
-
-
-@contextlib.contextmanager
-def _handle_signals(stop: StopEvent) -> Iterator[None]:
-    """Stop the run on the first Ctrl-C and exit on the second. The ledger is kept in both cases."""
-    loop = asyncio.get_running_loop()
-
-    def on_signal(number: int) -> None:
-        if stop.is_set():
-            os._exit(130)
-        stop.set()
-
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    for number in numbers:
-        loop.add_signal_handler(number, on_signal, number)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)
-
-
-async def replay_entries(entries: list[Entry], view: View, speed: float) -> None:
-    """Show entries at `speed` times their original pace (0: at once). Pauses between processes are skipped."""
-    for earlier, entry in pairwise([entries[0], *build_replay(entries)]):
-        gap = min(max(0.0, entry.at - earlier.at), MAX_REPLAY_GAP_S)
-        if speed and gap:
-            await asyncio.sleep(gap / speed)
-        view.on_event(entry)
-        view.tick(entry.at)
 
 
 JSON_OPTION = click.Option(["--json"], is_flag=True, help="Print JSON.")
@@ -381,10 +449,25 @@ CONFIG_OPTION = click.Option(
 )
 
 
-def make_command(name: str, callback: Any, *params: click.Parameter, help: str = "") -> click.Command:
-    """Create a management command with the common options."""
+HIDDEN_CONFIG_OPTION = click.Option(["--config"], type=click.Path(), default=None, metavar="FILE", hidden=True)
+
+
+def text_options() -> list[click.Option]:
+    """Return the options for text on a terminal."""
+    return [
+        click.Option(["--raw"], is_flag=True, help="Print Markdown as it is, also at a terminal."),
+        click.Option(["--no-color"], is_flag=True, help="Print no colour."),
+        click.Option(["--ascii"], is_flag=True, help="Print only ASCII characters."),
+    ]
+
+
+def make_command(
+    name: str, callback: Any, *params: click.Parameter, help: str = "", uses_config: bool = True
+) -> click.Command:
+    """Create a management command with the common options. Help lists --config only where it has an effect."""
+    config = CONFIG_OPTION if uses_config else HIDDEN_CONFIG_OPTION
     return click.Command(
-        name, callback=callback, params=[*params, JSON_OPTION, CONFIG_OPTION], help=help or COMMAND_HELP.get(name, "")
+        name, callback=callback, params=[*params, JSON_OPTION, config], help=help or COMMAND_HELP.get(name, "")
     )
 
 

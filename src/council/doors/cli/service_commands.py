@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import webbrowser
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,9 +14,11 @@ from typing import Any
 
 import click
 
-from council.doors.cli.params import COMMAND_HELP, print_json
-from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION
+from council.doors.cli.params import COMMAND_HELP, print_json, run_argument
+from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_runner
 from council.errors import CouncilError, UsageError
+from council.runs.servers import find_server, run_url
+from council.runs.service import Convener
 
 REQUIRED_PACKAGES = ("fastapi", "uvicorn")
 SERVE_OPTIONS = (
@@ -42,16 +45,40 @@ def serve_command() -> click.Command:
     return click.Command("serve", callback=_run_server, params=list(SERVE_OPTIONS), help=COMMAND_HELP["serve"])
 
 
+def open_command() -> click.Command:
+    return click.Command("open", callback=open_run, params=[run_argument(), CONFIG_OPTION], help=COMMAND_HELP["open"])
+
+
+def open_run(run: str | None, **params: Any) -> int:
+    """Open a run in the page of a running server, or start a server until Ctrl-C."""
+
+    async def find_run(convener: Convener) -> int:
+        found.append((await convener.run_state(run)).run if run else await convener.newest_run())
+        return 0
+
+    found: list[str] = []
+    make_runner(params).with_convener(find_run)
+    if url := find_server(os.environ):
+        address = run_url(url, found[0])
+        click.echo(address)
+        if not webbrowser.open(address):
+            click.echo("council: no browser could be opened: open the address above in one", err=True)
+        return 0
+    return _run_server(True, None, (), None, None, run=found[0], command="open", **params)
+
+
 def _run_server(
     open_page: bool,
     port: int | None,
     root: tuple[str, ...],
     max_cost: float | None,
     unsafe_host: str | None,
+    run: str = "",
+    command: str = "serve",
     **params: Any,
 ) -> int:
     if missing := next((name for name in REQUIRED_PACKAGES if find_spec(name) is None), None):
-        raise UsageError(f"council serve needs the package {missing}: run `pip install 'council[web]'`")
+        raise UsageError(f"council {command} needs the package {missing}: run `pip install 'model-council[web]'`")
     from council.doors.limits import Owner
     from council.doors.web.app_state import AppState, name_roots
     from council.doors.web.serve import parse_address, serve
@@ -60,7 +87,7 @@ def _run_server(
     config = Path(params["config"]).absolute() if params.get("config") else None
     roots = name_roots([Path.cwd(), *map(Path, root)])
     hall = AppState(roots, Owner(Path.cwd().resolve(), dict(os.environ), config, max_cost))
-    return serve(hall, where, open_page=open_page, print_url=click.echo)
+    return serve(hall, where, open_page=open_page, print_url=click.echo, run=run)
 
 
 def mcp_command() -> click.Command:
@@ -75,7 +102,9 @@ def mcp_command() -> click.Command:
 
     def mcp(**params: Any) -> int:
         if find_spec("mcp") is None:
-            raise UsageError("`council mcp` needs the MCP SDK, which is not installed: pip install 'council[mcp]'")
+            raise UsageError(
+                "`council mcp` needs the MCP SDK, which is not installed: pip install 'model-council[mcp]'"
+            )
         from council.doors.mcp.server import serve  # the SDK import is slow
 
         return serve(**params)

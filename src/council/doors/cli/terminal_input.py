@@ -8,17 +8,21 @@ import json
 import os
 import sys
 import termios
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import click
 
-from council.doors.cli.views import PipeSafeView
+from council.doors.cli.views import PipeSafeView, write_status
 from council.errors import UsageError
 from council.money import format_usd
+from council.planning.intent import Inferred
+from council.planning.plan import Plan
 from council.runs.people import main_field
 from council.runs.service import Convener
+from council.settings import Settings
 from council.text_cleanup import clean
 from council.types import Json
 
@@ -31,6 +35,44 @@ FREE_TEXT_HELP = (
 FIELDS_HELP = "Type your answer field by field. Type a single - to abstain."
 
 
+class TerminalKeyboard:
+    """The echo of typed keys. It is off while the view is drawn, because it would break its lines.
+
+    The keys stay in the input, for the next prompt or program.
+    """
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        self._was_echoing = False
+
+    def hide_typing(self) -> None:
+        if self._is_foreground() and self._set_echo(False):
+            self._was_echoing = True
+
+    def show_typing(self) -> None:
+        if self._was_echoing and self._is_foreground():
+            self._set_echo(True)
+            self._was_echoing = False
+
+    def _is_foreground(self) -> bool:
+        """Return whether this process may change the terminal: a background process would be stopped."""
+        try:
+            return os.tcgetpgrp(self._handle) == os.getpgrp()
+        except OSError:
+            return False
+
+    def _set_echo(self, on: bool) -> bool:
+        """Switch the echo, and return whether it was on."""
+        try:
+            modes = termios.tcgetattr(self._handle)
+            was_on = bool(modes[3] & termios.ECHO)
+            modes[3] = modes[3] | termios.ECHO if on else modes[3] & ~(termios.ECHO | termios.ECHONL)
+            termios.tcsetattr(self._handle, termios.TCSANOW, modes)
+        except termios.error:
+            return False
+        return was_on
+
+
 class Abstained(Exception):
     """Raised when the person abstains."""
 
@@ -39,8 +81,18 @@ class TerminalReader:
     """Read typed lines without a thread, so that Ctrl-C still stops the run."""
 
     def __init__(self, handle: int = 0) -> None:
-        self.fd = _open_nonblocking(handle)
+        self._handle = handle
         self._buffer = b""
+
+    @cached_property
+    def fd(self) -> int:
+        """The handle to read from, opened on first use."""
+        return _open_nonblocking(self._handle)
+
+    def close(self) -> None:
+        """Close the opened handle, because a conversation has many runs."""
+        if (opened := self.__dict__.pop("fd", self._handle)) != self._handle:
+            os.close(opened)
 
     def discard_input(self) -> None:
         """Discard text typed before the question appeared."""
@@ -88,15 +140,16 @@ class HumanPrompter:
     convener: Convener
     view: PipeSafeView
     reader: TerminalReader = field(default_factory=TerminalReader)
-    write: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True)
+    write: Callable[[str], None] = write_status
 
     async def run(self) -> None:
-        while True:
-            questions = await self.convener.open_asks(self.view.run) if self.view.run else []
-            for question in questions:
-                with self.view.suspend():
-                    await self._ask_until_closed(question)
-            await asyncio.sleep(POLL_INTERVAL_S)
+        with contextlib.closing(self.reader):
+            while True:
+                questions = await self.convener.open_asks(self.view.run) if self.view.run else []
+                for question in questions:
+                    with self.view.suspend():
+                        await self._ask_until_closed(question)
+                await asyncio.sleep(POLL_INTERVAL_S)
 
     async def _ask_until_closed(self, question: Json) -> None:
         """Ask until the question is answered here or closed elsewhere."""
@@ -272,28 +325,49 @@ FIELD_PARSERS: dict[str, Callable[[Json, str], Any]] = {
 }  # fmt: skip
 
 
-async def confirm_cost(plan: Json, budget: Mapping[str, Any]) -> bool:
-    """Ask whether to start a run with a high estimate; return whether it may start."""
-    why = confirmation_reason(plan, budget.get("confirm_above"))
-    return not why or await _confirm(f"{why} Continue? [y/N]: ", TerminalReader())
+async def confirm_start(why: str, on_line: Callable[[str], None] = lambda line: None) -> bool:
+    """Ask whether to start a run; return whether it may start. `on_line` gets the lines on the screen."""
+    with contextlib.closing(TerminalReader()) as reader:
+        return await confirm(f"{why} Continue? [y/N]: ", reader, on_line)
 
 
-async def _confirm(prompt: str, reader: TerminalReader) -> bool:
+def start_reason(plan: Plan, settings: Settings) -> str:
+    """Return why a run needs a confirmation: its task or target was inferred, or its estimate is high; else ""."""
+    inferred = plan.inferred is not Inferred.NOTHING
+    limit = settings.budget.get("confirm_above")
+    cost = confirmation_reason(
+        plan.as_json(), None if limit is False else limit, unpriced=settings.is_set("budget.confirm_above")
+    )
+    what = f"Nothing was named: this would {plan.question.task} {describe_material(plan)}." if inferred else ""
+    return " ".join(filter(None, [what, cost]))
+
+
+def describe_material(plan: Plan) -> str:
+    """Describe the target and the size of the packet, such as `the changes in the work tree (3 files)`."""
+    count = len(plan.packet.files)
+    return f"{plan.question.target or plan.question.text} ({count} file{'' if count == 1 else 's'})"
+
+
+async def confirm(prompt: str, reader: TerminalReader, on_line: Callable[[str], None] = lambda line: None) -> bool:
     """Ask until the answer is yes or no. An empty line and the end of input mean no; Ctrl-C cancels the task."""
     while True:
         click.echo(prompt, err=True, nl=False)
-        answer = (await reader.read_line() or "no").strip().casefold()
+        typed = await reader.read_line() or "no"
+        on_line(prompt + typed)
+        answer = typed.strip().casefold()
         if answer in ("y", "yes", "n", "no", ""):
             return answer.startswith("y")
+        on_line("Error: answer y or n")
         click.echo("Error: answer y or n", err=True)
 
 
-def confirmation_reason(plan: Json, limit: float | None) -> str:
-    """Return the reason to ask for confirmation, or "". An unknown price always needs one."""
+def confirmation_reason(plan: Json, limit: float | None, *, unpriced: bool = True) -> str:
+    """Return the reason to ask for confirmation, or "". With `unpriced`, an unknown price needs one too."""
     if limit is None:
         return ""
     if plan["unpriced"]:
-        return f"No price for {', '.join(plan['unpriced'])} (confirm_above is {format_usd(limit)})."
+        names = ", ".join(plan["unpriced"])
+        return f"No price for {names} (confirm_above is {format_usd(limit)})." if unpriced else ""
     cost = plan["cost"] or {"expected": 0.0, "worst": 0.0}
     if cost["expected"] <= limit:
         return ""

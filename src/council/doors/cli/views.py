@@ -1,16 +1,36 @@
-"""Views of a run on the command line: JSON lines, no output, and a guard for closed pipes."""
+"""Views of a run on the command line, the signals and the replay that drive them, and text on standard output and error."""
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import json
+import os
+import signal
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Protocol
+from itertools import pairwise
+from typing import NoReturn, Protocol, TextIO
 
 from council import events as ev
 from council.events import Entry
+from council.render.markdown import TextPart
+from council.render.plain import build_replay
+from council.render.text_layout import (
+    count_rows,
+    fit_lines,
+    is_drawable,
+    needs_ascii,
+    terminal_size,
+    text_width,
+    to_ascii,
+)
+from council.runs.outcome import StopEvent
+
+GONE = (errno.EPIPE, errno.EIO, errno.EBADF)  # the reader or the terminal is gone
 
 
 class View(Protocol):
@@ -23,7 +43,26 @@ class View(Protocol):
         """Suspend the view while something else uses the terminal."""
         ...
 
+    def show_stopping(self) -> None:
+        """Show that the run is being stopped."""
+        ...
+
     def close(self) -> None: ...
+
+
+class Keyboard(Protocol):
+    """Echo of typed keys on the terminal of the view."""
+
+    def hide_typing(self) -> None: ...
+    def show_typing(self) -> None: ...
+
+
+class NoKeyboard:
+    def hide_typing(self) -> None:
+        pass
+
+    def show_typing(self) -> None:
+        pass
 
 
 class NoView:
@@ -41,6 +80,9 @@ class NoView:
     def suspend(self) -> AbstractContextManager[None]:
         return nullcontext()
 
+    def show_stopping(self) -> None:
+        pass
+
     def close(self) -> None:
         pass
 
@@ -55,10 +97,11 @@ class JsonlView(NoView):
 
 @dataclass(slots=True)
 class PipeSafeView:
-    """A view that survives a closed pipe: it stops printing and calls `gone`, and the run continues."""
+    """A view that survives a closed pipe or terminal: it stops printing and calls `on_broken_pipe`, and the run continues."""
 
     view: View
     on_broken_pipe: Callable[[], None]
+    keyboard: Keyboard = NoKeyboard()  # noqa: RUF009  # it has no state
     run: str = ""  # id of the shown run, once known
 
     def catch_up(self, entries: Iterable[Entry]) -> None:
@@ -73,11 +116,21 @@ class PipeSafeView:
     def tick(self, now: float) -> None:
         self._guard(lambda: self.view.tick(now))
 
-    def suspend(self) -> AbstractContextManager[None]:
-        return self.view.suspend()
+    @contextmanager
+    def suspend(self) -> Iterator[None]:
+        self.keyboard.show_typing()
+        try:
+            with self.view.suspend():
+                yield
+        finally:
+            self.keyboard.hide_typing()
+
+    def show_stopping(self) -> None:
+        self._guard(self.view.show_stopping)
 
     def close(self) -> None:
         self._guard(self.view.close)
+        self.keyboard.show_typing()
 
     def _remember_run(self, event: ev.Event | None) -> None:
         if isinstance(event, ev.Convened):
@@ -86,6 +139,123 @@ class PipeSafeView:
     def _guard(self, act: Callable[[], None]) -> None:
         try:
             act()
-        except BrokenPipeError:
+        except OSError as error:
+            if error.errno not in GONE:
+                raise
             self.view = NoView()
             self.on_broken_pipe()
+
+
+# While a run is shown
+
+TICK_S = 0.1
+MAX_REPLAY_GAP_S = 5.0  # longest pause in a replay
+
+
+async def tick_view(view: View) -> None:
+    while True:
+        await asyncio.sleep(TICK_S)
+        view.tick(time.time())
+
+
+@contextmanager
+def handle_signals(
+    stop: StopEvent, view: PipeSafeView, exit_at_once: Callable[[PipeSafeView], NoReturn]
+) -> Iterator[None]:
+    """Stop the run on the first Ctrl-C and exit on the second; release the terminal on Ctrl-Z. The ledger is always kept."""
+    loop = asyncio.get_running_loop()
+
+    def on_signal() -> None:
+        if stop.is_set():
+            exit_at_once(view)
+        stop.set()
+        view.show_stopping()
+
+    def on_suspend() -> None:
+        loop.remove_signal_handler(signal.SIGTSTP)
+        with view.suspend():
+            os.kill(os.getpid(), signal.SIGTSTP)  # stops here until the shell continues the process
+        loop.add_signal_handler(signal.SIGTSTP, on_suspend)
+
+    handlers = dict.fromkeys((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), on_signal) | {signal.SIGTSTP: on_suspend}
+    for number, handler in handlers.items():
+        loop.add_signal_handler(number, handler)
+    try:
+        yield
+    finally:
+        for number in handlers:
+            loop.remove_signal_handler(number)
+
+
+async def replay_entries(entries: list[Entry], view: View, speed: float) -> None:
+    """Show entries at `speed` times their original pace (0: at once). Pauses between processes are skipped."""
+    pace = ReplayPace(view, speed)
+    for earlier, entry in pairwise([entries[0], *build_replay(entries)]):
+        if speed:
+            await pace.wait(earlier.at, min(max(0.0, entry.at - earlier.at), MAX_REPLAY_GAP_S))
+        view.on_event(entry)
+        pace.tick(entry.at)
+
+
+class ReplayPace:
+    """The time of a replay. The view is drawn ten times a second, also during a pause, and drawing delays nothing."""
+
+    def __init__(self, view: View, speed: float) -> None:
+        self._view, self._speed = view, speed
+        self._due = self._drawn = time.monotonic()
+
+    async def wait(self, start: float, gap: float) -> None:
+        """Wait until the next entry is due."""
+        self._due += gap / self._speed
+        while (left := self._due - time.monotonic()) > 0:
+            await asyncio.sleep(min(left, TICK_S))
+            passed = gap - max(0.0, self._due - time.monotonic()) * self._speed
+            self.tick(start + passed)
+
+    def tick(self, at: float) -> None:
+        if not self._speed or time.monotonic() - self._drawn >= TICK_S:
+            self._drawn = time.monotonic()
+            self._view.tick(at)
+
+
+# Text
+
+
+def write_status(text: str, *, ascii: bool = False) -> None:
+    """Write lines to standard error, wrapped at their words on a terminal."""
+    _write(sys.stderr, fit_lines(text, sys.stderr, ascii=ascii))
+
+
+def write_lines(text: str, *, ascii: bool = False) -> None:
+    """Write lines to standard output, wrapped at their words on a terminal."""
+    _write(sys.stdout, fit_lines(text, sys.stdout, ascii=ascii))
+
+
+def write_parts(parts: Sequence[TextPart], *, raw: bool, ascii: bool = False, color: bool = True) -> None:
+    """Write an answer to standard output: rendered for a terminal, else as it is."""
+    if raw or not is_drawable(sys.stdout):
+        text = join_parts(parts)
+        _write(sys.stdout, to_ascii(text) if ascii else text)
+        return
+    from council.render.terminal_markdown import render_parts
+
+    is_ascii = ascii or needs_ascii(sys.stdout)
+    _write(sys.stdout, render_parts(parts, width=terminal_size(sys.stdout)[0], ascii=is_ascii, color=color))
+
+
+def join_parts(parts: Sequence[TextPart]) -> str:
+    """Return the parts as one text, with a blank line between them."""
+    return "\n\n".join(part.text.strip("\n") for part in parts if part.text.strip("\n"))
+
+
+def erase_lines(stream: TextIO, lines: Sequence[str]) -> None:
+    """Remove the last lines from a terminal, one by one: some terminals keep a cleared screen in their history."""
+    rows = count_rows(map(text_width, lines), terminal_size(stream)[0], reflows=True)
+    stream.write("\r" + "\x1b[1A\x1b[2K" * rows)
+    stream.flush()
+
+
+def _write(stream: TextIO | None, text: str) -> None:
+    if stream is not None:  # the parent process may have closed it
+        stream.write(text if text.endswith("\n") else f"{text}\n")
+        stream.flush()

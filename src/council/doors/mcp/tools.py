@@ -33,6 +33,8 @@ class CommonOptions(Arguments):
     effort: Literal["low", "medium", "high"] | None = None
     timeout: float | None = None
     seats: dict[str, str] = Field(default_factory=dict)
+    models: tuple[str, ...] = ()
+    cheap: bool = False
     spec: str | None = None
     base: str | None = None
     decisions: tuple[str, ...] = ()
@@ -40,7 +42,7 @@ class CommonOptions(Arguments):
     skip_secrets: bool = False
 
 
-COMMON_OPTIONS_HELP = "max_cost, effort low|medium|high, timeout, seats {seat: member}, spec FILE, base REF, decisions [], redact, skip_secrets"
+COMMON_OPTIONS_HELP = "max_cost, effort low|medium|high, timeout, seats {seat: member}, models [1 to 8 members], cheap, spec FILE, base REF, decisions [], redact, skip_secrets"
 
 
 def _format_options_help() -> str:

@@ -241,7 +241,9 @@ class CouncilTools:
         common, options = split_common_options(arguments.options)
         limits.check_files(options, folder, client.roots)
         settings = self.owner.settings(folder)
-        limits.check_members([*common.seats.values(), *_as_list(options.get("explorer_model"))], settings)
+        limits.check_members(
+            [*common.seats.values(), *common.models, *_as_list(options.get("explorer_model"))], settings
+        )
         cap = self._caps.effective_cap(BudgetCaps.from_settings(settings), common.max_cost)
         convener = self._make_convener(folder, common, options.get("profile"), cap)
         material = Material(
@@ -257,6 +259,7 @@ class CouncilTools:
 
     def _make_convener(self, folder: Path, common: CommonOptions, profile: Any, cap: float | None) -> Convener:
         flags: Json = {"timeout": common.timeout, "effort": common.effort, "seats": dict(common.seats) or None}
+        flags |= {"models": list(common.models) or None, "cheap": common.cheap or None}
         flags |= {"max_cost": cap, "allow_unpriced": self.owner.allow_unpriced or None}
         flags |= {"profile": profile if isinstance(profile, str) else None}  # the options check refuses other types
         flags = {name: value for name, value in flags.items() if value is not None}

@@ -52,6 +52,10 @@ class RunRequest(BaseModel):
     targets: list[str] = Field(default_factory=list, max_length=400, description="Files and folders in the root.")
     root: str | None = Field(default=None, description="Name of a root, see /api/roots; default: the first.")
     seats: dict[str, str] = Field(default_factory=dict, description="Configured members by seat.")
+    models: list[str] = Field(
+        default_factory=list, description="One member for all seats, or one for each of 2 to 8 seats, in order."
+    )
+    cheap: bool = Field(default=False, description="Use the fast models of the available vendors.")
     decisions: list[str] = Field(default_factory=list, description="Decisions already made, for the packet.")
     effort: Literal["low", "medium", "high"] | None = None
     redact: bool = Field(default=False, description="Mask secrets in the packet instead of refusing it.")

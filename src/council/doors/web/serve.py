@@ -20,6 +20,7 @@ import uvicorn
 from council.doors.web.app import create_app
 from council.doors.web.app_state import AppState
 from council.errors import UsageError
+from council.runs.servers import register_server, run_url
 from council.settings.schema import quote_value
 
 LOOPBACK = "127.0.0.1"
@@ -105,20 +106,31 @@ def make_server(app_state: AppState, address: Address, listening: socket.socket)
     return Server(config, app_state), f"http://{address.host_names[0]}:{port}/#token={token}"
 
 
-def serve(app_state: AppState, address: Address, *, open_page: bool, print_url: Callable[[str], None]) -> int:
-    """Serve until interrupted. Print one line: the URL."""
+def serve(
+    app_state: AppState, address: Address, *, open_page: bool, print_url: Callable[[str], None], run: str = ""
+) -> int:
+    """Serve until interrupted. Print one line: the URL, of the run if there is one."""
     listening = address.listen()
     server, url = make_server(app_state, address, listening)
+    shown = run_url(url, run) if run else url
     if address.host != LOOPBACK:
         print(_format_public_warning(address), file=sys.stderr)
-    print_url(url)
-    if open_page:
-        threading.Thread(
-            target=webbrowser.open, args=(url,), daemon=True
-        ).start()  # some browsers block until they are closed
-    with suppress(KeyboardInterrupt):  # the normal way to stop
+    with register_server(url, app_state.owner.env), suppress(KeyboardInterrupt):  # the normal way to stop
+        print_url(shown)
+        if open_page:
+            start_browser(shown)
         asyncio.run(server.serve(sockets=[listening]))
     return 0
+
+
+def start_browser(url: str) -> None:
+    """Open the address without waiting: some browsers block until they are closed. Say so if there is none."""
+
+    def work() -> None:
+        if not webbrowser.open(url):
+            print("council: no browser could be opened: open the address above in one", file=sys.stderr)
+
+    threading.Thread(target=work, daemon=True).start()
 
 
 def _format_public_warning(address: Address) -> str:

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from council import events as ev
 from council.doors.web.guard import Receive, Scope, Send
 from council.doors.web.responses import encode_json, format_internal_error
-from council.errors import CouncilError
+from council.errors import CouncilError, message_for
 from council.events import Entry
 from council.store.interface import RunStatus
 from council.types import Json, repair_surrogates
@@ -81,7 +81,7 @@ class RunFeed:
                 self._add_entry(entry)
                 self._notify()
         except Exception as error:  # report it, or listeners would wait forever
-            self.error = str(error) if isinstance(error, CouncilError) else format_internal_error(error)
+            self.error = message_for(error, "http") if isinstance(error, CouncilError) else format_internal_error(error)
         finally:
             self.is_over = True
             self._notify()

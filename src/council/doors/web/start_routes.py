@@ -61,7 +61,7 @@ async def plan_request(request: RunRequest, app_state: AppState) -> AsyncIterato
     settings = app_state.owner.settings(folder)
     limits.refuse_owner_options(request.options)
     limits.check_files(options, folder, roots)
-    limits.check_members([*request.seats.values(), *_as_list(options.get("explorer_model"))], settings)
+    limits.check_members([*request.seats.values(), *request.models, *_as_list(options.get("explorer_model"))], settings)
     cap = app_state.caps.effective_cap(BudgetCaps.from_settings(settings), request.max_cost)
     async with app_state.open_convener(folder, **_make_flags(request, options, cap)) as convener:
         plan = await convener.plan(
@@ -92,6 +92,7 @@ def _make_material(request: RunRequest) -> Material:
 def _make_flags(request: RunRequest, options: Json, cap: float | None) -> Json:
     profile = options.get("profile")
     flags: Json = {"max_cost": cap, "effort": request.effort, "seats": dict(request.seats) or None}
+    flags |= {"models": list(request.models) or None, "cheap": request.cheap or None}
     flags["profile"] = profile if isinstance(profile, str) else None  # the options check refuses other types
     return {name: value for name, value in flags.items() if value is not None}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from council.errors import Fault
 from council.members.base import OnDelta, Progress
@@ -21,6 +21,18 @@ EFFORTS = ("low", "medium", "high")
 # Every vendor counts thinking as output, so add this to the cap on the answer.
 THINKING_TOKENS = {"low": 4096, "medium": 8192, "high": 16384}
 PROBE_TIMEOUT_S = 20.0  # seconds after the connection until the list of models is there
+
+
+class ModelList(NamedTuple):
+    """Models that an endpoint lists."""
+
+    names: tuple[str, ...]  # without the prefix `models/`; "" for an entry without a name
+    has_more: bool  # the list has further pages
+
+
+def _model_name(model: Any) -> str:
+    name = (model.get("id") or model.get("name") or "") if isinstance(model, dict) else ""
+    return str(name).removeprefix("models/")
 
 
 class WireMember:
@@ -89,6 +101,14 @@ class WireMember:
         raise self.endpoint.make_fault(response, error)
 
     async def probe(self) -> str:
+        listed = await self.list_models()
+        if listed is None:
+            return "answered"
+        missing = "" if listed.has_more or self._is_listed(listed.names) else f", {self.model} not listed"
+        return f"answered, {len(listed.names)} models{missing}"
+
+    async def list_models(self) -> ModelList | None:
+        """Return the models that the endpoint lists, without a billed call; None if it lists none in a known form."""
         body = await self.endpoint.get(
             "/models", self.endpoint.connect + min(self.first_byte or PROBE_TIMEOUT_S, PROBE_TIMEOUT_S)
         )
@@ -98,16 +118,13 @@ class WireMember:
             raise Fault("endpoint", "the endpoint did not return a list of models: check base_url") from None
         models = listed.get("data", listed.get("models")) if isinstance(listed, dict) else listed
         if not isinstance(models, list):
-            return "answered"
+            return None
         more = isinstance(listed, dict) and (listed.get("has_more") or listed.get("nextPageToken"))
-        missing = "" if more or self._is_listed(models) else f", {self.model} not listed"
-        return f"answered, {len(models)} models{missing}"
+        return ModelList(tuple(_model_name(model) for model in models), bool(more))
 
-    def _is_listed(self, models: list[Any]) -> bool:
-        """Return whether the list contains this model, ignoring a `models/` prefix and a `:latest` tag."""
-        named = {str(model.get("id") or model.get("name")) for model in models if isinstance(model, dict)}
-        short = {name.removeprefix("models/").removesuffix(":latest") for name in named}
-        return not named or self.model in named | short
+    def _is_listed(self, names: Sequence[str]) -> bool:
+        """Return whether the list contains this model, ignoring a `:latest` tag."""
+        return not any(names) or self.model in {*names, *(name.removesuffix(":latest") for name in names)}
 
     async def close(self) -> None:
         await self.endpoint.close()

@@ -14,5 +14,8 @@ PROTOCOL = Protocol(
     SEATS,
     report_view="council.protocols.adversarial.report:AdversarialView",
     summary="draft independently, attack the leading draft, rule",
+    resizable=True,
     reads_question=False,
+    purpose="choices and claims: the leading answer has to survive attacks",
+    example='council "Redis or Postgres for our sessions?"',
 )

@@ -9,6 +9,9 @@ from council.protocols.adversarial.rules import choose_leader, list_flagged_draf
 from council.protocols.adversarial.verdict import CHOSEN_BY_RULE, build_verdict, number_issues, review_ruling
 from council.types import Round, Verdict
 
+VERDICT_WORDS = 1500
+USUAL_ISSUES = 12  # of two attackers
+RULING_WORDS = 30  # one ruling with its reason
 CONSENSUS_TEXT = "Consensus detected — no adversarial round needed"
 
 
@@ -35,10 +38,15 @@ async def adversarial(council: Council) -> Verdict:
         ruling = await council.ask(
             council.chair, "adversarial/verdict", leader=leader, attacks=attacks, drafts=drafts, consensus=triage.consensus,
             issues=[f"{n}: {issue.severity}, {issue.hits}: {issue.flaw}" for n, issue in issues.items()],
-            reply=Ruling, choices={"issue": list(issues), "same_as": [NONE, *issues]} if issues else {},
+            words=verdict_words(len(issues)), reply=Ruling, choices={"issue": list(issues), "same_as": [NONE, *issues]} if issues else {},
             review=(lambda ruling: review_ruling(ruling, issues)) if attacks else None,
         )  # fmt: skip
     return build_verdict(ruling.reply, attacks, triage, by_rule=by_rule)
+
+
+def verdict_words(issues: int) -> int:
+    """Return the expected length of the verdict: more than two attackers raise more issues, and each gets a ruling."""
+    return VERDICT_WORDS + RULING_WORDS * max(0, issues - USUAL_ISSUES)
 
 
 async def answer_from_single_draft(council: Council, drafts: Round[None]) -> Verdict:
@@ -48,7 +56,7 @@ async def answer_from_single_draft(council: Council, drafts: Round[None]) -> Ver
     async with council.phase("verdict"):
         ruling = await council.ask(
             council.chair, "adversarial/verdict", leader=leader, attacks=Round(), drafts=drafts, issues=[],
-            consensus=False, reply=Ruling,
+            consensus=False, words=VERDICT_WORDS, reply=Ruling,
         )  # fmt: skip
     return Verdict(ruling.reply.answer, incomplete="only one draft was made, so the answer below was not tested")
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from council.errors import option, wording
 from council.protocols.options import EARLY_STOP_HELP, ROSTER_HELP, CaseInsensitive, Options, lowercase
 
 Flow = Annotated[Literal["parallel", "sequential", "debate"], CaseInsensitive]
@@ -36,11 +37,16 @@ class AdvisorsOptions(Options):
     @model_validator(mode="after")
     def _check_debate_rounds(self) -> Self:
         if self.flow == "debate" and self.rounds < 2:
-            raise ValueError("--flow debate needs at least 2 rounds: set --rounds 2 to 5")
+            rounds = wording(python="rounds to a number from 2 to 5", cli="--rounds 2 to 5")
+            raise ValueError(f"{option('flow', 'debate')} needs at least 2 rounds: set {rounds}")
         return self
 
     @model_validator(mode="after")
     def _check_early_stop(self) -> Self:
         if self.early_stop and self.rounds < 2:
-            raise ValueError("--early-stop needs at least 2 rounds: set --rounds 2 to 5 (judges: --debate), or drop it")
+            rounds = wording(
+                python="rounds to a number from 2 to 5 (judges: debate=True)", cli="--rounds 2 to 5 (judges: --debate)",
+                http="rounds to a number from 2 to 5 (judges: debate)",
+            )  # fmt: skip
+            raise ValueError(f"{option('early_stop', True)} needs at least 2 rounds: set {rounds}, or drop it")
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from council.errors import UsageError, option
 from council.protocols.advisors.options import AdvisorsOptions
 from council.protocols.common.rosters import NamedRoster, load_roster
 from council.protocols.panel import Panel, PanelContext
@@ -18,6 +19,7 @@ SAME_MODEL_WARNING = (
 
 
 def advisors_panel(task: str, chosen: AdvisorsOptions, context: PanelContext) -> Panel:
+    _check_tier(chosen, context)
     named = load_roster(DEFAULT_ROSTER if chosen.roster is None else chosen.roster, context)
     return Panel(
         seats=named.seats,
@@ -30,8 +32,15 @@ def advisors_panel(task: str, chosen: AdvisorsOptions, context: PanelContext) ->
             *(() if chosen.rounds == 1 or _has_several_models(named, context) else (SAME_MODEL_WARNING,)),
         ),
         options={"tier": chosen.tier or "light"},
-        mixing="--seat NAME=MEMBER, or a roster with members",
+        mixing="" if context.settings.named_members else "one -m for each of them, or a roster with members",
     )
+
+
+def _check_tier(options: AdvisorsOptions, context: PanelContext) -> None:
+    """Raise UsageError if a tier and another flag both choose the models."""
+    by = "models" if context.settings.named_members else "cheap" if context.settings.cheap else ""
+    if options.tier and by:
+        raise UsageError(f"{option('tier', options.tier)} and {option(by)} both choose the models: drop one of the two")
 
 
 def _default_member(options: AdvisorsOptions, context: PanelContext) -> str:
@@ -58,5 +67,7 @@ def _warn_same_tier(options: AdvisorsOptions, context: PanelContext) -> tuple[st
 
 def _has_several_models(roster: NamedRoster, context: PanelContext) -> bool:
     """Return whether the advisors are set to more than one model."""
+    if context.settings.named_members:
+        return len(set(context.settings.named_members)) > 1
     settings = {seat.name: context.settings.seats.get(seat.name) or roster.members[seat.name] for seat in roster.seats}
     return len({one.model for one in settings.values()}) > 1

@@ -13,5 +13,8 @@ PROTOCOL = Protocol(
     "council.protocols.collaborative.flow:collaborative",
     SEATS,
     summary="draft independently, improve on each other, synthesise",
+    resizable=True,
     reads_question=False,
+    purpose="questions and plans: one answer built from several drafts; the default",
+    example='council "How should we roll out feature flags?"',
 )

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from council.errors import UsageError
+from council.errors import UsageError, option
 from council.text_cleanup import slugify
 
 SHIPPED_PRESETS = Path(__file__).parents[2] / "data" / "presets"
@@ -74,7 +74,7 @@ def _find_preset_files(folder: Path | None) -> dict[str, Path]:
 def perspectives_from_names(names: str | Iterable[str]) -> tuple[Perspective, ...]:
     """Return perspectives from names, given as a list or separated by commas. The focus is made from the name."""
     listed = names.split(",") if isinstance(names, str) else list(names)
-    return _parse_perspectives({"perspectives": [name.strip() for name in listed]}, "--perspectives")
+    return _parse_perspectives({"perspectives": [name.strip() for name in listed]}, option("perspectives"))
 
 
 def perspectives_from_file(path: Path) -> tuple[Perspective, ...]:

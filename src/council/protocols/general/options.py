@@ -6,6 +6,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
+from council.errors import option
 from council.protocols.options import PRESET_HELP, Options
 
 
@@ -21,5 +22,7 @@ class GeneralOptions(Options):
     @model_validator(mode="after")
     def _check_search(self) -> Self:
         if self.search and self.no_search:
-            raise ValueError("--search and --no-search cannot be combined: drop one of the two")
+            raise ValueError(
+                f"{option('search')} and {option('no_search', True)} cannot be combined: drop one of the two"
+            )
         return self

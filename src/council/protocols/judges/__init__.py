@@ -15,6 +15,9 @@ PROTOCOL = Protocol(
     output_schema="council.protocols.judges.replies:output_schema",
     report_view="council.protocols.judges.report:JudgesView",
     reads_question=False,
+    reports_in_project=True,
+    purpose="reviews of code, documents and plans: findings and a verdict PASS, WARN or FAIL; also brainstorm and research",
+    example="council validate recent",
 )
 QUICK = replace(
     PROTOCOL,
@@ -24,4 +27,6 @@ QUICK = replace(
     options=None,
     panel="council.protocols.judges.panel:quick_panel",
     reads_question=False,
+    purpose="a fast review by a single judge",
+    example="council --protocol quick validate recent",
 )

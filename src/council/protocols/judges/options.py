@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from council.errors import UsageError
-from council.protocols.options import EARLY_STOP_HELP, PRESET_HELP, CaseInsensitive, Options, flag_name
+from council.errors import UsageError, option, wording
+from council.protocols.options import EARLY_STOP_HELP, PRESET_HELP, CaseInsensitive, Options
 from council.text_cleanup import slugify
 
 Technique = Annotated[Literal["scamper", "six-hats", "reverse"], CaseInsensitive]
@@ -51,42 +51,49 @@ class JudgesOptions(Options):
         names = [name.strip() for name in value]
         plain = [slugify(name) for name in names]
         if not all(any(sign.isalpha() for sign in name) for name in plain):
-            raise ValueError("--perspectives contains a name without a letter: write names as a,b,c")
+            raise ValueError(f"{option('perspectives')} contains a name without a letter: write names as a,b,c")
         if len(set(plain)) < len(plain):
-            raise ValueError("--perspectives contains the same name twice: drop one")
+            raise ValueError(f"{option('perspectives')} contains the same name twice: drop one")
         return names
 
     @model_validator(mode="after")
     def _check_quick(self) -> Self:
         if self.quick and self.debate:
-            raise ValueError("Error: --quick and --debate are incompatible.")
+            raise ValueError(f"Error: {option('quick', True)} and {option('debate', True)} are incompatible.")
         sizes = ("deep", "mixed", "count", "explorers", "preset", "perspectives", "perspectives_file")
         if self.quick and (other := next((name for name in sizes if getattr(self, name)), None)):
             raise ValueError(
-                f"--quick seats one judge and cannot be combined with {flag_name(other)}: drop one of the two"
+                f"{option('quick', True)} seats one judge and cannot be combined with {option(other)}: drop one of the two"
             )
         return self
 
     @model_validator(mode="after")
     def _check_perspective_sources(self) -> Self:
         if self.perspectives and self.perspectives_file:
-            raise ValueError("--perspectives and --perspectives-file cannot be combined: drop one of the two")
+            raise ValueError(
+                f"{option('perspectives')} and {option('perspectives_file')} cannot be combined: drop one of the two"
+            )
         return self
 
     @model_validator(mode="after")
     def _check_debate_size(self) -> Self:
         if self.debate and self.count == 1 and not self.mixed:
-            raise ValueError("--debate needs at least 2 judges, but --count=1 seats one: raise --count")
+            one = wording(python="count=1", cli="--count=1")
+            raise ValueError(
+                f"{option('debate', True)} needs at least 2 judges, but {one} seats one: raise {option('count')}"
+            )
         return self
 
     @model_validator(mode="after")
     def _check_early_stop(self) -> Self:
         if self.early_stop and not self.debate:
-            raise ValueError("--early-stop needs --debate: add it, or drop --early-stop")
+            raise ValueError(
+                f"{option('early_stop', True)} needs {option('debate', True)}: add it, or drop {option('early_stop')}"
+            )
         return self
 
     def check_task(self, task: str) -> None:
         if self.debate and task != "validate":
-            raise UsageError("Error: --debate is only supported with validate mode.")
+            raise UsageError(f"Error: {option('debate', True)} is only supported with validate mode.")
         if self.technique and task != "brainstorm":
-            raise UsageError("Error: --technique is only applicable to brainstorm mode.")
+            raise UsageError(f"Error: {option('technique')} is only applicable to brainstorm mode.")

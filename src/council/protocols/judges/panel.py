@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from council.errors import UsageError
+from council.errors import UsageError, option, wording
 from council.protocols.common.perspectives import (
     Perspective,
     load_preset,
@@ -18,7 +18,7 @@ from council.protocols.options import NoOptions
 from council.protocols.panel import Panel, PanelContext
 from council.settings import PROFILES, SeatSetting
 from council.settings.config_files import config_folder
-from council.settings.member_lookup import LOCAL_CANDIDATE, available_members, resolve_member, tier_member
+from council.settings.member_lookup import LOCAL_CANDIDATE, available_members, fast_members, resolve_member, tier_member
 from council.text_cleanup import slugify
 from council.types import Seat
 
@@ -30,7 +30,7 @@ PROFILE_JUDGES = {"thorough": 3, "balanced": 2, "fast": 2}
 
 @dataclass(frozen=True, slots=True)
 class JudgeCounts:
-    """Numbers of judges and explorers. `wanted` is the number per family before the cap."""
+    """Numbers of judges and explorers. `requested` is the number per family before the cap."""
 
     per_family: int
     families: int = 1
@@ -62,30 +62,38 @@ def count_judges(
     count: int | None = None,
     explorers: int = 0,
     default_count: int = DEFAULT_JUDGES,
+    named: int = 0,
 ) -> JudgeCounts:
-    """Compute the number of judges. `default_count` applies when no flag sets a size."""
+    """Compute the number of judges. `named` is the number of members by `-m`; `default_count` applies when no flag sets a size."""
     if quick:
         return JudgeCounts(1, requested=1)
     families = 2 if mixed else 1
+    count = named if named > 1 else count
     wanted = count or max(DEEP_JUDGES if deep or mixed else default_count, len(perspectives))
-    per_family = _apply_agent_cap(wanted, families, explorers, explicit=count is not None)
+    per_family = _apply_agent_cap(wanted, families, explorers, count=count, named=named)
     if debate and per_family * families < 2:
         raise UsageError(
-            f"--debate needs at least 2 judges, but there is {per_family}: raise --count, or drop --debate"
+            f"{option('debate', True)} needs at least 2 judges, but there is {per_family}: "
+            f"raise {option('count')}, or drop {option('debate')}"
         )
     held, dropped = tuple(perspectives[:per_family]), tuple(perspectives[per_family:])
     return JudgeCounts(per_family, families, explorers, held, dropped, wanted)
 
 
-def _apply_agent_cap(requested: int, families: int, explorers: int, *, explicit: bool) -> int:
+def _apply_agent_cap(requested: int, families: int, explorers: int, *, count: int | None, named: int) -> int:
     room = MAX_AGENTS // (families * (1 + explorers))
     if requested <= room:
         return requested
-    if explicit:
-        judges = requested * families
+    judges = requested * families
+    total = f"{judges} judges x (1 + {explorers} explorers) = {judges * (1 + explorers)} agents, over the cap of {MAX_AGENTS}"
+    if named > 1:
         raise UsageError(
-            f"--count={requested} makes {judges} judges x (1 + {explorers} explorers) = {judges * (1 + explorers)} agents, "
-            f"over the cap of {MAX_AGENTS}: lower --count to {room} or less, or lower --explorers"
+            f"{option('models')} names {total}: name {room} members or fewer, or lower {option('explorers')}"
+        )
+    if count is not None:
+        given = wording(python=f"count={count}", cli=f"--count={count}")
+        raise UsageError(
+            f"{given} makes {total}: lower {option('count')} to {room} or less, or lower {option('explorers')}"
         )
     return room
 
@@ -105,6 +113,7 @@ def quick_panel(task: str, options: NoOptions, context: PanelContext) -> Panel:
 
 
 def judges_panel(task: str, chosen: JudgesOptions, context: PanelContext) -> Panel:
+    _check_named_members(chosen, len(context.settings.named_members))
     lenses = _load_perspectives(chosen, context)
     first = _choose_first_family(chosen, context)
     second = _choose_second_family(first, context) if chosen.mixed else None
@@ -126,8 +135,22 @@ def judges_panel(task: str, chosen: JudgesOptions, context: PanelContext) -> Pan
         if chosen.mixed and not second
         else (),
         agents=bench.agents,
-        mixing="" if chosen.mixed else "--mixed, or --seat NAME=MEMBER",
+        mixing="" if chosen.mixed or context.settings.named_members else "--mixed, or one -m for each of them",
     )
+
+
+def _check_named_members(options: JudgesOptions, named: int) -> None:
+    """Raise UsageError for options that contradict the members of `-m`."""
+    if named and options.mixed:
+        raise UsageError(
+            f"{option('mixed', True)} chooses the members of two vendors, and {option('models')} names them: drop one of the two"
+        )
+    size = 1 if options.quick else options.count
+    if named > 1 and size is not None and size != named:
+        flag = option("quick", True) if options.quick else wording(python=f"count={size}", cli=f"--count={size}")
+        raise UsageError(
+            f"{flag} seats {size}, and {option('models')} names {named} members: drop one of the two, or name one member"
+        )
 
 
 def _warn_single_judge(context: PanelContext) -> list[str]:
@@ -151,7 +174,7 @@ def _count_judges(
     return count_judges(
         perspectives=[lens.name for lens in perspectives], quick=options.quick, deep=options.deep or options.mixed,
         mixed=second is not None, debate=options.debate, count=options.count, explorers=options.explorers,
-        default_count=_default_judge_count(options, context),
+        default_count=_default_judge_count(options, context), named=len(context.settings.named_members),
     )  # fmt: skip
 
 
@@ -163,8 +186,12 @@ def _default_judge_count(options: JudgesOptions, context: PanelContext) -> int:
 
 
 def _choose_first_family(options: JudgesOptions, context: PanelContext) -> str:
-    """Return the first member found: environment, profile tier, [models] default, built-in default, any available member."""
+    """Return the first member found: `-m`, `--cheap`, environment, profile tier, [models] default, built-in default, any available member."""
     settings = context.settings
+    if settings.named_members:
+        return resolve_member(settings.named_members[0], settings, context.env)
+    if settings.cheap:
+        return fast_members(settings, context.env)[0].member
     if settings.is_set("variables.COUNCIL_CLAUDE_MODEL"):
         return resolve_member(settings.variables["COUNCIL_CLAUDE_MODEL"], settings, context.env)
     if options.profile:
@@ -180,12 +207,16 @@ def _choose_second_family(first: str, context: PanelContext) -> str | None:
     settings = context.settings
     by_file, by_env = settings.models.get("other"), settings.variables.get("COUNCIL_CODEX_MODEL")
     names = [by_env, by_file] if settings.is_set("variables.COUNCIL_CODEX_MODEL") else [by_file, by_env]
-    members = [context.resolve_or_none(name) for name in names if name]
-    members += [candidate.member for candidate in available_members(settings, context.env)]
-    others = [member for member in members if member and context.vendor(member) != context.vendor(first)]
+    if settings.cheap:
+        members = [candidate.member for candidate in fast_members(settings, context.env)]
+    else:
+        known = (context.resolve_or_none(name) for name in names if name)
+        members = [*filter(None, known), *(one.member for one in available_members(settings, context.env))]
+    others = [member for member in members if context.vendor(member) != context.vendor(first)]
     if not others and context.strict:
         raise UsageError(
-            "--mixed needs a second vendor family, but none is available: set another API key, or drop --strict"
+            f"{option('mixed', True)} needs a second vendor family, but none is available: "
+            f"set another API key, or drop {option('strict')}"
         )
     return others[0] if others else None
 
@@ -210,6 +241,8 @@ def _build_seats(counts: JudgeCounts, perspectives: tuple[Perspective, ...], pre
 def _build_explorer(options: JudgesOptions, first: str, context: PanelContext) -> Seat:
     if options.explorer_model:
         member = resolve_member(options.explorer_model, context.settings, context.env)
+    elif context.settings.named_members or context.settings.cheap:
+        member = first
     else:
         member = context.resolve_or_none(context.settings.variables.get("COUNCIL_EXPLORER_MODEL", "sonnet")) or first
     return Seat("explorer", "Explorer", member=member, vendor=context.vendor(member))

@@ -1,9 +1,11 @@
-"""Panel of the ranking protocol: the default three seats or a roster."""
+"""Panel of the ranking protocol: three seats, as many as `-m` names, or a roster."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from council.protocols.common.rosters import load_roster
-from council.protocols.panel import Panel, PanelContext
+from council.protocols.panel import Panel, PanelContext, resize_seats
 from council.protocols.ranking.options import RankingOptions
 from council.settings import SEAT_FLAG, SeatSetting
 from council.settings.member_lookup import DEFAULT_SEATS
@@ -17,9 +19,13 @@ MAX_SEATS = 60  # seats; each reads the answers of all others
 def ranking_panel(task: str, chosen: RankingOptions, context: PanelContext) -> Panel:
     """Return the panel. Seats without a member in the roster use those of alpha, beta and gamma in turn."""
     if not chosen.roster:
-        return Panel(RANKING_SEATS)
+        seats = resize_seats(RANKING_SEATS, context.settings)
+        return Panel(seats, warnings=_warn_two_seats(seats))
     named = load_roster(chosen.roster, context, 2, MAX_SEATS)
     by_hand = context.settings.is_set_by_flag("chair.model", SEAT_FLAG)
-    few = (TWO_SEATS_WARNING,) if len(named.seats) == 2 else ()
     presiding = SeatSetting() if by_hand else named.chair
-    return Panel(named.seats, members=named.members, chair_setting=presiding, warnings=few)
+    return Panel(named.seats, members=named.members, chair_setting=presiding, warnings=_warn_two_seats(named.seats))
+
+
+def _warn_two_seats(seats: Sequence[Seat]) -> tuple[str, ...]:
+    return (TWO_SEATS_WARNING,) if len(seats) == 2 else ()

@@ -8,5 +8,8 @@ PROTOCOL = Protocol(
     "council.protocols.triad.flow:triad",
     SEATS,
     summary="draft independently, merge once",
+    resizable=True,
     reads_question=False,
+    purpose="short answers and texts: three drafts merged in one step, with fewer calls",
+    example='council --protocol triad "Write a release note for version 2."',
 )

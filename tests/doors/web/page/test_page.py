@@ -68,7 +68,7 @@ def test_the_timeline_replays_a_run_by_dragging_and_playing(server: WebServer, l
     box = plot.bounding_box()
     assert box is not None
 
-    seen.page.mouse.click(box["x"] + box["width"] * 0.5, box["y"] + box["height"] / 2)
+    plot.click(position={"x": box["width"] * 0.5, "y": box["height"] / 2})  # waits until the layout no longer moves
     seen.wait_for_status("replay")
     assert not seen.page.locator(".answer").is_visible()
     there = float(plot.input_value())
@@ -339,7 +339,7 @@ def test_eight_tabs_share_one_stream_and_each_is_answered(
 
 @pytest.mark.behaviour("issue-7-page-embedded")
 def test_a_run_of_the_embedded_model(server: WebServer, look: Look) -> None:
-    pytest.importorskip("xllamacpp", reason="the embedded model needs council[local]")
+    pytest.importorskip("xllamacpp", reason="the embedded model needs model-council[local]")
     (server.folder / "council.toml").unlink()
     (server.folder / "sky.md").write_text("The sky is green.\n", encoding="utf-8")
     seen = look().at(server.url)

@@ -2,9 +2,11 @@
 
 /** Exchange the token in the URL fragment for a cookie. A fragment is never sent to a server or logged. */
 export async function signIn() {
-  const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  const given = new URLSearchParams(location.hash.slice(1));
+  const token = given.get("token");
   if (!token) return;
-  history.replaceState(null, "", location.pathname + location.search);
+  const run = given.get("run");
+  history.replaceState(null, "", location.pathname + location.search + (run ? `#/run/${encodeURIComponent(run)}` : ""));
   await send("session", { token });
 }
 

@@ -16,6 +16,7 @@ export function startView({ protocols, people, onStart }) {
   const cards = el("div", { class: "protocols", role: "radiogroup", "aria-label": "Protocol" });
   const options = el("div", {});
   const cap = el("input", { type: "number", id: "cap", min: "0", step: "0.01", placeholder: "no limit", oninput: changed });
+  const cheap = el("input", { type: "checkbox", id: "cheap", onchange: changed });
   const plan = el("div", { class: "plan", "aria-live": "polite" });
   const problem = el("p", { class: "problem", role: "alert", hidden: true });
   const submit = button("Run", null, { class: "primary run", type: "submit", disabled: true });
@@ -23,7 +24,8 @@ export function startView({ protocols, people, onStart }) {
   const taskField = el("div", { class: "field", hidden: true }, el("label", { for: "task" }, "Task"), task);
   const form = el("div", { class: "request" }, el("div", { class: "field" }, el("label", { for: "question", class: "visually-hidden" }, "Question"), question), files.node,
     el("fieldset", {}, el("legend", {}, "Protocol"), cards), taskField, options,
-    el("div", { class: "field small" }, el("label", { for: "cap" }, "Maximum cost, in dollars"), cap));
+    el("div", { class: "field small" }, el("label", { for: "cap" }, "Maximum cost, in dollars"), cap),
+    el("div", { class: "field check" }, cheap, el("label", { for: "cheap" }, "Fast, cheaper models")));
   const node = el("form", { class: "start", onsubmit: run }, el("h1", {}, "What should the council answer?"), form,
     el("aside", { class: "card estimate", "aria-label": "Plan and cost" }, el("h2", { class: "eyebrow" }, "Plan"), plan, problem, el("div", { class: "go" }, submit, el("span", { class: "hint" }, "Nothing is spent until you press Run."))));
   const seats = new Map(); // seat → chosen member
@@ -56,6 +58,7 @@ export function startView({ protocols, people, onStart }) {
     if (files.value().length) request.targets = files.value();
     if (files.root()) request.root = files.root();
     if (seats.size) request.seats = Object.fromEntries(seats);
+    if (cheap.checked) request.cheap = true;
     if (cap.value !== "") request.max_cost = Number(cap.value);
     return request;
   }

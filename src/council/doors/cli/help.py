@@ -1,0 +1,244 @@
+"""Help pages: `council --help` (short), `council --help-all` (every flag) and `council COMMAND --help`.
+
+The pages come from the tables below and from data/commands.json, which scripts/make_flags.py generates: help imports no command.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from council.doors.cli.params import COMMAND_HELP, protocol_flags
+from council.flags import flag_table
+
+COMMANDS_FILE = Path(__file__).parents[2] / "data" / "commands.json"
+HELP_FLAGS = ("-h", "--help", "--help-all")
+MAX_WIDTH = 100
+MAX_COLUMN, MAX_EXAMPLE = 32, 48  # longer flags and examples have their text on the next line
+COMMANDS_WITHOUT_SECTIONS = 8  # a command with at most this many flags lists them in one section
+
+# One group for each command. `council --help` shows the commands by group, in this order.
+COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Start and continue": ("init", "chat", "resume", "watch", "cancel", "fork"),
+    "Results": ("runs", "report", "open", "replay", "gate", "spend"),
+    "Choose": ("protocols", "presets", "rosters", "models", "packet"),
+    "Set up": ("doctor", "config", "keys", "completion"),
+    "Connect": ("serve", "mcp", "skill", "worker"),
+}
+# One group for each flag of every run, by its name in COMMON_FLAGS. Flags of a protocol are grouped by protocol.
+FLAG_GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Protocol and members": ("protocol", "mode", "models", "members", "cheap", "seat", "effort", "strict"),
+    "Material": ("spec", "decision", "base", "continued", "no_match", "no_stdin", "redact", "skip_secrets"),
+    "Cost and time": ("max_cost", "allow_unpriced", "yes", "timeout", "grace", "no_resend"),
+    "Execution": ("dry_run", "detach", "no_input", "notify", "config"),
+    "Output": (
+        "output", "report_dir", "verbose", "show", "raw", "json", "jsonl", "format", "fail_on", "quiet", "no_color", "ascii",
+    ),
+    "Help": ("help", "help_all", "version"),
+}  # fmt: skip
+USUAL_FLAGS = (
+    "protocol", "models", "cheap", "max_cost", "dry_run", "yes", "continued", "output", "verbose", "json",
+)  # fmt: skip
+# Flags that change the packet. `council packet` accepts the other flags of a question too, so that a line can be reused.
+PACKET_FLAGS = (
+    *FLAG_GROUPS["Material"], "protocol", "mode", "preset", "perspectives", "perspectives_file", "config", "json", "quiet",
+)  # fmt: skip
+
+SUMMARY = "Ask several language models one question and get one answer that says how far to trust it."
+USAGE = "council [FLAGS] [ask|validate|brainstorm|research] WORDS…"
+EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "": (
+        ('council "Should we …?"', "deliberate and answer"),
+        ('council "adversarial council: A or B?"', "stress-test an answer"),
+        ("council validate recent", "review changes: PASS, WARN or FAIL"),
+        ('cat plan.md | council "Is it sound?"', "ask about piped text"),
+        ('council --dry-run "…"', "show plan and price, spend nothing"),
+    ),
+    "runs": (
+        ("council runs", "list the newest runs, unfinished ones first"),
+        ("council runs list --here --status failed", "failed runs of this folder"),
+        ("council runs show", "the newest run of this folder"),
+        ("council runs search cache redis", "runs that contain both words"),
+        ("council runs prune --older-than 90d --keep 50", "remove old runs"),
+    ),
+    "resume": (
+        ("council resume", "continue the newest unfinished run of this folder"),
+        ("council resume r4k2p --max-cost 2", "continue a run with a higher cost limit"),
+    ),
+    "fork": (("council fork r4k2p --from improve --seat beta=openai:gpt-5.2", "another beta from that phase on"),),
+    "packet": (
+        ("council packet validate recent", "what a review of recent changes would send"),
+        ('council packet --json "…" | jq .receipt', "list the files, and those left out"),
+    ),
+    "report": (("council report --format sarif > council.sarif", "findings for a code-scanning service"),),
+    "gate": (("council gate --fail-on warn", "exit 10 if the newest review has a WARN or worse"),),
+    "spend": (
+        ("council spend --since 7d", "the last seven days"),
+        ("council spend --by run", "every run with its cost"),
+    ),
+    "models": (("council models --price", "with prices per million tokens"),),
+}
+
+_CHOICES = re.compile(r"\[[^]]*\|[^]]*\]")
+Rows = Sequence[tuple[str, str]]
+
+
+# Pages
+
+
+def short_help(rows: Mapping[str, tuple[str, str]]) -> str:
+    """Return `council --help`. `rows` has the help row of every flag of a question, by name."""
+    page = _Page()
+    page.usage(USAGE, "council COMMAND [FLAGS]")
+    page.text(SUMMARY)
+    page.section("Examples", EXAMPLES[""])
+    usual = [(_CHOICES.sub("NAME", rows[name][0]), rows[name][1]) for name in USUAL_FLAGS if name in rows]
+    width = max(len(flag) for flag, _ in usual)
+    page.section("Usual flags", [(f"{flag:<{width}}", _first_clause(text)) for flag, text in usual])
+    for group, words in group_commands(COMMAND_HELP):
+        page.section(group, [(f"{word:<{width}}", _first_clause(COMMAND_HELP[word])) for word in words])
+    page.text("council --help-all lists every flag. council COMMAND --help explains one command.")
+    return page.content
+
+
+def _first_clause(text: str) -> str:
+    return re.split(r"[;:(]|\.(?= |$)", text)[0].strip()
+
+
+def full_help(rows: Mapping[str, tuple[str, str]]) -> str:
+    """Return `council --help-all`: the flags of a question by group and protocol, and every command with its flags."""
+    page = _Page()
+    page.usage(USAGE, "council COMMAND [FLAGS]")
+    page.text(SUMMARY)
+    page.section("Examples", EXAMPLES[""])
+    owned = {flag["name"]: flag["owners"][0] for flag in protocol_flags()}
+    for group, names in group_flags(name for name in rows if name not in owned):
+        page.section(group, [rows[name] for name in names])
+    for protocol in dict.fromkeys(owned.values()):
+        page.section(f"Flags of {protocol}", [rows[name] for name, owner in owned.items() if owner == protocol])
+    page.section("Protocols that cannot be used", list(flag_table().problems.items()))
+    commands = load_commands()
+    for group, words in group_commands(COMMAND_HELP):
+        page.text(f"{group}: {', '.join(words)}")
+        for path in (path for word in words for path in commands if path.split()[0] == word):
+            page.section(f"council {path}", _flag_rows(commands[path]["flags"]), commands[path]["help"])
+    return page.content
+
+
+def command_help(arguments: Sequence[str]) -> str | None:
+    """Return the page of a management command if its arguments ask for help, else None. The first argument is the command."""
+    given = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    commands = load_commands()
+    if not set(HELP_FLAGS) & set(given[1:]) or given[0] not in commands:
+        return None
+    inner = next((f"{given[0]} {word}" for word in given[1:] if f"{given[0]} {word}" in commands), given[0])
+    return _command_page(inner, commands)
+
+
+def _command_page(path: str, commands: Mapping[str, Any]) -> str:
+    command, page = commands[path], _Page()
+    page.usage(command["usage"])
+    page.text(command["help"])
+    page.section("Examples", EXAMPLES.get(path, ()))
+    inside = [(name.removeprefix(f"{path} "), one["help"]) for name, one in commands.items() if name.startswith(f"{path} ")]  # fmt: skip
+    page.section("Commands", inside)
+    rows = {flag["name"]: (flag["flag"], flag["help"]) for flag in command["flags"]}
+    if len(rows) <= COMMANDS_WITHOUT_SECTIONS:
+        page.section("Flags", list(rows.values()))
+    else:
+        for group, names in group_flags(rows, rest="Flags"):
+            page.section(group, [rows[name] for name in names])
+    return page.content
+
+
+# Groups
+
+
+def group_commands(words: Iterable[str]) -> list[tuple[str, list[str]]]:
+    """Return the groups in order with their commands; those without a group are last."""
+    return _group(COMMAND_GROUPS, list(words), "Other commands", rest_first=False)
+
+
+def group_flags(names: Iterable[str], rest: str = "Other flags") -> list[tuple[str, list[str]]]:
+    """Return the groups in order with their flags. Flags without a group belong to one command and are first."""
+    return _group(FLAG_GROUPS, list(names), rest, rest_first=True)
+
+
+def _group(
+    groups: Mapping[str, tuple[str, ...]], names: list[str], rest: str, *, rest_first: bool
+) -> list[tuple[str, list[str]]]:
+    known = {name for group in groups.values() for name in group}
+    found = [(group, [name for name in members if name in names]) for group, members in groups.items()]
+    others = [(rest, [name for name in names if name not in known])]
+    return [row for row in (*others, *found) if row[1]] if rest_first else [row for row in (*found, *others) if row[1]]
+
+
+# The generated table
+
+
+def load_commands() -> dict[str, Any]:
+    """Return the generated rows by path, such as "runs show": usage, help and flags."""
+    rows: list[dict[str, Any]] = json.loads(COMMANDS_FILE.read_text(encoding="utf-8"))
+    return {row["path"]: row for row in rows}
+
+
+def describe_commands(commands: Mapping[str, click.Command], parent: str = "") -> list[dict[str, Any]]:
+    """Return the rows of the commands and their subcommands for data/commands.json."""
+    rows = []
+    for name, command in commands.items():
+        if command.hidden:
+            continue
+        path = f"{parent} {name}".strip()
+        context = click.Context(command)
+        arguments = [one.make_metavar(context) for one in command.params if isinstance(one, click.Argument)]
+        inner = command.commands if isinstance(command, click.Group) else {}
+        options = [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
+        words = ["council", path, *(["[COMMAND]"] if inner else []), *arguments, *(["[FLAGS]"] if options else [])]
+        flags = [{"name": option.name, **flag_row(option, context)} for option in options]
+        rows.append({"path": path, "usage": " ".join(words), "help": command.help or "", "flags": flags})
+        rows += describe_commands(inner, path)
+    return rows
+
+
+def flag_row(option: click.Option, context: click.Context) -> dict[str, str]:
+    flag, text = option.get_help_record(context) or ("", "")
+    return {"flag": flag, "help": text}
+
+
+def _flag_rows(flags: Iterable[Mapping[str, str]]) -> Rows:
+    return [(flag["flag"], flag["help"]) for flag in flags]
+
+
+class _Page:
+    """A help page of sections, as wide as the terminal but at most MAX_WIDTH."""
+
+    def __init__(self) -> None:
+        self._formatter = click.HelpFormatter(width=max(40, min(MAX_WIDTH, shutil.get_terminal_size().columns) - 1))
+
+    def usage(self, *lines: str) -> None:
+        for number, line in enumerate(lines):
+            self._formatter.write(f"{'       ' if number else 'Usage: '}{line}\n")
+
+    def text(self, text: str) -> None:
+        self._formatter.write_paragraph()
+        self._formatter.write_text(text)
+
+    def section(self, title: str, rows: Rows, about: str = "") -> None:
+        """Add a section; without rows and text it is left out."""
+        if not (rows or about):
+            return
+        with self._formatter.section(title):
+            if about:
+                self._formatter.write_text(about)
+            if rows:
+                self._formatter.write_dl(list(rows), col_max=MAX_EXAMPLE if title == "Examples" else MAX_COLUMN)
+
+    @property
+    def content(self) -> str:
+        return self._formatter.getvalue().rstrip("\n")

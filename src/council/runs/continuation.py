@@ -1,0 +1,167 @@
+"""Continuations: runs that continue an earlier one, and which earlier turns of the conversation are in the packet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+
+from council.engine.minutes import Minutes
+from council.errors import UnknownRun, UsageError
+from council.planning.intent import ChosenBy, Intent
+from council.render.report import answer_text
+from council.store.interface import Record
+from council.store.sqlite import SqliteStore
+from council.text_cleanup import single_line
+from council.types import Json, Skipped
+
+LAST_ANSWER_CHARS = 100_000  # a longer last answer is cut here
+FULL_CHARS = 24_000  # of all earlier turns that are sent in full
+SHORT_CHARS = 6_000  # of all turns that are sent shortened
+SHORT_QUESTION_CHARS, SHORT_ANSWER_CHARS = 300, 600  # of one shortened turn
+RULE = (
+    f"the last turn in full; earlier turns in full, newest first, up to {FULL_CHARS:,} characters; then turns as question "
+    f"and first paragraph, up to {SHORT_CHARS:,} characters; older turns are left out"
+)
+LEFT_OUT = f"older turn of the conversation, beyond {FULL_CHARS:,} and {SHORT_CHARS:,} characters"
+DEFAULT_TITLE = "Answer of the council"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One run of a conversation: its question and answer."""
+
+    run: str
+    question: str
+    answer: str
+    title: str = DEFAULT_TITLE
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationContext:
+    """The earlier turns as files of the packet, newest first, and the runs by form."""
+
+    files: tuple[tuple[str, str], ...]  # name and text
+    full: tuple[str, ...]
+    short: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def skipped(self) -> tuple[Skipped, ...]:
+        return tuple(Skipped(_file_name(run), LEFT_OUT) for run in self.left_out)
+
+    def as_json(self) -> Json:
+        """Return the object `conversation` of the plan."""
+        return {"full": list(self.full), "short": list(self.short), "left_out": list(self.left_out), "rule": RULE}
+
+
+def select_turns(turns: Sequence[Turn]) -> ConversationContext:
+    """Apply RULE to the turns of a conversation, newest first. The same turns always give the same bytes."""
+    full, short = [_format_turn(turns, 0)], list[str]()
+    room = FULL_CHARS
+    for place in range(1, len(turns)):
+        text = _format_turn(turns, place)
+        if (room := room - len(text)) < 0:
+            break
+        full.append(text)
+    room = SHORT_CHARS
+    for place in range(len(full), len(turns)):
+        text = _format_turn(turns, place, shorten=True)
+        if (room := room - len(text)) < 0:
+            break
+        short.append(text)
+    runs, shown = [turn.run for turn in turns], [*full, *short]
+    if missing := len(turns) - len(shown):
+        shown[-1] += f"\n{_count_left_out(missing)}\n"
+    return ConversationContext(
+        tuple((_file_name(run), text) for run, text in zip(runs, shown, strict=False)),
+        tuple(runs[: len(full)]), tuple(runs[len(full) : len(shown)]), tuple(runs[len(shown) :]),
+    )  # fmt: skip
+
+
+def _file_name(run: str) -> str:
+    return f"council {run}"
+
+
+def _count_left_out(missing: int) -> str:
+    turns = "The turn before this one is" if missing == 1 else f"The {missing} turns before this one are"
+    return f"[{turns} left out.]"
+
+
+def _format_turn(turns: Sequence[Turn], place: int, *, shorten: bool = False) -> str:
+    turn = turns[place]
+    question, answer = turn.question, _cut_end(turn.answer, LAST_ANSWER_CHARS)
+    if shorten:
+        question, answer = single_line(question, SHORT_QUESTION_CHARS), first_paragraph(turn.answer)
+    return f"{_format_position(turns, place, shorten)}# Question\n\n{question}\n\n# {turn.title}\n\n{answer}\n"
+
+
+def _format_position(turns: Sequence[Turn], place: int, shorten: bool) -> str:
+    """Return a line with the place of a turn in the conversation; nothing if there is only one turn."""
+    if len(turns) == 1:
+        return ""
+    latest = ", the latest" if place == 0 else ""
+    short = ", shortened to the question and the first paragraph of the answer" if shorten else ""
+    return f"Turn {len(turns) - place} of {len(turns)} of this conversation{latest}{short}.\n\n"
+
+
+def first_paragraph(answer: str, limit: int = SHORT_ANSWER_CHARS) -> str:
+    """Return the first paragraph that is not a heading, cut at a word."""
+    blocks = [block.strip() for block in re.split(r"\n[ \t]*\n", answer.strip())]
+    texts = [text for block in blocks if (text := re.sub(r"(?m)^#{1,6} .*\n?", "", block).strip())]
+    text = texts[0] if texts else answer.strip()
+    if len(text) <= limit:
+        return text
+    head = text[: limit - 2]
+    return f"{head[: head.rfind(' ')] if ' ' in head else head} …"
+
+
+def _cut_end(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}\n\n[cut here: {len(text) - limit:,} more characters]"
+
+
+# Stored runs
+
+
+async def load_conversation(store: SqliteStore, run: str) -> list[Minutes]:
+    """Return the runs of the conversation that ends with this run, newest first. A removed run ends it."""
+    found = [Minutes.fold((await store.load_since(run, 0))[0])]
+    while (before := str(found[-1].plan.get("continues") or "")) and before not in {one.run for one in found}:
+        try:
+            found.append(Minutes.fold((await store.load_since(before, 0))[0]))
+        except UnknownRun:
+            break
+    return found
+
+
+def has_answer(minutes: Minutes) -> bool:
+    return minutes.status != "running" and bool(answer_text(minutes).strip())
+
+
+def read_turns(conversation: Sequence[Minutes]) -> list[Turn]:
+    """Return the turns of a conversation, newest first, up to a run without an answer. Raise UsageError if it is the first."""
+    if not has_answer(conversation[0]):
+        run = conversation[0].run
+        raise UsageError(f"run {run} has no answer to continue from yet: finish it with `council resume {run}`")
+    return [_read_turn(minutes) for minutes in takewhile(has_answer, conversation)]
+
+
+def _read_turn(minutes: Minutes) -> Turn:
+    ruled = [str(minutes.verdict[name]) for name in ("verdict", "outcome", "confidence") if minutes.verdict.get(name)]
+    state = "" if minutes.status == "complete" else f"{minutes.status}, "
+    title = f"{DEFAULT_TITLE} ({state}{', '.join([str(minutes.plan.get('protocol')), *ruled])})"
+    return Turn(minutes.run, str(minutes.plan.get("question")), answer_text(minutes).strip(), title)
+
+
+def continue_protocol(intent: Intent, record: Record, known: Collection[str]) -> Intent:
+    """Use the protocol of the earlier run, unless words or flags chose another."""
+    setup = record.setup
+    if intent.chosen_by != ChosenBy.DEFAULT or setup["protocol"] not in known:
+        return intent
+    return replace(
+        intent, protocol=setup["protocol"], task=setup["question"]["task"], options=dict(setup.get("given") or {}),
+        why=f"same as {record.run}, which it continues",
+    )  # fmt: skip

@@ -1,0 +1,240 @@
+"""First setup: find keys, logins and local endpoints, test them without a paid call, and choose the seats for the user's file."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from council.errors import CouncilError, Fault
+from council.members.wires.wire import WireMember
+from council.planning.plan import Plan
+from council.runs.doctor import check_agent, check_local, pick_example
+from council.runs.service import Convener
+from council.settings import OriginKind, Provider, Settings
+from council.settings.catalogue import catalogue, split_member
+from council.settings.config_files import config_folder
+from council.settings.member_lookup import DEFAULT_SEATS, LOCAL_MEMBER, is_available
+from council.types import Json
+
+TYPICAL_QUESTION = "How should we roll out feature flags in our three services?"
+UNREACHABLE_FAULTS = ("net", "stall", "cut", "overload")
+NO_CHAT_MODEL = re.compile(r"embed|whisper|tts|audio|image|dall-e|moderation|rerank|imagen|veo", re.I)
+State = Literal["works", "refused", "unreachable", "untested", "missing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A way to reach models: a provider with its key, a local endpoint, a command-line agent or the embedded model."""
+
+    name: str  # provider, cli:AGENT or the embedded model's member
+    vendor: str
+    found: str  # where its key, address or command was found; "" if it was not
+    state: State
+    detail: str = ""
+    models: tuple[str, ...] = ()  # as listed by the endpoint
+    lists_all: bool = False  # the list of models is complete
+    base_url: str = ""  # of an endpoint that is running but not configured
+
+    def as_json(self) -> Json:
+        return {
+            "name": self.name, "vendor": self.vendor, "found": self.found, "state": self.state, "detail": self.detail,
+            "models": len(self.models),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class VendorModels:
+    """Members of one vendor for the three tiers."""
+
+    vendor: str
+    default: str
+    strong: str
+    fast: str
+
+
+# Find and test
+
+
+async def find_sources(convener: Convener, env: Mapping[str, str]) -> list[Source]:
+    """Return every provider, command-line agent and the embedded model. Keys are tested by listing models.
+
+    `env` is the environment without the keys of the keyring."""
+    providers = [_check_provider(convener, provider, env) for provider in convener.settings.providers.values()]
+    agents = [_check_agent(convener, agent) for agent in catalogue().commands]
+    return [*await asyncio.gather(*providers, *agents), await _check_local(convener)]
+
+
+async def _check_provider(convener: Convener, provider: Provider, env: Mapping[str, str]) -> Source:
+    found = _where_found(provider, convener, env)
+    if provider.api_key_env and not found:
+        return Source(provider.name, provider.vendor, "", "missing", f"no key: set {provider.api_key_env}")
+    if provider.via != "wire":
+        return Source(provider.name, provider.vendor, found, "untested", "its bridge cannot list models")
+    is_set_up = is_available(provider, convener.settings, convener.env)
+    try:
+        names, lists_all, detail = await _list_models(convener, pick_example(provider))
+    except CouncilError as error:
+        if not is_set_up:  # a local endpoint at its usual address
+            return Source(provider.name, provider.vendor, "", "missing", f"not running at {provider.base_url}")
+        state: State = "unreachable" if isinstance(error, Fault) and error.kind in UNREACHABLE_FAULTS else "refused"
+        return Source(provider.name, provider.vendor, found, state, str(error))
+    address = "" if is_set_up else provider.base_url
+    return Source(provider.name, provider.vendor, found, "works", detail, names, lists_all, address)
+
+
+async def _list_models(convener: Convener, member: str) -> tuple[tuple[str, ...], bool, str]:
+    """Return the listed models, whether the list is complete, and a line about it."""
+    one = convener.members(member)
+    if not isinstance(one, WireMember):  # a wire of an installed package
+        return (), False, await one.probe()
+    listed = await one.list_models()
+    if listed is None:
+        return (), False, "answered"
+    names = tuple(filter(None, listed.names))
+    more = " or more" if listed.has_more else ""
+    return names, not listed.has_more, f"{len(names)}{more} model{'' if len(names) == 1 else 's'}"
+
+
+def _where_found(provider: Provider, convener: Convener, env: Mapping[str, str]) -> str:
+    variable = provider.api_key_env
+    if not variable:
+        return provider.base_url
+    if not convener.env.get(variable, "").strip():
+        return ""
+    return f"{variable} ({'environment' if env.get(variable, '').strip() else 'keyring'})"
+
+
+async def _check_agent(convener: Convener, agent: str) -> Source:
+    (row,) = await check_agent(convener, agent, [])
+    name, vendor = f"cli:{agent}", row["vendor"]
+    if not row["installed"]:
+        return Source(name, vendor, "", "missing", "not installed")
+    state: State = "works" if row["key"] else "refused"
+    return Source(name, vendor, row["endpoint"], state, row["detail"])
+
+
+async def _check_local(convener: Convener) -> Source:
+    row = await check_local(convener, [])
+    if not row["installed"]:
+        return Source(LOCAL_MEMBER, "local", "", "missing", f"not installed: {row['next']}")
+    return Source(LOCAL_MEMBER, "local", "this machine", "works", row["detail"])
+
+
+# Choose members
+
+
+def list_working(sources: Iterable[Source]) -> list[Source]:
+    """Return the sources that can be seated; the embedded model is none of them."""
+    return [source for source in sources if source.state == "works" and source.name != LOCAL_MEMBER]
+
+
+def choose_models(chosen: Sequence[Source], settings: Settings) -> list[VendorModels]:
+    """Return the members of each vendor that the chosen sources reach, in the order of the sources."""
+    found: dict[str, VendorModels] = {}
+    for source in chosen:
+        for one in _vendors_of(source, settings):
+            found.setdefault(one.vendor, one)
+    return list(found.values())
+
+
+def _vendors_of(source: Source, settings: Settings) -> list[VendorModels]:
+    if source.name.startswith("cli:") or source.name == LOCAL_MEMBER:
+        return [VendorModels(source.vendor, source.name, source.name, source.name)]
+    listed = [
+        VendorModels(vendor, **members)
+        for vendor, tiers in catalogue().tiers.items()
+        if (members := _tier_members(source, tiers))
+    ]
+    if listed:
+        return listed
+    member = _pick_member(source, settings)
+    return [VendorModels(source.vendor, member, member, member)] if member else []
+
+
+def _tier_members(source: Source, tiers: Mapping[str, str]) -> dict[str, str]:
+    """Return the member of each tier; a model that the endpoint does not list is replaced by one of another tier."""
+    usable = {tier: f"{source.name}:{name}" for tier, name in tiers.items() if _offers(source, name)}
+    if not usable:
+        return {}
+    return {tier: usable.get(tier, next(iter(usable.values()))) for tier in ("default", "strong", "fast")}
+
+
+def _offers(source: Source, model: str) -> bool:
+    id_ = catalogue().models[model].ids.get(source.name)
+    listed = {*source.models, *(name.removesuffix(":latest") for name in source.models)}
+    return id_ is not None and (id_ in listed or not source.lists_all)
+
+
+def _pick_member(source: Source, settings: Settings) -> str:
+    """Return a model for an endpoint that the catalogue does not know: one that the settings name, else the first listed."""
+    places = (*settings.seats.values(), settings.chair)
+    named = [*settings.models.values(), *(place.model for place in places if place.model)]
+    own = [member for member in named if split_member(member)[0] == source.name]
+    listed = [f"{source.name}:{name}" for name in source.models if not NO_CHAT_MODEL.search(name)]
+    return next((member for member in own if member in listed), next(iter([*listed, *own]), ""))
+
+
+# The user's file
+
+
+def build_values(models: Sequence[VendorModels], chosen: Sequence[Source]) -> dict[str, Any]:
+    """Return the configuration values for these vendors; None removes a key."""
+    first, other = models[0], models[1] if len(models) > 1 else None
+    values: dict[str, Any] = {
+        f"providers.{source.name}.base_url": source.base_url for source in chosen if source.base_url
+    }
+    values |= {"models.default": first.default, "models.strong": first.strong, "models.fast": first.fast}
+    values["models.other"] = other.default if other else None
+    if first.default == LOCAL_MEMBER:  # seats without a setting use a vendor as soon as there is a key
+        return values | {f"{place}.{key}": None for place in _places() for key in ("model", "fallback")}
+    for place, one in zip(_places(), assign_seats(models), strict=True):
+        rest = [two for two in models if two.vendor != one.vendor]
+        values[f"{place}.model"] = one.strong
+        values[f"{place}.fallback"] = [two.strong for two in rest]
+    return values
+
+
+def _places() -> list[str]:
+    return [*(f"seats.{seat}" for seat in DEFAULT_SEATS), "chair"]
+
+
+def assign_seats(models: Sequence[VendorModels]) -> list[VendorModels]:
+    """Return the vendor of each seat and of the chair: the seat's default vendor, else an unused one, else the least used."""
+    by_vendor = {one.vendor: one for one in models}
+    wanted = {seat: catalogue().models[row["model"]].vendor for seat, row in catalogue().seating.items()}
+    seated: dict[str, VendorModels] = {}
+    for seat in DEFAULT_SEATS:
+        if wanted[seat] in by_vendor:
+            seated[seat] = by_vendor[wanted[seat]]
+    for seat in DEFAULT_SEATS:
+        if seat not in seated:
+            uses = Counter(one.vendor for one in seated.values())
+            seated[seat] = min(models, key=lambda one: uses[one.vendor])
+    return [*(seated[seat] for seat in DEFAULT_SEATS), by_vendor.get(wanted["chair"], models[0])]
+
+
+def user_file(env: Mapping[str, str]) -> Path:
+    return config_folder(env) / "config.toml"
+
+
+def find_overrides(settings: Settings, values: Mapping[str, Any]) -> list[str]:
+    """Return the keys that something other than the user's file sets here, with their origin."""
+    return [
+        f"{key} ({origin})"
+        for key in values
+        if (origin := settings.origins.get(key)) and origin.kind not in (OriginKind.USER_FILE, OriginKind.BUILT_IN)
+    ]
+
+
+async def plan_typical_question(convener: Convener, config: Path | None, **flags: Any) -> Plan:
+    """Return the plan of a plain question with the settings as they are now, for its price."""
+    fresh = Convener(convener.folder, convener.env, flags=flags, config=config)
+    try:
+        return await fresh.plan([TYPICAL_QUESTION])
+    finally:
+        await fresh.close()

@@ -1,0 +1,194 @@
+"""The command at a terminal: the live view, the rendered answer, Ctrl-C, other encodings and closed pipes."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shlex
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from council.doors.cli import main
+from tests.acceptance.helpers import EVERYONE, QUESTION, Terminal, Workspace, wait_until
+from tests.acceptance.pseudo_terminal import PseudoTerminal
+from tests.fake_provider import Reply
+
+TRIAD = ("--protocol", "triad")
+ANSWER = "# Answer\n\n" + "Move the **archive** when its restores are rare, and count what each restore costs. " * 4
+PRICES = '[prices."sim:*"]\ninput = 3.0\noutput = 15.0\n[budget]\nconfirm_above = 0.01\n'
+
+
+def count(rows: list[str], words: str) -> int:
+    return sum(words in f"{row} " for row in rows)
+
+
+@pytest.mark.behaviour("50-markdown-at-terminal", "50-no-stale-rows", "50-plan-once")
+@pytest.mark.parametrize(("columns", "lines"), [(80, 24), (200, 50)])
+def test_a_question_at_a_terminal(workspace: Workspace, columns: int, lines: int) -> None:
+    workspace.answers.instead["chair"] = Reply(text=ANSWER, drip=0.001)
+    gate = workspace.hold("merge")
+    terminal = PseudoTerminal(workspace.folder, *TRIAD, QUESTION, columns=columns, lines=lines, stdout=True)
+    gate.wait()
+    terminal.wait_for("asked")
+    assert not terminal.is_echoing
+    terminal.type_lines("typed while it runs", "")
+    gate.release()
+    terminal.wait_for("replay: council replay")
+    wait_until(lambda: terminal.is_echoing, "typed keys are shown again")
+    rows = terminal.draw()
+    done = terminal.wait_for_exit()
+    assert done.code == 0
+    for words in ("triad · 3 seats", "✓ draft", *(f" {seat}  " for seat in EVERYONE), "4 calls ·", "Trust: "):
+        expected = 2 if words == "4 calls ·" else 1  # planned before the run, made after it
+        assert count(rows, words) == expected, (words, "\n".join(rows))
+    assert count(rows, "typed while it runs") == 0
+    assert "**" not in "\n".join(rows)
+    assert all(len(row) <= columns for row in rows)
+    title = rows.index("Answer")
+    assert (rows[title - 1], rows[title + 1]) == ("", "")
+    trust = next(n for n, row in enumerate(rows) if row.startswith("Trust: "))
+    assert rows[trust - 1] == ""
+    footer = next(n for n, row in enumerate(rows) if n > trust and row.split()[:1] == ["report"])
+    assert rows[footer - 1] == ""
+    words = set(" ".join(rows[title + 1 : trust]).split())
+    assert words == set(ANSWER.replace("*", "").split()) - {"#", "Answer"}
+
+
+@pytest.mark.behaviour("50-plan-once")
+def test_a_confirmed_plan_is_replaced_by_the_live_view(workspace: Workspace) -> None:
+    workspace.configure(more=PRICES)
+    terminal = PseudoTerminal(workspace.folder, *TRIAD, QUESTION, columns=80, lines=24, stdout=True)
+    assert "sim:alpha" in terminal.wait_for("Continue? [y/N]: ")
+    terminal.type_lines("what")
+    terminal.wait_for("Continue? [y/N]: ")
+    terminal.type_lines("y")
+    done = terminal.wait_for_exit()
+    rows = terminal.draw()
+    assert done.code == 0
+    assert count(rows, "Continue?") == 0
+    assert [count(rows, f" {seat}  ") for seat in EVERYONE] == [1, 1, 1, 1]
+
+
+@pytest.mark.behaviour("40-second-interrupt")
+def test_a_second_ctrl_c_ends_at_once_and_names_the_command_to_resume(workspace: Workspace, council: Terminal) -> None:
+    gate = workspace.hold("draft")
+    terminal = PseudoTerminal(workspace.folder, *TRIAD, QUESTION)
+    gate.wait(count=3)
+    terminal.wait_for("asked")
+    lock = sqlite3.connect(workspace.data / "council.db", isolation_level=None)
+    lock.execute("BEGIN IMMEDIATE")  # the first Ctrl-C waits for the store
+    terminal.press("\x03")
+    terminal.wait_for("stopping")
+    terminal.press("\x03")
+    terminal.wait_for("resume: council resume ")
+    wait_until(lambda: terminal.is_echoing, "typed keys are shown again")
+    rows = terminal.draw()
+    done = terminal.wait_for_exit()
+    lock.close()
+    (run,) = workspace.runs()
+    assert (done.code, rows[-1]) == (130, f"resume: council resume {run}")
+    assert [count(rows, f" {seat}  ") for seat in EVERYONE] == [1, 1, 1, 1]
+    assert council("runs", "fsck").code == 0
+    gate.release()
+    assert council("resume", "--json").json["status"] == "complete"
+
+
+@pytest.mark.behaviour("50-grouped-by-cause")
+def test_one_wrong_address_is_one_line_during_the_run_and_one_warning_after_it(workspace: Workspace) -> None:
+    workspace.configure(base_url=workspace.provider.base_url + "/wrong")
+    terminal = PseudoTerminal(workspace.folder, *TRIAD, QUESTION, columns=80, lines=24, stdout=True)
+    done = terminal.wait_for_exit()
+    rows = terminal.draw()
+    assert done.code == 1
+    assert "alpha, beta and gamma absent in draft: " in terminal.screen  # during the run
+    assert count(rows, "404: Not Found") == 1, "after it, the cause is only in the warning"
+    warnings = [row for row in rows if row.startswith("! ")][1:]  # the first one is about the vendor, before the run
+    assert len(warnings) == 2, "\n".join(rows)
+    assert warnings[0].startswith("! FAILED: no seat answered")
+    assert warnings[1].startswith("! draft: no answer from 3 of 3: ")
+
+
+@pytest.mark.behaviour("40-replay-asks-nobody")
+def test_a_replay_at_a_terminal_uses_the_same_view(workspace: Workspace) -> None:
+    assert workspace.council(*TRIAD, QUESTION).code == 0
+    sent = len(workspace.provider.log)
+    terminal = PseudoTerminal(workspace.folder, "replay", "--speed", "50", columns=80, lines=24, stdout=True)
+    done = terminal.wait_for_exit()
+    rows = terminal.draw()
+    assert (done.code, len(workspace.provider.log)) == (0, sent)
+    for words in ("triad · 3 seats", "✓ draft 3/3", *(f" {seat}  " for seat in EVERYONE), "The merge of chair"):
+        assert count(rows, words) == 1, "\n".join(rows)
+
+
+@pytest.mark.behaviour("50-markdown-at-terminal")
+def test_raw_prints_markdown_as_it_is_and_past_runs_are_rendered_too(
+    workspace: Workspace, council: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace.answers.instead["chair"] = Reply(text=ANSWER)
+    assert council(*TRIAD, QUESTION).out == f"{ANSWER.strip()}\n"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    raw = council("--raw", *TRIAD, QUESTION).out
+    assert raw.startswith(f"{ANSWER.strip()}\n\nTrust: ")
+    for command in (["runs", "show"], ["report"], ["replay", "--speed", "0"]):
+        rendered, printed = council(*command).out, council(*command, "--raw").out
+        assert "**archive**" in printed and "**archive**" not in rendered
+        assert "\x1b" in rendered and "\x1b" not in printed
+        assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", council(*command, "--no-color").out)
+    monkeypatch.setenv("TERM", "dumb")
+    assert "**archive**" in council("runs", "show").out
+
+
+# Other outputs
+
+
+def run_main(monkeypatch: pytest.MonkeyPatch, encoding: str, *arguments: str) -> tuple[int, bytes, bytes]:
+    """Run the command with outputs in this encoding."""
+    streams = [io.TextIOWrapper(io.BytesIO(), encoding=encoding) for _ in range(2)]
+    monkeypatch.setattr(sys, "stdout", streams[0])
+    monkeypatch.setattr(sys, "stderr", streams[1])
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    written = [stream.buffer.getvalue() for stream in streams]  # type: ignore[attr-defined]
+    assert isinstance(ended.value.code, int)
+    return ended.value.code, written[0], written[1]
+
+
+@pytest.mark.behaviour("50-any-encoding")
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "cp437", "utf-16"])
+def test_an_answer_is_written_in_any_encoding(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    workspace.answers.instead["chair"] = Reply(text="Größe → 日本 “so” — ☃ end.")
+    code, out, err = run_main(monkeypatch, encoding, *TRIAD, QUESTION)
+    assert code == 0
+    assert out.decode(encoding).startswith("Gr") and out.decode(encoding).strip().endswith("end.")
+    assert "Trust: " in err.decode(encoding)
+    code, out, _ = run_main(monkeypatch, encoding, "report", "--format", "json")
+    assert '"answer": "Gr' in out.decode(encoding)
+
+
+@pytest.mark.behaviour("50-ascii")
+def test_ascii_applies_to_the_plan_the_answer_and_the_footer(workspace: Workspace, council: Terminal) -> None:
+    workspace.answers.instead["chair"] = Reply(text="Größe → 日本 “so” — ☃ end.")
+    done = council("--ascii", *TRIAD, QUESTION)
+    assert (done.code, done.out) == (0, 'Grosse -> ?? "so" - ? end.\n')
+    assert done.err.isascii()
+
+
+@pytest.mark.behaviour("50-closed-pipe")
+def test_a_reader_that_takes_one_line_leaves_a_complete_run_and_no_traceback(workspace: Workspace) -> None:
+    workspace.answers.instead["chair"] = Reply(text="\n\n".join(f"Line {n} of the answer." for n in range(4_000)))
+    command = shlex.join([sys.executable, "-m", "council", *TRIAD, QUESTION])
+    done = subprocess.run(
+        f"{command} | head -1", shell=True, capture_output=True, text=True, env=os.environ, check=True
+    )
+    assert done.stdout == "Line 0 of the answer.\n"
+    assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
+    assert "resume: " not in done.stderr
+    assert workspace.rows("SELECT status FROM runs") == [("complete",)]

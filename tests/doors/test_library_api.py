@@ -1,0 +1,373 @@
+"""The Python API: explicit arguments, the typed report, exceptions by cause, and the client."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import pytest
+
+import council
+from council import events as ev
+from council.doors.library import ProtocolOptions
+from council.flags import flag_table
+from council.members.scripted import Scripted
+from tests.fake_provider import FakeProvider, Reply
+from tests.paths import ROOT
+
+SEATS = dict.fromkeys(("alpha", "beta", "gamma", "chair"), "scripted:")
+FUNCTIONS = (
+    council.convene,
+    council.convene_sync,
+    council.stream,
+    council.Client,
+    council.Client.convene,
+    council.Client.plan,
+)
+
+
+def convene(question: str = "Tabs or spaces?", script: Any = None, **options: Any) -> council.Report:
+    members = [Scripted(script=script)] if script else [Scripted()]
+    return council.convene_sync(question, **{"protocol": "triad", "members": members, "seats": SEATS} | options)
+
+
+# Arguments
+
+
+@pytest.mark.behaviour("issue-13-explicit-arguments")
+def test_the_keyword_arguments_are_explicit() -> None:
+    for function in FUNCTIONS:
+        names = inspect.signature(function).parameters
+        assert {"protocol", "rounds", "config", "options", "models", "cheap", "max_cost"} <= names.keys()
+        assert all(one.kind is not inspect.Parameter.VAR_KEYWORD for one in names.values())
+
+
+@pytest.mark.behaviour("issue-13-explicit-arguments")
+def test_the_arguments_of_protocols_are_their_flags() -> None:
+    rows = {row["name"]: row for row in flag_table().rows}
+    hints = get_type_hints(ProtocolOptions)
+    assert hints.keys() == rows.keys()
+    for name, row in rows.items():
+        parts = {hints[name], *get_args(hints[name])}
+        choices = next((get_args(part) for part in parts if get_origin(part) is Literal), ())
+        assert list(choices) == row["choices"]
+        assert row["kind"] not in ("int", "bool") or {"int": int, "bool": bool}[row["kind"]] in parts
+
+
+@pytest.mark.behaviour("issue-13-explicit-arguments")
+def test_a_misspelt_argument_is_an_error_with_the_nearest_one() -> None:
+    with pytest.raises(TypeError, match=r'convene_sync\(\) has no argument "roundz": did you mean "rounds"'):
+        council.convene_sync("Tabs?", roundz=2)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match='did you mean "max_cost"'):
+        council.Client(maxcost=2)  # type: ignore[call-arg]
+
+
+def test_false_and_none_are_the_same_as_not_given() -> None:
+    report = convene("How should we start?", protocol=None, quick=False, rounds=None, timeout=None, seats=SEATS)
+    assert report.protocol == "collaborative"
+
+
+def test_models_fill_the_seats_and_cheap_takes_the_fast_ones() -> None:
+    members = [Scripted(f"own:m{n}", {}) for n in (1, 2, 3, 4)]
+    one = convene(models=["own:m1"], seats={}, members=members)
+    assert {seat.model for seat in [*one.seats, *filter(None, [one.chair])]} == {"own:m1"}
+    four = convene(models=[member.name for member in members], seats={}, members=members)
+    assert [seat.model for seat in four.seats] == [member.name for member in members]
+    Path("council.toml").write_text('[models]\nfast = "own:m2"\ndefault = "own:m1"\n')
+    cheap = convene(cheap=True, seats={}, members=members)
+    assert {seat.model for seat in cheap.seats} == {"own:m2"}
+    with pytest.raises(council.UsageError, match="nowhere") as caught:
+        convene(models=["nowhere:m"], seats={})
+    assert "--" not in str(caught.value) and "-m" not in str(caught.value)
+
+
+MISSPELT = """import council
+council.convene_sync("Tabs?", protocol="advisors", rounds=2)
+council.convene_sync("Tabs?", protocol="advisors", roundz=2)
+council.convene_sync("Tabs?", flow="wild")
+report = council.convene_sync("Tabs?")
+print(report.trust.level + report.answer, report.cost.usd)
+print(report.anwser)
+"""
+
+
+@pytest.mark.behaviour("issue-13-explicit-arguments")
+def test_mypy_rejects_a_misspelt_argument(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(MISSPELT)
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--config-file=",
+        "--cache-dir",
+        str(ROOT / ".mypy_cache" / "api"),
+        "program.py",
+    ]
+    env = {**os.environ, "MYPYPATH": str(ROOT / "src")}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    lines = [line.partition(" error: ")[::2] for line in done.stdout.splitlines() if " error: " in line]
+    assert [where for where, _ in lines] == ["program.py:3:", "program.py:4:", "program.py:7:"], done.stdout
+    assert '"roundz"' in lines[0][1] and '"anwser"' in lines[2][1]
+
+
+INVALID: list[tuple[dict[str, Any], str]] = [
+    ({"protocol": "advisors", "flow": "debate", "rounds": 1}, 'flow="debate" needs at least 2 rounds'),
+    ({"protocol": "advisors", "early_stop": True, "rounds": 1}, "early_stop=True needs at least 2 rounds"),
+    ({"protocol": "advisors", "rounds": 9}, 'rounds "9" cannot be used'),
+    ({"protocol": "triad", "rounds": 2}, "rounds belongs to advisors, but protocol chose triad"),
+    ({"protocol": None, "rounds": 2, "deep": True}, "rounds belongs to advisors and deep=True to judges"),
+    ({"protocol": "judges", "quick": True, "debate": True}, "quick=True and debate=True are incompatible"),
+    ({"protocol": "judges", "count": 50}, "count=50 makes 50 judges"),
+    ({"protocol": "judges", "debate": True, "count": 1}, "but count=1 seats one"),
+    ({"protocol": "judges", "perspectives": ["a", "a"]}, "perspectives contains the same name twice"),
+    ({"protocol": "general", "search": "tavily", "no_search": True}, "search and no_search=True cannot be combined"),
+    ({"protocol": "general", "search": "gogle"}, 'search "gogle" is not a known search provider'),
+    ({"redact": True, "skip_secrets": True}, "redact=True masks secrets and skip_secrets=True"),
+    ({"spec": "missing.md"}, 'spec "missing.md" does not exist'),
+    ({"config": "missing.toml"}, "pass another with config or COUNCIL_CONFIG"),
+    ({"seats": {**SEATS, "omega": "scripted:"}}, 'seats sets "omega", but no protocol has such a seat'),
+    ({"max_cost": -1}, "argument max_cost"),
+    ({"timeout": 0}, "argument timeout"),
+    ({"continues": "r23456"}, "`client.runs()` lists them"),
+]
+
+
+@pytest.mark.behaviour("issue-13-python-terms")
+@pytest.mark.parametrize(("options", "message"), INVALID)
+def test_messages_use_python_terms(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(council.CouncilError) as caught:
+        convene(**options)
+    assert message in str(caught.value)
+    assert "--" not in str(caught.value)
+
+
+@pytest.mark.behaviour("issue-13-python-terms")
+def test_a_missing_search_is_told_in_python_terms() -> None:
+    with pytest.raises(council.SearchNotEnabled, match='search="files:FOLDER", or skip research with no_search=True'):
+        convene(protocol="general")
+
+
+# Material
+
+
+def test_material_goes_into_the_packet() -> None:
+    member = Scripted()
+    convene(material="The plan: tabs everywhere.", decisions=["No spaces."], members=[member])
+    sent = json.dumps(member.calls[0]["messages"])
+    assert "tabs everywhere" in sent and "No spaces." in sent
+
+
+def test_a_run_continues_another() -> None:
+    first = convene()
+    member = Scripted()
+    second = convene("And for YAML?", continues=first.run, members=[member])
+    assert second.continues == first.run
+    assert first.answer in json.dumps(member.calls[0]["messages"])
+
+
+# Report
+
+
+@pytest.mark.behaviour("issue-13-typed-report")
+@pytest.mark.parametrize("protocol", ["collaborative", "adversarial", "advisors", "ranking", "judges", "general"])
+def test_a_report_survives_the_way_to_json_and_back(protocol: str) -> None:
+    seats = {} if protocol == "judges" else SEATS
+    options: dict[str, Any] = {"no_search": True} if protocol == "general" else {}
+    Path("council.toml").write_text('[models]\ndefault = "scripted:"\n[chair]\nmodel = "scripted:"\n')
+    Path("plan.md").write_text("Tabs everywhere.")
+    report = convene("plan.md", protocol=protocol, seats=seats if protocol != "advisors" else {}, **options)
+    data = report.to_dict()
+    again = council.Report.from_dict(json.loads(json.dumps(data)))
+    assert again == report
+    assert again.to_dict() == data == json.loads(json.dumps(data))
+    assert report.seats[0].name == data["seats"][0]["name"]
+    assert (report.tokens.input, report.cost.usd, report.trust.level) == (data["tokens"]["in"], data["cost"]["usd"], data["trust"]["level"])  # fmt: skip
+
+
+@pytest.mark.behaviour("issue-13-typed-report")
+def test_a_report_keeps_fields_and_values_that_it_does_not_know() -> None:
+    data = convene().to_dict() | {"verdict": "MAYBE", "acme": {"votes": 3}, "findings": ["in words"]}
+    del data["trust"]  # as in a report of version 0.1
+    report = council.Report.from_dict(data)
+    assert report.to_dict() == data
+    assert (report.verdict, report["acme"], report.findings, report.trust.level) == (
+        "MAYBE",
+        {"votes": 3},
+        ["in words"],
+        "LOW",
+    )
+    assert "- in words" in str(report)
+
+
+def test_something_else_is_not_a_report() -> None:
+    with pytest.raises(council.UsageError, match=r'not a report, "schema" is wrong'):
+        council.Report.from_dict({"answer": "yes"})
+
+
+HOSTILE = "Yes. <script>alert(1)</script> ![pixel](http://x.example/p.png) [x](javascript:alert(1))\n\n| a | b |\n|---|---|\n| 1 | 2 |"
+
+
+@pytest.mark.behaviour("issue-13-notebook")
+def test_a_notebook_shows_the_answer_with_its_trust_and_loads_nothing() -> None:
+    report = convene(script={"draft/beta": {"fail": "auth"}, "merge/chair": {"text": HOSTILE}})
+    text, html = report._repr_markdown_(), report._repr_html_()
+    for shown in (text, html):
+        assert "beta" in shown and "Trust: " in shown and "2 of 3 seats" in shown and report.run in shown
+    assert "<td>1</td>" in html and "&lt;script&gt;" in html
+    assert not any(part in html for part in ("<script", "<img", 'href="javascript'))
+    assert "![" not in text
+
+
+def test_printing_a_report_shows_the_answer_and_its_repr_is_short() -> None:
+    report = convene(script={"merge/chair": {"text": "Spaces."}})
+    assert "Spaces." in str(report) and "Trust: " in str(report)
+    assert repr(report) == f"<Report {report.run} complete triad trust {report.trust.level}>"
+
+
+@pytest.mark.behaviour("issue-13-notebook")
+def test_a_review_shows_verdict_and_findings() -> None:
+    finding = {"severity": "critical", "description": "It leaks.", "location": "a.py:3"}
+    report = council.Report.from_dict(convene().to_dict() | {"verdict": "FAIL", "findings": [finding]})
+    assert "**FAIL**" in report._repr_markdown_()
+    assert "**critical** `a.py:3` It leaks." in report._repr_markdown_()
+
+
+# Status
+
+
+def test_a_complete_run_returns_itself() -> None:
+    report = convene(script={"draft/beta": {"fail": "auth"}})
+    assert report.raise_for_status() is report
+
+
+@pytest.mark.behaviour("issue-13-raise-for-status")
+def test_refused_keys_raise_with_the_names_of_the_vendors(
+    provider: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider.answer = lambda seen: Reply(status=401)
+    lines = [f'[providers.{name}]\nbase_url = "{provider.base_url}"\nvendor = "{vendor}"\nbackoff = 0.01\n' for name, vendor in (("a", "acme"), ("b", "bolt"))]  # fmt: skip
+    Path("council.toml").write_text("\n".join(lines))
+    seats = {"alpha": "a:m1", "beta": "b:m1", "gamma": "a:m2", "chair": "a:m1"}
+    report = council.convene_sync("Tabs or spaces?", protocol="triad", seats=seats)
+    assert (report.status, report.answer) == ("failed", "")
+    with pytest.raises(
+        council.AuthError, match=r"acme refused its key or login, bolt refused its key or login"
+    ) as caught:
+        report.raise_for_status()
+    assert caught.value.report is report
+    assert caught.value.exit_code == 4
+
+
+@pytest.mark.behaviour("issue-13-raise-for-status")
+@pytest.mark.parametrize(
+    ("script", "kind", "exit_code"),
+    [
+        ({f"draft/{seat}": {"fail": "quota"} for seat in SEATS}, council.QuotaError, 4),
+        ({"draft/alpha": {"fail": "auth"}, "draft/beta": {"fail": "quota"}, "draft/gamma": {"fail": "auth"}}, council.AccessError, 4),
+        ({"draft/alpha": {"fail": "model"}, "draft/beta": {"fail": "quota"}, "draft/gamma": {"fail": "auth"}}, council.RunFailed, 1),
+        ({"merge/chair": {"fail": "auth"}}, council.ChairAbsent, 3),
+    ],
+)  # fmt: skip
+def test_each_cause_has_its_exception(script: Any, kind: type[council.CouncilError], exit_code: int) -> None:
+    report = convene(script=script)
+    with pytest.raises(council.CouncilError) as caught:
+        report.raise_for_status()
+    assert (type(caught.value), caught.value.exit_code) == (kind, exit_code)
+    assert report.run in str(caught.value)
+
+
+@pytest.mark.behaviour("issue-13-raise-for-status")
+@pytest.mark.parametrize(
+    ("state", "kind", "exit_code"),
+    [("quorum", council.QuorumLost, 3), ("cancelled", council.RunInterrupted, 130), ("incomplete", council.RunIncomplete, 3)],
+)  # fmt: skip
+def test_an_incomplete_run_raises_what_stopped_it(state: str, kind: type[council.CouncilError], exit_code: int) -> None:
+    row = {"seat": None, "phase": "merge", "state": state, "reason": "it was too much"}
+    report = council.Report.from_dict(convene().to_dict() | {"status": "incomplete", "degraded": [row]})
+    with pytest.raises(council.RunIncomplete, match="it was too much") as caught:
+        report.raise_for_status()
+    assert (type(caught.value), caught.value.exit_code) == (kind, exit_code)
+
+
+class Priced(Scripted):
+    """A member that costs a dollar per thousand tokens."""
+
+    vendor, free, price = "acme", False, {"input": 1000.0, "output": 1000.0}
+
+
+@pytest.mark.anyio
+@pytest.mark.behaviour("issue-13-raise-for-status")
+async def test_a_run_that_reaches_its_budget_raises_and_can_be_resumed_with_a_larger_one() -> None:
+    seats = dict.fromkeys(SEATS, "acme:m")
+    async with council.Client(protocol="triad", members=[Priced("acme:m", {})], seats=seats) as client:
+        report = await client.convene("Tabs or spaces?", max_cost=0.001)
+        with pytest.raises(
+            council.BudgetSpent, match=rf'budget of \$0.001.*client.resume\("{report.run}", max_cost=…\)'
+        ):
+            report.raise_for_status()
+        resumed = await client.resume(report.run, max_cost=1000.0)
+        assert resumed.raise_for_status().answer
+        assert resumed.cost.usd and resumed.cost.cap == 1000.0
+
+
+# Client
+
+
+@pytest.mark.anyio
+@pytest.mark.behaviour("issue-13-client")
+async def test_a_client_keeps_its_settings_and_one_store() -> None:
+    member = Scripted()
+    async with council.Client(protocol="triad", members=[member], seats=SEATS, max_cost=1.0) as client:
+        plan = await client.plan("Tabs or spaces?")
+        assert (plan["protocol"], plan["calls"]["max"], member.calls) == ("triad", 4, [])
+        with pytest.raises(council.SearchNotEnabled):
+            await client.plan("Tabs or spaces?", protocol="general")
+        first = await client.convene("Tabs or spaces?")
+        second = await client.convene("Why?", protocol="adversarial", continues=first.run)
+        assert (first.protocol, second.protocol, second.continues) == ("triad", "adversarial", first.run)
+        assert first.cost.cap == second.cost.cap == 1.0
+        assert {row["run"] for row in await client.runs()} == {first.run, second.run}
+        assert (await client.report()).run == second.run
+        assert (await client.report(first.run)).answer == first.answer
+        kinds = [entry.event.type async for entry in client.follow(first.run)]
+        assert (kinds[0], kinds[-1]) == ("convened", "closed")
+        assert await client.cancel(first.run) is False
+
+
+@pytest.mark.anyio
+@pytest.mark.behaviour("issue-13-client")
+async def test_a_client_resumes_and_forks() -> None:
+    stalled = Scripted(script={"merge/chair": {"stall": True}})
+    async with council.Client(protocol="triad", members=[stalled], seats=SEATS) as client:
+        async with client.stream("Tabs or spaces?") as run:
+            async for entry in run:
+                if isinstance(entry.event, ev.PhaseEnded):
+                    break
+        assert run.report.status == "incomplete"
+        with pytest.raises(council.RunInterrupted, match=rf'client.resume\("{run.run}"\)'):
+            (await client.report()).raise_for_status()
+        resumed = await client.resume(members=[Scripted()])
+        assert (resumed.run, resumed.status, resumed.calls.replayed) == (run.run, "complete", 3)
+        other = Scripted("own:chair", {"merge/chair": {"text": "Tabs."}})
+        forked = await client.fork(run.run, seats={"chair": other.name}, members=[Scripted(), other])
+        assert (forked.answer, forked.calls.made, forked.fork and forked.fork.run) == ("Tabs.", 1, run.run)
+        with pytest.raises(council.UnknownRun, match=r"no unfinished run: `client.runs\(\)` lists all runs"):
+            await client.resume()
+
+
+@pytest.mark.anyio
+async def test_a_stream_has_the_report_so_far() -> None:
+    stream = council.stream("Tabs or spaces?", protocol="triad", members=[Scripted()], seats=SEATS)
+    with pytest.raises(council.UsageError, match="has not started"):
+        _ = stream.report
+    async with aclosing(stream) as entries:
+        seen = [entry async for entry in entries]
+    assert all(isinstance(entry, council.Entry) for entry in seen)
+    assert (stream.run, stream.report.status) == (seen[0].event.run, "complete")
