@@ -338,7 +338,7 @@ def is_noise(value: str, which: str) -> bool:
     symbols = re.findall(r"[!@#$%^&*?+=~|;:(){}\[\],-]", value)
     return (
         which in ("quoted", "argument") and len(value) >= 24 and len(symbols) >= 3 and len(re.findall(r"\d", value)) >= 2
-        and len(set(symbols)) >= 3 and entropy(value) >= 3.7 and not re.search(r"[\w-]+\.[\w-]+\(|://|\$\{|\{\{|%\(", value)
+        and len(set(symbols)) >= 3 and entropy(value) >= 3.7 and not re.search(r"[\w-]+\.[\w-]+\(|://|\$\{|\{\{|%\(|^\w+=", value)
     )  # fmt: skip
 
 
