@@ -337,7 +337,9 @@ class Report(Part):
     tokens: Tokens
     cost: Cost
     seconds: Annotated[Amount, Field(description="Working time of the run, without pauses between processes.")]
-    report_path: Annotated[str | None, Field(description="The report file, relative to the folder of the run.")]
+    report_path: Annotated[
+        str | None, Field(description="The report file: absolute, or relative to the folder of the run.")
+    ]
     fork: Fork | None = None
     continues: Annotated[
         str | None,

@@ -17,6 +17,7 @@ from council.doors.cli.completion import COMPLETERS, SHELLS, CommandLine
 from council.doors.cli.management import management_group
 from council.doors.cli.params import COMMAND_HELP, VERBS
 from council.extensions import FORMATS
+from council.protocols import protocol_names
 from council.protocols.common.perspectives import list_presets
 from tests.doors.cli.terminal import TerminalProcess
 
@@ -77,6 +78,9 @@ OFFERED = [
     ("council gate --fail-on=wa", {"warn"}),
     ("council --format ", set(FORMATS.names)),
     ("council --preset sec", {"security-audit"}),
+    ("council --protocol ", set(protocol_names())),
+    ("council -m so", {"sonnet"}),
+    ("council -m sonnet --model claude-h", {"claude-haiku-4.5"}),
     ("council validate --fo", {"--format"}),
     ("council report --f", {"--format"}),
     ("council runs show --sh", {"--show"}),
