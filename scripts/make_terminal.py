@@ -33,10 +33,10 @@ from rich.text import Text
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
 SCRIPT = tomllib.loads((HERE / "terminal.toml").read_text(encoding="utf-8"))
-COLUMNS, LINES = 96, 60
+COLUMNS, LINES = 100, 60
 PIECE_CHARS = 16  # characters per event
 FIRST_TOKEN_DELAY_S = 0.5
-LIVE_AT = "attack"  # the phase of the live picture
+LIVE_AT = ("draft", 15)  # the live picture: a phase, and the words that each of its seats has written
 VENDORS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "google": "GEMINI_API_KEY"}
 Json = dict[str, Any]
 
@@ -171,7 +171,7 @@ def run_command(folder: Path, base_url: str) -> tuple[list[Text], list[Text]]:
     (folder / "council.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
     env = {
         "PATH": os.environ["PATH"], "HOME": str(folder), "TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8",
-        "COUNCIL_DATA": str(folder / "data"), **dict.fromkeys(VENDORS.values(), "scripted"), "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        **dict.fromkeys(VENDORS.values(), "scripted"), "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
     }  # fmt: skip
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
@@ -194,8 +194,10 @@ def run_command(folder: Path, base_url: str) -> tuple[list[Text], list[Text]]:
 
 
 def is_writing(shown: str) -> bool:
-    """Return whether the seats of the phase of the live picture are writing."""
-    return f"▸ {LIVE_AT}" in shown and shown.count("writing") >= 2
+    """Return whether the seats write in the phase of the live picture."""
+    phase, words = LIVE_AT
+    written = [int(number) for number in re.findall(r"writing +(\d+) words", shown)]
+    return f"▸ {phase}" in shown and len(written) == len(VENDORS) and min(written) >= words
 
 
 # Picture
