@@ -95,7 +95,7 @@ def test_three_keys_fill_the_seats_and_the_price_is_shown(vendors: FakeProvider,
     assert vendors.log == []
 
 
-@pytest.mark.behaviour("00-init-bad-key")
+@pytest.mark.behaviour("00-init-bad-key", "00-members-vendors")
 @pytest.mark.usefixtures("set_keys")
 def test_a_refused_key_is_named_with_the_reason_and_not_seated(vendors: FakeProvider, council: Terminal) -> None:
     with FakeProvider() as other:
@@ -108,8 +108,21 @@ def test_a_refused_key_is_named_with_the_reason_and_not_seated(vendors: FakeProv
     assert done.code == 0
     assert "refused: 401: Incorrect API key" in " ".join(done.out.split())
     assert "sk-secret" not in done.out
-    members = [seat["model"] for seat in written()["seats"].values()] + written()["chair"]["fallback"]
-    assert not [member for member in members if member.startswith("openai:")]
+    assert written()["vendors"] == ["anthropic", "google"]
+    Path("a.py").write_text("x = 1\n")
+    for words in (
+        ["Redis or Postgres?"],
+        ["How should we start?"],
+        ["validate", "a.py"],
+        ["--cheap", "Why?"],
+        ["--flow", "parallel", "Why?"],
+    ):
+        plan = council("--dry-run", "--json", *words).json
+        members = [
+            member for seat in (*plan["seats"], plan["chair"]) if seat for member in (seat["model"], *seat["fallbacks"])
+        ]
+        assert members
+        assert not [member for member in members if member.startswith("openai:")], words
 
 
 @pytest.mark.behaviour("00-init-bad-key")
@@ -139,7 +152,7 @@ def test_an_existing_file_is_changed_only_with_yes(council: Terminal) -> None:
         assert '+default = "anthropic:claude-sonnet-4.6"' in done.out
         assert user_file().read_text() == old
     assert council("init", "--yes").code == 0
-    assert user_file().read_text().startswith("# mine\n[budget]\nmax_cost = 2.0  # dollars\n")
+    assert "\n\n# mine\n[budget]\nmax_cost = 2.0  # dollars\n" in user_file().read_text()
     assert written()["seats"]["beta"]["model"] == SEATS["beta"]
     assert council("init").code == 0, "nothing changes any more"
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from council.errors import CouncilError, Fault
 from council.members.wires.wire import WireMember
@@ -80,7 +81,9 @@ async def _check_provider(convener: Convener, provider: Provider, env: Mapping[s
         names, lists_all, detail = await _list_models(convener, pick_example(provider))
     except CouncilError as error:
         if not is_set_up:  # a local endpoint at its usual address
-            return Source(provider.name, provider.vendor, "", "missing", f"not running at {provider.base_url}")
+            return Source(
+                provider.name, provider.vendor, "", "missing", f"not running at {urlsplit(provider.base_url).netloc}"
+            )
         state: State = "unreachable" if isinstance(error, Fault) and error.kind in UNREACHABLE_FAULTS else "refused"
         return Source(provider.name, provider.vendor, found, state, str(error))
     address = "" if is_set_up else provider.base_url
@@ -122,7 +125,8 @@ async def _check_local(convener: Convener) -> Source:
     row = await check_local(convener, [])
     if not row["installed"]:
         return Source(LOCAL_MEMBER, "local", "", "missing", f"not installed: {row['next']}")
-    return Source(LOCAL_MEMBER, "local", "this machine", "works", row["detail"])
+    detail = "embedded model" if row["key"] else "embedded model, downloaded at the first run"
+    return Source(LOCAL_MEMBER, "local", "this machine", "works", detail)
 
 
 # Choose members
@@ -188,10 +192,15 @@ def build_values(models: Sequence[VendorModels], chosen: Sequence[Source]) -> di
     values: dict[str, Any] = {
         f"providers.{source.name}.base_url": source.base_url for source in chosen if source.base_url
     }
+    values["vendors"] = [one.vendor for one in models]
     values |= {"models.default": first.default, "models.strong": first.strong, "models.fast": first.fast}
     values["models.other"] = other.default if other else None
     if first.default == LOCAL_MEMBER:  # seats without a setting use a vendor as soon as there is a key
-        return values | {f"{place}.{key}": None for place in _places() for key in ("model", "fallback")}
+        return (
+            values
+            | {"vendors": None}
+            | {f"{place}.{key}": None for place in _places() for key in ("model", "fallback")}
+        )
     for place, one in zip(_places(), assign_seats(models), strict=True):
         rest = [two for two in models if two.vendor != one.vendor]
         values[f"{place}.model"] = one.strong

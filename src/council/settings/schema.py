@@ -79,6 +79,10 @@ MEMBER_NAME = ValueType(
 MEMBER_NAMES = ValueType(
     "a list of members", lambda value: isinstance(value, list) and all(map(MEMBER_NAME.accepts, value))
 )
+VENDOR_NAMES = ValueType(
+    'a list of vendors such as ["anthropic", "openai"]',
+    lambda value: isinstance(value, list) and all(isinstance(name, str) and name.strip() for name in value),
+)
 SECONDS = ValueType("a number of seconds above 0", lambda value: _is_number(value) and value > 0)
 SECONDS_OR_ZERO = ValueType("a number of seconds, 0 or more", lambda value: _is_number(value) and value >= 0)
 DOLLARS = ValueType("an amount of dollars, 0 or more", lambda value: _is_number(value) and value >= 0)
@@ -133,6 +137,7 @@ CONFIG_KEYS: Mapping[str, Any] = {
     "report_dir": TEXT_VALUE,
     "effort": _one_of("low", "medium", "high"),
     "notify": BOOLEAN,
+    "vendors": VENDOR_NAMES,
     "providers": {"*": PROVIDER_KEYS},
     "models": {"default": MEMBER_NAME, "strong": MEMBER_NAME, "fast": MEMBER_NAME, "other": MEMBER_NAME},
     "seats": {"*": SEAT_KEYS},

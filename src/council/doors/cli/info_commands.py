@@ -22,6 +22,7 @@ from council.doors.cli.params import (
 )
 from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_command, make_runner
 from council.doors.cli.tables import format_table
+from council.doors.cli.views import write_lines
 from council.errors import UsageError
 from council.money import format_usd
 from council.protocols.common.perspectives import Preset, list_presets, load_preset
@@ -219,7 +220,7 @@ def doctor_command() -> click.Command:
             else:
                 lines = [*_format_doctor_rows(rows), "", *_format_seating(seats), "", *_format_search(search)]
                 lines += [*_format_extensions(extensions), *(f"! {line}" for line in warned)]
-                click.echo("\n".join(lines))
+                write_lines("\n".join(lines))
             return 1 if any(row["answered"] is False for row in rows) else 0
 
         return make_runner(params).with_convener(job)
@@ -282,7 +283,7 @@ def protocols_command() -> click.Command:
             if params["json"]:
                 print_json(rows[0] if name else rows)
             else:
-                click.echo("\n".join(line for row in rows for line in _format_protocol(row, details=bool(name))))
+                write_lines("\n".join(line for row in rows for line in _format_protocol(row, details=bool(name))))
             return 0
 
         return make_runner(params).with_convener(job)

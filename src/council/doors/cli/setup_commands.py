@@ -7,6 +7,7 @@ import os
 import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import click
 from council.doors.cli.params import COMMAND_HELP, print_json
 from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, has_terminal, make_command, make_runner
 from council.doors.cli.terminal_input import TerminalReader, confirm
+from council.doors.cli.views import write_lines
 from council.errors import UsageError
 from council.money import format_usd
 from council.runs.outcome import EXIT_COMPLETE, EXIT_INTERRUPTED, EXIT_NO_ACCESS
@@ -81,9 +83,7 @@ class Setup:
         self.result: Json = {"file": str(self.file), "written": False}
 
     async def run(self) -> int:
-        self.echo(
-            "Looking for keys, logins and local endpoints. Keys are tested by listing models, which costs nothing."
-        )
+        self.echo("Testing keys, logins and local endpoints. Listing models costs nothing.")
         sources = await find_sources(self.convener, os.environ)
         self.result["vendors"] = [source.as_json() for source in sources]
         self.echo("", *format_sources(self.result["vendors"]), "")
@@ -106,10 +106,10 @@ class Setup:
         if not self.can_ask:
             return working
         by_name = {source.name: source for source in working}
-        reader = TerminalReader()
         while True:
             click.echo(f"Seat which vendors? {', '.join(by_name)} [Enter for all]: ", err=True, nl=False)
-            line = await reader.read_line()
+            with closing(TerminalReader()) as reader:
+                line = await reader.read_line()
             if line is None:
                 raise click.Abort
             names = line.replace(",", " ").split()
@@ -130,8 +130,7 @@ class Setup:
         self.echo(LOCAL_OFFER)
         if self.yes:
             return local
-        wants = self.can_ask and await confirm("Write it to the configuration? [y/N]: ", TerminalReader())
-        return local if wants else []
+        return local if self.can_ask and await ask_yes_no("Write it to the configuration?") else []
 
     def has_local(self, sources: Sequence[Source]) -> bool:
         return any(source.vendor == "local" and source.state == "works" for source in sources)
@@ -150,7 +149,7 @@ class Setup:
             self.echo(*format_diff(old, new, self.file), "")
             if not self.yes and not self.can_ask:
                 raise UsageError(f"{self.file} exists and would change, nothing was written: pass --yes to change it, or run council init at a terminal")  # fmt: skip
-            if self.can_ask and not await confirm(f"Change {self.file}? [y/N]: ", TerminalReader()):
+            if self.can_ask and not await ask_yes_no(f"Change {self.file}?"):
                 click.echo("council: nothing was written", err=True)
                 return EXIT_INTERRUPTED
         write_private(self.file, new)
@@ -187,7 +186,12 @@ class Setup:
 
     def echo(self, *lines: str) -> None:
         if not self.as_json:
-            click.echo("\n".join(lines))
+            write_lines("\n".join(lines))
+
+
+async def ask_yes_no(question: str) -> bool:
+    with closing(TerminalReader()) as reader:
+        return await confirm(f"{question} [y/N]: ", reader)
 
 
 STATE_WORDS = {
@@ -277,7 +281,7 @@ def show_paths(**params: Any) -> int:
         print_json(rows)
     else:
         width = max(len(row["path"]) for row in rows)
-        click.echo("\n".join(f"{row['what']:<8} {row['path']:<{width}}  {row['state']}".rstrip() for row in rows))
+        write_lines("\n".join(f"{row['what']:<8} {row['path']:<{width}}  {row['state']}".rstrip() for row in rows))
     return 0
 
 
