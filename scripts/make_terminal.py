@@ -37,6 +37,7 @@ COLUMNS, LINES = 100, 60
 PIECE_CHARS = 16  # characters per event
 FIRST_TOKEN_DELAY_S = 0.5
 LIVE_AT = ("draft", 15)  # the live picture: a phase, and the words that each of its seats has written
+FRAME_END = "\x1b[J"  # ends every frame of the live view
 VENDORS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "google": "GEMINI_API_KEY"}
 Json = dict[str, Any]
 
@@ -184,10 +185,10 @@ def run_command(folder: Path, base_url: str) -> tuple[list[Text], list[Text]]:
             piece = os.read(master, 65536)
         except OSError:  # the command has ended
             break
-        screen.feed(piece.decode(errors="replace"))
-        shown = screen.lines()
-        if not live and is_writing("\n".join(line.plain for line in shown)):
-            live = shown
+        for part in re.split(f"(?<={re.escape(FRAME_END)})", piece.decode(errors="replace")):
+            screen.feed(part)
+            if not live and part.endswith(FRAME_END) and is_writing("\n".join(line.plain for line in screen.lines())):
+                live = screen.lines()
     os.close(master)
     assert process.wait(60) == 0, "\n".join(line.plain for line in screen.lines())
     return live, screen.lines()
