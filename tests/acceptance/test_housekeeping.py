@@ -347,3 +347,16 @@ def test_names_are_transliterated(workspace: Workspace, council: Terminal) -> No
     report = council("--protocol", "triad", "--json", "Wie schnell läuft der Bär?").json
     assert report["name"].endswith("-wie-schnell-laeuft-der-baer")
     assert report["report_path"].endswith("-triad-wie-schnell-laeuft-der-baer.md")
+
+
+@pytest.mark.behaviour("13-runs-prune")
+def test_a_failed_fork_is_removed_with_its_parent_and_an_unfinished_one_keeps_it(
+    add_run: AddRun, council: Terminal
+) -> None:
+    add_run("rpar22", days=20)
+    add_run("rpar33", days=20)
+    add_run("rfor22", "failed", days=19, fork={"run": "rpar22", "from": "merge"})
+    add_run("rfor33", "incomplete", days=19, fork={"run": "rpar33", "from": "merge"})
+    done = council("runs", "prune", "--older-than", "10d", "--yes")
+    assert "kept rpar33: run rpar33 was not removed, because the unfinished fork rfor33 uses its answers" in done.out
+    assert stored() == {"rpar33", "rfor33"}
