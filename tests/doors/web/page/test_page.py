@@ -349,3 +349,13 @@ def test_a_run_of_the_embedded_model(server: WebServer, look: Look) -> None:
     assert "local:smollm2" in seen.text(".seat .member")
     assert seen.text(".verdict") in ("PASS", "WARN", "FAIL")
     assert_no_errors(seen, server)
+
+
+@pytest.mark.behaviour("50-open")
+def test_the_address_of_a_run_signs_in_and_shows_it(server: WebServer, look: Look) -> None:
+    run = run_in_thread(lambda: server.run_council(protocol="triad"))
+    seen = look()
+    seen.page.goto(f"{server.url}&run={run}")
+    seen.page.wait_for_selector(".answer:not([hidden])")
+    assert seen.page.url.endswith(f"/#/run/{run}")
+    assert_no_errors(seen, server)
