@@ -218,6 +218,16 @@ def test_the_leader_does_not_attack_and_every_other_seat_does(
     assert issues == ["beta-1", "gamma-1", "delta-1", "epsilon-1"]
 
 
+@pytest.mark.behaviour("13-other-sizes")
+def test_requests_that_list_something_of_every_seat_may_be_longer_in_a_larger_council(
+    voices: Voices, council: Terminal, provider: FakeProvider
+) -> None:
+    for size in (3, 8):
+        council("--json", *flags(size), *ask("general"))
+    limits = [seen.body["max_tokens"] for seen in provider.log if seen.schema and "groups" in seen.schema["properties"]]
+    assert limits == [1600, 4100]
+
+
 # The flags on the command line
 
 
