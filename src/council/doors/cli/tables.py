@@ -6,18 +6,19 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from council.render.text_layout import text_width
+
 
 def format_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:
     """Return aligned lines under a header. `right` has the columns that are aligned to the right."""
     cells = [list(head), *map(list, rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
-    return [
-        "  ".join(
-            cell.rjust(width) if column in right else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    ]
+    widths = [max(text_width(row[column]) for row in cells) for column in range(len(head))]
+    return ["  ".join(_pad(row[n], width, n in right) for n, width in enumerate(widths)).rstrip() for row in cells]
+
+
+def _pad(cell: str, width: int, right: bool) -> str:
+    space = " " * (width - text_width(cell))
+    return space + cell if right else cell + space
 
 
 def format_folder(folder: str, width: int | None = None) -> str:
