@@ -23,6 +23,8 @@ import termios
 import tomllib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -160,10 +162,14 @@ class Screen:
 
     def lines(self) -> list[Text]:
         """Return the lines with their colours, without empty lines at the end."""
-        shown = ["".join(f"{style}{char}\x1b[0m" if style else char for char, style in line).rstrip() for line in self.cells]  # fmt: skip
+        shown = ["".join(_colored(style, "".join(char for char, _ in cells)) for style, cells in groupby(line, itemgetter(1))).rstrip() for line in self.cells]  # fmt: skip
         while shown and not shown[-1]:
             shown.pop()
         return [Text.from_ansi(line) for line in shown]
+
+
+def _colored(style: str, text: str) -> str:
+    return f"{style}{text}\x1b[0m" if style else text
 
 
 def run_command(folder: Path, base_url: str) -> tuple[list[Text], list[Text]]:
