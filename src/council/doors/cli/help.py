@@ -85,6 +85,7 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "models": (("council models --price", "with prices per million tokens"),),
 }
 
+_RANGE = re.compile(r"\b[\d.]+<=?x<=?[\d.]+|\bx[<>]=?[\d.]+")  # click's note on the range of a number
 _CHOICES = re.compile(r"\[[^]]*\|[^]]*\]")
 Rows = Sequence[tuple[str, str]]
 
@@ -208,7 +209,7 @@ def describe_commands(commands: Mapping[str, click.Command], parent: str = "") -
 
 def flag_row(option: click.Option, context: click.Context) -> dict[str, str]:
     flag, text = option.get_help_record(context) or ("", "")
-    return {"flag": flag, "help": text}
+    return {"flag": flag, "help": re.sub(r"; (?=\])|\s*\[\]", "", _RANGE.sub("", text))}
 
 
 def _flag_rows(flags: Iterable[Mapping[str, str]]) -> Rows:
