@@ -118,11 +118,7 @@ def full_help(rows: Mapping[str, tuple[str, str]]) -> str:
     page.usage(USAGE, "council COMMAND [FLAGS]")
     page.text(SUMMARY)
     page.section("Examples", EXAMPLES[""])
-    owned = {flag["name"]: flag["owners"][0] for flag in protocol_flags()}
-    for group, names in group_flags(name for name in rows if name not in owned):
-        page.section(group, [rows[name] for name in names])
-    for protocol in dict.fromkeys(owned.values()):
-        page.section(f"Flags of {protocol}", [rows[name] for name, owner in owned.items() if owner == protocol])
+    _add_flag_sections(page, rows, rest="Other flags")
     page.section("Protocols that cannot be used", list(flag_table().problems.items()))
     commands = load_commands()
     for group, words in group_commands(COMMAND_HELP):
@@ -153,9 +149,17 @@ def _command_page(path: str, commands: Mapping[str, Any]) -> str:
     if len(rows) <= COMMANDS_WITHOUT_SECTIONS:
         page.section("Flags", list(rows.values()))
     else:
-        for group, names in group_flags(rows, rest="Flags"):
-            page.section(group, [rows[name] for name in names])
+        _add_flag_sections(page, rows, rest="Flags")
     return page.content
+
+
+def _add_flag_sections(page: _Page, rows: Mapping[str, tuple[str, str]], *, rest: str) -> None:
+    """Add the flags by group, then those of protocols by protocol."""
+    owned = {flag["name"]: flag["owners"][0] for flag in protocol_flags() if flag["name"] in rows}
+    for group, names in group_flags((name for name in rows if name not in owned), rest):
+        page.section(group, [rows[name] for name in names])
+    for protocol in dict.fromkeys(owned.values()):
+        page.section(f"Flags of {protocol}", [rows[name] for name, owner in owned.items() if owner == protocol])
 
 
 # Groups
