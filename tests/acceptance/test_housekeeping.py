@@ -17,7 +17,7 @@ from council.doors.cli.history_commands import format_runs
 from council.render.text_layout import text_width
 from council.runs.service import Convener
 from council.store.sqlite import SqliteStore
-from tests.acceptance.helpers import QUESTION, Terminal, Workspace
+from tests.acceptance.helpers import QUESTION, Terminal, Workspace, wait_for_exit, wait_until
 from tests.doors.cli.terminal import TerminalProcess
 from tests.fake_provider import Reply
 
@@ -282,6 +282,15 @@ def test_an_invalid_number_of_days_is_one_line(council: Terminal, value: str) ->
     assert "store.keep_days" in refused.err and "a whole number of days from 1 to 36500" in refused.err
 
 
+@pytest.mark.behaviour("13-keep-days")
+def test_the_worker_applies_keep_days_too(add_run: AddRun, detached: Workspace, council: Terminal) -> None:
+    add_run("rold22", days=50)
+    add_run("rinc22", "incomplete", days=50)
+    detached.configure(more="[store]\nkeep_days = 10\n")
+    run = council("--detach", "--protocol", "triad", "--json", QUESTION).json["run"]
+    wait_until(lambda: stored() == {"rinc22", run}, "the worker removed the old run")
+
+
 # The file of the store
 
 
@@ -310,6 +319,25 @@ def test_the_file_shrinks_after_a_removal_beside_a_reader_and_a_writer(
     assert stored() == {"rnew22"}
     assert council("runs", "fsck", "--json").json["problems"].keys() <= {"rnew22"}
     assert asyncio.run(store.check_integrity()) == []
+
+
+@pytest.mark.behaviour("13-store-shrinks", "13-runs-prune")
+def test_a_run_that_another_process_writes_is_complete_afterwards(
+    add_run: AddRun, store: SqliteStore, workspace: Workspace, council: Terminal
+) -> None:
+    with sqlite3.connect(store.path) as db:
+        db.execute("PRAGMA auto_vacuum = 0")
+        db.execute("VACUUM")
+    for number in range(20):
+        add_run(f"r{number:05}", days=10, size=200_000)
+    gate = workspace.hold("draft", "alpha")
+    process = workspace.process("--protocol", "triad", "--json", QUESTION)
+    gate.wait()
+    assert council("runs", "prune", "--keep", "0", "--yes").out.startswith("removed 20 runs in this folder")
+    gate.release()
+    done = wait_for_exit(process)
+    assert (done.code, stored()) == (0, {done.json["run"]})
+    assert council("runs", "fsck").out == "1 run, no problems\n"
 
 
 # Places of reports

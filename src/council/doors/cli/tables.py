@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TextIO
 
-from council.render.text_layout import text_width
+from council.render.text_layout import cut, terminal_size, text_width
 
 
 def format_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[int] = ()) -> list[str]:
@@ -19,6 +20,11 @@ def format_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: S
 def _pad(cell: str, width: int, right: bool) -> str:
     space = " " * (width - text_width(cell))
     return space + cell if right else cell + space
+
+
+def fit_table(lines: Iterable[str], stream: TextIO) -> list[str]:
+    """Cut the lines at the width of the terminal behind a stream; without one, return them as they are."""
+    return [cut(line, terminal_size(stream)[0]) for line in lines] if stream.isatty() else list(lines)
 
 
 def format_folder(folder: str, width: int | None = None) -> str:
