@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from council.doors.cli.setup_commands import format_sources
 from council.settings.catalogue import catalogue
 from tests.acceptance.helpers import Json, Terminal
 from tests.acceptance.pseudo_terminal import PseudoTerminal
@@ -187,6 +188,19 @@ def test_a_broken_file_is_named_and_kept(vendors: FakeProvider, council: Termina
     done = council("init", "--yes")
     assert (done.code, str(user_file()) in done.err) == (2, True)
     assert user_file().read_text() == "timeout = \n"
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+def test_the_table_fits_the_terminal_and_breaks_no_word(width: int) -> None:
+    reason = "401: Incorrect API key provided: you can find your key in the settings of your account"
+    rows = [
+        {"name": "anthropic", "found": "ANTHROPIC_API_KEY (environment)", "state": "refused", "detail": reason},
+        {"name": "local:smollm2", "found": "", "state": "missing", "detail": "not installed"},
+    ]
+    lines = format_sources(rows, width)
+    assert reason in " ".join(" ".join(lines).split())
+    if width >= 80:
+        assert max(map(len, lines)) <= width
 
 
 # At a terminal
