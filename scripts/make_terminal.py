@@ -23,6 +23,8 @@ import termios
 import tomllib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +35,11 @@ from rich.text import Text
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
 SCRIPT = tomllib.loads((HERE / "terminal.toml").read_text(encoding="utf-8"))
-COLUMNS, LINES = 96, 60
+COLUMNS, LINES = 100, 60
 PIECE_CHARS = 16  # characters per event
 FIRST_TOKEN_DELAY_S = 0.5
-LIVE_AT = "attack"  # the phase of the live picture
+LIVE_AT = ("draft", 15)  # the live picture: a phase, and the words that each of its seats has written
+FRAME_END = "\x1b[J"  # ends every frame of the live view
 VENDORS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "google": "GEMINI_API_KEY"}
 Json = dict[str, Any]
 
@@ -159,10 +162,14 @@ class Screen:
 
     def lines(self) -> list[Text]:
         """Return the lines with their colours, without empty lines at the end."""
-        shown = ["".join(f"{style}{char}\x1b[0m" if style else char for char, style in line).rstrip() for line in self.cells]  # fmt: skip
+        shown = ["".join(_colored(style, "".join(char for char, _ in cells)) for style, cells in groupby(line, itemgetter(1))).rstrip() for line in self.cells]  # fmt: skip
         while shown and not shown[-1]:
             shown.pop()
         return [Text.from_ansi(line) for line in shown]
+
+
+def _colored(style: str, text: str) -> str:
+    return f"{style}{text}\x1b[0m" if style else text
 
 
 def run_command(folder: Path, base_url: str) -> tuple[list[Text], list[Text]]:
@@ -171,7 +178,7 @@ def run_command(folder: Path, base_url: str) -> tuple[list[Text], list[Text]]:
     (folder / "council.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
     env = {
         "PATH": os.environ["PATH"], "HOME": str(folder), "TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8",
-        "COUNCIL_DATA": str(folder / "data"), **dict.fromkeys(VENDORS.values(), "scripted"), "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        **dict.fromkeys(VENDORS.values(), "scripted"), "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
     }  # fmt: skip
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
@@ -184,18 +191,20 @@ def run_command(folder: Path, base_url: str) -> tuple[list[Text], list[Text]]:
             piece = os.read(master, 65536)
         except OSError:  # the command has ended
             break
-        screen.feed(piece.decode(errors="replace"))
-        shown = screen.lines()
-        if not live and is_writing("\n".join(line.plain for line in shown)):
-            live = shown
+        for part in re.split(f"(?<={re.escape(FRAME_END)})", piece.decode(errors="replace")):
+            screen.feed(part)
+            if not live and part.endswith(FRAME_END) and is_writing("\n".join(line.plain for line in screen.lines())):
+                live = screen.lines()
     os.close(master)
     assert process.wait(60) == 0, "\n".join(line.plain for line in screen.lines())
     return live, screen.lines()
 
 
 def is_writing(shown: str) -> bool:
-    """Return whether the seats of the phase of the live picture are writing."""
-    return f"▸ {LIVE_AT}" in shown and shown.count("writing") >= 2
+    """Return whether the seats write in the phase of the live picture."""
+    phase, words = LIVE_AT
+    written = [int(number) for number in re.findall(r"writing +(\d+) words", shown)]
+    return f"▸ {phase}" in shown and len(written) == len(VENDORS) and min(written) >= words
 
 
 # Picture

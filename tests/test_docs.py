@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 import pytest
-from scripts import make_docs, site_pages
+from scripts import make_docs, make_terminal, site_pages
 
 from council import events as ev
 from council.doors.cli.ask import ask_command
@@ -216,6 +216,30 @@ def headings(page: Path) -> set[str]:
     """Return the heading anchors of a page, as GitHub generates them."""
     titles = re.findall(r"^#+ (.+)$", prose(page.read_text(encoding="utf-8")), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("picture", ["terminal.svg", "terminal-live.svg"])
+def test_a_picture_of_the_terminal_loads_nothing_and_shows_the_command(picture: str) -> None:
+    svg = (ROOT / "docs" / picture).read_text(encoding="utf-8")
+    assert not re.findall(r"@font-face|@import|href=|src=|url\((?!#)", svg)
+    assert "adversarial" in svg and "Redis" in svg
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("one\r\ntwo\r\n", ["one", "two"]),
+        ("one\r\ntwo\x1b[1A\rnew", ["new", "two"]),
+        ("old text\r\x1b[2Knew\r\n", ["new"]),
+        ("a\r\nb\r\nc\x1b[2A\r\x1b[J", []),
+        ("\x1b[1mbold\x1b[0m plain\x1b[?25l", ["bold plain"]),
+        ("12345678901", ["1234567890", "1"]),
+    ],
+)
+def test_the_picture_shows_the_screen_after_all_movements(written: str, shown: list[str]) -> None:
+    screen = make_terminal.Screen(10)
+    screen.feed(written)
+    assert [line.plain for line in screen.lines()] == shown
 
 
 # Built from parts, so that this file does not match itself.
