@@ -613,7 +613,9 @@ def configuration_page() -> str:
     sections = [
         "# Configuration",
         GENERATED,
-        "Council needs no configuration file: keys in the environment are enough. `council config --origin` shows every setting with its value and the place it comes from.",
+        "Council needs no configuration file: keys in the environment are enough. `council init` writes a file with your models.",
+        "```bash\ncouncil config --origin     # every setting with its value and the place it comes from\ncouncil config path         # the files and folders that apply\n"
+        "council config init         # write your file with every setting, commented out\ncouncil config edit         # open it in your editor\n```",
         "## Places and precedence",
         "A setting is taken from the first of these places that has it, key by key:",
         "1. a flag of the command, such as `--timeout 60`\n"
