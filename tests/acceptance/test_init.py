@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from council.doors.cli.setup_commands import format_sources
 from council.settings.catalogue import catalogue
 from tests.acceptance.helpers import Json, Terminal
 from tests.acceptance.pseudo_terminal import PseudoTerminal
@@ -95,7 +96,7 @@ def test_three_keys_fill_the_seats_and_the_price_is_shown(vendors: FakeProvider,
     assert vendors.log == []
 
 
-@pytest.mark.behaviour("00-init-bad-key")
+@pytest.mark.behaviour("00-init-bad-key", "00-members-vendors")
 @pytest.mark.usefixtures("set_keys")
 def test_a_refused_key_is_named_with_the_reason_and_not_seated(vendors: FakeProvider, council: Terminal) -> None:
     with FakeProvider() as other:
@@ -108,8 +109,21 @@ def test_a_refused_key_is_named_with_the_reason_and_not_seated(vendors: FakeProv
     assert done.code == 0
     assert "refused: 401: Incorrect API key" in " ".join(done.out.split())
     assert "sk-secret" not in done.out
-    members = [seat["model"] for seat in written()["seats"].values()] + written()["chair"]["fallback"]
-    assert not [member for member in members if member.startswith("openai:")]
+    assert written()["vendors"] == ["anthropic", "google"]
+    Path("a.py").write_text("x = 1\n")
+    for words in (
+        ["Redis or Postgres?"],
+        ["How should we start?"],
+        ["validate", "a.py"],
+        ["--cheap", "Why?"],
+        ["--flow", "parallel", "Why?"],
+    ):
+        plan = council("--dry-run", "--json", *words).json
+        members = [
+            member for seat in (*plan["seats"], plan["chair"]) if seat for member in (seat["model"], *seat["fallbacks"])
+        ]
+        assert members
+        assert not [member for member in members if member.startswith("openai:")], words
 
 
 @pytest.mark.behaviour("00-init-bad-key")
@@ -139,7 +153,7 @@ def test_an_existing_file_is_changed_only_with_yes(council: Terminal) -> None:
         assert '+default = "anthropic:claude-sonnet-4.6"' in done.out
         assert user_file().read_text() == old
     assert council("init", "--yes").code == 0
-    assert user_file().read_text().startswith("# mine\n[budget]\nmax_cost = 2.0  # dollars\n")
+    assert "\n\n# mine\n[budget]\nmax_cost = 2.0  # dollars\n" in user_file().read_text()
     assert written()["seats"]["beta"]["model"] == SEATS["beta"]
     assert council("init").code == 0, "nothing changes any more"
 
@@ -153,11 +167,40 @@ def test_a_project_file_that_takes_precedence_is_named(council: Terminal) -> Non
     assert "takes precedence: seats.alpha.model (" in done.out
 
 
+@pytest.mark.behaviour("00-init-seats")
+@pytest.mark.usefixtures("set_keys")
+def test_an_endpoint_of_the_project_is_not_seated_for_all_folders(vendors: FakeProvider, council: Terminal) -> None:
+    own = f'[providers.mine]\nbase_url = "{vendors.base_url}"\n'
+    with Path("council.toml").open("a") as file:
+        file.write(own)
+    done = council("init")
+    assert "seat it in council.toml, which defines it" in " ".join(done.out.split())
+    assert "mine" not in written()["vendors"]
+    user_file().unlink()
+    write_user_file(own)
+    Path("council.toml").write_text(Path("council.toml").read_text().replace(own, ""))
+    assert council("init", "--yes").code == 0
+    assert written()["vendors"] == ["anthropic", "openai", "google", "mine"]
+
+
 def test_a_broken_file_is_named_and_kept(vendors: FakeProvider, council: Terminal) -> None:
     write_user_file("timeout = \n")
     done = council("init", "--yes")
     assert (done.code, str(user_file()) in done.err) == (2, True)
     assert user_file().read_text() == "timeout = \n"
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+def test_the_table_fits_the_terminal_and_breaks_no_word(width: int) -> None:
+    reason = "401: Incorrect API key provided: you can find your key in the settings of your account"
+    rows = [
+        {"name": "anthropic", "found": "ANTHROPIC_API_KEY (environment)", "state": "refused", "detail": reason},
+        {"name": "local:smollm2", "found": "", "state": "missing", "detail": "not installed"},
+    ]
+    lines = format_sources(rows, width)
+    assert reason in " ".join(" ".join(lines).split())
+    if width >= 80:
+        assert max(map(len, lines)) <= width
 
 
 # At a terminal

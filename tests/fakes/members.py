@@ -14,7 +14,7 @@ from council.members.wires.wire import WireMember
 from council.types import Answer, Ask
 from tests.fake_provider import FakeProvider
 
-KEY = "sk-test-0123456789abcdef"
+KEY = "-".join(["sk", "test", "0123456789abcdef"])
 ASK = Ask("draft/alpha", ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}))
 SCHEMA = {
     "type": "object",

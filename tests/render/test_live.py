@@ -261,7 +261,7 @@ def test_the_text_of_the_chair_is_shown_while_it_writes() -> None:
         .stream("chair", "# Answer\n\nUse spaces, ")
         .stream("chair", "never tabs.")
     )
-    assert draw(builder, width=80)[-4:] == ["", "# Answer", "", "Use spaces, never tabs."]
+    assert draw(builder, width=80)[-4:] == ["", "Answer", "", "Use spaces, never tabs."]
     assert sum("never tabs." in line for line in draw(builder, width=140)) == 1
     builder.retry("chair", 2, "after server: 500")
     assert "never" not in "".join(draw(builder, width=80))

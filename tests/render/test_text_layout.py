@@ -12,6 +12,7 @@ from council.render.text_layout import (
     cut_start,
     find_hidden,
     fit_columns,
+    last_blocks,
     share_rows,
     text_width,
     to_ascii,
@@ -68,6 +69,9 @@ def test_the_start_of_a_wide_line_is_cut_at_a_word(text: str, width: int, shown:
         ("critical  a.py:3  text here", 20, 10, ["critical  a.py:3", "          text here"]),
         ("a abcdefghij", 5, 0, ["a", "abcde", "fghij"]),
         ("abcdefgh", 5, 2, ["abcde", "  fgh"]),
+        ("report /var/lib/reports/the-long-name.md", 20, 0, ["report", "/var/lib/reports/", "the-long-name.md"]),
+        ("2026-11-16-what-we-chose.md", 16, 0, ["2026-11-16-what-", "we-chose.md"]),
+        ("/abcdefgh", 5, 0, ["/abcd", "efgh"]),
         ("日本語 日本語", 7, 0, ["日本語", "日本語"]),
     ],
 )
@@ -75,7 +79,7 @@ def test_lines_are_broken_at_spaces(text: str, width: int, indent: int, lines: l
     assert wrap(text, width, indent) == lines
 
 
-@given(st.text(alphabet="ab é日 ", max_size=80), st.integers(3, 30), st.integers(0, 8))
+@given(st.text(alphabet="ab-/é日 ", max_size=80), st.integers(3, 30), st.integers(0, 8))
 def test_wrapping_loses_no_word_and_fits(text: str, width: int, indent: int) -> None:
     lines = wrap(text, width, indent)
     assert "".join("".join(lines).split()) == "".join(text.split())
@@ -142,6 +146,24 @@ def test_rows_of_drawn_lines_after_a_resize(columns: int, reflows: bool, rows: i
 )
 def test_lines_above_the_screen(widths: list[int], visible: int, hidden: list[int]) -> None:
     assert find_hidden(widths, 20, visible, reflows=True) == hidden
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "kept"),
+    [
+        ("one\n\ntwo", 20, "one\n\ntwo"),
+        ("one\n\ntwo", 5, "two"),
+        ("one\n\ntwo\n\nthree", 10, "two\n\nthree"),
+        ("one\n\na longer block", 5, "a longer block"),
+        ("one\n\n```\na\n\nb\n```\n\nend", 10, "end"),
+        ("one\n\n```\na\n\nb", 4, "```\na\n\nb"),
+        ("one\n\n````\n```\n\nb", 4, "````\n```\n\nb"),
+        ("one\n\n", 2, "one\n\n"),
+        ("", 2, ""),
+    ],
+)
+def test_the_last_blocks_of_a_text(text: str, limit: int, kept: str) -> None:
+    assert last_blocks(text, limit) == kept
 
 
 @pytest.mark.behaviour("50-ascii")

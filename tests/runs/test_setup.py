@@ -130,6 +130,7 @@ def test_fallbacks_are_only_the_chosen_vendors() -> None:
     values = build_values(choose_models(chosen, load_settings(Path.cwd(), {})), chosen)
     assert values["seats.beta.fallback"] == ["anthropic:claude-opus-4.6"]
     assert values["models.other"] == "openai:gpt-5-mini"
+    assert values["vendors"] == ["anthropic", "openai"]
     alone = build_values(choose_models([OPENAI], load_settings(Path.cwd(), {})), [OPENAI])
     assert alone["chair.fallback"] == []
     assert alone["models.other"] is None
@@ -161,6 +162,7 @@ def test_an_edit_keeps_comments_and_other_keys() -> None:
         "timeout": 60, "models": {"default": "a:m"}, "budget": {"max_cost": 1.0}, "seats": {"alpha": {"model": "a:m"}}, "chair": {"fallback": ["b:m"]},
     }  # fmt: skip
     assert edit_config(new, {"models.default": "a:m", "chair.fallback": ["b:m"]}) == new
+    assert tomllib.loads(edit_config(new, {"vendors": ["a"]})) == {**tomllib.loads(new), "vendors": ["a"]}
 
 
 @pytest.mark.parametrize(

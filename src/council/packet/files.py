@@ -21,11 +21,17 @@ from council.types import repair_surrogates
 SECRET_FILE_PATTERNS = (
     ".env*", "*.pem", "id_*", ".npmrc", ".netrc", "_netrc", "*.tfvars", "*.tfvars.json", "*.tfstate", "*.tfstate.backup",
     "kubeconfig", "*.kubeconfig", "credentials*", ".credentials*", ".pgpass", ".pypirc", ".git-credentials", ".dockercfg",
-    ".htpasswd", ".my.cnf", ".s3cfg", ".boto", "*.ppk", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx",
+    ".htpasswd", ".my.cnf", ".mylogin.cnf", ".s3cfg", ".boto", "*.ppk", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ovpn", "*.agekey",
+    ".vault-token", ".vault[-_]pass*", "vault[-_]pass*", "master.key", ".terraformrc", "terraform.rc", "rclone.conf", ".dockerconfigjson", ".passwd-s3fs",
+    ".smbcredentials", "local.settings.json", "service[-_]account*.json", "client_secret*.json", "*[-_.]credentials.json",
+    "secret.y*ml", "secrets.y*ml", "secrets.*.y*ml", "secrets.json", "secrets.toml", "secrets.ini", "secrets.env", "secrets.properties",
 )  # fmt: skip
-SECRET_PATH_PATTERNS = (".ssh/*", ".aws/*", ".kube/config", ".docker/config.json", ".gnupg/*")
+SECRET_PATH_PATTERNS = (
+    ".ssh/*", ".aws/*", ".kube/config", ".docker/config.json", ".gnupg/*", ".azure/*token*", "gcloud/*credentials*", "gh/hosts.yml", "etc/shadow",
+)  # fmt: skip
 # credentials.py is source code and .env.example is a template; their contents are checked like any other file.
 ENV_TEMPLATE = re.compile(r"\.env(?:\.[\w-]+)*[.-](?:example|sample|template|tmpl|dist)", re.IGNORECASE)
+SECRETS_TEMPLATE = re.compile(r"[.-](?:example|sample|template|tmpl|tpl|dist|enc|encrypted|sops|schema)\.")
 SOURCE_SUFFIXES = set("py pyi js mjs cjs jsx ts tsx vue svelte go rs java kt kts scala rb php c h cc cpp hpp cs swift m ex exs erl clj hs ml lua dart sql sh md rst adoc html css scss proto graphql".split())  # fmt: skip # noqa: SIM905
 KNOWN_SUFFIXES = SOURCE_SUFFIXES | set("txt json jsonl yaml yml toml ini cfg conf env csv tsv xml svg bash zsh ps1 bat tf ipynb lock log diff patch htm less vb r pl pdf".split())  # fmt: skip # noqa: SIM905
 PRODUCT_NAME = re.compile(
@@ -55,6 +61,8 @@ def _is_exempt(path: PurePosixPath, name: str) -> bool:
         return path.suffix.removeprefix(".") in SOURCE_SUFFIXES and not re.match(
             r"id_(?:rsa|dsa|ecdsa|ed25519)\b", path.name
         )
+    if name.startswith("secret"):  # templates of Helm contain no values
+        return path.parent.name == "templates" or bool(SECRETS_TEMPLATE.search(path.name))
     return False
 
 

@@ -21,7 +21,8 @@ from council.packet.files import (
     read_text_bytes,
 )
 from council.packet.git import Change, split_patch
-from council.packet.secret_filter import Secret, find_secrets, line_number, mask_secrets, redact_text
+from council.packet.secret_context import Secret
+from council.packet.secret_filter import find_secrets, line_number, mask_secrets, redact_text
 from council.text_cleanup import strip_invisible
 from council.types import PacketFile, Skipped
 

@@ -17,9 +17,10 @@ from council.engine.layout import final_state, format_count, format_ruling
 from council.engine.minutes import Minutes, SeatMinutes, StatementMinutes
 from council.events import TRANSIENT_EVENTS, Attempted, Entry
 from council.money import format_usd
+from council.render.markdown import TextPart
 from council.render.screen import Line, LineEnd, ScreenBlock, SeatStream, Symbols
 from council.render.terminal import Trouble, format_clock, format_megabytes, group_troubles
-from council.render.text_layout import cut, list_indent, share_rows, terminal_size, to_ascii, wrap
+from council.render.text_layout import cut, last_blocks, share_rows, terminal_size, to_ascii, wrap
 from council.text_cleanup import clean, single_line
 
 BUSY_STATES = ("asked", "writing")
@@ -27,7 +28,6 @@ TINY_WIDTH = 56  # below this width the words column shows only a number
 NARROW_WIDTH = 72  # below this width the member column is hidden
 WIDE_WIDTH = 110  # from this width remarks and last lines are shown in the row of their seat, else on separate lines
 MAX_WIDTH = 160  # of the view: wider rows are hard to follow
-MAX_TEXT_WIDTH = 100  # of the text of the chair
 MAX_NAME_WIDTH = 24
 INDENT = 5  # of lines below a seat
 PHASE_GAP = "   "
@@ -56,6 +56,7 @@ class LiveView:
         self.now = 0.0
         self._streams: dict[str, SeatStream] = {}  # of the busy seats
         self._next_tries: dict[str, float] = {}  # when a seat is asked again
+        self._drawn_text: tuple[tuple[str, int], list[Line]] = ("", 0), []  # the text of the chair at a width
         self._catch_up_note = ""
         self._stopping = False
         self._closed = False
@@ -172,7 +173,7 @@ class LiveView:
             )
         return [
             *self._render_all(top[: share[0]]), *shown, *self._render_all([*below[: share[2]], *notes[: share[4]]]),
-            *self._render_all(text[:1] + text[1:][-(share[5] - 1) :] if share[5] >= MIN_TEXT_ROWS else ()),
+            *(text[:1] + text[1:][-(share[5] - 1) :] if share[5] >= MIN_TEXT_ROWS else ()),
         ]  # fmt: skip
 
     def _format_hidden(self, count: int) -> str:
@@ -346,17 +347,18 @@ class LiveView:
         line = single_line(stream.last_line, len(stream.text)) if stream and seat.state == "writing" else ""
         return to_ascii(line) if self.symbols.ascii else line
 
-    def _build_stream(self) -> list[Text]:
-        """Return the text of the chair, or of the only seat of a phase, wrapped at the words, after a blank line."""
+    def _build_stream(self) -> list[Line]:
+        """Return the end of the text of the chair, or of the only seat of a phase, rendered, after a blank line."""
         speaker = self._find_speaker()
         if not speaker:
             return []
-        text = clean(self._streams[speaker.name].text)
-        text = to_ascii(text) if self.symbols.ascii else text
-        width = min(self.width, MAX_TEXT_WIDTH)
-        texts = text.expandtabs(4).rstrip().split("\n")
-        lines = [part for line in texts for part in wrap(line.rstrip(), width, list_indent(line))]
-        return [Text(), *(Text(line, no_wrap=True) for line in lines)]
+        from council.render.terminal_markdown import draw_part
+
+        text = last_blocks(clean(self._streams[speaker.name].text), self.width * self.console.height)
+        key = (text, self.width)
+        if key != self._drawn_text[0]:
+            self._drawn_text = key, draw_part(TextPart(text), self.console, self.width, self.symbols.ascii)
+        return [[], *self._drawn_text[1]]
 
     def _find_speaker(self) -> SeatMinutes | None:
         """Return the chair, or the only seat of a phase, while it writes free text."""

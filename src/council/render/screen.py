@@ -16,7 +16,8 @@ from council.render.text_layout import count_rows, cut_start, find_hidden, text_
 from council.text_cleanup import clean, single_line
 
 BAR_WIDTH = 12
-MAX_STREAM_CHARS = 8_000  # of an unfinished answer; more than any terminal shows
+MAX_STREAM_CHARS = 60_000  # of an unfinished answer
+MAX_LINE_CHARS = 2_000  # of its last line; more than any terminal shows
 
 Line = list[Segment]
 
@@ -127,6 +128,5 @@ class SeatStream:
     @property
     def last_line(self) -> str:
         """The last line that has text; empty for a typed reply."""
-        return (
-            "" if self.is_typed else next((line for line in reversed(clean(self.text).split("\n")) if line.strip()), "")
-        )
+        end = "" if self.is_typed else clean(self.text[-MAX_LINE_CHARS:])
+        return next((line for line in reversed(end.split("\n")) if line.strip()), "")

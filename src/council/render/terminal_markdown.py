@@ -54,15 +54,19 @@ def render_parts(parts: Sequence[TextPart], *, width: int, ascii: bool = False, 
     )
     lines: list[Line] = []
     for part in parts:
-        plain = to_ascii(part.text) if ascii else part.text
-        renderable = AnswerMarkdown(part.text, ascii) if part.is_markdown else _style_lines(plain, width)
-        drawn = [strip_end(line) for line in console.render_lines(renderable, pad=False)]
-        lines += [*([[]] if lines else []), *_strip_blank_lines(drawn)]
-    if ascii:
-        lines = [[Segment(to_ascii(one.text), one.style) for one in line] for line in lines]
+        lines += [*([[]] if lines else []), *draw_part(part, console, width, ascii)]
     with console.capture() as captured:
         console.print(SegmentLines(lines, new_lines=True), end="")
     return captured.get()
+
+
+def draw_part(part: TextPart, console: Console, width: int, ascii: bool) -> list[Line]:
+    """Return the lines of one part of an answer."""
+    plain = to_ascii(part.text) if ascii else part.text
+    renderable = AnswerMarkdown(part.text, ascii) if part.is_markdown else _style_lines(plain, width)
+    options = console.options.update(width=width, height=None)
+    lines = _strip_blank_lines([strip_end(line) for line in console.render_lines(renderable, options, pad=False)])
+    return [[Segment(to_ascii(one.text), one.style) for one in line] for line in lines] if ascii else lines
 
 
 def _strip_blank_lines(lines: list[Line]) -> list[Line]:

@@ -14,7 +14,7 @@ DUMB_TERMINALS = ("dumb", "unknown")
 MIN_WIDTH = 20  # columns; a narrower terminal breaks the lines itself
 _TOKEN = re.compile(r"\s*\S+")  # a word and the space before it
 _FIRST_COLUMN = re.compile(r"\s*\S.*?\s{2,}(?=\S)|\s*[!>*-] ")  # of a line with columns, or the sign of a list item
-_LIST_SIGN = re.compile(r"\s*(?:(?:[-*+>]|\d{1,3}[.)]) )?")
+_FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 
 
 def terminal_size(stream: TextIO) -> tuple[int, int]:
@@ -83,7 +83,7 @@ def cut_start(text: str, width: int, mark: str = ELLIPSIS) -> str:
 
 
 def wrap(text: str, width: int, indent: int = 0) -> list[str]:
-    """Break one line at its spaces; a word longer than the line is split. Later lines start with `indent` spaces."""
+    """Break one line at its spaces; a longer word is split, a path or a name after a / or -. Later lines start with `indent` spaces."""
     width = max(1, width)
     start = " " * min(indent, width // 2)
     lines: list[str] = []
@@ -99,16 +99,36 @@ def wrap(text: str, width: int, indent: int = 0) -> list[str]:
         elif not lines:
             line = token[: len(token) - len(word)][: width // 2]  # the indent of the whole text
         while text_width(line) + text_width(word) > width:
-            head, word = split_at(word, width - text_width(line))
+            head, word = _split_word(word, width - text_width(line))
             lines.append(line + head)
             line = start
         line += word
     return [*lines, line]
 
 
-def list_indent(line: str) -> int:
-    """Return the indent of the later lines of a line of Markdown: below the text of a list item."""
-    return len(_LIST_SIGN.match(line)[0])  # type: ignore[index]  # it matches every line
+def _split_word(word: str, width: int) -> tuple[str, str]:
+    """Split a word that is too wide after its last / or - that fits, else at the width."""
+    head, rest = split_at(word, width)
+    place = max(head.rfind("/"), head.rfind("-")) + 1
+    return (word[:place], word[place:]) if place > 1 else (head, rest)
+
+
+def last_blocks(text: str, limit: int) -> str:
+    """Return the last blocks of Markdown with at most `limit` characters, or the last block. No code block is split."""
+    start = place = 0
+    fence = ""
+    for line in text.splitlines(keepends=True):
+        mark = _FENCE.match(line)
+        if mark and not fence:
+            fence = mark[1]
+        elif mark and mark[1].startswith(fence):
+            fence = ""
+        place += len(line)
+        if not fence and not line.strip() and text[place:].strip():
+            start = place
+            if len(text) - start <= limit:
+                break
+    return text if len(text) <= limit else text[start:]
 
 
 def hanging_indent(line: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from importlib.util import find_spec
 
 from council import protocols
@@ -247,7 +248,8 @@ async def _send_test_prompt(convener: Convener, name: str) -> Usage:
 
 def list_members(convener: Convener, *, prices: bool = False) -> list[Json]:
     """Return every model of the catalogue and the settings: member, vendor, availability and optionally price."""
-    ready = {candidate.member: candidate.vendor for candidate in available_members(convener.settings, convener.env)}
+    settings = replace(convener.settings, vendors=())
+    ready = {candidate.member: candidate.vendor for candidate in available_members(settings, convener.env)}
     rows = [_build_member_row(member, vendor, "") for member, vendor in ready.items()]
     for model in catalogue().models.values():
         if not any(member.endswith(f":{model.name}") for member in ready):

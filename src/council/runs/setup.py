@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from council.errors import CouncilError, Fault
 from council.members.wires.wire import WireMember
@@ -39,6 +40,7 @@ class Source:
     models: tuple[str, ...] = ()  # as listed by the endpoint
     lists_all: bool = False  # the list of models is complete
     base_url: str = ""  # of an endpoint that is running but not configured
+    project_file: str = ""  # the project file that defines it: other folders do not know it
 
     def as_json(self) -> Json:
         return {
@@ -80,11 +82,22 @@ async def _check_provider(convener: Convener, provider: Provider, env: Mapping[s
         names, lists_all, detail = await _list_models(convener, pick_example(provider))
     except CouncilError as error:
         if not is_set_up:  # a local endpoint at its usual address
-            return Source(provider.name, provider.vendor, "", "missing", f"not running at {provider.base_url}")
+            return Source(
+                provider.name, provider.vendor, "", "missing", f"not running at {urlsplit(provider.base_url).netloc}"
+            )
         state: State = "unreachable" if isinstance(error, Fault) and error.kind in UNREACHABLE_FAULTS else "refused"
         return Source(provider.name, provider.vendor, found, state, str(error))
     address = "" if is_set_up else provider.base_url
-    return Source(provider.name, provider.vendor, found, "works", detail, names, lists_all, address)
+    project = _find_project_file(provider, convener.settings)
+    detail += f"; seat it in {project}, which defines it" if project else ""
+    return Source(provider.name, provider.vendor, found, "works", detail, names, lists_all, address, project)
+
+
+def _find_project_file(provider: Provider, settings: Settings) -> str:
+    """Return the project file that defines a provider, or ""."""
+    origin = settings.origins.get(f"providers.{provider.name}")
+    is_own = provider.name not in catalogue().providers and origin and origin.kind is OriginKind.PROJECT_FILE
+    return Path(origin.name).name if is_own and origin else ""
 
 
 async def _list_models(convener: Convener, member: str) -> tuple[tuple[str, ...], bool, str]:
@@ -122,15 +135,20 @@ async def _check_local(convener: Convener) -> Source:
     row = await check_local(convener, [])
     if not row["installed"]:
         return Source(LOCAL_MEMBER, "local", "", "missing", f"not installed: {row['next']}")
-    return Source(LOCAL_MEMBER, "local", "this machine", "works", row["detail"])
+    detail = "embedded model" if row["key"] else "embedded model, downloaded at the first run"
+    return Source(LOCAL_MEMBER, "local", "this machine", "works", detail)
 
 
 # Choose members
 
 
 def list_working(sources: Iterable[Source]) -> list[Source]:
-    """Return the sources that can be seated; the embedded model is none of them."""
-    return [source for source in sources if source.state == "works" and source.name != LOCAL_MEMBER]
+    """Return the sources that can be seated in every folder; the embedded model is none of them."""
+    return [
+        source
+        for source in sources
+        if source.state == "works" and source.name != LOCAL_MEMBER and not source.project_file
+    ]
 
 
 def choose_models(chosen: Sequence[Source], settings: Settings) -> list[VendorModels]:
@@ -188,10 +206,15 @@ def build_values(models: Sequence[VendorModels], chosen: Sequence[Source]) -> di
     values: dict[str, Any] = {
         f"providers.{source.name}.base_url": source.base_url for source in chosen if source.base_url
     }
+    values["vendors"] = [one.vendor for one in models]
     values |= {"models.default": first.default, "models.strong": first.strong, "models.fast": first.fast}
     values["models.other"] = other.default if other else None
     if first.default == LOCAL_MEMBER:  # seats without a setting use a vendor as soon as there is a key
-        return values | {f"{place}.{key}": None for place in _places() for key in ("model", "fallback")}
+        return (
+            values
+            | {"vendors": None}
+            | {f"{place}.{key}": None for place in _places() for key in ("model", "fallback")}
+        )
     for place, one in zip(_places(), assign_seats(models), strict=True):
         rest = [two for two in models if two.vendor != one.vendor]
         values[f"{place}.model"] = one.strong

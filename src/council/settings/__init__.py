@@ -134,10 +134,15 @@ class Settings:
     store: Mapping[str, Any] = field(default_factory=dict)
     human: Mapping[str, float] = field(default_factory=lambda: {"timeout": HUMAN_TIMEOUT_S})
     notify: bool = False  # announce the end of a run
+    vendors: tuple[str, ...] = ()  # vendors for seats and fallbacks without a setting; empty: all that are available
     effort: str | None = None  # reasoning effort; None: the vendor's default
     custom_members: Mapping[str, str] = field(default_factory=dict)  # member object of the caller, by name → vendor
     named_members: tuple[str, ...] = ()  # members of the seats in order, by `-m`; empty if not given
     cheap: bool = False  # the fast models of the available vendors, by `--cheap`
+
+    def may_choose(self, vendor: str) -> bool:
+        """Return whether Council may choose this vendor where the settings name no member."""
+        return not self.vendors or vendor in self.vendors
 
     def is_set(self, key: str) -> bool:
         """Return whether this key or table has a value that is not a built-in default."""
@@ -306,6 +311,7 @@ def _build_settings(values: Mapping[str, Any], origins: Mapping[str, Origin], va
         effort=tree.get("effort"),
         report_dir=tree.get("report_dir"),
         notify=tree["notify"],
+        vendors=tuple(tree.get("vendors", ())),
         variables=variables,
         origins=origins,
         prices={name: _check_price(name, row, origins) for name, row in tree.get("prices", {}).items()},

@@ -123,6 +123,10 @@ def edit_config(text: str, values: Mapping[str, Any]) -> str:
     Comments, order and other keys stay as they are."""
     import tomlkit  # only needed to write
 
+    missing = (key for key, value in values.items() if "." not in key and value is not None)
+    for key in missing:
+        if key not in tomllib.loads(text):
+            text = _insert_at_top(text, f"{key} = {format_toml(values[key])}\n")
     document: Any = tomlkit.parse(text)
     for dotted, value in values.items():
         *tables, leaf = dotted.split(".")
@@ -137,6 +141,15 @@ def edit_config(text: str, values: Mapping[str, Any]) -> str:
         if place.get(leaf) != value:
             place[leaf] = value
     return str(tomlkit.dumps(document))
+
+
+def _insert_at_top(text: str, line: str) -> str:
+    """Insert a line before everything but a heading: comments that an empty line separates from the rest."""
+    heading = re.match(r"(?:#[^\n]*\n)+(?=\n|\Z)", text)
+    at = heading.end() if heading else 0
+    rest = text[at:].lstrip("\n")
+    before = f"{text[:at]}\n" if at else ""
+    return f"{before}{line}\n{rest}" if rest else before + line
 
 
 def _remove_key(document: Any, tables: list[str], leaf: str) -> None:

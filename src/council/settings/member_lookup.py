@@ -273,16 +273,20 @@ def _iter_callable(members: Iterable[str], settings: Settings, env: Mapping[str,
 
 
 def _strongest_members(settings: Settings, env: Mapping[str, str]) -> Iterator[str]:
-    for tiers in catalogue().tiers.values():
-        if member := find_available_member(catalogue().models[tiers["strong"]], settings, env):
+    for vendor, tiers in catalogue().tiers.items():
+        member = find_available_member(catalogue().models[tiers["strong"]], settings, env)
+        if member and settings.may_choose(vendor):
             yield member
 
 
 def fast_members(settings: Settings, env: Mapping[str, str]) -> list[Candidate]:
     """Return the fast members for `--cheap`: [models] fast, then the fast model of each other available vendor."""
     configured = [*_iter_callable(filter(None, [settings.models.get("fast")]), settings, env)]
-    models = (catalogue().models[tiers["fast"]] for tiers in catalogue().tiers.values())
-    members = [*configured, *filter(None, (find_available_member(model, settings, env) for model in models))]
+    chosen = (tiers for vendor, tiers in catalogue().tiers.items() if settings.may_choose(vendor))
+    models = (catalogue().models[tiers["fast"]] for tiers in chosen)
+    named = {split_member(member)[0] for member in (*settings.models.values(), *_configured_members(settings))}
+    listed = filter(None, (find_available_member(model, settings, env) for model in models))
+    members = [*configured, *(member for member in listed if _is_confirmed(member, settings, named))]
     by_vendor: dict[str, Candidate] = {}
     for member in members:
         by_vendor.setdefault(vendor_of(member, settings), Candidate(member, vendor_of(member, settings)))

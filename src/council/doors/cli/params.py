@@ -21,7 +21,6 @@ from click.shell_completion import CompletionItem
 from council.errors import UsageError
 from council.extensions import FORMATS
 from council.flags import flag_table
-from council.settings.config_files import config_folder
 
 COMMAND_HELP = {
     "init": "Find your keys and logins, test them, and write the configuration.",
@@ -104,7 +103,7 @@ COMMON_FLAGS: list[dict[str, Any]] = [
     {"flag": "--skip-secrets", "name": "skip_secrets", "kind": "bool", "help": "Leave files with secrets out of the packet; they count as not reviewed."},
     {"flag": "--strict", "name": "strict", "kind": "bool", "help": "Fail instead of running with less than requested (--mixed without a second family)."},
     {"flag": "--fail-on", "name": "fail_on", "kind": "choice", "choices": ["fail", "warn", "critical", "significant", "never"], "help": "Exit 10 if the review result is this or worse."},
-    {"flag": "--yes", "name": "yes", "kind": "bool", "help": "Do not ask for confirmation when the estimate is above confirm_above."},
+    {"flag": "--yes", "name": "yes", "kind": "bool", "help": "Start without a confirmation: the estimate may be above confirm_above, or nothing may be named."},
     {"flag": "--no-input", "name": "no_input", "kind": "bool", "help": "Ask no questions, even at a terminal: only the cost limit applies."},
     {"flag": "--detach", "name": "detach", "kind": "bool", "help": "Run in the background and return at once; `council watch` follows it."},
     {"flag": "--continue", "short": "-c", "name": "continued", "kind": "str", "metavar": "[RUN]", "help": "Ask a follow-up: add the conversation up to this run (default: the last run of this folder) to the packet."},
@@ -477,4 +476,6 @@ def run_argument(*, required: bool = False) -> click.Argument:
 
 
 def user_presets_folder() -> Path:
+    from council.settings.config_files import config_folder  # not needed for help
+
     return config_folder(dict(os.environ)) / "presets"

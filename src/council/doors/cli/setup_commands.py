@@ -7,6 +7,7 @@ import os
 import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import click
 from council.doors.cli.params import COMMAND_HELP, print_json
 from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, has_terminal, make_command, make_runner
 from council.doors.cli.terminal_input import TerminalReader, confirm
+from council.doors.cli.views import write_lines
 from council.errors import UsageError
 from council.money import format_usd
 from council.runs.outcome import EXIT_COMPLETE, EXIT_INTERRUPTED, EXIT_NO_ACCESS
@@ -81,12 +83,10 @@ class Setup:
         self.result: Json = {"file": str(self.file), "written": False}
 
     async def run(self) -> int:
-        self.echo(
-            "Looking for keys, logins and local endpoints. Keys are tested by listing models, which costs nothing."
-        )
+        self.echo("Testing keys, logins and local endpoints. Listing models costs nothing.")
         sources = await find_sources(self.convener, os.environ)
         self.result["vendors"] = [source.as_json() for source in sources]
-        self.echo("", *format_sources(self.result["vendors"]), "")
+        self.echo("", *format_sources(self.result["vendors"], shutil.get_terminal_size((100, 24)).columns), "")
         chosen = await self.choose(sources)
         models = choose_models(chosen, self.convener.settings)
         self.result["chosen"] = [source.name for source in chosen]
@@ -106,10 +106,10 @@ class Setup:
         if not self.can_ask:
             return working
         by_name = {source.name: source for source in working}
-        reader = TerminalReader()
         while True:
             click.echo(f"Seat which vendors? {', '.join(by_name)} [Enter for all]: ", err=True, nl=False)
-            line = await reader.read_line()
+            with closing(TerminalReader()) as reader:
+                line = await reader.read_line()
             if line is None:
                 raise click.Abort
             names = line.replace(",", " ").split()
@@ -130,8 +130,7 @@ class Setup:
         self.echo(LOCAL_OFFER)
         if self.yes:
             return local
-        wants = self.can_ask and await confirm("Write it to the configuration? [y/N]: ", TerminalReader())
-        return local if wants else []
+        return local if self.can_ask and await ask_yes_no("Write it to the configuration?") else []
 
     def has_local(self, sources: Sequence[Source]) -> bool:
         return any(source.vendor == "local" and source.state == "works" for source in sources)
@@ -150,7 +149,7 @@ class Setup:
             self.echo(*format_diff(old, new, self.file), "")
             if not self.yes and not self.can_ask:
                 raise UsageError(f"{self.file} exists and would change, nothing was written: pass --yes to change it, or run council init at a terminal")  # fmt: skip
-            if self.can_ask and not await confirm(f"Change {self.file}? [y/N]: ", TerminalReader()):
+            if self.can_ask and not await ask_yes_no(f"Change {self.file}?"):
                 click.echo("council: nothing was written", err=True)
                 return EXIT_INTERRUPTED
         write_private(self.file, new)
@@ -187,28 +186,43 @@ class Setup:
 
     def echo(self, *lines: str) -> None:
         if not self.as_json:
-            click.echo("\n".join(lines))
+            write_lines("\n".join(lines) + "\n")
 
 
+async def ask_yes_no(question: str) -> bool:
+    with closing(TerminalReader()) as reader:
+        return await confirm(f"{question} [y/N]: ", reader)
+
+
+MIN_STATE_WIDTH = 24  # columns
 STATE_WORDS = {
-    "works": "works", "refused": "refused", "unreachable": "unreachable", "untested": "not tested", "missing": "-",
+    "works": "works", "refused": "refused", "unreachable": "unreachable", "untested": "not tested",
 }  # fmt: skip
 
 
-def format_sources(rows: Sequence[Json]) -> list[str]:
-    """Format the table of vendors: where the key or login was found, and whether it works."""
+def format_sources(rows: Sequence[Json], width: int) -> list[str]:
+    """Format the table of vendors: where the key or login was found, and whether it works. A narrow one has two lines each."""
     name_width = max(len(row["name"]) for row in rows)
-    found_width = min(40, max(len("key or login"), *(len(row["found"]) for row in rows)))
+    found_width = max(len("key or login"), *(len(row["found"]) for row in rows))
     indent = name_width + found_width + 4
-    width = max(shutil.get_terminal_size((100, 24)).columns, indent + 30)
+    if width < indent + MIN_STATE_WIDTH:
+        return [line for row in rows for line in _format_narrow_source(row)]
     lines = [f"{'vendor':<{name_width}}  {'key or login':<{found_width}}  state"]
     for row in rows:
-        state = STATE_WORDS[row["state"]]
-        text = row["detail"] if row["state"] == "missing" else f"{state}: {row['detail']}" if row["detail"] else state
-        first, *rest = textwrap.wrap(text, width - indent, break_long_words=False, break_on_hyphens=False) or [""]
+        first, *rest = textwrap.wrap(_format_state(row), width - indent, break_long_words=False, break_on_hyphens=False)
         lines.append(f"{row['name']:<{name_width}}  {row['found'] or '-':<{found_width}}  {first}")
         lines += [" " * indent + line for line in rest]
     return lines
+
+
+def _format_narrow_source(row: Json) -> list[str]:
+    return [f"{row['name']}  {row['found']}", f"  {_format_state(row)}"] if row["found"] else [f"{row['name']}  {_format_state(row)}"]  # fmt: skip
+
+
+def _format_state(row: Json) -> str:
+    if row["state"] == "missing":
+        return str(row["detail"])
+    return ": ".join(filter(None, [STATE_WORDS[row["state"]], row["detail"]]))
 
 
 def format_diff(old: str, new: str, file: Path) -> list[str]:
@@ -277,7 +291,7 @@ def show_paths(**params: Any) -> int:
         print_json(rows)
     else:
         width = max(len(row["path"]) for row in rows)
-        click.echo("\n".join(f"{row['what']:<8} {row['path']:<{width}}  {row['state']}".rstrip() for row in rows))
+        write_lines("\n".join(f"{row['what']:<8} {row['path']:<{width}}  {row['state']}".rstrip() for row in rows))
     return 0
 
 

@@ -20,6 +20,7 @@ from council.errors import UsageError
 from council.money import format_usd
 from council.planning.intent import Inferred
 from council.planning.plan import Plan
+from council.render.text_layout import fit_lines, terminal_size, text_width
 from council.runs.people import main_field
 from council.runs.service import Convener
 from council.settings import Settings
@@ -327,8 +328,15 @@ FIELD_PARSERS: dict[str, Callable[[Json, str], Any]] = {
 
 async def confirm_start(why: str, on_line: Callable[[str], None] = lambda line: None) -> bool:
     """Ask whether to start a run; return whether it may start. `on_line` gets the lines on the screen."""
+    prompt = "Continue? [y/N]: "
+    if text_width(f"{why} {prompt}") < terminal_size(sys.stderr)[0]:
+        prompt = f"{why} {prompt}"
+    else:
+        for line in fit_lines(why, sys.stderr).split("\n"):
+            write_status(line)
+            on_line(line)
     with contextlib.closing(TerminalReader()) as reader:
-        return await confirm(f"{why} Continue? [y/N]: ", reader, on_line)
+        return await confirm(prompt, reader, on_line)
 
 
 def start_reason(plan: Plan, settings: Settings) -> str:

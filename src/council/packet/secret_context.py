@@ -1,0 +1,351 @@
+"""Secrets that are recognised by their context: logins, headers, cookies, Kubernetes secrets and settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
+from typing import NamedTuple
+
+from council.packet.secret_rules import (
+    COMMON_PASSWORDS,
+    DOTTED_NAME,
+    NEW_LINE,
+    PASSWORD_NAME,
+    REFERENCE,
+    SECRET_NAME,
+    WORD_START,
+    decode_base64,
+    entropy,
+    has_harmless_name,
+    is_chosen_password,
+    is_dense,
+    is_filler,
+    is_identifier,
+    is_login,
+    is_noise,
+    is_published,
+    is_random,
+    is_real_password,
+    is_strong,
+)
+
+MIN_KEY_CHARS = 20  # shortest key with a known format
+
+
+class Secret(NamedTuple):
+    """Kind and position of a secret in a text; never the secret itself."""
+
+    kind: str
+    start: int
+    end: int
+
+
+# Search. Most texts have no secret, so cheap substring tests on bytes come before any regular expression.
+
+# All characters that no key contains; they separate words.
+_SEPARATORS = bytes(32 if byte in b"\t\n\r\f\v\"'`,;(){}[]<>|" else byte for byte in range(256))
+
+
+LIVE_KEY = re.compile(rb"\d|[A-Za-z]{20}")  # every key has this; most identifiers do not
+
+
+class Scan:
+    """A text with the two forms in which substrings are searched. All positions are equal in the three."""
+
+    __slots__ = ("lower", "raw", "text", "words")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.raw = text.encode("ascii", "replace")  # one byte per character
+        self.lower = self.raw.lower()
+        words = self.raw.translate(_SEPARATORS).split()
+        self.words = b"\n".join([word for word in words if len(word) >= MIN_KEY_CHARS and LIVE_KEY.search(word)])
+
+    def has(self, *substrings: bytes) -> bool:
+        return any(substring in self.lower for substring in substrings)
+
+    def find_all(self, substrings: Iterable[bytes]) -> Iterator[int]:
+        """Yield every position of these lower-case substrings, for each substring in order."""
+        for substring in substrings:
+            at = self.lower.find(substring)
+            while at >= 0:
+                yield at
+                at = self.lower.find(substring, at + len(substring))
+
+    def match_all(self, pattern: re.Pattern[str], *starts: bytes) -> Iterator[re.Match[str]]:
+        """Yield the matches of a pattern that begins with one of these lower-case substrings, without overlaps for each."""
+        for start in starts:
+            at = self.lower.find(start)
+            while at >= 0:
+                match = pattern.match(self.text, at)
+                if match:
+                    yield match
+                at = self.lower.find(start, max(at + len(start), match.end() if match else 0))
+
+    def line_around(self, start: int, end: int, reach: int = 300) -> str:
+        """Return the rest of the line on both sides of a position, at most `reach` characters each."""
+        before = self.text[max(0, start - reach) : start].rpartition("\n")[2]
+        return before + " " + self.text[end : end + reach].partition("\n")[0]
+
+
+# Passwords in addresses, headers, cookies and on command lines
+
+URL_LOGIN = re.compile(
+    r"://(?:(?P<user>[^\s:/@\"'<>]{0,100}):(?P<password>[^\s/,\"'<>()\[\]]{4,200})@(?=[\w\[$-])|(?P<token>[A-Za-z0-9_-]{20,200})@(?P<host>[\w.-]+))"
+)
+JDBC_LOGIN = re.compile(r"(?i)jdbc:oracle:\w+:[^\s/@:\"']{1,60}/(?P<password>[^\s@/\"'<>]{3,100})@")
+AUTH_HEADER = re.compile(
+    r"(?i)(?:authorization\\?[\"']?\s{0,3}[:=,]\s{0,3}\\?[\"']?(?:(?:(?P<basic>basic)|[a-z][\w-]{1,20})\s{1,20})?|bearer\s{1,20})"
+    r"(?:token=)?\\?[\"']?(?P<value>[\w+/=.~-]{8,4000})"
+)
+COOKIES = re.compile(r"(?i)cookie2?\\?[\"']?\s{0,3}[:=,]\s{0,3}\\?[\"']?(?P<pairs>[\w.%-]{1,60}=[^\n\"']{16,4000})")
+COOKIE = re.compile(r"(?P<name>[\w.%-]{1,60})=(?P<value>[^;\s,\\]{16,1000})")
+COOKIE_FILE = re.compile(
+    r"\t(?i:true|false)\t/\S{0,100}\t(?i:true|false)\t\d{1,12}\t(?P<name>[\w.%-]{1,60})\t(?P<value>\S{16,1000})"
+)
+REGISTRY_AUTH = re.compile(
+    r"(?:auth|(?P<password>:_password))\\?[\"']?\s{0,8}[:=]\s{0,8}\\?[\"']?(?P<value>[A-Za-z0-9+/]{8,2000}={0,2})(?![\w+/-])"
+)
+NETRC = re.compile(
+    r"(?i)(?:machine(?:[ \t]|\r?\n[+-]?){1,20}[\w.-]{1,100}|default)(?:[ \t]|\r?\n[+-]?){1,20}(?:(?:login|account)(?:[ \t]|\r?\n[+-]?){1,20}\S{1,100}(?:[ \t]|\r?\n[+-]?){1,20}){1,2}"
+    r"password(?:[ \t]|\r?\n[+-]?){1,20}(?P<password>[^\s\"'\\]{3,200})"
+)
+DSN_PASSWORD = re.compile(
+    r"(?i)(?:password|passwd|pwd)[ \t]?=[ \t]?(?:'(?P<quoted>[^'\n]{3,100})'(?=[\s;\"]|$)|(?P<bare>[^\s;&\"'<>{}()$`\\,]{3,100}+)(?=[\s;&\"'<\\]|$))"
+)
+DSN = re.compile(
+    r"(?i)(?:\b(?:host|hostaddr|server|data source|addr|address|dbname|database|initial catalog|uid|user id|user|username|driver|sslmode|user_name)=|jdbc:)[^\s,=]"
+)
+SQL_PASSWORD = re.compile(
+    r"(?i)(?:identified\s{1,4}by|(?<=ith |set |ted |gin )password(?:\s{0,3}=)?)\s{1,4}N?'(?P<password>[^'\s]{4,100})'"
+)
+SECURE_STRING = re.compile(
+    r"(?i)convertto-securestring\s{1,4}(?:-string\s{1,4})?[\"'](?P<password>[^\"'$\n]{4,100})[\"']\s{1,4}-asplaintext"
+)
+OPENSSL_PASSWORD = re.compile(r"(?<=\s)pass:(?P<password>[^\s\"'`$]{4,100})")
+PASSWORD_HASH = re.compile(r":(?P<hash>\$(?:1|5|6|y|apr1|2[aby])\$[^\s:\"']{20,200})(?=[:\s]|$)")
+# These options take a password only for some programs, so the program must precede the option.
+PASSWORD_OPTION = re.compile(
+    r"(?<=\s)(?:(?P<user>-[A-Za-z]{0,8}[uU]|--(?:proxy-)?user)[ =]{0,3}[\"']?[^\s:%\"'$<]{0,100}[\"']?[:%][\"']?|(?P<attached>-p|--password=)[\"']?|(?P<apart>-[pPaw]) [\"']?)"
+    r"(?P<password>[^\s\"'`\\]{4,200})"
+)
+USER_TOKEN = re.compile(
+    r"(?<=\s)(?:-u|--user)[ =]{0,3}[\"']?(?P<password>[^\s:\"'$<{]{10,200}):[\"']?(?=\s|$)"
+)  # a token instead of a user
+# Which of the options above takes a password
+LOGIN_PROGRAM = re.compile(
+    rf"{WORD_START}(?:(?P<user>curl|wget|smbclient)|(?P<attached>(?:mysql|mariadb)[\w-]*|(?P<apart>sshpass|mongo(?:sh|dump|restore)?|redis-cli|sqlcmd|ldap(?:search|add|modify))))\s"
+    r"|(?P<login>(?:(?<=cker|dman|opeo|stry|oras|dctl|ldah)|(?<=\baz)) login)\s"
+)
+LOGIN_PROGRAMS = (
+    b"curl",
+    b"wget",
+    b"smbc",
+    b"mysql",
+    b"mariadb",
+    b"sshpass",
+    b" login",
+    b"mongo",
+    b"redis-",
+    b"sqlcmd",
+    b"ldap",
+)
+COMMAND_END = re.compile(r"(?<!\\)\n")
+PORT = re.compile(r"[\d.:]+(?:/\w+)?")
+MAX_COMMAND_CHARS = 300  # most characters between a program and its option
+
+
+def find_url_logins(scan: Scan) -> Iterator[Secret]:
+    for match in scan.match_all(URL_LOGIN, b"://"):
+        if match["token"]:
+            if "sentry" not in match["host"] and is_strong(match["token"]):
+                yield Secret("URL token", *match.span("token"))
+        elif match["password"] != match["user"] and is_real_password(match["password"]):
+            yield Secret("URL password", *match.span("password"))
+    for match in scan.match_all(JDBC_LOGIN, b"jdbc:oracle:"):
+        if is_real_password(match["password"]):
+            yield Secret("URL password", *match.span("password"))
+
+
+def find_auth_headers(scan: Scan) -> Iterator[Secret]:
+    for match in scan.match_all(AUTH_HEADER, b"authorization", b"bearer"):
+        value = match["value"]
+        if (match["basic"] and is_login(value)) or (
+            not is_filler(value) and entropy(value[-24:]) >= 2.5 and is_random(value)
+        ):
+            yield Secret("authorization header", *match.span("value"))
+    for match in scan.match_all(COOKIES, b"cookie"):
+        for cookie in COOKIE.finditer(scan.text, *match.span("pairs")):
+            if _is_session(cookie):
+                yield Secret("cookie", *cookie.span("value"))
+    for match in scan.match_all(COOKIE_FILE, b"\ttrue\t/", b"\tfalse\t/"):
+        if _is_session(match):
+            yield Secret("cookie", *match.span("value"))
+
+
+def _is_session(cookie: re.Match[str]) -> bool:
+    return not has_harmless_name(cookie["name"]) and not is_filler(cookie["value"]) and is_random(cookie["value"], 2)
+
+
+def find_logins(scan: Scan) -> Iterator[Secret]:
+    """Find logins of registries, databases and machines, and passwords on command lines."""
+    if scan.has(b'auth"', b'auth\\"', b"_auth", b":_password"):
+        for match in scan.match_all(REGISTRY_AUTH, b"auth", b":_password"):
+            if is_login(match["value"]) or (match["password"] and is_real_password(decode_base64(match["value"]))):
+                yield Secret("registry login", *match.span("value"))
+    for pattern, *starts in SIMPLE_LOGINS:
+        for match in scan.match_all(pattern, *starts):
+            if is_real_password(match["password"]):
+                yield Secret("password", *match.span("password"))
+    for match in scan.match_all(DSN_PASSWORD, b"password", b"passwd", b"pwd"):
+        which = "quoted" if match["quoted"] else "bare"
+        is_value = is_real_password(match[which]) and not DOTTED_NAME.fullmatch(match[which])
+        if is_value and DSN.search(scan.line_around(match.start(), match.end())):
+            yield Secret("database password", *match.span(which))
+    for match in scan.match_all(PASSWORD_HASH, b":$"):
+        yield Secret("password hash", *match.span("hash"))
+    yield from _find_password_options(scan)
+
+
+SIMPLE_LOGINS = (
+    (NETRC, b"machine", b"default"),
+    (SQL_PASSWORD, b"identified", b"password"),
+    (SECURE_STRING, b"convertto-"),
+    (OPENSSL_PASSWORD, b"pass:"),
+)
+
+
+def _find_password_options(scan: Scan) -> Iterator[Secret]:
+    programs = sorted(scan.match_all(LOGIN_PROGRAM, *LOGIN_PROGRAMS), key=re.Match.start)
+    for program, following in zip_longest(programs, programs[1:]):
+        reach = min(following.start() if following else len(scan.text), program.end() + MAX_COMMAND_CHARS)
+        stop = COMMAND_END.search(scan.text, program.end(), reach)
+        reach = stop.start() if stop else reach
+        for match in PASSWORD_OPTION.finditer(scan.text, program.end() - 1, reach):
+            password = match["password"]
+            usual = PORT.fullmatch(password) or password[0] == "-" or not is_real_password(password)
+            if not usual and _takes_password(program, match):
+                yield Secret("password on a command line", *match.span("password"))
+        if program["user"]:
+            for match in USER_TOKEN.finditer(scan.text, program.end() - 1, reach):
+                if is_chosen_password(match["password"], "word"):
+                    yield Secret("password on a command line", *match.span("password"))
+
+
+def _takes_password(program: re.Match[str], option: re.Match[str]) -> bool:
+    if program["login"]:
+        return bool(option["apart"])
+    return any(program[kind] and option[kind] for kind in ("user", "attached", "apart"))
+
+
+# Kubernetes secrets: every value below `data` and `stringData`
+
+KUBERNETES_SECRET = re.compile(r"kind\\?[\"']?\s{0,4}:\s{0,4}\\?[\"']?Secret(?![\w-])")
+DOCUMENT_REACH = 50_000  # characters on both sides in which the rest of a YAML document is searched
+SECRET_DATA = re.compile(r"(?m)^[+\- ]?(?P<indent>[ \t]*)(?:data|stringData):[ \t]*\r?$")
+SECRET_DATA_JSON = re.compile(r"\"(?:data|stringData)\"\s{0,8}:\s{0,8}\{([^{}]{1,20000})\}")
+DATA_LINE = re.compile(
+    r"[+\- ]?(?P<indent>[ \t]*)(?>[\"']?(?P<name>[\w.-]{1,100})[\"']?:(?:[ \t]+[\"']?|(?=\r?\n)))?+(?P<value>[^\s\"']+)"
+)
+DATA_PAIR = re.compile(r"\"([\w.-]{1,100})\"\s{0,8}:\s{0,8}\"([^\"\s]{4,})\"")
+PUBLIC_DATA = re.compile(
+    r"(?i)user(?:name)?|.*\.crt|.*\.pub|ca|host(?:name)?|port|namespace|url|endpoint|region|bucket|database|db(?:name)?"
+)
+
+
+def find_kubernetes_secrets(scan: Scan) -> Iterator[Secret]:
+    text, stop = scan.text, 0
+    for kind in scan.match_all(KUBERNETES_SECRET, b"kind"):
+        if kind.start() < stop:
+            continue  # in the same document
+        start = max(
+            text.rfind("\n---", max(0, kind.start() - DOCUMENT_REACH), kind.start()), kind.start() - DOCUMENT_REACH, 0
+        )
+        stop = text.find("\n---", kind.end(), kind.end() + DOCUMENT_REACH)
+        stop = min(kind.end() + DOCUMENT_REACH, len(text)) if stop < 0 else stop
+        for block in SECRET_DATA.finditer(text, start, stop):
+            for name, first, last in _read_data_lines(text, block, stop):
+                if _is_secret_data(name, text[first:last]):
+                    yield Secret("Kubernetes secret", first, last)
+        for block in SECRET_DATA_JSON.finditer(text, start, stop):
+            for pair in DATA_PAIR.finditer(text, *block.span(1)):
+                if _is_secret_data(pair[1], pair[2]):
+                    yield Secret("Kubernetes secret", *pair.span(2))
+
+
+def _read_data_lines(text: str, block: re.Match[str], stop: int) -> Iterator[tuple[str, int, int]]:
+    """Yield the name of every value below `data:` and its position; a value may have several lines."""
+    name, at = "", text.find("\n", block.end()) + 1
+    while 0 < at < stop:
+        line = DATA_LINE.match(text, at)
+        at = text.find("\n", at) + 1
+        if not line or line["value"].startswith("#"):
+            continue
+        if len(line["indent"]) <= len(block["indent"]):
+            break
+        name = line["name"] or name
+        if line["value"].rstrip("|>+-"):
+            yield name, *line.span("value")
+
+
+def _is_secret_data(name: str, value: str) -> bool:
+    plain = decode_base64(value) if re.fullmatch(r"[A-Za-z0-9+/]{4,}={0,2}", value) else value
+    harmless = PUBLIC_DATA.fullmatch(name) or "BEGIN CERT" in plain or REFERENCE.match(value) or REFERENCE.match(plain)
+    return not harmless and len(plain) >= 4 and is_real_password(plain)
+
+
+# Values of settings whose name says that they are secret
+
+MAX_JUDGED_CHARS = 200  # of a value; more would not change the judgement
+NAME_STEMS = (b"pass", b"pwd", b"secret", b"token", b"key", b"credential", b"_auth", b"_pat", b"-pat", b"psk")
+_QUOTE = r"\\{0,2}[\"'`]"
+ASSIGNMENT = re.compile(
+    rf"(?P<name>[\w.-]{{2,60}}+)(?:\\{{0,2}}[\"'\]]){{0,2}}[ \t]{{0,8}}(?::=|=>|\?=|[:=])"
+    rf"[ \t]{{0,8}}(?:[(|>][-+]?[ \t]{{0,4}})?(?:{NEW_LINE})?"
+    r"(?:[bBrRuU](?=[\"']))?"
+    rf"(?:(?P<mark>{_QUOTE})(?P<quoted>[^\s\"'`\\]{{8,500}})(?P=mark)|(?P<bare>[^\s\"'`,;(){{}}\[\]<>#\\]{{8,500}}+)(?=[\s,;}}#\\<\"'`]|$))"
+)
+# The name and its value are two arguments, an element, two attributes, two lines, or two words.
+PAIR = re.compile(
+    rf"(?P<name>[\w.-]{{2,60}}+)(?:{_QUOTE}[ \t]{{0,4}},[ \t]{{0,4}}{_QUOTE}(?P<argument>[^\s\"'`\\]{{8,500}})[\"'`\\]"
+    r"|[\"']?[ \t]{0,4}>(?:<!\[CDATA\[)?(?P<element>[^<>\s\"'\]]{4,300}+)(?:\]\]>)?</"
+    r"|[\"']\s{1,20}value[ \t]{0,4}=[ \t]{0,4}[\"'](?P<attribute>[^\s\"'<>]{4,300})[\"']"
+    rf"|[\"']?,?[ \t]{{0,4}}{NEW_LINE}[\"']?value[\"']?:[ \t]{{0,4}}[\"']?(?P<entry>[^\s\"'{{}}#]{{4,300}})"
+    r"|[\"'],[ \t]{0,4}[\"'][vV]alue[\"']:[ \t]{0,4}[\"'](?P<field>[^\s\"']{4,300})[\"']"
+    r"|[\"'][ \t]{0,4}\{[^{}]{0,200}?default[ \t]{0,8}=[ \t]{0,4}[\"'](?P<default>[^\s\"']{8,300})[\"']"
+    rf"|(?:[ \t]|[ \t]{NEW_LINE}){{1,4}}[\"']?(?P<word>[^\s\"'`\\]{{4,200}}))"
+)
+NAME_START = re.compile(r"[\w.-]+\Z")
+COMMAND_BEFORE = re.compile(r"(?:^|\n)[+\- ]?[ \t]{0,20}(?i:env|arg|setx|setenv)[ \t]{1,4}..\Z|(?:^|\s)--\Z")
+
+
+def find_assignments(scan: Scan) -> Iterator[Secret]:
+    """Find secrets assigned to names such as `api_key`."""
+    text = scan.text
+    for at in scan.find_all(NAME_STEMS):
+        match = ASSIGNMENT.match(text, at) or PAIR.match(text, at)
+        which = match.lastgroup if match else None
+        if not match or not which:
+            continue
+        start = NAME_START.search(text, max(0, at - 40), at)
+        at_name = start.start() if start else at
+        name = text[at_name:at] + match["name"]
+        is_command = which != "word" or COMMAND_BEFORE.search(text[max(0, at_name - 30) : at_name + 2])
+        if not is_command and not (SECRET_NAME.search(name) and is_dense(match[which])):
+            continue
+        if _is_assigned_secret(name, match[which][:MAX_JUDGED_CHARS], which):
+            yield Secret("assigned secret", *match.span(which))
+
+
+def _is_assigned_secret(name: str, value: str, which: str) -> bool:
+    if has_harmless_name(name) or REFERENCE.match(value) or is_filler(value) or is_published(value):
+        return False
+    if value.lower() in COMMON_PASSWORDS or (which in ("bare", "word") and is_identifier(value)):
+        return False
+    digits = 2 if which in ("bare", "word") else 1
+    is_password = bool(PASSWORD_NAME.search(name))
+    if is_password or SECRET_NAME.search(name):
+        is_value = is_random(value, digits) or is_noise(value, which)
+        return is_value or (is_password and is_chosen_password(value, which))
+    return name[-3:].lower() == "key" and is_strong(value)
