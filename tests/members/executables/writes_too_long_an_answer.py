@@ -7,5 +7,5 @@ from agent import begin, event, say
 
 begin()
 for n in range(100):
-    say(event(f"{n} " + "x" * 4096))
+    say(event("".join(f"{1000 * n + word} " for word in range(800))))
 time.sleep(600)
