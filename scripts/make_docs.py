@@ -447,6 +447,7 @@ FAULTS = {
     "refused": "a refusal, a content filter", "schema": "a reply that does not match its schema", "size": "too long for the member",
     "model": "no such model", "auth": "401, 403", "endpoint": "the endpoint is not a chat-completions API",
     "parameter": "a parameter is rejected", "script": "a `scripted:` member is scripted to fail",
+    "flood": "a response or an answer over its byte limit",
     "cli:start": "a command-line agent does not start", "cli:exit": "it exits with an error", "cli:error": "it reports an error",
     "cli:output": "its output is invalid", "cli:flood": "it writes too much output", "cli:silent": "it writes no output",
 }  # fmt: skip
