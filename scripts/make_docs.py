@@ -1,7 +1,8 @@
 """Generate documentation from the code: python scripts/make_docs.py. With --check, list stale pages.
 
-docs/api.md is generated from the public names, docs/cli.md from the click commands, docs/events.md from the event classes, docs/faults.md from the retry
-table, docs/protocols.md from scripted runs, and the file tree of docs/architecture.md from the first sentence of every module.
+docs/api.md is generated from the public names, docs/cli.md from the click commands, docs/configuration.md from the
+schema of the settings, docs/events.md from the event classes, docs/faults.md from the retry table, docs/protocols.md
+from scripted runs, and the file tree of docs/architecture.md from the first sentence of every module.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import inspect
 import json
 import sys
 import tempfile
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +48,10 @@ from council.render import report_object
 from council.render.mermaid import render_mermaid
 from council.runs import outcome
 from council.runs.service import Convener
+from council.runs.worker import IDLE_TIMEOUT_S
+from council.settings import DEFAULT_TIMEOUT_S, DEFAULTS, FLAG_KEYS, SEAT_FLAG, Provider
+from council.settings.catalogue import catalogue
+from council.settings.schema import CONFIG_KEYS, KEY_MEANINGS, VARIABLE_MEANINGS, VARIABLES, TableList
 from council.types import Json
 
 ROOT = Path(__file__).parents[1]
@@ -306,6 +312,7 @@ def protocols_page() -> str:
         "# Protocols",
         GENERATED,
         "Seats, phases and calls come from a rehearsal of each protocol; the diagrams come from scripted runs. "
+        "Two to eight `-m` make a council of that size: see [Members](members.md#choose-the-members-of-a-run). "
         "[Writing a protocol](writing-a-protocol.md) shows how to add one.",
         *(part for shown in PROTOCOL_DOCS for part in asyncio.run(_protocol_sections(shown))),
         *_trust_sections(),
@@ -371,7 +378,8 @@ FOLDERS = {
     "skills": "The skill for coding agents.",
     "ci": "CI scripts: install, review, pre-push hook; used by action.yml.",
     "tests": "Tests; behaviours.toml lists the required behaviours they cover.",
-    "docs": "Documentation, partly generated from the code.",
+    "docs": "Documentation, partly generated from the code; mkdocs.yml builds the site.",
+    "examples": "Programs that use the library; the tests run them.",
     "benchmarks": "Benchmarks, as repeatable ratios.",
     "scripts": "Scripts for the generated files.",
 }
@@ -489,6 +497,270 @@ def faults_page() -> str:
         )
         + "\n"
     )
+
+
+# Configuration
+
+FILE_EXAMPLE = """\
+[budget]
+max_cost = 1.00                       # dollars per run
+max_cost_per_day = 5.00
+
+[models]
+default = "anthropic:claude-sonnet-4.6"
+fast = "anthropic:claude-haiku-4.5"
+
+[seats.alpha]
+model = "anthropic:claude-opus-4.6"
+fallback = ["openai:gpt-5.2"]
+
+[chair]
+model = "openai:gpt-5.2"
+"""
+NAMES = {
+    "providers": "NAME",
+    "seats": "NAME",
+    "rosters": "NAME",
+    "prices": "MEMBER",
+    "commands": "AGENT",
+}  # tables of named tables
+TABLE_DOCS = {
+    "": "Keys outside any table. In a TOML file they come before the first table.",
+    "providers": "An endpoint. The built-in providers are {providers}; the same keys change one of them. See [custom endpoints](members.md#custom-endpoints).",
+    "models": "Models of the tiers. Names are `provider:model`, a model of `council models`, or an alias.",
+    "seats": "A seat of a protocol, such as `alpha` or `skeptic`. [Protocols](protocols.md) lists the seats.",
+    "chair": "The chair, also called referee.",
+    "rosters": "A named roster for `--roster NAME`. See [advisors](advisors.md#models).",
+    "search": "Search of the protocol [general](general.md).",
+    "budget": "Limits in dollars. See [money](money.md).",
+    "prices": 'A price in dollars per million tokens, `[prices."openai:gpt-5.2"]`, or for every model of a provider, `[prices."openai:*"]`.',
+    "commands": "Timeouts of a command-line agent: `[commands.claude]`, `[commands.codex]`, `[commands.gemini]`.",
+    "general": "The protocol [general](general.md).",
+    "store": "The run store. See [data](data.md).",
+    "human": "Seats filled by a person. See [human seats](runs.md#human-seats).",
+}
+DEFAULT_DOCS = {
+    "timeout": f"{DEFAULT_TIMEOUT_S:g}",
+    "providers.NAME.vendor": "the provider's name",
+    "providers.NAME.first_byte": "not set",
+}
+VARIABLE_OF_KEY = {"timeout": "COUNCIL_TIMEOUT", "providers.NAME.base_url": "OLLAMA_HOST"}
+VARIABLE_DOCS = {
+    "Files and folders": {
+        "COUNCIL_CONFIG": "Configuration file to use instead of the project's. `--config` has the same effect and takes precedence.",
+        "COUNCIL_DATA": "Folder for the run store and the reports. See [data](data.md).",
+        "COUNCIL_CACHE": "Folder for the weights of the embedded model.",
+        "XDG_CONFIG_HOME": "Parent folder of the user's configuration, `council/config.toml`.",
+        "XDG_DATA_HOME": "Parent folder of the data folder, if `COUNCIL_DATA` is not set.",
+        "XDG_CACHE_HOME": "Parent folder of the cache folder, if `COUNCIL_CACHE` is not set.",
+    },
+    "Keys and endpoints": {
+        "ANTHROPIC_API_KEY": "Key of the provider `anthropic`, and of `cli:claude`.",
+        "OPENAI_API_KEY": "Key of the provider `openai`, and of `cli:codex`.",
+        "GEMINI_API_KEY": "Key of the provider `google`, and of `cli:gemini`.",
+        "GOOGLE_API_KEY": "The same, if `GEMINI_API_KEY` is not set.",
+        "OPENROUTER_API_KEY": "Key of the provider `openrouter`.",
+        "OLLAMA_HOST": "Address of an Ollama server. Makes its models available. A `base_url` in a file takes precedence.",
+        "TAVILY_API_KEY": "Key of the search provider `tavily`.",
+        "BRAVE_SEARCH_API_KEY": "Key of the search provider `brave`.",
+        "CLAUDE_CODE_OAUTH_TOKEN": "Login of `cli:claude`, passed to it only.",
+        "CODEX_API_KEY": "Key of `cli:codex`, passed to it only.",
+        "CLAUDE_CONFIG_DIR": "Folder with the login of `cli:claude`.",
+        "CODEX_HOME": "Folder with the login of `cli:codex`.",
+        "NAME_API_KEY": "Key of the vendor NAME for `pai:NAME:MODEL`. A `[providers.NAME]` table names its own variable in `api_key_env`.",
+    },
+    "Network": {
+        "HTTPS_PROXY": "Proxy for requests to https addresses. `HTTP_PROXY` is for http addresses. Loopback addresses use no proxy.",
+        "HTTP_PROXY": "Proxy for requests to http addresses.",
+        "ALL_PROXY": "Passed to command-line agents only.",
+        "NO_PROXY": "Hosts without a proxy.",
+        "SSL_CERT_FILE": "Certificates to trust, read by Python's TLS library and passed to command-line agents.",
+        "SSL_CERT_DIR": "The same, as a folder.",
+        "NODE_EXTRA_CA_CERTS": "Passed to command-line agents only.",
+    },
+    "Behaviour": {
+        "COUNCIL_TIMEOUT": "Same as `timeout` in a file.",
+        "COUNCIL_LOCAL_THREADS": "Threads of the embedded model; default: 1.",
+        "COUNCIL_WORKER_IDLE": f"Seconds after which the idle background worker ends; default: {IDLE_TIMEOUT_S:g}.",
+        "COUNCIL_DEBUG": "If set, an internal error prints its traceback.",
+        "NO_COLOR": "If set, no colour is printed.",
+        "TERM": "`dumb` turns off the live view and colour.",
+        "XTERM_VERSION": "Set by xterm, which does not wrap lines again when it is resized; the live view takes this into account.",
+        "VISUAL": "Editor of `council config edit`; then `EDITOR`.",
+        "EDITOR": "See `VISUAL`.",
+        "DISPLAY": "With `WAYLAND_DISPLAY` and `DBUS_SESSION_BUS_ADDRESS`: whether `--notify` can show a desktop notification.",
+        "WAYLAND_DISPLAY": "See `DISPLAY`.",
+        "DBUS_SESSION_BUS_ADDRESS": "See `DISPLAY`.",
+    },
+    "Set by Council": {
+        "COUNCIL_DEPTH": "Set for command-line agents, so that a council inside an agent uses no agents.",
+        "COUNCIL_CALL": "Set for the processes of a command-line agent, to find and end them.",
+        "COUNCIL_WORKER_LOCK": "Set for the background worker.",
+        "_COUNCIL_COMPLETE": "Set by the shell completion.",
+    },
+}  # fmt: skip
+
+
+PROJECT_FILE_DOC = (
+    "Council looks for the project's file in the current folder and its parents, up to the root of the repository. Outside a repository it looks up to the home folder, "
+    "or up to the root of the file system if the folder is not in the home folder. Files of other users are ignored. `--config FILE` or `COUNCIL_CONFIG` names a file that replaces the project's; "
+    "the user's file still applies."
+)
+CONFIG_TABLES = ("", *(name for name, rule in CONFIG_KEYS.items() if isinstance(rule, Mapping)))
+
+
+def configuration_page() -> str:
+    sections = [
+        "# Configuration",
+        GENERATED,
+        "Council needs no configuration file: keys in the environment are enough. `council config --origin` shows every setting with its value and the place it comes from.",
+        "## Places and precedence",
+        "A setting is taken from the first of these places that has it, key by key:",
+        "1. a flag of the command, such as `--timeout 60`\n"
+        "2. an environment variable, such as `COUNCIL_TIMEOUT=60`\n"
+        "3. `--profile thorough|balanced|fast`, which sets the timeout\n"
+        "4. the project's file: `council.toml`, or the table `[tool.council]` of `pyproject.toml`\n"
+        "5. the user's file: `config.toml`\n"
+        "6. the built-in default",
+        PROJECT_FILE_DOC,
+        "The user's file is `config.toml` in the configuration folder: `~/.config/council` on Linux (or `$XDG_CONFIG_HOME/council`), `~/Library/Application Support/council` on macOS.",
+        "Every key may be in both files. An unknown key, a wrong type or a secret in a file is an error in one line, before any request.",
+        f'```toml title="council.toml"\n{FILE_EXAMPLE}```',
+        "## Keys",
+        "Types are those of TOML. A flag or variable in the last column sets the same value for one run.",
+        *(part for table in CONFIG_TABLES for part in _config_sections(table)),
+        "## Environment variables",
+        *(
+            part
+            for title, rows in _variable_tables().items()
+            for part in (f"### {title}", _table(("variable", "meaning"), rows))
+        ),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _config_sections(table: str) -> list[str]:
+    """Return the section of one table of the configuration."""
+    rows = [row for key, row in _config_rows().items() if (key.partition(".")[0] if "." in key else "") == table]
+    about = TABLE_DOCS[table].format(providers=", ".join(f"`{name}`" for name in catalogue().providers))
+    title = f"[{table}{'.' + NAMES[table] if table in NAMES else ''}]" if table else "Top level"
+    return [f"### {title}", about, _table(("key", "type", "default", "meaning", "flag or variable"), rows)]
+
+
+def _config_rows() -> dict[str, tuple[str, str, str, str, str]]:
+    """Return the row of every key of the schema, by its dotted name."""
+    rows: dict[str, tuple[str, str, str, str, str]] = {}
+    for key, kind in _schema_keys(CONFIG_KEYS):
+        if key not in KEY_MEANINGS:
+            raise UsageError(f'configuration key "{key}" has no meaning: add one to KEY_MEANINGS in settings/schema.py')
+        *tables, leaf = key.split(".")
+        shown = ".".join([*tables[2 if tables[:1] and tables[0] in NAMES else 1 :], leaf])
+        rows[key] = (f"`{shown}`", kind, _default_of(key), KEY_MEANINGS[key], _setters_of(key))
+    if unknown := KEY_MEANINGS.keys() - rows.keys():
+        raise UsageError(f"KEY_MEANINGS has keys that are not in the schema: {', '.join(sorted(unknown))}; remove them")
+    return rows
+
+
+def _schema_keys(keys: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
+    """Yield every dotted key with the description of its type; names of the user are NAME, MEMBER or AGENT."""
+    for key, rule in keys.items():
+        if prefix == "commands" and key != "claude":  # the agents have the same keys
+            continue
+        part = NAMES.get(prefix, key)
+        dotted = f"{prefix}.{part}" if prefix else part
+        if isinstance(rule, Mapping):
+            yield from _schema_keys(rule, dotted)
+        elif isinstance(rule, TableList):
+            yield dotted, "a list of tables"
+            yield from _schema_keys(rule.keys, dotted)
+        else:
+            yield dotted, rule.description
+
+
+def _default_of(key: str) -> str:
+    if key in DEFAULT_DOCS:
+        return DEFAULT_DOCS[key]
+    *tables, leaf = key.split(".")
+    if key.startswith("providers."):
+        value: Any = {field.name: field.default for field in dataclasses.fields(Provider)}[leaf]
+    else:
+        value = DEFAULTS
+        for part in (*tables, leaf):
+            value = value.get(part, {}) if isinstance(value, Mapping) else {}
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return "" if value in ("", {}, None) else f"`{json.dumps(value)}`"
+
+
+def _setters_of(key: str) -> str:
+    """Return the flag and the variable that set a key."""
+    *tables, leaf = key.split(".")
+    flags = [flag for name, (flag, parents) in FLAG_KEYS.items() if (*parents, name) == (*tables, leaf)]
+    if key in ("seats.NAME.model", "chair.model"):
+        flags.append(f"{SEAT_FLAG} {'chair' if key.startswith('chair') else 'NAME'}=…")
+    variable = VARIABLE_OF_KEY.get(key)
+    return ", ".join(f"`{name}`" for name in (*flags, *([variable] if variable else [])))
+
+
+def _variable_tables() -> dict[str, list[tuple[str, str]]]:
+    """Return title → rows of the environment variables."""
+    judges = [
+        (f"`{name}`", f"{VARIABLE_MEANINGS[name]} {kind.description[:1].upper()}{kind.description[1:]}." + (f" Default: {default}." if default else ""))
+        for name, (kind, default) in VARIABLES.items()
+    ]  # fmt: skip
+    tables = {title: [(f"`{name}`", text) for name, text in rows.items()] for title, rows in VARIABLE_DOCS.items()}
+    return {"Judges": judges, **tables}
+
+
+# Examples
+
+SHELL_EXAMPLES = {
+    "Decide": [
+        'council "Should we buy or build the billing system?"',
+        'council --protocol adversarial --verbose "Should we rewrite the importer in Rust?"',
+        'council --flow debate --early-stop "Should we open an office in Lisbon?"',
+    ],
+    "Review": [
+        "council validate recent",
+        "council --preset security-audit --debate validate src/auth",
+        'git diff | council validate - --json > review.json',
+        "council report --format sarif > findings.sarif",
+        "council gate --fail-on warn",
+    ],
+    "Work with text": [
+        'cat plan.md | council "Which risks does this plan ignore?"',
+        'council --spec-review --spec plan.md --no-search "Is this ready to build?"',
+        'council --protocol general --search files:docs "What does the guide say about resuming?"',
+    ],
+    "Choose models and money": [
+        'council --dry-run "Which queue fits us?"',
+        'council --max-cost 0.50 --seat alpha=opus --seat beta=gpt-5.2 "Which queue fits us?"',
+        "council spend",
+    ],
+    "Look again": [
+        "council replay --speed 8",
+        "council report --format html > run.html",
+        "council fork RUN --from improve --seat beta=sonnet",
+    ],
+}  # fmt: skip
+
+
+def examples_page() -> str:
+    """Return the gallery: the table of examples/README.md, and command lines."""
+    about = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
+    programs = "\n".join(line for line in about.splitlines() if line.startswith("|")).replace("](", "](../examples/")
+    sections = [
+        "# Examples",
+        GENERATED,
+        "The tests run all of these: the commands with a fake vendor, the programs with scripted members.",
+        "## Python",
+        "The folder `examples/` has complete programs. [Python](api.md) documents the library. To try one offline, without a key and without a model, use scripted members:",
+        "```bash\nCOUNCIL_CONFIG=examples/scripted.toml python examples/decide.py\n```",
+        programs,
+        "## Command line",
+        *(part for title, lines in SHELL_EXAMPLES.items() for part in (f"### {title}", "```bash\n" + "\n".join(lines) + "\n```")),
+    ]  # fmt: skip
+    return "\n\n".join(sections) + "\n"
 
 
 # Python API
@@ -660,7 +932,7 @@ def _api_doc(value: Any) -> str:
     """Return a docstring as Markdown; indented lines become code."""
     blocks = inspect.cleandoc(value.__doc__ or "").split("\n\n")
     return "\n\n".join(
-        f"```python\n{inspect.cleandoc(block)}\n```" if block.startswith("    ") else " ".join(block.split())
+        f"```python\n{textwrap.dedent(block)}\n```" if block.startswith("    ") else " ".join(block.split())
         for block in blocks
     )
 
@@ -682,7 +954,9 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "docs/api.md": api_page,
     "docs/cli.md": cli_page,
+    "docs/configuration.md": configuration_page,
     "docs/events.md": events_page,
+    "docs/examples.md": examples_page,
     "docs/faults.md": faults_page,
     "docs/protocols.md": protocols_page,
     "docs/architecture.md": architecture,

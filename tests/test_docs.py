@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
@@ -13,13 +14,14 @@ from pathlib import Path
 
 import click
 import pytest
-from scripts import make_docs
+from scripts import make_docs, make_terminal, site_pages
 
 from council import events as ev
 from council.doors.cli.ask import ask_command
 from council.doors.cli.management import management_group
 from council.doors.cli.params import COMMAND_HELP, RESERVED_COMMANDS
 from council.engine.council import Council
+from council.settings.catalogue import catalogue
 from tests.paths import ROOT
 
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]  # fmt: skip
@@ -91,6 +93,49 @@ def test_an_event_docstring_names_only_its_fields(kind: type[ev.Event]) -> None:
     assert set(named) <= set(kind.__slots__)
 
 
+# Environment variables
+
+VARIABLE = re.compile(r"_?[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
+# Constants that look like variables: names of enums and errors, and variables that Council sets for git and for agents.
+NOT_READ = {
+    "_API_KEY",
+    "HTTP_REQUEST", "LIST_MARKER", "LOCAL_CANDIDATE", "RECORD_LAYER_FAILURE", "SHIPPED_PROTOCOLS", "SO_PEERCRED", "WRONG_VERSION_NUMBER",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER", "GOOGLE_GENAI_USE_GCA", "LC_ALL", "LC_CTYPE",
+}  # fmt: skip
+READ = re.compile(r"(?:environ|env)(?:\.get\(|\[)[\"']([A-Z_]+)[\"']|[\"']([A-Z_]+)[\"'] in (?:os\.)?env")
+
+
+def variables_in_code() -> dict[str, str]:
+    """Return each environment variable that the code may read, with one of its places."""
+    found: dict[str, str] = {}
+    for path in sorted((ROOT / "src" / "council").rglob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        read = {name for pair in READ.findall(source) for name in pair if name}
+        constants = {node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant) and isinstance(node.value, str)}  # fmt: skip
+        named = {text for text in constants if VARIABLE.fullmatch(text)}
+        found |= {name: path.name for name in (named | read) - NOT_READ if not name.startswith("GIT_")}
+    return found
+
+
+@pytest.mark.behaviour("13-docs-environment")
+def test_every_environment_variable_of_the_code_is_documented() -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    needed = {**variables_in_code(), **{name: "models.toml" for row in catalogue().providers.values() for name in row.get("api_key_env", [])}}  # fmt: skip
+    assert {"COUNCIL_DATA", "OLLAMA_HOST", "TERM", "ANTHROPIC_API_KEY"} <= needed.keys()
+    system = {"PATH", "HOME"}
+    assert {name: place for name, place in needed.items() if f"`{name}`" not in page and name not in system} == {}
+
+
+@pytest.mark.behaviour("13-docs-environment")
+def test_every_documented_variable_is_one_that_the_code_reads() -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    by_system = {
+        "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", "NAME_API_KEY", "OPENROUTER_API_KEY", "DISPLAY",
+    }  # fmt: skip  # of Python, of data files
+    documented = set(re.findall(r"^\| `(_?[A-Z][A-Z0-9_]+)`", page, re.MULTILINE))
+    assert documented - by_system <= variables_in_code().keys()
+
+
 # Examples
 
 
@@ -154,6 +199,7 @@ def test_the_two_readme_commands_are_single_lines() -> None:
     assert [block.count("\n") for block in blocks] == [1, 1]
 
 
+@pytest.mark.behaviour("13-docs-links")
 @pytest.mark.parametrize("page", PAGES)
 def test_relative_links_exist(page: str) -> None:
     here = ROOT / page
@@ -172,6 +218,30 @@ def headings(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
+@pytest.mark.parametrize("picture", ["terminal.svg", "terminal-live.svg"])
+def test_a_picture_of_the_terminal_loads_nothing_and_shows_the_command(picture: str) -> None:
+    svg = (ROOT / "docs" / picture).read_text(encoding="utf-8")
+    assert not re.findall(r"@font-face|@import|href=|src=|url\((?!#)", svg)
+    assert "adversarial" in svg and "Redis" in svg
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("one\r\ntwo\r\n", ["one", "two"]),
+        ("one\r\ntwo\x1b[1A\rnew", ["new", "two"]),
+        ("old text\r\x1b[2Knew\r\n", ["new"]),
+        ("a\r\nb\r\nc\x1b[2A\r\x1b[J", []),
+        ("\x1b[1mbold\x1b[0m plain\x1b[?25l", ["bold plain"]),
+        ("12345678901", ["1234567890", "1"]),
+    ],
+)
+def test_the_picture_shows_the_screen_after_all_movements(written: str, shown: list[str]) -> None:
+    screen = make_terminal.Screen(10)
+    screen.feed(written)
+    assert [line.plain for line in screen.lines()] == shown
+
+
 # Built from parts, so that this file does not match itself.
 MACHINE = re.compile("|".join(rf"(?<![\w.]){re.escape('/' + folder)}/" for folder in ("wo" + "rk", "ho" + "me", "ro" + "ot", "Us" + "ers")))  # fmt: skip
 REGISTRY = re.compile("|".join(re.escape(host) for host in ("py" + "pi.org", "python" + "hosted.org", "npm" + "js.")))
@@ -183,6 +253,48 @@ def test_no_file_contains_a_local_path() -> None:
 
 def test_no_file_names_a_package_registry() -> None:
     assert [(path.name, found[0]) for path in tracked() if (found := REGISTRY.search(text_of(path)))] == []
+
+
+# The site
+
+SITE_PAGES = set(site_pages.PAGES.values()) | {path.name for path in (ROOT / "docs").glob("*.md")}
+
+
+def nav_pages() -> list[str]:
+    """Return the pages in the navigation of the site, in order."""
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    return re.findall(r": (\S+\.md)$", nav, re.MULTILINE)
+
+
+@pytest.mark.behaviour("13-docs-links")
+def test_every_page_is_in_the_navigation_of_the_site_once() -> None:
+    assert sorted(nav_pages()) == sorted(SITE_PAGES)
+
+
+@pytest.mark.behaviour("13-docs-links")
+def test_links_of_the_site_lead_to_its_pages() -> None:
+    read = site_pages.rewrite_links(
+        "[a](docs/cli.md#exit-codes) [b](CONTRIBUTING.md) [c](https://example.org)", "README.md"
+    )
+    assert read == "[a](cli.md#exit-codes) [b](contributing.md) [c](https://example.org)"
+    assert site_pages.rewrite_links("[a](../README.md) `[b](../x.md)`", "docs/cli.md") == "[a](index.md) `[b](../x.md)`"
+    assert site_pages.rewrite_links("```md\n[a](../README.md)\n```", "docs/cli.md") == "```md\n[a](../README.md)\n```"
+
+
+def test_every_page_outside_docs_has_links_that_the_checker_sees() -> None:
+    assert {path for path in site_pages.PAGES if path.endswith(".md")} <= {*PAGES, "CHANGELOG.md", "examples/README.md"}
+
+
+@pytest.mark.behaviour("13-docs-links")
+def test_the_site_builds_without_warnings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("mkdocs")
+    monkeypatch.setenv("NO_MKDOCS_2_WARNING", "1")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    front = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert 'href="quickstart/"' in front
+    assert (tmp_path / "site" / "contributing" / "index.html").is_file()
 
 
 def text_of(path: Path) -> str:

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from council.doors.cli.history_commands import format_runs
+from council.render.text_layout import text_width
 from council.runs.service import Convener
 from council.store.sqlite import SqliteStore
-from tests.acceptance.helpers import QUESTION, Terminal, Workspace
+from tests.acceptance.helpers import QUESTION, Terminal, Workspace, wait_for_exit, wait_until
 from tests.doors.cli.terminal import TerminalProcess
 from tests.fake_provider import Reply
 
@@ -127,20 +128,20 @@ def test_the_folder_is_shown_unless_it_is_this_one(history: list[str], council: 
     assert "FOLDER" not in council("runs", "list", "--here").out
 
 
+@pytest.mark.parametrize(
+    "text", ["How should we store the archive of the last ten years? ", "アーカイブをどこに保存しますか"]
+)
 @pytest.mark.parametrize("width", [50, 60, 80, 120, 250])
 @pytest.mark.parametrize("here", [False, True])
-def test_a_list_fits_a_terminal(width: int, here: bool) -> None:
-    question = {
-        "task": "ask",
-        "text": "How should we store the archive of the last ten years, and what does it cost?" * 4,
-    }
+def test_a_list_fits_a_terminal(width: int, here: bool, text: str) -> None:
+    question = {"task": "ask", "text": text * 9}
     run = {
         "id": "r2345x", "created": 1.0, "status": "complete", "detached": False, "folder": "/srv/" + "long-name/" * 9,
         "setup": {"protocol": "collaborative", "question": question},
     }  # fmt: skip
     lines = format_runs([run], here=here, width=width)
-    assert lines[0].index("QUESTION") == lines[1].index("How should")
-    assert max(map(len, lines)) == width if width < 250 else max(map(len, lines)) <= width
+    assert lines[0].index("QUESTION") == lines[1].index(text[:5])
+    assert width - 2 <= max(map(text_width, lines)) <= width
     assert ("FOLDER" in lines[0]) is (not here and width >= 60)
 
 
@@ -281,6 +282,15 @@ def test_an_invalid_number_of_days_is_one_line(council: Terminal, value: str) ->
     assert "store.keep_days" in refused.err and "a whole number of days from 1 to 36500" in refused.err
 
 
+@pytest.mark.behaviour("13-keep-days")
+def test_the_worker_applies_keep_days_too(add_run: AddRun, detached: Workspace, council: Terminal) -> None:
+    add_run("rold22", days=50)
+    add_run("rinc22", "incomplete", days=50)
+    detached.configure(more="[store]\nkeep_days = 10\n")
+    run = council("--detach", "--protocol", "triad", "--json", QUESTION).json["run"]
+    wait_until(lambda: stored() == {"rinc22", run}, "the worker removed the old run")
+
+
 # The file of the store
 
 
@@ -309,6 +319,25 @@ def test_the_file_shrinks_after_a_removal_beside_a_reader_and_a_writer(
     assert stored() == {"rnew22"}
     assert council("runs", "fsck", "--json").json["problems"].keys() <= {"rnew22"}
     assert asyncio.run(store.check_integrity()) == []
+
+
+@pytest.mark.behaviour("13-store-shrinks", "13-runs-prune")
+def test_a_run_that_another_process_writes_is_complete_afterwards(
+    add_run: AddRun, store: SqliteStore, workspace: Workspace, council: Terminal
+) -> None:
+    with sqlite3.connect(store.path) as db:
+        db.execute("PRAGMA auto_vacuum = 0")
+        db.execute("VACUUM")
+    for number in range(20):
+        add_run(f"r{number:05}", days=10, size=200_000)
+    gate = workspace.hold("draft", "alpha")
+    process = workspace.process("--protocol", "triad", "--json", QUESTION)
+    gate.wait()
+    assert council("runs", "prune", "--keep", "0", "--yes").out.startswith("removed 20 runs in this folder")
+    gate.release()
+    done = wait_for_exit(process)
+    assert (done.code, stored()) == (0, {done.json["run"]})
+    assert council("runs", "fsck").out == "1 run, no problems\n"
 
 
 # Places of reports
@@ -347,3 +376,16 @@ def test_names_are_transliterated(workspace: Workspace, council: Terminal) -> No
     report = council("--protocol", "triad", "--json", "Wie schnell läuft der Bär?").json
     assert report["name"].endswith("-wie-schnell-laeuft-der-baer")
     assert report["report_path"].endswith("-triad-wie-schnell-laeuft-der-baer.md")
+
+
+@pytest.mark.behaviour("13-runs-prune")
+def test_a_failed_fork_is_removed_with_its_parent_and_an_unfinished_one_keeps_it(
+    add_run: AddRun, council: Terminal
+) -> None:
+    add_run("rpar22", days=20)
+    add_run("rpar33", days=20)
+    add_run("rfor22", "failed", days=19, fork={"run": "rpar22", "from": "merge"})
+    add_run("rfor33", "incomplete", days=19, fork={"run": "rpar33", "from": "merge"})
+    done = council("runs", "prune", "--older-than", "10d", "--yes")
+    assert "kept rpar33: run rpar33 was not removed, because the unfinished fork rfor33 uses its answers" in done.out
+    assert stored() == {"rpar33", "rfor33"}

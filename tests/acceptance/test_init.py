@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from council.doors.cli.setup_commands import format_sources
 from council.settings.catalogue import catalogue
 from tests.acceptance.helpers import Json, Terminal
 from tests.acceptance.pseudo_terminal import PseudoTerminal
@@ -166,11 +167,40 @@ def test_a_project_file_that_takes_precedence_is_named(council: Terminal) -> Non
     assert "takes precedence: seats.alpha.model (" in done.out
 
 
+@pytest.mark.behaviour("00-init-seats")
+@pytest.mark.usefixtures("set_keys")
+def test_an_endpoint_of_the_project_is_not_seated_for_all_folders(vendors: FakeProvider, council: Terminal) -> None:
+    own = f'[providers.mine]\nbase_url = "{vendors.base_url}"\n'
+    with Path("council.toml").open("a") as file:
+        file.write(own)
+    done = council("init")
+    assert "seat it in council.toml, which defines it" in " ".join(done.out.split())
+    assert "mine" not in written()["vendors"]
+    user_file().unlink()
+    write_user_file(own)
+    Path("council.toml").write_text(Path("council.toml").read_text().replace(own, ""))
+    assert council("init", "--yes").code == 0
+    assert written()["vendors"] == ["anthropic", "openai", "google", "mine"]
+
+
 def test_a_broken_file_is_named_and_kept(vendors: FakeProvider, council: Terminal) -> None:
     write_user_file("timeout = \n")
     done = council("init", "--yes")
     assert (done.code, str(user_file()) in done.err) == (2, True)
     assert user_file().read_text() == "timeout = \n"
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+def test_the_table_fits_the_terminal_and_breaks_no_word(width: int) -> None:
+    reason = "401: Incorrect API key provided: you can find your key in the settings of your account"
+    rows = [
+        {"name": "anthropic", "found": "ANTHROPIC_API_KEY (environment)", "state": "refused", "detail": reason},
+        {"name": "local:smollm2", "found": "", "state": "missing", "detail": "not installed"},
+    ]
+    lines = format_sources(rows, width)
+    assert reason in " ".join(" ".join(lines).split())
+    if width >= 80:
+        assert max(map(len, lines)) <= width
 
 
 # At a terminal

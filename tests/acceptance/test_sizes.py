@@ -218,6 +218,34 @@ def test_the_leader_does_not_attack_and_every_other_seat_does(
     assert issues == ["beta-1", "gamma-1", "delta-1", "epsilon-1"]
 
 
+@pytest.mark.behaviour("13-other-sizes")
+def test_requests_that_list_something_of_every_seat_may_be_longer_in_a_larger_council(
+    voices: Voices, council: Terminal, provider: FakeProvider
+) -> None:
+    for size in (3, 8):
+        council("--json", *flags(size), *ask("general"))
+    limits = [seen.body["max_tokens"] for seen in provider.log if seen.schema and "groups" in seen.schema["properties"]]
+    assert limits == [1600, 4100]
+
+
+@pytest.mark.behaviour("13-other-sizes")
+def test_a_larger_council_is_resumed_and_forked_without_repeating_answers(
+    voices: Voices, council: Terminal, provider: FakeProvider
+) -> None:
+    with Path("council.toml").open("a", encoding="utf-8") as file:
+        file.write('\n[chair]\nmodel = "sim:boss"\nfallback = []\n')
+    voices.absent = {"boss"}
+    stopped = council("--json", *flags(5), *ask("collaborative"))
+    assert (stopped.code, stopped.json["status"]) == (3, "incomplete")
+    voices.absent, asked = set(), len(provider.log)
+    done = council("resume", "--json", stopped.json["run"])
+    assert (done.code, done.json["quorum"]["ok"], [seen.model for seen in provider.log[asked:]]) == (0, 5, ["boss"])
+    asked = len(provider.log)
+    forked = council("fork", done.json["run"], "--from", "improve", "--seat", "delta=simb:other", "--json")
+    assert (forked.code, forked.json["seats"][3]["model"]) == (0, "simb:other")
+    assert sorted(seen.model for seen in provider.log[asked:]) == ["boss", "other"]
+
+
 # The flags on the command line
 
 

@@ -174,6 +174,14 @@ async def test_cheap_without_a_fast_model_is_refused_and_without_any_model_is_lo
     assert [one.member for one in fast_members(load_settings(Path.cwd(), {}), {})] == ["local:smollm2"]
 
 
+@pytest.mark.behaviour("13-cheap")
+def test_cheap_does_not_guess_a_model_of_a_keyless_provider_whose_models_are_named() -> None:
+    env = {**KEYS, "OLLAMA_HOST": "127.0.0.1"}
+    assert fast_members(load_settings(Path.cwd(), env), env)[-1].member == "ollama:llama3.2"
+    put("council.toml", '[models]\nother = "ollama:qwen3"')
+    assert [one.member for one in fast_members(load_settings(Path.cwd(), env), env)] == [HAIKU, MINI, FLASH]
+
+
 # Judges
 
 JUDGES = [

@@ -111,7 +111,8 @@ class TestTerminal:
         self.raw = ""  # everything that was written
         self._written = b""
         self._changed = threading.Condition()
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def _set_size(self, columns: int, lines: int) -> None:
         fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
@@ -145,4 +146,5 @@ class TestTerminal:
     def close(self) -> None:
         self.stream.close()
         os.close(self.slave)
+        self._reader.join(60)  # before another terminal gets the same file number
         os.close(self.master)

@@ -69,6 +69,9 @@ def test_the_start_of_a_wide_line_is_cut_at_a_word(text: str, width: int, shown:
         ("critical  a.py:3  text here", 20, 10, ["critical  a.py:3", "          text here"]),
         ("a abcdefghij", 5, 0, ["a", "abcde", "fghij"]),
         ("abcdefgh", 5, 2, ["abcde", "  fgh"]),
+        ("report /var/lib/reports/the-long-name.md", 20, 0, ["report", "/var/lib/reports/", "the-long-name.md"]),
+        ("2026-11-16-what-we-chose.md", 16, 0, ["2026-11-16-what-", "we-chose.md"]),
+        ("/abcdefgh", 5, 0, ["/abcd", "efgh"]),
         ("日本語 日本語", 7, 0, ["日本語", "日本語"]),
     ],
 )
@@ -76,7 +79,7 @@ def test_lines_are_broken_at_spaces(text: str, width: int, indent: int, lines: l
     assert wrap(text, width, indent) == lines
 
 
-@given(st.text(alphabet="ab é日 ", max_size=80), st.integers(3, 30), st.integers(0, 8))
+@given(st.text(alphabet="ab-/é日 ", max_size=80), st.integers(3, 30), st.integers(0, 8))
 def test_wrapping_loses_no_word_and_fits(text: str, width: int, indent: int) -> None:
     lines = wrap(text, width, indent)
     assert "".join("".join(lines).split()) == "".join(text.split())

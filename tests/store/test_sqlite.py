@@ -215,7 +215,7 @@ def test_unwritable_folder_error_states_the_fix(tmp_path: Path) -> None:
 
 
 async def test_an_unknown_run_points_to_the_list(store: SqliteStore) -> None:
-    with pytest.raises(UnknownRun, match='there is no run "r9": `council runs` lists them'):
+    with pytest.raises(UnknownRun, match=r'there is no run "r9": `client.runs\(\)` lists them'):
         await store.load("r9")
 
 

@@ -2,6 +2,7 @@
 
 Front matter: `role` (one sentence about the seat), `ask` (one sentence about the task), `words` (approximate answer length),
 `material` (expressions for the material of small members), `tokens` (maximum answer tokens). `role` and `ask` are templates.
+The protocol may pass other `words` and `tokens` to one request.
 The body is the full prompt; a small member gets the compact template instead, filled from the front matter.
 """
 
@@ -135,7 +136,8 @@ class Prompts:
         if not conversation:
             user = _load_part("full.md").render(variables, body=user, dossier=self._render_packet(seat, variables))
         messages = (*(conversation or [_system_message()]), {"role": "user", "content": user.strip()})
-        return RenderedPrompt(messages, None, prompt.tokens, variables["words"], self._shared_length(messages))
+        tokens = variables.get("tokens") or prompt.tokens
+        return RenderedPrompt(messages, None, tokens, variables["words"], self._shared_length(messages))
 
     def _shared_length(self, messages: tuple[Message, ...]) -> int:
         """Return the length up to the end of the packet's context; the parts that differ between seats follow it."""

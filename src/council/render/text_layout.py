@@ -83,7 +83,7 @@ def cut_start(text: str, width: int, mark: str = ELLIPSIS) -> str:
 
 
 def wrap(text: str, width: int, indent: int = 0) -> list[str]:
-    """Break one line at its spaces; a word longer than the line is split. Later lines start with `indent` spaces."""
+    """Break one line at its spaces; a longer word is split, a path or a name after a / or -. Later lines start with `indent` spaces."""
     width = max(1, width)
     start = " " * min(indent, width // 2)
     lines: list[str] = []
@@ -99,11 +99,18 @@ def wrap(text: str, width: int, indent: int = 0) -> list[str]:
         elif not lines:
             line = token[: len(token) - len(word)][: width // 2]  # the indent of the whole text
         while text_width(line) + text_width(word) > width:
-            head, word = split_at(word, width - text_width(line))
+            head, word = _split_word(word, width - text_width(line))
             lines.append(line + head)
             line = start
         line += word
     return [*lines, line]
+
+
+def _split_word(word: str, width: int) -> tuple[str, str]:
+    """Split a word that is too wide after its last / or - that fits, else at the width."""
+    head, rest = split_at(word, width)
+    place = max(head.rfind("/"), head.rfind("-")) + 1
+    return (word[:place], word[place:]) if place > 1 else (head, rest)
 
 
 def last_blocks(text: str, limit: int) -> str:

@@ -320,16 +320,19 @@ class RunRecords:
         """Return everything stored about a run as one object; request bodies are base64."""
         return export_record(await self.store.load(await self.resolve_run(run)))
 
-    async def remove(self, run: str) -> str:
-        """Delete a run from the store, and its report in the data folder. Other report files and its spending rows stay."""
+    async def _remove(self, run: str, forks: Mapping[str, str]) -> str:
+        """Delete a run from the store, and its report in the data folder. Other report files and its spending rows stay.
+
+        `forks` has the parent runs of unfinished forks.
+        """
         run = await self.resolve_run(run)
         with self.store.lock_run(run):
             if (await self.store.run_state(run)).stored is RunStatus.QUEUED:
                 raise UsageError(f"run {run} is queued, so it was not removed: run `council cancel {run}` first")
-            if forks := await self.store.list_unfinished_forks(run):
+            if fork := next((fork for fork, parent in forks.items() if parent == run), None):
                 raise UsageError(
-                    f"run {run} was not removed, because the unfinished fork {forks[0]} uses its answers: "
-                    f"run `council resume {forks[0]}` or `council runs rm {forks[0]}` first"
+                    f"run {run} was not removed, because the unfinished fork {fork} uses its answers: "
+                    f"run `council resume {fork}` or `council runs rm {fork}` first"
                 )
             reports = await self.store.list_report_paths(run)
             await self.store.delete_run(run)
@@ -340,14 +343,17 @@ class RunRecords:
 
     async def remove_all(self, runs: Sequence[str], *, may_rewrite: bool = True) -> Removal:
         """Delete runs and shrink the store. Runs in use are kept, with the reason."""
-        done = Removal()
+        done, forks = Removal(), await self.store.list_unfinished_forks()
+        size = self.store.file_size()
         for run in runs:
             try:
-                done.removed.append(await self.remove(run))
+                done.removed.append(await self._remove(run, forks))
+                forks.pop(done.removed[-1], None)
             except CouncilError as error:
                 done.kept[run] = error
         if done.removed:
-            done.freed = await self.store.shrink(may_rewrite=may_rewrite)
+            await self.store.shrink(may_rewrite=may_rewrite)
+            done.freed = max(0, size - self.store.file_size())
         return done
 
     async def select_old_runs(self, before: float | None, keep: int, *, here: bool = False) -> list[Json]:

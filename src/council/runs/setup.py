@@ -40,6 +40,7 @@ class Source:
     models: tuple[str, ...] = ()  # as listed by the endpoint
     lists_all: bool = False  # the list of models is complete
     base_url: str = ""  # of an endpoint that is running but not configured
+    project_file: str = ""  # the project file that defines it: other folders do not know it
 
     def as_json(self) -> Json:
         return {
@@ -87,7 +88,16 @@ async def _check_provider(convener: Convener, provider: Provider, env: Mapping[s
         state: State = "unreachable" if isinstance(error, Fault) and error.kind in UNREACHABLE_FAULTS else "refused"
         return Source(provider.name, provider.vendor, found, state, str(error))
     address = "" if is_set_up else provider.base_url
-    return Source(provider.name, provider.vendor, found, "works", detail, names, lists_all, address)
+    project = _find_project_file(provider, convener.settings)
+    detail += f"; seat it in {project}, which defines it" if project else ""
+    return Source(provider.name, provider.vendor, found, "works", detail, names, lists_all, address, project)
+
+
+def _find_project_file(provider: Provider, settings: Settings) -> str:
+    """Return the project file that defines a provider, or ""."""
+    origin = settings.origins.get(f"providers.{provider.name}")
+    is_own = provider.name not in catalogue().providers and origin and origin.kind is OriginKind.PROJECT_FILE
+    return Path(origin.name).name if is_own and origin else ""
 
 
 async def _list_models(convener: Convener, member: str) -> tuple[tuple[str, ...], bool, str]:
@@ -133,8 +143,12 @@ async def _check_local(convener: Convener) -> Source:
 
 
 def list_working(sources: Iterable[Source]) -> list[Source]:
-    """Return the sources that can be seated; the embedded model is none of them."""
-    return [source for source in sources if source.state == "works" and source.name != LOCAL_MEMBER]
+    """Return the sources that can be seated in every folder; the embedded model is none of them."""
+    return [
+        source
+        for source in sources
+        if source.state == "works" and source.name != LOCAL_MEMBER and not source.project_file
+    ]
 
 
 def choose_models(chosen: Sequence[Source], settings: Settings) -> list[VendorModels]:

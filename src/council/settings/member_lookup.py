@@ -284,7 +284,9 @@ def fast_members(settings: Settings, env: Mapping[str, str]) -> list[Candidate]:
     configured = [*_iter_callable(filter(None, [settings.models.get("fast")]), settings, env)]
     chosen = (tiers for vendor, tiers in catalogue().tiers.items() if settings.may_choose(vendor))
     models = (catalogue().models[tiers["fast"]] for tiers in chosen)
-    members = [*configured, *filter(None, (find_available_member(model, settings, env) for model in models))]
+    named = {split_member(member)[0] for member in (*settings.models.values(), *_configured_members(settings))}
+    listed = filter(None, (find_available_member(model, settings, env) for model in models))
+    members = [*configured, *(member for member in listed if _is_confirmed(member, settings, named))]
     by_vendor: dict[str, Candidate] = {}
     for member in members:
         by_vendor.setdefault(vendor_of(member, settings), Candidate(member, vendor_of(member, settings)))

@@ -224,20 +224,19 @@ class SqliteStore:
         """Return the runs that contain all of these words."""
         return await self._submit(lambda db: sqlite_queries.search_runs(db, words))
 
-    async def list_unfinished_forks(self, run: str) -> list[str]:
-        """Return the unfinished forks of this run, which still reuse its answers."""
-        return await self._submit(lambda db: sqlite_queries.select_unfinished_forks(db, run))
+    async def list_unfinished_forks(self) -> dict[str, str]:
+        """Return the unfinished forks with their parent runs, whose answers they still reuse."""
+        return await self._submit(sqlite_queries.select_unfinished_forks)
 
     async def list_report_paths(self, run: str) -> list[Path]:
         return await self._submit(lambda db: sqlite_queries.select_report_paths(db, run))
 
-    async def shrink(self, *, may_rewrite: bool = True) -> int:
-        """Return the space of deleted runs to the file system; return the number of bytes."""
-        before = self._file_size()
+    async def shrink(self, *, may_rewrite: bool = True) -> None:
+        """Return the space of deleted runs to the file system."""
         await asyncio.to_thread(sqlite_queries.shrink_database, self.path, may_rewrite=may_rewrite)
-        return max(0, before - self._file_size())
 
-    def _file_size(self) -> int:
+    def file_size(self) -> int:
+        """Return the bytes of the database, including those not yet in its main file."""
         files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
         return sum(file.stat().st_size for file in files if file.exists())
 

@@ -70,10 +70,10 @@ def search_runs(db: sqlite3.Connection, words: Sequence[str]) -> list[str]:
     return [run for run, remaining in missing.items() if not remaining]
 
 
-def select_unfinished_forks(db: sqlite3.Connection, run: str) -> list[str]:
-    """Return the unfinished forks of this run, which still reuse its answers."""
-    query = "SELECT id FROM runs WHERE json_extract(setup, '$.fork.run') = ? AND status != 'complete'"
-    return [row[0] for row in db.execute(query, (run,))]
+def select_unfinished_forks(db: sqlite3.Connection) -> dict[str, str]:
+    """Return the unfinished forks with their parent runs, whose answers they still reuse."""
+    query = "SELECT id, json_extract(setup, '$.fork.run') FROM runs WHERE status != 'complete'"
+    return {fork: parent for fork, parent in db.execute(query) if parent}
 
 
 # Questions to people

@@ -106,7 +106,7 @@ def test_none_of_them_makes_a_call(provider: FakeProvider, council: Terminal) ->
 
 
 @pytest.mark.behaviour("00-unknown-flag-suggests-dashes")
-@pytest.mark.parametrize("arguments", [["--foo", "is", "what?"], ["--foo is what?"], ["What is", "--foo?"]])
+@pytest.mark.parametrize("arguments", [["--foo", "is", "what?"], ["--foo is what?"], ["Explain", "--foo"]])
 def test_an_unknown_flag_suggests_two_dashes(arguments: list[str], council: Terminal) -> None:
     done = council(*arguments)
     assert done.code == 2

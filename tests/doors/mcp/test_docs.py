@@ -17,7 +17,7 @@ from tests.paths import ROOT
 
 Json = dict[str, Any]
 PAGE = (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
-FENCE = re.compile(r"^```(?P<kind>json|toml|sh)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```(?P<kind>json|toml|bash)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 CLIENTS = ("Claude Code", "Claude Desktop", "Cursor", "VS Code", "Codex", "Gemini CLI")
 FLAGS = {name for parameter in mcp_command().params for name in parameter.opts}
 SERVER: Json = json.loads((ROOT / "server.json").read_text(encoding="utf-8"))
@@ -54,7 +54,7 @@ def test_every_snippet_parses() -> None:
         json.loads(body)
     for body in snippets("toml"):
         tomllib.loads(body)
-    for line in (line for body in snippets("sh") for line in body.splitlines()):
+    for line in (line for body in snippets("bash") for line in body.splitlines()):
         words = shlex.split(line)
         mine = words[words.index("mcp") + 1 :] if words[:2] == ["council", "mcp"] else []
         assert {word.partition("=")[0] for word in mine if word.startswith("--")} <= FLAGS

@@ -17,7 +17,7 @@ from tests.doors.web.test_schema import OPERATIONS
 from tests.paths import ROOT
 
 PAGE = (ROOT / "docs" / "web.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+BLOCKS = re.findall(r"^```bash\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.behaviour("007-web-docs")

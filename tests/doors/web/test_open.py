@@ -103,5 +103,6 @@ def test_without_the_web_extra_or_the_run_it_says_what_to_do(place: Place) -> No
     code = "import sys; sys.modules['fastapi'] = None; from council.doors.cli import main; main(['open'])"
     done = place.open(code=code)
     assert (done.code, "pip install 'model-council[web]'" in done.err) == (2, True)
+    assert done.err.count("\n") == 1
     assert place.open("r99999").code == 2
     assert not place.opened.exists()

@@ -14,6 +14,7 @@ from council.engine.minutes import Minutes
 from council.events import Entry
 from council.members.base import OnDelta
 from council.members.scripted import Scripted
+from council.protocols.adversarial.flow import verdict_words
 from council.protocols.adversarial.replies import Attack, Issue, Point, Ruling, Triage
 from council.protocols.adversarial.verdict import build_verdict, number_issues
 from council.render.markdown import render_answer
@@ -491,3 +492,8 @@ async def test_one_attacker_of_two_counts_and_the_absence_is_stated() -> None:
     assert (minutes.status, minutes.verdict["outcome"]) == ("complete", "MODIFIED")
     assert any("gamma did not answer in attack" in line for line in format_degraded_lines(minutes))
     assert build_report(minutes)["trust"]["level"] == "MEDIUM"
+
+
+@pytest.mark.behaviour("13-other-sizes")
+def test_a_verdict_on_more_issues_may_be_longer() -> None:
+    assert [verdict_words(issues) for issues in (0, 12, 13, 42)] == [1500, 1500, 1530, 2400]

@@ -85,6 +85,7 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "models": (("council models --price", "with prices per million tokens"),),
 }
 
+_RANGE = re.compile(r"\b[\d.]+<=?x<=?[\d.]+|\bx[<>]=?[\d.]+")  # click's note on the range of a number
 _CHOICES = re.compile(r"\[[^]]*\|[^]]*\]")
 Rows = Sequence[tuple[str, str]]
 
@@ -117,11 +118,7 @@ def full_help(rows: Mapping[str, tuple[str, str]]) -> str:
     page.usage(USAGE, "council COMMAND [FLAGS]")
     page.text(SUMMARY)
     page.section("Examples", EXAMPLES[""])
-    owned = {flag["name"]: flag["owners"][0] for flag in protocol_flags()}
-    for group, names in group_flags(name for name in rows if name not in owned):
-        page.section(group, [rows[name] for name in names])
-    for protocol in dict.fromkeys(owned.values()):
-        page.section(f"Flags of {protocol}", [rows[name] for name, owner in owned.items() if owner == protocol])
+    _add_flag_sections(page, rows, rest="Other flags")
     page.section("Protocols that cannot be used", list(flag_table().problems.items()))
     commands = load_commands()
     for group, words in group_commands(COMMAND_HELP):
@@ -152,9 +149,17 @@ def _command_page(path: str, commands: Mapping[str, Any]) -> str:
     if len(rows) <= COMMANDS_WITHOUT_SECTIONS:
         page.section("Flags", list(rows.values()))
     else:
-        for group, names in group_flags(rows, rest="Flags"):
-            page.section(group, [rows[name] for name in names])
+        _add_flag_sections(page, rows, rest="Flags")
     return page.content
+
+
+def _add_flag_sections(page: _Page, rows: Mapping[str, tuple[str, str]], *, rest: str) -> None:
+    """Add the flags by group, then those of protocols by protocol."""
+    owned = {flag["name"]: flag["owners"][0] for flag in protocol_flags() if flag["name"] in rows}
+    for group, names in group_flags((name for name in rows if name not in owned), rest):
+        page.section(group, [rows[name] for name in names])
+    for protocol in dict.fromkeys(owned.values()):
+        page.section(f"Flags of {protocol}", [rows[name] for name, owner in owned.items() if owner == protocol])
 
 
 # Groups
@@ -208,7 +213,7 @@ def describe_commands(commands: Mapping[str, click.Command], parent: str = "") -
 
 def flag_row(option: click.Option, context: click.Context) -> dict[str, str]:
     flag, text = option.get_help_record(context) or ("", "")
-    return {"flag": flag, "help": text}
+    return {"flag": flag, "help": re.sub(r"; (?=\])|\s*\[\]", "", _RANGE.sub("", text))}
 
 
 def _flag_rows(flags: Iterable[Mapping[str, str]]) -> Rows:

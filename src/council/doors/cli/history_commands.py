@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -35,6 +34,7 @@ from council.doors.cli.terminal_input import TerminalReader, confirm
 from council.engine.minutes import Minutes
 from council.errors import UsageError, message_for
 from council.render.markdown import TextPart
+from council.render.text_layout import cut, terminal_size, text_width
 from council.runs.history import DAY_S, UNFINISHED, Removal, run_summary
 from council.runs.outcome import EXIT_INTERRUPTED, EXIT_USAGE
 from council.runs.service import Convener
@@ -44,7 +44,7 @@ from council.types import Json
 
 LIST_LIMIT = 20  # runs listed without --limit
 MIN_QUESTION_CHARS, MAX_QUESTION_CHARS = 16, 60
-WIDE_TERMINAL = 100  # columns
+WIDE_TERMINAL, MAX_WIDTH = 100, 1000  # columns
 RECENT_DAYS = 180
 
 
@@ -138,7 +138,7 @@ def _print_runs(rows: list[Json], as_json: bool, none: str, *, limit: int = 0, h
     if as_json:
         print_json([run_summary(run) | {"detached": run["detached"]} for run in shown])
         return 0
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    width = terminal_size(sys.stdout)[0] if sys.stdout.isatty() else None
     click.echo("\n".join(format_runs(shown, here=here, width=width)) if shown else none)
     if more := len(rows) - len(shown):
         click.echo(f"{more:,} more: use --limit {len(rows)}, or --limit 0 for all", err=True)
@@ -158,13 +158,13 @@ def format_runs(rows: Sequence[Json], *, here: bool = False, width: int | None =
         if width is not None and width - _table_width(columns) < MIN_QUESTION_CHARS:
             columns.pop(droppable, None)
     room = MAX_QUESTION_CHARS if width is None else max(MIN_QUESTION_CHARS, width - _table_width(columns))
-    columns["QUESTION"] = [single_line(run["setup"]["question"]["text"], room) for run in rows]
+    columns["QUESTION"] = [cut(single_line(run["setup"]["question"]["text"], MAX_WIDTH), room) for run in rows]
     return format_table(list(columns), zip(*columns.values(), strict=True))
 
 
 def _table_width(columns: Mapping[str, Sequence[str]]) -> int:
     """Return the width of the columns, each with the space after it."""
-    return sum(max(map(len, [name, *cells])) + 2 for name, cells in columns.items())
+    return sum(max(map(text_width, [name, *cells])) + 2 for name, cells in columns.items())
 
 
 def _format_time(at: float, width: int | None) -> str:
@@ -401,7 +401,7 @@ def _print_dry_run(rows: Sequence[Json], as_json: bool, none: str) -> int:
 
 async def _confirm_removal(rows: Sequence[Json]) -> bool:
     if len(rows) <= LIST_LIMIT:
-        click.echo("\n".join(format_runs(rows, width=shutil.get_terminal_size().columns)), err=True)
+        click.echo("\n".join(format_runs(rows, width=terminal_size(sys.stderr)[0])), err=True)
     if await confirm(f"Remove {_count_runs(rows)}? [y/N]: ", TerminalReader()):
         return True
     click.echo("council: nothing was removed", err=True)

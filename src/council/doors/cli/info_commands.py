@@ -21,7 +21,7 @@ from council.doors.cli.params import (
     user_presets_folder,
 )
 from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_command, make_runner
-from council.doors.cli.tables import format_table
+from council.doors.cli.tables import fit_table, format_table
 from council.doors.cli.views import write_lines
 from council.errors import UsageError
 from council.money import format_usd
@@ -154,46 +154,46 @@ def models_command() -> click.Command:
             if params["json"]:
                 print_json(rows)
             else:
-                click.echo("\n".join(format_models(rows)))
+                click.echo("\n".join(fit_table(format_models(rows), sys.stdout)))
             return 0
 
         return make_runner(params).with_convener(job)
 
-    return make_command("models", models, click.Option(["--price"], is_flag=True, help="Show token prices."))
+    return make_command(
+        "models", models, click.Option(["--price"], is_flag=True, help="Show prices in dollars per million tokens.")
+    )
+
+
+PRICE_COLUMNS = {"IN": "input", "CACHED": "cached", "OUT": "output"}  # dollars per million tokens
 
 
 def format_models(rows: Sequence[Json]) -> list[str]:
     has_price = any("price" in row for row in rows)
-    head = ["MEMBER", "VENDOR", "CONTEXT", *(["PRICE PER MILLION TOKENS"] if has_price else []), "STATUS"]
+    head = ["MEMBER", "VENDOR", "CONTEXT", *(PRICE_COLUMNS if has_price else ()), "STATUS"]
     cells = [
         [
             row["member"],
             row["vendor"],
             _format_tokens(row["context"]),
-            *([_format_price(row["price"])] if has_price else []),
+            *(_format_price(row["price"]) if has_price else ()),
             "available" if row["available"] else f"needs {row['needs']}",
         ]
         for row in rows
     ]
-    return format_table(head, cells, right=[2])
+    return format_table(head, cells, right=range(2, len(head) - 1))
 
 
 def _format_tokens(context: int | None) -> str:
     return "" if context is None else f"{context / 1e6:g}M" if context >= 1_000_000 else f"{context // 1000}k"
 
 
-def _format_price(price: Json | None) -> str:
-    """Format prices in dollars per million tokens. Only the JSON output has the tiers."""
+def _format_price(price: Json | None) -> list[str]:
+    """Return the cells of a price in dollars per million tokens; `+` marks a higher tier, which the JSON output has."""
     if price is None:
-        return "price unknown"
-    rates = " · ".join(
-        f"{name} ${float(price[key]):g}" for name, key in (("in", "input"), ("cached", "cached"), ("out", "output"))
-    )
-    return (
-        rates + (" and more" if price["tiers"] else "")
-        if any(float(price[key]) for key in ("input", "output"))
-        else "no cost"
-    )
+        return ["unknown", "", ""]
+    if not any(float(price[key]) for key in ("input", "output")):
+        return ["free", "", ""]
+    return [f"${float(price[key]):g}{'+' if price['tiers'] else ''}" for key in PRICE_COLUMNS.values()]
 
 
 def doctor_command() -> click.Command:

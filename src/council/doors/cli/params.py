@@ -21,7 +21,6 @@ from click.shell_completion import CompletionItem
 from council.errors import UsageError
 from council.extensions import FORMATS
 from council.flags import flag_table
-from council.settings.config_files import config_folder
 
 COMMAND_HELP = {
     "init": "Find your keys and logins, test them, and write the configuration.",
@@ -477,4 +476,6 @@ def run_argument(*, required: bool = False) -> click.Argument:
 
 
 def user_presets_folder() -> Path:
+    from council.settings.config_files import config_folder  # not needed for help
+
     return config_folder(dict(os.environ)) / "presets"

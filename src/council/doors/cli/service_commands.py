@@ -79,6 +79,8 @@ def _run_server(
 ) -> int:
     if missing := next((name for name in REQUIRED_PACKAGES if find_spec(name) is None), None):
         raise UsageError(f"council {command} needs the package {missing}: run `pip install 'model-council[web]'`")
+    if run:
+        click.echo("council: the page is served until Ctrl-C", err=True)
     from council.doors.limits import Owner
     from council.doors.web.app_state import AppState, name_roots
     from council.doors.web.serve import parse_address, serve

@@ -86,7 +86,7 @@ class Setup:
         self.echo("Testing keys, logins and local endpoints. Listing models costs nothing.")
         sources = await find_sources(self.convener, os.environ)
         self.result["vendors"] = [source.as_json() for source in sources]
-        self.echo("", *format_sources(self.result["vendors"]), "")
+        self.echo("", *format_sources(self.result["vendors"], shutil.get_terminal_size((100, 24)).columns), "")
         chosen = await self.choose(sources)
         models = choose_models(chosen, self.convener.settings)
         self.result["chosen"] = [source.name for source in chosen]
@@ -186,7 +186,7 @@ class Setup:
 
     def echo(self, *lines: str) -> None:
         if not self.as_json:
-            write_lines("\n".join(lines))
+            write_lines("\n".join(lines) + "\n")
 
 
 async def ask_yes_no(question: str) -> bool:
@@ -194,25 +194,35 @@ async def ask_yes_no(question: str) -> bool:
         return await confirm(f"{question} [y/N]: ", reader)
 
 
+MIN_STATE_WIDTH = 24  # columns
 STATE_WORDS = {
-    "works": "works", "refused": "refused", "unreachable": "unreachable", "untested": "not tested", "missing": "-",
+    "works": "works", "refused": "refused", "unreachable": "unreachable", "untested": "not tested",
 }  # fmt: skip
 
 
-def format_sources(rows: Sequence[Json]) -> list[str]:
-    """Format the table of vendors: where the key or login was found, and whether it works."""
+def format_sources(rows: Sequence[Json], width: int) -> list[str]:
+    """Format the table of vendors: where the key or login was found, and whether it works. A narrow one has two lines each."""
     name_width = max(len(row["name"]) for row in rows)
-    found_width = min(40, max(len("key or login"), *(len(row["found"]) for row in rows)))
+    found_width = max(len("key or login"), *(len(row["found"]) for row in rows))
     indent = name_width + found_width + 4
-    width = max(shutil.get_terminal_size((100, 24)).columns, indent + 30)
+    if width < indent + MIN_STATE_WIDTH:
+        return [line for row in rows for line in _format_narrow_source(row)]
     lines = [f"{'vendor':<{name_width}}  {'key or login':<{found_width}}  state"]
     for row in rows:
-        state = STATE_WORDS[row["state"]]
-        text = row["detail"] if row["state"] == "missing" else f"{state}: {row['detail']}" if row["detail"] else state
-        first, *rest = textwrap.wrap(text, width - indent, break_long_words=False, break_on_hyphens=False) or [""]
+        first, *rest = textwrap.wrap(_format_state(row), width - indent, break_long_words=False, break_on_hyphens=False)
         lines.append(f"{row['name']:<{name_width}}  {row['found'] or '-':<{found_width}}  {first}")
         lines += [" " * indent + line for line in rest]
     return lines
+
+
+def _format_narrow_source(row: Json) -> list[str]:
+    return [f"{row['name']}  {row['found']}", f"  {_format_state(row)}"] if row["found"] else [f"{row['name']}  {_format_state(row)}"]  # fmt: skip
+
+
+def _format_state(row: Json) -> str:
+    if row["state"] == "missing":
+        return str(row["detail"])
+    return ": ".join(filter(None, [STATE_WORDS[row["state"]], row["detail"]]))
 
 
 def format_diff(old: str, new: str, file: Path) -> list[str]:

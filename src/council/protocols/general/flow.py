@@ -14,6 +14,7 @@ from council.protocols.general.research import run_research
 from council.protocols.general.verdict import Deliberation, build_verdict, build_verdict_without_chair
 from council.types import Round, Statement, Verdict
 
+CLERK_TOKENS, CLERK_TOKENS_PER_MEMBER = 1600, 500  # for up to three members, and for each further one
 NO_SPEC_ERROR = "--spec-review needs a specification to review, and none was found: give --spec FILE, or name the file"
 
 
@@ -63,8 +64,9 @@ async def ask_clerk(council: Council, answers: list[SeatAnswer]) -> tuple[list[C
     async with council.phase("clerk"):
         try:
             said = await council.ask(
-                council.chair, "general/clerk", reply=ClaimGroups, choices=choices, review=review, claims=lines
-            )
+                council.chair, "general/clerk", reply=ClaimGroups, choices=choices, review=review, claims=lines,
+                tokens=CLERK_TOKENS + CLERK_TOKENS_PER_MEMBER * max(0, len(lines) - 3),
+            )  # fmt: skip
         except ChairAbsent as gone:
             why = "claims were compared only where their questions are the same"
             council.note(why, why=str(gone))

@@ -225,8 +225,8 @@ def test_the_list_shows_unfinished_runs_first_and_can_be_searched(server: WebSer
     assert_no_errors(seen, server)
 
 
-@pytest.mark.behaviour("50-page-files")
-def test_files_are_picked_within_the_roots_and_added_to_the_plan(server: WebServer, look: Look) -> None:
+@pytest.mark.behaviour("50-page-files", "13-cheap")
+def test_files_and_fast_models_are_chosen_and_change_the_plan(server: WebServer, look: Look) -> None:
     seen = look().at(server.url)
     seen.page.click("button:has-text('Add files')")
     seen.page.wait_for_selector(".tree li")
@@ -238,6 +238,8 @@ def test_files_are_picked_within_the_roots_and_added_to_the_plan(server: WebServ
     seen.page.fill("#question", "Is it sound?")
     seen.wait("() => document.querySelector('.plan').innerText.includes('1 file')")
     assert_no_errors(seen, server)
+    seen.page.check("#cheap")  # the owner of this server has configured no fast model
+    seen.wait("() => document.querySelector('.problem').innerText.includes('no fast model')")
 
 
 @pytest.mark.behaviour("50-page-human")
