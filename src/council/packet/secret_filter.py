@@ -120,7 +120,7 @@ def _unescape(text: str) -> str:
 def _replace_escape(found: re.Match[str]) -> str:
     """Return the character and spaces; the spaces are outside of a quoted value."""
     blanks, char = " " * (len(found[0]) - 1), ESCAPED.get(found[1], found[1])
-    is_closing = char == '"' and found.string[found.start() - 1 : found.start()] not in " \t:=,([{>n"
+    is_closing = char == '"' and found.string[found.end() : found.end() + 1] in " \t:,;.)]}>/\\=&|"
     return char + blanks if is_closing else blanks + char
 
 
