@@ -15,7 +15,7 @@ fi
 sources=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 if [ -n "${COUNCIL_VERSION:-}" ]; then
     wanted="model-council==$COUNCIL_VERSION"
-elif grep -qs '^name = "model-council"$' "$sources/pyproject.toml"; then
+elif grep -qs '^name = "model-council"' "$sources/pyproject.toml"; then
     wanted=$sources
 else
     wanted=model-council

@@ -447,6 +447,7 @@ FAULTS = {
     "refused": "a refusal, a content filter", "schema": "a reply that does not match its schema", "size": "too long for the member",
     "model": "no such model", "auth": "401, 403", "endpoint": "the endpoint is not a chat-completions API",
     "parameter": "a parameter is rejected", "script": "a `scripted:` member is scripted to fail",
+    "flood": "a response or an answer over its byte limit",
     "cli:start": "a command-line agent does not start", "cli:exit": "it exits with an error", "cli:error": "it reports an error",
     "cli:output": "its output is invalid", "cli:flood": "it writes too much output", "cli:silent": "it writes no output",
 }  # fmt: skip
@@ -613,7 +614,9 @@ def configuration_page() -> str:
     sections = [
         "# Configuration",
         GENERATED,
-        "Council needs no configuration file: keys in the environment are enough. `council config --origin` shows every setting with its value and the place it comes from.",
+        "Council needs no configuration file: keys in the environment are enough. `council init` writes a file with your models.",
+        "```bash\ncouncil config --origin     # every setting with its value and the place it comes from\ncouncil config path         # the files and folders that apply\n"
+        "council config init         # write your file with every setting, commented out\ncouncil config edit         # open it in your editor\n```",
         "## Places and precedence",
         "A setting is taken from the first of these places that has it, key by key:",
         "1. a flag of the command, such as `--timeout 60`\n"

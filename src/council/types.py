@@ -20,7 +20,7 @@ _RESPONSE_LABELS = re.compile(
 FinalState = Literal[  # how a step of a seat ended
     "ok", "ok_repaired", "truncated", "degenerate", "refused", "in_doubt", "timed_out", "skipped(budget)", "skipped(cancel)",
     "failed(net)", "failed(rate)", "failed(quota)", "failed(overload)", "failed(server)", "failed(schema)", "failed(size)",
-    "failed(model)", "failed(auth)", "failed(endpoint)", "failed(parameter)", "failed(script)", "failed(cli:start)",
+    "failed(model)", "failed(auth)", "failed(endpoint)", "failed(parameter)", "failed(script)", "failed(flood)", "failed(cli:start)",
     "failed(cli:exit)", "failed(cli:error)", "failed(cli:output)", "failed(cli:flood)", "failed(cli:silent)",
 ]  # fmt: skip
 # The state of a seat in a view.
@@ -32,6 +32,7 @@ STATES_OUT_FOR_RUN: tuple[FinalState, ...] = (
     "failed(quota)",
     "failed(model)",
     "failed(endpoint)",
+    "failed(flood)",
     "failed(cli:silent)",
 )
 
@@ -57,6 +58,15 @@ def replace_labels(text: str, names: Mapping[str, str]) -> str:
     return _RESPONSE_LABELS.sub(replace_match, text)
 
 
+MAX_TOKEN_COUNT = 10**9  # a reported count must be lower
+INVALID_COUNT = 10**18  # value of an invalid count: sums and differences with it are invalid too
+
+
+def parse_token_count(value: object) -> int:
+    """Return a token count that a provider reported, or INVALID_COUNT. Only integers from 0 to 10^9 are counts."""
+    return value if type(value) is int and 0 <= value < MAX_TOKEN_COUNT else INVALID_COUNT  # True is no count
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Token counts of one answer from the provider. If `known` is False, they are a lower bound."""
@@ -70,6 +80,14 @@ class Usage:
     def __add__(self, other: Usage) -> Usage:
         known, written = self.known and other.known, self.written + other.written
         return Usage(self.input + other.input, self.output + other.output, self.cached + other.cached, known, written)
+
+    def validated(self) -> Usage:
+        """Return the usage, as unknown and with 0 for each invalid count if there is one."""
+        counts = [parse_token_count(count) for count in (self.input, self.output, self.cached, self.written)]
+        if INVALID_COUNT not in counts:
+            return self
+        input_tokens, output_tokens, cached, written = (0 if count == INVALID_COUNT else count for count in counts)
+        return Usage(input_tokens, output_tokens, cached, False, written)
 
     def as_json(self) -> Json:
         counted = {"in": self.input, "out": self.output, "cached": self.cached}

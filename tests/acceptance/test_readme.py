@@ -95,6 +95,7 @@ def test_the_readme_leads_from_a_clone_to_a_rendered_answer(tmp_path: Path, home
         return None if seen.schema else Reply(text=ANSWER)
 
     provider.answer = answer
+    provider.models = ("claude-opus-4-6", "claude-sonnet-4-6", "claude-haiku-4-5")
     script = "".join(f"{{ {line}; }} || exit\n" for line in lines).replace("…", "fake-key")
     script = re.sub(r"git clone \S+", f"git clone --quiet file://{ROOT} council", script)
     env = make_environment(tmp_path / "venv", home)

@@ -44,6 +44,7 @@ def test_the_table_matches_the_specification() -> None:
         "stall": (1, "timed_out"), "empty": (1, "degenerate"), "length": (1, "truncated"), "refused": (0, "refused"),
         "schema": (1, "failed(schema)"), "model": (0, "failed(model)"), "auth": (0, "failed(auth)"),
         "parameter": (1, "failed(parameter)"), "endpoint": (0, "failed(endpoint)"),
+        "flood": (0, "failed(flood)"),
     }  # fmt: skip
     assert {kind: (FAULT_TABLE[kind].retries, FAULT_TABLE[kind].state) for kind in spec} == spec
 

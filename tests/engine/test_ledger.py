@@ -194,6 +194,21 @@ async def test_a_stream_is_shown_piece_by_piece_and_written_ten_times_a_second(
 
 
 @pytest.mark.behaviour("40-live-table")
+async def test_a_long_stream_is_written_less_often(
+    store: SqliteStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, writes = 1000.0, []
+    monkeypatch.setattr(time, "time", lambda: clock)
+    store._db.set_trace_callback(lambda line: writes.append(len(line)) if "INTO live" in line else None)
+    for _ in range(600):  # a minute, 1 KB at a time
+        clock += 0.1
+        ledger.stream_delta("draft/alpha", "alpha", "x" * 1024)
+    await store.list_runs()
+    assert 40 < len(writes) < 100
+    assert live(store)[0][1].startswith("xxx") and max(writes) > 500_000
+
+
+@pytest.mark.behaviour("40-live-table")
 async def test_streamed_text_is_cleared_when_the_statement_is_complete(store: SqliteStore, ledger: Ledger) -> None:
     ledger.stream_delta("draft/alpha", "alpha", "Ta")
     ledger.stream_delta("draft/beta", "beta", "Spa")

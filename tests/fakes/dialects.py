@@ -132,7 +132,7 @@ class Anthropic:
         told = {"cache_read_input_tokens": cached, "cache_creation_input_tokens": written} if report else {}
         if "prompt_tokens" in report:
             read = report["prompt_tokens"]
-            told["input_tokens"] = read - cached - written if isinstance(read, int) else read
+            told["input_tokens"] = read - cached - written if type(read) is int else read
         return told | ({"output_tokens": report["completion_tokens"]} if "completion_tokens" in report else {})
 
     def _end(self, reply: Reply, said: str) -> Json:

@@ -44,6 +44,7 @@ class Reply:
     billed: bool | None = None  # None: a 200 answer is billed
     cached: int = 0  # cached prompt tokens, on wires without cache markers
     raw: bytes | None = None  # raw stream that replaces the generated one
+    flood: bytes = b""  # sent again and again after `raw`, until the client closes the connection
 
 
 @dataclass(slots=True)

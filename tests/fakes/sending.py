@@ -8,6 +8,7 @@ import socket
 import struct
 import time
 from collections.abc import AsyncIterator, Iterator
+from itertools import chain, repeat
 from typing import NoReturn
 
 from aiohttp import web
@@ -17,7 +18,10 @@ from tests.fakes.replies import Reply, Seen
 
 
 def bytes_of(dialect: Dialect, seen: Seen, reply: Reply, said: str, streamed: bool) -> AsyncIterator[bytes]:
-    if reply.raw is not None:
+    pieces: Iterator[bytes]
+    if reply.flood:
+        pieces = chain([reply.raw] if reply.raw else [], repeat(reply.flood))
+    elif reply.raw is not None:
         pieces = iter([reply.raw])
     elif streamed:
         pieces = dialect.stream(seen, reply, said)

@@ -59,6 +59,15 @@ async def test_bridge_streams_the_answer_and_reports_the_providers_usage(wire: s
     assert provider.log[0].wire == wire
 
 
+@pytest.mark.behaviour("14-usage-validated")
+async def test_invalid_usage_is_unknown_through_the_bridge(member: BridgeMember, provider: FakeProvider) -> None:
+    for value in (10**19, -5, float("nan"), int("9" * 400), "12", 3.5):
+        provider.script("m1", Reply("Tabs.", usage=[{"prompt_tokens": 7, "completion_tokens": value}]))
+        answer = await send(member)
+        assert (answer.text, answer.usage.known) == ("Tabs.", False)
+        assert answer.usage.output in (0, 3)
+
+
 @pytest.mark.behaviour("issue-5-bridge")
 async def test_typed_reply_uses_the_vendors_json_schema_mode(member: BridgeMember, provider: FakeProvider) -> None:
     answer = await send(member, schema=SCHEMA, schema_name="Draft")

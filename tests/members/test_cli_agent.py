@@ -59,6 +59,7 @@ HABITS = [
     ("ignores_term", IDLE, "failed(cli:silent)", 1, "no output before the timeout"),
     ("forks_a_grandchild", {}, "ok", 1, ""),
     ("floods", {}, "failed(cli:flood)", 2, "more than 8 MB"),
+    ("writes_too_long_an_answer", {}, "failed(flood)", 1, "claude: the answer is longer than 256 KB"),
     ("terminal_escapes", {}, "ok", 1, ""),
     ("echoes_the_prompt", {}, "ok", 1, ""),
     ("unknown_flag", {}, "ok", 2, ""),

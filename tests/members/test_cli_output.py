@@ -64,6 +64,16 @@ def test_stream_is_parsed_in_chunks_of_any_size(agent: str, events: list[dict[st
     assert "".join(pieces).endswith("Tabs.")
 
 
+@pytest.mark.behaviour("14-usage-validated")
+@pytest.mark.parametrize("value", ["10000000000000000000", "-5", "NaN", "9" * 400, '"12"', "3.0", "true", '{"a": 3}'])
+@pytest.mark.parametrize(("agent", "events"), [("claude", CLAUDE), ("codex", CODEX), ("gemini", GEMINI)])
+def test_invalid_count_makes_the_usage_unknown(agent: str, events: list[dict[str, Any]], value: str) -> None:
+    whole = lines(events).replace(b'"output_tokens": 3', b'"output_tokens": ' + value.encode())
+    assert whole != lines(events)
+    said, _ = heard(agent, whole, 10_000)
+    assert (said.text, said.done, said.usage.validated().known) == ("Tabs.", True, False)
+
+
 @pytest.mark.parametrize(("agent", "events"), [("claude", CLAUDE), ("codex", CODEX), ("gemini", GEMINI)])
 def test_truncated_stream_is_never_complete(agent: str, events: list[dict[str, Any]]) -> None:
     data = lines(events)

@@ -23,6 +23,8 @@ TAIL_CHARS = MIN_REPEATS * MAX_PIECE_CHARS
 CHECK_INTERVAL_CHARS = 500  # new characters between checks; a check takes microseconds
 ANCHOR_CHARS = 48  # length of the suffix that is searched for in the text before it
 MAX_CANDIDATES = 8
+MIN_ANSWER_LIMIT_BYTES = 256 * 1024  # smallest byte limit of an answer
+BYTES_PER_TOKEN = 4  # of the output cap
 
 
 # Loops
@@ -69,6 +71,30 @@ def find_loop(text: str) -> str:
         for end in range(CHECK_INTERVAL_CHARS, len(text) + 1, CHECK_INTERVAL_CHARS)
     )
     return next(filter(None, pieces), "") or find_loop_at_end(text[-TAIL_CHARS:])
+
+
+# Size
+
+
+class AnswerSize:
+    """Counts the bytes of an answer and raises Fault if they are over its limit."""
+
+    __slots__ = ("limit", "received")
+
+    def __init__(self, max_tokens: int | None) -> None:
+        self.limit = max(MIN_ANSWER_LIMIT_BYTES, BYTES_PER_TOKEN * (max_tokens or 0))
+        self.received = 0
+
+    def add(self, piece: str) -> None:
+        self.received += len(piece) if piece.isascii() else len(piece.encode(errors="replace"))
+        if self.received > self.limit:
+            raise Fault("flood", f"the answer is longer than {self.limit // 1024} KB")
+
+    def check(self, answer: Answer) -> None:
+        """Check the whole answer, because a member need not stream it. A person's answer has no limit."""
+        self.received = 0
+        if answer.finish != "spoken":
+            self.add(answer.text)
 
 
 # Placeholders and answers

@@ -50,6 +50,7 @@ FAULT_TABLE = {
     ),  # a server answers, but it is not a model endpoint
     "parameter": FaultPolicy(1, "failed(parameter)", backs_off=False, change="bare"),
     "script": FaultPolicy(0, "failed(script)"),
+    "flood": FaultPolicy(0, "failed(flood)"),
     # Failures of a command-line agent. A silent one uses up its timeout, so it is not retried.
     "cli:start": FaultPolicy(1, "failed(cli:start)", backs_off=False),
     "cli:exit": FaultPolicy(1, "failed(cli:exit)", backs_off=False),

@@ -13,6 +13,7 @@ from typing import Protocol
 from council import events as ev
 from council.calling.answer_check import (
     CHECK_INTERVAL_CHARS,
+    AnswerSize,
     LoopDetector,
     check_answer,
     describe_loop,
@@ -348,7 +349,7 @@ class RetryLoop:
                 request.fallback_state,
                 round(deadline.seconds_left(), 1),
             )
-            answer = await self._send(deadline, body, slot)
+            answer = await self._send(deadline, ask, body, slot)
             slot.report_result(answer.kind if isinstance(answer, Fault) else "")
             return attempt, answer
 
@@ -364,13 +365,13 @@ class RetryLoop:
             deadline.postpone(_now() - started)
             yield slot, max_cost
 
-    async def _send(self, deadline: MemberDeadline, body: bytes, slot: Slot) -> Answer | Fault:
-        detector, watch = LoopDetector(), self.step.watch or SeatWatch()
+    async def _send(self, deadline: MemberDeadline, ask: Ask, body: bytes, slot: Slot) -> Answer | Fault:
+        detector, size, watch = LoopDetector(), AnswerSize(ask.max_tokens), self.step.watch or SeatWatch()
         watch.has_output = False
         pieces: list[str] = []  # received since the event loop last ran; one packet brings several
         unchecked = ""  # streamed text that the loop detector has not seen yet
         notes = None if self.step.ask.schema else NotesFilter()
-        call_soon = asyncio.get_running_loop().call_soon
+        call_soon, now = asyncio.get_running_loop().call_soon, asyncio.get_running_loop().time
 
         def on_delta(piece: str) -> None:
             watch.has_output = True
@@ -378,7 +379,10 @@ class RetryLoop:
                 self._note_thinking(deadline, clock)
             if not slot.has_output:
                 slot.on_output()
+            if now() > deadline.at:  # the timeout needs the event loop, which a stream without pauses can keep busy
+                raise self._make_stall_fault(deadline)
             if piece:
+                size.add(piece)
                 if not pieces:
                     call_soon(stream_pieces)
                 pieces.append(piece)
@@ -403,6 +407,7 @@ class RetryLoop:
         try:
             async with asyncio.timeout_at(deadline.at) as clock:
                 answer = await deadline.member.send(body, on_delta)
+                size.check(answer)
                 stream_pieces()
                 show(notes.flush() if notes else "")
         except Fault as fault:
@@ -418,7 +423,7 @@ class RetryLoop:
             return self._make_stall_fault(deadline)
         finally:
             pieces.clear()
-        return replace(answer, text=repair_surrogates(answer.text))
+        return replace(answer, text=repair_surrogates(answer.text), usage=answer.usage.validated())
 
     def _note_thinking(self, deadline: MemberDeadline, timeout: asyncio.Timeout) -> None:
         """Remember that the member thinks, and give it the time of such members from now on."""

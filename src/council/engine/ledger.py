@@ -22,6 +22,7 @@ from council.types import Ask, Json, Outcome, Usage
 
 Listener = Callable[[Entry], None]
 STREAM_WRITE_INTERVAL_S = 0.1  # least seconds between writes of one statement's stream
+STREAM_WRITE_CHARS = 16 * 1024  # a longer stream is written less often, because each write has the whole text
 
 
 class NullStore:
@@ -219,12 +220,14 @@ class Ledger:
     def stream_delta(self, key: str, seat: str, piece: str) -> None:
         """Show a piece of an answer at once; write it at most ten times a second, outside the ledger."""
         now = time.time()
-        last, pieces = self._live.get(key, (0.0, []))
+        next_write, pieces = self._live.get(key, (0.0, []))
         pieces.append(piece)
-        if now - last >= STREAM_WRITE_INTERVAL_S:
-            self.store.post(self.run, [("live", (key, "".join(pieces), now))])
-            last = now
-        self._live[key] = (last, pieces)
+        if now >= next_write:
+            text = "".join(pieces)
+            self.store.post(self.run, [("live", (key, text, now))])
+            next_write = now + STREAM_WRITE_INTERVAL_S * max(1.0, len(text) / STREAM_WRITE_CHARS)
+            pieces = [text]
+        self._live[key] = (next_write, pieces)
         self.on_event(ev.make_delta(now, key, seat, piece))
 
     def discard_stream(self, key: str) -> None:

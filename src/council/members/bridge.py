@@ -262,9 +262,8 @@ def _event_text(event: Any) -> str | None:
 
 def _to_usage(reported: Any, text: str) -> Usage:
     is_known = bool(reported.input_tokens and (reported.output_tokens or not text))
-    return Usage(
-        reported.input_tokens, reported.output_tokens, reported.cache_read_tokens, is_known, reported.cache_write_tokens
-    )
+    counts = (reported.input_tokens, reported.output_tokens, reported.cache_read_tokens)
+    return Usage(*counts, is_known, reported.cache_write_tokens).validated()
 
 
 def _fault_kind(error: Exception, complaint: ErrorResponse) -> str:

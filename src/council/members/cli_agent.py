@@ -157,7 +157,7 @@ class CliAgentMember:
         is_usable = output.done and not output.error and (parser.read_event is not None or result.exit_code == 0)
         if is_usable or (not parser.text and not result.exit_code):
             text = strip_echo(CONTROL_SEQUENCES.sub("", output.text), request)
-            return Answer(text, output.finish, output.usage, output.model or self.agent.name, output.id)
+            return Answer(text, output.finish, output.usage.validated(), output.model or self.agent.name, output.id)
         raise self._to_fault(output, parser, result)
 
     def _to_fault(self, output: AgentOutput, parser: OutputParser, result: ProcessResult) -> Fault:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from council.types import Json, Usage
+from council.types import Json, Usage, parse_token_count
 
 # Terminal titles and links, colours and cursor moves, single escapes, and all control characters but tab and newline.
 CONTROL_SEQUENCES = re.compile(
@@ -138,9 +138,9 @@ def _read_claude_result(output: AgentOutput, event: Json) -> Delta:
     output.finish = FINISH_REASONS.get(str(event.get("stop_reason")), "stop")
     output.model = output.model or next(iter(event.get("modelUsage") or {}), "")
     if usage := event.get("usage"):
-        cached, written = (int_field(usage, f"cache_{kind}_input_tokens") for kind in ("read", "creation"))
-        read = int_field(usage, "input_tokens") + cached + written
-        output.usage = Usage(read, int_field(usage, "output_tokens"), cached, True, written)
+        cached, written = (read_count(usage, f"cache_{kind}_input_tokens") for kind in ("read", "creation"))
+        read = read_count(usage, "input_tokens") + cached + written
+        output.usage = Usage(read, read_count(usage, "output_tokens"), cached, True, written)
     return ""
 
 
@@ -158,11 +158,11 @@ def read_codex_event(output: AgentOutput, event: Json) -> Delta:
             output.done = True
             usage = event.get("usage") or {}
             output.usage = Usage(
-                int_field(usage, "input_tokens"),
-                int_field(usage, "output_tokens"),
-                int_field(usage, "cached_input_tokens"),
+                read_count(usage, "input_tokens"),
+                read_count(usage, "output_tokens"),
+                read_count(usage, "cached_input_tokens"),
                 bool(usage),
-                int_field(usage, "cache_write_input_tokens"),
+                read_count(usage, "cache_write_input_tokens"),
             )
             return ""
         case "turn.failed":
@@ -201,20 +201,21 @@ def _read_gemini_result(output: AgentOutput, event: Json, failed: bool) -> None:
     stats = event.get("stats") or {}
     if models := stats.get("models"):
         tokens = [model.get("tokens") or {} for model in models.values()]
-        read, cached = (sum(int_field(counts, name) for counts in tokens) for name in ("prompt", "cached"))
+        read, cached = (sum(read_count(counts, name) for counts in tokens) for name in ("prompt", "cached"))
         output.usage = Usage(
-            read, sum(int_field(counts, "candidates") + int_field(counts, "thoughts") for counts in tokens), cached
+            read, sum(read_count(counts, "candidates") + read_count(counts, "thoughts") for counts in tokens), cached
         )
         output.model = output.model or next(iter(models))
     elif "output_tokens" in stats:
         output.usage = Usage(
-            int_field(stats, "input_tokens"), int_field(stats, "output_tokens"), int_field(stats, "cached")
+            read_count(stats, "input_tokens"), read_count(stats, "output_tokens"), read_count(stats, "cached")
         )
 
 
-def int_field(values: Json, name: str) -> int:
+def read_count(values: Json, name: str) -> int:
+    """Return a token count: 0 if it is missing, INVALID_COUNT if it is invalid."""
     value = values.get(name)
-    return value if isinstance(value, int) else 0
+    return 0 if value is None else parse_token_count(value)
 
 
 READERS: dict[str, EventReader] = {"claude": read_claude_event, "codex": read_codex_event, "gemini": read_gemini_event}

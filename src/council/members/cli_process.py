@@ -61,14 +61,18 @@ class ProcessOutput(asyncio.SubprocessProtocol):
         self.bytes_read = 0
         self.exited = False
         self.has_new_content = False  # new content since the last check
+        self.fault: Fault | None = None  # raised by the reader of the output
         self.changed = asyncio.Event()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         self.tails[fd] = (self.tails[fd] + data[-TAIL_BYTES:])[-TAIL_BYTES:]
         if fd == 1:
             self.bytes_read += len(data)
-            if self.bytes_read <= MAX_OUTPUT_BYTES:
-                self.has_new_content |= self.on_output(data)
+            if self.bytes_read <= MAX_OUTPUT_BYTES and not self.fault:
+                try:
+                    self.has_new_content |= self.on_output(data)
+                except Fault as fault:  # the event loop would only log it
+                    self.fault = fault
             self.changed.set()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
@@ -162,6 +166,8 @@ async def _wait_for_output(output: ProcessOutput, timeouts: AgentTimeouts, is_co
 
 
 def _check_output_size(output: ProcessOutput) -> None:
+    if output.fault:
+        raise output.fault
     if output.bytes_read > MAX_OUTPUT_BYTES:
         raise Fault("cli:flood", f"printed more than {MAX_OUTPUT_BYTES >> 20} MB and was stopped")
 

@@ -21,7 +21,7 @@ COMMANDS_FILE = Path(__file__).parents[2] / "data" / "commands.json"
 HELP_FLAGS = ("-h", "--help", "--help-all")
 MAX_WIDTH = 100
 MAX_COLUMN, MAX_EXAMPLE = 32, 48  # longer flags and examples have their text on the next line
-COMMANDS_WITHOUT_SECTIONS = 8  # a command with at most this many flags lists them in one section
+MAX_UNGROUPED_FLAGS = 8  # a command with at most this many flags lists them in one section
 
 # One group for each command. `council --help` shows the commands by group, in this order.
 COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -146,7 +146,7 @@ def _command_page(path: str, commands: Mapping[str, Any]) -> str:
     inside = [(name.removeprefix(f"{path} "), one["help"]) for name, one in commands.items() if name.startswith(f"{path} ")]  # fmt: skip
     page.section("Commands", inside)
     rows = {flag["name"]: (flag["flag"], flag["help"]) for flag in command["flags"]}
-    if len(rows) <= COMMANDS_WITHOUT_SECTIONS:
+    if len(rows) <= MAX_UNGROUPED_FLAGS:
         page.section("Flags", list(rows.values()))
     else:
         _add_flag_sections(page, rows, rest="Flags")

@@ -63,12 +63,12 @@ class MessagesParser(StreamParser):
     def _parse_message(self, message: Json) -> None:
         self.model, self.id = str(message.get("model") or ""), str(message.get("id") or "")
         # output_tokens in message_start is a placeholder; the real count comes in message_delta.
-        self.update_counts(
-            {name: value for name, value in (message.get("usage") or {}).items() if name != "output_tokens"}
-        )
+        usage = message.get("usage")
+        if isinstance(usage, dict):
+            self.update_counts({name: value for name, value in usage.items() if name != "output_tokens"})
 
-    def _parse_end(self, delta: Json, usage: Json | None) -> None:
-        self.update_counts(usage or {})
+    def _parse_end(self, delta: Json, usage: Any) -> None:
+        self.update_counts(usage)
         self.finish = str(delta.get("stop_reason") or self.finish)
         if self.finish == "refusal" and (why := (delta.get("stop_details") or {}).get("explanation")):
             self.refusal.append(str(why))

@@ -10,6 +10,7 @@ import io
 import math
 import re
 import time
+import zlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 STALE_CONNECTION_S = 0.5  # a reused connection that fails within this time was already closed by the server
 MAX_ERROR_BODY_BYTES = 64 * 1024  # maximum size of an error body
-MAX_LINE_BYTES = 16 * 1024 * 1024  # maximum size of one line
+INFLATED_CHUNK_BYTES = 64 * 1024  # a compressed body is inflated in pieces of this size
 LOOPBACK_RETRY_S = 0.05  # retry delay for a refused connection to this machine: the server may be starting
 PROXY_AUTH_REQUIRED = 407
 PLAIN_HTTP_REASONS = (
@@ -48,6 +49,15 @@ HTML_TYPES = ("text/html", "application/xhtml+xml")
 WIRE_PATHS = re.compile(r"/(chat/completions|messages|models(/[^/]*)?)$")  # what the wires append to base_url
 
 
+@dataclass(frozen=True, slots=True)
+class ByteLimits:
+    """Limits of one response, after decompression. aiohttp limits the headers."""
+
+    body: int = 8 * 2**20  # a body that is not a stream
+    stream: int = 32 * 2**20  # a stream: its events repeat about 300 bytes around each token
+    line: int = 2 * 2**20  # a line of a stream, which is one event
+
+
 class ConnectionPool:
     """Connections to one provider in one event loop."""
 
@@ -59,7 +69,9 @@ class ConnectionPool:
         trace = aiohttp.TraceConfig()
         trace.on_connection_reuseconn.append(_record_reuse)
         connector = aiohttp.TCPConnector(limit=0, force_close=not reuse)
-        self.session: ClientSession = aiohttp.ClientSession(connector=connector, trace_configs=[trace])
+        self.session: ClientSession = aiohttp.ClientSession(
+            connector=connector, trace_configs=[trace], auto_decompress=False
+        )
         self.users: set[int] = set()
         self.timeouts: set[asyncio.Timeout] = set()  # of the calls in flight
 
@@ -109,12 +121,14 @@ class Endpoint:
         connect: float = 10.0,
         limit: int = 16,
         reuse: bool = True,
+        limits: ByteLimits | None = None,
     ) -> None:
         self.base_url = base_url.rstrip("/")
         self.headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", **headers}
         self.secrets = (secret, urlsplit(base_url).password or "")
         self.connect = connect
         self.limit, self.reuse = limit, reuse
+        self.limits = limits or ByteLimits()
 
     def join_pool(self) -> ConnectionPool:
         pools = _pools.setdefault(asyncio.get_running_loop(), {})
@@ -147,8 +161,7 @@ class Endpoint:
         pool, state = self.join_pool(), RequestState()
         async with self.map_errors(state), asyncio.timeout(within), self._request(pool, state, "GET", path) as response:
             await self.check_status(response)
-            body: bytes = await response.read()
-            return body
+            return await read_body(response, self.limits.body)
 
     def _request(
         self, pool: ConnectionPool, state: RequestState, method: str, path: str, data: bytes | io.BytesIO | None = None
@@ -185,9 +198,13 @@ class Endpoint:
             if state.is_stale():
                 raise Fault("net", "the provider had closed the idle connection") from None
             raise Fault("cut", self.format_detail(f"the connection was lost: {error}"), said=partial_text()) from None
-        except aiohttp.ClientPayloadError:
+        except aiohttp.ClientPayloadError as error:
+            if is_header_flood(error):
+                raise Fault("flood", "a header of the response is too long") from None
             raise Fault("cut", "the connection closed before the answer was complete", said=partial_text()) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
+            if is_header_flood(error):
+                raise Fault("flood", "the headers of the response are too long") from None
             detail = self.format_detail(f"the answer ended early: {error or type(error).__name__}")
             raise Fault("cut", detail, said=partial_text()) from None
 
@@ -244,13 +261,73 @@ def describe_connection_error(error: Exception) -> str:
     return getattr(cause, "strerror", None) or str(error) or type(error).__name__
 
 
-async def iter_lines(response: ClientResponse) -> AsyncIterator[list[bytes]]:
+def is_header_flood(error: BaseException | None) -> bool:
+    """Return whether the HTTP parser stopped at a header that is too long, or at too many headers."""
+    from aiohttp.http_exceptions import LineTooLong
+
+    while error is not None and not isinstance(error, LineTooLong):
+        if "too many headers" in str(error).lower():
+            return True
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+# Bodies
+
+
+def make_flood(what: str, limit: int) -> Fault:
+    size = f"{limit / 2**20:g} MB" if limit >= 2**20 else f"{limit / 1024:g} KB"
+    return Fault("flood", f"{what} is larger than {size}")
+
+
+def iter_chunks(response: ClientResponse, limit: int) -> AsyncIterator[bytes]:
+    """Return the chunks of a body. The caller counts them; `limit` is for the compressed bytes of a compressed body."""
+    encoding = response.headers.get("Content-Encoding", "").strip().lower()
+    if encoding in ("", "identity"):
+        return response.content.iter_any()
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        raise Fault("endpoint", redact_line(f'the endpoint sent a body compressed with "{encoding}": turn it off'))
+    return _iter_inflated(response, limit)
+
+
+async def _iter_inflated(response: ClientResponse, limit: int) -> AsyncIterator[bytes]:
+    """Yield a compressed body in small pieces, so that the caller can stop at its limit."""
+    inflater = zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip or zlib, by its header
+    try:
+        async for chunk in response.content.iter_any():
+            if response.content.total_bytes > limit:
+                raise make_flood("the compressed response", limit)
+            while chunk and not inflater.eof:
+                yield inflater.decompress(chunk, INFLATED_CHUNK_BYTES)
+                chunk = inflater.unconsumed_tail
+        if rest := inflater.flush():
+            yield rest
+    except zlib.error as error:
+        raise ValueError(f"the compressed body is damaged: {error}") from None
+
+
+async def read_body(response: ClientResponse, limit: int) -> bytes:
+    """Return the whole body, or raise Fault if it is larger than its limit."""
+    body = bytearray()
+    if (response.content_length or 0) > limit:
+        raise make_flood("the response", limit)
+    async for chunk in iter_chunks(response, limit):
+        body += chunk
+        if len(body) > limit:
+            raise make_flood("the response", limit)
+    return bytes(body)
+
+
+async def iter_lines(response: ClientResponse, limits: ByteLimits) -> AsyncIterator[list[bytes]]:
     """Yield the complete lines of a body in batches. Ignore an unfinished last line."""
-    unfinished = b""
-    async for chunk in response.content.iter_any():
+    unfinished, received = b"", 0
+    async for chunk in iter_chunks(response, limits.stream):
+        received += len(chunk)
+        if received > limits.stream:
+            raise make_flood("the response", limits.stream)
         *lines, unfinished = (unfinished + chunk).split(b"\n")
-        if len(unfinished) > MAX_LINE_BYTES:
-            raise ValueError(f"a line is longer than {MAX_LINE_BYTES // 2**20} MiB")
+        if len(unfinished) > limits.line:
+            raise make_flood("a line of the response", limits.line)
         if lines:
             yield lines
 
@@ -289,10 +366,10 @@ async def read_error_body(response: ClientResponse, within: float) -> bytes:
     body = b""
     try:
         async with asyncio.timeout(within):
-            async for chunk in response.content.iter_any():
+            async for chunk in iter_chunks(response, MAX_ERROR_BODY_BYTES):
                 body += chunk
                 if len(body) >= MAX_ERROR_BODY_BYTES:
                     break
-    except (TimeoutError, OSError, aiohttp.ClientError):
+    except (TimeoutError, OSError, ValueError, aiohttp.ClientError, Fault):
         pass
     return body[:MAX_ERROR_BODY_BYTES]

@@ -42,9 +42,9 @@ class ChatCompletionParser(StreamParser):
             piece += self._parse_content(choice.get(part) or {})
             if finish := choice.get("finish_reason"):
                 self.finish = str(finish)
-        if usage := event.get("usage"):
+        if isinstance(usage := event.get("usage"), dict):
             self.update_counts(usage)
-            self.update_counts(usage.get("prompt_tokens_details") or {})
+            self.update_counts(usage.get("prompt_tokens_details"))
         if not self.model:
             self.model, self.id = str(event.get("model") or ""), str(event.get("id") or "")
         if error := event.get("error"):

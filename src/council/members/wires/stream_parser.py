@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from council.errors import Fault
 from council.members.base import OnDelta
 from council.members.wires.error_responses import parse_error_json
-from council.members.wires.http import describe_non_model_response, is_framed, iter_lines
-from council.types import Answer, Json, Usage
+from council.members.wires.http import ByteLimits, describe_non_model_response, is_framed, iter_lines, read_body
+from council.types import INVALID_COUNT, Answer, Json, Usage, parse_token_count
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
 
 
 DRAIN_TIMEOUT_S = 0.25  # seconds to wait for the end of a finished body, so that its connection can be reused
+MAX_COUNTS = 100  # different names of token counts in one answer
+MAX_NAME_CHARS = 200  # of a model name and an id
+MAX_LEADING_SPACE = 4096  # whitespace before an answer in which a thinking tag is expected
 
 
 class StreamParser:
@@ -72,11 +75,13 @@ class StreamParser:
     def text(self) -> str:
         return "".join(self.pieces)
 
-    async def read(self, response: ClientResponse, clock: asyncio.Timeout, idle: float) -> None:
-        now = asyncio.get_running_loop().time
+    async def read(
+        self, response: ClientResponse, clock: asyncio.Timeout, idle: float, limits: ByteLimits | None = None
+    ) -> None:
+        now, limits = asyncio.get_running_loop().time, limits or ByteLimits()
         if response.content_type == "application/json":
-            return self.feed_body(response, await response.read())
-        lines = iter_lines(response)
+            return self.feed_body(response, await read_body(response, limits.body))
+        lines = iter_lines(response, limits)
         async for batch in lines:
             self.feed_lines(batch)
             if ended := self.is_done or bool(self.error):
@@ -103,7 +108,7 @@ class StreamParser:
                         self.feed_lines(batch)
                     if self.has_new_content:
                         return False
-        except (TimeoutError, OSError, ValueError, aiohttp.ClientError):
+        except (TimeoutError, OSError, ValueError, aiohttp.ClientError, Fault):
             response.close()
         return True
 
@@ -126,7 +131,7 @@ class StreamParser:
 
     def feed_json(self, data: bytes, parse: Callable[[Json], str]) -> None:
         try:
-            piece = parse(json.loads(data.decode()))
+            piece = parse(load_json(data))
         except (ValueError, TypeError, AttributeError, RecursionError):
             raise ValueError(f'unreadable event "{data[:80].decode(errors="replace")}"') from None
         if piece or self.has_thinking:
@@ -139,11 +144,14 @@ class StreamParser:
             self.pieces.append(piece)
         self.on_delta(piece)
 
-    def update_counts(self, reported: Json) -> None:
-        """Keep the largest value of each count, because streams report cumulative usage."""
+    def update_counts(self, reported: Any) -> None:
+        """Keep the largest value of each count, because streams report cumulative usage. An invalid value stays invalid."""
+        if not isinstance(reported, dict):
+            return
         for name, value in reported.items():
-            if isinstance(value, int) and value > self.counts.get(name, -1):
-                self.counts[name] = value
+            if value is None or (name not in self.counts and len(self.counts) >= MAX_COUNTS):
+                continue
+            self.counts[name] = max(parse_token_count(value), self.counts.get(name, 0))
 
     # Building the answer
 
@@ -159,11 +167,23 @@ class StreamParser:
         usage = self._check_usage(self.usage(), text)
         if self.refusal:
             text, finish = "".join(self.refusal), "refused"
-        return Answer(text, finish, usage, self.model, self.id)
+        return Answer(text, finish, usage, self.model[:MAX_NAME_CHARS], self.id[:MAX_NAME_CHARS])
 
     def _check_usage(self, usage: Usage, text: str) -> Usage:
-        """Mark usage as unknown if it reports no input, or no output for a non-empty answer."""
+        """Mark usage as unknown if a count is invalid, or if it reports no input, or no output for a non-empty answer."""
+        usage = usage.validated()
         return usage if usage.input and (usage.output or not text) else replace(usage, known=False)
+
+
+def load_json(data: bytes) -> Any:
+    """Parse JSON. Python refuses integers with thousands of digits; they become INVALID_COUNT."""
+    text = data.decode()
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        if isinstance(error, json.JSONDecodeError):
+            raise
+        return json.loads(text, parse_int=lambda digits: int(digits) if len(digits) < 20 else INVALID_COUNT)
 
 
 # Thinking
@@ -193,7 +213,7 @@ class ThinkingFilter:
         tag = next((tag for tag in THINKING_TAGS if start[: len(tag)].lower() == tag), "")
         if tag:
             self.buffer, self.end_tag, self._state = start[len(tag) :], f"</{tag[1:]}", self._inside_thinking
-        elif any(tag.startswith(start.lower()) for tag in THINKING_TAGS):
+        elif len(self.buffer) < MAX_LEADING_SPACE and any(tag.startswith(start.lower()) for tag in THINKING_TAGS):
             return ""
         else:
             self._state = self._flush_answer

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from council.errors import Fault
 from council.members.base import OnDelta, Progress
 from council.members.wires.error_responses import REFUSAL_CODES
-from council.members.wires.http import Endpoint
+from council.members.wires.http import ByteLimits, Endpoint
 from council.members.wires.stream_parser import StreamParser
 from council.types import Answer, Ask, Json, Message
 
@@ -60,10 +60,13 @@ class WireMember:
         max_connections: int = 16,
         backoff: float = 0.5,
         token_field: str = "max_tokens",
+        limits: ByteLimits | None = None,
     ) -> None:
         key = (api_key or "").strip()
         headers = self.headers(key)
-        self.endpoint = Endpoint(base_url, headers=headers, secret=key, connect=connect, limit=max_connections)
+        self.endpoint = Endpoint(
+            base_url, headers=headers, secret=key, connect=connect, limit=max_connections, limits=limits
+        )
         self.name, self.model, self.vendor, self.small, self.free = name, model, vendor, small, free
         self.structured, self.thinks, self.efforts, self.token_field = structured, thinks, tuple(efforts), token_field
         self.first_byte, self.idle, self.backoff = first_byte, idle, backoff
@@ -90,7 +93,7 @@ class WireMember:
         async with self.endpoint.post(self.path, body, self.first_byte, parser.text) as (response, clock):
             if response.status >= 300:
                 return await self._handle_error_status(response)
-            await parser.read(response, clock, self.idle)
+            await parser.read(response, clock, self.idle, self.endpoint.limits)
         return parser.build_answer(self.endpoint.format_detail)
 
     async def _handle_error_status(self, response: ClientResponse) -> Answer:
@@ -114,7 +117,7 @@ class WireMember:
         )
         try:
             listed = json.loads(body)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise Fault("endpoint", "the endpoint did not return a list of models: check base_url") from None
         models = listed.get("data", listed.get("models")) if isinstance(listed, dict) else listed
         if not isinstance(models, list):

@@ -24,6 +24,7 @@ const STATES = {
   "failed(endpoint)": "its base_url does not look like a model API",
   "failed(parameter)": "it rejected a request parameter",
   "failed(script)": "its script made it fail",
+  "failed(flood)": "its response or answer was larger than the limit",
   "skipped(budget)": "the budget did not cover it",
   "skipped(cancel)": "the run was stopped before its turn",
   stopped: "the run stopped before it answered",
