@@ -48,7 +48,7 @@ class PhaseEnded:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A seat was asked; `messages` is the exact prompt."""
+    """A seat was asked; `messages` is the prompt, with secrets masked."""
 
     type: ClassVar[str] = "asked"
     key: str

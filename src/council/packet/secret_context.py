@@ -10,6 +10,7 @@ from typing import NamedTuple
 from council.packet.secret_rules import (
     COMMON_PASSWORDS,
     DOTTED_NAME,
+    IDENTIFIER,
     NEW_LINE,
     PASSWORD_NAME,
     REFERENCE,
@@ -18,10 +19,10 @@ from council.packet.secret_rules import (
     decode_base64,
     entropy,
     has_harmless_name,
+    is_attribute,
     is_chosen_password,
     is_dense,
     is_filler,
-    is_identifier,
     is_login,
     is_noise,
     is_published,
@@ -123,6 +124,9 @@ SQL_PASSWORD = re.compile(
 SECURE_STRING = re.compile(
     r"(?i)convertto-securestring\s{1,4}(?:-string\s{1,4})?[\"'](?P<password>[^\"'$\n]{4,100})[\"']\s{1,4}-asplaintext"
 )
+PGPASS = re.compile(
+    r":(?:5432|\*):[\w*.-]{1,60}:[\w*.@-]{1,60}:(?P<password>[^\s\"':]{4,100})(?=\r?(?:\n|\Z))"
+)  # a line of .pgpass
 OPENSSL_PASSWORD = re.compile(r"(?<=\s)pass:(?P<password>[^\s\"'`$]{4,100})")
 PASSWORD_HASH = re.compile(r":(?P<hash>\$(?:1|5|6|y|apr1|2[aby])\$[^\s:\"']{20,200})(?=[:\s]|$)")
 # These options take a password only for some programs, so the program must precede the option.
@@ -213,6 +217,7 @@ SIMPLE_LOGINS = (
     (SQL_PASSWORD, b"identified", b"password"),
     (SECURE_STRING, b"convertto-"),
     (OPENSSL_PASSWORD, b"pass:"),
+    (PGPASS, b":5432:", b":*:"),
 )
 
 
@@ -290,7 +295,8 @@ def _read_data_lines(text: str, block: re.Match[str], stop: int) -> Iterator[tup
 
 
 def _is_secret_data(name: str, value: str) -> bool:
-    plain = decode_base64(value) if re.fullmatch(r"[A-Za-z0-9+/]{4,}={0,2}", value) else value
+    decoded = decode_base64(value) if re.fullmatch(r"[A-Za-z0-9+/]{4,}={0,2}", value) else ""
+    plain = decoded if decoded and decoded.isascii() and decoded.replace("\n", "").isprintable() else value
     harmless = PUBLIC_DATA.fullmatch(name) or "BEGIN CERT" in plain or REFERENCE.match(value) or REFERENCE.match(plain)
     return not harmless and len(plain) >= 4 and is_real_password(plain)
 
@@ -304,7 +310,7 @@ ASSIGNMENT = re.compile(
     rf"(?P<name>[\w.-]{{2,60}}+)(?:\\{{0,2}}[\"'\]]){{0,2}}[ \t]{{0,8}}(?::=|=>|\?=|[:=])"
     rf"[ \t]{{0,8}}(?:[(|>][-+]?[ \t]{{0,4}})?(?:{NEW_LINE})?"
     r"(?:[bBrRuU](?=[\"']))?"
-    rf"(?:(?P<mark>{_QUOTE})(?P<quoted>[^\s\"'`\\]{{8,500}})(?P=mark)|(?P<bare>[^\s\"'`,;(){{}}\[\]<>#\\]{{8,500}}+)(?=[\s,;}}#\\<\"'`]|$))"
+    rf"(?:(?P<mark>{_QUOTE})(?P<quoted>[^\s\"'`\\]{{6,500}})(?P=mark)|(?P<bare>[^\s\"'`,;(){{}}\[\]<>#\\]{{6,500}}+)(?=[\s,;}}#\\<\"'`]|$))"
 )
 # The name and its value are two arguments, an element, two attributes, two lines, or two words.
 PAIR = re.compile(
@@ -316,6 +322,8 @@ PAIR = re.compile(
     r"|[\"'][ \t]{0,4}\{[^{}]{0,200}?default[ \t]{0,8}=[ \t]{0,4}[\"'](?P<default>[^\s\"']{8,300})[\"']"
     rf"|(?:[ \t]|[ \t]{NEW_LINE}){{1,4}}[\"']?(?P<word>[^\s\"'`\\]{{4,200}}))"
 )
+LINE_START = re.compile(r"[+\- #]?[ \t]*(?:- |export |ENV |ARG |-e )?[ \t]*")
+LINE_END = re.compile(r"[ \t]*\r?(?:\n|\Z)")
 NAME_START = re.compile(r"[\w.-]+\Z")
 COMMAND_BEFORE = re.compile(r"(?:^|\n)[+\- ]?[ \t]{0,20}(?i:env|arg|setx|setenv)[ \t]{1,4}..\Z|(?:^|\s)--\Z")
 
@@ -334,18 +342,28 @@ def find_assignments(scan: Scan) -> Iterator[Secret]:
         is_command = which != "word" or COMMAND_BEFORE.search(text[max(0, at_name - 30) : at_name + 2])
         if not is_command and not (SECRET_NAME.search(name) and is_dense(match[which])):
             continue
-        if _is_assigned_secret(name, match[which][:MAX_JUDGED_CHARS], which):
+        form = "line" if which == "bare" and _is_settings_line(text, at_name, name, match) else which
+        if _is_assigned_secret(name, match[which][:MAX_JUDGED_CHARS], form):
             yield Secret("assigned secret", *match.span(which))
+
+
+def _is_settings_line(text: str, at_name: int, name: str, match: re.Match[str]) -> bool:
+    """Return whether a line is a setting of YAML (`password: value`) or of an environment (`PASSWORD=value`), not of a program."""
+    is_yaml = text.startswith(": ", match.end("name"))
+    is_environment = name.isupper() and text.startswith("=", match.end("name"))
+    before = text[max(0, at_name - 40) : at_name].rpartition("\n")[2]
+    ends_line = LINE_END.match(text, match.end("bare"))
+    return (is_yaml or is_environment) and bool(ends_line and LINE_START.fullmatch(before))
 
 
 def _is_assigned_secret(name: str, value: str, which: str) -> bool:
     if has_harmless_name(name) or REFERENCE.match(value) or is_filler(value) or is_published(value):
         return False
-    if value.lower() in COMMON_PASSWORDS or (which in ("bare", "word") and is_identifier(value)):
+    is_password, is_unquoted = bool(PASSWORD_NAME.search(name)), which in ("bare", "line", "word")
+    is_variable = IDENTIFIER.fullmatch(value) and not (is_password and which == "line")
+    if value.lower() in COMMON_PASSWORDS or (is_unquoted and (is_variable or is_attribute(value))):
         return False
-    digits = 2 if which in ("bare", "word") else 1
-    is_password = bool(PASSWORD_NAME.search(name))
     if is_password or SECRET_NAME.search(name):
-        is_value = is_random(value, digits) or is_noise(value, which)
+        is_value = is_random(value, digits=2 if is_unquoted else 1) or is_noise(value, which)
         return is_value or (is_password and is_chosen_password(value, which))
     return name[-3:].lower() == "key" and is_strong(value)

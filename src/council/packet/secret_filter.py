@@ -18,12 +18,17 @@ from council.packet.secret_context import (
 from council.packet.secret_rules import KEY_RULES, NEW_LINE, compile_key, decode_base64, is_sample_key
 
 MAX_KEY_BLOCK_CHARS = 20_000  # longest key block without an END line
-MIN_SECRET_CHARS = 8  # shortest text that can have a secret and its context
+MAX_SHORT_CHARS = 2_000  # of a text that is tested with one pattern first
+# Every secret has a long word or one of these: a sentence has neither.
+POSSIBLE_SECRET = re.compile(
+    r"(?i)\S{20}|://|pass|pwd|secret|token|key|credential|auth|bearer|cookie|[_-]pat|psk|identified|convertto|:\$|kind|phrase|mnemonic|login"
+    r"|curl|wget|smbc|mysql|mariadb|mongo|redis-|sqlcmd|ldap"
+)
 
 
 def find_secrets(text: str) -> list[Secret]:
     """Return all secrets in a text, in order and without overlaps."""
-    if len(text) < MIN_SECRET_CHARS:
+    if len(text) < MAX_SHORT_CHARS and not POSSIBLE_SECRET.search(text):
         return []
     scan = Scan(text)
     scans = [scan, Scan(_unescape(text))] if _is_escaped(scan) else [scan]
@@ -45,6 +50,43 @@ def redact_value(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: redact_value(item) for name, item in value.items()}
     return [redact_value(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+class PromptRedactor:
+    """Redacts prompts. Those of one phase start with the same material, which is searched once."""
+
+    MAX_KEPT = 8  # prompts, one for each run or kind of message
+    MIN_CHARS = 4_000  # a shorter prompt is searched completely
+    OVERLAP = 500  # characters before the first difference that are searched again
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[str, list[Secret]]] = {}  # the last prompt with this start, and its secrets
+
+    def redact(self, text: str) -> str:
+        if len(text) < self.MIN_CHARS:
+            return redact_text(text)
+        start = text[:200]
+        before, known = self._kept.pop(start, ("", []))
+        at = max(0, _common_length(text, before) - self.OVERLAP)
+        kept = [secret for secret in known if secret.end <= at]
+        at = min([at, *(secret.start for secret in known[len(kept) :])])
+        rest = max(text.rfind("\n", 0, at) + 1, kept[-1].end if kept else 0)
+        found = [
+            secret._replace(start=secret.start + rest, end=secret.end + rest) for secret in find_secrets(text[rest:])
+        ]
+        self._kept[start] = (text, [*kept, *found])
+        if len(self._kept) > self.MAX_KEPT:
+            del self._kept[next(iter(self._kept))]
+        return mask_secrets(text, [*kept, *found])
+
+
+def _common_length(text: str, other: str) -> int:
+    """Return how many leading characters two texts share."""
+    low, high = 0, min(len(text), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if text.startswith(other[low:middle], low) else (low, middle - 1)
+    return low
 
 
 def mask_secrets(text: str, secrets: Sequence[Secret], *, margin: int = 0) -> str:
@@ -78,7 +120,7 @@ def _unescape(text: str) -> str:
 def _replace_escape(found: re.Match[str]) -> str:
     """Return the character and spaces; the spaces are outside of a quoted value."""
     blanks, char = " " * (len(found[0]) - 1), ESCAPED.get(found[1], found[1])
-    is_closing = char == '"' and found.string[found.start() - 1 : found.start()] not in " \t:=,([{>n"
+    is_closing = char == '"' and found.string[found.end() : found.end() + 1] in " \t:,;.)]}>/\\=&|"
     return char + blanks if is_closing else blanks + char
 
 

@@ -178,7 +178,7 @@ PLACEHOLDER = re.compile(f"{PLACEHOLDER_WORDS}|1234567|abcdefg", re.IGNORECASE)
 # A value that says where the secret is.
 REFERENCE = re.compile(
     r"(?i)[$%@&*!~]?[{(\[$%]|\$[a-z_]|%[a-z_]+%|(?:arn|op|vault|ssm|sm|awssm|gcpsm|azurekv|keyring|keychain|secretref|ref|env|file|data|https?|projects|urn|spiffe)[:/]"
-    r"|[~./]{0,2}/|[a-z]:\\|enc\[|\$ansible|process\.env|os\.|secrets\.|sha(?:1|256|384|512)[-:]|ssh-|age1|gAAAAA|A[KS]IA|cn=|@[\w.-]+@$"
+    r"|[~.]{0,2}/(?![A-Za-z0-9+/]{39,}={0,2}$)|[a-z]:\\|enc\[|\$ansible|process\.env|os\.|secrets\.|sha(?:1|256|384|512)[-:]|ssh-|age1|gAAAAA|A[KS]IA|cn=|@[\w.-]+@$"
     r"|Ag[A-D][A-Za-z0-9+/]{190}"  # a sealed secret of Kubernetes
 )
 COMMON_PASSWORDS = {
@@ -190,7 +190,7 @@ COMMON_PASSWORDS = {
 SELF_DESCRIBING_PASSWORD = re.compile(r"(?i)[a-z_-]*(?:secret|passw(?:or)?d)[a-z_-]*")
 # Words of passwords in tests and documentation.
 TEST_PASSWORD = re.compile(
-    r"(?i)passw|p[a@][s$]{2}w|secret|test|demo|foo|bar|admin|user|login|qwerty|token|valid|wrong|\bnew|\bold"
+    r"(?i)pass|p[a@][s$]{2}|secret|test|demo|foo|bar|admin|user|login|qwerty|token|valid|wrong|\bnew|\bold"
 )
 # SHA-256 of keys that vendors publish for documentation and emulators, first 16 characters.
 PUBLISHED_KEYS = frozenset(
@@ -283,11 +283,9 @@ def decode_base64(value: str) -> str:
         return ""
 
 
-def is_identifier(value: str) -> bool:
-    """Return whether an unquoted value is a variable or an attribute of a program: `settings.api_key`, but not `s.` and random letters."""
-    return bool(IDENTIFIER.fullmatch(value)) or (
-        bool(DOTTED_NAME.fullmatch(value)) and not is_dense(value.split(".")[-1])
-    )
+def is_attribute(value: str) -> bool:
+    """Return whether an unquoted value is an attribute of a program: `settings.api_key`, but not `s.` and random letters."""
+    return bool(DOTTED_NAME.fullmatch(value)) and not is_dense(value.split(".")[-1])
 
 
 def has_harmless_name(name: str) -> bool:
@@ -300,16 +298,18 @@ def has_harmless_name(name: str) -> bool:
 def is_chosen_password(value: str, which: str) -> bool:
     """Return whether a value looks like a password that a person chose: several kinds of characters, no word of tests."""
     kinds = sum(bool(re.search(kind, value)) for kind in ("[a-z]", "[A-Z]", r"\d", r"[^\w\s]"))
-    in_xml = which in ("element", "attribute")
-    enough = 2 if in_xml or (which not in ("bare", "argument") and len(value) >= 10) else 3
+    is_setting = which in ("quoted", "line", "element", "attribute", "entry", "field")
     return (
-        kinds >= enough
-        and len(value) >= (6 if in_xml else 8)
+        kinds >= (2 if is_setting else 3)
+        and len(value) >= (6 if is_setting else 8)
         and bool(re.search(r"\d|[!@#$%^&*?+~]", value))
         and not TEST_PASSWORD.search(value)
         and not re.search(r"[(){}\[\]\\|=]|::|//|^[~./-]|^[\w-]+(?:\.[\w-]+)+(?::\d+)?$|:\d+$", value)
         and not (re.search("[-_]", value) and _is_slug(value))
     )
+
+
+MIN_CHANGES = 0.38  # of the kind of character: over 0.6 in random text, under 0.3 in identifiers
 
 
 def is_random(value: str, digits: int = 1) -> bool:
@@ -319,16 +319,16 @@ def is_random(value: str, digits: int = 1) -> bool:
     runs = [run for run in re.findall(r"[A-Za-z0-9+/=~]{8,}", value) if re.search(r"[A-Za-z]", run)]
     longest = max(runs, key=len, default="")
     found = len(re.findall(r"\d", longest))
-    return found >= digits or (found > 0 and len(longest) >= 16 and _changes(longest) >= 0.45)
+    return found >= digits or (found > 0 and len(longest) >= 16 and _changes(longest) >= MIN_CHANGES)
 
 
 def is_dense(value: str) -> bool:
     """Return whether a value is random beyond doubt and no identifier."""
-    return is_strong(value) and _changes(value) >= 0.45
+    return is_strong(value, digits=1) and _changes(value) >= MIN_CHANGES
 
 
 def _changes(run: str) -> float:
-    """Return how often the kind of character changes: over 0.6 in random text, under 0.3 in identifiers."""
+    """Return how often the kind of character changes, as a share of the length."""
     kinds = [(char.isdigit(), char.isupper()) for char in run]
     return sum(a != b for a, b in pairwise(kinds)) / len(run)
 
@@ -342,13 +342,13 @@ def is_noise(value: str, which: str) -> bool:
     )  # fmt: skip
 
 
-def is_strong(value: str) -> bool:
+def is_strong(value: str, digits: int = 3) -> bool:
     """Return whether a value is random beyond doubt, for names that only end in "key"."""
     is_one_word = re.fullmatch(r"[A-Za-z0-9+/_-]{19,500}[A-Za-z0-9]={0,2}", value)
     is_mixed = re.search(r"[a-z]", value) and (re.search(r"[A-Z]", value) or re.fullmatch(r"[0-9a-f]{32,}", value))
     return (
         bool(is_one_word and is_mixed)
-        and len(re.findall(r"\d", value)) >= 3
+        and len(re.findall(r"\d", value)) >= digits
         and entropy(value) >= 3.3
         and not _is_slug(value)
     )

@@ -18,7 +18,7 @@ from council.engine.prompting import build_dossier
 from council.errors import CouncilError, UnknownRun, UsageError, option, wording
 from council.events import Entry
 from council.money import nanos_to_usd
-from council.packet.secret_filter import redact_value
+from council.packet.secret_filter import redact_text, redact_value
 from council.planning.plan import packet_from, question_from, roster_from
 from council.protocols import find_protocol
 from council.runs.people import fill_form, form_fields
@@ -382,14 +382,17 @@ class RunRecords:
         return [row | {"fields": form_fields(row["schema"])} for row in rows]
 
     async def answer(self, run: str, key: str, text: str) -> bool:
-        """Store a person's answer: text, or JSON for fields; an empty one abstains. Return whether it was in time."""
+        """Store a person's answer: text, or JSON for fields; an empty one abstains. Return whether it was in time.
+
+        Secrets in it are masked, because it is sent to the other members.
+        """
         run = await self.resolve_run(run)
         questions = [row for row in await self.store.list_open_asks(run) if row["key"] == key]
         if not questions:
             raise UsageError(
                 f"run {run} has no open question {quote_value(key)}: it was answered, or the run has ended"
             )
-        return await self.store.save_answer(run, key, fill_form(questions[0]["schema"], text))
+        return await self.store.save_answer(run, key, fill_form(questions[0]["schema"], redact_text(text)))
 
 
 def is_stored_run(run: str, env: Mapping[str, str]) -> bool:

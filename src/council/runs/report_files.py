@@ -7,7 +7,7 @@ import re
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from council import events as ev
@@ -15,7 +15,7 @@ from council.engine.ledger import Ledger
 from council.engine.minutes import Minutes
 from council.errors import StoreError
 from council.events import Entry
-from council.packet.secret_filter import redact_value
+from council.packet.secret_filter import PromptRedactor, redact_value
 from council.planning.plan import question_from
 from council.protocols import find_protocol
 from council.protocols.protocol import Protocol
@@ -129,8 +129,14 @@ EVENTS_WITH_MODEL_TEXT = (
 )  # events with text from models or the web
 
 
+PROMPT_REDACTOR = PromptRedactor()
+
+
 def redact_event(event: ev.Event) -> ev.Event:
     """Return the event with secrets masked. Views and reports are built from these events only."""
+    if isinstance(event, ev.Asked):
+        shown = [message | {"content": PROMPT_REDACTOR.redact(message["content"])} for message in event.messages]
+        return replace(event, messages=shown)
     if not isinstance(event, EVENTS_WITH_MODEL_TEXT):
         return event
     return ev.parse_event(event.type, redact_value(ev.dump_event(event)))

@@ -174,6 +174,21 @@ def test_a_secret_written_by_a_judge_is_not_in_any_report(judges: JudgesWorkspac
     ] == []
 
 
+@pytest.mark.behaviour("packet-asked-masked")
+def test_a_secret_that_a_judge_repeats_is_masked_in_the_prompts_of_the_events(
+    judges: JudgesWorkspace, council: Terminal
+) -> None:
+    for kind, (line, _) in SECRETS.items():
+        place = judges.judge_answers.said.setdefault("judge/judge-1", opinion("FAIL"))
+        place["findings"].append(finding("minor", "src/app.py:1", f"{kind}: {line}", fix=line))
+    assert council("validate", "--debate", "src/app.py", "--json").code in (0, 1)
+    events = [json.loads(line) for line in council("replay", "--jsonl").out.splitlines()]
+    second = [event for event in events if event["type"] == "asked" and event["key"].startswith("r2/")]
+    assert second and all("[redacted:" in str(event["messages"]) for event in second)
+    shown = json.dumps(events)
+    assert [kind for kind, (_, secret) in SECRETS.items() if json.dumps(secret)[1:-1] in shown] == []
+
+
 @pytest.mark.behaviour("issue-3-no-secret-leaves")
 @pytest.mark.parametrize("task", ["brainstorm", "research"])
 def test_brainstorm_and_research_use_the_same_secret_filter(

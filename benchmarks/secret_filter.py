@@ -1,0 +1,141 @@
+"""The secret filter compared with detect-secrets: secrets stopped, look-alikes refused, and speed, over the same rows in one run.
+
+The rows are tests/data/secret_shapes.toml. detect-secrets runs with its default plugins and filters, once with each row as a
+Python file and once as a YAML file, because its rules depend on the suffix. It is used if this Python has it; `--install`
+installs it into a temporary environment. `--before REVISION` adds an earlier version of the filter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from measure import Spread, print_result
+
+ROOT = Path(__file__).parents[1]
+FILTER = "src/council/packet/secret_filter.py"
+SUFFIXES = (".py", ".yaml")
+WORKER = "--detect-secrets-worker"
+HEAD = ("", "secrets stopped", "look-alikes refused", "MB/s", "ratio")
+Texts = dict[str, list[str]]
+
+
+def main() -> None:
+    options = _parse_arguments()
+    sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+    from tests.packet.secret_table import load_look_alikes, load_secrets
+
+    from council.packet.files import has_secret_name
+    from council.packet.secret_filter import find_secrets
+
+    rows = {"secrets": load_secrets(), "look-alikes": load_look_alikes()}
+    texts = {kind: [row.text for row in found if not row.path] for kind, found in rows.items()}
+    tree = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "src").rglob("*.py"))]
+    results = {"council": _run(find_secrets, texts, tree, options.runs)}
+    if options.before:
+        earlier = _load_revision(options.before)
+        results[f"council at {options.before}"] = _run(earlier.find_secrets, texts, tree, options.runs)
+    reason = _add_detect_secrets(results, texts, tree, options)
+    table = [_show(name, result, texts, results["council"]) for name, result in results.items()]
+    print_result(options, {"rows": {kind: len(found) for kind, found in texts.items()}, **results}, HEAD, table)
+    if not options.json:
+        names = {kind: [row for row in found if row.path] for kind, found in rows.items()}
+        named = [f"{sum(has_secret_name(row.path) for row in found)} of {len(found)}" for found in names.values()]
+        print(f"\nBy file name, which only council checks: {named[0]} stopped, {named[1]} look-alikes refused.")
+        print(reason or "")
+
+
+def _parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
+    parser.add_argument("--runs", type=int, default=5, help="(default: 5)")
+    parser.add_argument("--install", action="store_true", help="install detect-secrets into a temporary environment")
+    parser.add_argument("--before", metavar="REVISION", help="also measure the filter of this revision (one module)")
+    return parser.parse_args()
+
+
+def _run(find: Callable[[str], Sequence[Any]], texts: Texts, tree: list[str], runs: int) -> dict[str, Any]:
+    hits = {kind: sum(bool(find(text)) for text in found) for kind, found in texts.items()}
+    speeds = []
+    for _ in range(runs):
+        start = time.thread_time()
+        for text in tree:
+            find(text)
+        speeds.append(sum(map(len, tree)) / 1e6 / (time.thread_time() - start))
+    return {**hits, "mb_per_s": Spread.of(speeds).as_json()}
+
+
+def _load_revision(revision: str) -> ModuleType:
+    source = subprocess.run(
+        ["git", "show", f"{revision}:{FILTER}"], cwd=ROOT, capture_output=True, check=True, text=True
+    )
+    module = ModuleType("earlier_filter")
+    sys.modules[module.__name__] = module  # dataclasses and named tuples look it up
+    exec(compile(source.stdout, FILTER, "exec"), module.__dict__)
+    return module
+
+
+def _show(name: str, result: dict[str, Any], texts: Texts, ours: dict[str, Any]) -> tuple[str, ...]:
+    shares = [f"{result[kind]} of {len(found)} ({result[kind] / len(found):.0%})" for kind, found in texts.items()]
+    speed = result["mb_per_s"]
+    shown = f"{speed['median']:.1f} ({speed['low']:.1f}-{speed['high']:.1f})"
+    return (name, *shares, shown, f"{speed['median'] / ours['mb_per_s']['median']:.2f}")
+
+
+# detect-secrets, in a separate process
+
+
+def _add_detect_secrets(
+    results: dict[str, Any], texts: Texts, tree: list[str], options: argparse.Namespace
+) -> str | None:
+    """Add the results of detect-secrets, or return why it was skipped."""
+    with tempfile.TemporaryDirectory() as place:
+        python = sys.executable
+        if options.install:
+            venv.create(place, with_pip=True)
+            python = f"{place}/bin/python"
+            installed = subprocess.run(
+                [python, "-m", "pip", "install", "-q", "detect-secrets"], capture_output=True, text=True
+            )
+            if installed.returncode:
+                return f"detect-secrets is skipped: pip failed: {installed.stderr.strip().splitlines()[-1]}"
+        if subprocess.run([python, "-c", "import detect_secrets"], capture_output=True).returncode:
+            return "detect-secrets is skipped: this Python does not have it; --install installs it into a temporary environment"
+        work = json.dumps({"texts": texts, "tree": tree, "runs": options.runs})
+        done = subprocess.run([python, __file__, WORKER], input=work, capture_output=True, check=True, text=True)
+        results.update(json.loads(done.stdout))
+    return None
+
+
+def _work() -> None:
+    """Scan the rows on standard input with detect-secrets and print the result of each suffix."""
+    from detect_secrets import SecretsCollection
+    from detect_secrets.settings import default_settings
+
+    work = json.load(sys.stdin)
+    results = {}
+    with tempfile.TemporaryDirectory() as place, default_settings():
+        for suffix in SUFFIXES:
+            path = Path(place) / f"settings{suffix}"
+
+            def find(text: str, path: Path = path) -> list[Any]:
+                path.write_text(text, encoding="utf-8")
+                secrets = SecretsCollection()
+                secrets.scan_file(str(path))
+                return list(secrets)
+
+            results[f"detect-secrets, {suffix}"] = _run(find, work["texts"], work["tree"], work["runs"])
+    print(json.dumps(results))
+
+
+if __name__ == "__main__":
+    _work() if WORKER in sys.argv else main()
