@@ -6,13 +6,16 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from council.store.interface import FINISHED_STATUSES, BudgetRefusal, Hold, SpendingRow
-from council.types import Json
+from council import events as ev
+from council.errors import UnknownRun, wording
+from council.store.interface import FINISHED_STATUSES, Attempt, BudgetRefusal, Hold, Record, SpendingRow
+from council.store.sqlite_file import INCREMENTAL
+from council.types import Json, Outcome
 
 # Runs
 
-INCREMENTAL = 2  # value of auto_vacuum
 PAGES_PER_STEP = 1000
 SHRINK_TIMEOUT_S = 1.0
 RUN_TABLES = ("events", "steps", "results", "intents", "phases", "live", "asks")
@@ -203,3 +206,68 @@ def select_spending_since(db: sqlite3.Connection, day: str) -> list[Json]:
         "folder",
     )
     return [dict(zip(names, row, strict=True)) | {"usage": json.loads(row[10]) if row[10] else None} for row in rows]
+
+
+# Whole runs
+
+
+def select_runs(db: sqlite3.Connection) -> list[dict[str, Any]]:
+    columns = HISTORY_COLUMNS
+    rows = db.execute(
+        f"""SELECT id, name, folder, created, status, detached, {columns["protocol"]}, {columns["task"]}, {columns["question"]}
+            FROM runs ORDER BY created DESC, rowid DESC"""
+    )
+    return [
+        {
+            "id": id_, "name": name, "folder": folder, "created": created, "status": status, "detached": bool(detached),
+            "setup": {"protocol": protocol, "question": {"task": task, "text": text}},
+        }
+        for id_, name, folder, created, status, detached, protocol, task, text in rows.fetchall()
+    ]  # fmt: skip
+
+
+def load_record(db: sqlite3.Connection, run: str) -> Record:
+    row = db.execute(
+        "SELECT id, name, folder, created, seed, setup, status, report FROM runs WHERE id = ?", (run,)
+    ).fetchone()
+    if row is None:
+        raise unknown_run(run)
+    id_, name, folder, created, seed, setup, status, report = row
+    record = Record(id_, name, folder, created, seed, json.loads(setup), status, report)
+    for seq, at, tag, body in db.execute("SELECT seq, at, type, body FROM events WHERE run = ? ORDER BY seq", (run,)):
+        record.entries.append(ev.Entry(seq, at, ev.parse_event(tag, json.loads(body))))
+    record.steps = dict(db.execute("SELECT key, fingerprint FROM steps WHERE run = ?", (run,)).fetchall())
+    for key, body in db.execute("SELECT key, body FROM results WHERE run = ?", (run,)):
+        record.results[key] = Outcome.from_json(json.loads(body))
+    record.attempts = _load_attempts(db, run)
+    record.spending = load_spending(db, run)
+    for phase, absences in db.execute("SELECT phase, absences FROM phases WHERE run = ?", (run,)):
+        record.phases[phase] = json.loads(absences)
+    return record
+
+
+def unknown_run(run: str) -> UnknownRun:
+    listing = wording(python="`client.runs()`", cli="`council runs`", http="`council runs`")
+    return UnknownRun(f'there is no run "{run}": {listing} lists them')
+
+
+def load_since(db: sqlite3.Connection, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:
+    status = db.execute("SELECT status FROM runs WHERE id = ?", (run,)).fetchone()
+    if status is None:
+        raise unknown_run(run)
+    rows = db.execute("SELECT seq, at, type, body FROM events WHERE run = ? AND seq > ? ORDER BY seq", (run, seq))
+    entries = [ev.Entry(n, at, ev.parse_event(tag, json.loads(body))) for n, at, tag, body in rows]
+    return entries, dict(db.execute("SELECT key, text FROM live WHERE run = ?", (run,)).fetchall()), status[0]
+
+
+def _load_attempts(db: sqlite3.Connection, run: str) -> dict[str, list[Attempt]]:
+    attempts: dict[str, list[Attempt]] = {}
+    rows = db.execute(
+        """SELECT i.key, i.n, i.member, i.body, s.body FROM intents i
+           LEFT JOIN settled s ON s.run = i.run AND s.key = i.key AND s.n = i.n
+           WHERE i.run = ? ORDER BY i.key, i.n""",
+        (run,),
+    )
+    for key, n, member, body, result in rows:
+        attempts.setdefault(key, []).append(Attempt(n, member, body, json.loads(result) if result else None))
+    return attempts
