@@ -81,7 +81,7 @@ class Ledger:
         self.redact = redact  # masks secrets in an event before it is stored and shown
         self.source = source
         self.strict = strict  # False: ignore fingerprints (a run made by another version, with other prompts)
-        self.calls = {"made": 0, "replayed": 0, "in_doubt": 0}
+        self.replayed = 0  # results that this process found in the ledger
         self._seq = record.entries[-1].seq if record.entries else 0
         self._claimed: set[str] = set()
         self._emitted = {
@@ -132,13 +132,13 @@ class Ledger:
             )
         result = self.record.results.get(key)
         if result is not None:
-            self.calls["replayed"] += 1
+            self.replayed += 1
         return result
 
     def find_inherited(self, key: str, fingerprint: str) -> Outcome | None:
         """Return the parent's result of this step, if the run is a fork and it applies."""
         found = self.source.find_result(key, fingerprint) if self.source else None
-        self.calls["replayed"] += found is not None
+        self.replayed += found is not None
         return found
 
     def begin_step(self, key: str, fingerprint: str, event: Event | None = None) -> None:
@@ -177,7 +177,13 @@ class Ledger:
         """Write the closing event, the status and the report in one transaction."""
         row = self._append_event(event)
         self.record.status, self.record.report = event.status, report(self.record.entries)
-        await self.store.write(self.run, [row, ("close", (event.status, self.record.report))])
+        await self.store.write(self.run, [row, ("hush_all", ()), ("close", (event.status, self.record.report))])
+
+    @property
+    def calls(self) -> dict[str, int]:
+        """Counts of requests: made and in doubt by all processes of the run, replayed by this one."""
+        made, in_doubt = self.record.count_calls()
+        return {"made": made, "replayed": self.replayed, "in_doubt": in_doubt}
 
     # Attempts: the attempt is on disk before the request is sent, its result before it is used.
 
@@ -191,13 +197,12 @@ class Ledger:
         past = self.attempts(key)
         attempt = Attempt(len(past) + 1, member, body)
         past.append(attempt)
-        self.calls["made"] += 1
         told = ev.Attempted(key, seat, attempt.n, member, why, most, fallback_for, fallback_state, seconds)
         await self.emit_durably(told, ("intent", (key, attempt.n, member, body, time.time())))
         return attempt
 
     def record_result(self, key: str, attempt: Attempt, result: Json, bill: ev.Billed | None = None) -> None:
-        """Queue the result and its bill; the step's result or the next attempt flushes it to disk."""
+        """Queue the result and its bill. If it is accepted, it is stored in the same transaction as the step's result."""
         attempt.result = result
         rows: list[Row] = [("settled", (key, attempt.n, _dump_compact(result), time.time()))]
         self.store.post(self.run, [*rows, *self._charge_rows(bill)])

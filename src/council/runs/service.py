@@ -20,7 +20,7 @@ from council.engine.council import Council
 from council.engine.ledger import ForkSource, Ledger, Listener, NullStore
 from council.engine.minutes import Minutes
 from council.engine.prompting import Prompts
-from council.errors import CouncilError, EngineError, RunOwned, UsageError
+from council.errors import CouncilError, EngineError, RunOwned, StoreError, UsageError
 from council.events import Entry
 from council.members.base import Member
 from council.members.registry import MemberRegistry
@@ -325,7 +325,7 @@ class Convener(RunRecords):
     def _reopen_finished(self, record: Record) -> Minutes:
         """Return the minutes of a finished run. Rewrite its report if it was deleted or never written."""
         minutes = Minutes.fold(record.entries)
-        minutes.calls = {"made": 0, "replayed": len(record.results), "in_doubt": 0}
+        minutes.calls = minutes.calls | {"replayed": len(record.results)}
         path = Path(record.folder) / minutes.report_path
         if minutes.report_path and path.parent.is_dir() and report_files.is_unwritten(path, record.run):
             write_report_files(record, Minutes.fold(record.entries))
@@ -362,14 +362,15 @@ class Convener(RunRecords):
             await self._close_run(ledger, end_interrupted(council))
             raise
         return await self._close_run(
-            ledger, ending or (end_interrupted if recalled.cancelled() else end_cancelled)(council)
+            ledger, ending or (end_cancelled if _has_returned(recalled) else end_interrupted)(council)
         )
 
     async def _wait_for_cancel(self, run: str) -> None:
         """Return when a cancel request has been stored for the run."""
         while True:
-            if await self.store.is_cancelled(run):
-                return
+            with suppress(StoreError):  # a busy store does not stop a run; a write says what is wrong
+                if await self.store.is_cancelled(run):
+                    return
             await asyncio.sleep(CANCEL_POLL_S)
 
     def _make_council(self, ledger: Ledger) -> Council:
@@ -463,6 +464,10 @@ class Convener(RunRecords):
 
 def _new_run_id() -> str:
     return "r" + "".join(secrets.choice(RUN_ID_ALPHABET) for _ in range(5))
+
+
+def _has_returned(task: asyncio.Future[None]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None
 
 
 def _format_run_row(record: Record) -> tuple[object, ...]:

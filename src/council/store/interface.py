@@ -64,6 +64,9 @@ class RunState:
         return self.is_detached and self.is_open and not self.is_owned
 
 
+DOUBTFUL_FAULTS = ("cut", "doubt")  # faults after which a request may have been billed
+
+
 @dataclass(slots=True)
 class Attempt:
     """One request that was sent or about to be sent, and its result (None if unknown)."""
@@ -72,6 +75,13 @@ class Attempt:
     member: str
     body: bytes
     result: Json | None = None
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Return whether the request may have been billed without an answer, and its step was not answered by a retry."""
+        if self.result is None:
+            return True
+        return self.result.get("fault") in DOUBTFUL_FAULTS and bool(self.result.get("given_up"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +146,18 @@ class Record:
     phases: dict[str, Json] = field(default_factory=dict)
     spending: dict[tuple[str, int], SpendingRow] = field(default_factory=dict)  # by key and attempt number
 
+    def count_calls(self) -> tuple[int, int]:
+        """Return the number of requests of all processes, and how many of them are in doubt."""
+        attempts = [attempt for tries in self.attempts.values() for attempt in tries]
+        return len(attempts), sum(attempt.is_in_doubt for attempt in attempts)
+
 
 class Store(Protocol):
-    """Destination of rows: `post` queues them, `write` returns once they are on disk."""
+    """Destination of rows: `post` queues them, `write` returns once they are on disk.
+
+    Rows of one run that are posted in one turn of the event loop, and a `write` in the same turn, are one transaction: the
+    rows of a step's result are stored together or not at all. After a failure, later rows of the run are refused.
+    """
 
     def post(self, run: str, rows: Sequence[Row]) -> None: ...
 

@@ -229,7 +229,7 @@ class SqliteStore:
         except sqlite3.Error as error:
             with suppress(sqlite3.Error):
                 self._db.execute("ROLLBACK")
-            outcomes = [(None, error) for _ in jobs]
+            outcomes = [(None, error if job.work else None) for job in jobs]
             for job in jobs:
                 self._note_failure(job, error)
         return outcomes
