@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from council import protocols
 from council.engine.council import Council
-from council.errors import BudgetSpent, ChairAbsent, QuorumLost
+from council.errors import BudgetSpent, ChairAbsent, QuorumLost, RunOwned
 from council.protocols.options import parse_options
+from council.store.interface import OPEN_STATUSES
+from council.store.sqlite import SqliteStore
 from council.types import Json, Seat, Statement, Verdict
 
+RELEASE_POLLS, RELEASE_POLL_S = 100, 0.05
 EXCERPT_WORDS = 120  # words of each position
 
 
@@ -147,3 +151,34 @@ async def wait_for_ending(
         for task in tasks:  # no effect on finished tasks
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+# Owners of runs
+
+
+async def wait_for_release(store: SqliteStore, run: str) -> None:
+    """Wait while another process releases a run that has ended, for example one that was cancelled a moment ago."""
+    for _ in range(RELEASE_POLLS):
+        try:
+            with store.lock_run(run):
+                return
+        except RunOwned:
+            if (await store.run_state(run)).stored in OPEN_STATUSES:
+                return  # it is in use: the caller says so
+        await asyncio.sleep(RELEASE_POLL_S)
+
+
+async def end_suspended_owner(store: SqliteStore, run: str) -> None:
+    """Continue the suspended owner of a cancelled run, so that it ends the run. End the process if it is suspended again."""
+    owner = store.find_owner(run)
+    if owner is None or not owner.is_suspended:
+        return
+    owner.send(signal.SIGCONT)
+    for _ in range(RELEASE_POLLS):
+        if not store.is_locked(run):
+            return
+        await asyncio.sleep(RELEASE_POLL_S)
+    if owner.is_suspended:
+        owner.send(signal.SIGKILL)  # as after a crash, nothing stored is lost
+        while owner.is_alive and store.is_locked(run):
+            await asyncio.sleep(RELEASE_POLL_S)

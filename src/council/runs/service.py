@@ -36,7 +36,16 @@ from council.runs.audit import RULES_CHANGED, audit_record, describe_version, is
 from council.runs.continuation import continue_protocol, load_conversation, read_turns, select_turns
 from council.runs.fork import make_inheritance, plan_fork
 from council.runs.history import RunRecords, summarize_spending
-from council.runs.outcome import Ending, StopEvent, end_cancelled, end_interrupted, run_protocol, wait_for_ending
+from council.runs.outcome import (
+    Ending,
+    StopEvent,
+    end_cancelled,
+    end_interrupted,
+    end_suspended_owner,
+    run_protocol,
+    wait_for_ending,
+    wait_for_release,
+)
 from council.runs.report_files import (
     choose_report_path,
     close_failed_run,
@@ -55,8 +64,6 @@ from council.store.sqlite import SqliteStore
 from council.types import Json, Outcome, Roster, Step
 from council.version import RULES, __version__
 
-RUN_ID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # no characters that look alike
-RELEASE_POLLS, RELEASE_POLL_S = 100, 0.05
 PERSISTED_FLAGS = (
     "timeout",
     "max_cost",
@@ -95,9 +102,10 @@ class Convener(RunRecords):
     def members(self) -> MemberRegistry:
         return self.run_context.members
 
-    def open_store(self, protocol: str) -> SqliteStore:
-        """Open the store and check that the protocol's report folder is writable, before any request is sent."""
+    async def open_store(self, protocol: str) -> SqliteStore:
+        """Check that the store is sound and the protocol's report folder writable, before any request is sent."""
         store = self.store
+        await store.require_sound()
         report_files.open_report_folder(self.folder, self._report_dir(protocol))
         return store
 
@@ -196,17 +204,17 @@ class Convener(RunRecords):
     async def run(self, plan: Plan, on_event: Listener, *, stop: StopEvent | None = None) -> Minutes:
         """Run a plan and return its minutes. `stop` interrupts the run and leaves it resumable."""
         self.check_plan(plan)
-        store = self.open_store(plan.protocol.name)
+        store = await self.open_store(plan.protocol.name)
         await self._prepare_members(plan.roster, on_event)
-        return await self._begin(store, self._make_record(plan), plan.as_json(), on_event, stop)
+        return await self._begin(store, await self._make_record(plan), plan.as_json(), on_event, stop)
 
     async def enqueue(self, plan: Plan) -> str:
         """Store the run as queued, for the worker to start."""
         self.check_plan(plan)
-        return await self._enqueue_record(self._make_record(plan), plan.as_json())
+        return await self._enqueue_record(await self._make_record(plan), plan.as_json())
 
     async def _enqueue_record(self, record: Record, plan: Json) -> str:
-        ledger = Ledger(self.open_store(record.setup["protocol"]), record, redact=redact_event)
+        ledger = Ledger(await self.open_store(record.setup["protocol"]), record, redact=redact_event)
         convened = ev.Convened(record.run, record.name, plan, record.folder)
         await ledger.emit_durably(convened, ("queue", _format_run_row(record)))
         return record.run
@@ -236,7 +244,7 @@ class Convener(RunRecords):
         `before` gets the plan before any request is sent.
         """
         record, plan = await self._prepare_fork(run, phase, seats or {})
-        store, roster = self.open_store(record.setup["protocol"]), roster_from(record.setup)
+        store, roster = await self.open_store(record.setup["protocol"]), roster_from(record.setup)
         on_plan(plan)
         await self._prepare_members(roster, on_event)
         return await self._begin(store, record, plan, on_event, stop)
@@ -252,16 +260,18 @@ class Convener(RunRecords):
         setup, plan = plan_fork(parent, phase, seats, self.run_context)
         setup |= {"version": __version__, "rules": RULES} | {flag: self._flags.get(flag) for flag in PERSISTED_FLAGS}
         self.run_context.require_prices(roster_from(setup))
-        return Record(_new_run_id(), parent.name, parent.folder, time.time(), parent.seed, setup), plan
+        run = await self.store.new_run_id()
+        return Record(run, parent.name, parent.folder, time.time(), parent.seed, setup, is_new=True), plan
 
-    def _make_record(self, plan: Plan) -> Record:
+    async def _make_record(self, plan: Plan) -> Record:
         now = time.time()
         name = f"council-{time.strftime('%Y%m%d', time.localtime(now))}-{report_files.slugify(plan.question.target or plan.question.text)}"
         config = str(self._config.resolve()) if self._config else None
         kept = {"version": __version__, "rules": RULES, "day": _utc_date(now), "config": config} | {
             flag: self._flags.get(flag) for flag in PERSISTED_FLAGS
         }
-        return Record(_new_run_id(), name, str(self.folder), now, secrets.token_hex(16), plan.setup() | kept)
+        run, seed = await self.store.new_run_id(), secrets.token_hex(16)
+        return Record(run, name, str(self.folder), now, seed, plan.setup() | kept, is_new=True)
 
     async def _begin(
         self, store: SqliteStore, record: Record, plan: Json, on_event: Listener, stop: StopEvent | None
@@ -284,7 +294,7 @@ class Convener(RunRecords):
     ) -> Minutes:
         """Continue an interrupted run without repeating answered steps. `catch_up` gets the stored entries."""
         run = await self.resolve_run(run) if run else await self.newest_unfinished_run()
-        await self._wait_for_release(run)
+        await wait_for_release(self.store, run)
         with self.store.lock_run(run):
             record = await self.store.load(run)
             if record.status == RunStatus.COMPLETE:
@@ -292,7 +302,7 @@ class Convener(RunRecords):
             self._flags["no_resend"] = not resend or None
             self._restore_run_context(record)
             self.run_context.require_prices(roster_from(record.setup))
-            self.open_store(record.setup["protocol"])
+            await self.open_store(record.setup["protocol"])
             await self._prepare_members(roster_from(record.setup), on_event)
             on_past_entries(list(record.entries))
             ledger = Ledger(
@@ -305,17 +315,6 @@ class Convener(RunRecords):
                 await ledger.emit_durably(ev.Resumed(run, self.caps.run), ("reopen", ()))
             _note_other_version(ledger)
             return await self._deliberate(ledger, stop)
-
-    async def _wait_for_release(self, run: str) -> None:
-        """Wait while another process releases a run that has ended, for example one that was cancelled a moment ago."""
-        for _ in range(RELEASE_POLLS):
-            try:
-                with self.store.lock_run(run):
-                    return
-            except RunOwned:
-                if (await self.store.load(run)).status in OPEN_STATUSES:
-                    return  # it is in use: the caller says so
-            await asyncio.sleep(RELEASE_POLL_S)
 
     async def _load_inheritance(self, record: Record) -> ForkSource | None:
         """Return the answers that a fork may reuse from its parent run, or None if the run is not a fork."""
@@ -337,6 +336,7 @@ class Convener(RunRecords):
         if not (await self.store.run_state(run)).is_open:
             return False
         await self.store.write(run, [("cancel", ())])
+        await end_suspended_owner(self.store, run)
         with suppress(RunOwned), self.store.lock_run(run):  # no process owns it, so close it here
             record = await self.store.load(run)
             if record.status in OPEN_STATUSES:
@@ -460,10 +460,6 @@ class Convener(RunRecords):
     def rosters(self, name: str | None = None) -> list[Json]:
         """Describe all named rosters, or only `name`, each with its source."""
         return describe_rosters(PanelContext(self.settings, self.env, self.folder), name)
-
-
-def _new_run_id() -> str:
-    return "r" + "".join(secrets.choice(RUN_ID_ALPHABET) for _ in range(5))
 
 
 def _has_returned(task: asyncio.Future[None]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -11,6 +12,13 @@ from council.events import Entry
 from council.types import Json, Outcome
 
 Row = tuple[str, tuple[object, ...]]  # statement name, values after the run id
+RUN_ID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # no characters that look alike
+RUN_ID_CHARS = 8
+
+
+def make_run_id() -> str:
+    """Return a random id. A store with 100,000 runs has it with a probability of 1 to 8 million."""
+    return "r" + "".join(secrets.choice(RUN_ID_ALPHABET) for _ in range(RUN_ID_CHARS))
 
 
 class RunStatus(StrEnum):
@@ -145,6 +153,7 @@ class Record:
     attempts: dict[str, list[Attempt]] = field(default_factory=dict)
     phases: dict[str, Json] = field(default_factory=dict)
     spending: dict[tuple[str, int], SpendingRow] = field(default_factory=dict)  # by key and attempt number
+    is_new: bool = False  # this process has made the run
 
     def count_calls(self) -> tuple[int, int]:
         """Return the number of requests of all processes, and how many of them are in doubt."""

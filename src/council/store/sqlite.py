@@ -19,7 +19,16 @@ from typing import Any, TypeVar
 from council import events as ev
 from council.errors import RunOwned, StoreError
 from council.store import sqlite_file, sqlite_queries
-from council.store.interface import OPEN_STATUSES, BudgetRefusal, Hold, Record, Row, RunState, RunStatus
+from council.store.interface import (
+    OPEN_STATUSES,
+    BudgetRefusal,
+    Hold,
+    Record,
+    Row,
+    RunState,
+    RunStatus,
+    make_run_id,
+)
 from council.store.locks import Owner, describe_wait, hold_lock, is_locked, read_owner
 from council.store.sqlite_file import READ_TIMEOUT_S, WRITE_TIMEOUT_S, explain_error, wait_for_lock
 from council.types import Json
@@ -164,10 +173,10 @@ class SqliteStore:
     def is_read_only(self) -> bool:
         return self._copy is not None
 
-    def require_sound(self) -> None:
+    async def require_sound(self) -> None:
         """Raise StoreError if the database cannot be written or is damaged. Called before a run sends anything."""
         self._require_writable()
-        sqlite_file.refuse_damage(self.path)
+        await asyncio.to_thread(sqlite_file.refuse_damage, self.path)
 
     def _require_writable(self) -> None:
         if self.is_read_only:
@@ -303,9 +312,13 @@ class SqliteStore:
         query = "SELECT id FROM runs WHERE ?1 != '' AND substr(id, 1, length(?1)) = ?1 ORDER BY id != ?1, rowid"
         return [row[0] for row in await self._read(lambda db: db.execute(query, (run,)).fetchall())]
 
-    async def has_run(self, run: str) -> bool:
+    async def new_run_id(self) -> str:
+        """Return an id that no stored run has."""
         query = "SELECT 1 FROM runs WHERE id = ?"
-        return await self._read(lambda db: db.execute(query, (run,)).fetchone()) is not None
+        while True:
+            run = make_run_id()
+            if await self._read(lambda db, run=run: db.execute(query, (run,)).fetchone()) is None:
+                return run
 
     async def run_state(self, run: str) -> RunState:
         query = "SELECT id, status, detached FROM runs WHERE id = ?"
