@@ -163,7 +163,8 @@ async def wait_for_release(store: SqliteStore, run: str) -> None:
             with store.lock_run(run):
                 return
         except RunOwned:
-            if (await store.run_state(run)).stored in OPEN_STATUSES:
+            owner = store.find_owner(run)
+            if (owner is None or owner.is_alive) and (await store.run_state(run)).stored in OPEN_STATUSES:
                 return  # it is in use: the caller says so
         await asyncio.sleep(RELEASE_POLL_S)
 
@@ -180,5 +181,4 @@ async def end_suspended_owner(store: SqliteStore, run: str) -> None:
         await asyncio.sleep(RELEASE_POLL_S)
     if owner.is_suspended:
         owner.send(signal.SIGKILL)  # as after a crash, nothing stored is lost
-        while owner.is_alive and store.is_locked(run):
-            await asyncio.sleep(RELEASE_POLL_S)
+        await wait_for_release(store, run)

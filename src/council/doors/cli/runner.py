@@ -126,7 +126,7 @@ class Runner:
             if dry_run:
                 return self._show_plan(plan)
             self.require_words(plan)
-            convener.open_store(plan.protocol.name)
+            await convener.open_store(plan.protocol.name)
             if not await self._present_plan(plan, convener.settings):
                 click.echo("council: not started, nothing was spent", err=True)
                 return EXIT_INTERRUPTED
@@ -205,6 +205,7 @@ class Runner:
     def with_convener(self, job: Callable[[Convener], Awaitable[int]]) -> int:
         async def run_job() -> int:
             convener = Convener(flags=self.flags, config=self.config)
+            convener.on_store_wait = lambda message: self.print_status([f"council: {message}"])
             try:
                 return await job(convener)
             finally:
@@ -221,6 +222,10 @@ class Runner:
         stop = StopEvent()
         view = self._guard_view(stop.set if self.jsonl else lambda: None)
         beside = [asyncio.ensure_future(tick_view(view))]
+        loop = asyncio.get_running_loop()
+        convener.on_store_wait = lambda message: loop.call_soon_threadsafe(
+            self._print_beside, view, f"council: {message}"
+        )
         if self._can_prompt():
             beside.append(asyncio.ensure_future(HumanPrompter(convener, view).run()))
         with handle_signals(stop, view, self._exit_at_once):
@@ -243,6 +248,10 @@ class Runner:
         if convener.settings.notify and not stop.is_set():
             notify(minutes, convener.env)
         return code
+
+    def _print_beside(self, view: View, line: str) -> None:
+        with view.suspend():
+            self.print_status([line])
 
     def _guard_view(self, on_broken_pipe: Callable[[], None]) -> PipeSafeView:
         """Return the view of this command line, which owns the terminal until it is closed."""
