@@ -7,8 +7,8 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from council import events as ev
 from council import protocols
 from council.calling.budget import Caps, local_date
+from council.calling.concurrency import RUN_LIMIT
 from council.engine.council import Council
 from council.engine.ledger import ForkSource, Ledger, Listener, NullStore
 from council.engine.minutes import Minutes
@@ -204,9 +205,10 @@ class Convener(RunRecords):
     async def run(self, plan: Plan, on_event: Listener, *, stop: StopEvent | None = None) -> Minutes:
         """Run a plan and return its minutes. `stop` interrupts the run and leaves it resumable."""
         self.check_plan(plan)
-        store = await self.open_store(plan.protocol.name)
-        await self._prepare_members(plan.roster, on_event)
-        return await self._begin(store, await self._make_record(plan), plan.as_json(), on_event, stop)
+        async with RUN_LIMIT.acquire():
+            store = await self.open_store(plan.protocol.name)
+            await self._prepare_members(plan.roster, on_event)
+            return await self._begin(store, await self._make_record(plan), plan.as_json(), on_event, stop)
 
     async def enqueue(self, plan: Plan) -> str:
         """Store the run as queued, for the worker to start."""
@@ -246,8 +248,9 @@ class Convener(RunRecords):
         record, plan = await self._prepare_fork(run, phase, seats or {})
         store, roster = await self.open_store(record.setup["protocol"]), roster_from(record.setup)
         on_plan(plan)
-        await self._prepare_members(roster, on_event)
-        return await self._begin(store, record, plan, on_event, stop)
+        async with RUN_LIMIT.acquire():
+            await self._prepare_members(roster, on_event)
+            return await self._begin(store, record, plan, on_event, stop)
 
     async def enqueue_fork(self, run: str, *, phase: str | None = None, seats: Mapping[str, str] | None = None) -> str:
         """Queue a fork for the worker."""
@@ -295,7 +298,7 @@ class Convener(RunRecords):
         """Continue an interrupted run without repeating answered steps. `catch_up` gets the stored entries."""
         run = await self.resolve_run(run) if run else await self.newest_unfinished_run()
         await wait_for_release(self.store, run)
-        with self.store.lock_run(run):
+        async with RUN_LIMIT.acquire(), _hold_run(self.store, run):
             record = await self.store.load(run)
             if record.status == RunStatus.COMPLETE:
                 return self._reopen_finished(record)
@@ -460,6 +463,12 @@ class Convener(RunRecords):
     def rosters(self, name: str | None = None) -> list[Json]:
         """Describe all named rosters, or only `name`, each with its source."""
         return describe_rosters(PanelContext(self.settings, self.env, self.folder), name)
+
+
+@asynccontextmanager
+async def _hold_run(store: SqliteStore, run: str) -> AsyncIterator[None]:
+    with store.lock_run(run):
+        yield
 
 
 def _has_returned(task: asyncio.Future[None]) -> bool:

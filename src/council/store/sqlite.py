@@ -164,7 +164,8 @@ class SqliteStore:
             (self.folder / "locks").mkdir(exist_ok=True, mode=0o700)
             return sqlite_file.open_to_write(self.path)
         except (OSError, sqlite3.Error) as error:
-            if not sqlite_file.is_read_only_error(error) or not self.path.is_file():
+            is_unwritable = self.path.is_file() and not sqlite_file.is_writable(self.path)
+            if not is_unwritable or not sqlite_file.is_read_only_error(error):
                 raise
             self._copy = sqlite_file.ReadOnlyCopy(self.path)
             return self._copy.db

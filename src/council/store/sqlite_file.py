@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 import sqlite3
 import tempfile
@@ -65,6 +66,8 @@ def explain_error(error: BaseException, path: Path) -> str:
     text, number = str(error), getattr(error, "errno", None)
     if is_busy(error):
         return f'the run store "{path}" is busy: {describe_wait(find_holders(path, locks_folder(path)))}'
+    if number in (errno.EMFILE, errno.ENFILE) or ("unable to open" in text and not _can_open_files()):
+        return f'the run store "{path}" cannot be opened, because too many files are open: run fewer councils at once, or raise `ulimit -n`'
     if is_read_only_error(error):
         return f'cannot write to the run store "{path}" ({error}): make the folder writable, or set COUNCIL_DATA to another one'
     if "not a database" in text or "malformed" in text:
@@ -86,6 +89,18 @@ def is_read_only_error(error: BaseException) -> bool:
     if isinstance(error, OSError):
         return error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
     return "readonly" in str(error) or "unable to open" in str(error)
+
+
+def _can_open_files() -> bool:
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        return False
+    return True
+
+
+def is_writable(path: Path) -> bool:
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
 
 
 # Open
