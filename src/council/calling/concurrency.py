@@ -9,7 +9,6 @@ exceeds the provider's maximum. Time spent waiting for a slot does not count aga
 from __future__ import annotations
 
 import asyncio
-import os
 import resource
 import threading
 from collections import deque
@@ -17,6 +16,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from council.calling.fault_table import FAULT_TABLE
@@ -226,7 +226,7 @@ def count_possible_runs() -> int:
     if limit == resource.RLIM_INFINITY:
         return 2**31
     try:
-        used = len(os.listdir("/dev/fd"))
+        used = sum(1 for _ in Path("/dev/fd").iterdir())
     except OSError:
         used = RESERVED_FILES
     return max(1, (limit - used - RESERVED_FILES) // FILES_PER_RUN)

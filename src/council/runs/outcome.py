@@ -153,6 +153,10 @@ async def wait_for_ending(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+def has_returned(task: asyncio.Future[None]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None
+
+
 # Owners of runs
 
 

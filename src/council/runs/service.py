@@ -43,6 +43,7 @@ from council.runs.outcome import (
     end_cancelled,
     end_interrupted,
     end_suspended_owner,
+    has_returned,
     run_protocol,
     wait_for_ending,
     wait_for_release,
@@ -365,7 +366,7 @@ class Convener(RunRecords):
             await self._close_run(ledger, end_interrupted(council))
             raise
         return await self._close_run(
-            ledger, ending or (end_cancelled if _has_returned(recalled) else end_interrupted)(council)
+            ledger, ending or (end_cancelled if has_returned(recalled) else end_interrupted)(council)
         )
 
     async def _wait_for_cancel(self, run: str) -> None:
@@ -469,10 +470,6 @@ class Convener(RunRecords):
 async def _hold_run(store: SqliteStore, run: str) -> AsyncIterator[None]:
     with store.lock_run(run):
         yield
-
-
-def _has_returned(task: asyncio.Future[None]) -> bool:
-    return task.done() and not task.cancelled() and task.exception() is None
 
 
 def _format_run_row(record: Record) -> tuple[object, ...]:
