@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import secrets
 import signal
 import sqlite3
 import stat
@@ -314,3 +315,39 @@ async def test_the_newest_unfinished_run_of_a_folder_is_found(store: SqliteStore
     assert await store.find_newest_unfinished("here") == "r0"
     assert await store.find_newest_unfinished("nowhere") is None
     assert [run["id"] for run in await store.list_runs()] == ["r2", "r1", "r0", RUN]
+
+
+async def test_a_run_id_that_is_taken_is_not_used(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    await store.write("r22222222", [RUN_ROW])
+    characters = iter("22222222" + "33333333")
+    monkeypatch.setattr(secrets, "choice", lambda alphabet: next(characters))
+    assert await store.new_run_id() == "r33333333"
+
+
+# All rows of one step, or none
+
+
+@pytest.mark.behaviour("40-step-in-one-transaction")
+async def test_rows_of_one_turn_are_one_transaction(store: SqliteStore) -> None:
+    await store.write(RUN, [])
+    seen = trace_statements(store)
+    store.post(RUN, [("settled", ("k", 1, "{}", 1.0))])
+    store.post(RUN, [event(1)])
+    await store.write(RUN, [("result", ("k", "{}")), event(2)])
+    kinds = [line.split()[0] for line in seen if not line.startswith(("SAVEPOINT", "RELEASE"))]
+    assert kinds == ["BEGIN", "INSERT", "INSERT", "INSERT", "INSERT", "COMMIT"]
+
+
+@pytest.mark.behaviour("40-step-in-one-transaction")
+async def test_rows_that_cannot_be_stored_take_the_others_of_their_step_with_them(store: SqliteStore) -> None:
+    store.post(RUN, [("settled", ("k", 1, "{}", 1.0)), ("charge", ("k", 1, 10**19, 0))])
+    with pytest.raises(StoreError, match=r"too large.*check the disk, or set COUNCIL_DATA") as caught:
+        await store.write(RUN, [("result", ("k", "{}"))])
+    assert "free some space" not in str(caught.value)
+    with pytest.raises(StoreError):  # later rows would leave a gap
+        await store.write(RUN, [event(1)])
+    record = await store.load(RUN)
+    assert (record.results, record.entries) == ({}, [])
+    await store.write("r3456", [RUN_ROW])  # other runs of the process continue
+    with store.lock_run(RUN):  # resumed
+        await store.write(RUN, [event(1)])

@@ -1,0 +1,142 @@
+"""Busy stores and suspended processes: other councils continue, readers do not wait, and nothing that was paid for is lost."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.acceptance.helpers import QUESTION, Terminal, Workspace, kill, wait_for_exit, wait_until
+from tests.fork_server import Process
+
+
+def suspend(process: Process) -> None:
+    os.kill(process.pid, signal.SIGSTOP)
+    wait_until(lambda: _state(process.pid) == "T", "the process is suspended")
+
+
+def _state(pid: int) -> str:
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        return file.read().rpartition(")")[2].split()[0]
+
+
+@pytest.mark.behaviour("40-busy-store-cancels-nothing", "40-waiting-names-the-process")
+def test_a_busy_store_delays_a_paid_run_and_says_which_process_it_waits_for(workspace: Workspace) -> None:
+    gate = workspace.hold("draft")
+    process = workspace.process("--json", "--protocol", "triad", QUESTION)
+    gate.wait(count=3)
+    other = sqlite3.connect(workspace.data / "council.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    gate.release()
+    assert process.stderr
+    said = ""
+    while "the run store is busy" not in said:
+        line = process.stderr.readline()
+        assert line, said
+        said += line
+    assert f"process {os.getpid()} is writing to it" in said
+    other.execute("COMMIT")
+    other.close()
+    done = wait_for_exit(process)
+    assert (done.code, done.json["status"]) == (0, "complete")
+    assert done.json["calls"] == {"made": 4, "replayed": 0, "in_doubt": 0}
+
+
+@pytest.mark.behaviour("40-suspended-process-blocks-nobody")
+def test_a_suspended_council_delays_no_other(workspace: Workspace, council: Terminal) -> None:
+    gate = workspace.hold("draft", "gamma")
+    process = workspace.process("--json", "--protocol", "triad", QUESTION)
+    gate.wait()
+    suspend(process)
+    (run,) = workspace.runs()
+    started = time.monotonic()
+    assert run in council("runs").out
+    assert time.monotonic() - started < 2.0
+    refused = council("resume", run)
+    assert (refused.code, refused.err.count("\n")) == (1, 1)
+    assert f"suspended (process {process.pid}): continue it with `kill -CONT {process.pid}`" in refused.err
+    second = workspace.process("--json", "--protocol", "triad", QUESTION)
+    gate.wait(count=2)
+    gate.release()
+    assert wait_for_exit(second).code == 0
+    os.kill(process.pid, signal.SIGCONT)
+    assert wait_for_exit(process).code == 0
+    assert council("runs", "fsck").code == 0
+
+
+@pytest.mark.behaviour("40-cancel-suspended")
+@pytest.mark.parametrize("stays", [False, True], ids=["continues", "stays suspended"])
+def test_a_run_of_a_suspended_process_is_cancelled(workspace: Workspace, council: Terminal, stays: bool) -> None:
+    gate = workspace.hold("draft", "gamma")
+    process = workspace.process("--json", "--protocol", "triad", QUESTION)
+    gate.wait()
+    (run,) = workspace.runs()
+    wait_until(lambda: len(workspace.rows("SELECT key FROM results")) == 2, "the other drafts are kept")
+    suspend(process)
+    if stays:  # something suspends it again at once
+        again = "import os, signal, sys\nwhile True: os.kill(int(sys.argv[1]), signal.SIGSTOP)"
+        helper = subprocess.Popen([sys.executable, "-c", again, str(process.pid)], stderr=subprocess.DEVNULL)
+    done = council("cancel", run)
+    assert done.out == f"run {run} is cancelled, its answers are kept: continue it with `council resume {run}`\n"
+    gate.release()
+    assert wait_for_exit(process).code == (-signal.SIGKILL if stays else 130)
+    if stays:
+        helper.kill()
+        helper.wait()
+    resumed = council("resume", run, "--json")
+    assert (resumed.code, workspace.asked()[3:]) == (0, ["draft/gamma", "merge/chair"])
+    assert resumed.json["calls"] == {"made": 5, "replayed": 2, "in_doubt": 1}
+    assert council("runs", "fsck").code == 0
+
+
+@pytest.mark.sweep
+@pytest.mark.behaviour("40-suspended-process-blocks-nobody")
+def test_processes_suspended_at_random_moments_delay_no_other(workspace: Workspace, council: Terminal) -> None:
+    moments = random.Random(14)
+    for _ in range(200):
+        process = workspace.process("--json", "--protocol", "triad", QUESTION)
+        time.sleep(moments.uniform(0.0, 0.5))
+        os.kill(process.pid, signal.SIGSTOP)
+        started = time.monotonic()
+        assert wait_for_exit(workspace.process("runs")).code == 0
+        assert time.monotonic() - started < 2.0
+        assert workspace.council("--json", "--protocol", "triad", QUESTION).code == 0
+        if process.poll() is None:
+            os.kill(process.pid, signal.SIGCONT)
+        assert wait_for_exit(process).code == 0
+    assert council("runs", "fsck").code == 0
+
+
+@pytest.mark.sweep
+@pytest.mark.behaviour("40-calls-of-all-processes", "40-report-name-after-a-crash")
+def test_a_run_killed_twice_counts_the_calls_of_all_processes(workspace: Workspace, council: Terminal) -> None:
+    chance = random.Random(14)
+    for _ in range(100):
+        workspace.provider.forget()
+        arguments: tuple[str, ...] = ("--protocol", "triad", QUESTION)
+        for _ in range(2):
+            held = chance.sample(("alpha", "beta", "gamma"), chance.randint(1, 3))
+            gate = workspace.hold("draft", *held)
+            process = workspace.process("--json", *arguments)
+            gate.wait(count=len(held))
+            answered = 3 - len(held)
+            run = workspace.runs()[-1]
+            query = "SELECT key FROM results WHERE run = ?"
+            wait_until(lambda run=run, n=answered: len(workspace.rows(query, run)) >= n, "the others are kept")
+            kill(process)
+            gate.release()
+            if len(workspace.rows(query, run)) == 3:
+                break
+            arguments = ("resume", run)
+        done = council("resume", run, "--json")
+        made = len(workspace.provider.log)
+        assert done.code == 0
+        assert (done.json["calls"]["made"], done.json["calls"]["in_doubt"]) == (made, made - 4)
+    assert not [path for path in workspace.reports() if not path.read_text().startswith("#")]
+    assert council("runs", "fsck").code == 0
