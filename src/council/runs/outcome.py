@@ -17,6 +17,7 @@ from council.store.sqlite import SqliteStore
 from council.types import Json, Seat, Statement, Verdict
 
 RELEASE_POLLS, RELEASE_POLL_S = 100, 0.05
+MAX_SUSPENDED_POLLS = 10
 EXCERPT_WORDS = 120  # words of each position
 
 
@@ -174,15 +175,18 @@ async def wait_for_release(store: SqliteStore, run: str) -> None:
 
 
 async def end_suspended_owner(store: SqliteStore, run: str) -> None:
-    """Continue the suspended owner of a cancelled run, so that it ends the run. End the process if it is suspended again."""
+    """Continue the suspended owner of a cancelled run, so that it ends the run. End the process if it stays suspended."""
     owner = store.find_owner(run)
     if owner is None or not owner.is_suspended:
         return
     owner.send(signal.SIGCONT)
+    suspended_polls = 0
     for _ in range(RELEASE_POLLS):
         if not store.is_locked(run):
             return
+        suspended_polls = suspended_polls + 1 if owner.is_suspended else 0
+        if suspended_polls == MAX_SUSPENDED_POLLS:
+            owner.send(signal.SIGKILL)  # as after a crash, nothing stored is lost
+            await wait_for_release(store, run)
+            return
         await asyncio.sleep(RELEASE_POLL_S)
-    if owner.is_suspended:
-        owner.send(signal.SIGKILL)  # as after a crash, nothing stored is lost
-        await wait_for_release(store, run)
