@@ -136,7 +136,7 @@ class Calls(Part):
 
     made: Annotated[Count, Field(description="Requests sent by this process.")]
     replayed: Annotated[Count, Field(description="Answers taken from the ledger.")]
-    in_doubt: Annotated[Count, Field(description="Requests sent again because a crash left them open.")]
+    in_doubt: Annotated[Count, Field(description="Requests that may have been billed without an answer, in all processes of the run.")]
 
 
 class Cost(Part):
