@@ -150,8 +150,9 @@ def find_holders(database: Path, locks: Path) -> list[Owner]:
     pids = {
         int(row[4]) for row in rows if len(row) == 8 and row[1] == "POSIX" and row[3] == "WRITE" and row[5] in files
     }
-    runs = _find_runs(rows, locks)
-    owners = [make_owner(pid, runs.get(pid, "")) for pid in sorted(pids - {os.getpid(), 0, -1})]
+    pids -= {os.getpid(), 0, -1}
+    runs = _find_runs(rows, locks) if pids else {}
+    owners = [make_owner(pid, runs.get(pid, "")) for pid in sorted(pids)]
     return [owner for owner in owners if owner]
 
 
