@@ -48,7 +48,7 @@ def test_a_busy_store_delays_a_paid_run_and_says_which_process_it_waits_for(work
     assert done.json["calls"] == {"made": 4, "replayed": 0, "in_doubt": 0}
 
 
-@pytest.mark.behaviour("40-suspended-process-blocks-nobody")
+@pytest.mark.behaviour("40-suspended-process-blocks-no-other")
 def test_a_suspended_council_delays_no_other(workspace: Workspace, council: Terminal) -> None:
     gate = workspace.hold("draft", "gamma")
     process = workspace.process("--json", "--protocol", "triad", QUESTION)
@@ -96,7 +96,7 @@ def test_a_run_of_a_suspended_process_is_cancelled(workspace: Workspace, council
 
 
 @pytest.mark.sweep
-@pytest.mark.behaviour("40-suspended-process-blocks-nobody")
+@pytest.mark.behaviour("40-suspended-process-blocks-no-other")
 def test_processes_suspended_at_random_moments_delay_no_other(workspace: Workspace, council: Terminal) -> None:
     moments = random.Random(14)
     for _ in range(200):

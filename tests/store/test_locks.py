@@ -81,7 +81,7 @@ def suspended_writer(store: SqliteStore) -> Iterator[tuple[subprocess.Popen[str]
             process.send_signal(signal.SIGKILL)
 
 
-@pytest.mark.behaviour("40-suspended-process-blocks-nobody")
+@pytest.mark.behaviour("40-suspended-process-blocks-no-other")
 async def test_a_suspended_writer_delays_no_reader(store: SqliteStore) -> None:
     await store.write(RUN, [])
     with suspended_writer(store) as (_, owner):
@@ -94,7 +94,7 @@ async def test_a_suspended_writer_delays_no_reader(store: SqliteStore) -> None:
         assert owner.is_suspended  # it was left alone
 
 
-@pytest.mark.behaviour("40-suspended-process-blocks-nobody")
+@pytest.mark.behaviour("40-suspended-process-blocks-no-other")
 async def test_a_writer_lets_a_suspended_one_finish_and_suspends_it_again(store: SqliteStore) -> None:
     with suspended_writer(store) as (process, owner):
         assert [str(holder) for holder in find_holders(store.path, store.folder / "locks")] == [

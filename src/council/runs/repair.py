@@ -31,7 +31,7 @@ async def repair_data(convener: Convener, run: str | None) -> list[str]:
         try:
             with convener.store.lock_run(name):
                 done += [f"{name}: {line}" for line in await _repair_run(convener.store, name)]
-        except (RunOwned, UsageError):  # it is running; or damage has taken what is needed to read it
+        except (RunOwned, UsageError):  # it is running; or damage has made it unreadable
             continue
     if not run:
         done += [f"store: {line}" for line in _remove_leftovers(folder, set(names))]

@@ -372,7 +372,7 @@ class Convener(RunRecords):
     async def _wait_for_cancel(self, run: str) -> None:
         """Return when a cancel request has been stored for the run."""
         while True:
-            with suppress(StoreError):  # a busy store does not stop a run; a write says what is wrong
+            with suppress(StoreError):  # a busy store does not stop a run; the next write reports the problem
                 if await self.store.is_cancelled(run):
                     return
             await asyncio.sleep(CANCEL_POLL_S)
