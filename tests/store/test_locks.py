@@ -20,7 +20,7 @@ import pytest
 from council.errors import RunOwned, StoreError
 from council.store import sqlite_file
 from council.store.interface import Row
-from council.store.locks import Owner, find_holders, make_owner, read_owner
+from council.store.locks import LockOwner, find_holders, make_owner, read_owner
 from council.store.sqlite import SqliteStore
 
 pytestmark = pytest.mark.anyio
@@ -68,7 +68,7 @@ def lock_holder(path: Path) -> Iterator[int]:
 
 
 @contextmanager
-def suspended_writer(store: SqliteStore) -> Iterator[tuple[subprocess.Popen[str], Owner]]:
+def suspended_writer(store: SqliteStore) -> Iterator[tuple[subprocess.Popen[str], LockOwner]]:
     argv = [sys.executable, "-c", STOP_IN_TRANSACTION, str(store.folder)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -146,7 +146,7 @@ def test_the_owner_of_a_run_is_named(store: SqliteStore) -> None:
 def test_a_process_id_that_was_used_again_is_not_signalled() -> None:
     ours = make_owner(os.getpid())
     assert ours is not None and ours.is_alive
-    earlier = Owner(ours.pid, "1")
+    earlier = LockOwner(ours.pid, "1")
     assert not earlier.is_alive
     assert not earlier.send(signal.SIGTERM)
 

@@ -25,7 +25,7 @@ STOPPED_STATE = "T"
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class LockOwner:
     """Process that holds a lock. Its start time tells it from a later process with the same id."""
 
     pid: int
@@ -74,10 +74,10 @@ def _ask_ps(pid: int) -> tuple[str, str] | None:
     return (state[:1], started.strip()) if state else None
 
 
-def make_owner(pid: int, run: str = "") -> Owner | None:
+def make_owner(pid: int, run: str = "") -> LockOwner | None:
     """Return a running process, or None if it has ended."""
     found = _read_process(pid)
-    return Owner(pid, found[1], run) if found else None
+    return LockOwner(pid, found[1], run) if found else None
 
 
 # Locks of runs
@@ -110,13 +110,13 @@ def is_locked(path: Path) -> bool:
         os.close(handle)
 
 
-def read_owner(path: Path) -> Owner | None:
+def read_owner(path: Path) -> LockOwner | None:
     """Return the process that holds a run's lock, or None if none does or its name is unknown."""
     if not is_locked(path):
         return None
     try:
         pid, _, started = path.read_text(encoding="utf-8").strip().partition(" ")
-        owner = Owner(int(pid), started, path.stem)
+        owner = LockOwner(int(pid), started, path.stem)
     except (OSError, ValueError):
         return None
     return owner if owner.is_alive else None
@@ -136,7 +136,7 @@ def _try_lock(handle: int, kind: int, tries: int = 1) -> bool:
 # Holders of the database
 
 
-def find_holders(database: Path, locks: Path) -> list[Owner]:
+def find_holders(database: Path, locks: Path) -> list[LockOwner]:
     """Return the other processes that hold a write lock of the database, with a run of each.
 
     Where the system has no table of locks, return the suspended owners of runs, since one of them may be the holder.
@@ -184,12 +184,12 @@ class Waiting:
     lock, then suspended again: it is outside of a transaction then, because only one process can be in one.
     """
 
-    find: Callable[[], list[Owner]]
-    on_wait: Callable[[list[Owner]], None] = lambda owners: None
+    find: Callable[[], list[LockOwner]]
+    on_wait: Callable[[list[LockOwner]], None] = lambda owners: None
     notice_after: float = 2.0  # seconds
     continue_after: float = 0.2  # seconds
     _since: float = field(default_factory=time.monotonic)
-    _continued: dict[int, Owner] = field(default_factory=dict)
+    _continued: dict[int, LockOwner] = field(default_factory=dict)
     _is_reported: bool = False
 
     @property
@@ -215,7 +215,7 @@ class Waiting:
         self._continued.clear()
 
 
-def describe_wait(owners: Sequence[Owner]) -> str:
+def describe_wait(owners: Sequence[LockOwner]) -> str:
     """Name the processes that hold the database, with what to do about them."""
     if not owners:
         return "another process is writing to it: try again when it is done"

@@ -29,7 +29,7 @@ from council.store.interface import (
     RunStatus,
     make_run_id,
 )
-from council.store.locks import Owner, describe_wait, hold_lock, is_locked, read_owner
+from council.store.locks import LockOwner, describe_wait, hold_lock, is_locked, read_owner
 from council.store.sqlite_file import READ_TIMEOUT_S, WRITE_TIMEOUT_S, explain_error, wait_for_lock
 from council.types import Json
 
@@ -270,7 +270,7 @@ class SqliteStore:
         """Return how long to wait for other processes. A run of this process may have paid for its rows: it waits on."""
         return None if any(job.run in self._owned_runs for job in jobs) else WRITE_TIMEOUT_S
 
-    def _report_wait(self, owners: list[Owner]) -> None:
+    def _report_wait(self, owners: list[LockOwner]) -> None:
         self.on_wait(f"the run store is busy: {describe_wait(owners)}")
 
     async def _read(self, work: Callable[[sqlite3.Connection], R], *, after_own_writes: bool = True) -> R:
@@ -427,7 +427,7 @@ class SqliteStore:
     def is_locked(self, run: str) -> bool:
         return is_locked(self._lock_path(run))
 
-    def find_owner(self, run: str) -> Owner | None:
+    def find_owner(self, run: str) -> LockOwner | None:
         """Return the process that executes a run, if one does and its name is known."""
         return read_owner(self._lock_path(run))
 
@@ -444,7 +444,7 @@ class SqliteStore:
         (self._copy or self._db).close()
 
 
-def _explain_owner(run: str, owner: Owner | None) -> str:
+def _explain_owner(run: str, owner: LockOwner | None) -> str:
     if owner and owner.is_suspended:
         return (
             f"run {run} is running in another process, which is suspended (process {owner.pid}): "

@@ -16,11 +16,11 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from council.errors import StoreError, wording
-from council.store.locks import Owner, Waiting, describe_wait, find_holders
+from council.store.locks import LockOwner, Waiting, describe_wait, find_holders
 from council.store.migrations import MIGRATIONS
 
 R = TypeVar("R")
-Report = Callable[[list[Owner]], None]
+Report = Callable[[list[LockOwner]], None]
 INCREMENTAL = 2  # value of auto_vacuum
 BUSY_SLICE_S = 0.25  # seconds of one attempt to get a lock
 WRITE_TIMEOUT_S = 30.0  # seconds that a write waits for other processes; the owner of a run waits longer
@@ -245,7 +245,7 @@ def refuse_damage(path: Path) -> None:
 
 
 def repair_file(path: Path) -> list[str]:
-    """Recover a damaged database into a new one; the damaged one is kept beside it. Return what was done."""
+    """Recover a damaged database into a new one; the damaged one is kept beside it. Return a line for each change."""
     if not path.is_file() or not (problem := _full_check(path)):
         return []
     if "index" in problem and _rebuild_indexes(path):
