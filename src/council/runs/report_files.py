@@ -81,6 +81,7 @@ def reserve_report_path(
     """
     stem = f"{time.strftime('%Y-%m-%d', time.localtime(at))}-{slugify(kind)}-{slugify(subject)}"
     if may_have_one and (found := _find_reserved(folder, stem, run)):
+        _draft_path(folder, run).unlink(missing_ok=True)  # a crash may have left it
         return found
     while True:
         path = folder / _numbered_name(stem, _first_free_number(folder, stem))
@@ -116,7 +117,7 @@ def _first_free_number(folder: Path, stem: str) -> int:
 
 def _create_placeholder(path: Path, run: str) -> bool:
     """Create the file with its placeholder in one step. Return False if another process has taken the name."""
-    draft = path.with_name(f".{run}.tmp")
+    draft = _draft_path(path.parent, run)
     try:
         _write_draft(draft, _placeholder_text(run))
         try:
@@ -137,6 +138,10 @@ def _create_placeholder(path: Path, run: str) -> bool:
         ) from error
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _draft_path(folder: Path, run: str) -> Path:
+    return folder / f".{run}.tmp"
 
 
 def _write_draft(draft: Path, content: bytes) -> None:
