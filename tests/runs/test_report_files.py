@@ -209,7 +209,12 @@ def test_a_number_is_found_in_few_steps(tmp_path: Path, monkeypatch: pytest.Monk
         (tmp_path / first.name.replace(".md", f"-{n}.md")).touch()
     looks: list[object] = []
     exists = os.path.lexists
-    monkeypatch.setattr(os.path, "lexists", lambda path: looks.append(path) or exists(path))
+
+    def look(path: Path) -> bool:
+        looks.append(path)
+        return exists(path)
+
+    monkeypatch.setattr(os.path, "lexists", look)
     path = reserve_report_path(tmp_path, "triad", "q", NOON, "r1", may_have_one=False)
     assert path.name == first.name.replace(".md", "-2001.md")
     assert len(looks) < 30

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import sqlite3
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -310,15 +311,15 @@ class SqliteStore:
 
     async def match_runs(self, run: str) -> list[str]:
         """Return the ids that start with `run`, an exact match first; none for an empty string."""
-        query = "SELECT id FROM runs WHERE ?1 != '' AND substr(id, 1, length(?1)) = ?1 ORDER BY id != ?1, rowid"
-        return [row[0] for row in await self._read(lambda db: db.execute(query, (run,)).fetchall())]
+        query = "SELECT id FROM runs WHERE ?1 != '' AND id >= ?1 AND id < ?2 ORDER BY id != ?1, rowid"
+        after = f"{run}{chr(sys.maxunicode)}"
+        return [row[0] for row in await self._read(lambda db: db.execute(query, (run, after)).fetchall())]
 
     async def new_run_id(self) -> str:
         """Return an id that no stored run has."""
-        query = "SELECT 1 FROM runs WHERE id = ?"
         while True:
             run = make_run_id()
-            if await self._read(lambda db, run=run: db.execute(query, (run,)).fetchone()) is None:
+            if run not in await self.match_runs(run):
                 return run
 
     async def run_state(self, run: str) -> RunState:
