@@ -155,7 +155,7 @@ def test_repair_makes_derived_data_again(workspace: Workspace, council: Terminal
     assert council("--protocol", "adversarial", QUESTION).code == 0
     (run,) = workspace.runs()
     (path,) = workspace.reports()
-    text, sent = path.read_text(), len(workspace.provider.log)
+    sent = len(workspace.provider.log)
     for damage, told in REPAIRS.values():
         with sqlite3.connect(workspace.data / "council.db") as db:
             db.execute(damage)
@@ -163,9 +163,9 @@ def test_repair_makes_derived_data_again(workspace: Workspace, council: Terminal
         assert council("runs", "fsck").code == 1
         done = council("runs", "fsck", "--repair", "--json")
         assert (done.code, done.json["repaired"]) == (0, [f"{run}: {told}"]), done.out
-    path.unlink()
-    assert council("resume", run).code == 0  # asks nothing, because every answer is stored
-    assert (path.read_text(), len(workspace.provider.log)) == (text, sent)
+    assert council("resume", run).code == 0
+    assert len(workspace.provider.log) == sent  # every answer is stored
+    text = path.read_text()
     path.unlink()
     assert council("runs", "fsck", run, "--repair").err == f'repaired: {run}: its report "{path}" was written again\n'
     assert path.read_text() == text
