@@ -28,6 +28,7 @@ from pydantic.fields import FieldInfo
 import council
 from council import errors, protocols
 from council import events as ev
+from council.calling.answer_check import BYTES_PER_TOKEN, MIN_ANSWER_LIMIT_BYTES
 from council.calling.concurrency import DECREASE_FACTOR, START_SLOTS
 from council.calling.fault_table import CHAIR_RETRIES, FAULT_TABLE, REQUEST_CHANGES
 from council.doors import library
@@ -41,6 +42,8 @@ from council.engine.minutes import Minutes
 from council.errors import UsageError
 from council.flags import flag_table
 from council.members.scripted import Scripted
+from council.members.wires.http import ByteLimits
+from council.members.wires.stream_parser import MAX_JSON_PARTS
 from council.money import UNBILLED_FAULTS
 from council.planning.plan import Plan
 from council.protocols.protocol import CHAIR
@@ -436,6 +439,7 @@ def architecture() -> str:
 
 # Faults
 
+LIMITS = ByteLimits()
 FAULTS = {
     "net": "no connection: address, DNS, TLS", "rate": "429: too many requests", "quota": "429 or 402: quota exhausted",
     "overload": "503, 529 and similar", "server": "500",
@@ -490,6 +494,12 @@ def faults_page() -> str:
                 "`[providers.X]` sets `connect` (10 s) and `idle` (90 s without content, once the answer has begun). `first_byte` is not set by "
                 "default; set it to give up earlier on an endpoint that accepts requests and stays silent. `--grace N` drops a seat with no output "
                 "N seconds after the rest of its phase finished; it is off by default.",
+                "## Size limits",
+                f"A response has at most {LIMITS.body >> 20} MB, a stream {LIMITS.stream >> 20} MB with at most {LIMITS.line >> 20} MB per line, and an "
+                f"event or body at most {MAX_JSON_PARTS:,} objects and lists. An answer has at most {BYTES_PER_TOKEN} bytes per token of its output cap, "
+                f"and never less than {MIN_ANSWER_LIMIT_BYTES >> 10} KB; a person's answer has no limit. Council asks for no compression; the limits apply to the decompressed body. "
+                "A member over a limit is not asked again in the run. The time of a member also ends while data arrives.",
+                "Token counts that are no integers from 0 to 10^9 are unknown.",
                 "## Concurrency",
                 f"The concurrency limit of a provider starts at {START_SLOTS}. While all slots are in use, it grows by one for each call that starts to answer, up to "
                 f"`max_connections`. A 429 multiplies it by {DECREASE_FACTOR:g}, once per episode; after that it grows slowly. All runs of "

@@ -21,6 +21,7 @@ from council.doors.cli.ask import ask_command
 from council.doors.cli.management import management_group
 from council.doors.cli.params import COMMAND_HELP, RESERVED_COMMANDS
 from council.engine.council import Council
+from council.engine.layout import STATE_DESCRIPTIONS
 from council.settings.catalogue import catalogue
 from tests.paths import ROOT
 
@@ -134,6 +135,12 @@ def test_every_documented_variable_is_one_that_the_code_reads() -> None:
     }  # fmt: skip  # of Python, of data files
     documented = set(re.findall(r"^\| `(_?[A-Z][A-Z0-9_]+)`", page, re.MULTILINE))
     assert documented - by_system <= variables_in_code().keys()
+
+
+def test_troubleshooting_names_only_states_that_exist() -> None:
+    page = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:failed|skipped)\(\w+\)|timed_out)`", page))
+    assert {"failed(auth)", "failed(rate)", "timed_out"} <= named <= set(STATE_DESCRIPTIONS)
 
 
 # Examples

@@ -16,6 +16,7 @@ import pytest
 import council
 from council import events as ev
 from council.doors.library import ProtocolOptions
+from council.errors import UsageError
 from council.flags import flag_table
 from council.members.scripted import Scripted
 from tests.fake_provider import FakeProvider, Reply
@@ -46,6 +47,27 @@ def test_the_keyword_arguments_are_explicit() -> None:
         names = inspect.signature(function).parameters
         assert {"protocol", "rounds", "config", "options", "models", "cheap", "max_cost"} <= names.keys()
         assert all(one.kind is not inspect.Parameter.VAR_KEYWORD for one in names.values())
+
+
+@pytest.mark.behaviour("issue-13-explicit-arguments")
+def test_arguments_of_the_wrong_type_are_named() -> None:
+    with pytest.raises(
+        TypeError, match=r'members has "haiku", which is not a Member: name models with models=\["haiku"\]'
+    ):
+        council.convene_sync("Tabs or spaces?", members=["haiku"])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="the question is 5: it must be text"):
+        council.convene_sync(5)  # type: ignore[arg-type]
+
+
+@pytest.mark.behaviour("13-library-empty-question")
+@pytest.mark.parametrize("question", ["", "  ", None])
+def test_an_empty_question_never_sends_the_changes_of_the_work_tree(question: Any, tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    (tmp_path / "draft.py").write_text("x = 1\n")
+    member = Scripted()
+    with pytest.raises(UsageError, match="the question is empty, nothing was sent"):
+        council.convene_sync(question, folder=tmp_path, members=[member], models=["scripted:"])
+    assert council.convene_sync(question, material="Tabs or spaces?", members=[member], models=["scripted:"]).question
 
 
 @pytest.mark.behaviour("issue-13-explicit-arguments")

@@ -39,6 +39,16 @@ async def test_a_response_over_its_limit_is_a_flood(
 
 
 @pytest.mark.behaviour("14-byte-limits")
+@every_wire
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_a_body_of_very_many_objects_is_not_parsed(provider: FakeProvider, wire: str, streamed: bool) -> None:
+    body = b'{"choices": [%s{}]}' % (b"{}," * 100_000)
+    provider.script("m1", Reply(stream=streamed, raw=b"data: %s\n\n" % body if streamed else body))
+    caught = await fault(seated(provider, wire))
+    assert (caught.kind, caught.detail) == ("flood", "the response has more than 100000 objects and lists")
+
+
+@pytest.mark.behaviour("14-byte-limits")
 async def test_a_declared_length_over_the_limit_is_refused_before_it_is_read(provider: FakeProvider) -> None:
     provider.script("m1", Reply(stream=False, headers={"Content-Length": str(10**12)}, raw=b"{", stall=1))
     assert (await fault(seated(provider, "openai"))).detail == "the response is larger than 8 MB"

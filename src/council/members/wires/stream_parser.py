@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 DRAIN_TIMEOUT_S = 0.25  # seconds to wait for the end of a finished body, so that its connection can be reused
 MAX_COUNTS = 100  # different names of token counts in one answer
+MAX_JSON_PARTS = 100_000  # objects and lists in one event or body, as each takes 30 times its bytes in memory
+SMALL_JSON_BYTES = 64 * 1024  # too small for so many parts to matter
 MAX_NAME_CHARS = 200  # of a model name and an id
 MAX_LEADING_SPACE = 4096  # whitespace before an answer in which a thinking tag is expected
 
@@ -177,6 +179,8 @@ class StreamParser:
 
 def load_json(data: bytes) -> Any:
     """Parse JSON. Python refuses integers with thousands of digits; they become INVALID_COUNT."""
+    if len(data) > SMALL_JSON_BYTES and data.count(b"{") + data.count(b"[") > MAX_JSON_PARTS:
+        raise Fault("flood", f"the response has more than {MAX_JSON_PARTS} objects and lists")
     text = data.decode()
     try:
         return json.loads(text)

@@ -10,7 +10,7 @@ from council.errors import Fault
 from council.members.base import OnDelta, Progress
 from council.members.wires.error_responses import REFUSAL_CODES
 from council.members.wires.http import ByteLimits, Endpoint
-from council.members.wires.stream_parser import StreamParser
+from council.members.wires.stream_parser import StreamParser, load_json
 from council.types import Answer, Ask, Json, Message
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class WireMember:
             "/models", self.endpoint.connect + min(self.first_byte or PROBE_TIMEOUT_S, PROBE_TIMEOUT_S)
         )
         try:
-            listed = json.loads(body)
+            listed = load_json(body)
         except (ValueError, RecursionError):
             raise Fault("endpoint", "the endpoint did not return a list of models: check base_url") from None
         models = listed.get("data", listed.get("models")) if isinstance(listed, dict) else listed
