@@ -382,7 +382,9 @@ class RetryLoop:
             if now() > deadline.at:  # the timeout needs the event loop, which a stream without pauses can keep busy
                 raise self._make_stall_fault(deadline)
             if piece:
-                size.add(piece)
+                size.received += len(piece) if piece.isascii() else len(piece.encode(errors="replace"))
+                if size.received > size.limit:
+                    raise size.fault
                 if not pieces:
                     call_soon(stream_pieces)
                 pieces.append(piece)

@@ -98,12 +98,12 @@ class Convener(RunRecords):
     def open_store(self, protocol: str) -> SqliteStore:
         """Open the store and check that the protocol's report folder is writable, before any request is sent."""
         store = self.store
-        report_files.open_report_folder(self.folder, self._report_dir(protocol))
+        report_files.open_report_folder(self.folder, self._report_dir(protocol, store))
         return store
 
-    def _report_dir(self, protocol: str) -> str:
+    def _report_dir(self, protocol: str, store: SqliteStore) -> str:
         named = protocols.find_protocol(protocol)
-        return report_files.choose_report_dir(named, self.settings.report_dir, self.store.folder)
+        return report_files.choose_report_dir(named, self.settings.report_dir, store.folder)
 
     async def close(self) -> None:
         """Release members and store. After a run, remove the runs that `[store] keep_days` no longer keeps."""
@@ -177,7 +177,8 @@ class Convener(RunRecords):
             material = replace(material, earlier=context.files, left_out=context.skipped)
         where = PanelContext(self.settings, self.env, self.folder, strict)
         plan = await make_plan(intent, where, self.members, material, price=self.price)
-        warnings = (*find_key_leaks(self.settings), *plan.warnings)
+        leaks = find_key_leaks(self.settings) if self.settings.has_project_file else []
+        warnings = (*leaks, *plan.warnings)
         return replace(plan, warnings=warnings, continues=after or "", conversation=conversation)
 
     async def conversation(self, run: str) -> list[Minutes]:
@@ -188,8 +189,7 @@ class Convener(RunRecords):
         """Raise if the plan cannot be run. A dry run and a run make the same checks."""
         plan.check_runnable()
         self.run_context.require_prices(plan.roster)
-        for seat in plan.roster.all_seats:
-            self.run_context.check_installed(seat.member)
+        self.run_context.check_installed({seat.member for seat in plan.roster.all_seats})
 
     # A run
 
@@ -397,7 +397,7 @@ class Convener(RunRecords):
     async def _close_run(self, ledger: Ledger, ending: Ending) -> Minutes:
         record, path = ledger.record, ""
         if ending.status != "failed" or last_report_path(record.entries):  # an earlier report must not stay outdated
-            folder = self._report_dir(record.setup["protocol"])
+            folder = self._report_dir(record.setup["protocol"], self.store)
             path = choose_report_path(record, folder)
             emit_votes(ledger, folder)
         closed = ev.Closed(

@@ -43,13 +43,18 @@ class Origin:
         chosen = f"={self.value}" if self.value else ""
         return f"{self.kind.value} {self.name}{chosen}".strip()
 
-    @property
-    def described(self) -> str:
-        """Return the source in the words of each interface, for messages."""
-        if self.kind is not OriginKind.FLAG:
-            return str(self)
-        name = "seats" if self.name == SEAT_FLAG else self.name.removeprefix("--").replace("-", "_")
-        return wording(python=f"argument {name}", cli=str(self), http=f"option {name}")
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An origin as it is named in messages, in the words of each interface."""
+
+    origin: Origin
+
+    def __str__(self) -> str:
+        if self.origin.kind is not OriginKind.FLAG:
+            return str(self.origin)
+        name = "seats" if self.origin.name == SEAT_FLAG else self.origin.name.removeprefix("--").replace("-", "_")
+        return wording(python=f"argument {name}", cli=str(self.origin), http=f"option {name}")
 
 
 BUILT_IN = Origin(OriginKind.BUILT_IN)
@@ -153,6 +158,11 @@ class Settings:
         return origin.kind is OriginKind.FLAG and origin.name == flag
 
     @property
+    def has_project_file(self) -> bool:
+        """Return whether a project file sets anything."""
+        return any(origin.kind is OriginKind.PROJECT_FILE for origin in self.origins.values())
+
+    @property
     def has_own_timeout(self) -> bool:
         """Whether the user set `timeout` in a file, a variable or a flag; a profile is not a timeout of the user."""
         return self.timeout is not None and not self.is_set_by_flag("timeout", "--profile")
@@ -197,7 +207,7 @@ def load_settings(
     values: dict[str, Any] = {}
     origins: dict[str, Origin] = {}
     for origin, table in _iter_layers(folder, env, flags, config):
-        for key, value in validate_table(table, origin.described):
+        for key, value in validate_table(table, Source(origin)):
             values[key], origins[key] = value, origin
     variables = dict(_read_variables(env))
     origins.update({f"variables.{name}": origin for name, (_, origin) in variables.items()})

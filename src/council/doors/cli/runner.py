@@ -318,7 +318,7 @@ class Runner:
     @property
     def is_live(self) -> bool:
         """Return whether the terminal supports the live table."""
-        return not (self.jsonl or self.quiet) and is_drawable(sys.stderr)
+        return not (self.jsonl or self.quiet) and bool(sys.stderr and sys.stderr.isatty()) and is_drawable(sys.stderr)
 
     def _make_view(self) -> View:
         if self.jsonl:
