@@ -229,17 +229,17 @@ class Convener(RunRecords):
 
     async def fork(
         self, run: str, on_event: Listener, *, phase: str | None = None, seats: Mapping[str, str] | None = None,
-        on_plan: Callable[[Json], None] = lambda plan: None, stop: StopEvent | None = None,
+        stop: StopEvent | None = None,
     ) -> Minutes:  # fmt: skip
-        """Start a new run that reuses the answers of `run` before `phase`, and later answers whose request is unchanged.
-
-        `before` gets the plan before any request is sent.
-        """
+        """Start a new run that reuses the answers of `run` before `phase`, and later answers whose request is unchanged."""
         record, plan = await self._prepare_fork(run, phase, seats or {})
         store, roster = self.open_store(record.setup["protocol"]), roster_from(record.setup)
-        on_plan(plan)
         await self._prepare_members(roster, on_event)
         return await self._begin(store, record, plan, on_event, stop)
+
+    async def plan_fork(self, run: str, *, phase: str | None = None, seats: Mapping[str, str] | None = None) -> Json:
+        """Return the plan of a fork. Nothing is stored or sent."""
+        return (await self._prepare_fork(run, phase, seats or {}))[1]
 
     async def enqueue_fork(self, run: str, *, phase: str | None = None, seats: Mapping[str, str] | None = None) -> str:
         """Queue a fork for the worker."""
