@@ -196,6 +196,8 @@ class Chat:
     def _take_turn(self, job: Callable[[Runner], int]) -> int:
         """Run one turn. An error, a failed run and Ctrl-C end the turn, not the conversation."""
         runner = replace(self.runner, flags=dict(self.runner.flags))
+        if self.costs and not sys.stdout.isatty():
+            click.echo("")  # between two answers
         try:
             code = job(runner)
         except KeyboardInterrupt:
