@@ -409,7 +409,8 @@ class RetryLoop:
         try:
             async with asyncio.timeout_at(deadline.at) as clock:
                 answer = await deadline.member.send(body, on_delta)
-                size.check(answer)
+                if 4 * len(answer.text) > size.limit:  # a character has at most four bytes
+                    size.check(answer)
                 stream_pieces()
                 show(notes.flush() if notes else "")
         except Fault as fault:

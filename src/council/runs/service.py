@@ -178,6 +178,10 @@ class Convener(RunRecords):
         where = PanelContext(self.settings, self.env, self.folder, strict)
         plan = await make_plan(intent, where, self.members, material, price=self.price)
         leaks = find_key_leaks(self.settings) if self.settings.has_project_file else []
+        if file := self.settings.ignored_file:
+            leaks.append(
+                f"{file} is ignored because it belongs to another user: change its owner, or name it with --config"
+            )
         warnings = (*leaks, *plan.warnings)
         return replace(plan, warnings=warnings, continues=after or "", conversation=conversation)
 

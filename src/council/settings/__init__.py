@@ -14,7 +14,7 @@ from typing import Any
 
 from council.errors import ConfigError, UsageError, option, wording
 from council.settings.catalogue import catalogue, is_reasoning
-from council.settings.config_files import config_folder, find_project_file, read_config
+from council.settings.config_files import config_folder, find_ignored_file, find_project_file, read_config
 from council.settings.schema import VARIABLES, nest_keys, quote_value, split_key, validate_table
 from council.types import FixedSeconds
 
@@ -143,6 +143,7 @@ class Settings:
     effort: str | None = None  # reasoning effort; None: the vendor's default
     custom_members: Mapping[str, str] = field(default_factory=dict)  # member object of the caller, by name → vendor
     named_members: tuple[str, ...] = ()  # members of the seats in order, by `-m`; empty if not given
+    ignored_file: Path | None = None  # project file of another user
     cheap: bool = False  # the fast models of the available vendors, by `--cheap`
 
     def may_choose(self, vendor: str) -> bool:
@@ -212,7 +213,10 @@ def load_settings(
     variables = dict(_read_variables(env))
     origins.update({f"variables.{name}": origin for name, (_, origin) in variables.items()})
     settings = _build_settings(values, origins, {name: value for name, (value, _) in variables.items()})
-    return replace(settings, named_members=_read_named_members(flags.get("models")), cheap=bool(flags.get("cheap")))
+    return replace(
+        settings, named_members=_read_named_members(flags.get("models")), cheap=bool(flags.get("cheap")),
+        ignored_file=find_ignored_file(folder, env, config),
+    )  # fmt: skip
 
 
 def _read_named_members(given: Any) -> tuple[str, ...]:
