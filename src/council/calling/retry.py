@@ -378,7 +378,9 @@ class RetryLoop:
             if now() > deadline.at:  # the timeout needs the event loop, which a stream without pauses can keep busy
                 raise self._make_stall_fault(deadline)
             if piece:
-                size.add(piece)
+                size.received += len(piece) if piece.isascii() else len(piece.encode(errors="replace"))
+                if size.received > size.limit:
+                    raise size.fault
                 if not pieces:
                     call_soon(stream_pieces)
                 pieces.append(piece)
@@ -403,7 +405,8 @@ class RetryLoop:
         try:
             async with asyncio.timeout_at(deadline.at) as clock:
                 answer = await deadline.member.send(body, on_delta)
-                size.check(answer)
+                if 4 * len(answer.text) > size.limit:  # a character has at most four bytes
+                    size.check(answer)
                 stream_pieces()
                 show(notes.flush() if notes else "")
         except Fault as fault:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -159,6 +160,13 @@ def has_returned(task: asyncio.Future[None]) -> bool:
 
 
 # Owners of runs
+
+
+@asynccontextmanager
+async def hold_run(store: SqliteStore, run: str) -> AsyncIterator[None]:
+    """Hold the lock of a run inside the block."""
+    with store.lock_run(run):
+        yield
 
 
 async def wait_for_release(store: SqliteStore, run: str) -> None:

@@ -7,8 +7,8 @@ import json
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ from council.runs.outcome import (
     end_interrupted,
     end_suspended_owner,
     has_returned,
+    hold_run,
     run_protocol,
     wait_for_ending,
     wait_for_release,
@@ -108,12 +109,12 @@ class Convener(RunRecords):
         """Check that the store is sound and the protocol's report folder writable, before any request is sent."""
         store = self.store
         await store.require_sound()
-        report_files.open_report_folder(self.folder, self._report_dir(protocol))
+        report_files.open_report_folder(self.folder, self._report_dir(protocol, store))
         return store
 
-    def _report_dir(self, protocol: str) -> str:
+    def _report_dir(self, protocol: str, store: SqliteStore) -> str:
         named = protocols.find_protocol(protocol)
-        return report_files.choose_report_dir(named, self.settings.report_dir, self.store.folder)
+        return report_files.choose_report_dir(named, self.settings.report_dir, store.folder)
 
     async def close(self) -> None:
         """Release members and store. After a run, remove the runs that `[store] keep_days` no longer keeps."""
@@ -187,7 +188,12 @@ class Convener(RunRecords):
             material = replace(material, earlier=context.files, left_out=context.skipped)
         where = PanelContext(self.settings, self.env, self.folder, strict)
         plan = await make_plan(intent, where, self.members, material, price=self.price)
-        warnings = (*find_key_leaks(self.settings), *plan.warnings)
+        leaks = find_key_leaks(self.settings) if self.settings.has_project_file else []
+        if file := self.settings.ignored_file:
+            leaks.append(
+                f"{file} is ignored because it belongs to another user: change its owner, or name it with --config"
+            )
+        warnings = (*leaks, *plan.warnings)
         return replace(plan, warnings=warnings, continues=after or "", conversation=conversation)
 
     async def conversation(self, run: str) -> list[Minutes]:
@@ -198,8 +204,7 @@ class Convener(RunRecords):
         """Raise if the plan cannot be run. A dry run and a run make the same checks."""
         plan.check_runnable()
         self.run_context.require_prices(plan.roster)
-        for seat in plan.roster.all_seats:
-            self.run_context.check_installed(seat.member)
+        self.run_context.check_installed({seat.member for seat in plan.roster.all_seats})
 
     # A run
 
@@ -240,18 +245,18 @@ class Convener(RunRecords):
 
     async def fork(
         self, run: str, on_event: Listener, *, phase: str | None = None, seats: Mapping[str, str] | None = None,
-        on_plan: Callable[[Json], None] = lambda plan: None, stop: StopEvent | None = None,
+        stop: StopEvent | None = None,
     ) -> Minutes:  # fmt: skip
-        """Start a new run that reuses the answers of `run` before `phase`, and later answers whose request is unchanged.
-
-        `before` gets the plan before any request is sent.
-        """
+        """Start a new run that reuses the answers of `run` before `phase`, and later answers whose request is unchanged."""
         record, plan = await self._prepare_fork(run, phase, seats or {})
         store, roster = await self.open_store(record.setup["protocol"]), roster_from(record.setup)
-        on_plan(plan)
         async with RUN_LIMIT.acquire():
             await self._prepare_members(roster, on_event)
             return await self._begin(store, record, plan, on_event, stop)
+
+    async def plan_fork(self, run: str, *, phase: str | None = None, seats: Mapping[str, str] | None = None) -> Json:
+        """Return the plan of a fork. Nothing is stored or sent."""
+        return (await self._prepare_fork(run, phase, seats or {}))[1]
 
     async def enqueue_fork(self, run: str, *, phase: str | None = None, seats: Mapping[str, str] | None = None) -> str:
         """Queue a fork for the worker."""
@@ -299,7 +304,7 @@ class Convener(RunRecords):
         """Continue an interrupted run without repeating answered steps. `catch_up` gets the stored entries."""
         run = await self.resolve_run(run) if run else await self.newest_unfinished_run()
         await wait_for_release(self.store, run)
-        async with RUN_LIMIT.acquire(), _hold_run(self.store, run):
+        async with RUN_LIMIT.acquire(), hold_run(self.store, run):
             record = await self.store.load(run)
             if record.status == RunStatus.COMPLETE:
                 return self._reopen_finished(record)
@@ -402,7 +407,7 @@ class Convener(RunRecords):
     async def _close_run(self, ledger: Ledger, ending: Ending) -> Minutes:
         record, path = ledger.record, ""
         if ending.status != "failed" or last_report_path(record.entries):  # an earlier report must not stay outdated
-            folder = self._report_dir(record.setup["protocol"])
+            folder = self._report_dir(record.setup["protocol"], self.store)
             path = choose_report_path(record, folder)
             emit_votes(ledger, folder)
         closed = ev.Closed(
@@ -464,12 +469,6 @@ class Convener(RunRecords):
     def rosters(self, name: str | None = None) -> list[Json]:
         """Describe all named rosters, or only `name`, each with its source."""
         return describe_rosters(PanelContext(self.settings, self.env, self.folder), name)
-
-
-@asynccontextmanager
-async def _hold_run(store: SqliteStore, run: str) -> AsyncIterator[None]:
-    with store.lock_run(run):
-        yield
 
 
 def _format_run_row(record: Record) -> tuple[object, ...]:
