@@ -178,7 +178,8 @@ class SqliteStore:
     async def require_sound(self) -> None:
         """Raise StoreError if the database cannot be written or is damaged. Called before a run sends anything."""
         self._require_writable()
-        await asyncio.to_thread(sqlite_file.refuse_damage, self.path)
+        if sqlite_file.is_check_due(self.path):
+            await asyncio.to_thread(sqlite_file.refuse_damage, self.path)
 
     def _require_writable(self) -> None:
         if self.is_read_only:

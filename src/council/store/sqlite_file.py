@@ -201,29 +201,38 @@ class ReadOnlyCopy:
 _last_checks: dict[tuple[int, int], float] = {}  # by file: when this process checked it
 
 
-def find_damage(path: Path) -> str:
-    """Check the structure of the database. Return the first problem, or "".
+def is_check_due(path: Path) -> bool:
+    """Return whether to check the structure of the database.
 
     Every process checks a small store when it starts a run; a large one is checked once a day.
     """
-    stat, now = path.stat(), time.time()
-    file, mark = (stat.st_dev, stat.st_ino), path.with_name(f"{path.name}-checked")
-    is_large = stat.st_size > SMALL_STORE_BYTES
-    last = _last_checks.get(file, 0.0)
-    if is_large and mark.exists():
-        last = max(last, mark.stat().st_mtime)
-    if now - last < (LARGE_CHECK_INTERVAL_S if is_large else CHECK_INTERVAL_S):
-        return ""
-    problem = quick_check(path)
-    if not problem:
-        _last_checks[file] = now
-        if is_large:
-            with suppress(OSError):
-                mark.touch(mode=0o600)
-    return problem
+    stat = path.stat()
+    last = _last_checks.get((stat.st_dev, stat.st_ino), 0.0)
+    if stat.st_size <= SMALL_STORE_BYTES:
+        return time.time() - last >= CHECK_INTERVAL_S
+    with suppress(FileNotFoundError):
+        last = max(last, _check_mark(path).stat().st_mtime)
+    return time.time() - last >= LARGE_CHECK_INTERVAL_S
+
+
+def refuse_damage(path: Path) -> None:
+    """Check the structure of the database, and raise StoreError if it is damaged."""
+    if problem := quick_check(path):
+        raise StoreError(_explain_damage(problem, path))
+    stat = path.stat()
+    _last_checks[stat.st_dev, stat.st_ino] = time.time()
+    if stat.st_size > SMALL_STORE_BYTES:
+        with suppress(OSError):
+            _check_mark(path).touch(mode=0o600)
+
+
+def _check_mark(path: Path) -> Path:
+    """Return the file whose time says when a large database was checked."""
+    return path.with_name(f"{path.name}-checked")
 
 
 def quick_check(path: Path) -> str:
+    """Return the first problem of the database, or ""."""
     db = open_to_read(path)
     try:
         (first,) = wait_for_lock(path, lambda: db.execute("PRAGMA quick_check(1)").fetchone(), lambda: READ_TIMEOUT_S)
@@ -234,11 +243,6 @@ def quick_check(path: Path) -> str:
         return str(error)
     finally:
         db.close()
-
-
-def refuse_damage(path: Path) -> None:
-    if problem := find_damage(path):
-        raise StoreError(_explain_damage(problem, path))
 
 
 # Repair
