@@ -205,6 +205,10 @@ class SqliteStore:
         if rows := self._unsent.pop(run, None):
             self._writer.put(Job(run, _insert_rows(run, rows), lambda result, error: None, has_posted_rows=True))
 
+    def _send_all_posted(self) -> None:
+        for run in list(self._unsent):
+            self._send_posted(run)
+
     async def write(self, run: str, rows: Sequence[Row]) -> None:
         self._require_writable()
         posted = self._unsent.pop(run, [])
@@ -212,6 +216,7 @@ class SqliteStore:
 
     async def reserve(self, run: str, hold: Hold) -> BudgetRefusal | None:
         """Reserve money for one request, or return the cap that refuses it."""
+        self._send_all_posted()  # charges that replace larger reservations come first
         return await self._write(run, lambda db: sqlite_queries.reserve_spending(db, run, hold))
 
     async def _write(self, run: str, work: Callable[[sqlite3.Connection], R], *, has_posted_rows: bool = False) -> R:
@@ -278,8 +283,7 @@ class SqliteStore:
     async def _read(self, work: Callable[[sqlite3.Connection], R], *, after_own_writes: bool = True) -> R:
         """Read on the connection for reads. The rows that this process has queued are included if they can be written."""
         if after_own_writes:
-            for run in list(self._unsent):
-                self._send_posted(run)
+            self._send_all_posted()
             if not self._writer.is_idle:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._writer.run("", None), OWN_WRITES_TIMEOUT_S)
@@ -437,8 +441,7 @@ class SqliteStore:
         return self.folder / "locks" / f"{run}.lock"
 
     def close(self) -> None:
-        for run in list(self._unsent):
-            self._send_posted(run)
+        self._send_all_posted()
         self._writer.close()
         self._reader.close()
         if self._read_db is not None and self._copy is None:
