@@ -28,7 +28,7 @@ STREAM_WRITE_CHARS = 16 * 1024  # a longer stream is written less often, because
 class NullStore:
     """Store that discards everything, for rehearsals."""
 
-    def post(self, run: str, rows: Sequence[Row]) -> None:
+    def post(self, run: str, rows: Sequence[Row], *, may_wait: bool = False) -> None:
         pass
 
     async def write(self, run: str, rows: Sequence[Row]) -> None:
@@ -93,8 +93,9 @@ class Ledger:
 
     # Events: each gets a number and a time, and is passed to the listener.
 
-    def emit(self, event: Event, *rows: Row) -> None:
-        self.store.post(self.run, [*rows, self._append_event(event)])
+    def emit(self, event: Event, *rows: Row, may_wait: bool = False) -> None:
+        """Emit an event. What costs nothing to repeat may wait for the next rows."""
+        self.store.post(self.run, [*rows, self._append_event(event)], may_wait=may_wait)
 
     async def emit_durably(self, event: Event, *rows: Row) -> None:
         await self.store.write(self.run, [*rows, self._append_event(event)])
@@ -103,7 +104,7 @@ class Ledger:
         """Emit an event unless it is already recorded: a resumed protocol repeats its earlier events."""
         if str(event) not in self._emitted:
             self._emitted.add(str(event))
-            self.emit(event)
+            self.emit(event, may_wait=True)
 
     def _append_event(self, event: Event) -> Row:
         self._seq += 1
@@ -145,15 +146,16 @@ class Ledger:
         rows: list[Row] = [] if key in self.record.steps else [("step", (key, fingerprint))]
         self.record.steps[key] = fingerprint
         if event:
-            self.emit(event, *rows)
+            self.emit(event, *rows, may_wait=True)
         else:
-            self.store.post(self.run, rows)
+            self.store.post(self.run, rows, may_wait=True)
 
-    async def accept_result(self, key: str, outcome: Outcome, event: Event) -> None:
+    def accept_result(self, key: str, outcome: Outcome, event: Event) -> None:
+        """Store the result of a step. It is on disk before any request that depends on it is sent."""
         self._live.pop(key, None)
         self.record.results[key] = outcome
         rows: list[Row] = [("result", (key, _dump_compact(outcome.as_json()))), ("hush", (key,))]
-        await self.emit_durably(event, *rows)
+        self.emit(event, *rows)
 
     # Phases: one that has ended is never asked again, nor are its absent seats.
 
@@ -166,12 +168,12 @@ class Ledger:
         found: Json | None = self.record.phases.get(phase, {}).get(key)
         return found
 
-    async def end_phase(self, phase: str, absences: Json) -> None:
+    def end_phase(self, phase: str, absences: Json) -> None:
         if phase in self.record.phases:
             return
         self.record.phases[phase] = absences
         absent = sorted(absence["seat"] for absence in absences.values())
-        await self.emit_durably(ev.PhaseEnded(phase, absent), ("phase", (phase, _dump_compact(absences))))
+        self.emit(ev.PhaseEnded(phase, absent), ("phase", (phase, _dump_compact(absences))), may_wait=True)
 
     async def close(self, event: ev.Closed, report: Callable[[Sequence[Entry]], str]) -> None:
         """Write the closing event, the status and the report in one transaction."""
@@ -229,7 +231,7 @@ class Ledger:
         pieces.append(piece)
         if now >= next_write:
             text = "".join(pieces)
-            self.store.post(self.run, [("live", (key, text, now))])
+            self.store.post(self.run, [("live", (key, text, now))], may_wait=True)
             next_write = now + STREAM_WRITE_INTERVAL_S * max(1.0, len(text) / STREAM_WRITE_CHARS)
             pieces = [text]
         self._live[key] = (next_write, pieces)

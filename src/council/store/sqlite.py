@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -48,6 +48,7 @@ LARGE_CHECK_INTERVAL_S = 86400.0  # seconds between the checks of a large store 
 RUN_ID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # no characters that look alike
 RUN_ID_CHARS = 8
 OWN_WRITES_TIMEOUT_S = 1.0  # seconds that a read waits for this process's own queued rows
+MAX_DELAY_S = 0.05  # longest time that rows wait for the next rows of their run
 
 # Threads
 
@@ -114,6 +115,17 @@ class JobThread:
         if self._thread:
             self._jobs.put(None)
             self._thread.join()
+
+
+@dataclass(slots=True)
+class Batch:
+    """Rows of one run that are not sent to the writer yet; they become one transaction."""
+
+    rows: list[Row] = field(default_factory=list)
+    waiting: list[asyncio.Future[None]] = field(default_factory=list)  # callers of `write`
+    has_posted_rows: bool = False
+    is_sent_next: bool = False  # at the end of this turn of the event loop
+    timer: asyncio.TimerHandle | None = None
 
 
 def _resolve_future(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
@@ -209,7 +221,8 @@ class SqliteStore(RunQueries):
             JobThread("council-store", self._commit),
             JobThread("council-reads", self._read_all),
         )
-        self._unsent: dict[str, list[Row]] = {}  # by run: rows of this turn of the event loop
+        self._batches: dict[str, Batch] = {}  # by run
+        self._batch_lock = threading.Lock()  # the runs of several event loops may share the store
         self._failures: dict[str, BaseException] = {}  # by run: why rows that no caller waited for were not stored
         self._owned_runs: set[str] = set()
         self._read_db: sqlite3.Connection | None = None
@@ -271,36 +284,74 @@ class SqliteStore(RunQueries):
 
     # Writing
 
-    def post(self, run: str, rows: Sequence[Row]) -> None:
+    def post(self, run: str, rows: Sequence[Row], *, may_wait: bool = False) -> None:
         """Queue rows. The next `write` raises a failure; there is always one before the next paid call.
 
-        Rows posted in one turn of the event loop, and those of a `write` in the same turn, are one transaction.
+        Rows of one turn of the event loop, also those of `write`, are one transaction. Rows that may wait are sent with the
+        next rows of the run, or after 50 ms.
         """
-        unsent = self._unsent.setdefault(run, [])
-        is_first = not unsent
-        unsent.extend(rows)
-        if is_first:
-            try:
-                asyncio.get_running_loop().call_soon(self._send_posted, run)
-            except RuntimeError:  # no event loop
-                self._send_posted(run)
-
-    def _send_posted(self, run: str) -> None:
-        if rows := self._unsent.pop(run, None):
-            self._writer.put(Job(run, _insert_rows(run, rows), lambda result, error: None, has_posted_rows=True))
-
-    def _send_all_posted(self) -> None:
-        for run in list(self._unsent):
-            self._send_posted(run)
+        with self._batch_lock:
+            batch = self._batches.setdefault(run, Batch())
+            batch.rows.extend(rows)
+            batch.has_posted_rows = True
+            self._schedule(run, batch, may_wait=may_wait)
 
     async def write(self, run: str, rows: Sequence[Row]) -> None:
+        """Store rows, with those posted before them. Return when they are on disk."""
         self._require_writable()
-        posted = self._unsent.pop(run, [])
-        await self._write(run, _insert_rows(run, [*posted, *rows]), has_posted_rows=bool(posted))
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        with self._batch_lock:
+            batch = self._batches.setdefault(run, Batch())
+            batch.rows.extend(rows)
+            batch.waiting.append(future)
+            self._schedule(run, batch)
+        try:
+            await future
+        except StoreError:
+            raise
+        except (OSError, sqlite3.Error, OverflowError) as error:
+            raise StoreError(explain_error(error, self.path)) from error
+
+    def _schedule(self, run: str, batch: Batch, *, may_wait: bool = False) -> None:
+        if batch.is_sent_next or (may_wait and batch.timer):
+            return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # no event loop
+            self._put_batch(run)
+            return
+        if may_wait:
+            batch.timer = loop.call_later(MAX_DELAY_S, self._send_batch, run, batch)
+        else:
+            batch.is_sent_next = True
+            loop.call_soon(self._send_batch, run, batch)
+
+    def _send_batch(self, run: str, batch: Batch) -> None:
+        with self._batch_lock:
+            if self._batches.get(run) is batch:
+                self._put_batch(run)
+
+    def _put_batch(self, run: str) -> None:
+        batch = self._batches.pop(run)
+        if batch.timer:
+            batch.timer.cancel()
+        waiting = batch.waiting
+
+        def on_result(result: Any, error: BaseException | None) -> None:
+            for future in waiting:
+                with suppress(RuntimeError):  # the loop may be closed; the rows are committed anyway
+                    future.get_loop().call_soon_threadsafe(_resolve_future, future, None, error)
+
+        self._writer.put(Job(run, _insert_rows(run, batch.rows), on_result, batch.has_posted_rows))
+
+    def _send_all_batches(self) -> None:
+        with self._batch_lock:
+            for run in list(self._batches):
+                self._put_batch(run)
 
     async def reserve(self, run: str, hold: Hold) -> BudgetRefusal | None:
         """Reserve money for one request, or return the cap that refuses it."""
-        self._send_all_posted()  # charges that replace larger reservations come first
+        self._send_all_batches()  # charges that replace larger reservations come first
         return await self._write(run, lambda db: sqlite_queries.reserve_spending(db, run, hold))
 
     async def _write(self, run: str, work: Callable[[sqlite3.Connection], R], *, has_posted_rows: bool = False) -> R:
@@ -367,7 +418,7 @@ class SqliteStore(RunQueries):
     async def _read(self, work: Callable[[sqlite3.Connection], R], *, after_own_writes: bool = True) -> R:
         """Read on the connection for reads. The rows that this process has queued are included if they can be written."""
         if after_own_writes:
-            self._send_all_posted()
+            self._send_all_batches()
             if not self._writer.is_idle:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._writer.run("", None), OWN_WRITES_TIMEOUT_S)
@@ -468,7 +519,7 @@ class SqliteStore(RunQueries):
         return self.folder / "locks" / f"{run}.lock"
 
     def close(self) -> None:
-        self._send_all_posted()
+        self._send_all_batches()
         self._writer.close()
         self._reader.close()
         if self._read_db is not None and self._copy is None:
