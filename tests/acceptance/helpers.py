@@ -18,6 +18,7 @@ from typing import Any
 from council import events as ev
 from council.doors.cli import run as command
 from council.runs.service import Convener
+from council.store.texts import TextReader
 from tests.fake_provider import FakeProvider, Gate, Reply, Seen
 from tests.fork_server import Process
 
@@ -165,6 +166,16 @@ class Workspace:
         db = sqlite3.connect(path)
         try:
             return db.execute(query, values).fetchall()
+        finally:
+            db.close()
+
+    def result(self, key: str) -> Json:
+        """Return the stored result of a step of the only run that has it."""
+        db = sqlite3.connect(self.data / "council.db")
+        try:
+            ((run, body),) = db.execute("SELECT run, body FROM results WHERE key = ?", (key,)).fetchall()
+            stored: Json = TextReader(db, run).unpack(body)
+            return stored
         finally:
             db.close()
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from council.store.texts import TextReader
 from tests.acceptance.helpers import QUESTION, SEATS, Terminal, Workspace, mark
 from tests.fake_provider import Reply
 
@@ -26,6 +27,12 @@ def forge_verdict(db: sqlite3.Connection) -> None:
     db.execute("UPDATE runs SET report = replace(report, ?, ?)", (old, new))
 
 
+def forge_ruling(db: sqlite3.Connection) -> None:
+    ((run, body),) = db.execute("SELECT run, body FROM results WHERE key = 'verdict/chair'").fetchall()
+    forged = json.dumps(TextReader(db, run).unpack(body)).replace("MODIFIED", "SURVIVED")
+    db.execute("UPDATE results SET body = ? WHERE key = 'verdict/chair'", (forged,))
+
+
 DAMAGES: dict[str, tuple[Damage, str]] = {
     "a result is gone, its event is left": (
         sql("DELETE FROM results WHERE key = 'draft/beta'"), 'the statement "draft/beta" has no result'
@@ -40,7 +47,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "a changed verdict": (forge_verdict, "the verdict recomputed from the statements differs from the stored one"),
     "a changed ruling": (
-        sql("UPDATE results SET body = replace(body, 'MODIFIED', 'SURVIVED') WHERE key = 'verdict/chair'"),
+        forge_ruling,
         "the verdict recomputed from the statements differs from the stored one",
     ),
     "an intent is gone": (

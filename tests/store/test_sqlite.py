@@ -98,10 +98,12 @@ async def test_writes_of_one_turn_and_the_rows_before_them_are_one_transaction(s
 
 
 async def test_rows_that_may_wait_are_stored_without_other_rows_too(store: SqliteStore) -> None:
-    seen = trace_statements(store)
+    loop, committed = asyncio.get_running_loop(), asyncio.Event()
+    store._db.set_trace_callback(
+        lambda statement: loop.call_soon_threadsafe(committed.set) if statement == "COMMIT" else None
+    )
     store.post(RUN, [event(1)], may_wait=True)
-    while "COMMIT" not in seen:
-        await asyncio.sleep(0.001)
+    await committed.wait()
     assert [entry.seq for entry in (await store.load(RUN)).entries] == [1]
 
 

@@ -112,7 +112,7 @@ class Ledger:
         entry, body = ev.make_entry(self._seq, time.time(), event)
         self.record.entries.append(entry)
         self.on_event(entry)
-        return ("event", (entry.seq, entry.at, event.type, _dump_compact(body)))
+        return ("event", (entry.seq, entry.at, event.type, body))
 
     # Steps and their results.
 
@@ -154,7 +154,7 @@ class Ledger:
         """Store the result of a step. It is on disk before any request that depends on it is sent."""
         self._live.pop(key, None)
         self.record.results[key] = outcome
-        rows: list[Row] = [("result", (key, _dump_compact(outcome.as_json()))), ("hush", (key,))]
+        rows: list[Row] = [("result", (key, outcome.as_json())), ("hush", (key,))]
         self.emit(event, *rows)
 
     # Phases: one that has ended is never asked again, nor are its absent seats.
@@ -173,7 +173,7 @@ class Ledger:
             return
         self.record.phases[phase] = absences
         absent = sorted(absence["seat"] for absence in absences.values())
-        self.emit(ev.PhaseEnded(phase, absent), ("phase", (phase, _dump_compact(absences))), may_wait=True)
+        self.emit(ev.PhaseEnded(phase, absent), ("phase", (phase, absences)), may_wait=True)
 
     async def close(self, event: ev.Closed, report: Callable[[Sequence[Entry]], str]) -> None:
         """Write the closing event, the status and the report in one transaction."""
@@ -206,7 +206,7 @@ class Ledger:
     def record_result(self, key: str, attempt: Attempt, result: Json, bill: ev.Billed | None = None) -> None:
         """Queue the result and its bill. If it is accepted, it is stored in the same transaction as the step's result."""
         attempt.result = result
-        rows: list[Row] = [("settled", (key, attempt.n, _dump_compact(result), time.time()))]
+        rows: list[Row] = [("settled", (key, attempt.n, result, time.time()))]
         self.store.post(self.run, [*rows, *self._charge_rows(bill)])
 
     def record_charge(self, bill: ev.Billed | None) -> None:
@@ -241,10 +241,6 @@ class Ledger:
         """Discard the streamed text of a failed attempt."""
         if self._live.pop(key, None):
             self.store.post(self.run, [("hush", (key,))])
-
-
-def _dump_compact(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 # Counts

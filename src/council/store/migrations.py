@@ -30,4 +30,6 @@ ADD_ASKS = (
     """CREATE TABLE asks (run TEXT, key TEXT, seat TEXT NOT NULL, prompt TEXT NOT NULL, schema TEXT NOT NULL, at REAL NOT NULL,
        answer TEXT, PRIMARY KEY (run, key)) STRICT, WITHOUT ROWID""",
 )
-MIGRATIONS: list[tuple[str, ...]] = [CREATE_TABLES, ADD_SPENDING, ADD_ASKS]
+# Texts that rows refer to. A table with row ids, because it stores long rows in less space.
+ADD_TEXTS = ("CREATE TABLE texts (run TEXT NOT NULL, n INTEGER NOT NULL, body BLOB NOT NULL, UNIQUE (run, n)) STRICT",)
+MIGRATIONS: list[tuple[str, ...]] = [CREATE_TABLES, ADD_SPENDING, ADD_ASKS, ADD_TEXTS]

@@ -36,6 +36,7 @@ from council.store.locks import LockOwner, OnWait, is_busy, is_locked
 from council.store.migrations import MIGRATIONS
 from council.store.sqlite_file import WRITE_TIMEOUT_S, explain_damage, explain_error, explain_newer
 from council.store.sqlite_queries import RunQueries
+from council.store.texts import TextWriter
 
 R = TypeVar("R")
 Work = Callable[[sqlite3.Connection], Any]
@@ -224,6 +225,7 @@ class SqliteStore(RunQueries):
         self._batches: dict[str, Batch] = {}  # by run
         self._batch_lock = threading.Lock()  # the runs of several event loops may share the store
         self._failures: dict[str, BaseException] = {}  # by run: why rows that no caller waited for were not stored
+        self._texts: dict[str, TextWriter] = {}  # by run, of the thread that writes
         self._owned_runs: set[str] = set()
         self._read_db: sqlite3.Connection | None = None
         self._copy: sqlite_file.ReadOnlyCopy | None = None
@@ -342,7 +344,16 @@ class SqliteStore(RunQueries):
                 with suppress(RuntimeError):  # the loop may be closed; the rows are committed anyway
                     future.get_loop().call_soon_threadsafe(_resolve_future, future, None, error)
 
-        self._writer.put(Job(run, _insert_rows(run, batch.rows), on_result, batch.has_posted_rows))
+        self._writer.put(Job(run, self._insert_rows(run, batch.rows), on_result, batch.has_posted_rows))
+
+    def _insert_rows(self, run: str, rows: Sequence[Row]) -> Work:
+        def work(db: sqlite3.Connection) -> None:
+            if run not in self._texts:
+                self._texts[run] = TextWriter(db, run)
+            for table, values in rows:
+                sqlite_queries.insert_row(db, run, table, values, self._texts[run])
+
+        return work
 
     def _send_all_batches(self) -> None:
         with self._batch_lock:
@@ -381,6 +392,7 @@ class SqliteStore(RunQueries):
         except sqlite3.Error as error:
             with suppress(sqlite3.Error):
                 self._db.execute("ROLLBACK")
+            self._texts.clear()
             outcomes = [(None, error if job.work else None) for job in jobs]
             for job in jobs:
                 self._note_failure(job, error)
@@ -397,6 +409,7 @@ class SqliteStore(RunQueries):
         except Exception as error:
             if not self._db.in_transaction:  # a full disk has already rolled back everything
                 raise
+            self._texts.pop(job.run, None)  # its numbers were rolled back
             self._db.execute("ROLLBACK TO job")
             self._db.execute("RELEASE job")
             self._note_failure(job, error)
@@ -494,6 +507,7 @@ class SqliteStore(RunQueries):
                 yield
             finally:
                 self._owned_runs.discard(run)
+                self._texts.pop(run, None)
         finally:
             os.close(handle)
 
@@ -525,14 +539,6 @@ class SqliteStore(RunQueries):
         if self._read_db is not None and self._copy is None:
             self._read_db.close()
         (self._copy or self._db).close()
-
-
-def _insert_rows(run: str, rows: Sequence[Row]) -> Work:
-    def work(db: sqlite3.Connection) -> None:
-        for table, values in rows:
-            db.execute(sqlite_queries.WRITE_STATEMENTS[table], (run, *values))
-
-    return work
 
 
 def _read_snapshot(db: sqlite3.Connection, work: Work | None) -> Any:

@@ -197,7 +197,7 @@ def _read_columns(db: sqlite3.Connection, table: str) -> tuple[list[str], list[s
     """Return the columns of a table and those of its key; a table with row ids is read by them."""
     rows = db.execute(f"PRAGMA table_info({table})").fetchall()
     key = [row[1] for row in sorted(rows, key=lambda row: row[5]) if row[5]]
-    return [row[1] for row in rows], ["rowid"] if table == "runs" else key
+    return [row[1] for row in rows], ["rowid"] if table in ("runs", "texts") else key
 
 
 def _copy_rows(old: sqlite3.Connection, new: sqlite3.Connection, table: str, columns: list[str], order: str) -> bool:
