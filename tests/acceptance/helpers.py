@@ -11,6 +11,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,9 @@ from typing import Any
 from council import events as ev
 from council.doors.cli import run as command
 from council.runs.service import Convener
-from council.store.texts import TextReader
 from tests.fake_provider import FakeProvider, Gate, Reply, Seen
 from tests.fork_server import Process
+from tests.stored_rows import open_copy
 
 Json = dict[str, Any]
 SEATS = ("alpha", "beta", "gamma")
@@ -163,21 +164,8 @@ class Workspace:
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         if not (path := self.data / "council.db").exists():
             return []
-        db = sqlite3.connect(path)
-        try:
+        with closing(open_copy(path)) as db:
             return db.execute(query, values).fetchall()
-        finally:
-            db.close()
-
-    def result(self, key: str) -> Json:
-        """Return the stored result of a step of the only run that has it."""
-        db = sqlite3.connect(self.data / "council.db")
-        try:
-            ((run, body),) = db.execute("SELECT run, body FROM results WHERE key = ?", (key,)).fetchall()
-            stored: Json = TextReader(db, run).unpack(body)
-            return stored
-        finally:
-            db.close()
 
     def runs(self) -> list[str]:
         """Return the ids of this folder's runs, oldest first."""

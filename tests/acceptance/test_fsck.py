@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from council.store.texts import TextReader
 from tests.acceptance.helpers import QUESTION, SEATS, Terminal, Workspace, mark
 from tests.fake_provider import Reply
+from tests.stored_rows import expand_texts
 
 Damage = Callable[[sqlite3.Connection], object]
 
@@ -25,12 +25,6 @@ def forge_verdict(db: sqlite3.Connection) -> None:
     old, new = mark("chair", "verdict"), mark("chair", "forgery")
     db.execute("UPDATE events SET body = replace(body, ?, ?) WHERE type = 'closed'", (old, new))
     db.execute("UPDATE runs SET report = replace(report, ?, ?)", (old, new))
-
-
-def forge_ruling(db: sqlite3.Connection) -> None:
-    ((run, body),) = db.execute("SELECT run, body FROM results WHERE key = 'verdict/chair'").fetchall()
-    forged = json.dumps(TextReader(db, run).unpack(body)).replace("MODIFIED", "SURVIVED")
-    db.execute("UPDATE results SET body = ? WHERE key = 'verdict/chair'", (forged,))
 
 
 DAMAGES: dict[str, tuple[Damage, str]] = {
@@ -47,7 +41,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "a changed verdict": (forge_verdict, "the verdict recomputed from the statements differs from the stored one"),
     "a changed ruling": (
-        forge_ruling,
+        sql("UPDATE results SET body = replace(body, 'MODIFIED', 'SURVIVED') WHERE key = 'verdict/chair'"),
         "the verdict recomputed from the statements differs from the stored one",
     ),
     "an intent is gone": (
@@ -79,6 +73,7 @@ def test_a_broken_ledger_is_reported(workspace: Workspace, council: Terminal, da
     (run,) = workspace.runs()
     break_it, told = DAMAGES[damage]
     with sqlite3.connect(workspace.data / "council.db") as db:
+        expand_texts(db)
         break_it(db)
     db.close()
     done = council("runs", "fsck")

@@ -103,7 +103,7 @@ def test_a_typed_reply_is_asked_field_by_field(workspace: Workspace, council: Te
     terminal.wait_for("Thank you.")
     done = terminal.wait_for_exit()
     assert done.code == 0, done.err
-    said = workspace.result("attack/beta")["text"]
+    said = json.loads(workspace.rows("SELECT body FROM results WHERE key = 'attack/beta'")[0][0])["text"]
     assert json.loads(said) == {
         "issues": [{"severity": "MAJOR", "hits": "the price", "flaw": "it is per restore", "correction": "count restores"}],
         "case": "Mine counts them.", "verdict": "MODIFIED",
@@ -236,7 +236,7 @@ def test_a_detached_run_waits_for_an_answer_from_any_interface(detached: Workspa
         answer(run, "attack/beta", "Again.")
     watched = council("watch", run, "--json")
     assert (watched.code, watched.json["status"]) == (0, "complete")
-    said = detached.result("attack/beta")["text"]
+    said = json.loads(detached.rows("SELECT body FROM results WHERE key = 'attack/beta'")[0][0])["text"]
     assert json.loads(said) == {"issues": [], "case": "It can STAND, if it is paid for.", "verdict": "STAND"}
     assert asks() == []
     check_store(council)
