@@ -16,6 +16,7 @@ import json
 import sys
 import tempfile
 import textwrap
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -430,11 +431,91 @@ def _sentence(text: str) -> str:
 
 
 def architecture() -> str:
-    before, start, rest = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").partition(TREE[0])
-    _, end, after = rest.partition(TREE[1])
+    return _replace_between("docs/architecture.md", TREE, tree())
+
+
+def _replace_between(page: str, marks: tuple[str, str], text: str) -> str:
+    """Return the page with the text between two markers replaced."""
+    before, start, rest = (ROOT / page).read_text(encoding="utf-8").partition(marks[0])
+    _, end, after = rest.partition(marks[1])
     if not (start and end):
-        raise UsageError(f"docs/architecture.md has no markers for the file tree: add {TREE[0]} and {TREE[1]}")
-    return f"{before}{start}\n{tree()}\n{end}{after}"
+        raise UsageError(f"{page} has no markers for its generated part: add {marks[0]} and {marks[1]}")
+    return f"{before}{start}\n{text}\n{end}{after}"
+
+
+# Reliability
+
+PROMISES = ("<!-- promises -->", "<!-- /promises -->")
+RELIABILITY_INTRO = """# Reliability
+
+What Council promises, and how each promise is proved. `benchmarks/reliability.toml` lists the promises and the suites; the tables below are generated from it and from the last recorded runs.
+"""
+RELIABILITY_END = """## Repeat it
+
+```bash
+python benchmarks/reliability.py           # all suites
+python benchmarks/reliability.py crash     # one suite
+pytest tests/acceptance/test_crash.py      # a part of the default set
+```
+
+A suite prints its figures and records them with the date. The default set of tests (`pytest -n auto`) has a short part of every suite.
+
+## What is not promised
+
+- A request that was in flight during a crash may be billed twice by the vendor: once for the lost response, once for the repeated request. It is counted as `in_doubt` and charged to the budget. `--no-resend` does not repeat it.
+- After a power failure, the store is as durable as the disk: Council syncs every commit, and a disk that ignores syncs can lose it.
+- The secret filter recognizes formats. It cannot know every secret: read the packet of sensitive material.
+- Trust says how far the run supports the answer. It does not say that the answer is true.
+"""
+
+
+def reliability_page() -> str:
+    known = _reliability()
+    results = json.loads((ROOT / "benchmarks" / "reliability.json").read_text(encoding="utf-8"))
+    titles = {suite["name"]: suite["title"] for suite in known["suite"]}
+    promises = [
+        (
+            str(number),
+            promise["text"],
+            ", ".join(f"[{titles[name]}](#suites)" for name in promise["suites"]),
+            ", ".join(f"`{id_}`" for id_ in promise["behaviours"]),
+        )
+        for number, promise in enumerate(known["promise"], 1)
+    ]
+    suites = [(suite["title"], suite["text"], *_describe_result(results.get(suite["name"]))) for suite in known["suite"]]
+    return "\n".join(
+        [
+            RELIABILITY_INTRO,
+            "## Promises\n",
+            _table(("", "promise", "suites", "required behaviour"), promises),
+            "\nThe last column names rows of `tests/behaviours.toml`; each row has at least one test in the default set.\n",
+            "## Suites\n",
+            _table(("suite", "content", "result of the last full run", "date"), suites),
+            "",
+            RELIABILITY_END,
+        ]
+    )
+
+
+def _reliability() -> Json:
+    return tomllib.loads((ROOT / "benchmarks" / "reliability.toml").read_text(encoding="utf-8"))
+
+
+def _describe_result(result: Json | None) -> tuple[str, str]:
+    """Return the figures of the last run of a suite, and its date, duration and machine."""
+    if result is None:
+        return "not run yet", ""
+    lines = [
+        f"{name}: " + ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in figures.items())
+        for name, figures in result["figures"].items()
+    ]
+    passed = "passed" if result["passed"] else "**failed**"
+    return "<br>".join([passed, *lines]), f"{result['date']}, {result['seconds']} s, {result['machine']}"
+
+
+def readme() -> str:
+    items = [f"{number}. {promise['text']}" for number, promise in enumerate(_reliability()["promise"], 1)]
+    return _replace_between("README.md", PROMISES, "\n".join(["", *items, ""]))
 
 
 # Faults
@@ -972,6 +1053,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/examples.md": examples_page,
     "docs/faults.md": faults_page,
     "docs/protocols.md": protocols_page,
+    "docs/reliability.md": reliability_page,
+    "README.md": readme,
     "docs/architecture.md": architecture,
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import subprocess
@@ -56,6 +57,21 @@ def tracked() -> list[Path]:
 
 def test_generated_pages_are_current() -> None:
     assert make_docs.stale() == [], "run python scripts/make_docs.py"
+
+
+@pytest.mark.behaviour("14-promises-have-proofs")
+def test_every_promise_has_required_behaviours_and_suites_that_passed() -> None:
+    known = tomllib.loads((ROOT / "benchmarks" / "reliability.toml").read_text(encoding="utf-8"))
+    results = json.loads((ROOT / "benchmarks" / "reliability.json").read_text(encoding="utf-8"))
+    rows = tomllib.loads((ROOT / "tests" / "behaviours.toml").read_text(encoding="utf-8"))["row"]
+    suites = [suite["name"] for suite in known["suite"]]
+    for promise in known["promise"]:
+        assert promise["behaviours"]
+        assert set(promise["behaviours"]) <= {row["id"] for row in rows}
+        assert set(promise["suites"]) <= set(suites)
+    assert [name for name in suites if not results.get(name, {}).get("passed")] == []
+    paths = [word for suite in known["suite"] for word in suite["command"].split() if "/" in word]
+    assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
