@@ -59,9 +59,22 @@ if ! exists "$base"; then
     refuse 2 "the revision \"$base\" is not in this checkout: fetch the history (fetch-depth: 0), or choose another base"
 fi
 
+command -v council >/dev/null 2>&1 || refuse 2 "command council not found: run ci/install.sh first"
+
+# Trust the settings as they are in the base revision, never those of the change
+
+trusted=$(mktemp -d "$temp/council-base.XXXXXX")
+for name in council.toml pyproject.toml; do
+    git show "$base:$name" >"$trusted/$name" 2>/dev/null || rm -f "$trusted/$name"
+done
+mkdir "$trusted/.git" # the project ends here
+hash=$(cd "$trusted" && council trust --show 2>/dev/null | sed -n 's/^\(not \)\{0,1\}trusted: \([0-9a-f]\{64\}\)$/\2/p') || hash=""
+rm -rf "$trusted"
+COUNCIL_TRUST="${COUNCIL_TRUST:-} $hash"
+export COUNCIL_TRUST
+
 # Available models
 
-command -v council >/dev/null 2>&1 || refuse 2 "command council not found: run ci/install.sh first"
 models=$(council models 2>"$out/progress") || refuse "$?" "$(last_line)"
 if ! printf '%s\n' "$models" | grep -v '^local:smollm2 ' | grep -q '  available$'; then
     unavailable="no model is available: no key and no endpoint is configured"

@@ -346,7 +346,7 @@ async def _describe_protocol(name: str, convener: Convener) -> Json:
         unknown |= {"purpose": protocol.purpose, "example": protocol.example or unknown["example"]}
         unknown |= {"summary": protocol.summary, "options": protocol.load_options().model_json_schema()}
         unknown |= {"seats": [seat.name for seat in protocol.seats], "tasks": list(protocol.tasks)}
-        plan = await convener.plan([SAMPLE_QUESTION], protocol=name, material=Material(stdin=SAMPLE_TEXT))
+        plan = await convener.plan([SAMPLE_QUESTION], protocol=name, material=Material(stdin=SAMPLE_TEXT), preview=True)
     except CouncilError as error:
         return row | unknown | {"note": str(error)}
     found = plan.as_json()

@@ -52,6 +52,13 @@ class RunContext:
             self.members.add(member)
         self._listed_prices: dict[str, Price | None] = {}
 
+    @property
+    def trusted_hashes(self) -> list[str] | None:
+        """The hashes that only this run and its resumes trust, by --trust; None if there are none."""
+        if not self.flags.get("trust") or self.settings.trusted is None:
+            return self.flags.get("trusted")
+        return [self.settings.trusted.digest]
+
     # Money
 
     def price(self, name: str) -> Price | None:

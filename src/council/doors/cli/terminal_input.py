@@ -24,6 +24,8 @@ from council.render.text_layout import fit_lines, terminal_size, text_width
 from council.runs.people import main_field
 from council.runs.service import Convener
 from council.settings import Settings
+from council.settings.network import describe_key_leak
+from council.settings.workspace_trust import TrustRequest
 from council.text_cleanup import clean
 from council.types import Json
 
@@ -337,6 +339,23 @@ async def confirm_start(why: str, on_line: Callable[[str], None] = lambda line: 
             on_line(line)
     with contextlib.closing(TerminalReader()) as reader:
         return await confirm(prompt, reader, on_line)
+
+
+def format_trust_request(request: TrustRequest) -> list[str]:
+    """Return what a project's file would send, read and write where, in full. Its texts are foreign."""
+    lines = [f"{request.file} has settings that need your trust:", *(f"  - {line}" for line in request.describe(addresses=True))]  # fmt: skip
+    rows = [request.providers[name] for name in request.provider_names]
+    leaks = (describe_key_leak(str(request.file), row.get("base_url", ""), row.get("api_key_env", "")) for row in rows)
+    lines += [f"  ! {line}" for line in leaks if line]
+    return [" ".join(clean(line).split("\n")) for line in lines]
+
+
+async def ask_trust(request: TrustRequest) -> bool:
+    """Show what would be sent where, and ask whether the file is trusted. It is trusted until these settings change."""
+    with contextlib.closing(TerminalReader()) as reader:
+        reader.discard_input()
+        write_status("\n".join(format_trust_request(request)))
+        return await confirm("Trust these settings in this folder? [y/N]: ", reader)
 
 
 def start_reason(plan: Plan, settings: Settings) -> str:

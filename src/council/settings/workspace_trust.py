@@ -1,0 +1,319 @@
+"""Workspace trust: settings of a project's files that apply only after the user has trusted them.
+
+A request has the settings of one file that need trust. Its hash covers these settings, the paths they lead to and the content
+of scripts, so that a changed file needs trust again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import socket
+import time
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from council.errors import ConfigError, TrustRequired, wording
+from council.settings.catalogue import LOCAL_MEMBER, split_member
+from council.settings.config_files import config_folder, format_toml, write_private
+from council.settings.schema import Access, access_of, nest_keys, quote_value, split_key
+
+TRUST_VARIABLE = "COUNCIL_TRUST"  # hashes, separated by commas or blanks
+PATH_KEYS = ("report_dir", "search.folder")
+MAX_SCRIPT_BYTES = 10_000_000
+MAX_NAMED_KEYS = 3  # keys that an error names
+OWN_LINES = ("providers.", "search.", "prices.", "report_dir")  # keys that have a line of their own in the description
+_HASH = re.compile(r"[0-9a-f]{64}")
+Row = tuple[str, Any]  # dotted key and value
+
+
+@dataclass(frozen=True)
+class TrustRequest:
+    """Settings of one file that need trust."""
+
+    file: Path
+    project: Path  # the folder that paths have to stay in
+    values: Mapping[str, Any]  # dotted key → value
+    run_folder: Path  # relative paths of settings belong to it
+    providers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # as they would be, with the user's values
+
+    @property
+    def name(self) -> str:
+        """The name of the file in the project."""
+        return _inside(self.file, self.project) or str(resolve(self.file))
+
+    @property
+    def provider_names(self) -> list[str]:
+        """The providers that the values add or change."""
+        return list(dict.fromkeys(split_key(key)[1] for key in self.values if key.startswith("providers.")))
+
+    @property
+    def members(self) -> list[str]:
+        """The members among the values, without duplicates."""
+        return list(dict.fromkeys(member for value in self.values.values() for member in iter_members(value)))
+
+    @cached_property
+    def digest(self) -> str:
+        """The hash of the values, of the paths that lead out of the project, and of scripts. It is the same in every clone."""
+        facts = {
+            "keys": dict(self.values),
+            "outside": {key: str(resolve(path)) for key, path in self._iter_paths() if not _inside(path, self.project)},
+            "scripts": {name: _hash_file(path) for name, path in _iter_scripts(self.members)},
+        }
+        return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
+
+    def _iter_paths(self) -> Iterator[tuple[str, Path]]:
+        for key in PATH_KEYS:
+            if key in self.values:
+                yield key, self._resolve_setting(key)
+        for member in self.members:
+            kind, name = split_member(member)
+            if kind in ("scripted", "local") and name and member != LOCAL_MEMBER:
+                yield member, Path(name)
+        for name, path in _iter_scripts(self.members):
+            if record := _read_record(path):
+                yield f"record of {name}", Path(record)
+
+    def _resolve_setting(self, key: str) -> Path:
+        return self.run_folder / _expand(str(self.values[key]))
+
+    # For people
+
+    def describe(self, *, addresses: bool = False) -> list[str]:
+        """Return what would be sent, read and written where, one line each. `addresses` looks host names up."""
+        lines = [*self._describe_providers(addresses), *self._describe_search(addresses)]
+        if "report_dir" in self.values:
+            lines.append(f"reports are written to {self._show_path(self._resolve_setting('report_dir'))}")
+        lines += [*self._describe_files(), *self._describe_prices()]
+        others = (row for row in self.values.items() if not row[0].startswith(OWN_LINES) and row[1] is not None)
+        return [*lines, *(f"{key} = {format_toml(value)}" for key, value in others)]
+
+    def _describe_providers(self, addresses: bool) -> Iterator[str]:
+        for name in self.provider_names:
+            row = self.providers[name]
+            url, key = str(row.get("base_url") or ""), str(row.get("api_key_env") or "")
+            where = f"{url}{_format_addresses(url) if addresses else ''}"
+            yield f"questions and files for {name} are sent to {where}, {f'with the key in {key}' if key else 'without a key'}"
+            for dotted, value in self.values.items():
+                leaf = split_key(dotted)[-1]
+                if dotted.startswith(f"providers.{name}.") and leaf not in ("base_url", "api_key_env"):
+                    yield f"{dotted} = {format_toml(value)}"
+
+    def _describe_search(self, addresses: bool) -> Iterator[str]:
+        for key in (key for key in self.values if key.startswith("search.")):
+            value = self.values[key]
+            if key == "search.folder":
+                yield f"searches read the files of {self._show_path(self._resolve_setting(key))} and send passages of them"
+            elif key == "search.base_url":
+                yield f"search queries are sent to {value}{_format_addresses(str(value)) if addresses else ''}"
+            else:
+                yield f"{key} = {format_toml(value)}"
+
+    def _describe_prices(self) -> Iterator[str]:
+        for member, row in nest_keys({key: v for key, v in self.values.items() if key.startswith("prices.")}).get("prices", {}).items():  # fmt: skip
+            amounts = ", ".join(f"{name} ${amount:g}" for name, amount in row.items())
+            yield f"{member} counts as {amounts} per million tokens, if your price or the list price is not higher"
+
+    def _describe_files(self) -> Iterator[str]:
+        for member in self.members:
+            kind, name = split_member(member)
+            if kind == "local" and member != LOCAL_MEMBER:
+                yield f"{member} loads the model file {self._show_path(_expand(name))}"
+        for name, path in _iter_scripts(self.members):
+            record = _read_record(path)
+            logs = f", which writes every request to {self._show_path(Path(record))}" if record else ""
+            yield f"{name} takes its answers from {self._show_path(path)}{logs}"
+
+    def _show_path(self, path: Path) -> str:
+        return f"{resolve(path)}{'' if _inside(path, self.project) else ', which is outside the project'}"
+
+    @property
+    def summary(self) -> str:
+        """The file and the first keys, for one line."""
+        keys = [key for key, value in self.values.items() if value is not None] or list(self.values)
+        more = f" and {len(keys) - MAX_NAMED_KEYS} more" if len(keys) > MAX_NAMED_KEYS else ""
+        return f"{self.file} has settings that need trust ({', '.join(keys[:MAX_NAMED_KEYS])}{more})"
+
+    def error(self) -> TrustRequired:
+        """Return the error of a command that would have to apply the settings."""
+        see = "see and trust them with `council trust` in a terminal"
+        how = wording(
+            python=f"{see}, or pass trust=True",
+            cli="see and trust them with `council trust`, or pass --trust for this run",
+            http="the owner of this server can run `council trust` in that folder",
+        )
+        return TrustRequired(f"{self.summary}, nothing was sent: {how}", self)
+
+
+# What needs trust
+
+
+def find_trusted_rows(rows: Sequence[Row], user_providers: Iterable[str]) -> dict[str, Any]:
+    """Return those rows of a project's file that need trust. `user_providers` has the providers without the file."""
+    own = {split_key(key)[1] for key, _ in rows if key.startswith("providers.")} - set(user_providers)
+    return {key: value for key, value in rows if _needs_trust(key, value, own)}
+
+
+def _needs_trust(key: str, value: Any, project_providers: set[str]) -> bool:
+    match access_of(key):
+        case Access.TRUSTED:
+            return True
+        case Access.MEMBER:
+            return any(_member_needs_trust(member, project_providers) for member in iter_members(value))
+        case _:
+            return False
+
+
+def _member_needs_trust(member: str, project_providers: set[str]) -> bool:
+    """Return whether a member reads or writes a file, or is on a provider that only the project defines."""
+    kind, name = split_member(member)
+    is_file = (kind == "scripted" and bool(name)) or (kind == "local" and member != LOCAL_MEMBER)
+    return is_file or kind in project_providers
+
+
+def iter_members(value: Any) -> Iterator[str]:
+    """Yield the members of a value of the configuration: one, a list, or the rows of a roster."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from (member for key in ("model", "fallback") for member in iter_members(value.get(key)))
+    elif isinstance(value, list | tuple):
+        yield from (member for item in value for member in iter_members(item))
+
+
+def _iter_scripts(members: Iterable[str]) -> Iterator[tuple[str, Path]]:
+    for member in members:
+        kind, name = split_member(member)
+        if kind == "scripted" and name:
+            yield member, Path(name)
+
+
+def _hash_file(path: Path) -> str:
+    content = _read_start(path)
+    return hashlib.sha256(content).hexdigest() if content is not None else "unreadable"
+
+
+def _read_record(path: Path) -> str:
+    """Return the file to which a script writes the requests, or ""."""
+    try:
+        record = tomllib.loads((_read_start(path) or b"").decode()).get("record")
+    except ValueError:  # the member reports it
+        return ""
+    return str(record) if record else ""
+
+
+def _read_start(path: Path) -> bytes | None:
+    try:
+        if not path.is_file():  # reading a pipe would block
+            return None
+        with path.open("rb") as file:
+            return file.read(MAX_SCRIPT_BYTES)
+    except (OSError, ValueError):
+        return None
+
+
+def resolve(path: Path) -> Path:
+    """Return an absolute path without symbolic links."""
+    try:
+        return _expand(str(path)).resolve()
+    except (OSError, RuntimeError, ValueError):
+        return path.absolute()
+
+
+def _inside(path: Path, project: Path) -> str:
+    """Return the name of a path in the project, or "" if it leads out of it."""
+    target, root = resolve(path), resolve(project)
+    return target.relative_to(root).as_posix() if target.is_relative_to(root) else ""
+
+
+def _expand(path: str) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:  # ~user of an unknown user
+        return Path(path)
+
+
+def _format_addresses(url: str) -> str:
+    """Return the addresses of a URL's host in brackets, or "" if the host is an address itself."""
+    host = urlsplit(url).hostname or ""
+    try:
+        found = sorted({str(row[4][0]) for row in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)})
+    except (OSError, UnicodeError):
+        return " (its address is unknown)"
+    return "" if found == [host] else f" ({', '.join(found)})"
+
+
+# What is trusted
+
+
+@dataclass(frozen=True, slots=True)
+class TrustRow:
+    """A trusted file: its project, its name there and the hash of what was trusted."""
+
+    folder: str
+    file: str  # relative to the project, if it is inside
+    hash: str
+    at: float
+
+    @property
+    def path(self) -> Path:
+        return Path(self.folder) / self.file
+
+
+def is_trusted(request: TrustRequest, env: Mapping[str, str], flags: Mapping[str, Any]) -> bool:
+    """Return whether a request is trusted: by --trust, by the run that is resumed, by COUNCIL_TRUST, or stored."""
+    if flags.get("trust") or request.digest in (flags.get("trusted") or ()) or request.digest in _listed_hashes(env):
+        return True
+    folder = str(resolve(request.project))
+    return any((row.folder, row.hash) == (folder, request.digest) for row in load_trust(env))
+
+
+def _listed_hashes(env: Mapping[str, str]) -> list[str]:
+    hashes = env.get(TRUST_VARIABLE, "").replace(",", " ").lower().split()
+    for one in hashes:
+        if not _HASH.fullmatch(one):
+            raise ConfigError(
+                f"environment variable {TRUST_VARIABLE} has {quote_value(one)}, which is not a hash: "
+                "list the hashes that `council trust --show` prints"
+            )
+    return hashes
+
+
+def load_trust(env: Mapping[str, str]) -> list[TrustRow]:
+    """Return the stored rows. A file that cannot be read trusts nothing."""
+    try:
+        rows = json.loads(_trust_file(env).read_text(encoding="utf-8"))
+        return [TrustRow(str(row["folder"]), str(row["file"]), str(row["hash"]), float(row["at"])) for row in rows]
+    except (OSError, ValueError, TypeError, KeyError):
+        return []
+
+
+def store_trust(request: TrustRequest, env: Mapping[str, str]) -> None:
+    """Trust a file as it is now. An earlier version of it is no longer trusted."""
+    row = TrustRow(str(resolve(request.project)), request.name, request.digest, time.time())
+    others = [one for one in load_trust(env) if (one.folder, one.file) != (row.folder, row.file)]
+    _write_trust([*others, row], env)
+
+
+def revoke_trust(folder: Path, env: Mapping[str, str]) -> list[TrustRow]:
+    """Remove the trust in the files of a folder, and return its rows."""
+    rows = load_trust(env)
+    removed = [row for row in rows if row.folder == str(folder.resolve())]
+    if removed:
+        _write_trust([row for row in rows if row not in removed], env)
+    return removed
+
+
+def _trust_file(env: Mapping[str, str]) -> Path:
+    """Return the file of trusted hashes. It is in the user's configuration folder: a project can contain a data folder."""
+    return config_folder(env) / "trust.json"
+
+
+def _write_trust(rows: Sequence[TrustRow], env: Mapping[str, str]) -> None:
+    write_private(_trust_file(env), json.dumps([asdict(row) for row in rows], indent=1) + "\n")
