@@ -15,12 +15,14 @@ from council.runs.doctor import diagnose, list_members, list_warnings, preview_s
 from council.runs.service import Convener
 from tests.fake_provider import FakeProvider, Reply
 from tests.members.fake_agents import FakeAgents
+from tests.trusted_project import trust_project
 
 pytestmark = pytest.mark.anyio
 
 
 def configure(*lines: str) -> None:
     Path("council.toml").write_text("\n".join(lines))
+    trust_project()
 
 
 def sim(provider: FakeProvider, **more: str) -> list[str]:

@@ -24,12 +24,17 @@ UNSUPPORTED_CHARGES = ("requests_kcount", "output_reasoning_mtok", "output_citat
 
 
 def find_price(member: str, settings: Settings) -> Price | None:
-    """Return the price of `provider:model`, or None if it is unknown. A project's price never lowers the user's."""
+    """Return the price of `provider:model`, or None if it is unknown.
+
+    A project's price never lowers another one, and under a cap of the user it does not make a price known.
+    """
     if settings.user_prices is None:
         return _find_user_price(member, settings, settings.prices)
     configured = _find_configured_price(member, settings.prices)
     users = _find_user_price(member, settings, settings.user_prices)
-    return highest_price(users, _price_from_config(configured)) if configured else users
+    if configured is None or (users is None and settings.guards_cap):
+        return users
+    return highest_price(users, _price_from_config(configured))
 
 
 def _find_user_price(member: str, settings: Settings, prices: Mapping[str, Mapping[str, float]]) -> Price | None:

@@ -83,9 +83,10 @@ class RunContext:
         """Raise UsageError if there is a cost cap and a member's price is unknown."""
         unknown = [name for name in roster.member_names if self.price(name) is None] if self.caps else []
         if unknown and not self.flags.get("allow_unpriced"):
+            own = " in your own file, because a price of the project does not count for your cap," if self.settings.user_prices is not None else ""  # fmt: skip
             raise UsageError(
                 f'no price for "{unknown[0]}", so the budget cannot be enforced: '
-                f'set [prices."{unknown[0]}"] or pass {option("allow_unpriced", True)}'
+                f'set [prices."{unknown[0]}"]{own} or pass {option("allow_unpriced", True)}'
             )
 
     def find_missing_keys(self, roster: Roster) -> list[str]:

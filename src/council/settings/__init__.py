@@ -141,7 +141,10 @@ class Settings:
     named_members: tuple[str, ...] = ()  # members of the seats in order, by `-m`; empty if not given
     cheap: bool = False  # the fast models of the available vendors, by `--cheap`
     user_prices: Mapping[str, Mapping[str, float]] | None = None  # prices without those of the project; None: the same
-    trust_flags: Mapping[str, Any] = field(default_factory=dict)  # `trust` and `trusted`, for other files of the project
+    guards_cap: bool = False  # the user's own cap is in force, so a price that only the project states is not known
+    trust_flags: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # `trust` and `trusted`, for other files of the project
     trusted: TrustRequest | None = None  # settings of the project that need trust and have it
     untrusted: TrustRequest | None = None  # settings of the project that need trust and are ignored
 
@@ -227,6 +230,7 @@ def load_settings(
     return replace(
         settings, named_members=_read_named_members(flags.get("models")), cheap=bool(flags.get("cheap")),
         user_prices=_list_prices(user_values) if has_trust else None,
+        guards_cap=_has_user_cap(user_values, flags),
         trust_flags={name: flags.get(name) for name in ("trust", "trusted")},
         trusted=request if has_trust else None, untrusted=None if has_trust else request,
     )  # fmt: skip
@@ -260,6 +264,12 @@ def _list_prices(values: Mapping[str, Any]) -> dict[str, Mapping[str, float]]:
     """Return the complete prices among the values."""
     prices: Mapping[str, Mapping[str, float]] = nest_keys(values).get("prices", {})
     return {member: row for member, row in prices.items() if {"input", "output"} <= row.keys()}
+
+
+def _has_user_cap(user_values: Mapping[str, Any], flags: Mapping[str, Any]) -> bool:
+    """Return whether a cap of the user's files is in force. A higher cap by a flag replaces it."""
+    cap, flag = user_values.get("budget.max_cost"), flags.get("max_cost")
+    return "budget.max_cost_per_day" in user_values or (cap is not None and (flag is None or flag <= cap))
 
 
 def _is_higher(amount: Any, users: Any) -> bool:

@@ -168,7 +168,6 @@ VARIABLES: Mapping[str, tuple[ValueType, str | None]] = {
 }
 
 
-
 class Access(Enum):
     """What a project's file may do with a key while the user has not trusted it."""
 

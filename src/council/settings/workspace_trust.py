@@ -25,6 +25,7 @@ from council.settings.config_files import config_folder, format_toml, write_priv
 from council.settings.schema import Access, access_of, nest_keys, quote_value, split_key
 
 TRUST_VARIABLE = "COUNCIL_TRUST"  # hashes, separated by commas or blanks
+PROJECT_FILES = ("council.toml", "pyproject.toml")
 PATH_KEYS = ("report_dir", "search.folder")
 MAX_SCRIPT_BYTES = 10_000_000
 MAX_NAMED_KEYS = 3  # keys that an error names
@@ -131,7 +132,7 @@ class TrustRequest:
             yield f"{name} takes its answers from {self._show_path(path)}{logs}"
 
     def _show_path(self, path: Path) -> str:
-        return f"{resolve(path)}{'' if _inside(path, self.project) else ', which is outside the project'}"
+        return f"{resolve(path)}{'' if _inside(path, self.project) else ' (outside the project)'}"
 
     @property
     def summary(self) -> str:
@@ -142,11 +143,11 @@ class TrustRequest:
 
     def error(self) -> TrustRequired:
         """Return the error of a command that would have to apply the settings."""
-        see = "see and trust them with `council trust` in a terminal"
+        command = "council trust" if self.file.name in PROJECT_FILES else f"council trust {self.name}"
         how = wording(
-            python=f"{see}, or pass trust=True",
-            cli="see and trust them with `council trust`, or pass --trust for this run",
-            http="the owner of this server can run `council trust` in that folder",
+            python=f"see and trust them with `{command}` at a terminal, or pass trust=True",
+            cli=f"see and trust them with `{command}`, or pass --trust for this run",
+            http=f"the owner of this server can run `{command}` in that folder",
         )
         return TrustRequired(f"{self.summary}, nothing was sent: {how}", self)
 

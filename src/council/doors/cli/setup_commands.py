@@ -436,7 +436,9 @@ def _revoke_trust(as_json: bool) -> int:
     folder = project.parent if project else Path.cwd()
     removed = revoke_trust(folder, os.environ)
     if not removed:
-        raise UsageError(f"nothing in {quote_value(folder)} is trusted, nothing was changed: see `council trust --list`")
+        raise UsageError(
+            f"nothing in {quote_value(folder)} is trusted, nothing was changed: see `council trust --list`"
+        )
     if as_json:
         print_json([{"file": str(row.path), "hash": row.hash} for row in removed])
     else:
