@@ -121,7 +121,7 @@ async def run_council(folder: Path) -> list[Entry]:
     entries: list[Entry] = []
     async with endpoint() as base_url:
         write_project(folder, base_url)
-        convener = Convener(folder, {"COUNCIL_DATA": str(folder / "data")})
+        convener = Convener(folder, {"COUNCIL_DATA": str(folder / "data")}, config=folder / "council.toml")
         lenses = [seat.removeprefix("judge-") for seat in CAST["judges"]]
         options = {"debate": True, "count": len(lenses), "perspectives": lenses}
         try:

@@ -178,7 +178,7 @@ def run_command(folder: Path, base_url: str) -> tuple[list[Text], list[Text]]:
     (folder / "council.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
     env = {
         "PATH": os.environ["PATH"], "HOME": str(folder), "TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8",
-        **dict.fromkeys(VENDORS.values(), "scripted"), "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        "COUNCIL_CONFIG": str(folder / "council.toml"), **dict.fromkeys(VENDORS.values(), "scripted"), "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
     }  # fmt: skip
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
