@@ -54,7 +54,16 @@ from council.runs.service import Convener
 from council.runs.worker import IDLE_TIMEOUT_S
 from council.settings import DEFAULT_TIMEOUT_S, DEFAULTS, FLAG_KEYS, SEAT_FLAG, Provider
 from council.settings.catalogue import catalogue
-from council.settings.schema import CONFIG_KEYS, KEY_ACCESS, KEY_MEANINGS, KEY_PLACEHOLDERS, VARIABLE_MEANINGS, VARIABLES, Access, TableList
+from council.settings.schema import (
+    CONFIG_KEYS,
+    KEY_ACCESS,
+    KEY_MEANINGS,
+    KEY_PLACEHOLDERS,
+    VARIABLE_MEANINGS,
+    VARIABLES,
+    Access,
+    TableList,
+)
 from council.types import Json
 
 ROOT = Path(__file__).parents[1]

@@ -280,6 +280,13 @@ def test_the_description_names_every_destination_and_every_key(project: Project)
     assert json.dumps(dict(request.values))
 
 
+def test_a_host_of_other_letters_is_shown_with_escapes(project: Project) -> None:
+    project.write('[providers.evil]\nbase_url = "https://\u0430pi.openai.com/v1"\n')
+    request = project.load().untrusted
+    assert request is not None
+    assert "https://\\u0430pi.openai.com/v1" in request.describe()[0]
+
+
 # Money
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import socket
 import time
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,7 +16,6 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from council.errors import ConfigError, TrustRequired, wording
 from council.settings.catalogue import LOCAL_MEMBER, split_member
@@ -86,33 +84,33 @@ class TrustRequest:
 
     # For people
 
-    def describe(self, *, addresses: bool = False) -> list[str]:
-        """Return what would be sent, read and written where, one line each. `addresses` looks host names up."""
-        lines = [*self._describe_providers(addresses), *self._describe_search(addresses)]
+    def describe(self) -> list[str]:
+        """Return what would be sent, read and written where, one line each."""
+        lines = [*self._describe_providers(), *self._describe_search()]
         if "report_dir" in self.values:
             lines.append(f"reports are written to {self._show_path(self._resolve_setting('report_dir'))}")
         lines += [*self._describe_files(), *self._describe_prices()]
         others = (row for row in self.values.items() if not row[0].startswith(OWN_LINES) and row[1] is not None)
         return [*lines, *(f"{key} = {format_toml(value)}" for key, value in others)]
 
-    def _describe_providers(self, addresses: bool) -> Iterator[str]:
+    def _describe_providers(self) -> Iterator[str]:
         for name in self.provider_names:
             row = self.providers[name]
-            url, key = str(row.get("base_url") or ""), str(row.get("api_key_env") or "")
-            where = f"{url}{_format_addresses(url) if addresses else ''}"
-            yield f"questions and files for {name} are sent to {where}, {f'with the key in {key}' if key else 'without a key'}"
+            key = str(row.get("api_key_env") or "")
+            what = f"with the key in {key}" if key else "without a key"
+            yield f"questions and files for {name} are sent to {_show_url(row.get('base_url'))}, {what}"
             for dotted, value in self.values.items():
                 leaf = split_key(dotted)[-1]
                 if dotted.startswith(f"providers.{name}.") and leaf not in ("base_url", "api_key_env"):
                     yield f"{dotted} = {format_toml(value)}"
 
-    def _describe_search(self, addresses: bool) -> Iterator[str]:
+    def _describe_search(self) -> Iterator[str]:
         for key in (key for key in self.values if key.startswith("search.")):
             value = self.values[key]
             if key == "search.folder":
                 yield f"searches read the files of {self._show_path(self._resolve_setting(key))} and send passages of them"
             elif key == "search.base_url":
-                yield f"search queries are sent to {value}{_format_addresses(str(value)) if addresses else ''}"
+                yield f"search queries are sent to {_show_url(value)}"
             else:
                 yield f"{key} = {format_toml(value)}"
 
@@ -240,14 +238,9 @@ def _expand(path: str) -> Path:
         return Path(path)
 
 
-def _format_addresses(url: str) -> str:
-    """Return the addresses of a URL's host in brackets, or "" if the host is an address itself."""
-    host = urlsplit(url).hostname or ""
-    try:
-        found = sorted({str(row[4][0]) for row in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)})
-    except (OSError, UnicodeError):
-        return " (its address is unknown)"
-    return "" if found == [host] else f" ({', '.join(found)})"
+def _show_url(url: Any) -> str:
+    """Return a URL with escapes for letters that can look like those of another host."""
+    return str(url or "an unknown address").encode("ascii", "backslashreplace").decode()
 
 
 # What is trusted

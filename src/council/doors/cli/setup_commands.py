@@ -410,7 +410,7 @@ def _say_free(as_json: bool) -> int:
 
 def _show_request(request: TrustRequest, is_trusted: bool, as_json: bool) -> int:
     if as_json:
-        print_json({"file": str(request.file), "hash": request.digest, "trusted": is_trusted, "keys": dict(request.values), "effects": request.describe(addresses=True)})  # fmt: skip
+        print_json({"file": str(request.file), "hash": request.digest, "trusted": is_trusted, "keys": dict(request.values), "effects": request.describe()})  # fmt: skip
     else:
         state = "trusted" if is_trusted else "not trusted"
         write_lines("\n".join([*format_trust_request(request), f"{state}: {request.digest}"]))

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import sys
 import termios
 from collections.abc import Callable
@@ -26,7 +27,7 @@ from council.runs.service import Convener
 from council.settings import Settings
 from council.settings.network import describe_key_leak
 from council.settings.workspace_trust import TrustRequest
-from council.text_cleanup import clean
+from council.text_cleanup import INVISIBLE_CHARS, clean
 from council.types import Json
 
 POLL_INTERVAL_S = 0.2  # how often to check for open questions
@@ -343,11 +344,15 @@ async def confirm_start(why: str, on_line: Callable[[str], None] = lambda line: 
 
 def format_trust_request(request: TrustRequest) -> list[str]:
     """Return what a project's file would send, read and write where, in full. Its texts are foreign."""
-    lines = [f"{request.file} has settings that need your trust:", *(f"  - {line}" for line in request.describe(addresses=True))]  # fmt: skip
+    lines = [f"{request.file} has settings that need your trust:", *(f"  - {line}" for line in request.describe())]  # fmt: skip
     rows = [request.providers[name] for name in request.provider_names]
     leaks = (describe_key_leak(str(request.file), row.get("base_url", ""), row.get("api_key_env", "")) for row in rows)
     lines += [f"  ! {line}" for line in leaks if line]
-    return [" ".join(clean(line).split("\n")) for line in lines]
+    return [INVISIBLE_CHARS.sub(_escape, " ".join(clean(line).split("\n"))) for line in lines]
+
+
+def _escape(found: re.Match[str]) -> str:
+    return found[0].encode("ascii", "backslashreplace").decode()
 
 
 async def ask_trust(request: TrustRequest) -> bool:
