@@ -6,6 +6,7 @@
 #   COUNCIL_MAX_COST   cost limit in dollars                                  COUNCIL_PRESET   perspectives of the judges
 #   COUNCIL_ROSTER     seats: NAME=MEMBER, separated by blanks                COUNCIL_ARGS     more flags, separated by blanks
 #   COUNCIL_OUT        output folder for report.md, report.json, and report.sarif (GitHub) or report.xml (JUnit, elsewhere)
+#   COUNCIL_TRUST      hashes of settings of the project that are trusted, beside those of the base revision
 #   COUNCIL_HEAD_REPO, COUNCIL_REPO   source and target repository; COUNCIL_ACTOR the user; COUNCIL_BEFORE the previous commit
 set -euf # -f: split at blanks, but do not expand globs
 
@@ -82,6 +83,9 @@ if ! printf '%s\n' "$models" | grep -v '^local:smollm2 ' | grep -q '  available$
         notice "skipped, nothing was reviewed: changes from a fork get no secrets, and $unavailable"
         end 0 skipped "Nothing was reviewed: changes from a fork get no secrets, and $unavailable. This is not a PASS."
     fi
+    case $(council trust --show 2>/dev/null | tail -n 1) in
+    "not trusted: "*) refuse 2 "the change has settings that need trust and are not in the base revision: see council trust --show, or add its hash to COUNCIL_TRUST" ;;
+    esac
     refuse 4 "$unavailable; set a key such as ANTHROPIC_API_KEY, or an endpoint in council.toml"
 fi
 
