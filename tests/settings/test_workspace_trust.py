@@ -14,7 +14,7 @@ import pytest
 from council.calling.pricing import find_price
 from council.errors import ConfigError, TrustRequired, message_for
 from council.settings import Settings, load_settings
-from council.settings.network import is_loopback
+from council.settings.network import describe_key_leak, is_loopback
 from council.settings.schema import CONFIG_KEYS, KEY_ACCESS, KEY_PLACEHOLDERS, Access, TableList, access_of
 from council.settings.workspace_trust import load_trust, revoke_trust, store_trust
 
@@ -278,6 +278,23 @@ def test_the_description_names_every_destination_and_every_key(project: Project)
     ):  # fmt: skip
         assert part in text
     assert json.dumps(dict(request.values))
+
+
+@pytest.mark.parametrize(
+    ("url", "variable", "leaks"),
+    [
+        ("https://api.openai.com/v1", "OPENAI_API_KEY", False), ("http://127.0.0.1:9/v1", "OPENAI_API_KEY", False),
+        ("http://127.evil.example/v1", "OPENAI_API_KEY", True), ("https://bucket.s3.amazonaws.com", "AWS_SECRET_ACCESS_KEY", True),
+        ("https://bedrock-runtime.s3.amazonaws.com", "AWS_SECRET_ACCESS_KEY", True),
+        ("https://bedrock-runtime.us-east-1.amazonaws.com", "AWS_SECRET_ACCESS_KEY", False),
+        ("https://shop.openai.azure.com", "AZURE_OPENAI_API_KEY", False), ("https://vm.cloudapp.azure.com", "AZURE_OPENAI_API_KEY", True),
+        ("https://generativelanguage.googleapis.com/v1beta", "GEMINI_API_KEY", False), ("https://storage.googleapis.com/b", "GEMINI_API_KEY", True),
+        ("https://us-central1-aiplatform.googleapis.com", "GOOGLE_API_KEY", False), ("https://a.example", "DATABASE_URL", True),
+        ("https://a.example", "SHOP_API_KEY", False), ("https://a.example", "", False),
+    ],
+)  # fmt: skip
+def test_a_key_that_goes_to_a_host_of_another_owner_is_warned_about(url: str, variable: str, leaks: bool) -> None:
+    assert bool(describe_key_leak("council.toml", url, variable)) is leaks
 
 
 def test_a_host_of_other_letters_is_shown_with_escapes(project: Project) -> None:

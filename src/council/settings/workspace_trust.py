@@ -27,7 +27,7 @@ PROJECT_FILES = ("council.toml", "pyproject.toml")
 PATH_KEYS = ("report_dir", "search.folder")
 MAX_SCRIPT_BYTES = 10_000_000
 MAX_NAMED_KEYS = 3  # keys that an error names
-OWN_LINES = ("providers.", "search.", "prices.", "report_dir")  # keys that have a line of their own in the description
+DESTINATION_KEYS = ("search.base_url", "search.folder", "report_dir")  # described as destinations
 _HASH = re.compile(r"[0-9a-f]{64}")
 Row = tuple[str, Any]  # dotted key and value
 
@@ -85,37 +85,37 @@ class TrustRequest:
     # For people
 
     def describe(self) -> list[str]:
-        """Return what would be sent, read and written where, one line each."""
-        lines = [*self._describe_providers(), *self._describe_search()]
+        """Return everything that the settings change, one line each: first what goes where."""
+        shown = tuple(f"providers.{name}.{key}" for name in self.provider_names for key in ("base_url", "api_key_env"))
+        others = [
+            f"{key} = {format_toml(value)}"
+            for key, value in self.values.items()
+            if value is not None and not key.startswith("prices.") and key not in (*shown, *DESTINATION_KEYS)
+        ]
+        return [*self.destinations, *self._describe_prices(), *others]
+
+    @property
+    def destinations(self) -> list[str]:
+        """What would be sent, read and written where, one line each."""
+        lines = [self._describe_provider(name) for name in self.provider_names]
+        if "search.base_url" in self.values:
+            lines.append(f"search queries are sent to {_show_url(self.values['search.base_url'])}")
+        if "search.folder" in self.values:
+            folder = self._show_path(self._resolve_setting("search.folder"))
+            lines.append(f"searches read the files of {folder} and send passages of them")
         if "report_dir" in self.values:
             lines.append(f"reports are written to {self._show_path(self._resolve_setting('report_dir'))}")
-        lines += [*self._describe_files(), *self._describe_prices()]
-        others = (row for row in self.values.items() if not row[0].startswith(OWN_LINES) and row[1] is not None)
-        return [*lines, *(f"{key} = {format_toml(value)}" for key, value in others)]
+        return [*lines, *self._describe_files()]
 
-    def _describe_providers(self) -> Iterator[str]:
-        for name in self.provider_names:
-            row = self.providers[name]
-            key = str(row.get("api_key_env") or "")
-            what = f"with the key in {key}" if key else "without a key"
-            yield f"questions and files for {name} are sent to {_show_url(row.get('base_url'))}, {what}"
-            for dotted, value in self.values.items():
-                leaf = split_key(dotted)[-1]
-                if dotted.startswith(f"providers.{name}.") and leaf not in ("base_url", "api_key_env"):
-                    yield f"{dotted} = {format_toml(value)}"
-
-    def _describe_search(self) -> Iterator[str]:
-        for key in (key for key in self.values if key.startswith("search.")):
-            value = self.values[key]
-            if key == "search.folder":
-                yield f"searches read the files of {self._show_path(self._resolve_setting(key))} and send passages of them"
-            elif key == "search.base_url":
-                yield f"search queries are sent to {_show_url(value)}"
-            else:
-                yield f"{key} = {format_toml(value)}"
+    def _describe_provider(self, name: str) -> str:
+        row = self.providers[name]
+        key = row.get("api_key_env")
+        with_key = f"with the key in {key}" if key else "without a key"
+        return f"questions and files for {name} are sent to {_show_url(row.get('base_url'))}, {with_key}"
 
     def _describe_prices(self) -> Iterator[str]:
-        for member, row in nest_keys({key: v for key, v in self.values.items() if key.startswith("prices.")}).get("prices", {}).items():  # fmt: skip
+        values = {key: value for key, value in self.values.items() if key.startswith("prices.")}
+        for member, row in nest_keys(values).get("prices", {}).items():
             amounts = ", ".join(f"{name} ${amount:g}" for name, amount in row.items())
             yield f"{member} counts as {amounts} per million tokens, if your price or the list price is not higher"
 

@@ -222,6 +222,24 @@ def test_the_cap_of_the_settings_applies_to_callers(tmp_path: Path) -> None:
         site.close()
 
 
+@pytest.mark.behaviour("14-trust-doors")
+def test_a_folder_that_is_not_trusted_refuses_each_run(tmp_path: Path) -> None:
+    folder = write_project(tmp_path)
+    (folder / "council.toml").write_text(
+        '[providers.sim]\nbase_url = "http://192.0.2.1:9/v1"\n[models]\ndefault = "sim:m1"\n'
+    )
+    site = WebServer(folder, environment(tmp_path))
+    try:
+        for path in ("/api/estimate", "/api/runs"):
+            line = site.refused(path, {"question": QUESTION})
+            assert "need trust" in line and "the owner of this server can run `council trust`" in line
+        assert "sim" not in {row["member"].partition(":")[0] for row in site.get("/api/members")["members"]}
+        trust_project(folder)
+        assert "sim:m1" in {seat["model"] for seat in site.post("/api/estimate", {"question": QUESTION})["seats"]}
+    finally:
+        site.close()
+
+
 @pytest.mark.behaviour("50-web-cap")
 def test_an_unpriced_member_is_refused_under_a_cap(tmp_path: Path) -> None:
     folder = write_project(tmp_path)
