@@ -256,7 +256,7 @@ def test_a_script_is_trusted_with_its_content(project: Project, tmp_path: Path) 
     assert project.load().untrusted is not None
 
 
-# What is shown
+# Description
 
 
 @pytest.mark.behaviour("14-trust-question")

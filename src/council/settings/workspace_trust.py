@@ -243,12 +243,12 @@ def _show_url(url: Any) -> str:
     return str(url or "an unknown address").encode("ascii", "backslashreplace").decode()
 
 
-# What is trusted
+# Stored trust
 
 
 @dataclass(frozen=True, slots=True)
 class TrustRow:
-    """A trusted file: its project, its name there and the hash of what was trusted."""
+    """A trusted file: its project, its name there and the hash of its settings."""
 
     folder: str
     file: str  # relative to the project, if it is inside
