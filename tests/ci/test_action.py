@@ -11,6 +11,7 @@ from tests.acceptance.judges.fake_judges import JudgesWorkspace, finding, opinio
 from tests.ci.runner import Runner
 from tests.fake_provider import Reply
 from tests.packet.conftest import commit, git
+from tests.trusted_project import trust_project
 
 BUG = finding("critical", "src/auth/jwt.py:2", "Every token is accepted.")
 PRICES = '[prices."sim:*"]\ninput = 3.0\noutput = 15.0\n'
@@ -129,6 +130,7 @@ def test_the_settings_of_the_base_revision_are_trusted_and_those_of_the_change_a
 )  # fmt: skip
 def test_without_a_key_there_is_no_call_and_no_pass(runner: Runner, config: str) -> None:
     (runner.checkout / "council.toml").write_text(config, encoding="utf-8")
+    trust_project(runner.checkout)
     done = runner.run()
     assert (done.code, done.outputs["verdict"]) == (4, "none"), done.log
     assert done.annotations == [line for line in done.annotations if "no model is available" in line] != []
