@@ -55,9 +55,8 @@ class RunContext:
     @property
     def trusted_hashes(self) -> list[str] | None:
         """The hashes that only this run and its resumes trust, by --trust; None if there are none."""
-        if not self.flags.get("trust") or self.settings.trusted is None:
-            return self.flags.get("trusted")
-        return [self.settings.trusted.digest]
+        kept: list[str] | None = self.flags.get("trusted")
+        return [self.settings.trusted.digest] if self.flags.get("trust") and self.settings.trusted else kept
 
     # Money
 

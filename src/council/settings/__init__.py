@@ -269,14 +269,14 @@ def _list_prices(values: Mapping[str, Any]) -> dict[str, Mapping[str, float]]:
 def _has_user_cap(user_values: Mapping[str, Any], flags: Mapping[str, Any]) -> bool:
     """Return whether a cap of the user's files is in force. A higher cap by a flag replaces it."""
     cap, flag = user_values.get("budget.max_cost"), flags.get("max_cost")
-    return "budget.max_cost_per_day" in user_values or (cap is not None and (flag is None or flag <= cap))
+    return "budget.max_cost_per_day" in user_values or (cap is not None and (flag is None or bool(flag <= cap)))
 
 
 def _is_higher(amount: Any, users: Any) -> bool:
     """Return whether an amount is higher than the user's. `false` is no limit, and None is not set."""
     if users is None or users is False:
         return False
-    return amount is False or amount > users
+    return amount is False or bool(amount > users)
 
 
 def _read_named_members(given: Any) -> tuple[str, ...]:
