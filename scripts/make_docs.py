@@ -676,7 +676,14 @@ def _config_rows() -> dict[str, tuple[str, str, str, str, str, str]]:
             raise UsageError(f'configuration key "{key}" has no meaning: add one to KEY_MEANINGS in settings/schema.py')
         *tables, leaf = key.split(".")
         shown = ".".join([*tables[2 if tables[:1] and tables[0] in NAMES else 1 :], leaf])
-        rows[key] = (f"`{shown}`", kind, _default_of(key), KEY_MEANINGS[key], ACCESS_DOCS[KEY_ACCESS[key]], _setters_of(key))
+        rows[key] = (
+            f"`{shown}`",
+            kind,
+            _default_of(key),
+            KEY_MEANINGS[key],
+            ACCESS_DOCS[KEY_ACCESS[key]],
+            _setters_of(key),
+        )
     if unknown := KEY_MEANINGS.keys() - rows.keys():
         raise UsageError(f"KEY_MEANINGS has keys that are not in the schema: {', '.join(sorted(unknown))}; remove them")
     return rows
