@@ -42,4 +42,6 @@ def main(questions: str, answers: str) -> int:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit("usage: python examples/batch.py questions.txt answers.jsonl")
     main(*sys.argv[1:])

@@ -29,7 +29,7 @@ HERE = Path(__file__).parent
 TARGET = HERE.parent / "docs" / "council.png"
 CAST = tomllib.loads((HERE / "picture.toml").read_text(encoding="utf-8"))
 ROUNDS = {"Opinion": "r1", "SecondOpinion": "r2"}
-SIZE = (1220, 1400)
+SIZE = (1220, 1440)
 FIRST_TOKEN_DELAY_S = 0.8  # seconds before the first token
 BACKOFF = 0.2
 PIECE_CHARS = 24  # characters per event
@@ -146,6 +146,8 @@ def take_picture(run: Path, target: Path, width: int, height: int) -> None:
         page.goto(run.as_uri())
         page.wait_for_selector(".answer .prose")
         page.wait_for_function("() => document.querySelectorAll('.statement[data-showing=said] .prose').length > 5")
+        page.locator("summary", has_text="Judges").first.click()  # closed, so that the timeline and the map are visible
+        page.evaluate("() => window.scrollTo(0, 0)")
         page.screenshot(path=target)
         browser.close()
 

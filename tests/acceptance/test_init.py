@@ -76,6 +76,14 @@ def test_without_a_key_the_embedded_model_is_offered(vendors: FakeProvider, coun
     assert "costs nothing" in done.out
 
 
+@pytest.mark.behaviour("00-init-no-key")
+def test_without_a_key_the_seats_of_a_file_are_kept_even_with_yes(vendors: FakeProvider, council: Terminal) -> None:
+    text = '[seats.alpha]  # chosen by hand\nmodel = "openai:gpt-5.2"\n'
+    write_user_file(text)
+    assert council("init", "--yes").code in (0, 4)
+    assert user_file().read_text() == text
+
+
 @pytest.mark.behaviour("00-init-seats", "00-init-tests-keys")
 @pytest.mark.usefixtures("set_keys")
 def test_three_keys_fill_the_seats_and_the_price_is_shown(vendors: FakeProvider, council: Terminal) -> None:
@@ -135,11 +143,12 @@ def test_only_a_refused_key_writes_nothing(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     vendors.always("/models", Reply(status=401))
-    done = council("init", "--json")
-    row = next(row for row in done.json["vendors"] if row["name"] == "openai")
-    assert (row["state"], row["found"]) == ("refused", "OPENAI_API_KEY (environment)")
-    assert done.json["written"] is False
-    assert not user_file().exists()
+    for flags in ([], ["--yes"]):
+        done = council("init", "--json", *flags)
+        row = next(row for row in done.json["vendors"] if row["name"] == "openai")
+        assert (row["state"], row["found"]) == ("refused", "OPENAI_API_KEY (environment)")
+        assert done.json["written"] is False
+        assert not user_file().exists()
 
 
 @pytest.mark.behaviour("00-init-keeps-the-file")

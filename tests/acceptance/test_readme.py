@@ -36,6 +36,8 @@ def home(tmp_path: Path, provider: FakeProvider) -> Path:
     """A new user: a home folder with nothing but the address of the fake endpoint."""
     folder = tmp_path / "home"
     folder.mkdir()
+    # The checkout may belong to another user.
+    (folder / ".gitconfig").write_text("[safe]\ndirectory = *\n", encoding="utf-8")
     (folder / "endpoint.toml").write_text(
         f'[providers.anthropic]\nbase_url = "{provider.base("anthropic")}"\n', encoding="utf-8"
     )
@@ -50,7 +52,7 @@ def make_environment(place: Path, home: Path) -> dict[str, str]:
     folders = [str(place / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]
     return {
         "PATH": os.pathsep.join(folders), "HOME": str(home), "TERM": "xterm-256color", "LANG": "C.UTF-8", "ANTHROPIC_API_KEY": "fake-key", "COUNCIL_CONFIG": str(home / "endpoint.toml"),
-        "PIP_PYTHON": str(place / "bin" / "python"), "PIP_NO_DEPS": "1", "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0",
+        "PIP_PYTHON": str(place / "bin" / "python"), "PIP_NO_DEPS": "1", "PIP_NO_INDEX": "1",
         "PIP_QUIET": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "GIT_CONFIG_NOSYSTEM": "1",
     }  # fmt: skip
 
@@ -98,6 +100,7 @@ def test_the_readme_leads_from_a_clone_to_a_rendered_answer(tmp_path: Path, home
     provider.models = ("claude-opus-4-6", "claude-sonnet-4-6", "claude-haiku-4-5")
     script = "".join(f"{{ {line}; }} || exit\n" for line in lines).replace("…", "fake-key")
     script = re.sub(r"git clone \S+", f"git clone --quiet file://{ROOT} council", script)
+    script = script.replace("pip install ", "pip install --no-build-isolation ")
     env = make_environment(tmp_path / "venv", home)
     code, screen = run_in_terminal(script, tmp_path, env)
     plain = "\n".join(line.plain for line in screen.lines())

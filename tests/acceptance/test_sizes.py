@@ -270,6 +270,7 @@ def test_members_are_named_by_m_or_by_members(voices: Voices, council: Terminal)
         (["--members", "sim:a,"], '--members "sim:a," has an empty name'),
         (["--members", ""], '--members "" has an empty name'),
         (["-m", ""], '-m "" names no member'),
+        (["-m", "sim:m1,sim:m2"], '-m "sim:m1,sim:m2" has a comma: name the members one by one'),
         (["-m", "gtp-5.2"], 'unknown model "gtp-5.2": did you mean "gpt-5.2"'),
         (["-m", "sim:a", "-m", "sim:b", "--seat", "gamma=sim:c"], '--seat sets "gamma", but the seats of this council are alpha, beta, chair'),
         (["--protocol", "adversial"], 'unknown protocol "adversial": did you mean "adversarial"? known are collaborative, adversarial,'),

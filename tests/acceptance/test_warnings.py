@@ -193,17 +193,19 @@ def test_an_invalid_grace_is_rejected(workspace: Workspace, council: Terminal, v
 @pytest.mark.anyio
 @pytest.mark.behaviour("40-skipped-cancel")
 async def test_a_seat_that_was_not_asked_when_the_run_stopped_is_skipped(workspace: Workspace) -> None:
-    gate, stop = workspace.hold("draft", "gamma"), StopEvent()
+    gate, stop, answered = workspace.hold("draft", "gamma"), StopEvent(), asyncio.Event()
     convener = Convener()
 
     def listen(entry: ev.Entry) -> None:
         if isinstance(entry.event, ev.Stated) and entry.event.seat == "beta":
-            stop.set()
+            answered.set()
 
     try:
         plan = await convener.plan([QUESTION], protocol="triad")
         run: asyncio.Task[Any] = asyncio.ensure_future(convener.run(plan, listen, stop=stop))
-        await asyncio.to_thread(gate.wait)
+        await asyncio.to_thread(gate.wait)  # the request of gamma has arrived
+        await answered.wait()
+        stop.set()
         minutes = await run
     finally:
         await convener.close()

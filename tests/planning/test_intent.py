@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,12 @@ def refusal(words: str, protocol: str | None = None, **flags: Any) -> str:
         read(words, protocol=protocol, **flags)
     assert "\n" not in str(refused.value)
     return refused.value.message_for("cli")
+
+
+def test_a_very_long_word_takes_linear_time() -> None:
+    began = time.process_time()
+    assert read("x" * 100_000).task == "ask"
+    assert time.process_time() - began < 5
 
 
 # Rule 1: an explicit choice.

@@ -225,6 +225,7 @@ async def test_named_judges_have_no_fallbacks_and_use_the_perspectives() -> None
 REFUSED = [
     ("collaborative", {"models": ["sonnet"] * 9}, {}, "models names 9 members, but a council has at most 8 seats: drop 1"),
     ("collaborative", {"models": ["sonnet", " "]}, {}, 'models "" names no member'),
+    ("collaborative", {"models": ["sonnet,gpt-5.2"]}, {}, 'models "sonnet,gpt-5.2" has a comma: name the members one by one'),
     ("advisors", {"models": ["sonnet"] * 4}, {}, "models names 4 members, but this council has 3 seats (pragmatist, visionary, skeptic): drop 1"),
     ("quick", {"models": ["sonnet", "haiku"]}, {}, "quick=True seats 1, and models names 2 members"),
     ("judges", {"models": ["sonnet", "haiku"]}, {"count": 3}, "count=3 seats 3, and models names 2 members"),

@@ -14,6 +14,7 @@ from rich.console import Console
 from council import events as ev
 from council.events import Entry
 from council.render.live import LiveView
+from council.render.screen import Line
 from council.render.terminal import Trouble, group_troubles
 from tests.render.runs import NAMES, RunBuilder, collaborative, consensus, one_absent, plan, seat
 from tests.render.terminal_screen import Screen, TestTerminal
@@ -339,6 +340,28 @@ def test_no_row_is_left_over_after_resizes(terminal: TestTerminal) -> None:
     assert terminal.screen.text[0] == "$ council"
     view.close()
     assert terminal.update().is_cursor_shown
+
+
+@pytest.mark.behaviour("50-no-stale-rows")
+def test_no_row_is_left_over_if_the_terminal_is_resized_while_the_view_is_built(terminal: TestTerminal) -> None:
+    sizes = [(60, 30)]
+
+    class View(LiveView):
+        def build_lines(self) -> list[Line]:
+            lines = super().build_lines()
+            if builder.entries[-1].at < self.now and sizes:
+                terminal.resize(*sizes.pop())
+            return lines
+
+    builder = RunBuilder().phase("draft").ask(*NAMES).stream("alpha", "word " * 50)
+    view = View(terminal.stream)
+    for entry in builder.entries:
+        view.on_event(entry)
+    view.tick(builder.at + 1)
+    assert not sizes
+    check_once(terminal.update(), "alpha", "beta", "gamma", "chair")
+    assert all(len(line) <= 60 for line in terminal.screen.text)
+    view.close()
 
 
 @pytest.mark.behaviour("50-no-stale-rows")

@@ -246,8 +246,10 @@ class TestProjectFile:
         path = configs.write("[tool.council]\ntimeout = 2" if name == "pyproject.toml" else "timeout = 2", name)
         assert load_settings(configs.project, configs.env).timeout == 2
         os.chown(path, 12345, -1)
-        assert load_settings(configs.project, configs.env).timeout == 1
-        assert load_settings(configs.project, configs.env, config=path).timeout == 2  # named by the user
+        settings = load_settings(configs.project, configs.env)
+        assert (settings.timeout, settings.ignored_file) == (1, path if name == "council.toml" else None)
+        settings = load_settings(configs.project, configs.env, config=path)
+        assert (settings.timeout, settings.ignored_file) == (2, None)  # named by the user
 
     def test_pyproject_is_used_without_council_toml(self, configs: ConfigFolder) -> None:
         configs.write("[tool.council]\ntimeout = 5", "pyproject.toml")

@@ -88,7 +88,11 @@ class AnswerSize:
     def add(self, piece: str) -> None:
         self.received += len(piece) if piece.isascii() else len(piece.encode(errors="replace"))
         if self.received > self.limit:
-            raise Fault("flood", f"the answer is longer than {self.limit // 1024} KB")
+            raise self.fault
+
+    @property
+    def fault(self) -> Fault:
+        return Fault("flood", f"the answer is longer than {self.limit // 1024} KB")
 
     def check(self, answer: Answer) -> None:
         """Check the whole answer, because a member need not stream it. A person's answer has no limit."""

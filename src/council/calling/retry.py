@@ -382,7 +382,9 @@ class RetryLoop:
             if now() > deadline.at:  # the timeout needs the event loop, which a stream without pauses can keep busy
                 raise self._make_stall_fault(deadline)
             if piece:
-                size.add(piece)
+                size.received += len(piece) if piece.isascii() else len(piece.encode(errors="replace"))
+                if size.received > size.limit:
+                    raise size.fault
                 if not pieces:
                     call_soon(stream_pieces)
                 pieces.append(piece)
@@ -407,7 +409,8 @@ class RetryLoop:
         try:
             async with asyncio.timeout_at(deadline.at) as clock:
                 answer = await deadline.member.send(body, on_delta)
-                size.check(answer)
+                if 4 * len(answer.text) > size.limit:  # a character has at most four bytes
+                    size.check(answer)
                 stream_pieces()
                 show(notes.flush() if notes else "")
         except Fault as fault:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import inspect
+import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from difflib import get_close_matches
@@ -208,13 +209,35 @@ def check_names(function: str, given: Iterable[str], known: Iterable[str]) -> No
             )
 
 
+def check_question(question: str | None, given: Mapping[str, Any]) -> None:
+    """Raise for a question that is no text, or empty without material: the changes of a work tree are sent only by name."""
+    if question is not None and not isinstance(question, str):
+        raise TypeError(f"the question is {question!r}: it must be text")
+    if not (question or "").strip() and given.get("material") is None and given.get("base") is None:
+        raise UsageError(
+            'the question is empty, nothing was sent: give one, or review the changes in the work tree with "validate"'
+        )
+
+
+def check_members(members: Iterable[Any]) -> tuple[Member, ...]:
+    """Return the custom members. Raise TypeError for a name in their place."""
+    listed = tuple(members)
+    for member in listed:
+        if isinstance(member, str):
+            names = [members] if isinstance(members, str) else list(listed)
+            raise TypeError(
+                f'members has "{member}", which is not a Member: name models with models={json.dumps(names)}'
+            )
+    return listed
+
+
 def make_convener(settings: Mapping[str, Any], records: Convener | None = None) -> Convener:
     flags = {name: settings[name] for name in FLAG_SETTINGS if settings.get(name) not in (None, "", (), [], {})}
     flags = {name: _as_flag(value) for name, value in flags.items() if value is not False}
     folder, config = settings.get("folder"), settings.get("config")
     return Convener(
         Path(folder) if folder else None, settings.get("env"), flags=flags, config=Path(config) if config else None,
-        members=settings.get("members") or (), store=records.store if records else None,
+        members=check_members(settings.get("members") or ()), store=records.store if records else None,
     )  # fmt: skip
 
 
@@ -232,6 +255,7 @@ def _as_flag(value: Any) -> Any:
 
 
 async def make_plan(convener: Convener, question: str, given: Mapping[str, Any]) -> Plan:
+    check_question(question, given)
     protocol = given.get("protocol")
     if isinstance(protocol, protocols.Protocol):
         protocols.register(protocol)
@@ -240,7 +264,7 @@ async def make_plan(convener: Convener, question: str, given: Mapping[str, Any])
     kept |= {name: convert(kept[name]) for name, convert in (("spec", str), ("decisions", tuple)) if name in kept}
     material = Material(**kept, stdin=given.get("material"), match=not given.get("no_match"))
     return await convener.plan(
-        [question] if question else [], list_protocol_options(given), protocol=protocol, verbose=bool(given.get("verbose")),
+        [question] if (question or "").strip() else [], list_protocol_options(given), protocol=protocol, verbose=bool(given.get("verbose")),
         material=material, strict=bool(given.get("strict")), after=given.get("continues"),
     )  # fmt: skip
 

@@ -15,6 +15,7 @@ from council.packet.secret_rules import (
     PASSWORD_NAME,
     REFERENCE,
     SECRET_NAME,
+    UUID_SHAPE,
     WORD_START,
     decode_base64,
     entropy,
@@ -97,7 +98,7 @@ URL_LOGIN = re.compile(
 )
 JDBC_LOGIN = re.compile(r"(?i)jdbc:oracle:\w+:[^\s/@:\"']{1,60}/(?P<password>[^\s@/\"'<>]{3,100})@")
 AUTH_HEADER = re.compile(
-    r"(?i)(?:authorization\\?[\"']?\s{0,3}[:=,]\s{0,3}\\?[\"']?(?:(?:(?P<basic>basic)|[a-z][\w-]{1,20})\s{1,20})?|bearer\s{1,20})"
+    r"(?i)(?:authorization\\?[\"']?\s{0,3}[:=,]\s{0,3}\\?[\"']?(?P<scheme>(?:(?P<basic>basic)|[a-z][\w-]{1,20})\s{1,20})?|(?P<bearer>bearer)\s{1,20})"
     r"(?:token=)?\\?[\"']?(?P<value>[\w+/=.~-]{8,4000})"
 )
 COOKIES = re.compile(r"(?i)cookie2?\\?[\"']?\s{0,3}[:=,]\s{0,3}\\?[\"']?(?P<pairs>[\w.%-]{1,60}=[^\n\"']{16,4000})")
@@ -108,8 +109,10 @@ COOKIE_FILE = re.compile(
 REGISTRY_AUTH = re.compile(
     r"(?:auth|(?P<password>:_password))\\?[\"']?\s{0,8}[:=]\s{0,8}\\?[\"']?(?P<value>[A-Za-z0-9+/]{8,2000}={0,2})(?![\w+/-])"
 )
+# A host has a dot, or the password more than small letters: otherwise it is a sentence.
 NETRC = re.compile(
-    r"(?i)(?:machine(?:[ \t]|\r?\n[+-]?){1,20}[\w.-]{1,100}|default)(?:[ \t]|\r?\n[+-]?){1,20}(?:(?:login|account)(?:[ \t]|\r?\n[+-]?){1,20}\S{1,100}(?:[ \t]|\r?\n[+-]?){1,20}){1,2}"
+    r"(?i)(?:machine(?:[ \t]|\r?\n[+-]?){1,20}(?P<host>[\w.-]{1,100})|default)(?:[ \t]|\r?\n[+-]?){1,20}"
+    r"(?:(?:login|account)(?:[ \t]|\r?\n[+-]?){1,20}\S{1,100}(?:[ \t]|\r?\n[+-]?){1,20}){1,2}"
     r"password(?:[ \t]|\r?\n[+-]?){1,20}(?P<password>[^\s\"'\\]{3,200})"
 )
 DSN_PASSWORD = re.compile(
@@ -175,9 +178,10 @@ def find_url_logins(scan: Scan) -> Iterator[Secret]:
 def find_auth_headers(scan: Scan) -> Iterator[Secret]:
     for match in scan.match_all(AUTH_HEADER, b"authorization", b"bearer"):
         value = match["value"]
-        if (match["basic"] and is_login(value)) or (
-            not is_filler(value) and entropy(value[-24:]) >= 2.5 and is_random(value)
-        ):
+        is_value = not is_filler(value) and entropy(value[-24:]) >= 2.5 and is_random(value)
+        if not match["scheme"] and not match["bearer"]:
+            is_value = is_value and (is_dense(value) or bool(UUID_SHAPE.fullmatch(value)))
+        if is_value or (match["basic"] and is_login(value)):
             yield Secret("authorization header", *match.span("value"))
     for match in scan.match_all(COOKIES, b"cookie"):
         for cookie in COOKIE.finditer(scan.text, *match.span("pairs")):
@@ -200,7 +204,9 @@ def find_logins(scan: Scan) -> Iterator[Secret]:
                 yield Secret("registry login", *match.span("value"))
     for pattern, *starts in SIMPLE_LOGINS:
         for match in scan.match_all(pattern, *starts):
-            if is_real_password(match["password"]):
+            is_word = re.fullmatch("[a-z]+", match["password"])
+            is_prose = pattern is NETRC and is_word and "." not in (match["host"] or "")
+            if is_real_password(match["password"]) and not is_prose:
                 yield Secret("password", *match.span("password"))
     for match in scan.match_all(DSN_PASSWORD, b"password", b"passwd", b"pwd"):
         which = "quoted" if match["quoted"] else "bare"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from council.packet.secret_context import (
@@ -61,6 +61,9 @@ class PromptRedactor:
 
     def __init__(self) -> None:
         self._kept: dict[str, tuple[str, list[Secret]]] = {}  # the last prompt with this start, and its secrets
+
+    def redact_messages(self, messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        return [{**message, "content": self.redact(message["content"])} for message in messages]
 
     def redact(self, text: str) -> str:
         if len(text) < self.MIN_CHARS:

@@ -154,7 +154,9 @@ _ROWS = (
     ("private key", rf"(?<![A-Za-z0-9+/][+/])(?:MII{BASE64_CHARS}{{3}}IB(?:AAKC|ADAN)|MIG[A-Z]AgEAM|MHcCAQEEI|MC4CAQAwBQYDK2V){BASE64_CHARS}{{30,}}={{0,2}}", "IBAAKC IBADAN AgEAM MHcCAQEEI MC4CAQAwBQYDK2V"),
     ("wallet key", r"[xyzt]prv[1-9A-HJ-NP-Za-km-z]{100,112}|nsec1[02-9ac-hj-np-z]{58}", "prv nsec1"),
 )  # fmt: skip
-KEY_RULES = tuple(KeyRule(kind, shape, tuple(hint.encode() for hint in hints.split())) for kind, shape, hints in _ROWS)
+KEY_RULES: list[KeyRule] = []
+for _kind, _shape, _hints in _ROWS:
+    KEY_RULES.append(KeyRule(_kind, _shape, tuple(map(str.encode, _hints.split()))))
 
 # Names of settings
 

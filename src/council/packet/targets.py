@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from council.errors import UsageError
+from council.errors import UsageError, option
 from council.packet import git
 from council.packet.changes import (
     Selection,
@@ -141,7 +141,7 @@ def _wants_stdin(request: TargetRequest) -> bool:
 
 def _select_material(request: TargetRequest, base: str | None, match: bool, piped: bool) -> Selection:
     if base is not None:
-        return _select_since_base(request, select_since(require_repo(request.root, "--base"), base))
+        return _select_since_base(request, select_since(require_repo(request.root, option("base")), base))
     if request.is_review and not request.exact and (special := _select_keyword(request, piped)):
         return special
     paths = list(_find_paths(request))

@@ -294,7 +294,8 @@ def _cap_warnings(cost: Json | None, cap: float | None) -> list[str]:
 def load_panel(protocol: Protocol, question: Question, options: BaseModel, where: PanelContext) -> Panel:
     """Return the seats of a protocol, as many as `-m` names members if it can have other sizes."""
     if not protocol.panel:
-        seats = resize_seats(protocol.seats, where.settings) if protocol.resizable else protocol.seats
+        is_resized = protocol.resizable and where.settings.named_members
+        seats = resize_seats(protocol.seats, where.settings) if is_resized else protocol.seats
         return Panel(seats, protocol.chair)
     panel: Panel = load_reference(protocol.panel)(question.task, options, replace(where, question=question))
     return panel

@@ -192,8 +192,8 @@ class _Assigner:
         if name is None:
             return None
         model = catalogue().models[name]
-        chosen = self.settings.may_choose(model.vendor) and not self.settings.cheap
-        member = find_available_member(model, self.settings, self.env) if chosen else None
+        is_excluded = self.settings.cheap or (self.settings.vendors and not self.settings.may_choose(model.vendor))
+        member = None if is_excluded else find_available_member(model, self.settings, self.env)
         return Candidate(member, model.vendor) if member else _find_vendor(model.vendor, self.candidates)
 
     def assign_spread(self, requests: Sequence[_SeatRequest]) -> dict[str, Candidate]:

@@ -112,7 +112,7 @@ def _find_choice(sentence: str) -> str:
     """Return the alternatives of a choice: "Redis or Postgres?", "Should we buy or rent?"."""
     lists = load_triggers()["choice"]
     masked = mask_text(sentence, lists["exceptions"])
-    found = re.search(r"([^\s,:]+(?:\s+[^\s,:]+)?)\s+or\s+(\S+(?:\s+\S+)?)", masked, re.IGNORECASE)
+    found = re.search(r"(?<![^\s,:])([^\s,:]+(?:\s+[^\s,:]+)?)\s+or\s+(\S+(?:\s+\S+)?)", masked, re.IGNORECASE)
     if not found or "\0" in found.group():
         return ""
     is_fragment = masked.endswith("?") and len(masked.split()) <= lists["fragment_words"]

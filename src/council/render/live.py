@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TextIO
 
 from rich.console import Console, JustifyMethod
@@ -32,6 +33,7 @@ MAX_NAME_WIDTH = 24
 INDENT = 5  # of lines below a seat
 PHASE_GAP = "   "
 MAX_NOTES = 3
+MAX_REDRAWS = 3  # of one view, while the terminal is being resized
 MAX_HEADER_ROWS, MAX_REMARK_ROWS = 2, 3
 MIN_TEXT_ROWS = 2  # of the text of the chair: a blank line and its last line
 SILENCE_SHOWN_S = 10.0  # from this many seconds on, a request without output shows its time limit
@@ -130,11 +132,15 @@ class LiveView:
     def _draw(self) -> None:
         if self._closed or self._suspended or not self._has_content or not self.console.is_terminal:
             return
-        size: tuple[int, int] = self.console.size
-        if self._stream:
-            size = terminal_size(self._stream)
-            self.console.size = (size[0] - 1, size[1])  # a full line would move the cursor on some terminals
-        self._block.draw(self.build_lines(), size)
+        if self._stream is None:
+            self._block.draw(self.build_lines(), self.console.size)
+            return
+        read_size = partial(terminal_size, self._stream)
+        for _ in range(MAX_REDRAWS):
+            columns, lines = size = read_size()
+            self.console.size = (columns - 1, lines)  # a full line would move the cursor on some terminals
+            if self._block.draw(self.build_lines(), size, read_size):
+                return
 
     # Content
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO
 
@@ -71,14 +71,18 @@ class ScreenBlock:
         self._size = (0, 0)
         self._reflows = os.environ.get("TERM") != "linux" and "XTERM_VERSION" not in os.environ
 
-    def draw(self, lines: Sequence[Line], size: tuple[int, int]) -> None:
-        """Replace the lines on the screen."""
+    def draw(
+        self, lines: Sequence[Line], size: tuple[int, int], read_size: Callable[[], tuple[int, int]] | None = None
+    ) -> bool:
+        """Replace the lines on the screen. Return False, and draw nothing, if the terminal was resized in the meantime."""
         lines = [strip_end(line) for line in lines]
         with self._console.capture() as captured:
             self._console.print(SegmentLines(lines, new_lines=True), end="")
         text = captured.get()
         if (text, size) == (self._shown, self._size):
-            return
+            return True
+        if read_size and read_size() != size:
+            return False
         columns, height = size
         above = [*self._hidden, *self._widths]
         if size != self._size:
@@ -90,6 +94,7 @@ class ScreenBlock:
         self._stream.flush()
         self._shown, self._size = text, size
         self._widths = [Segment.get_line_length(line) for line in lines]
+        return True
 
     def release(self) -> None:
         """Leave the lines on the screen and show the cursor; the next lines are drawn below."""

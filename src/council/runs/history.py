@@ -343,7 +343,10 @@ class RunRecords:
 
     async def remove_all(self, runs: Sequence[str], *, may_rewrite: bool = True) -> Removal:
         """Delete runs and shrink the store. Runs in use are kept, with the reason."""
-        done, forks = Removal(), await self.store.list_unfinished_forks()
+        done = Removal()
+        if not runs:
+            return done
+        forks = await self.store.list_unfinished_forks()
         size = self.store.file_size()
         for run in runs:
             try:

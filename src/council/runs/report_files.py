@@ -135,8 +135,7 @@ PROMPT_REDACTOR = PromptRedactor()
 def redact_event(event: ev.Event) -> ev.Event:
     """Return the event with secrets masked. Views and reports are built from these events only."""
     if isinstance(event, ev.Asked):
-        shown = [message | {"content": PROMPT_REDACTOR.redact(message["content"])} for message in event.messages]
-        return replace(event, messages=shown)
+        return replace(event, messages=PROMPT_REDACTOR.redact_messages(event.messages))
     if not isinstance(event, EVENTS_WITH_MODEL_TEXT):
         return event
     return ev.parse_event(event.type, redact_value(ev.dump_event(event)))

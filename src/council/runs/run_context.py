@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -94,11 +94,12 @@ class RunContext:
         wanted = [self.settings.providers[kind].api_key_env for kind in kinds if kind in self.settings.providers]
         return sorted({name for name in wanted if name and not self.env.get(name, "").strip()})
 
-    def check_installed(self, name: str) -> None:
+    def check_installed(self, names: Iterable[str]) -> None:
         """Raise if a member needs software or a file that is missing; nothing is downloaded or started."""
-        check = getattr(self.members(name), "check_installed", None)
-        if check:
-            check()
+        for name in sorted(names):
+            check = getattr(self.members(name), "check_installed", None)
+            if check:
+                check()
 
     # Calls
 

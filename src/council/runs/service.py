@@ -98,12 +98,12 @@ class Convener(RunRecords):
     def open_store(self, protocol: str) -> SqliteStore:
         """Open the store and check that the protocol's report folder is writable, before any request is sent."""
         store = self.store
-        report_files.open_report_folder(self.folder, self._report_dir(protocol))
+        report_files.open_report_folder(self.folder, self._report_dir(protocol, store))
         return store
 
-    def _report_dir(self, protocol: str) -> str:
+    def _report_dir(self, protocol: str, store: SqliteStore) -> str:
         named = protocols.find_protocol(protocol)
-        return report_files.choose_report_dir(named, self.settings.report_dir, self.store.folder)
+        return report_files.choose_report_dir(named, self.settings.report_dir, store.folder)
 
     async def close(self) -> None:
         """Release members and store. After a run, remove the runs that `[store] keep_days` no longer keeps."""
@@ -180,7 +180,12 @@ class Convener(RunRecords):
             material = replace(material, earlier=context.files, left_out=context.skipped)
         where = PanelContext(self.settings, self.env, self.folder, strict)
         plan = await make_plan(intent, where, self.members, material, price=self.price)
-        warnings = (*find_key_leaks(self.settings), *plan.warnings)
+        leaks = find_key_leaks(self.settings) if self.settings.has_project_file else []
+        if file := self.settings.ignored_file:
+            leaks.append(
+                f"{file} is ignored because it belongs to another user: change its owner, or name it with --config"
+            )
+        warnings = (*leaks, *plan.warnings)
         return replace(plan, warnings=warnings, continues=after or "", conversation=conversation)
 
     async def conversation(self, run: str) -> list[Minutes]:
@@ -192,8 +197,7 @@ class Convener(RunRecords):
         self.settings.require_trust()
         plan.check_runnable()
         self.run_context.require_prices(plan.roster)
-        for seat in plan.roster.all_seats:
-            self.run_context.check_installed(seat.member)
+        self.run_context.check_installed({seat.member for seat in plan.roster.all_seats})
 
     # A run
 
@@ -234,17 +238,17 @@ class Convener(RunRecords):
 
     async def fork(
         self, run: str, on_event: Listener, *, phase: str | None = None, seats: Mapping[str, str] | None = None,
-        on_plan: Callable[[Json], None] = lambda plan: None, stop: StopEvent | None = None,
+        stop: StopEvent | None = None,
     ) -> Minutes:  # fmt: skip
-        """Start a new run that reuses the answers of `run` before `phase`, and later answers whose request is unchanged.
-
-        `before` gets the plan before any request is sent.
-        """
+        """Start a new run that reuses the answers of `run` before `phase`, and later answers whose request is unchanged."""
         record, plan = await self._prepare_fork(run, phase, seats or {})
         store, roster = self.open_store(record.setup["protocol"]), roster_from(record.setup)
-        on_plan(plan)
         await self._prepare_members(roster, on_event)
         return await self._begin(store, record, plan, on_event, stop)
+
+    async def plan_fork(self, run: str, *, phase: str | None = None, seats: Mapping[str, str] | None = None) -> Json:
+        """Return the plan of a fork. Nothing is stored or sent."""
+        return (await self._prepare_fork(run, phase, seats or {}))[1]
 
     async def enqueue_fork(self, run: str, *, phase: str | None = None, seats: Mapping[str, str] | None = None) -> str:
         """Queue a fork for the worker."""
@@ -406,7 +410,7 @@ class Convener(RunRecords):
     async def _close_run(self, ledger: Ledger, ending: Ending) -> Minutes:
         record, path = ledger.record, ""
         if ending.status != "failed" or last_report_path(record.entries):  # an earlier report must not stay outdated
-            folder = self._report_dir(record.setup["protocol"])
+            folder = self._report_dir(record.setup["protocol"], self.store)
             path = choose_report_path(record, folder)
             emit_votes(ledger, folder)
         closed = ev.Closed(

@@ -21,15 +21,21 @@ from council.text_cleanup import redact_line
 
 URL_PROVIDER = "searxng"  # the provider that --search http://… means
 NOT_ENABLED = "General Council is not enabled."
-WITHOUT_RESEARCH = f"or skip research with {option('no_search', True)}"
-ALTERNATIVES = f"or search your own documents with {option('search', 'files:FOLDER')}, {WITHOUT_RESEARCH}"
+
+
+def _without_research() -> str:
+    return f"or skip research with {option('no_search', True)}"
+
+
+def _alternatives() -> str:
+    return f"or search your own documents with {option('search', 'files:FOLDER')}, {_without_research()}"
 
 
 def not_enabled_message() -> str:
     keys = " or ".join(_key_variables().values())
     return (
         f"{NOT_ENABLED} It needs a search provider, and none is configured: set {keys}, "
-        f"or use SearXNG with {option('search', 'http://ADDRESS')}, {ALTERNATIVES}"
+        f"or use SearXNG with {option('search', 'http://ADDRESS')}, {_alternatives()}"
     )
 
 
@@ -136,7 +142,7 @@ def _require_key(name: str, provider: Any, env: Mapping[str, str]) -> None:
     key = _key_of(provider)
     if key and not env.get(key, "").strip():
         raise SearchNotEnabled(
-            f"{NOT_ENABLED} The search provider {quote_value(name)} has no key: set {key}, {ALTERNATIVES}"
+            f"{NOT_ENABLED} The search provider {quote_value(name)} has no key: set {key}, {_alternatives()}"
         )
 
 
@@ -145,7 +151,7 @@ def _resolve_address(name: str, value: str, settings: Settings) -> str:
     if not address:
         raise SearchNotEnabled(
             f"{NOT_ENABLED} The search provider {quote_value(name)} has no address: "
-            f"use {option('search', f'{name}:http://ADDRESS')} or set base_url in [search], {ALTERNATIVES}"
+            f"use {option('search', f'{name}:http://ADDRESS')} or set base_url in [search], {_alternatives()}"
         )
     return _check_url(address)
 
@@ -172,7 +178,7 @@ def _resolve_files(name: str, value: str, settings: Settings, folder: Path) -> s
     if not folder_name:
         raise SearchNotEnabled(
             f"{NOT_ENABLED} The search provider {quote_value(name)} has no folder: "
-            f"use {option('search', f'{name}:FOLDER')} or set folder in [search], {WITHOUT_RESEARCH}"
+            f"use {option('search', f'{name}:FOLDER')} or set folder in [search], {_without_research()}"
         )
     path = resolve_folder(folder_name, folder)
     if trouble := _folder_problem(path):

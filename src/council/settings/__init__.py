@@ -14,7 +14,7 @@ from typing import Any
 
 from council.errors import ConfigError, UsageError, option, wording
 from council.settings.catalogue import catalogue, is_reasoning
-from council.settings.config_files import config_folder, find_project_file, read_config
+from council.settings.config_files import config_folder, find_ignored_file, find_project_file, read_config
 from council.settings.schema import VARIABLES, Access, access_of, nest_keys, quote_value, split_key, validate_table
 from council.settings.workspace_trust import TrustRequest, find_trusted_rows, is_trusted
 from council.types import FixedSeconds
@@ -44,13 +44,18 @@ class Origin:
         chosen = f"={self.value}" if self.value else ""
         return f"{self.kind.value} {self.name}{chosen}".strip()
 
-    @property
-    def described(self) -> str:
-        """Return the source in the words of each interface, for messages."""
-        if self.kind is not OriginKind.FLAG:
-            return str(self)
-        name = "seats" if self.name == SEAT_FLAG else self.name.removeprefix("--").replace("-", "_")
-        return wording(python=f"argument {name}", cli=str(self), http=f"option {name}")
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An origin as it is named in messages, in the words of each interface."""
+
+    origin: Origin
+
+    def __str__(self) -> str:
+        if self.origin.kind is not OriginKind.FLAG:
+            return str(self.origin)
+        name = "seats" if self.origin.name == SEAT_FLAG else self.origin.name.removeprefix("--").replace("-", "_")
+        return wording(python=f"argument {name}", cli=str(self.origin), http=f"option {name}")
 
 
 BUILT_IN = Origin(OriginKind.BUILT_IN)
@@ -139,6 +144,7 @@ class Settings:
     effort: str | None = None  # reasoning effort; None: the vendor's default
     custom_members: Mapping[str, str] = field(default_factory=dict)  # member object of the caller, by name → vendor
     named_members: tuple[str, ...] = ()  # members of the seats in order, by `-m`; empty if not given
+    ignored_file: Path | None = None  # project file of another user
     cheap: bool = False  # the fast models of the available vendors, by `--cheap`
     user_prices: Mapping[str, Mapping[str, float]] | None = None  # prices without those of the project; None: the same
     guards_cap: bool = False  # the user's own cap is in force, so a price that only the project states is not known
@@ -164,6 +170,11 @@ class Settings:
     def is_set_by_flag(self, key: str, flag: str) -> bool:
         origin = self.origins.get(key, BUILT_IN)
         return origin.kind is OriginKind.FLAG and origin.name == flag
+
+    @property
+    def has_project_file(self) -> bool:
+        """Return whether a project file sets anything."""
+        return any(origin.kind is OriginKind.PROJECT_FILE for origin in self.origins.values())
 
     @property
     def has_own_timeout(self) -> bool:
@@ -216,7 +227,7 @@ def load_settings(
     request: TrustRequest | None = None
     has_trust = False
     for origin, table in _iter_layers(folder, env, flags, config):
-        rows = validate_table(table, origin.described)
+        rows = validate_table(table, Source(origin))
         if origin.kind is OriginKind.PROJECT_FILE:
             user_values = dict(values)
             request = _make_trust_request(Path(origin.name), rows, user_values, folder)
@@ -229,6 +240,7 @@ def load_settings(
     settings = _build_settings(values, origins, {name: value for name, (value, _) in variables.items()})
     return replace(
         settings, named_members=_read_named_members(flags.get("models")), cheap=bool(flags.get("cheap")),
+        ignored_file=find_ignored_file(folder, env, config),
         user_prices=_list_prices(user_values) if has_trust else None,
         guards_cap=_has_user_cap(user_values, flags),
         trust_flags={name: flags.get(name) for name in ("trust", "trusted")},
@@ -284,6 +296,14 @@ def _read_named_members(given: Any) -> tuple[str, ...]:
     members = tuple(str(member).strip() for member in ([given] if isinstance(given, str) else given or ()))
     if not all(members):
         raise UsageError(f'{option("models")} "" names no member: use a name such as sonnet or openai:gpt-5.2')
+    for member in members:
+        if "," in member and not member.startswith(("local:", "scripted:", "cli:")):
+            one_by_one = wording(
+                python='["sonnet", "gpt-5.2"]', cli="-m sonnet -m gpt-5.2", http='["sonnet", "gpt-5.2"]'
+            )
+            raise UsageError(
+                f'{option("models")} "{member}" has a comma: name the members one by one, for example {one_by_one}'
+            )
     if len(members) > MAX_NAMED_MEMBERS:
         raise UsageError(
             f"{option('models')} names {len(members)} members, but a council has at most {MAX_NAMED_MEMBERS} seats: "

@@ -28,6 +28,18 @@ def find_project_file(folder: Path, env: Mapping[str, str], config: Path | None 
     return next((found for place in places if (found := _find_config_in(place))), None)
 
 
+def find_ignored_file(folder: Path, env: Mapping[str, str], config: Path | None = None) -> Path | None:
+    """Return the nearest council.toml that is ignored because it belongs to another user."""
+    if config or env.get("COUNCIL_CONFIG", "").strip():
+        return None
+    for place in _project_folders(folder.absolute(), _home_folders(env)):
+        if _find_config_in(place):
+            return None
+        if (named := place / "council.toml").is_file():
+            return named
+    return None
+
+
 def _project_folders(folder: Path, homes: Sequence[Path]) -> list[Path]:
     """Return the folders from here up to the repository root; outside a repository up to the home folder.
 

@@ -316,7 +316,7 @@ def quote_value(value: Any) -> str:
 
 
 def validate_table(
-    table: Mapping[str, Any], where: str, keys: Mapping[str, Any] = CONFIG_KEYS, prefix: str = ""
+    table: Mapping[str, Any], where: object, keys: Mapping[str, Any] = CONFIG_KEYS, prefix: str = ""
 ) -> list[tuple[str, Any]]:
     """Validate a table; return each dotted key with its value.
 
@@ -336,7 +336,7 @@ def validate_table(
     return rows
 
 
-def _check_user_key(keys: Mapping[str, Any], key: str, dotted: str, where: str) -> Any:
+def _check_user_key(keys: Mapping[str, Any], key: str, dotted: str, where: object) -> Any:
     if "*" not in keys:
         raise _unknown_key_error(keys, key, dotted, where)
     if dotted.startswith("prices.") and not _PRICED_MEMBER.fullmatch(key):
@@ -353,7 +353,7 @@ def _check_user_key(keys: Mapping[str, Any], key: str, dotted: str, where: str) 
     return keys["*"]
 
 
-def _unknown_key_error(keys: Mapping[str, Any], key: str, dotted: str, where: str) -> ConfigError:
+def _unknown_key_error(keys: Mapping[str, Any], key: str, dotted: str, where: object) -> ConfigError:
     if _SECRET_WORD.search(key):
         return ConfigError(
             f"{where}: {quote_value(dotted)} looks like a secret, and secrets are not allowed in configuration files: "
@@ -371,7 +371,7 @@ def closest_match(word: str, names: Mapping[str, Any]) -> str:
     return str(get_close_matches(word, names, n=1, cutoff=0.0)[0])
 
 
-def _require_table(value: Any, dotted: str, where: str) -> Mapping[str, Any]:
+def _require_table(value: Any, dotted: str, where: object) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise ConfigError(
             f"{where}: {quote_value(dotted)} is {quote_value(value)}, but it must be a table: write [{dotted}] and put its keys below"
@@ -379,7 +379,7 @@ def _require_table(value: Any, dotted: str, where: str) -> Mapping[str, Any]:
     return value
 
 
-def _check_value(value: Any, rule: ValueType | TableList, dotted: str, where: str) -> Any:
+def _check_value(value: Any, rule: ValueType | TableList, dotted: str, where: object) -> Any:
     if isinstance(rule, TableList):
         return [_check_row(row, rule, dotted, where) for row in _require_rows(value, dotted, where)]
     if isinstance(value, str) and _URL_CREDENTIALS.match(value):
@@ -400,12 +400,12 @@ def _text_prefix(value: Any, rule: ValueType) -> str:
         return ""
 
 
-def _check_row(row: Mapping[str, Any], rule: TableList, dotted: str, where: str) -> dict[str, Any]:
+def _check_row(row: Mapping[str, Any], rule: TableList, dotted: str, where: object) -> dict[str, Any]:
     named = validate_table(row, where, rule.keys, dotted)
     return {key.removeprefix(dotted + "."): value for key, value in named}
 
 
-def _require_rows(value: Any, dotted: str, where: str) -> list[Mapping[str, Any]]:
+def _require_rows(value: Any, dotted: str, where: object) -> list[Mapping[str, Any]]:
     if not isinstance(value, list):
         raise ConfigError(
             f"{where}: {quote_value(dotted)} is {quote_value(value)}, but it must be a list of tables: write one [[{dotted}]] for each"

@@ -127,7 +127,7 @@ HISTORY_FILTERS = {
     "folder": "folder = ?",
     "q": f"instr(lower({HISTORY_COLUMNS['question']} || ' ' || name || ' ' || id), lower(?)) > 0",
 }
-IS_FINISHED = f"status IN ({', '.join(repr(status.value) for status in FINISHED_STATUSES)})"
+IS_FINISHED = f"status IN ({', '.join(map(repr, map(str, FINISHED_STATUSES)))})"
 AFTER_CURSOR = f"""({IS_FINISHED}, -created, -rowid) >
            (SELECT {IS_FINISHED}, -created, -rowid FROM runs WHERE id = ?)"""
 HISTORY_ORDER = f"ORDER BY {IS_FINISHED}, created DESC, rowid DESC"

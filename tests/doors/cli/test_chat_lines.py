@@ -94,6 +94,7 @@ def test_piped_lines_are_one_question_each_and_a_backslash_continues_one() -> No
         ([0.0, 0.0], "no cost"),
         ([0.01, 0.25], "cost $0.26"),
         ([0.25, None], "cost at least $0.25 (sim:m1 unpriced)"),
+        ([None, None], "cost unknown (sim:m1 unpriced)"),
     ],
 )
 def test_a_sum_of_costs_never_hides_an_unknown_price(costs: list[float | None], text: str) -> None:

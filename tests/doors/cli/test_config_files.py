@@ -56,6 +56,20 @@ def test_path_shows_the_files_in_force_and_where_the_others_would_be(council: Te
     assert re.search(r"user +\S+config\.toml +not there: `council config init` writes it", done.out)
 
 
+@pytest.mark.behaviour("13-config-outside-git")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file to another user")
+def test_the_plan_and_path_name_a_project_file_of_another_user(council: Terminal) -> None:
+    file = Path("council.toml").absolute()
+    file.write_text("timeout = 5\n")
+    os.chown(file, 12345, -1)
+    assert (
+        "council.toml  " in (shown := council("config", "path").out) and "ignored: it belongs to another user" in shown
+    )
+    seats = [word for name in ("alpha", "beta", "gamma", "chair") for word in ("--seat", f"{name}=scripted:")]
+    plan = council("--dry-run", "--json", *seats, "Tabs or spaces?").json
+    assert any(line.startswith(f"{file} is ignored because") for line in plan["warnings"])
+
+
 @pytest.mark.behaviour("00-config-init")
 def test_init_writes_a_commented_file_once(council: Terminal) -> None:
     assert council("config", "init").code == 0

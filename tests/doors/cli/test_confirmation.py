@@ -27,6 +27,20 @@ def workspace(provider: FakeProvider) -> Workspace:
 
 
 @pytest.mark.behaviour("50-confirm-above")
+def test_a_fork_above_the_limit_asks_before_it_sends_anything(workspace: Workspace) -> None:
+    run = workspace.council("--protocol", "triad", "--json", QUESTION).json["run"]
+    sent = len(workspace.provider.log)
+    fork = ("fork", run, "--seat", "beta=sim:m1")
+    terminal = TerminalProcess(*fork)
+    assert "Estimated $0." in terminal.until(PROMPT)
+    terminal.type("n\n")
+    assert terminal.end() == 130
+    assert len(workspace.provider.log) == sent
+    assert TerminalProcess(*fork, "--yes").end() == 0
+    assert len(workspace.provider.log) > sent
+
+
+@pytest.mark.behaviour("50-confirm-above")
 def test_above_the_limit_it_asks_and_continues_after_yes(workspace: Workspace) -> None:
     terminal = TerminalProcess("--protocol", "triad", QUESTION)
     before = terminal.until(PROMPT)

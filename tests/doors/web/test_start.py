@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -279,3 +281,12 @@ def test_an_invalid_start_is_refused_and_leaves_no_run(server: WebServer, body: 
     before = len(server.get("/api/runs")["runs"])
     assert line in server.refused("/api/runs", body)
     assert len(server.get("/api/runs")["runs"]) == before
+
+
+@pytest.mark.behaviour("50-web-start")
+def test_an_empty_question_never_sends_the_changes_of_the_work_tree(server: WebServer) -> None:
+    subprocess.run(["git", "init", "--quiet", str(server.folder)], check=True)
+    try:
+        assert "no question was given, nothing was sent" in server.refused("/api/runs", {"question": ""})
+    finally:
+        shutil.rmtree(server.folder / ".git")

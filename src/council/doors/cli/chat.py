@@ -196,6 +196,8 @@ class Chat:
     def _take_turn(self, job: Callable[[Runner], int]) -> int:
         """Run one turn. An error, a failed run and Ctrl-C end the turn, not the conversation."""
         runner = replace(self.runner, flags=dict(self.runner.flags))
+        if self.costs and not sys.stdout.isatty():
+            click.echo("")  # between two answers
         try:
             code = job(runner)
         except KeyboardInterrupt:
@@ -395,7 +397,8 @@ def format_total(costs: Sequence[Json]) -> str:
     usd = sum(cost["usd"] or 0.0 for cost in costs)
     if not unpriced:
         return f"cost {format_usd(usd)}" if usd else "no cost"
-    return f"cost at least {format_usd(usd)} ({', '.join(unpriced)} unpriced)"
+    known = f"at least {format_usd(usd)}" if usd else "unknown"
+    return f"cost {known} ({', '.join(unpriced)} unpriced)"
 
 
 async def _require_members(convener: Convener, names: Sequence[str]) -> int:

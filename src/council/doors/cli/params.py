@@ -56,11 +56,20 @@ RESERVED_COMMANDS = (
 MANAGEMENT_COMMANDS = (*COMMAND_HELP, *RESERVED_COMMANDS)
 # Words that look like commands. Alone they never start a run: they run a command, or suggest one.
 WORD_COMMANDS = {
-    "help": ["--help"], "version": ["--version"], "list": ["runs"], "history": ["runs"], "usage": ["spend"], "cost": ["spend"],
+    "help": ["--help"], "version": ["--version"], "list": ["runs"], "ls": ["runs"], "history": ["runs"], "usage": ["spend"], "cost": ["spend"],
     "settings": ["config"],
 }  # fmt: skip
+SET_UP_SUGGESTION = "set up your keys with `council init`, or store one with `council keys set NAME`"
+LEAVE_SUGGESTION = "there is nothing to leave; stop a run with `council cancel RUN`"
+REMOVE_SUGGESTION = "remove runs with `council runs rm RUN` or `council runs prune`"
+UPGRADE_SUGGESTION = "install a newer version with `pip install --upgrade model-council`"
 WORD_SUGGESTIONS = {
-    "login": "set up your keys with `council init`, or store one with `council keys set NAME`",
+    **dict.fromkeys(("login", "auth", "setup", "install"), SET_UP_SUGGESTION),
+    **dict.fromkeys(("quit", "exit"), LEAVE_SUGGESTION),
+    **dict.fromkeys(("delete", "remove", "rm"), REMOVE_SUGGESTION),
+    **dict.fromkeys(("update", "upgrade"), UPGRADE_SUGGESTION),
+    "info": "check your models with `council doctor`, or see the settings with `council config`",
+    "start": 'ask with `council "your question"`, or begin a conversation with `council chat`',
     "status": "list the runs with `council runs`, or check your models with `council doctor`",
     "logs": "show a run with `council runs show RUN`, or follow it with `council watch RUN`",
     "show": "show a run with `council runs show RUN`",

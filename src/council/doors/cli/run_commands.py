@@ -292,6 +292,7 @@ def fork_command() -> click.Command:
     flags = [
         click.Option(["--from", "phase"], default=None, metavar="PHASE", help="Reuse all statements before this phase. Default: the first phase."),
         click.Option(["--seat"], multiple=True, metavar="NAME=MEMBER", help="Use another member from that phase on; repeatable."),
+        click.Option(["--yes"], is_flag=True, help="Start without a confirmation: the estimate may be above confirm_above."),
     ]  # fmt: skip
 
     def fork_(run: str, phase: str | None, seat: tuple[str, ...], **params: Any) -> int:

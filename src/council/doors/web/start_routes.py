@@ -19,6 +19,7 @@ from council.doors.web.app_state import AppState
 from council.doors.web.guard import Guard
 from council.doors.web.responses import ApiResponse, error_response
 from council.doors.web.schemas import EXAMPLE_RUN, AppStateDep, RunRequest, SessionRequest, example_responses
+from council.errors import UsageError
 from council.flags import negatable_options
 from council.planning.plan import Material, Plan
 from council.runs.doctor import list_members, list_protocols, list_warnings, preview_seating
@@ -78,6 +79,8 @@ def _question_words(request: RunRequest) -> list[str]:
     question = request.question.strip()
     if question and question not in VERBS:
         return [question]
+    if not question and not request.targets:
+        raise UsageError("no question was given, nothing was sent: add a question or targets")
     return [*([question] if question else []), *request.targets]
 
 
