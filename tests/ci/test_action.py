@@ -113,7 +113,7 @@ def test_the_settings_of_the_base_revision_are_trusted_and_those_of_the_change_a
         {"council.toml": config.replace('wire = "openai"', 'wire = "openai"\napi_key_env = "NPM_TOKEN"')},
         "take a key",
     )
-    done = runner.run({"NPM_TOKEN": "k-3f9d0c7e5b1a4826"})
+    done = runner.run({"NPM_TOKEN": "no-key"})
     assert (done.code, done.outputs["verdict"]) == (2, "none"), done.log
     assert "has settings that need trust" in done.log
     assert len(judges.provider.log) == sent

@@ -28,6 +28,7 @@ from council.search.results import research
 from council.settings import load_settings
 from council.settings.catalogue import split_member
 from council.settings.config_files import cache_folder
+from council.settings.network import find_key_leaks
 from council.settings.schema import SPECIAL_MEMBERS
 from council.store.sqlite import SqliteStore
 from council.types import CarryOut, Json, Roster
@@ -57,6 +58,13 @@ class RunContext:
         """The hashes that only this run and its resumes trust, by --trust; None if there are none."""
         kept: list[str] | None = self.flags.get("trusted")
         return [self.settings.trusted.digest] if self.flags.get("trust") and self.settings.trusted else kept
+
+    def list_file_warnings(self) -> list[str]:
+        """Return warnings about the project's file: keys that it sends to other hosts, or that it is ignored."""
+        leaks = find_key_leaks(self.settings) if self.settings.has_project_file else []
+        file = self.settings.ignored_file
+        ignored = f"{file} is ignored because it belongs to another user: change its owner, or name it with --config"
+        return [*leaks, ignored] if file else leaks
 
     # Money
 

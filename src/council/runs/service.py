@@ -49,7 +49,6 @@ from council.runs.run_context import RunContext
 from council.search import can_search
 from council.settings import Settings
 from council.settings.key_storage import add_stored_keys
-from council.settings.network import find_key_leaks
 from council.store.interface import OPEN_STATUSES, Record, RunStatus
 from council.store.sqlite import SqliteStore
 from council.types import Json, Outcome, Roster, Step
@@ -57,15 +56,8 @@ from council.version import RULES, __version__
 
 RUN_ID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # no characters that look alike
 RELEASE_POLLS, RELEASE_POLL_S = 100, 0.05
-PERSISTED_FLAGS = (
-    "timeout",
-    "max_cost",
-    "allow_unpriced",
-    "grace",
-    "no_resend",
-    "profile",
-    "report_dir",
-)  # stored with a run, so that a resumed run uses them again
+# Stored with a run, so that a resumed run uses them again.
+PERSISTED_FLAGS = ("timeout", "max_cost", "allow_unpriced", "grace", "no_resend", "profile", "report_dir")
 CANCEL_POLL_S = 0.5  # seconds between checks for a cancel request
 
 
@@ -180,12 +172,7 @@ class Convener(RunRecords):
             material = replace(material, earlier=context.files, left_out=context.skipped)
         where = PanelContext(self.settings, self.env, self.folder, strict)
         plan = await make_plan(intent, where, self.members, material, price=self.price)
-        leaks = find_key_leaks(self.settings) if self.settings.has_project_file else []
-        if file := self.settings.ignored_file:
-            leaks.append(
-                f"{file} is ignored because it belongs to another user: change its owner, or name it with --config"
-            )
-        warnings = (*leaks, *plan.warnings)
+        warnings = (*self.run_context.list_file_warnings(), *plan.warnings)
         return replace(plan, warnings=warnings, continues=after or "", conversation=conversation)
 
     async def conversation(self, run: str) -> list[Minutes]:

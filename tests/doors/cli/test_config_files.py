@@ -17,11 +17,6 @@ from tests.acceptance.helpers import Terminal
 from tests.trusted_project import trust_project
 
 
-@pytest.fixture
-def council(capsys: pytest.CaptureFixture[str]) -> Terminal:
-    return Terminal(capsys.readouterr)
-
-
 def user_file() -> Path:
     return Path(os.environ["XDG_CONFIG_HOME"]) / "council" / "config.toml"
 

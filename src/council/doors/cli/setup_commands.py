@@ -431,11 +431,13 @@ def _show_request(request: TrustRequest, is_trusted: bool, as_json: bool) -> int
 
 
 def _list_trust(as_json: bool) -> int:
-    rows = [{"file": str(row.path), "hash": row.hash, "at": row.at, "state": _describe_trust(row)} for row in load_trust(os.environ)]  # fmt: skip
+    rows = load_trust(os.environ)
     if as_json:
-        print_json(rows)
+        print_json(
+            [{"file": str(row.path), "hash": row.hash, "at": row.at, "state": _describe_trust(row)} for row in rows]
+        )
     else:
-        lines = [f"{row['file']}  {row['hash'][:12]}  {row['state']}" for row in rows]
+        lines = [f"{row.path}  {row.hash[:12]}  {_describe_trust(row)}".rstrip() for row in rows]
         write_lines("\n".join(lines or ["no folder is trusted"]))
     return EXIT_COMPLETE
 
