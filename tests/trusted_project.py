@@ -1,4 +1,4 @@
-"""Trust the configuration that a test writes into a project, as `council trust` does."""
+"""The files of the user in a test: trust in a project, as `council trust` stores it, and the user's configuration."""
 
 from __future__ import annotations
 
@@ -17,3 +17,13 @@ def trust_project(folder: Path | None = None, **env: str) -> None:
     with contextlib.suppress(CouncilError):
         if request := load_settings(folder or Path.cwd(), variables).untrusted:
             store_trust(request, variables)
+
+
+def user_file() -> Path:
+    return Path(os.environ["XDG_CONFIG_HOME"]) / "council" / "config.toml"
+
+
+def write_user_file(text: str) -> None:
+    """Write the user's own configuration."""
+    user_file().parent.mkdir(parents=True, exist_ok=True)
+    user_file().write_text(text, encoding="utf-8")

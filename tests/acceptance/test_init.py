@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from council.settings.catalogue import catalogue
 from tests.acceptance.helpers import Json, Terminal
 from tests.acceptance.pseudo_terminal import PseudoTerminal
 from tests.fake_provider import FakeProvider, Reply
-from tests.trusted_project import trust_project
+from tests.trusted_project import trust_project, user_file, write_user_file
 
 MODELS = tuple(id_ for model in catalogue().models.values() for id_ in model.ids.values())
 KEYS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "google": "GEMINI_API_KEY"}
@@ -40,17 +39,8 @@ def set_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(variable, "sk-secret-of-the-user")
 
 
-def user_file() -> Path:
-    return Path(os.environ["XDG_CONFIG_HOME"]) / "council" / "config.toml"
-
-
 def written() -> Json:
     return tomllib.loads(user_file().read_text())
-
-
-def write_user_file(text: str) -> None:
-    user_file().parent.mkdir(parents=True, exist_ok=True)
-    user_file().write_text(text)
 
 
 # Off a terminal

@@ -20,7 +20,7 @@ from council.errors import TrustRequired
 from tests.acceptance.helpers import QUESTION, Result, Terminal, Workspace
 from tests.acceptance.pseudo_terminal import PseudoTerminal
 from tests.fake_provider import FakeProvider, Reply
-from tests.trusted_project import trust_project
+from tests.trusted_project import trust_project, write_user_file
 
 VARIABLES = (
     "STRIPE_SECRET_KEY", "NPM_TOKEN", "VAULT_TOKEN", "GITHUB_TOKEN", "GH_TOKEN", "GITLAB_TOKEN", "AWS_SECRET_ACCESS_KEY",
@@ -63,12 +63,6 @@ def hostile(endpoint: FakeProvider, *, url: str = "", key: str = "STRIPE_SECRET_
 
 def write_project(text: str) -> None:
     Path("council.toml").write_text(text, encoding="utf-8")
-
-
-def write_user(text: str) -> None:
-    path = Path(os.environ["XDG_CONFIG_HOME"]) / "council" / "config.toml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
 
 
 def snapshot(folder: Path) -> set[str]:
@@ -177,7 +171,7 @@ def test_free_keys_need_no_trust(stranger: Terminal) -> None:
 def test_with_trust_the_plan_says_what_goes_where_and_the_users_cap_holds(
     stranger: Terminal, endpoint: FakeProvider
 ) -> None:
-    write_user('[budget]\nmax_cost = 0.001\n[prices."evil:*"]\ninput = 3\noutput = 15\n')
+    write_user_file('[budget]\nmax_cost = 0.001\n[prices."evil:*"]\ninput = 3\noutput = 15\n')
     write_project(hostile(endpoint, more='[search]\nprovider = "files"\nfolder = "/"\n'))
     plan = stranger("--trust", "--dry-run", "--json", QUESTION).json
     assert plan["cap"] == 0.001
@@ -189,7 +183,7 @@ def test_with_trust_the_plan_says_what_goes_where_and_the_users_cap_holds(
         assert line in stranger("--trust", "--dry-run", QUESTION).out
     done = stranger("--trust", QUESTION)
     assert (done.code, endpoint.log) == (5, [])
-    write_user("[budget]\nmax_cost_per_day = 0.001\n")
+    write_user_file("[budget]\nmax_cost_per_day = 0.001\n")
     done = stranger("--trust", QUESTION)
     assert done.code == 2 and "a price of the project does not count for your cap" in done.err
     assert endpoint.log == []

@@ -53,12 +53,6 @@ class RunContext:
             self.members.add(member)
         self._listed_prices: dict[str, Price | None] = {}
 
-    @property
-    def trusted_hashes(self) -> list[str] | None:
-        """The hashes that only this run and its resumes trust, by --trust; None if there are none."""
-        kept: list[str] | None = self.flags.get("trusted")
-        return [self.settings.trusted.digest] if self.flags.get("trust") and self.settings.trusted else kept
-
     def list_file_warnings(self) -> list[str]:
         """Return warnings about the project's file: keys that it sends to other hosts, or that it is ignored."""
         leaks = find_key_leaks(self.settings) if self.settings.has_project_file else []

@@ -156,7 +156,7 @@ class Convener(RunRecords):
     ) -> Plan:
         """Return the plan for a question; `after` is an earlier run. A preview leaves settings out that need trust."""
         if not preview:
-            self.settings.require_trust()
+            self._require_trust()
         known, options = protocols.protocol_names(), dict(flags or {})
         own = protocol in known and protocol not in protocols.SHIPPED_PROTOCOLS  # its option names are its own
         intent, material = read_request(
@@ -181,10 +181,14 @@ class Convener(RunRecords):
 
     def check_plan(self, plan: Plan) -> None:
         """Raise if the plan cannot be run. A dry run and a run make the same checks."""
-        self.settings.require_trust()
+        self._require_trust()
         plan.check_runnable()
         self.run_context.require_prices(plan.roster)
         self.run_context.check_installed({seat.member for seat in plan.roster.all_seats})
+
+    def _require_trust(self) -> None:
+        if self.settings.untrusted:
+            self.settings.require_trust()
 
     # A run
 
@@ -220,7 +224,7 @@ class Convener(RunRecords):
         """Return the API key variables that a run needs and that are not set. Raise if its settings need trust."""
         record = await self.store.load(await self.resolve_run(run))
         self._restore_run_context(record)
-        self.settings.require_trust()
+        self._require_trust()
         return self.run_context.find_missing_keys(roster_from(record.setup))
 
     async def fork(
@@ -245,7 +249,7 @@ class Convener(RunRecords):
     async def _prepare_fork(self, run: str, phase: str | None, seats: Mapping[str, str]) -> tuple[Record, Json]:
         parent = await self.store.load(await self.resolve_run(run))
         self._restore_run_context(parent)
-        self.settings.require_trust()
+        self._require_trust()
         setup, plan = plan_fork(parent, phase, seats, self.run_context)
         setup |= {"version": __version__, "rules": RULES} | self._persisted_flags()
         self.run_context.require_prices(roster_from(setup))
@@ -260,7 +264,10 @@ class Convener(RunRecords):
         return Record(_new_run_id(), name, str(self.folder), now, secrets.token_hex(16), setup)
 
     def _persisted_flags(self) -> Json:
-        return {flag: self._flags.get(flag) for flag in PERSISTED_FLAGS} | {"trusted": self.run_context.trusted_hashes}
+        """Return the flags that are stored with a run, and the hashes that only this run trusts, by --trust."""
+        given = self.settings.trusted if self._flags.get("trust") else None
+        hashes = [given.digest] if given else self._flags.get("trusted")
+        return {flag: self._flags.get(flag) for flag in PERSISTED_FLAGS} | {"trusted": hashes}
 
     async def _begin(
         self, store: SqliteStore, record: Record, plan: Json, on_event: Listener, stop: StopEvent | None
@@ -290,7 +297,7 @@ class Convener(RunRecords):
                 return self._reopen_finished(record)
             self._flags["no_resend"] = not resend or None
             self._restore_run_context(record)
-            self.settings.require_trust()
+            self._require_trust()
             self.run_context.require_prices(roster_from(record.setup))
             self.open_store(record.setup["protocol"])
             await self._prepare_members(roster_from(record.setup), on_event)

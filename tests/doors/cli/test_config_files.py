@@ -14,11 +14,7 @@ import pytest
 from council.doors.cli.setup_commands import TEMPLATE_FILE
 from council.settings.schema import CONFIG_KEYS, validate_table
 from tests.acceptance.helpers import Terminal
-from tests.trusted_project import trust_project
-
-
-def user_file() -> Path:
-    return Path(os.environ["XDG_CONFIG_HOME"]) / "council" / "config.toml"
+from tests.trusted_project import trust_project, user_file
 
 
 @pytest.mark.behaviour("00-config-prints-toml")

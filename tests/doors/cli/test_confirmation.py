@@ -13,6 +13,7 @@ from tests.acceptance.helpers import QUESTION, Workspace
 from tests.acceptance.pseudo_terminal import PseudoTerminal
 from tests.doors.cli.terminal import TerminalProcess
 from tests.fake_provider import FakeProvider
+from tests.trusted_project import write_user_file
 
 PRICES = '[prices."sim:*"]\ninput = 3.0\noutput = 15.0\n'
 PROMPT = "Continue? [y/N]"
@@ -87,7 +88,8 @@ def test_off_a_terminal_there_is_no_prompt_and_only_the_cap_applies(workspace: W
     ids=["default", "higher", "never", "always"],
 )
 def test_the_default_limit_is_half_a_dollar(workspace: Workspace, budget: str, asks: bool) -> None:
-    workspace.configure(more=f"{PRICES.replace('15.0', '300.0')}[budget]\n{budget}\n")
+    write_user_file(f"[budget]\n{budget}\n")  # a project cannot raise the limit
+    workspace.configure(more=PRICES.replace("15.0", "300.0"))
     terminal = PseudoTerminal(workspace.folder, "--protocol", "triad", QUESTION)
     if asks:
         terminal.wait_for(PROMPT)
