@@ -240,6 +240,12 @@ def test_models_has_a_header_and_aligned_columns() -> None:
         assert (head.split()[3:6] == ["IN", "CACHED", "OUT"]) is prices
 
 
+def test_every_model_of_a_key_is_available() -> None:
+    found = {row["member"]: row["needs"] for row in list_members(Convener(env={"OPENAI_API_KEY": "sk-none"}))}
+    assert [found[f"openai:{name}"] for name in ("gpt-5.2", "gpt-5.3-codex", "gpt-5-mini")] == ["", "", ""]
+    assert found["claude-haiku-4.5"] == "ANTHROPIC_API_KEY or OPENROUTER_API_KEY"
+
+
 def test_models_shows_why_an_agent_is_unavailable(tmp_path: Path) -> None:
     env = {"PATH": str(FakeAgents(tmp_path, "behaves").bin)}
     found = {row["member"]: row for row in list_members(Convener(env=env))}
