@@ -207,6 +207,16 @@ def test_the_flag_applies_to_one_run_and_its_resumes(
     assert len(endpoint.log) > sent
 
 
+@pytest.mark.behaviour("14-trust-one-run")
+def test_a_detached_run_keeps_the_trust_of_its_flag(stranger: Terminal, detached: Workspace) -> None:
+    Path("script.toml").write_text('record = "calls.jsonl"\n', encoding="utf-8")
+    write_project('[models]\ndefault = "scripted:script.toml"\n[chair]\nmodel = "scripted:script.toml"\n')
+    assert stranger("--detach", "--trust", "--protocol", "triad", QUESTION).code == 0
+    (run,) = detached.runs()
+    assert stranger("watch", run).code == 0
+    assert len(Path("calls.jsonl").read_text(encoding="utf-8").splitlines()) == 4, "in the folder of the run"
+
+
 @pytest.mark.behaviour("14-trust-command")
 def test_trust_is_shown_stored_listed_and_revoked(stranger: Terminal, endpoint: FakeProvider) -> None:
     assert stranger("trust").out == "nothing here needs trust\n"
@@ -263,6 +273,7 @@ def test_at_a_terminal_the_question_shows_everything_and_is_asked_once(workspace
 
 @pytest.mark.behaviour("14-trust-doors")
 def test_an_mcp_server_starts_and_refuses_each_run(endpoint: FakeProvider) -> None:
+    write_user_file("[budget]\nmax_cost = 0.001\n")
     write_project(hostile(endpoint))
 
     async def work() -> None:
@@ -278,7 +289,7 @@ def test_an_mcp_server_starts_and_refuses_each_run(endpoint: FakeProvider) -> No
                 assert "the owner of this server can run `council trust`" in caught.value.message_for("http")
             trust_project()
             plan = await tools.call("council_estimate", EstimateArguments(question=QUESTION), client)
-            assert plan["trusted"]
+            assert (plan["cap"], len(plan["trusted"])) == (0.001, 1), "the cap of the user"
         finally:
             await tools.close()
 
@@ -298,3 +309,6 @@ def test_the_library_refuses_unless_the_caller_trusts(endpoint: FakeProvider) ->
     assert endpoint.log == []
     report = library.convene_sync(QUESTION, protocol="triad", trust=True)
     assert report.status == "complete" and len(endpoint.log) == 4
+    write_user_file('[budget]\nmax_cost = 0.001\n[prices."evil:*"]\ninput = 3\noutput = 15\n')
+    report = library.convene_sync(QUESTION, protocol="triad", trust=True)
+    assert (report.status, len(endpoint.log)) == ("incomplete", 4), "the cap of the user"

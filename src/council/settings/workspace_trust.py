@@ -63,7 +63,7 @@ class TrustRequest:
         facts = {
             "keys": dict(self.values),
             "outside": {key: str(resolve(path)) for key, path in self._iter_paths() if not _inside(path, self.project)},
-            "scripts": {name: _hash_file(path) for name, path in _iter_scripts(self.members)},
+            "scripts": {name: _hash_file(path) for name, path in self._iter_scripts()},
         }
         return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
 
@@ -73,11 +73,18 @@ class TrustRequest:
                 yield key, self._resolve_setting(key)
         for member in self.members:
             kind, name = split_member(member)
-            if kind in ("scripted", "local") and name and member != LOCAL_MEMBER:
-                yield member, Path(name)
-        for name, path in _iter_scripts(self.members):
+            if kind == "local" and member != LOCAL_MEMBER:
+                yield member, self.run_folder / _expand(name)
+        for name, path in self._iter_scripts():
+            yield name, path
             if record := _read_record(path):
-                yield f"record of {name}", Path(record)
+                yield f"record of {name}", self.run_folder / record
+
+    def _iter_scripts(self) -> Iterator[tuple[str, Path]]:
+        for member in self.members:
+            kind, name = split_member(member)
+            if kind == "scripted" and name:
+                yield member, self.run_folder / name
 
     def _resolve_setting(self, key: str) -> Path:
         return self.run_folder / _expand(str(self.values[key]))
@@ -123,10 +130,10 @@ class TrustRequest:
         for member in self.members:
             kind, name = split_member(member)
             if kind == "local" and member != LOCAL_MEMBER:
-                yield f"{member} loads the model file {self._show_path(_expand(name))}"
-        for name, path in _iter_scripts(self.members):
+                yield f"{member} loads the model file {self._show_path(self.run_folder / _expand(name))}"
+        for name, path in self._iter_scripts():
             record = _read_record(path)
-            logs = f", which writes every request to {self._show_path(Path(record))}" if record else ""
+            logs = f", which writes every request to {self._show_path(self.run_folder / record)}" if record else ""
             yield f"{name} takes its answers from {self._show_path(path)}{logs}"
 
     def _show_path(self, path: Path) -> str:
@@ -186,13 +193,6 @@ def iter_members(value: Any) -> Iterator[str]:
         yield from (member for item in value for member in iter_members(item))
 
 
-def _iter_scripts(members: Iterable[str]) -> Iterator[tuple[str, Path]]:
-    for member in members:
-        kind, name = split_member(member)
-        if kind == "scripted" and name:
-            yield member, Path(name)
-
-
 def _hash_file(path: Path) -> str:
     content = _read_start(path)
     return hashlib.sha256(content).hexdigest() if content is not None else "unreadable"
@@ -220,7 +220,7 @@ def _read_start(path: Path) -> bytes | None:
 def resolve(path: Path) -> Path:
     """Return an absolute path without symbolic links."""
     try:
-        return _expand(str(path)).resolve()
+        return path.resolve()
     except (OSError, RuntimeError, ValueError):
         return path.absolute()
 
