@@ -189,7 +189,9 @@ def test_a_store_that_cannot_be_written_can_be_read(left: str) -> None:
                 path.write_bytes(content)
         elif left == "of an older version":
             db = sqlite3.connect(store.path)
-            db.executescript("DROP TABLE asks; ALTER TABLE runs DROP COLUMN detached; PRAGMA user_version = 2;")
+            db.executescript(
+                "DROP TABLE live_parts; DROP TABLE asks; ALTER TABLE runs DROP COLUMN detached; PRAGMA user_version = 2;"
+            )
             db.close()
         folder.chmod(0o555)
         for path in folder.iterdir():

@@ -195,7 +195,7 @@ def quick_check(path: Path) -> str:
 
 # Store
 
-_last_checks: dict[tuple[int, int], float] = {}  # by file: when this process checked it
+_last_checks: dict[Path, float] = {}  # by database: when this process checked it
 
 
 class SqliteStore(RunQueries):
@@ -236,34 +236,39 @@ class SqliteStore(RunQueries):
         return self._copy is not None
 
     async def require_sound(self) -> None:
-        """Raise StoreError if the database cannot be written or is damaged. Called before a run sends anything."""
+        """Before a run sends anything: refuse a damaged database, and remove the text that dead processes have left.
+
+        A process does this every ten minutes, and checks a large database once a day.
+        """
         self._require_writable()
-        if self._is_check_due():
-            if problem := await asyncio.to_thread(quick_check, self.path):
-                raise StoreError(explain_damage(problem, self.path))
-            self._note_check()
+        now = time.time()
+        if 0 <= now - _last_checks.get(self.path, 0.0) < CHECK_INTERVAL_S:
+            return
+        _last_checks[self.path] = now  # runs that start meanwhile do not check again
+        try:
+            await self._refuse_damage()
+            await self._remove_abandoned_text()
+        except StoreError:
+            _last_checks.pop(self.path, None)
+            raise
 
-    def _is_check_due(self) -> bool:
-        """Every process checks a small store when it starts a run; a large one is checked once a day."""
-        stat = self.path.stat()
-        last = _last_checks.get((stat.st_dev, stat.st_ino), 0.0)
-        if stat.st_size <= SMALL_STORE_BYTES:
-            return not 0 <= time.time() - last < CHECK_INTERVAL_S
-        with suppress(FileNotFoundError):
-            last = max(last, self._check_mark.stat().st_mtime)
-        return not 0 <= time.time() - last < LARGE_CHECK_INTERVAL_S
-
-    def _note_check(self) -> None:
-        stat = self.path.stat()
-        _last_checks[stat.st_dev, stat.st_ino] = time.time()
-        if stat.st_size > SMALL_STORE_BYTES:
+    async def _refuse_damage(self) -> None:
+        is_large = self.path.stat().st_size > SMALL_STORE_BYTES
+        mark = self.path.with_name(f"{self.path.name}-checked")  # its time says when a large database was checked
+        if is_large and mark.exists() and 0 <= time.time() - mark.stat().st_mtime < LARGE_CHECK_INTERVAL_S:
+            return
+        if problem := await asyncio.to_thread(quick_check, self.path):
+            raise StoreError(explain_damage(problem, self.path))
+        if is_large:
             with suppress(OSError):
-                self._check_mark.touch(mode=0o600)
+                mark.touch(mode=0o600)
 
-    @property
-    def _check_mark(self) -> Path:
-        """Return the file whose time says when a large database was checked."""
-        return self.path.with_name(f"{self.path.name}-checked")
+    async def _remove_abandoned_text(self) -> None:
+        """Remove the streamed text of runs that no process executes."""
+        rows = await self._read(lambda db: db.execute("SELECT DISTINCT run FROM live_parts").fetchall())
+        for (run,) in rows:
+            if not self.is_locked(run):
+                await self.write(run, [("hush_all", ())])
 
     def _require_writable(self) -> None:
         if self.is_read_only:
