@@ -332,7 +332,7 @@ class SqliteStore(RunQueries):
             for job in jobs:
                 outcomes.append(self._execute_write(job))
             self._db.execute("COMMIT")
-        except sqlite3.Error as error:
+        except Exception as error:  # the thread must go on
             with suppress(sqlite3.Error):
                 self._db.execute("ROLLBACK")
             outcomes = [(None, error if job.work else None) for job in jobs]
