@@ -90,6 +90,7 @@ async def test_a_suspended_writer_delays_no_reader(store: SqliteStore) -> None:
         assert not await store.is_cancelled(RUN)
         other.close()
         assert owner.is_suspended  # it was left alone
+        assert [holder.pid for holder in find_holders(store.path)] == [owner.pid]
 
 
 @pytest.mark.behaviour("40-suspended-process-blocks-no-other")

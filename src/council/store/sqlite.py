@@ -83,8 +83,8 @@ class JobThread:
                 self._thread.start()
         self._jobs.put(job)
 
-    async def run(self, run: str, work: Work | None, *, has_posted_rows: bool = False) -> Any:
-        """Execute work and return its result."""
+    def run(self, run: str, work: Work | None, *, has_posted_rows: bool = False) -> asyncio.Future[Any]:
+        """Execute work; the future gets its result."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
 
@@ -93,7 +93,7 @@ class JobThread:
                 loop.call_soon_threadsafe(_resolve_future, future, result, error)
 
         self.put(Job(run, work, on_result, has_posted_rows))
-        return await future
+        return future
 
     def _run(self) -> None:
         is_open = True
@@ -133,7 +133,10 @@ def open_database(path: Path) -> sqlite3.Connection:
     db = _connect(path)
     try:
         path.chmod(0o600)
-        db.execute(f"PRAGMA auto_vacuum = {sqlite_queries.INCREMENTAL}")  # of a new file, so that it can shrink
+        if (
+            _schema_version(db) == 0
+        ):  # so that a new file can shrink; for an old one, this would wait for the write lock
+            db.execute(f"PRAGMA auto_vacuum = {sqlite_queries.INCREMENTAL}")
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         _migrate(db, path)
@@ -205,10 +208,8 @@ class SqliteStore(RunQueries):
         self.folder = folder
         self.path = folder / "council.db"
         self.on_wait: Callable[[str], None] = lambda message: None  # called by another thread
-        self._writer, self._reader = (
-            JobThread("council-store", self._commit),
-            JobThread("council-reads", self._read_all),
-        )
+        self._writer = JobThread("council-store", self._commit)
+        self._reader = JobThread("council-reads", self._read_all)
         self._unsent: dict[str, list[Row]] = {}  # by run: rows of this turn of the event loop
         self._failures: dict[str, BaseException] = {}  # by run: why rows that no caller waited for were not stored
         self._owned_runs: set[str] = set()
@@ -373,9 +374,8 @@ class SqliteStore(RunQueries):
         """Read on the connection for reads. The rows that this process has queued are included if they can be written."""
         if after_own_writes:
             self._send_all_posted()
-            if not self._writer.is_idle:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._writer.run("", None), OWN_WRITES_TIMEOUT_S)
+            if not self._writer.is_idle:  # `wait_for` would ignore a cancellation at the moment of the result
+                await asyncio.wait({self._writer.run("", None)}, timeout=OWN_WRITES_TIMEOUT_S)
         try:
             result: R = await self._reader.run("", work)
             return result
