@@ -345,8 +345,8 @@ def test_a_dispute_keeps_its_name_from_the_second_round_to_the_synthesis(general
     assert general.asked.count("synthesise/chair") == 1
     prompt = general.prompts("synthesise")["chair"]
     disputed, resolved = prompt.split("# Open disputes")[1].split("# Resolved disputes")
-    assert "D2: <<<Question" in disputed
-    assert "D1: <<<Question" in resolved
+    assert "## D2\n\n<<<Question" in disputed
+    assert "D1:\n\n<<<Question" in resolved
     (left,) = report["disagreements"]
     assert left["topic"] in disputed
     topic = left["topic"]
