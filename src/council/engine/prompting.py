@@ -24,7 +24,7 @@ import jinja2
 import jinja2.meta
 
 from council.errors import PromptError
-from council.text_cleanup import strip_invisible, without_notes
+from council.text_cleanup import INVISIBLE_CHARS, LOOSE_JOINERS, without_notes
 from council.types import (
     Cuts,
     Json,
@@ -334,7 +334,7 @@ def _system_message(part: str = "system.md") -> Message:
 LINE_ENDS = re.compile("\\r\\n|[\\n\\r\\x0b\\x0c\\x1c-\\x1e\\x85\\u2028\\u2029]")
 QUOTATION_MARKS = re.compile('["\u201c-\u201f\uff02\u275d\u275e\u301d-\u301f]')
 UNUSUAL_CHARS = re.compile(r"[^\x20-\x7e\n\t]")
-HIDDEN_CATEGORIES = ("Cc", "Cf", "Co", "Cn")
+HIDDEN_CATEGORIES = ("Cc", "Cf", "Co", "Cn", "Cs")
 KEPT_CHARS = "\n\t\u200c\u200d"
 OVERLAYS = re.compile("(?<=[<>\u00ab\u00bb\u2039\u203a\uff1c\uff1e])[\u0300-\u036f\u20d0-\u20ff]+")
 
@@ -417,9 +417,10 @@ def strip_hidden(text: str) -> tuple[str, int]:
     text = LINE_ENDS.sub("\n", text)
     if not UNUSUAL_CHARS.search(text):
         return text, 0
-    visible, removed = strip_invisible(text)
+    visible = INVISIBLE_CHARS.sub("", text)
     kept = "".join(c for c in visible if c in KEPT_CHARS or unicodedata.category(c) not in HIDDEN_CATEGORIES)
-    return kept, removed + len(visible) - len(kept)
+    kept = LOOSE_JOINERS.sub("", kept)
+    return kept, len(text) - len(kept)
 
 
 def neutralize_marks(text: str) -> tuple[str, int]:
