@@ -603,7 +603,7 @@ VARIABLE_DOCS = {
         "COUNCIL_WORKER_IDLE": f"Seconds after which the idle background worker ends; default: {IDLE_TIMEOUT_S:g}.",
         "COUNCIL_DEBUG": "If set, an internal error prints its traceback.",
         "CI": "If it or a variable of a CI system is set, lines that the CI system would run as commands are changed. See [CI](ci.md).",
-        **{name: "See `CI`." for name in CI_VARIABLES[1:]},
+        **dict.fromkeys(CI_VARIABLES[1:], "See `CI`."),
         "NO_COLOR": "If set, no colour is printed.",
         "TERM": "`dumb` turns off the live view and colour.",
         "XTERM_VERSION": "Set by xterm, which does not wrap lines again when it is resized; the live view takes this into account.",
