@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -22,7 +23,7 @@ from council.engine.reply import Reply, parse_reply, rate_prose
 from council.errors import ConfigError, Fault, PromptError, UsageError
 from council.members.scripted import _read_script
 from council.members.wires.error_responses import classify_error, parse_error_body, parse_retry_after
-from council.packet.git import _parse_changes, split_patch
+from council.packet.git import split_patch
 from council.packet.secret_filter import find_secrets, redact_text
 from council.planning.intent import parse_intent
 from council.protocols.adversarial.replies import Attack, Ruling, Triage
@@ -96,7 +97,7 @@ def parse_error(text: str) -> None:
         kind = classify_error(status, error, None)
         assert kind, status
     line = redact_line(error.message)
-    assert line.isprintable() and len(line) <= 200
+    assert len(line) <= 200 and not {unicodedata.category(char) for char in line} & {"Cc", "Cs", "Zl", "Zp"}
     parse_share(line)
     parse_retry_after(text, text)
 
@@ -125,10 +126,6 @@ def parse_patch(text: str) -> None:
     assert "".join(split_patch(text)) in text
     for path, lines in parse_diff(text).items():
         assert path and all(line.number > 0 for line in lines)
-
-
-def parse_raw_changes(text: str) -> None:
-    list(_parse_changes(text.encode(errors="replace")))
 
 
 def parse_place(text: str) -> None:
@@ -296,7 +293,6 @@ TARGETS: dict[str, Target] = {
     "typed reply": Target(parse_replies, (), JSON_PIECES, MAX_ANSWER_CHARS, prefix="{\"leader\": "),
     "check of an answer": Target(parse_answer, (), ANSWER_PIECES, MAX_ANSWER_CHARS),
     "unified diff": Target(parse_patch, (), DIFF_PIECES),
-    "list of changes": Target(parse_raw_changes, (), DIFF_PIECES),
     "place of a finding": Target(parse_place, (), PLACE_PIECES, MAX_ANSWER_CHARS),
     "settings": Target(read_settings, (ConfigError,), TOML_PIECES),
     "merge of settings": Target(merge_settings, (), TOML_PIECES, 10_000),
