@@ -21,7 +21,7 @@ PRESET_ORDER = (
 PERSPECTIVE_KEYS = ("name", "persona", "focus")
 MAX_FILE_BYTES = 64_000  # bytes; YAML is slow to read
 MAX_MERGED_KEYS = 1_000  # keys of a YAML mapping
-MAX_BRACKETS = 1_000  # in a YAML file; nested ones take quadratic time
+MAX_BRACKETS = 300  # in a YAML file; nested ones take quadratic time
 MAX_NAME_LENGTH = 60  # used in seat names and file names
 
 
@@ -125,7 +125,9 @@ def _read_yaml(path: Path) -> Any:
 
     text = _read_text(path)
     if text.count("[") + text.count("{") > MAX_BRACKETS:
-        raise UsageError(f"{_format_source(path)} has more than {MAX_BRACKETS} brackets: write lists with dashes")
+        raise UsageError(
+            f"{_format_source(path)} is not valid YAML (it has more than {MAX_BRACKETS} brackets): write lists with dashes"
+        )
     try:
         return yaml.load(text, Loader)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
