@@ -18,7 +18,7 @@ from typing import Any
 from tests.fork_server import CLI
 
 QUESTION = "Should the archive move to cold storage?"
-CONTEXT = multiprocessing.get_context("forkserver")  # a child needs no imports of its own
+CONTEXT = multiprocessing.get_context("forkserver")  # its imports are shared by all children
 Work = Callable[[Any], int]  # in the child process; returns its exit code
 KEPT_VARIABLES = ("PATH", "HOME", "LANG", "PYTHONPATH", "COUNCIL_CACHE")
 
