@@ -225,6 +225,7 @@ def fence_code(value: str, kind: str = "text") -> str:
 
 JINJA_BLOCK = re.compile(r"(\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\})", re.DOTALL)
 OWN_TAG, OWN_IMAGE = (f"\x02{secrets.token_hex(8)}\x03" for _ in range(2))  # a model cannot write them
+CELL_BREAK = f"{OWN_TAG}br>"  # a line break inside a table cell
 HTML_OR_IMAGE = re.compile(r"<(?=[A-Za-z/!?])|!(?=\[)")
 
 

@@ -171,7 +171,7 @@ def _format_row(query: str, hit: Hit) -> Json:
     )
     marked = [*scan_text(f"{title}\n{snippet}"), *scan_url(hit.url)]
     row = {"query": query, "title": title, "url": hit.url, "snippet": snippet, "marked": list(dict.fromkeys(marked))}
-    invisible = strip_invisible(f"{hit.title}\n{hit.snippet}")[1]
+    invisible = hit.invisible + strip_invisible(f"{hit.title}\n{hit.snippet}")[1]
     return row | ({"invisible": invisible} if invisible else {})
 
 
