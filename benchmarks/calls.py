@@ -114,7 +114,9 @@ def library(running: Endpoint, model: str) -> Iterator[tuple[Work, Callable[[], 
         yield work, close
 
 
-def run_councils(measure: Callable[[Work, int], Awaitable[Any]], start: Any, running: Endpoint, kind: str, n: int) -> Any:
+def run_councils(
+    measure: Callable[[Work, int], Awaitable[Any]], start: Any, running: Endpoint, kind: str, n: int
+) -> Any:
     """Run a warm-up and n councils on the model of this kind, and return what was counted."""
 
     async def run() -> Any:
@@ -150,7 +152,9 @@ def main() -> None:
     if options.top:
         kind = "1pp" if options.streamed else "whole"
         with endpoint() as running:
-            counts = run_councils(attribute_calls, shared_service, running, kind, 1 if options.streamed else options.runs)
+            counts = run_councils(
+                attribute_calls, shared_service, running, kind, 1 if options.streamed else options.runs
+            )
         packages: Counter[str] = Counter()
         for name, count in counts.items():
             packages[name.partition(":")[0].partition("/")[0]] += count

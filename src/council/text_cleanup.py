@@ -129,6 +129,15 @@ def clean(text: str) -> str:
     return _SURROGATE.sub("\ufffd", _OSC_REMNANT.sub("", text))
 
 
+# The same in JSON text, which has escape sequences instead of the first controls.
+_UNCLEAN_JSON = re.compile(rf"\\u|\\[bfr]|{_UNCLEAN.pattern}")
+
+
+def may_be_unclean(encoded: str) -> bool:
+    """Return whether a string in this JSON text, made with `ensure_ascii=False`, may need `clean`."""
+    return bool(_UNCLEAN_JSON.search(encoded))
+
+
 def single_line(text: str, limit: int = 200) -> str:
     """Clean the text, join its lines and shorten it to `limit` characters."""
     line = " ".join(clean(text).split())

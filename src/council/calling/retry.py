@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -165,13 +164,11 @@ class RetryLoop:
         None  # complete typed reply, cut at the length limit or contradictory: used if retries fail
     )
 
-    @property
-    def key(self) -> str:
-        return self.step.ask.key
+    key: str = field(init=False)
+    seat: str = field(init=False)
 
-    @property
-    def seat(self) -> str:
-        return self.step.seat
+    def __post_init__(self) -> None:
+        self.key, self.seat = self.step.ask.key, self.step.seat
 
     async def run(self) -> Outcome:
         journal = self.caller.journal
@@ -187,9 +184,11 @@ class RetryLoop:
         except BudgetSpent as spent:
             self.caller.fallbacks.release(self.seat)
             outcome = self.usable_reply or Outcome("skipped(budget)", reason=str(spent))
-        return replace(
-            outcome, attempts=len(journal.attempts(self.key)), usage=self.usage, seconds=round(_now() - started, 3)
-        )
+        attempts, seconds = len(journal.attempts(self.key)), round(_now() - started, 3)
+        return Outcome(
+            outcome.state, outcome.text, outcome.reason, outcome.served_by, self.usage, attempts, seconds, outcome.cut, outcome.dropped,
+            outcome.cut_material,
+        )  # fmt: skip
 
     def _drop_seat(self, why: str) -> None:
         self.drop_reason = why
@@ -333,33 +332,18 @@ class RetryLoop:
                 self.caller.budget.bill_attempt(self.key, attempt, Fault("doubt", "no answer was stored"))
             )
             body, why = attempt.body, "resent: the process stopped before the answer was stored"
-        async with self._acquire_slot(deadline, ask, body) as (slot, max_cost):
-            attempt = await self.caller.journal.record_attempt(
-                self.key,
-                self.seat,
-                deadline.member.name,
-                body,
-                why,
-                max_cost,
-                request.fallback_for,
-                request.fallback_state,
+        member, journal, started = deadline.member, self.caller.journal, _now()
+        async with self.caller.limit_for(member.name).acquire() as slot:
+            n = len(journal.attempts(self.key)) + 1
+            max_cost = await self.caller.budget.reserve(self.key, n, member, ask, body)
+            deadline.postpone(_now() - started)  # waiting for a slot and a reservation does not count
+            attempt = await journal.record_attempt(
+                self.key, self.seat, member.name, body, why, max_cost, request.fallback_for, request.fallback_state,
                 round(deadline.seconds_left(), 1),
-            )
+            )  # fmt: skip
             answer = await self._send(deadline, ask, body, slot)
             slot.report_result(answer.kind if isinstance(answer, Fault) else "")
             return attempt, answer
-
-    @asynccontextmanager
-    async def _acquire_slot(
-        self, deadline: MemberDeadline, ask: Ask, body: bytes
-    ) -> AsyncIterator[tuple[Slot, float | None]]:
-        """Wait for a concurrency slot and a budget reservation; this time does not count."""
-        started = _now()
-        async with self.caller.limit_for(deadline.member.name).acquire() as slot:
-            n = len(self.caller.journal.attempts(self.key)) + 1
-            max_cost = await self.caller.budget.reserve(self.key, n, deadline.member, ask, body)
-            deadline.postpone(_now() - started)
-            yield slot, max_cost
 
     async def _send(self, deadline: MemberDeadline, ask: Ask, body: bytes, slot: Slot) -> Answer | Fault:
         detector, size, watch = LoopDetector(), AnswerSize(ask.max_tokens), self.step.watch or SeatWatch()
@@ -422,7 +406,9 @@ class RetryLoop:
             return self._make_stall_fault(deadline)
         finally:
             pieces.clear()
-        return replace(answer, text=repair_surrogates(answer.text), usage=answer.usage.validated())
+        text, usage = repair_surrogates(answer.text), answer.usage.validated()
+        is_sound = text == answer.text and usage is answer.usage
+        return answer if is_sound else replace(answer, text=text, usage=usage)
 
     def _note_thinking(self, deadline: MemberDeadline, timeout: asyncio.Timeout) -> None:
         """Remember that the member thinks, and give it the time of such members from now on."""

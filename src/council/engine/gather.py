@@ -48,8 +48,9 @@ async def gather_or_cancel(coroutines: Sequence[Coroutine[Any, Any, T]], grace: 
     try:
         if grace:
             await grace.wait(tasks)
-        return list(await asyncio.gather(*tasks))
-    finally:
+        return await asyncio.gather(*tasks)
+    except BaseException:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        raise

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined
+from jinja2 import ChoiceLoader, FileSystemLoader, PrefixLoader, StrictUndefined
 
 from council.engine.minutes import AbsenceMinutes, Minutes
+from council.engine.prompting import PlainEnvironment
 from council.money import format_usd
 from council.text_cleanup import clean, single_line
 from council.types import OK_STATES, Json, SeatState, replace_labels
@@ -143,6 +144,7 @@ def format_location_caveat(finding: Json) -> str:
 SHARED_LAYOUTS = Path(__file__).parent / "layouts"
 FENCE_LINE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
 BACKTICKS = re.compile(r"`+")
+DETAILS_TAG = re.compile(r"<(/?(?:details|summary))", re.IGNORECASE)
 MAX_LINE_CHARS = 2_000  # limit of a line that is normally shown in full
 
 
@@ -155,9 +157,9 @@ def render_layout(layout: str, context: Json, folder: Path | None = None) -> str
 
 
 @cache
-def _layout_environment(folder: Path | None) -> Environment:
+def _layout_environment(folder: Path | None) -> PlainEnvironment:
     own = [folder, folder / "layouts"] if folder else []
-    layouts = Environment(
+    layouts = PlainEnvironment(
         loader=ChoiceLoader(
             [FileSystemLoader([*own, SHARED_LAYOUTS]), PrefixLoader({"shared": FileSystemLoader(SHARED_LAYOUTS)})]
         ),
@@ -165,6 +167,7 @@ def _layout_environment(folder: Path | None) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         autoescape=False,  # Markdown, not HTML
+        auto_reload=False,
     )
     layouts.filters |= {
         "label": format_label, "clean": clean, "line": single_line, "cell": format_cell, "blockquote": blockquote, "fence": fence_code,
@@ -191,6 +194,11 @@ def format_cell(value: Any, limit: int = 300) -> str:
     return single_line(str(value), limit).replace("|", "\\|")
 
 
+def format_table_rows(rows: Iterable[Sequence[Any]]) -> str:
+    """Format the rows of a Markdown table, each on a line."""
+    return "".join(f"| {' | '.join(map(format_cell, row))} |\n" for row in rows)
+
+
 def format_code(value: Any) -> str:
     """Format untrusted text as inline code that it cannot close."""
     return f"`{format_cell(BACKTICKS.sub('', str(value)))}`"
@@ -209,7 +217,7 @@ def fence_code(value: str, kind: str = "text") -> str:
 
 def escape_details_tags(value: str) -> str:
     """Escape the tags that would close the `<details>` block around the text."""
-    return re.sub(r"<(/?(?:details|summary))", r"&lt;\1", value, flags=re.IGNORECASE)
+    return DETAILS_TAG.sub(r"&lt;\1", value)
 
 
 def close_code_fence(value: str) -> str:

@@ -241,5 +241,4 @@ class Ledger:
             self.store.post(self.run, [("hush", (key,))])
 
 
-def _dump_compact(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+_dump_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

@@ -8,15 +8,14 @@ The body is the full prompt; a small member gets the compact template instead, f
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,15 @@ KEPT_CHARS = "\n\t\u200c\u200d"
 HIDDEN_CATEGORIES = ("Cc", "Cf", "Co", "Cn")
 TOKENS_PER_WORD = 2.0  # generous: limits rambling small members without cutting normal answers
 
-_jinja = jinja2.Environment(
+
+class PlainEnvironment(jinja2.Environment):
+    """Environment whose templates have their globals in a plain dictionary: jinja2 chains mappings, which is slow."""
+
+    def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
+        return {**self.globals, **(d or {})}
+
+
+_jinja = PlainEnvironment(
     undefined=jinja2.StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
@@ -56,14 +63,17 @@ _jinja = jinja2.Environment(
 )
 
 
+Render = Callable[[Mapping[str, Any]], str]  # a compiled template: variables → text
+
+
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """Parsed and compiled prompt file."""
 
     path: Path
-    body: jinja2.Template
-    role: jinja2.Template
-    ask: jinja2.Template
+    body: Render
+    role: Render
+    ask: Render
     material: tuple[Any, ...]
     words: int | None
     tokens: int | None
@@ -90,21 +100,7 @@ class Prompts:
 
     def find(self, name: str, seat: Seat) -> Prompt:
         """Return `phase.<seat>.md` if it exists, else `phase.md`. The name is "phase", or "protocol/phase" for any shipped protocol."""
-        for file in (f"{name}.{seat.name}.md", f"{name}.md"):
-            for path in self._places(file):
-                if path.is_file():
-                    return load_prompt(path)
-        places = " or ".join(f'"{folder}"' for folder in self.folders) or "the package"
-        raise PromptError(f'there is no prompt "{name}.md" in {places}: add it, or correct the name in the protocol')
-
-    def _places(self, file: str) -> Iterator[Path]:
-        protocol, _, phase = file.rpartition("/")
-        for folder in self.folders:
-            yield folder / file
-            if protocol == self.protocol:
-                yield folder / phase
-        if protocol:
-            yield PROTOCOLS_FOLDER / protocol / "prompts" / phase
+        return _find_prompt(name, seat.name, self.folders, self.protocol)
 
     def render(
         self, name: str, seat: Seat, variables: Mapping[str, Any], conversation: Iterable[Message] = ()
@@ -127,22 +123,23 @@ class Prompts:
         self, prompt: Prompt, seat: Seat, variables: dict[str, Any], conversation: tuple[Message, ...]
     ) -> RenderedPrompt:
         variables = {"packet": NO_PACKET, **variables}
-        variables["role"] = prompt.role.render(variables)
+        variables["role"] = prompt.role(variables)
         variables["words"] = variables.get("words") or prompt.words
-        variables["ask"] = prompt.ask.render(variables)
+        variables["ask"] = prompt.ask(variables)
         if seat.small:
             return self._render_compact(prompt, variables, conversation)
-        user = prompt.body.render(variables)
+        user = prompt.body(variables)
         if not conversation:
             user = _load_part("full.md").render(variables, body=user, dossier=self._render_packet(seat, variables))
-        messages = (*(conversation or [_system_message()]), {"role": "user", "content": user.strip()})
+        system = {"role": "system", "content": _system_text()}
+        messages = (*(conversation or [system]), {"role": "user", "content": user.strip()})
         tokens = variables.get("tokens") or prompt.tokens
         return RenderedPrompt(messages, None, tokens, variables["words"], self._shared_length(messages))
 
     def _shared_length(self, messages: tuple[Message, ...]) -> int:
         """Return the length up to the end of the packet's context; the parts that differ between seats follow it."""
         first = next(message["content"] for message in messages if message["role"] == "user")
-        start = first.find(f"<<<Packet {self.fence_mark('packet')}\n")
+        start = first.find(f"<<<Packet {self.fence_mark('packet')}\n") if "<<<Packet " in first else -1
         end = first.find(CONTEXT_END, start) if start >= 0 else -1
         return end + len(CONTEXT_END) if end >= 0 else 0
 
@@ -193,13 +190,33 @@ class Prompts:
         return f"<<<{name} {mark}\n{clean_quotation(text.strip())}\n{mark}>>>"
 
     def fence_mark(self, what: str) -> str:
-        return hmac.new(self.hmac_key, what.encode(), hashlib.sha256).hexdigest()[:12]
+        return hmac.digest(self.hmac_key, what.encode(), "sha256").hex()[:12]
 
 
 def request_notes(names: Iterable[str]) -> str:
     """Return the request for a block of notes after the answer; empty if there is nothing to compare."""
     listed = list(names)
     return "\n\n" + _load_part("notes.md").render(names=listed).strip() if len(listed) > 1 else ""
+
+
+@lru_cache(maxsize=1024)
+def _find_prompt(name: str, seat: str, folders: tuple[Path, ...], protocol: str) -> Prompt:
+    for file in (f"{name}.{seat}.md", f"{name}.md"):
+        for path in _list_places(file, folders, protocol):
+            if path.is_file():
+                return load_prompt(path)
+    places = " or ".join(f'"{folder}"' for folder in folders) or "the package"
+    raise PromptError(f'there is no prompt "{name}.md" in {places}: add it, or correct the name in the protocol')
+
+
+def _list_places(file: str, folders: Iterable[Path], own_protocol: str) -> Iterator[Path]:
+    protocol, _, phase = file.rpartition("/")
+    for folder in folders:
+        yield folder / file
+        if protocol == own_protocol:
+            yield folder / phase
+    if protocol:
+        yield PROTOCOLS_FOLDER / protocol / "prompts" / phase
 
 
 @lru_cache(maxsize=256)
@@ -216,12 +233,21 @@ def load_prompt(path: Path) -> Prompt:
         ]
         needs = frozenset().union(*(jinja2.meta.find_undeclared_variables(_jinja.parse(source)) for source in sources))
         return Prompt(
-            path, _jinja.from_string(body), _jinja.from_string(front.get("role", "")), _jinja.from_string(front.get("ask", "")),
+            path, _compile(body), _compile(front.get("role", "")), _compile(front.get("ask", "")),
             tuple(_jinja.compile_expression(m, undefined_to_none=False) for m in front.get("material", [])),
             front.get("words"), front.get("tokens"), frozenset(needs - {"quote", "request_notes", "words"}),
         )  # fmt: skip
     except (jinja2.TemplateSyntaxError, tomllib.TOMLDecodeError) as error:
         raise PromptError(f'the prompt "{path.name}" cannot be read: {error}') from error
+
+
+def _compile(source: str) -> Render:
+    """Compile a template. One without expressions is rendered once."""
+    template = _jinja.from_string(source)
+    if "{" in source:
+        return template.render
+    text = template.render()
+    return lambda variables: text
 
 
 def _check_front_matter(front: dict[str, Any], name: str) -> None:
@@ -272,6 +298,23 @@ def _truncate_words(text: str, max_words: int) -> str:
     return " ".join(words) if len(words) <= max_words else " ".join(words[:max_words]) + " …"
 
 
+class HiddenChars(dict[int, str | None]):
+    """Translation table that removes hidden characters. Each character is looked up once in a process."""
+
+    MAX_KEPT = 20_000  # characters
+
+    def __missing__(self, code: int) -> str | None:
+        char = chr(code)
+        is_hidden = char not in KEPT_CHARS and unicodedata.category(char) in HIDDEN_CATEGORIES
+        kept = None if is_hidden else char
+        if len(self) < self.MAX_KEPT:
+            self[code] = kept
+        return kept
+
+
+_HIDDEN_CHARS = HiddenChars()
+
+
 def clean_quotation(text: str) -> str:
     """Remove notes, and characters that a model reads but a person cannot see: format, tag and control characters.
 
@@ -279,8 +322,7 @@ def clean_quotation(text: str) -> str:
     """
     if "```" in text or "~~~" in text:
         text = without_notes(text)
-    kept = "".join(c for c in text if c in KEPT_CHARS or unicodedata.category(c) not in HIDDEN_CATEGORIES)
-    return LOOSE_JOINERS.sub("", kept)
+    return LOOSE_JOINERS.sub("", text.translate(_HIDDEN_CHARS))
 
 
 @lru_cache(maxsize=16)
@@ -288,8 +330,9 @@ def _load_part(name: str) -> jinja2.Template:
     return _jinja.from_string((PARTS_FOLDER / name).read_text(encoding="utf-8"))
 
 
-def _system_message() -> Message:
-    return {"role": "system", "content": _load_part("system.md").render().strip()}
+@cache
+def _system_text() -> str:
+    return _load_part("system.md").render().strip()
 
 
 FENCE = re.compile(r"<<<(?P<name>[^\n]*) (?P<mark>[0-9a-f]{12})\n(?P<text>.*?)\n(?P=mark)>>>", re.DOTALL)

@@ -18,7 +18,11 @@ RUN_ID_CHARS = 8
 
 def make_run_id() -> str:
     """Return a random id. A store with 100,000 runs has it with a probability of 1 to 8 million."""
-    return "r" + "".join(secrets.choice(RUN_ID_ALPHABET) for _ in range(RUN_ID_CHARS))
+    number, name = secrets.randbelow(len(RUN_ID_ALPHABET) ** RUN_ID_CHARS), "r"
+    for _ in range(RUN_ID_CHARS):
+        number, place = divmod(number, len(RUN_ID_ALPHABET))
+        name += RUN_ID_ALPHABET[place]
+    return name
 
 
 class RunStatus(StrEnum):

@@ -193,6 +193,7 @@ def load_json(data: bytes) -> Any:
 # Thinking
 
 THINKING_TAGS = ("<think>", "<thinking>")
+MAX_TAG_CHARS = 10  # of a tag
 
 
 class ThinkingFilter:
@@ -214,13 +215,14 @@ class ThinkingFilter:
 
     def _before_thinking(self) -> str:
         start = self.buffer.lstrip()
-        tag = next((tag for tag in THINKING_TAGS if start[: len(tag)].lower() == tag), "")
-        if tag:
-            self.buffer, self.end_tag, self._state = start[len(tag) :], f"</{tag[1:]}", self._inside_thinking
-        elif len(self.buffer) < MAX_LEADING_SPACE and any(tag.startswith(start.lower()) for tag in THINKING_TAGS):
-            return ""
-        else:
-            self._state = self._flush_answer
+        opening = start[:MAX_TAG_CHARS].lower()
+        for tag in THINKING_TAGS if opening[:1] in ("", "<") else ():
+            if opening.startswith(tag):
+                self.buffer, self.end_tag, self._state = start[len(tag) :], f"</{tag[1:]}", self._inside_thinking
+                return self._state()
+            if tag.startswith(opening) and len(self.buffer) < MAX_LEADING_SPACE:
+                return ""
+        self._state = self._flush_answer
         return self._state()
 
     def _inside_thinking(self) -> str:
