@@ -270,7 +270,7 @@ def make_delta(at: float, key: str, seat: str, text: str) -> Entry:
 
 def dump_fields(value: Any) -> Json:
     """Return the fields of an event or another dataclass with slots without copying them, unlike `asdict`."""
-    names, read = _field_reader(type(value))
+    names, read = _field_reader(value.__class__)
     return dict(zip(names, read(value), strict=True))
 
 
@@ -284,7 +284,7 @@ def dump_deeply(value: Any) -> Any:
 
 
 @cache
-def _field_reader(kind: type[Any]) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
+def _field_reader(kind: Any) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
     names = kind.__slots__
     return names, attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),)
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 STALE_CONNECTION_S = 0.5  # a reused connection that fails within this time was already closed by the server
 MAX_ERROR_BODY_BYTES = 64 * 1024  # maximum size of an error body
+MIN_PAUSE_S = 0.001  # a shorter pause takes longer than what it saves
 INFLATED_CHUNK_BYTES = 64 * 1024  # a compressed body is inflated in pieces of this size
 LOOPBACK_RETRY_S = 0.05  # retry delay for a refused connection to this machine: the server may be starting
 PROXY_AUTH_REQUIRED = 407
@@ -336,6 +337,18 @@ async def iter_lines(response: ClientResponse, limits: ByteLimits) -> AsyncItera
             raise make_flood("a line of the response", limits.line)
         if lines:
             yield lines
+
+
+async def pause_reading(response: ClientResponse, seconds: float) -> None:
+    """Leave what arrives in these seconds to the operating system, so that one read gets all of it."""
+    connection = response.connection
+    if seconds < MIN_PAUSE_S or connection is None or (transport := connection.transport) is None:
+        return
+    transport.pause_reading()
+    try:
+        await asyncio.sleep(seconds)
+    finally:
+        transport.resume_reading()
 
 
 def is_framed(response: ClientResponse) -> bool:

@@ -31,6 +31,14 @@ class ChatCompletionParser(StreamParser):
         return self.thinking_filter.flush()
 
     def parse_event(self, event: Json) -> str:
+        if self.model and "error" not in event and not event.get("usage"):
+            try:  # most events have one piece of text and nothing else
+                (choice,) = event["choices"]
+                text = choice["delta"]["content"]
+                if text and type(text) is str and not choice.get("finish_reason"):
+                    return text
+            except (KeyError, TypeError, ValueError, AttributeError):
+                pass
         return self._parse_choices(event, "delta")
 
     def parse_body(self, body: Json) -> str:
