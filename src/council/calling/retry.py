@@ -83,6 +83,11 @@ def select_unfinished(attempts: list[Attempt]) -> list[Attempt]:
 # Deadlines
 
 
+def _loop_time() -> Callable[[], float]:
+    """Return the clock of the event loop."""
+    return asyncio.get_running_loop().time
+
+
 @dataclass(slots=True)
 class MemberDeadline:
     """Deadline of one member for all its attempts, in event loop time. Each fallback has its own.
@@ -98,11 +103,13 @@ class MemberDeadline:
     is_over: bool = False  # it did not answer in time
     repeated_text: str = ""  # the text it repeats
 
+    now: Callable[[], float] = field(default_factory=_loop_time)
+
     def __post_init__(self) -> None:
-        self.at = _now() + self.seconds
+        self.at = self.now() + self.seconds
 
     def seconds_left(self) -> float:
-        return self.at - _now()
+        return self.at - self.now()
 
     def postpone(self, seconds: float) -> None:
         """Add the time spent waiting for a slot."""
@@ -164,6 +171,7 @@ class RetryLoop:
         None  # complete typed reply, cut at the length limit or contradictory: used if retries fail
     )
 
+    now: Callable[[], float] = field(default_factory=_loop_time)
     key: str = field(init=False)
     seat: str = field(init=False)
 
@@ -173,7 +181,7 @@ class RetryLoop:
     async def run(self) -> Outcome:
         journal = self.caller.journal
         self.recorded_attempts = select_unfinished(journal.attempts(self.key))
-        started = _now()
+        started = self.now()
         try:
             async with asyncio.timeout(None) as self.timeout:
                 if self.step.watch:
@@ -184,7 +192,7 @@ class RetryLoop:
         except BudgetSpent as spent:
             self.caller.fallbacks.release(self.seat)
             outcome = self.usable_reply or Outcome("skipped(budget)", reason=str(spent))
-        attempts, seconds = len(journal.attempts(self.key)), round(_now() - started, 3)
+        attempts, seconds = len(journal.attempts(self.key)), round(self.now() - started, 3)
         return Outcome(
             outcome.state, outcome.text, outcome.reason, outcome.served_by, self.usage, attempts, seconds, outcome.cut, outcome.dropped,
             outcome.cut_material,
@@ -332,11 +340,11 @@ class RetryLoop:
                 self.caller.budget.bill_attempt(self.key, attempt, Fault("doubt", "no answer was stored"))
             )
             body, why = attempt.body, "resent: the process stopped before the answer was stored"
-        member, journal, started = deadline.member, self.caller.journal, _now()
+        member, journal, started = deadline.member, self.caller.journal, self.now()
         async with self.caller.limit_for(member.name).acquire() as slot:
             n = len(journal.attempts(self.key)) + 1
             max_cost = await self.caller.budget.reserve(self.key, n, member, ask, body)
-            deadline.postpone(_now() - started)  # waiting for a slot and a reservation does not count
+            deadline.postpone(self.now() - started)  # waiting for a slot and a reservation does not count
             attempt = await journal.record_attempt(
                 self.key, self.seat, member.name, body, why, max_cost, request.fallback_for, request.fallback_state,
                 round(deadline.seconds_left(), 1),
@@ -351,7 +359,7 @@ class RetryLoop:
         pieces: list[str] = []  # received since the event loop last ran; one packet brings several
         unchecked = ""  # streamed text that the loop detector has not seen yet
         notes = None if self.step.ask.schema else NotesFilter()
-        call_soon, now = asyncio.get_running_loop().call_soon, asyncio.get_running_loop().time
+        call_soon, now = asyncio.get_running_loop().call_soon, self.now
 
         def on_delta(piece: str) -> None:
             watch.has_output = True
@@ -468,10 +476,6 @@ class RetryLoop:
         journal = self.caller.journal
         journal.discard_stream(self.key)
         journal.emit(ev.Faulted(self.key, self.seat, attempt.n, attempt.member, fault.kind, fault.detail, wait))
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 def _backoff_delay(member: Member, fault: Fault, occurrence: int) -> float:

@@ -144,6 +144,7 @@ def format_location_caveat(finding: Json) -> str:
 SHARED_LAYOUTS = Path(__file__).parent / "layouts"
 FENCE_LINE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
 BACKTICKS = re.compile(r"`+")
+PLAIN_CELL = re.compile(r"(?:[!-\\^-{}~]+ ?)*+(?<! )")  # words with nothing to clean or escape; "]" may end a sequence
 DETAILS_TAG = re.compile(r"<(/?(?:details|summary))", re.IGNORECASE)
 MAX_LINE_CHARS = 2_000  # limit of a line that is normally shown in full
 
@@ -191,7 +192,10 @@ def format_text(value: Any) -> str:
 
 
 def format_cell(value: Any, limit: int = 300) -> str:
-    return single_line(str(value), limit).replace("|", "\\|")
+    text = str(value)
+    if len(text) <= limit and PLAIN_CELL.fullmatch(text):
+        return text
+    return single_line(text, limit).replace("|", "\\|")
 
 
 def format_table_rows(rows: Iterable[Sequence[Any]]) -> str:

@@ -101,8 +101,9 @@ class Ledger:
 
     def emit_once(self, event: Event) -> None:
         """Emit an event unless it is already recorded: a resumed protocol repeats its earlier events."""
-        if str(event) not in self._emitted:
-            self._emitted.add(str(event))
+        text = str(event)
+        if text not in self._emitted:
+            self._emitted.add(text)
             self.emit(event)
 
     def _append_event(self, event: Event) -> Row:

@@ -63,6 +63,7 @@ _jinja = PlainEnvironment(
 )
 
 
+GIVEN_VARIABLES = frozenset({"seat", "role", "ask", "packet", *_jinja.globals})  # the protocol need not pass them
 Render = Callable[[Mapping[str, Any]], str]  # a compiled template: variables → text
 
 
@@ -107,12 +108,11 @@ class Prompts:
     ) -> RenderedPrompt:
         """Render the exact messages for a seat; `before` is the conversation to continue."""
         prompt = self.find(name, seat)
-        if missing := sorted(
-            prompt.required_variables - variables.keys() - {"seat", "role", "ask", "packet"} - _jinja.globals.keys()
-        ):
+        if missing := prompt.required_variables - variables.keys() - GIVEN_VARIABLES:
+            first = min(missing)
             raise PromptError(
-                f'the prompt "{prompt.path.name}" needs "{missing[0]}", which the protocol does not pass: '
-                f'pass {missing[0]}=… to the call that uses "{name}", or correct the name in the file'
+                f'the prompt "{prompt.path.name}" needs "{first}", which the protocol does not pass: '
+                f'pass {first}=… to the call that uses "{name}", or correct the name in the file'
             )
         try:
             return self._render(prompt, seat, {**variables, "seat": seat, **self._functions}, tuple(conversation))
@@ -242,12 +242,16 @@ def load_prompt(path: Path) -> Prompt:
 
 
 def _compile(source: str) -> Render:
-    """Compile a template. One without expressions is rendered once."""
+    """Compile a template. One without variables is rendered once, one that reads only the seat once for each seat."""
     template = _jinja.from_string(source)
-    if "{" in source:
+    needs = jinja2.meta.find_undeclared_variables(_jinja.parse(source))
+    if not needs:
+        text = template.render()
+        return lambda variables: text
+    if needs != {"seat"}:
         return template.render
-    text = template.render()
-    return lambda variables: text
+    render_for = lru_cache(maxsize=64)(lambda seat: template.render(seat=seat))
+    return lambda variables: render_for(variables["seat"])
 
 
 def _check_front_matter(front: dict[str, Any], name: str) -> None:

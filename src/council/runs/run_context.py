@@ -28,6 +28,7 @@ from council.search.results import research
 from council.settings import load_settings
 from council.settings.catalogue import split_member
 from council.settings.config_files import cache_folder
+from council.settings.network import find_key_leaks
 from council.settings.schema import SPECIAL_MEMBERS
 from council.store.sqlite import SqliteStore
 from council.types import CarryOut, Json, Roster
@@ -51,6 +52,7 @@ class RunContext:
         for member in extra_members:
             self.members.add(member)
         self._listed_prices: dict[str, Price | None] = {}
+        self.key_leaks = find_key_leaks(self.settings) if self.settings.has_project_file else []
 
     # Money
 

@@ -62,7 +62,6 @@ from council.runs.run_context import RunContext
 from council.search import can_search
 from council.settings import Settings
 from council.settings.key_storage import add_stored_keys
-from council.settings.network import find_key_leaks
 from council.store.interface import OPEN_STATUSES, Record, RunStatus
 from council.store.sqlite import SqliteStore
 from council.types import Json, Outcome, Roster, Step
@@ -189,7 +188,7 @@ class Convener(RunRecords):
             material = replace(material, earlier=context.files, left_out=context.skipped)
         where = PanelContext(self.settings, self.env, self.folder, strict)
         plan = await make_plan(intent, where, self.members, material, price=self.price)
-        leaks = find_key_leaks(self.settings) if self.settings.has_project_file else []
+        leaks = list(self.run_context.key_leaks)
         if file := self.settings.ignored_file:
             leaks.append(
                 f"{file} is ignored because it belongs to another user: change its owner, or name it with --config"

@@ -144,17 +144,18 @@ class Endpoint:
         """
         # Above 1 MiB, aiohttp needs a file object so that sending does not block the event loop.
         data = body if len(body) < 2**20 else io.BytesIO(body)
-        pool, state, clock = self.join_pool(), RequestState(), asyncio.timeout(first_byte)
+        pool, state = self.join_pool(), RequestState()
         try:
-            async with pool.semaphore, clock:
+            async with pool.semaphore, asyncio.timeout(first_byte) as clock:
                 pool.timeouts.add(clock)
-                async with self._request(pool, state, "POST", path, data) as response:
-                    state.has_response = True
-                    yield response, clock
+                try:
+                    async with self._request(pool, state, "POST", path, data) as response:
+                        state.has_response = True
+                        yield response, clock
+                finally:
+                    pool.timeouts.discard(clock)
         except (OSError, ValueError, *_client_errors()) as error:
             raise self._make_network_fault(error, state, partial_text) from None
-        finally:
-            pool.timeouts.discard(clock)
 
     async def get(self, path: str, within: float) -> bytes:
         pool, state = self.join_pool(), RequestState()
@@ -339,16 +340,12 @@ async def iter_lines(response: ClientResponse, limits: ByteLimits) -> AsyncItera
             yield lines
 
 
-async def pause_reading(response: ClientResponse, seconds: float) -> None:
+def pause_reading(response: ClientResponse, seconds: float) -> None:
     """Leave what arrives in these seconds to the operating system, so that one read gets all of it."""
-    connection = response.connection
-    if seconds < MIN_PAUSE_S or connection is None or (transport := connection.transport) is None:
-        return
-    transport.pause_reading()
-    try:
-        await asyncio.sleep(seconds)
-    finally:
-        transport.resume_reading()
+    connection = response.connection  # None at the end of the body
+    if seconds >= MIN_PAUSE_S and connection and (transport := connection.transport):
+        transport.pause_reading()
+        asyncio.get_running_loop().call_later(seconds, transport.resume_reading)
 
 
 def is_framed(response: ClientResponse) -> bool:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 # Events that arrive one by one are read together: a read takes longer than an event.
-MAX_PAUSE_S = 0.02  # seconds between two reads of a stream
+MAX_PAUSE_S = 0.05  # seconds between two reads of a stream
 PAUSE_SHARE = 0.05  # of the time since the first byte, so that a short stream ends without delay
 DRAIN_TIMEOUT_S = 0.25  # seconds to wait for the end of a finished body, so that its connection can be reused
 MAX_COUNTS = 100  # different names of token counts in one answer
@@ -56,6 +56,7 @@ class StreamParser:
         self.is_done = False  # the terminator was received
         self.has_new_content = False  # content was received since the timeout was last reset
         self.has_thinking = False  # this event shows activity but has no answer text
+        self.may_think = False  # the text may begin with thinking: see `filter_thinking`
 
     # Implemented by each wire
 
@@ -103,7 +104,7 @@ class StreamParser:
             if self.has_new_content or ended:  # comments and empty events do not reset the timeout
                 self.has_new_content = False
                 clock.reschedule(now() + idle if self.pieces or ended else None)  # thinking may pause
-            await pause_reading(response, min(MAX_PAUSE_S, PAUSE_SHARE * (now() - started)))
+            pause_reading(response, min(MAX_PAUSE_S, PAUSE_SHARE * (now() - started)))
         if not self.has_events and (problem := describe_non_model_response(response)):
             raise Fault("endpoint", problem)
         self.is_done = self.is_complete(is_framed(response))
@@ -132,35 +133,24 @@ class StreamParser:
         self.is_done = True
 
     def feed_lines(self, lines: list[bytes]) -> None:
-        """Parse the events of a batch, and report their text at once."""
-        text = ""
-        try:
-            for line in lines:
-                if line[:5] == b"data:":
-                    self.has_events = True
-                    data = line[5:].strip()
-                    if data == b"[DONE]":
-                        self.is_done = True
-                        break
-                    if data:
-                        text += self.parse_json(data, self.parse_event)
-        finally:
-            self.report_text(text)
+        for line in lines:
+            if line[:5] == b"data:":
+                self.has_events = True
+                data = line[5:].strip()
+                if data == b"[DONE]":
+                    self.is_done = True
+                    return
+                if data:
+                    self.feed_json(data, self.parse_event)
 
     def feed_json(self, data: bytes, parse: Callable[[Json], str]) -> None:
-        self.report_text(self.parse_json(data, parse))
-
-    def parse_json(self, data: bytes, parse: Callable[[Json], str]) -> str:
         try:
-            return parse(load_json(data))
+            piece = parse(load_json(data))
         except (ValueError, TypeError, AttributeError, RecursionError):
             raise ValueError(f'unreadable event "{data[:80].decode(errors="replace")}"') from None
-
-    def report_text(self, piece: str) -> None:
-        """Report text that may contain thinking, or activity without text."""
         if piece or self.has_thinking:
             self.has_new_content, self.has_thinking = True, False
-            self.emit_text(self.filter_thinking(piece))
+            self.emit_text(self.filter_thinking(piece) if self.may_think else piece)
 
     def emit_text(self, piece: str) -> None:
         """Store answer text and report it. An empty piece reports activity only."""
@@ -234,6 +224,11 @@ class ThinkingFilter:
         """Add text and return the part that is certainly answer."""
         self.buffer += piece
         return self._state()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the answer has begun, so that everything that follows is answer."""
+        return self._state == self._flush_answer
 
     def flush(self) -> str:
         """Return the buffered text at the end of the stream. An unclosed block is dropped."""
