@@ -165,7 +165,7 @@ class RetryLoop:
     step: Step
     recorded_attempts: list[Attempt] = field(default_factory=list)
     usage: Usage = NO_USAGE
-    timeout: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
+    timeout: asyncio.Timeout | None = None  # drops the seat after the grace period
     drop_reason: str = ""
     usable_reply: Outcome | None = (
         None  # complete typed reply, cut at the length limit or contradictory: used if retries fail
@@ -183,9 +183,11 @@ class RetryLoop:
         self.recorded_attempts = select_unfinished(journal.attempts(self.key))
         started = self.now()
         try:
-            async with asyncio.timeout(None) as self.timeout:
-                if self.step.watch:
+            if self.step.watch:
+                async with asyncio.timeout(None) as self.timeout:
                     self.step.watch.drop = self._drop_seat
+                    outcome = await self._try_chain()
+            else:
                 outcome = await self._try_chain()
         except TimeoutError:
             outcome = self._end_dropped_seat()
@@ -200,7 +202,7 @@ class RetryLoop:
 
     def _drop_seat(self, why: str) -> None:
         self.drop_reason = why
-        if not self.timeout.expired():
+        if self.timeout and not self.timeout.expired():
             self.timeout.reschedule(0.0)
 
     # Choosing the member

@@ -22,7 +22,7 @@ class ChatCompletionParser(StreamParser):
 
     def __init__(self, on_delta: OnDelta) -> None:
         super().__init__(on_delta)
-        self.thinking_filter, self.may_think = ThinkingFilter(), True  # some servers leave thinking in the content
+        self.thinking_filter = ThinkingFilter()  # some servers leave thinking in the content
 
     def filter_thinking(self, piece: str) -> str:
         text = self.thinking_filter.feed(piece)

@@ -56,7 +56,7 @@ class StreamParser:
         self.is_done = False  # the terminator was received
         self.has_new_content = False  # content was received since the timeout was last reset
         self.has_thinking = False  # this event shows activity but has no answer text
-        self.may_think = False  # the text may begin with thinking: see `filter_thinking`
+        self.may_think = True  # the text may begin with thinking, so it goes through `filter_thinking`
 
     # Implemented by each wire
 
