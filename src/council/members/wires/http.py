@@ -11,13 +11,12 @@ import re
 import socket
 import time
 import zlib
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from errno import ECONNREFUSED
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urljoin, urlsplit
 from weakref import WeakKeyDictionary
 
@@ -103,6 +102,8 @@ def _open_socket(address: tuple[Any, ...]) -> socket.socket:
     return socket.socket(*address[:3])
 
 
+T = TypeVar("T")
+ReadResponse = Callable[["ClientResponse", asyncio.Timeout], Awaitable[T]]
 _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, ConnectionPool]] = WeakKeyDictionary()
 
 
@@ -134,11 +135,10 @@ class Endpoint:
         pools[self.base_url].users.add(id(self))
         return pools[self.base_url]
 
-    @asynccontextmanager
     async def post(
-        self, path: str, body: bytes, first_byte: float | None, partial_text: Callable[[], str]
-    ) -> AsyncIterator[tuple[ClientResponse, asyncio.Timeout]]:
-        """Yield the response and its timeout, which is `first_byte` seconds until the reader resets it.
+        self, path: str, body: bytes, first_byte: float | None, read: ReadResponse[T], partial_text: Callable[[], str]
+    ) -> T:
+        """Read the response with `read`, which gets it and its timeout: `first_byte` seconds until the reader resets it.
 
         Without `first_byte` an open connection may stay silent: the caller's deadline ends the wait.
         """
@@ -151,7 +151,7 @@ class Endpoint:
                 try:
                     async with self._request(pool, state, "POST", path, data) as response:
                         state.has_response = True
-                        yield response, clock
+                        return await read(response, clock)
                 finally:
                     pool.timeouts.discard(clock)
         except (OSError, ValueError, *_client_errors()) as error:
@@ -316,14 +316,15 @@ async def _iter_inflated(response: ClientResponse, limit: int) -> AsyncIterator[
 
 async def read_body(response: ClientResponse, limit: int) -> bytes:
     """Return the whole body, or raise Fault if it is larger than its limit."""
-    body = bytearray()
     if (response.content_length or 0) > limit:
         raise make_flood("the response", limit)
+    chunks, size = [], 0
     async for chunk in iter_chunks(response, limit):
-        body += chunk
-        if len(body) > limit:
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > limit:
             raise make_flood("the response", limit)
-    return bytes(body)
+    return b"".join(chunks)
 
 
 async def iter_lines(response: ClientResponse, limits: ByteLimits) -> AsyncIterator[list[bytes]]:
