@@ -154,7 +154,7 @@ class Endpoint:
                         return await read(response, clock)
                 finally:
                     pool.timeouts.discard(clock)
-        except (OSError, ValueError, *_client_errors()) as error:
+        except _network_errors() as error:
             raise self._make_network_fault(error, state, partial_text) from None
 
     async def get(self, path: str, within: float) -> bytes:
@@ -163,7 +163,7 @@ class Endpoint:
             async with asyncio.timeout(within), self._request(pool, state, "GET", path) as response:
                 await self.check_status(response)
                 return await read_body(response, self.limits.body)
-        except (OSError, ValueError, *_client_errors()) as error:
+        except _network_errors() as error:
             raise self._make_network_fault(error, state) from None
 
     def _request(
@@ -243,10 +243,10 @@ class Endpoint:
 
 
 @cache
-def _client_errors() -> tuple[type[Exception], ...]:
+def _network_errors() -> tuple[type[Exception], ...]:
     import aiohttp
 
-    return (aiohttp.ClientError,)
+    return (aiohttp.ClientError, OSError, ValueError)
 
 
 def is_connection_refused(error: Exception) -> bool:
