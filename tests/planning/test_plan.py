@@ -257,7 +257,7 @@ async def test_a_protocol_that_branches_on_the_question_is_planned_for_each_ques
 
 
 @pytest.mark.behaviour("rehearsal-shared")
-@pytest.mark.parametrize("protocol", ["collaborative", "adversarial", "judges"])
+@pytest.mark.parametrize("protocol", ["collaborative", "adversarial", "ranking"])
 async def test_questions_of_one_kind_share_one_rehearsal(
     convener: Convener, protocol: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
