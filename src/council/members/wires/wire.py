@@ -93,7 +93,7 @@ class WireMember:
         parser = self.parser(on_delta)
 
         async def read(response: ClientResponse, clock: asyncio.Timeout) -> Answer | None:
-            if response.status >= 300:
+            if not 200 <= response.status < 300:
                 return await self._handle_error_status(response)
             await parser.read(response, clock, self.idle, self.endpoint.limits)
             return None
