@@ -6,9 +6,10 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from council import events as ev
 from council.engine.ledger import Ledger
@@ -199,6 +200,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 # The fields of an event with text from models, the web or the question. The others are names and numbers of this program.
 FOREIGN_FIELDS: dict[type[ev.Event], tuple[str, ...]] = {
+    ev.Asked: ("messages",),
     ev.Stated: ("said", "reply", "cut", "dropped", "cut_material", "missing"),
     ev.WasAbsent: ("reason",),
     ev.Faulted: ("detail",),
@@ -206,16 +208,17 @@ FOREIGN_FIELDS: dict[type[ev.Event], tuple[str, ...]] = {
     ev.LookedUp: ("what",),
     ev.Closed: ("verdict", "report_path", "reason"),
 }
-PROMPT_REDACTOR = PromptRedactor()
+REDACTORS: dict[str, Callable[[Any], Any]] = {"messages": PromptRedactor().redact_messages}
 
 
 def redact_event(event: ev.Event) -> ev.Event:
     """Return the event with secrets masked. Views and reports are built from these events only."""
-    values = {name: value for name in FOREIGN_FIELDS.get(type(event), ()) if (value := getattr(event, name))}
-    masked = redact_value(values)
-    if isinstance(event, ev.Asked):
-        values, masked = {"messages": event.messages}, {"messages": PROMPT_REDACTOR.redact_messages(event.messages)}
-    return event if masked == values else replace(event, **masked)
+    masked: Json = {}
+    for name in FOREIGN_FIELDS.get(type(event), ()):
+        value = getattr(event, name)
+        if value and (clean := REDACTORS.get(name, redact_value)(value)) != value:
+            masked[name] = clean
+    return replace(event, **masked) if masked else event
 
 
 async def close_failed_run(store: Store, record: Record, reason: str, stopped: str = "") -> None:
