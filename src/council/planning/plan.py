@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -40,6 +41,7 @@ RECENT_LABEL = "recent"
 STDIN_LABEL = "the text from standard input"
 SMALL_PACKET_TOKENS = 1500  # tokens of material for small members
 MAX_PLAIN_CHARS = 4000  # of a question that names no file and is checked without another thread
+POSSIBLE_GLOB = re.compile(r"[*\[]|\?\w")
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,8 +321,9 @@ async def _build_packet(question: Question, roster: Roster, folder: Path, materi
         stdin=material.stdin, match=material.match, redact=material.redact, skip_secrets=material.skip_secrets, fit=fit, full_text=question.text, earlier=material.earlier,
         left_out=material.left_out,
     )  # fmt: skip
-    is_plain = question.task == "ask" and not question.target and material == Material(match=material.match)
-    return build_it() if is_plain and len(question.text) < MAX_PLAIN_CHARS else await asyncio.to_thread(build_it)
+    is_bare = question.task == "ask" and not question.target and material == Material(match=material.match)
+    is_short = len(question.text) < MAX_PLAIN_CHARS and not POSSIBLE_GLOB.search(question.text)
+    return build_it() if is_bare and is_short else await asyncio.to_thread(build_it)
 
 
 def _packet_warnings(packet: Packet) -> list[str]:
