@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import partial
+from html import escape
 from typing import NamedTuple
 
 from council.engine.degraded import format_degraded_lines, format_missing_lines
 from council.engine.layout import (
     close_code_fence,
-    escape_details_tags,
     fence_code,
     format_absence,
     format_cost,
@@ -140,8 +140,8 @@ def _list_statements(minutes: Minutes, view: ReportView, phase: PhaseMinutes) ->
             f"{said.state}, {format_count(len(said.said.split()), 'word')}, {said.seconds:.1f} s" if said else "absent"
         )
         is_answer = said is not None and view.repeats_answer(minutes, said)
-        text = "_The answer above._" if is_answer else escape_details_tags(_format_statement(minutes, phase.name, name))
-        rows.append((f"{escape_details_tags(view.speaker_label(minutes, phase.name, name))}: {state}", text))
+        text = "_The answer above._" if is_answer else _format_statement(minutes, phase.name, name)
+        rows.append((f"{escape(view.speaker_label(minutes, phase.name, name), quote=False)}: {state}", text))
     return rows
 
 

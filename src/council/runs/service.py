@@ -417,9 +417,8 @@ class Convener(RunRecords):
             folder = find_report_folder(record, self._report_dir(record.setup["protocol"], self.store), earlier)
             path = earlier or choose_report_path(record, folder)
             emit_votes(ledger, minutes, folder)
-        closed = ev.Closed(
-            ending.status, ev.dump_deeply(ending.verdict), dict(ledger.calls), ending.stopped, path, ending.reason
-        )
+        verdict = ev.dump_deeply(ending.verdict)
+        closed = ev.Closed(ending.status, verdict, dict(ledger.calls), ending.stopped, path, ending.reason)
 
         def make_report(entries: Sequence[Entry]) -> str:
             for entry in entries[seen:]:
