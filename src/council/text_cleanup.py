@@ -220,6 +220,7 @@ def _escape_char(char: str, syntax: Syntax) -> str:
 # The notes at the end of an answer: a fenced block `council-notes`
 
 NOTES_LABEL = "council-notes"
+_NOTES_NAME = re.compile("council[-_]notes", re.IGNORECASE)
 # The label is within the first characters of the line, so that a stream can decide before the line ends.
 _NOTES_FENCE = re.compile(
     r"[ \t]{0,12}(`{3,8}|~{3,8})[ \t]{0,4}(?:json[ \t]{1,4})?council[-_]notes(?![\w-])(.*)", re.IGNORECASE
@@ -353,7 +354,7 @@ def ends_in_notes(text: str) -> bool:
 
 def split_notes(text: str) -> tuple[str, list[str]]:
     """Return the text without its blocks of notes, and the contents of these blocks in order."""
-    if "council" not in text.lower():
+    if not _NOTES_NAME.search(text):
         return text, []
     stream = NotesFilter()
     shown = stream.feed(text) + stream.flush()
