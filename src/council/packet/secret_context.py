@@ -49,7 +49,6 @@ class Secret(NamedTuple):
 _SEPARATORS = bytes(32 if byte in b"\t\n\r\f\v\"'`,;(){}[]<>|" else byte for byte in range(256))
 
 
-LONG_WORD = re.compile(rb"\S{%d,}" % MIN_KEY_CHARS)
 LIVE_KEY = re.compile(rb"\d|[A-Za-z]{20}")  # every key has this; most identifiers do not
 
 
@@ -62,8 +61,8 @@ class Scan:
         self.text = text
         self.raw = text.encode("ascii", "replace")  # one byte per character
         self.lower = self.raw.lower()
-        words = LONG_WORD.findall(self.raw.translate(_SEPARATORS))
-        self.words = b"\n".join([word for word in words if LIVE_KEY.search(word)])
+        words = self.raw.translate(_SEPARATORS).split()
+        self.words = b"\n".join([word for word in words if word[MIN_KEY_CHARS - 1 :] and LIVE_KEY.search(word)])
 
     def has(self, *substrings: bytes) -> bool:
         for substring in substrings:  # noqa: SIM110  # a generator would cost a call for each
@@ -74,23 +73,21 @@ class Scan:
     def find_all(self, substrings: Iterable[bytes]) -> Iterator[int]:
         """Yield every position of these lower-case substrings, for each substring in order."""
         for substring in substrings:
-            if substring in self.lower:
-                at = self.lower.find(substring)
-                while at >= 0:
-                    yield at
-                    at = self.lower.find(substring, at + len(substring))
+            at = self.lower.find(substring)
+            while at >= 0:
+                yield at
+                at = self.lower.find(substring, at + len(substring))
 
     def match_all(self, pattern: re.Pattern[str], *starts: bytes) -> list[re.Match[str]]:
         """Return the matches of a pattern that begins with one of these lower-case substrings, without overlaps for each."""
         found = []
         for start in starts:
-            if start in self.lower:
-                at = self.lower.find(start)
-                while at >= 0:
-                    match = pattern.match(self.text, at)
-                    if match:
-                        found.append(match)
-                    at = self.lower.find(start, max(at + len(start), match.end() if match else 0))
+            at = self.lower.find(start)
+            while at >= 0:
+                match = pattern.match(self.text, at)
+                if match:
+                    found.append(match)
+                at = self.lower.find(start, max(at + len(start), match.end() if match else 0))
         return found
 
     def line_around(self, start: int, end: int, reach: int = 300) -> str:

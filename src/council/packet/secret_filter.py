@@ -26,6 +26,7 @@ from council.packet.secret_rules import KEY_RULES, NEW_LINE, KeyRule, compile_ke
 MAX_KEY_BLOCK_CHARS = 20_000  # longest key block without an END line
 MIN_REPEATED_CHARS = 8  # of a secret that is masked wherever it is repeated
 MAX_SHORT_CHARS = 2_000  # of a text that is tested with one pattern first
+MAX_HINTED_CHARS = 10_000  # of a text that is tested with the hints of a finder first; in a longer one most are found
 # Every secret has a long word or one of these: a sentence has neither.
 POSSIBLE_SECRET = re.compile(
     r"(?i)\S{20}|://|pass|pwd|secret|token|key|credential|auth|bearer|cookie|[_-]pat|psk|identified|convertto|:\$|kind|phrase|mnemonic|login"
@@ -53,7 +54,7 @@ def _run_finders(scan: Scan) -> Iterator[Secret]:
     if scan.words:
         yield from _find_known_keys(scan)
     for hints, find in FINDERS:
-        if scan.has(*hints):
+        if len(scan.text) > MAX_HINTED_CHARS or scan.has(*hints):
             yield from find(scan)
 
 
