@@ -62,7 +62,10 @@ class Scan:
         self.raw = text.encode("ascii", "replace")  # one byte per character
         self.lower = self.raw.lower()
         words = self.raw.translate(_SEPARATORS).split()
-        self.words = b"\n".join([word for word in words if word[MIN_KEY_CHARS - 1 :] and LIVE_KEY.search(word)])
+        shorter = MIN_KEY_CHARS - 1
+        has_key = max(map(len, words), default=0) > shorter  # most prose has no such word
+        long_words = [word for word in words if word[shorter:]] if has_key else []
+        self.words = b"\n".join([word for word in long_words if LIVE_KEY.search(word)])
 
     def has(self, *substrings: bytes) -> bool:
         for substring in substrings:  # noqa: SIM110  # a generator would cost a call for each
