@@ -230,7 +230,7 @@ class Ledger:
 
     def record_result(self, key: str, attempt: Attempt, result: Json, bill: ev.Billed | None = None) -> None:
         """Queue the result and its bill. If it is accepted, it is stored in the same transaction as the step's result."""
-        attempt.result, attempt.body = result, b""  # the request is stored and not needed again
+        attempt.result = result
         rows: list[Row] = [("settled", (key, attempt.n, _dump_compact(result), time.time()))]
         self.store.post(self.run, [*rows, *self._charge_rows(bill)])
 
