@@ -42,6 +42,7 @@ from council.doors.cli.views import (
     erase_lines,
     handle_signals,
     join_parts,
+    print_beside,
     replay_entries,
     tick_view,
     write_commands,
@@ -133,7 +134,7 @@ class Runner:
             if dry_run:
                 return self._show_plan(plan)
             self.require_words(plan)
-            convener.open_store(plan.protocol.name)
+            await convener.open_store(plan.protocol.name)
             if not await self._present_plan(plan, convener.settings):
                 click.echo("council: not started, nothing was spent", err=True)
                 return EXIT_INTERRUPTED
@@ -151,12 +152,8 @@ class Runner:
                 print_json(preview_packet(plan) | {"receipt": packet.as_json()})
                 return 0
             click.echo(neutralize_commands(dump_packet(preview_packet(plan)), "json"))
-            self.print_status(
-                [
-                    *terminal.format_plan(plan.as_json()),
-                    *(f"left out {item.path}: {item.why}" for item in packet.skipped),
-                ]
-            )
+            skipped = [f"left out {item.path}: {item.why}" for item in packet.skipped]
+            self.print_status([*terminal.format_plan(plan.as_json()), *skipped])
             return 0
 
         return self.with_convener(job)
@@ -215,6 +212,7 @@ class Runner:
 
         async def run_job() -> int:
             convener = Convener(flags=self.flags, config=self.config)
+            convener.on_store_wait = print_beside(NoView(), self.print_status)
             try:
                 code = await job(convener)
                 if ignored := convener.settings.untrusted:
@@ -240,6 +238,7 @@ class Runner:
         stop = StopEvent()
         view = self._guard_view(stop.set if self.jsonl else lambda: None)
         beside = [asyncio.ensure_future(tick_view(view))]
+        convener.on_store_wait = print_beside(view, self.print_status)
         if self._can_prompt():
             beside.append(asyncio.ensure_future(HumanPrompter(convener, view).run()))
         with handle_signals(stop, view, self._exit_at_once):
