@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from functools import cache, partial
 from html import escape
 from itertools import pairwise
@@ -14,7 +14,6 @@ from typing import Any, Literal
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined
 
 from council.engine.minutes import AbsenceMinutes, Minutes
-from council.engine.prompting import PlainEnvironment
 from council.money import format_usd
 from council.text_cleanup import clean, single_line
 from council.types import OK_STATES, Json, SeatState, replace_labels
@@ -158,6 +157,13 @@ def render_layout(layout: str, context: Json, folder: Path | None = None) -> str
     """
     text = _layout_environment(folder).get_template(f"{layout}.md").render(context).rstrip() + "\n"
     return neutralize_html(text).replace(OWN_TAG, "<").replace(OWN_IMAGE, "!")
+
+
+class PlainEnvironment(Environment):
+    """Environment whose templates have their globals in a plain dictionary: jinja2 chains mappings, which is slow."""
+
+    def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
+        return {**self.globals, **(d or {})}
 
 
 class LayoutLoader(FileSystemLoader):

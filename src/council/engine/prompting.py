@@ -13,7 +13,7 @@ import json
 import re
 import tomllib
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import jinja2
 import jinja2.meta
 
+from council.engine.layout import PlainEnvironment
 from council.errors import PromptError
 from council.text_cleanup import LINE_ENDS, strip_hidden, without_notes
 from council.types import (
@@ -55,23 +56,12 @@ SMALL_QUOTE_WORDS = 90  # words per quoted statement for a small member
 SMALL_MATERIAL_WORDS = 1200  # words of all quoted statements together
 TOKENS_PER_WORD = 2.0  # generous: limits rambling small members without cutting normal answers
 
-
-class PlainEnvironment(jinja2.Environment):
-    """Environment whose templates have their globals in a plain dictionary: jinja2 chains mappings, which is slow."""
-
-    def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
-        return {**self.globals, **(d or {})}
-
-
 _jinja = PlainEnvironment(
     undefined=jinja2.StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
-    keep_trailing_newline=False,
     autoescape=False,
 )
-
-
 GIVEN_VARIABLES = frozenset({"seat", "role", "ask", "packet", *_jinja.globals})  # the protocol need not pass them
 Render = Callable[[Mapping[str, Any]], str]  # a compiled template: variables → text
 
