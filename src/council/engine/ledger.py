@@ -182,7 +182,7 @@ class Ledger:
     @property
     def calls(self) -> dict[str, int]:
         """Counts of requests: made and in doubt by all processes of the run, replayed by this one."""
-        made, in_doubt = self.record.count_calls()
+        made, in_doubt = count_calls(self.record)
         return {"made": made, "replayed": self.replayed, "in_doubt": in_doubt}
 
     # Attempts: the attempt is on disk before the request is sent, its result before it is used.
@@ -243,3 +243,21 @@ class Ledger:
 
 def _dump_compact(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+# Counts
+
+DOUBTFUL_FAULTS = ("cut", "doubt")  # faults after which a request may have been billed
+
+
+def count_calls(record: Record) -> tuple[int, int]:
+    """Return the number of requests of all processes, and how many of them are in doubt."""
+    attempts = [attempt for tries in record.attempts.values() for attempt in tries]
+    return len(attempts), sum(map(_is_in_doubt, attempts))
+
+
+def _is_in_doubt(attempt: Attempt) -> bool:
+    """Return whether a request may have been billed without an answer, and its step was not answered by a retry."""
+    if attempt.result is None:
+        return True
+    return attempt.result.get("fault") in DOUBTFUL_FAULTS and bool(attempt.result.get("given_up"))
