@@ -48,7 +48,9 @@ class Trials:
         self.start_again()
         log = self.root / "operations.log"
         log.unlink(missing_ok=True)
-        done = wait_for_exit(start_with_fault(DiskFault(self.workspace.data, operations=operations, log=log), ASK, self.workspace.folder))
+        done = wait_for_exit(
+            start_with_fault(DiskFault(self.workspace.data, operations=operations, log=log), ASK, self.workspace.folder)
+        )
         assert done.code == 0, done.err
         self.calm = done.json
         return len(log.read_text().splitlines())
@@ -64,8 +66,12 @@ class Trials:
         workspace = self.workspace
         sent = len(workspace.provider.log)
         intents = self.bodies("SELECT body FROM intents")
-        kept = self.bodies("""SELECT i.body FROM intents i JOIN settled s USING (run, key, n) WHERE s.body LIKE '%"finish"%'""")
-        assert {seen.raw for seen in workspace.provider.log} <= intents, f"{what}: a request was sent before it was stored"
+        kept = self.bodies(
+            """SELECT i.body FROM intents i JOIN settled s USING (run, key, n) WHERE s.body LIKE '%"finish"%'"""
+        )
+        assert {seen.raw for seen in workspace.provider.log} <= intents, (
+            f"{what}: a request was sent before it was stored"
+        )
         runs = workspace.runs()
         if done.code == 0:
             assert (done.err, done.json["status"], len(kept)) == ("", "complete", 7), what

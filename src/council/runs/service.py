@@ -45,6 +45,7 @@ from council.runs.outcome import (
     end_suspended_owner,
     has_returned,
     hold_run,
+    name_resume,
     run_protocol,
     wait_for_ending,
     wait_for_release,
@@ -290,7 +291,8 @@ class Convener(RunRecords):
             convened = ev.Convened(record.run, record.name, plan, record.folder)
             await ledger.emit_durably(convened, ("run", _format_run_row(record)))
             _note_other_version(ledger)
-            return await self._deliberate(ledger, stop)
+            with name_resume(ledger.run):
+                return await self._deliberate(ledger, stop)
 
     async def resume(
         self,
@@ -414,15 +416,18 @@ class Convener(RunRecords):
             ending.status, asdict(ending.verdict), dict(ledger.calls), ending.stopped, path, ending.reason
         )
         ended: list[tuple[Minutes, Json]] = []
+        drafts: list[Path] = []
 
         def make_report(entries: Sequence[Entry]) -> str:
             minutes = Minutes.fold(entries)
             ended.append((minutes, build_report(minutes)))
+            drafts.extend(
+                report_files.draft_report_files(record, *ended[0])
+            )  # a full disk stops the run before it ends
             return dump_report(ended[0][1]).decode()
 
         await ledger.close(closed, make_report)
-        if path:
-            write_report_files(record, *ended[0])
+        report_files.publish_drafts(record, drafts)
         self._has_ended_run = True
         return ended[0][0]
 

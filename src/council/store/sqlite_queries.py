@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from council import events as ev
-from council.errors import UnknownRun, wording
+from council.errors import StoreError, UnknownRun, wording
 from council.store.interface import FINISHED_STATUSES, Attempt, BudgetRefusal, Hold, Record, RunStatus, SpendingRow
 from council.types import Json, Outcome
 
@@ -231,6 +231,16 @@ def select_runs(db: sqlite3.Connection) -> list[dict[str, Any]]:
 
 
 def load_record(db: sqlite3.Connection, run: str) -> Record:
+    try:
+        return _load_record(db, run)
+    except (ValueError, TypeError, KeyError) as error:
+        raise StoreError(
+            f"run {run} cannot be read, because a stored row of it is damaged ({error}): "
+            f"list the damage with `council runs fsck`, or remove it with `council runs rm {run}`"
+        ) from error
+
+
+def _load_record(db: sqlite3.Connection, run: str) -> Record:
     row = db.execute(
         "SELECT id, name, folder, created, seed, setup, status, report FROM runs WHERE id = ?", (run,)
     ).fetchone()
