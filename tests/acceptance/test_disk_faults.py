@@ -5,14 +5,15 @@ from __future__ import annotations
 import errno
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from tests.acceptance.helpers import QUESTION, Json, Result, Terminal, Workspace, comparable, wait_for_exit
-from tests.disk_faults import DiskFault, start_with_fault
+from tests.fake_provider import Reply
+from tests.system_faults import PAGE, DiskFault, fill_disk, small_disk, start_with_fault
 
 ASK = ("--json", "--quiet", "--protocol", "collaborative", QUESTION)
 KINDS = {
@@ -103,9 +104,6 @@ class Trials:
             return set()
         return {body for (body,) in self.workspace.rows(query)}
 
-    def print_figures(self, name: str) -> None:
-        print(f"\nsweep {name}:", *(f"{key}={value}" for key, value in self.figures.items()))
-
 
 @pytest.fixture
 def trials(workspace: Workspace, council: Terminal) -> Trials:
@@ -118,9 +116,126 @@ def run_all(trials: Trials, kind: str, numbers: Iterable[int]) -> None:
         trials.run(DiskFault(trials.workspace.data, n, count, error, operations))
 
 
+@pytest.mark.behaviour("40-disk-full-stops-before-the-next-call", "40-disk-fault-at-any-operation")
+def test_a_failing_disk_operation_loses_nothing(trials: Trials) -> None:
+    last = trials.measure()
+    run_all(trials, "full from then on", [last // 3])
+    run_all(trials, "one error", [last // 2])
+    run_all(trials, "quota used up from then on", [last - 40])  # while the report is written
+
+
 @pytest.mark.sweep
+@pytest.mark.behaviour("40-disk-full-stops-before-the-next-call", "40-disk-fault-at-any-operation")
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_disk_operation_may_fail(trials: Trials, kind: str) -> None:
+def test_every_disk_operation_may_fail(trials: Trials, kind: str, sweep_figures: Callable[..., None]) -> None:
     last = trials.measure(KINDS[kind][2])
     run_all(trials, kind, range(1, last + 1))
-    trials.print_figures(f"disk-faults ({kind})")
+    sweep_figures("disk-faults", **trials.figures)
+
+
+# Full disks
+
+DISK_BYTES = 4 << 20
+
+
+def run_on_full_disk(trials: Trials, free: int) -> None:
+    """Run with `free` bytes on the file system of the data folder; after space is freed, resume and compare."""
+    shutil.rmtree(trials.workspace.data / "reports", ignore_errors=True)
+    for path in trials.workspace.data.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    trials.workspace.provider.forget()
+    filler = fill_disk(trials.workspace.data, free)
+    trials.figures["trials"] += 1
+    done = trials.workspace.council(*ASK)
+    if done.code:
+        assert "free some space" in done.json["error"], done
+    filler.unlink()
+    trials.check(done, f"{free} bytes free")
+
+
+def measure_space(trials: Trials) -> int:
+    """Return the bytes that one run needs."""
+    done = trials.workspace.council(*ASK)
+    assert done.code == 0, done.err
+    trials.calm = done.json
+    return sum(path.stat().st_size for path in trials.workspace.data.rglob("*") if path.is_file())
+
+
+@pytest.mark.behaviour("40-disk-full-stops-before-the-next-call")
+def test_a_full_disk_stops_the_run_until_space_is_freed(trials: Trials) -> None:
+    with small_disk(trials.workspace.data, DISK_BYTES):
+        needed = measure_space(trials)
+        for part in (0.5, 1.0, 1.6):
+            run_on_full_disk(trials, int(needed * part))
+
+
+@pytest.mark.sweep
+@pytest.mark.behaviour("40-disk-full-stops-before-the-next-call")
+def test_the_disk_may_be_full_at_any_level(trials: Trials, sweep_figures: Callable[..., None]) -> None:
+    with small_disk(trials.workspace.data, DISK_BYTES):
+        for free in range(0, 4 * measure_space(trials), PAGE):
+            run_on_full_disk(trials, free)
+    sweep_figures("disk-full", **trials.figures)
+
+
+@pytest.mark.behaviour("40-full-report-folder")
+def test_a_full_report_folder_stops_the_run_and_resume_writes_the_report(
+    workspace: Workspace, council: Terminal, tmp_path: Path
+) -> None:
+    folder = tmp_path / "reports"
+    with small_disk(folder, 16 * PAGE):
+        for free in (0, 1):  # none; enough for the reserved name, not for the report
+            filler = fill_disk(folder, free * PAGE)
+            gate = workspace.hold("merge")
+            process = workspace.process(
+                "--json", "--quiet", "--protocol", "triad", "--report-dir", str(folder), QUESTION
+            )
+            gate.wait()
+            fill_disk(folder, free * PAGE)
+            gate.release()
+            done, (*_, run) = wait_for_exit(process), workspace.runs()
+            assert (done.code, done.err) == (1, ""), done
+            said = done.json["error"]
+            assert said.startswith('the report "') and str(folder) in said, said
+            assert "free some space" in said and f"`council resume {run}`" in said, said
+            filler.unlink()
+            sent = len(workspace.provider.log)
+            resumed = council("resume", run, "--json")
+            assert (resumed.code, len(workspace.provider.log)) == (0, sent), resumed
+            path = Path(resumed.json["report_path"])
+            assert path.parent == folder and path.read_text().startswith("#")
+            assert list(folder.glob(".*")) == []
+        assert council("runs", "fsck").code == 0
+
+
+@pytest.mark.behaviour("40-full-report-folder")
+def test_an_outdated_report_is_replaced_after_a_full_disk(
+    workspace: Workspace, council: Terminal, tmp_path: Path
+) -> None:
+    folder = tmp_path / "reports"
+    workspace.answers.instead["chair"] = Reply(status=500)
+    with small_disk(folder, 16 * PAGE):
+        stopped = council("--json", "--protocol", "triad", "--report-dir", str(folder), QUESTION)
+        assert stopped.code == 3
+        path = Path(stopped.json["report_path"])
+        assert "INCOMPLETE" in path.read_text()
+        workspace.answers.instead.clear()
+        filler = fill_disk(folder, 0)
+        refused = council("resume", "--json")
+        assert (refused.code, "free some space" in refused.json["error"]) == (1, True), refused
+        filler.unlink()
+        done = council("resume", "--json")
+        assert (done.code, done.json["report_path"]) == (0, str(path))
+        assert "INCOMPLETE" not in path.read_text()
+    assert council("runs", "fsck").code == 0
+
+
+@pytest.mark.behaviour("40-disk-full-stops-before-the-next-call")
+def test_a_worker_starts_without_its_log(detached: Workspace, council: Terminal) -> None:
+    fault = DiskFault(detached.data / "worker.log", 1, 0, errno.ENOSPC)
+    ask = ("--detach", "--protocol", "triad", QUESTION)
+    assert wait_for_exit(start_with_fault(fault, ask, detached.folder)).code == 0
+    assert not (detached.data / "worker.log").exists()
+    (run,) = detached.runs()
+    assert council("watch", run).code == 0
+    assert council("runs", "fsck").code == 0

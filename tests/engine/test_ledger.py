@@ -197,8 +197,8 @@ async def test_a_stream_is_shown_piece_by_piece_and_written_ten_times_a_second(
 async def test_a_long_stream_is_written_less_often(
     store: SqliteStore, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock, writes = 1000.0, []
-    monkeypatch.setattr(time, "time", lambda: clock)
+    clock, writes = time.monotonic(), []
+    monkeypatch.setattr(time, "monotonic", lambda: clock)
     store._db.set_trace_callback(lambda line: writes.append(len(line)) if "INTO live" in line else None)
     for _ in range(600):  # a minute, 1 KB at a time
         clock += 0.1
@@ -206,6 +206,19 @@ async def test_a_long_stream_is_written_less_often(
     await store.list_runs()
     assert 40 < len(writes) < 100
     assert live(store)[0][1].startswith("xxx") and max(writes) > 500_000
+
+
+@pytest.mark.behaviour("40-clock-jump")
+async def test_events_are_in_order_if_the_clock_is_set(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = time.time()
+    for jump in (-3600.0, 86400.0):
+        monkeypatch.setattr(time, "time", lambda jump=jump: started + jump)
+        ledger.emit(ev.Noted("the clock was set", str(jump)))
+        resumed = Ledger(ledger.store, ledger.record)
+        resumed.emit(ev.Resumed(ledger.run, None))
+        ledger = resumed
+    times = [entry.at for entry in ledger.record.entries]
+    assert times == sorted(times) and times[-2] - times[0] < 3600.0
 
 
 @pytest.mark.behaviour("40-live-table")

@@ -421,9 +421,7 @@ class Convener(RunRecords):
         def make_report(entries: Sequence[Entry]) -> str:
             minutes = Minutes.fold(entries)
             ended.append((minutes, build_report(minutes)))
-            drafts.extend(
-                report_files.draft_report_files(record, *ended[0])
-            )  # a full disk stops the run before it ends
+            drafts.extend(report_files.draft_report_files(record, *ended[0]))  # a full disk stops the run here
             return dump_report(ended[0][1]).decode()
 
         await ledger.close(closed, make_report)

@@ -277,7 +277,8 @@ def _copy_table(old: sqlite3.Connection, new: sqlite3.Connection, table: str) ->
     if not there:  # of an older version
         return True
     columns, key = _read_columns(new, table)
-    columns = [name for name in columns if name in there]
+    columns = [name for name in (*key, *columns) if name in there or name == "rowid"]  # row ids are the order of runs
+    columns = list(dict.fromkeys(columns))
     return any(
         _copy_rows(old, new, table, columns, ", ".join(f"{name}{order}" for name in key)) for order in ("", " DESC")
     )

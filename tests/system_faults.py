@@ -1,4 +1,4 @@
-"""Disk faults in child processes: a library that fails the nth disk operation, and small file systems that can be filled."""
+"""Faults of the system in child processes: the nth disk operation fails, a file system is full, the clock is set."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def _build_library() -> str:
         return "no: LD_PRELOAD and /proc are needed, which only Linux has"
     if (compiler := shutil.which("cc") or shutil.which("gcc")) is None:
         return "no: a C compiler is needed: install gcc"
-    folder = Path(tempfile.mkdtemp(prefix="disk-faults-"))
+    folder = Path(tempfile.mkdtemp(prefix="system-faults-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    library = folder / "disk_faults.so"
+    library = folder / "system_faults.so"
     command = [compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(SOURCE), "-ldl"]
     done = subprocess.run(command, capture_output=True, text=True)
     return str(library) if done.returncode == 0 else f"no: the C compiler fails: {done.stderr.splitlines()[:1]}"
@@ -73,6 +73,27 @@ class DiskFault:
 def start_with_fault(fault: DiskFault, arguments: Sequence[str], folder: Path, **env: str) -> Process:
     """Start `council …` with a failing disk."""
     return Process(arguments, folder, preload=fault_library(), **fault.env, **env)
+
+
+# Clocks
+
+
+class ShiftedClock:
+    """Time of day of processes, which a test sets while they run."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "clock-shift"
+        self.set(0)
+
+    def set(self, seconds: int) -> None:
+        """Move the time of day by these seconds from the real one."""
+        draft = self._file.with_suffix(".new")
+        draft.write_text(str(seconds))
+        draft.replace(self._file)
+
+    def start(self, arguments: Sequence[str], folder: Path, **env: str) -> Process:
+        """Start `council …` with this clock."""
+        return Process(arguments, folder, preload=fault_library(), CLOCK_SHIFT_FILE=str(self._file), **env)
 
 
 # Full disks

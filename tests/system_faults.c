@@ -1,4 +1,4 @@
-/* Let the nth disk operation of a process fail. Loaded with LD_PRELOAD and set by environment variables:
+/* Let the nth disk operation of a process fail, and set its clock. Loaded with LD_PRELOAD, with these environment variables:
  *
  *   DISK_FAULT_ROOT   only files whose path starts with this are counted; nothing fails without it
  *   DISK_FAULT_OPS    the counted operations, such as "write,fsync"; all of them if empty
@@ -6,6 +6,7 @@
  *   DISK_FAULT_COUNT  how many operations fail from there; 0: all later ones
  *   DISK_FAULT_ERROR  the error number; 0: a write stores half of its bytes and says so
  *   DISK_FAULT_LOG    a file that gets a line for each counted operation
+ *   CLOCK_SHIFT_FILE  a file with the seconds that are added to the time of day; it may change at any time
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -18,7 +19,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
 
 static int counted;
@@ -171,3 +174,39 @@ int mkdir(const char *path, mode_t mode) {
     }
 OPEN(open)
 OPEN(open64)
+
+/* The clock. Monotonic clocks are not changed, as if the time of day had been set. */
+
+static time_t clock_shift(void) {
+    const char *name = getenv("CLOCK_SHIFT_FILE");
+    char text[32];
+    long file, size;
+    if (!name) return 0;
+    file = syscall(SYS_openat, AT_FDCWD, name, O_RDONLY);
+    if (file < 0) return 0;
+    size = syscall(SYS_read, file, text, sizeof text - 1);
+    syscall(SYS_close, file);
+    text[size > 0 ? size : 0] = 0;
+    return (time_t)atol(text);
+}
+
+int clock_gettime(clockid_t clock, struct timespec *now) {
+    NEXT(int, "clock_gettime", clockid_t, struct timespec *);
+    int done = next(clock, now);
+    if (!done && clock == CLOCK_REALTIME) now->tv_sec += clock_shift();
+    return done;
+}
+
+int gettimeofday(struct timeval *now, void *zone) {
+    NEXT(int, "gettimeofday", struct timeval *, void *);
+    int done = next(now, zone);
+    if (!done && now) now->tv_sec += clock_shift();
+    return done;
+}
+
+time_t time(time_t *at) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (at) *at = now.tv_sec;
+    return now.tv_sec;
+}
