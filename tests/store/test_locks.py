@@ -10,7 +10,6 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -86,22 +85,19 @@ def suspended_writer(store: SqliteStore) -> Iterator[tuple[subprocess.Popen[str]
 async def test_a_suspended_writer_delays_no_reader(store: SqliteStore) -> None:
     await store.write(RUN, [])
     with suspended_writer(store) as (_, owner):
-        started = time.monotonic()
         other = SqliteStore(store.folder)
         assert [run["id"] for run in await other.list_runs()] == [RUN]
         assert not await store.is_cancelled(RUN)
         other.close()
-        assert time.monotonic() - started < 1.0
         assert owner.is_suspended  # it was left alone
+        assert [holder.pid for holder in find_holders(store.path)] == [owner.pid]
 
 
 @pytest.mark.behaviour("40-suspended-process-blocks-no-other")
 async def test_a_writer_lets_a_suspended_one_finish_and_suspends_it_again(store: SqliteStore) -> None:
     with suspended_writer(store) as (process, owner):
         assert [str(holder) for holder in find_holders(store.path)] == [f"process {process.pid} (run rowner)"]
-        started = time.monotonic()
         await store.write(RUN, [("event", (1, 1.0, "note", '{"what":"a","why":"b"}'))])
-        assert time.monotonic() - started < 2.0
         assert process.stdout is not None and process.stdout.readline() == "committed\n"
         wait_until_stopped(process)
         assert owner.is_suspended
@@ -194,7 +190,9 @@ def test_a_store_that_cannot_be_written_can_be_read(left: str) -> None:
                 path.write_bytes(content)
         elif left == "of an older version":
             db = sqlite3.connect(store.path)
-            db.executescript("DROP TABLE asks; ALTER TABLE runs DROP COLUMN detached; PRAGMA user_version = 2;")
+            db.executescript(
+                "DROP TABLE live_parts; DROP TABLE asks; ALTER TABLE runs DROP COLUMN detached; PRAGMA user_version = 2;"
+            )
             db.close()
         folder.chmod(0o555)
         for path in folder.iterdir():

@@ -40,6 +40,7 @@ CHECK_INTERVAL_S = 600.0  # seconds between the checks of a small store by one p
 LARGE_CHECK_INTERVAL_S = 86400.0  # seconds between the checks of a large store by all processes
 RUN_ID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # no characters that look alike
 RUN_ID_CHARS = 8
+COUNT_TABLES = "SELECT count(*), coalesce(sum(name = 'settled'), 0) FROM sqlite_master"
 LEDGER_TABLES = frozenset(
     ("event", "step", "result", "intent", "settled", "phase", "reserve", "charge")
 )  # not: live text
@@ -79,8 +80,8 @@ class JobThread:
                 self._thread.start()
         self._jobs.put(job)
 
-    async def run(self, run: str, work: Work | None, *, has_ledger_rows: bool = False) -> Any:
-        """Execute work and return its result."""
+    def run(self, run: str, work: Work | None, *, has_ledger_rows: bool = False) -> asyncio.Future[Any]:
+        """Execute work; the future gets its result."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
 
@@ -89,7 +90,7 @@ class JobThread:
                 loop.call_soon_threadsafe(_resolve_future, future, result, error)
 
         self.put(Job(run, work, on_result, has_ledger_rows))
-        return await future
+        return future
 
     def _run(self) -> None:
         is_open = True
@@ -123,8 +124,6 @@ def _resolve_future(future: asyncio.Future[Any], result: Any, error: BaseExcepti
 
 # Database
 
-COUNT_TABLES = "SELECT count(*), coalesce(sum(name = 'settled'), 0) FROM sqlite_master"
-
 
 def open_database(path: Path) -> sqlite3.Connection:
     """Open the database to write, create it if it is missing, and bring it to the present schema. Another one stays as it is."""
@@ -136,7 +135,7 @@ def open_database(path: Path) -> sqlite3.Connection:
         if (version or tables) and not (ours and version <= len(MIGRATIONS)):
             raise StoreError(sqlite_file.explain_other(version, bool(ours), path))
         path.chmod(0o600)
-        if not tables:  # a new file can shrink; the command writes to an old one
+        if not tables:  # so that a new file can shrink; for an old one, this would write
             db.execute(f"PRAGMA auto_vacuum = {sqlite_queries.INCREMENTAL}")
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
@@ -197,7 +196,7 @@ def quick_check(path: Path) -> str:
 
 # Store
 
-_last_checks: dict[tuple[int, int], float] = {}  # by file: when this process checked it
+_last_checks: dict[Path, float] = {}  # by database: when this process checked it
 
 
 class SqliteStore(RunQueries):
@@ -236,34 +235,39 @@ class SqliteStore(RunQueries):
         return self._copy is not None
 
     async def require_sound(self) -> None:
-        """Raise StoreError if the database cannot be written or is damaged. Called before a run sends anything."""
+        """Before a run sends anything: refuse a damaged database, and remove the text that dead processes have left.
+
+        A process does this every ten minutes, and checks a large database once a day.
+        """
         self._require_writable()
-        if self._is_check_due():
-            if problem := await asyncio.to_thread(quick_check, self.path):
-                raise StoreError(explain_damage(problem, self.path))
-            self._note_check()
+        now = time.time()
+        if 0 <= now - _last_checks.get(self.path, 0.0) < CHECK_INTERVAL_S:
+            return
+        _last_checks[self.path] = now  # runs that start meanwhile do not check again
+        try:
+            await self._refuse_damage()
+            await self._remove_abandoned_text()
+        except StoreError:
+            _last_checks.pop(self.path, None)
+            raise
 
-    def _is_check_due(self) -> bool:
-        """Every process checks a small store when it starts a run; a large one is checked once a day."""
-        stat = self.path.stat()
-        last = _last_checks.get((stat.st_dev, stat.st_ino), 0.0)
-        if stat.st_size <= SMALL_STORE_BYTES:
-            return not 0 <= time.time() - last < CHECK_INTERVAL_S
-        with suppress(FileNotFoundError):
-            last = max(last, self._check_mark.stat().st_mtime)
-        return not 0 <= time.time() - last < LARGE_CHECK_INTERVAL_S
-
-    def _note_check(self) -> None:
-        stat = self.path.stat()
-        _last_checks[stat.st_dev, stat.st_ino] = time.time()
-        if stat.st_size > SMALL_STORE_BYTES:
+    async def _refuse_damage(self) -> None:
+        is_large = self.path.stat().st_size > SMALL_STORE_BYTES
+        mark = self.path.with_name(f"{self.path.name}-checked")  # its time says when a large database was checked
+        if is_large and mark.exists() and 0 <= time.time() - mark.stat().st_mtime < LARGE_CHECK_INTERVAL_S:
+            return
+        if problem := await asyncio.to_thread(quick_check, self.path):
+            raise StoreError(explain_damage(problem, self.path))
+        if is_large:
             with suppress(OSError):
-                self._check_mark.touch(mode=0o600)
+                mark.touch(mode=0o600)
 
-    @property
-    def _check_mark(self) -> Path:
-        """Return the file whose time says when a large database was checked."""
-        return self.path.with_name(f"{self.path.name}-checked")
+    async def _remove_abandoned_text(self) -> None:
+        """Remove the streamed text of runs that no process executes."""
+        rows = await self._read(lambda db: db.execute("SELECT DISTINCT run FROM live_parts").fetchall())
+        for (run,) in rows:
+            if not self.is_locked(run):
+                await self.write(run, [("hush_all", ())])
 
     def _require_writable(self) -> None:
         if self.is_read_only:
@@ -327,7 +331,7 @@ class SqliteStore(RunQueries):
             for job in jobs:
                 outcomes.append(self._execute_write(job))
             self._db.execute("COMMIT")
-        except sqlite3.Error as error:
+        except Exception as error:  # the thread must go on
             with suppress(sqlite3.Error):
                 self._db.execute("ROLLBACK")
             outcomes = [(None, error if job.work else None) for job in jobs]
@@ -368,9 +372,8 @@ class SqliteStore(RunQueries):
         """Read on the connection for reads. The rows that this process has queued are included if they can be written."""
         if after_own_writes:
             self._send_all_posted()
-            if not self._writer.is_idle:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._writer.run("", None), OWN_WRITES_TIMEOUT_S)
+            if not self._writer.is_idle:  # `wait_for` would ignore a cancellation at the moment of the result
+                await asyncio.wait({self._writer.run("", None)}, timeout=OWN_WRITES_TIMEOUT_S)
         try:
             result: R = await self._reader.run("", work)
             return result

@@ -22,7 +22,7 @@ R = TypeVar("R")
 INCREMENTAL = 2  # value of auto_vacuum
 PAGES_PER_STEP = 1000
 SHRINK_TIMEOUT_S = 1.0
-RUN_TABLES = ("events", "steps", "results", "intents", "phases", "live", "asks")
+RUN_TABLES = ("events", "steps", "results", "intents", "phases", "live", "live_parts", "asks")
 # Spending rows and their token counts stay after a run is removed, so that totals remain correct.
 HAS_SPENDING = "EXISTS (SELECT 1 FROM spending p WHERE p.run = settled.run AND p.key = settled.key AND p.n = settled.n)"
 SEARCHABLE_TEXT = """SELECT run, json_extract(body, '$.said') FROM events WHERE type = 'statement'
@@ -271,7 +271,10 @@ def load_since(db: sqlite3.Connection, run: str, seq: int) -> tuple[list[ev.Entr
         raise unknown_run(run)
     rows = db.execute("SELECT seq, at, type, body FROM events WHERE run = ? AND seq > ? ORDER BY seq", (run, seq))
     entries = [ev.Entry(n, at, ev.parse_event(tag, json.loads(body))) for n, at, tag, body in rows]
-    return entries, dict(db.execute("SELECT key, text FROM live WHERE run = ?", (run,)).fetchall()), status[0]
+    live: dict[str, str] = {}
+    for key, text in db.execute("SELECT key, text FROM live_parts WHERE run = ? ORDER BY key, n", (run,)):
+        live[key] = live.get(key, "") + text
+    return entries, live, status[0]
 
 
 def _load_attempts(db: sqlite3.Connection, run: str) -> dict[str, list[Attempt]]:
@@ -298,9 +301,9 @@ WRITE_STATEMENTS = {
     "intent": "INSERT INTO intents (run, key, n, member, body, at) VALUES (?, ?, ?, ?, ?, ?)",
     "settled": "INSERT INTO settled (run, key, n, body, at) VALUES (?, ?, ?, ?, ?)",
     "phase": "INSERT INTO phases (run, phase, absences) VALUES (?, ?, ?)",
-    "live": "INSERT OR REPLACE INTO live (run, key, text, at) VALUES (?, ?, ?, ?)",
-    "hush": "DELETE FROM live WHERE run = ? AND key = ?",
-    "hush_all": "DELETE FROM live WHERE run = ?",
+    "live": "INSERT INTO live_parts (run, key, n, text) VALUES (?, ?, ?, ?)",
+    "hush": "DELETE FROM live_parts WHERE run = ? AND key = ?",
+    "hush_all": "DELETE FROM live_parts WHERE run = ?",
     "close": "UPDATE runs SET status = ?2, report = ?3, cancel = 0 WHERE id = ?1",
     "reopen": "UPDATE runs SET status = 'running', report = '' WHERE id = ?1",  # keeps `cancel`, which may have been set since
     "detach": "UPDATE runs SET status = 'queued', detached = 1, cancel = 0, setup = ?2 WHERE id = ?1",
