@@ -41,9 +41,7 @@ LARGE_CHECK_INTERVAL_S = 86400.0  # seconds between the checks of a large store 
 RUN_ID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # no characters that look alike
 RUN_ID_CHARS = 8
 COUNT_TABLES = "SELECT count(*), coalesce(sum(name = 'settled'), 0) FROM sqlite_master"
-LEDGER_TABLES = frozenset(
-    ("event", "step", "result", "intent", "settled", "phase", "reserve", "charge")
-)  # not: live text
+LEDGER_TABLES = ("event", "step", "result", "intent", "settled", "phase", "reserve", "charge")
 OWN_WRITES_TIMEOUT_S = 1.0  # seconds that a read waits for this process's own queued rows
 
 # Threads
