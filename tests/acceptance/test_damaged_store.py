@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import sqlite3
@@ -141,7 +142,7 @@ class Shelf:
     """A data folder with two finished runs, copied for each trial."""
 
     def __init__(self, workspace: Workspace, council: Terminal, folder: Path) -> None:
-        self.workspace, self.council, self.saved = workspace, council, folder
+        self.workspace, self.council, self.saved, self.trials = workspace, council, folder, 0
         for _ in range(2):
             assert council("--quiet", "--protocol", "triad", QUESTION).code == 0
         self.runs = workspace.runs()
@@ -152,7 +153,10 @@ class Shelf:
         return self.workspace.data / "council.db"
 
     def restore(self) -> None:
+        """Copy the data folder to a new place, because a process checks a database once in ten minutes."""
         shutil.rmtree(self.workspace.data, ignore_errors=True)
+        self.trials += 1
+        os.environ["COUNCIL_DATA"] = str(self.saved.with_name(f"data-{self.trials}"))
         shutil.copytree(self.saved, self.workspace.data)
 
     def contents(self) -> set[bytes]:
@@ -175,7 +179,8 @@ def check_line(done: Result) -> None:
 
 
 @pytest.fixture
-def shelf(workspace: Workspace, council: Terminal, tmp_path: Path) -> Shelf:
+def shelf(workspace: Workspace, council: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
+    monkeypatch.setenv("COUNCIL_DATA", os.environ["COUNCIL_DATA"])  # restored after the test
     return Shelf(workspace, council, tmp_path / "saved")
 
 
