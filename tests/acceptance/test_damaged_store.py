@@ -205,7 +205,9 @@ def check_case(shelf: Shelf, name: str) -> None:
     assert shelf.council("runs").code == 0, name
 
 
-@pytest.mark.behaviour("40-corrupt-database", "40-newer-database", "40-damage-noticed", "40-repair")
+@pytest.mark.behaviour(
+    "40-corrupt-database", "40-newer-database", "40-foreign-database", "40-damage-noticed", "40-repair"
+)
 def test_an_unusable_database_gives_one_line_and_is_never_lost(shelf: Shelf) -> None:
     for name in CASES:
         check_case(shelf, name)

@@ -143,14 +143,14 @@ def _sort_by_seat(council: Council, by_seat: Mapping[str, Any]) -> dict[str, Any
 
 @contextmanager
 def name_resume(run: str) -> Iterator[None]:
-    """Add to a StoreError that what the run has stored is kept, with the command that continues it."""
+    """Add to a StoreError that stored answers are kept, with the command that continues the run."""
     try:
         yield
     except StoreError as error:
         command = f"`council resume {run}`"
         if command in error.template:
             raise
-        raise StoreError(f"{error.template}; what run {run} has stored is kept: continue it with {command}") from error
+        raise StoreError(f"{error.template}; the stored answers of run {run} are kept: continue it with {command}") from error
 
 
 async def wait_for_ending(
