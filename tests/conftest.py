@@ -1,4 +1,4 @@
-"""Fixtures for all tests: an isolated environment and the fake provider."""
+"""Fixtures for all tests: an isolated environment, the fake provider, and the command with it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import platformdirs
@@ -16,6 +16,9 @@ import pytest
 
 from tests.fake_clock import CLOCKED
 from tests.fake_provider import FakeProvider
+
+if TYPE_CHECKING:
+    from tests.acceptance.helpers import Terminal, Workspace
 
 # Without bytecode files, every process that a test starts would compile the package again.
 sys.dont_write_bytecode = False
@@ -101,3 +104,19 @@ def weights_cache() -> Path:
 def provider() -> Iterator[FakeProvider]:
     with FakeProvider() as running:
         yield running
+
+
+@pytest.fixture
+def workspace(provider: FakeProvider) -> Workspace:
+    """Return a council with alpha, beta, gamma and the chair, each on its own model of one fake endpoint."""
+    from tests.acceptance.helpers import Workspace
+
+    return Workspace(Path.cwd(), provider)
+
+
+@pytest.fixture
+def council(capsys: pytest.CaptureFixture[str]) -> Terminal:
+    """Return a function that runs the command in this process: `council("runs", "--json")`."""
+    from tests.acceptance.helpers import Terminal
+
+    return Terminal(capsys.readouterr)

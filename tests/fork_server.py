@@ -51,12 +51,17 @@ class Process:
 
     def __init__(
         self, arguments: Sequence[str], folder: Path, *, stdin: bool = False, terminal: dict[int, int] | None = None,
-        preload: str = "", **env: str,
+        trusts: bool = True, preload: str = "", **env: str,
     ) -> None:  # fmt: skip
         """Streams are pipes, except for those of a terminal (`{0: handle}`) and for an unused standard input.
 
-        `preload` is a library that replaces functions of the system in the process.
+        The configuration of the folder is trusted first, unless `trusts` is false. `preload` is a library that
+        replaces functions of the system in the process.
         """
+        if trusts:
+            from tests.trusted_project import trust_project  # not in the server
+
+            trust_project(folder, **env)
         ours: list[Any] = []
         theirs: list[int] = []
         for fd in (STDIN, STDOUT, STDERR):

@@ -20,6 +20,7 @@ from tests.acceptance.test_crash_everywhere import processes
 from tests.acceptance.test_worker import check_store, queue_run, status
 from tests.fake_provider import Reply
 from tests.packet.fake_secrets import SECRETS
+from tests.trusted_project import trust_project
 
 __all__ = ["processes"]
 
@@ -350,6 +351,7 @@ def configure_human_beta(workspace: Workspace) -> None:
     """Set the member of beta to a person in the settings."""
     path = workspace.folder / "council.toml"
     path.write_text(path.read_text().replace('model = "sim:beta"', 'model = "human"'))
+    trust_project(workspace.folder)
 
 
 @pytest.mark.behaviour("50-human-clock")

@@ -30,11 +30,11 @@ class Scripted:
     free = True
     backoff = 0.0
 
-    def __init__(self, name: str = "scripted:", script: Json | None = None) -> None:
-        self.name = name
-        self.script = (
-            _read_script(Path(name.partition(":")[2])) if script is None and name != "scripted:" else script or {}
-        )
+    def __init__(self, name: str = "scripted:", script: Json | None = None, *, folder: Path = Path()) -> None:
+        """Relative paths, of the script and of its record, belong to the folder."""
+        self.name, self.folder = name, folder
+        path = name.partition(":")[2]
+        self.script = _read_script(folder / path) if script is None and path else script or {}
         self.calls: list[Json] = []
         self._failures: dict[str, int] = {}
 
@@ -69,7 +69,7 @@ class Scripted:
     def _record_call(self, request: Json) -> None:
         self.calls.append(request)
         if record := self.script.get("record"):
-            with Path(record).open("a", encoding="utf-8") as file:
+            with (self.folder / record).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(request, ensure_ascii=False) + "\n")
 
 
@@ -124,4 +124,4 @@ def example_value(schema: Json, agree: bool, text: str = "…", row: int = 0) ->
 
 
 def make_scripted_member(name: str, context: MemberContext) -> Scripted:
-    return Scripted(name)
+    return Scripted(name, folder=context.folder)

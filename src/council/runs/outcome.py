@@ -150,7 +150,9 @@ def name_resume(run: str) -> Iterator[None]:
         command = f"`council resume {run}`"
         if command in error.template:
             raise
-        raise StoreError(f"{error.template}; the stored answers of run {run} are kept: continue it with {command}") from error
+        raise StoreError(
+            f"{error.template}; the stored answers of run {run} are kept: continue it with {command}"
+        ) from error
 
 
 async def wait_for_ending(

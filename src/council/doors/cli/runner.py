@@ -27,6 +27,7 @@ from council.doors.cli.params import (
 from council.doors.cli.terminal_input import (
     HumanPrompter,
     TerminalKeyboard,
+    ask_trust,
     confirm_start,
     cost_reason,
     describe_material,
@@ -50,7 +51,7 @@ from council.doors.cli.views import (
 from council.engine.degraded import format_notice_lines
 from council.engine.minutes import Minutes
 from council.engine.trust import format_trust
-from council.errors import CouncilError, UsageError
+from council.errors import CouncilError, TrustRequired, UsageError
 from council.events import Entry
 from council.planning.intent import Inferred
 from council.planning.plan import Material, Plan, preview_packet
@@ -63,6 +64,8 @@ from council.runs.ci_gate import verdict_exit_code
 from council.runs.outcome import EXIT_INTERRUPTED, StopEvent, exit_code
 from council.runs.service import Convener
 from council.settings import Settings
+from council.settings.workspace_trust import store_trust
+from council.text_cleanup import clean
 from council.types import Json
 
 
@@ -100,7 +103,7 @@ class Runner:
         settings |= {"max_cost": params.get("max_cost"), "allow_unpriced": params.get("allow_unpriced") or None}
         settings |= {"grace": check_grace(params.get("grace")), "no_resend": params.get("no_resend") or None}
         settings |= {"effort": params.get("effort"), "notify": params.get("notify") or None}
-        settings |= {"report_dir": params.get("report_dir")}
+        settings |= {"report_dir": params.get("report_dir"), "trust": params.get("trust") or None}
         plain = params.get("no_color") or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
         return cls(
             settings, Path(params["config"]) if params.get("config") else None, bool(params.get("json")), bool(params.get("jsonl")),
@@ -205,15 +208,26 @@ class Runner:
         return self.with_convener(job)
 
     def with_convener(self, job: Callable[[Convener], Awaitable[int]]) -> int:
+        """Run a job. Ask at a terminal if the project's settings need trust, and run the job again."""
+
         async def run_job() -> int:
             convener = Convener(flags=self.flags, config=self.config)
             convener.on_store_wait = lambda message: self.print_status([f"council: {message}"])
             try:
-                return await job(convener)
+                code = await job(convener)
+                if ignored := convener.settings.untrusted:
+                    self.print_status([clean(f"council: {ignored.summary}, which were ignored: see `council trust`")])
+                return code
             finally:
                 await convener.close()
 
-        return asyncio.run(run_job())
+        while True:
+            try:
+                return asyncio.run(run_job())
+            except TrustRequired as error:
+                if not self._can_prompt() or not asyncio.run(ask_trust(error.request)):
+                    raise
+                store_trust(error.request, os.environ)
 
     # Views
 
