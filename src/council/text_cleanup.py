@@ -91,7 +91,8 @@ def mask_values(text: str, secrets: Iterable[str]) -> str:
 
 def redact_line(message: str, secrets: Iterable[str] = ()) -> str:
     """Return one line of at most 200 characters, without control characters and secrets."""
-    return truncate(URL_LOGIN.sub("***@", KEY_SHAPED.sub("***", mask_values(flatten_line(message), secrets))), 200)
+    line = strip_invisible(flatten_line(clean(message)))[0]
+    return truncate(URL_LOGIN.sub("***@", KEY_SHAPED.sub("***", mask_values(line, secrets))), 200)
 
 
 # Text for a terminal

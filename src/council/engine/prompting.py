@@ -220,7 +220,7 @@ def load_prompt(path: Path) -> Prompt:
             tuple(_jinja.compile_expression(m, undefined_to_none=False) for m in front.get("material", [])),
             front.get("words"), front.get("tokens"), frozenset(needs - {"quote", "request_notes", "words"}),
         )  # fmt: skip
-    except (jinja2.TemplateSyntaxError, tomllib.TOMLDecodeError) as error:
+    except (jinja2.TemplateSyntaxError, ValueError, RecursionError) as error:
         raise PromptError(f'the prompt "{path.name}" cannot be read: {error}') from error
 
 

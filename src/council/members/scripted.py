@@ -76,7 +76,7 @@ class Scripted:
 def _read_script(path: Path) -> Json:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:  # not TOML, or not UTF-8
+    except (OSError, ValueError, RecursionError) as error:  # not TOML, or not UTF-8
         why = error.strerror if isinstance(error, OSError) else error
         raise ConfigError(
             f'cannot read the script "{path}" ({why}): write scripted:PATH with the path of a TOML file'

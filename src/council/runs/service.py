@@ -50,14 +50,7 @@ from council.runs.outcome import (
     wait_for_ending,
     wait_for_release,
 )
-from council.runs.report_files import (
-    choose_report_path,
-    close_failed_run,
-    emit_votes,
-    last_report_path,
-    redact_event,
-    write_report_files,
-)
+from council.runs.report_files import choose_report_path, emit_votes, last_report_path, redact_event
 from council.runs.run_context import RunContext
 from council.search import can_search
 from council.settings import Settings
@@ -340,7 +333,7 @@ class Convener(RunRecords):
         minutes.calls = minutes.calls | {"replayed": len(record.results)}
         path = Path(record.folder) / minutes.report_path
         if minutes.report_path and path.parent.is_dir() and report_files.is_unwritten(path, record.run):
-            write_report_files(record, Minutes.fold(record.entries))
+            report_files.write_report_files(record, Minutes.fold(record.entries))
         return minutes
 
     async def cancel(self, run: str) -> bool:
@@ -362,7 +355,9 @@ class Convener(RunRecords):
             ledger = Ledger(self.store, record, redact=redact_event)
             await self._close_run(ledger, end_cancelled(self._make_council(ledger)))
         except UsageError as error:  # its folder or its settings no longer exist, but it must still end
-            await close_failed_run(self.store, record, f"cancelled; {error.message_for('cli')}", "cancelled")
+            await report_files.close_failed_run(
+                self.store, record, f"cancelled; {error.message_for('cli')}", "cancelled"
+            )
 
     async def _deliberate(self, ledger: Ledger, stop: StopEvent | None) -> Minutes:
         council = self._make_council(ledger)

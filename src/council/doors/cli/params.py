@@ -150,8 +150,9 @@ def split_command(arguments: list[str]) -> tuple[str, list[str]]:
     word = arguments[place]
     if word in MANAGEMENT_COMMANDS:
         return word, [word, *arguments[:place], *arguments[place + 1 :]]
-    words = [arguments[at] for at in _find_words(arguments)]
-    flags = [argument for at, argument in enumerate(arguments) if at not in _find_words(arguments)]
+    places = set(_find_words(arguments))
+    words = [argument for at, argument in enumerate(arguments) if at in places]
+    flags = [argument for at, argument in enumerate(arguments) if at not in places]
     if command := _command_of_lone_word([text.strip() for text in words]):
         return command[0] if command[0] in MANAGEMENT_COMMANDS else "", [*command, *flags]
     _reject_misspelled_command(
