@@ -213,6 +213,23 @@ def test_an_unusable_database_gives_one_line_and_is_never_lost(shelf: Shelf) -> 
         check_case(shelf, name)
 
 
+@pytest.mark.behaviour("40-repair")
+def test_a_linked_database_is_used_and_repaired_in_its_place(shelf: Shelf, tmp_path: Path) -> None:
+    shelf.restore()
+    file = tmp_path / "elsewhere" / "runs.db"
+    file.parent.mkdir()
+    shelf.path.rename(file)
+    shelf.path.symlink_to(file)
+    assert shelf.council("--quiet", "--protocol", "triad", QUESTION).code == 0
+    keep_log(file)
+    flip(3)(file)
+    damaged = file.read_bytes()
+    assert DAMAGED in shelf.refuses(QUESTION)
+    assert shelf.council("runs", "fsck", "--repair").code == 0
+    assert shelf.path.is_symlink() and len(shelf.workspace.runs()) == 3
+    assert [kept.read_bytes() for kept in file.parent.glob("runs.db.damaged-*") if "-wal" not in kept.name] == [damaged]
+
+
 # Damage at random places
 
 

@@ -21,10 +21,9 @@ from council.runs.report_files import (
     choose_report_dir,
     is_unwritten,
     open_report_folder,
-    publish_draft,
     reserve_report_path,
     slugify,
-    write_draft,
+    write_atomically,
 )
 
 NOON = 1_800_000_000.0
@@ -116,11 +115,6 @@ def test_an_unwritable_folder_is_found_before_the_run(tmp_path: Path) -> None:
         open_report_folder(tmp_path, "reports")
 
 
-def write_report(path: Path, text: str) -> None:
-    write_draft(path, text)
-    publish_draft(path)
-
-
 def test_taken_name_gets_a_number(tmp_path: Path) -> None:
     names = [reserve_report_path(tmp_path, "collaborative", "Tabs or spaces?", NOON, f"r{n}").name for n in range(3)]
     stem = re.sub(r"\.md$", "", names[0])
@@ -132,7 +126,7 @@ def test_crashed_run_finds_its_reserved_path(tmp_path: Path) -> None:
     first = reserve_report_path(tmp_path, "triad", "q", NOON, "r1")
     assert reserve_report_path(tmp_path, "triad", "q", NOON, "r1") == first
     assert is_unwritten(first, "r1")
-    write_report(first, "The report.")
+    write_atomically(first, "The report.")
     assert not is_unwritten(first, "r1")
     assert reserve_report_path(tmp_path, "triad", "q", NOON, "r1") != first
 
@@ -149,7 +143,7 @@ def test_a_dangling_link_under_the_name_is_not_followed(tmp_path: Path) -> None:
 @pytest.mark.behaviour("40-files-at-rest")
 def test_report_is_complete_private_and_leaves_no_temp_file(tmp_path: Path) -> None:
     path = reserve_report_path(tmp_path, "triad", "q", NOON, "r1")
-    write_report(path, "Café.\n")
+    write_atomically(path, "Café.\n")
     assert path.read_text(encoding="utf-8") == "Café.\n"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [found.name for found in tmp_path.iterdir() if found.is_file()] == [path.name]
@@ -157,9 +151,9 @@ def test_report_is_complete_private_and_leaves_no_temp_file(tmp_path: Path) -> N
 
 def test_failed_write_keeps_the_old_report_and_leaves_no_temp_file(tmp_path: Path) -> None:
     path = tmp_path / "report.md"
-    write_report(path, "old")
+    write_atomically(path, "old")
     with pytest.raises(UnicodeEncodeError):
-        write_report(path, "\ud800")
+        write_atomically(path, "\ud800")
     assert path.read_text() == "old"
     assert [found.name for found in tmp_path.iterdir() if found.is_file()] == ["report.md"]
 

@@ -63,7 +63,7 @@ def open_report_folder(root: Path, name: str) -> Path:
                 )
         folder.mkdir(parents=True, exist_ok=True)
         if name == PROJECT_REPORTS and not (ignore := folder / ".gitignore").exists():
-            ignore.write_text("*\n", encoding="utf-8")
+            write_atomically(ignore, "*\n")
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
@@ -193,8 +193,14 @@ def _draft_of(path: Path) -> Path:
     return path.with_name(f".{path.name}.tmp")
 
 
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file in one step. A draft that a crash leaves is replaced by the next one."""
+    write_draft(path, text)
+    publish_draft(path)
+
+
 def write_draft(path: Path, text: str) -> None:
-    """Write the draft of a file. One that a crash leaves is replaced by the next one."""
+    """Write the draft of a file beside it."""
     draft = _draft_of(path)
     try:
         _create_file(draft, text.encode("utf-8"))

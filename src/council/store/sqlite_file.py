@@ -148,6 +148,7 @@ class ReadOnlyCopy:
 
 def repair_file(path: Path, open_database: OpenDatabase) -> list[str]:
     """Recover a damaged database into a new one; the damaged one is kept beside it. Return a line for each change."""
+    path = path.resolve()  # a link stays a link
     if not path.is_file() or not (problem := _find_problem(path, open_database)):
         return []
     if "index" in problem and _rebuild_indexes(path):
@@ -172,7 +173,9 @@ def has_lost_file(path: Path) -> bool:
 
 
 def _log_of(path: Path) -> Path:
-    return path.with_name(f"{path.name}-wal")
+    """Return the log of a database, which is beside the file itself, not beside a link to it."""
+    file = path.resolve()
+    return file.with_name(f"{file.name}-wal")
 
 
 def _find_problem(path: Path, open_database: OpenDatabase) -> str:
