@@ -230,7 +230,7 @@ class RunRecords:
         self.folder, self.env = folder, env
         self._store, self._is_shared_store = store, store is not None
         self._opened = (time.time(), time.monotonic())
-        self.on_store_wait: Callable[[str], None] = lambda message: None  # called by another thread
+        self.on_store_wait: Callable[[str], object] = lambda message: None  # called by another thread
 
     @property
     def store(self) -> SqliteStore:

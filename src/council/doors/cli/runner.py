@@ -239,11 +239,7 @@ class Runner:
         view = self._guard_view(stop.set if self.jsonl else lambda: None)
         beside = [asyncio.ensure_future(tick_view(view))]
         loop = asyncio.get_running_loop()
-
-        def on_store_wait(message: str) -> None:
-            loop.call_soon_threadsafe(self._print_beside, view, f"council: {message}")
-
-        convener.on_store_wait = on_store_wait
+        convener.on_store_wait = lambda message: loop.call_soon_threadsafe(self._print_beside, view, message)
         if self._can_prompt():
             beside.append(asyncio.ensure_future(HumanPrompter(convener, view).run()))
         with handle_signals(stop, view, self._exit_at_once):
@@ -267,9 +263,9 @@ class Runner:
             notify(minutes, convener.env)
         return code
 
-    def _print_beside(self, view: View, line: str) -> None:
+    def _print_beside(self, view: View, message: str) -> None:
         with view.suspend():
-            self.print_status([line])
+            self.print_status([f"council: {message}"])
 
     def _guard_view(self, on_broken_pipe: Callable[[], None]) -> PipeSafeView:
         """Return the view of this command line, which owns the terminal until it is closed."""
