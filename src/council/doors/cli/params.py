@@ -425,7 +425,9 @@ def check_grace(seconds: float | None) -> float | None:
 
 
 def print_json(value: Any) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    from council.text_cleanup import neutralize_commands
+
+    click.echo(neutralize_commands(json.dumps(value, ensure_ascii=False, indent=2), "json"))
 
 
 def check_output_path(path: str | None) -> Path | None:
