@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,7 +73,8 @@ class DiskFault:
 
 def start_with_fault(fault: DiskFault, arguments: Sequence[str], folder: Path, **env: str) -> Process:
     """Start `council …` with a failing disk."""
-    return Process(arguments, folder, preload=fault_library(), **fault.env, **env)
+    with_fault: Any = {**fault.env, **env}
+    return Process(arguments, folder, preload=fault_library(), **with_fault)
 
 
 # Clocks
@@ -93,7 +95,8 @@ class ShiftedClock:
 
     def start(self, arguments: Sequence[str], folder: Path, **env: str) -> Process:
         """Start `council …` with this clock."""
-        return Process(arguments, folder, preload=fault_library(), CLOCK_SHIFT_FILE=str(self._file), **env)
+        with_clock: Any = {"CLOCK_SHIFT_FILE": str(self._file), **env}
+        return Process(arguments, folder, preload=fault_library(), **with_clock)
 
 
 # Full disks

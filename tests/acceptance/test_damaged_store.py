@@ -221,13 +221,11 @@ def test_a_linked_database_is_used_and_repaired_in_its_place(shelf: Shelf, tmp_p
     shelf.path.rename(file)
     shelf.path.symlink_to(file)
     assert shelf.council("--quiet", "--protocol", "triad", QUESTION).code == 0
-    keep_log(file)
-    flip(3)(file)
-    damaged = file.read_bytes()
+    lose_file_with_log(file)
     assert DAMAGED in shelf.refuses(QUESTION)
     assert shelf.council("runs", "fsck", "--repair").code == 0
     assert shelf.path.is_symlink() and len(shelf.workspace.runs()) == 3
-    assert [kept.read_bytes() for kept in file.parent.glob("runs.db.damaged-*") if "-wal" not in kept.name] == [damaged]
+    assert len(list(file.parent.glob("runs.db.damaged-*-wal"))) == 1
 
 
 # Damage at random places
