@@ -35,7 +35,7 @@ class Trials:
     workspace: Workspace
     council: Terminal
     calm: Json = field(default_factory=dict)
-    operations: int = 0
+    operations: list[str] = field(default_factory=list)  # of the undisturbed run, in order
     figures: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -56,7 +56,8 @@ class Trials:
         )
         assert done.code == 0, done.err
         self.calm = done.json
-        return len(log.read_text().splitlines())
+        self.operations = log.read_text().splitlines()
+        return len(self.operations)
 
     def run(self, fault: DiskFault) -> None:
         """Run with a fault, resume without it, and compare with the undisturbed run."""
@@ -122,7 +123,8 @@ def test_a_failing_disk_operation_loses_nothing(trials: Trials) -> None:
     last = trials.measure()
     run_all(trials, "full from then on", [last // 3])
     run_all(trials, "one error", [last // 2])
-    run_all(trials, "quota used up from then on", [last - 40])  # while the report is written
+    report = next(n for n, line in enumerate(trials.operations, 1) if " write " in line and line.endswith(".md.tmp"))
+    run_all(trials, "quota used up from then on", [report])
 
 
 @pytest.mark.sweep
