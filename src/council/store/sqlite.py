@@ -222,8 +222,8 @@ class SqliteStore(RunQueries):
             (self.folder / "locks").mkdir(exist_ok=True, mode=0o700)
             return _wait_if_busy(self.path, lambda: open_database(self.path), lambda: WRITE_TIMEOUT_S)
         except (OSError, sqlite3.Error) as error:
-            is_unwritable = self.path.is_file() and not sqlite_file.is_writable(self.path)
-            if not is_unwritable or not sqlite_file.is_read_only_error(error):
+            can_write = not self.path.is_file() or sqlite_file.is_writable(self.path)
+            if can_write or not sqlite_file.is_read_only_error(error):
                 raise
             self._copy = sqlite_file.ReadOnlyCopy(self.path, open_database)
             return self._copy.db
@@ -309,8 +309,6 @@ class SqliteStore(RunQueries):
         try:
             result: R = await self._writer.run(run, work, has_ledger_rows=has_ledger_rows)
             return result
-        except StoreError:
-            raise
         except (OSError, sqlite3.Error, OverflowError) as error:
             raise StoreError(explain_error(error, self.path)) from error
 
@@ -435,7 +433,10 @@ class SqliteStore(RunQueries):
     def lock_run(self, run: str) -> Iterator[None]:
         """Lock a run for this process, or raise RunOwned. The lock is released when the process dies."""
         self._require_writable()
-        handle = os.open(self._lock_path(run), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            handle = os.open(self._lock_path(run), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StoreError(explain_error(error, self._lock_path(run))) from error
         try:
             self._lock_file(run, handle)
             self._failures.pop(run, None)
