@@ -45,19 +45,12 @@ from council.runs.outcome import (
     end_suspended_owner,
     has_returned,
     hold_run,
+    name_resume,
     run_protocol,
     wait_for_ending,
     wait_for_release,
 )
-from council.runs.report_files import (
-    choose_report_path,
-    close_failed_run,
-    emit_votes,
-    find_report_folder,
-    last_report_path,
-    redact_event,
-    write_report_files,
-)
+from council.runs.report_files import choose_report_path, emit_votes, find_report_folder, last_report_path, redact_event
 from council.runs.run_context import RunContext
 from council.search import can_search
 from council.settings import Settings
@@ -292,7 +285,8 @@ class Convener(RunRecords):
             convened = ev.Convened(record.run, record.name, plan, record.folder)
             await ledger.emit_durably(convened, ("run", _format_run_row(record)))
             _note_other_version(ledger)
-            return await self._deliberate(ledger, stop)
+            with name_resume(ledger.run):
+                return await self._deliberate(ledger, stop)
 
     async def resume(
         self,
@@ -339,7 +333,7 @@ class Convener(RunRecords):
         minutes.calls = minutes.calls | {"replayed": len(record.results)}
         path = Path(record.folder) / minutes.report_path
         if minutes.report_path and path.parent.is_dir() and report_files.is_unwritten(path, record.run):
-            write_report_files(record, Minutes.fold(record.entries))
+            report_files.write_report_files(record, Minutes.fold(record.entries))
         return minutes
 
     async def cancel(self, run: str) -> bool:
@@ -361,7 +355,9 @@ class Convener(RunRecords):
             ledger = Ledger(self.store, record, redact=redact_event)
             await self._close_run(ledger, end_cancelled(self._make_council(ledger)))
         except UsageError as error:  # its folder or its settings no longer exist, but it must still end
-            await close_failed_run(self.store, record, f"cancelled; {error.message_for('cli')}", "cancelled")
+            await report_files.close_failed_run(
+                self.store, record, f"cancelled; {error.message_for('cli')}", "cancelled"
+            )
 
     async def _deliberate(self, ledger: Ledger, stop: StopEvent | None) -> Minutes:
         council = self._make_council(ledger)
@@ -417,17 +413,18 @@ class Convener(RunRecords):
             folder = find_report_folder(record, self._report_dir(record.setup["protocol"], self.store), earlier)
             path = earlier or choose_report_path(record, folder)
             emit_votes(ledger, minutes, folder)
-        verdict = ev.dump_deeply(ending.verdict)
+        verdict, drafts = ev.dump_deeply(ending.verdict), list[Path]()
         closed = ev.Closed(ending.status, verdict, dict(ledger.calls), ending.stopped, path, ending.reason)
 
         def make_report(entries: Sequence[Entry]) -> str:
             for entry in entries[seen:]:
                 minutes.on_event(entry)
-            return encode_report(minutes)
+            text = encode_report(minutes)
+            drafts.extend(report_files.draft_report_files(record, minutes, json.loads(text)))  # a full disk stops here
+            return text
 
         await ledger.close(closed, make_report)
-        if path:
-            write_report_files(record, minutes, json.loads(record.report))
+        report_files.publish_drafts(record, drafts)
         self._has_ended_run = True
         return minutes
 
