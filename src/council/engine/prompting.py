@@ -214,7 +214,7 @@ class Quoter:
     def clean(self, text: str, source: str) -> str:
         """Return foreign text as it is quoted, and remember the removals."""
         quotation = clean_quotation(text)
-        copied = sum(mark in quotation.text for mark in self.prompts.marks)
+        copied = len([mark for mark in self.prompts.marks if mark in quotation.text])
         if quotation.hidden or quotation.marks or copied:
             self.cleaned[source] = quotation.describe_changes(copied)
         return quotation.text
