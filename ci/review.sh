@@ -13,6 +13,8 @@ set -euf # -f: split at blanks, but do not expand globs
 # shellcheck source=ci/common.sh
 . "$(dirname -- "$0")/common.sh"
 
+CI=true # council neutralizes the commands of CI systems in all text that it prints
+export CI
 out=${COUNCIL_OUT:-$temp/council}
 mkdir -p "$out"
 COUNCIL_DATA=$out/data # a separate store that contains only this run

@@ -33,6 +33,7 @@ from council.calling.concurrency import DECREASE_FACTOR, START_SLOTS
 from council.calling.fault_table import CHAIR_RETRIES, FAULT_TABLE, REQUEST_CHANGES
 from council.doors import library
 from council.doors.cli.ask import ask_command
+from council.doors.cli.ci_log import CI_VARIABLES
 from council.doors.cli.help import group_commands, group_flags
 from council.doors.cli.management import management_group
 from council.doors.cli.params import COMMAND_HELP, RESERVED_COMMANDS, protocol_flags
@@ -601,6 +602,8 @@ VARIABLE_DOCS = {
         "COUNCIL_LOCAL_THREADS": "Threads of the embedded model; default: 1.",
         "COUNCIL_WORKER_IDLE": f"Seconds after which the idle background worker ends; default: {IDLE_TIMEOUT_S:g}.",
         "COUNCIL_DEBUG": "If set, an internal error prints its traceback.",
+        "CI": "If it or a variable of a CI system is set, lines that the CI system would run as commands are changed. See [CI](ci.md).",
+        **dict.fromkeys(CI_VARIABLES[1:], "See `CI`."),
         "NO_COLOR": "If set, no colour is printed.",
         "TERM": "`dumb` turns off the live view and colour.",
         "XTERM_VERSION": "Set by xterm, which does not wrap lines again when it is resized; the live view takes this into account.",

@@ -14,6 +14,7 @@ import hypothesis
 import platformdirs
 import pytest
 
+from council.doors.cli.ci_log import CI_VARIABLES
 from tests.fake_clock import CLOCKED
 from tests.fake_provider import FakeProvider
 
@@ -77,7 +78,7 @@ def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Hide the keys, configuration and folders of the user; only the model weights are shared."""
     for name in list(os.environ):
         ours = name.startswith("COUNCIL_") and name not in KEPT
-        if ours or name.endswith("_API_KEY") or name in ("OLLAMA_HOST", "NO_COLOR", "FORCE_COLOR"):
+        if ours or name.endswith("_API_KEY") or name in ("OLLAMA_HOST", "NO_COLOR", "FORCE_COLOR", *CI_VARIABLES):
             monkeypatch.delenv(name)
     work = tmp_path / "work"
     work.mkdir()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -137,3 +138,67 @@ def test_run_of_another_version_is_not_checked_against_the_current_prompts(
         with sqlite3.connect(workspace.data / "council.db") as db:
             db.execute(f"UPDATE runs SET {change}")
         assert council("runs", "fsck", run).code == code
+
+
+REPAIRS: dict[str, tuple[str, str]] = {
+    "a changed report": (
+        "UPDATE runs SET report = replace(report, 'MODIFIED', 'SURVIVED')", "its report was built again from the ledger"
+    ),
+    "a changed status": ("UPDATE runs SET status = 'failed'", 'its status was "failed": now "complete"'),
+    "a status without an end": (
+        "DELETE FROM events WHERE type = 'closed'", 'its status was "complete", but it has no end: it can be resumed now'
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.behaviour("40-repair")
+def test_repair_makes_derived_data_again(workspace: Workspace, council: Terminal) -> None:
+    assert council("--protocol", "adversarial", QUESTION).code == 0
+    (run,) = workspace.runs()
+    sent = len(workspace.provider.log)
+    for damage, told in REPAIRS.values():
+        with sqlite3.connect(workspace.data / "council.db") as db:
+            db.execute(damage)
+        db.close()
+        assert council("runs", "fsck").code == 1
+        done = council("runs", "fsck", "--repair", "--json")
+        assert (done.code, done.json["repaired"]) == (0, [f"{run}: {told}"]), done.out
+    path = Path(council("resume", run, "--json").json["report_path"])
+    assert len(workspace.provider.log) == sent  # every answer is stored
+    text = path.read_text()
+    path.unlink()
+    assert council("runs", "fsck", run, "--repair").err == f'repaired: {run}: its report "{path}" was written again\n'
+    assert path.read_text() == text
+
+
+@pytest.mark.behaviour("40-fsck-negative-control", "40-calls-of-all-processes")
+def test_a_wrong_count_of_calls_is_reported(workspace: Workspace, council: Terminal) -> None:
+    assert council("--protocol", "triad", QUESTION).code == 0
+    (run,) = workspace.runs()
+    with sqlite3.connect(workspace.data / "council.db") as db:
+        db.execute("UPDATE events SET body = json_set(body, '$.calls.made', 3) WHERE type = 'closed'")
+    db.close()
+    done = council("runs", "fsck")
+    assert f"{run}: the run has 4 calls made in its ledger, but its report says 3" in done.out.splitlines()
+    repaired = council("runs", "fsck", "--repair")
+    assert repaired.code == 1  # an event is never changed
+
+
+@pytest.mark.behaviour("40-damage-noticed", "40-repair")
+def test_a_damaged_store_is_noticed_by_a_new_run_and_repaired(workspace: Workspace, council: Terminal) -> None:
+    for _ in range(2):
+        assert council("--protocol", "triad", QUESTION).code == 0
+    path, sent = workspace.data / "council.db", len(workspace.provider.log)
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'settled'").fetchone()
+    db.close()
+    content = path.read_bytes()
+    path.write_bytes(content[: (page - 1) * 4096] + b"\xff" * 4096 + content[page * 4096 :])
+    refused = workspace.council(QUESTION)
+    assert (refused.code, refused.err.count("\n"), len(workspace.provider.log)) == (1, 1, sent)
+    assert "is damaged" in refused.err and "council runs fsck --repair" in refused.err
+    repaired = council("runs", "fsck", "--repair")
+    assert "repaired: store: the readable rows were copied to a new database" in repaired.err
+    assert workspace.council("--protocol", "triad", QUESTION).code == 0
+    assert len(workspace.runs()) == 3

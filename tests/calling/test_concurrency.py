@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import pytest
 
-from council.calling.concurrency import SILENT_AFTER_S, START_SLOTS, ConcurrencyLimit, Slot, get_limit, no_limit
+from council.calling.concurrency import (
+    FILES_PER_RUN,
+    RESERVED_FILES,
+    SILENT_AFTER_S,
+    START_SLOTS,
+    ConcurrencyLimit,
+    RunLimit,
+    Slot,
+    count_possible_runs,
+    get_limit,
+    no_limit,
+)
 from council.calling.fault_table import FAULT_TABLE
 from council.engine.ledger import Ledger
 from tests.calling.helpers import Hanging, answering, call, fault, step
@@ -214,3 +227,49 @@ async def test_a_hung_call_does_not_block_others(ledger: Ledger) -> None:
     skip(SILENT_AFTER_S + 1)
     assert isinstance(await second, Slot)
     first.cancel()
+
+
+# Runs at once
+
+
+@pytest.fixture
+def run_limit(monkeypatch: pytest.MonkeyPatch) -> RunLimit:
+    """A limit of two runs."""
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (2 * FILES_PER_RUN + RESERVED_FILES + count_files(), 0))
+    return RunLimit()
+
+
+def count_files() -> int:
+    return sum(1 for _ in Path("/dev/fd").iterdir())
+
+
+@pytest.mark.behaviour("40-open-files")
+async def test_runs_that_need_too_many_files_wait_in_order(run_limit: RunLimit) -> None:
+    started: list[int] = []
+    may_end = [asyncio.Event() for _ in range(5)]
+
+    async def run(n: int) -> None:
+        async with run_limit.acquire():
+            started.append(n)
+            async with run_limit.acquire():  # a run inside this one
+                await may_end[n].wait()
+
+    tasks = [asyncio.ensure_future(run(n)) for n in range(5)]
+    await settle()
+    assert started == [0, 1]
+    tasks[2].cancel()
+    may_end[1].set()
+    await settle()
+    assert started == [0, 1, 3]
+    for event in may_end:
+        event.set()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert started == [0, 1, 3, 4]
+    async with run_limit.acquire(), run_limit.acquire():
+        pass
+
+
+def test_a_low_limit_of_files_allows_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit, runs in ((0, 1), (resource.RLIM_INFINITY, 2**31)):
+        monkeypatch.setattr(resource, "getrlimit", lambda which, limit=limit: (limit, limit))
+        assert count_possible_runs() == runs

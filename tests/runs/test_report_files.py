@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import resource
+import signal
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -153,3 +156,65 @@ def test_failed_write_keeps_the_old_report_and_leaves_no_temp_file(tmp_path: Pat
         write_atomically(path, "\ud800")
     assert path.read_text() == "old"
     assert [found.name for found in tmp_path.iterdir() if found.is_file()] == ["report.md"]
+
+
+# A crash while a path is reserved
+
+
+def reserve_in_child(folder: Path, prepare: Callable[[], object]) -> int:
+    """Reserve a path in another process after `prepare`; return its wait status."""
+    if (pid := os.fork()) == 0:
+        try:
+            prepare()
+            reserve_report_path(folder, "triad", "q", NOON, "r1")
+        except StoreError:
+            os._exit(3)
+        os._exit(0)
+    return os.waitpid(pid, 0)[1]
+
+
+def kill_at_link(*, after: bool) -> None:
+    """Kill this process when it has created the file of a reserved path, or before that."""
+    link = os.link
+
+    def die(*paths: Path, **how: bool) -> None:
+        if after:
+            link(*paths, **how)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    os.link = die  # type: ignore[assignment]
+
+
+@pytest.mark.behaviour("40-report-name-after-a-crash")
+@pytest.mark.parametrize("after", [False, True])
+def test_a_process_killed_while_it_reserves_a_path_leaves_the_name_to_its_run(tmp_path: Path, after: bool) -> None:
+    status = reserve_in_child(tmp_path, lambda: kill_at_link(after=after))
+    assert os.WTERMSIG(status) == signal.SIGKILL
+    assert all(path.stat().st_size for path in tmp_path.iterdir() if path.is_file())  # no empty file
+    path = reserve_report_path(tmp_path, "triad", "q", NOON, "r1")
+    assert path.name.endswith("-triad-q.md")
+    assert [found.name for found in tmp_path.iterdir() if found.is_file()] == [path.name]
+
+
+@pytest.mark.behaviour("40-report-name-after-a-crash")
+def test_a_full_disk_leaves_no_empty_file(tmp_path: Path) -> None:
+    status = reserve_in_child(tmp_path, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
+    assert os.waitstatus_to_exitcode(status) == 3
+    assert [path for path in tmp_path.iterdir() if path.is_file()] == []
+
+
+def test_a_number_is_found_in_few_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = reserve_report_path(tmp_path, "triad", "q", NOON, "r0")
+    for n in range(2, 2001):
+        (tmp_path / first.name.replace(".md", f"-{n}.md")).touch()
+    looks: list[object] = []
+    exists = os.path.lexists
+
+    def look(path: Path) -> bool:
+        looks.append(path)
+        return exists(path)
+
+    monkeypatch.setattr(os.path, "lexists", look)
+    path = reserve_report_path(tmp_path, "triad", "q", NOON, "r1", may_have_one=False)
+    assert path.name == first.name.replace(".md", "-2001.md")
+    assert len(looks) < 30

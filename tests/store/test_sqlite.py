@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import secrets
 import signal
 import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -23,7 +25,8 @@ from council import events as ev
 from council.errors import RunOwned, StoreError, UnknownRun
 from council.store.interface import Row
 from council.store.migrations import MIGRATIONS
-from council.store.sqlite import SqliteStore
+from council.store.sqlite import Job, SqliteStore
+from council.store.sqlite_file import WRITE_TIMEOUT_S
 from council.types import FinalState, Outcome, Usage
 
 pytestmark = pytest.mark.anyio
@@ -106,7 +109,7 @@ async def test_rows_are_on_disk_when_write_returns(store: SqliteStore) -> None:
     assert other.execute("SELECT count(*) FROM events").fetchone() == (1,)
     assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     assert store._db.execute("PRAGMA synchronous").fetchone() == (2,)
-    assert store._db.execute("PRAGMA busy_timeout").fetchone() == (30_000,)
+    assert WRITE_TIMEOUT_S == 30.0
     other.close()
 
 
@@ -313,3 +316,58 @@ async def test_the_newest_unfinished_run_of_a_folder_is_found(store: SqliteStore
     assert await store.find_newest_unfinished("here") == "r0"
     assert await store.find_newest_unfinished("nowhere") is None
     assert [run["id"] for run in await store.list_runs()] == ["r2", "r1", "r0", RUN]
+
+
+async def test_a_run_id_that_is_taken_is_not_used(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    await store.write("r22222222", [RUN_ROW])
+    characters = iter("22222222" + "33333333")
+    monkeypatch.setattr(secrets, "choice", lambda alphabet: next(characters))
+    assert await store.new_run_id() == "r33333333"
+
+
+# All rows of one step, or none
+
+
+@pytest.mark.behaviour("40-step-in-one-transaction")
+async def test_rows_of_one_turn_are_one_transaction(store: SqliteStore) -> None:
+    await store.write(RUN, [])
+    seen = trace_statements(store)
+    store.post(RUN, [("settled", ("k", 1, "{}", 1.0))])
+    store.post(RUN, [event(1)])
+    await store.write(RUN, [("result", ("k", "{}")), event(2)])
+    kinds = [line.split()[0] for line in seen if not line.startswith(("SAVEPOINT", "RELEASE"))]
+    assert kinds == ["BEGIN", "INSERT", "INSERT", "INSERT", "INSERT", "COMMIT"]
+
+
+@pytest.mark.behaviour("40-step-in-one-transaction")
+async def test_rows_that_cannot_be_stored_take_the_others_of_their_step_with_them(store: SqliteStore) -> None:
+    store.post(RUN, [("settled", ("k", 1, "{}", 1.0)), ("charge", ("k", 1, 10**19, 0))])
+    with pytest.raises(StoreError, match=r"too large.*check the disk, or set COUNCIL_DATA") as caught:
+        await store.write(RUN, [("result", ("k", "{}"))])
+    assert "free some space" not in str(caught.value)
+    with pytest.raises(StoreError):  # later rows would leave a gap
+        await store.write(RUN, [event(1)])
+    record = await store.load(RUN)
+    assert (record.results, record.entries) == ({}, [])
+    await store.write("r3456", [RUN_ROW])  # other runs of the process continue
+    with store.lock_run(RUN):  # resumed
+        await store.write(RUN, [event(1)])
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_read_that_waits_for_own_rows_can_be_cancelled_at_any_moment(store: SqliteStore, turns: int) -> None:
+    blocked, stored = threading.Event(), threading.Event()
+    store._reader.put(Job("", lambda db: blocked.wait(60), lambda result, error: None))
+    written = threading.Event()
+    store._writer.put(Job("", lambda db: written.wait(60), lambda result, error: None))
+    reading = asyncio.ensure_future(store.list_runs())
+    await asyncio.sleep(0)  # it waits for the writer
+    store._writer.put(Job("", lambda db: None, lambda result, error: stored.set()))
+    written.set()
+    assert stored.wait(60)  # the result is on the way, but the event loop has not seen it
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    reading.cancel()
+    done, _ = await asyncio.wait({reading}, timeout=60)
+    blocked.set()
+    assert done and reading.cancelled()

@@ -1,4 +1,4 @@
-"""Adaptive concurrency limit per provider.
+"""Adaptive concurrency limit per provider, and the limit of runs at once.
 
 AIMD: start at 4 slots and add one per answered call while all are in use. After the first 429, multiply by 0.8 per
 episode and add 1/slots per answered call. Calls that started before a decrease do not decrease it again. A call without
@@ -9,10 +9,14 @@ exceeds the provider's maximum. Time spent waiting for a slot does not count aga
 from __future__ import annotations
 
 import asyncio
+import resource
+import threading
 from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from council.calling.fault_table import FAULT_TABLE
@@ -142,3 +146,90 @@ def get_limit(provider: str, max_slots: int, *, lends_silent_slots: bool = True)
 def no_limit(member: str) -> ConcurrencyLimit:
     """Return a limit that never blocks, for members without a provider."""
     return ConcurrencyLimit(2**31, 2**31)
+
+
+# Runs at once
+
+FILES_PER_RUN = 24  # store, lock, reports and connections; those of an ended run are closed a little later
+RESERVED_FILES = 32  # for imports, look-ups and command-line agents
+
+
+class RunLimit:
+    """Limit of runs at once in this process, so that they do not need more open files than the system allows.
+
+    Further runs wait in order. A run inside another run does not wait, because the other one may wait for it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # event loops of several threads share the limit
+        self._max_runs, self._running = 0, 0
+        self._waiters: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
+        self._is_inside: ContextVar[bool] = ContextVar("is_inside_run", default=False)
+
+    @asynccontextmanager
+    async def acquire(self) -> AsyncIterator[None]:
+        """Wait until another run may start, and count this one."""
+        if self._is_inside.get():
+            yield
+            return
+        await self._wait()
+        token = self._is_inside.set(True)
+        try:
+            yield
+        finally:
+            with suppress(ValueError):  # closed in another context
+                self._is_inside.reset(token)
+            self._release()
+
+    async def _wait(self) -> None:
+        with self._lock:
+            if not self._running:
+                self._max_runs = count_possible_runs()
+            if self._running < self._max_runs:
+                self._running += 1
+                return
+            loop = asyncio.get_running_loop()
+            waiter = loop.create_future()
+            self._waiters.append((loop, waiter))
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            with self._lock:
+                is_waiting = (loop, waiter) in self._waiters
+                if is_waiting:
+                    self._waiters.remove((loop, waiter))
+            if not is_waiting:  # its turn came while it was cancelled
+                self._release()
+            raise
+
+    def _release(self) -> None:
+        """Give the place to the next waiting run, or free it."""
+        while True:
+            with self._lock:
+                if not self._waiters:
+                    self._running -= 1
+                    return
+                loop, waiter = self._waiters.popleft()
+            with suppress(RuntimeError):  # its loop is closed: take the next one
+                loop.call_soon_threadsafe(_start_waiter, waiter)
+                return
+
+
+def _start_waiter(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+def count_possible_runs() -> int:
+    """Return how many runs the limit of open files allows, at least one."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if limit == resource.RLIM_INFINITY:
+        return 2**31
+    try:
+        used = sum(1 for _ in Path("/dev/fd").iterdir())
+    except OSError:
+        used = RESERVED_FILES
+    return max(1, (limit - used - RESERVED_FILES) // FILES_PER_RUN)
+
+
+RUN_LIMIT = RunLimit()

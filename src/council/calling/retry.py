@@ -39,8 +39,6 @@ MAX_BACKOFF_S = 30.0
 class Journal(Protocol):
     """Ledger interface that the retry loop uses."""
 
-    calls: dict[str, int]
-
     def attempts(self, key: str) -> list[Attempt]: ...
     async def record_attempt(
         self, key: str, seat: str, member: str, body: bytes, why: str, most: float | None,
@@ -189,7 +187,6 @@ class RetryLoop:
         except BudgetSpent as spent:
             self.caller.fallbacks.release(self.seat)
             outcome = self.usable_reply or Outcome("skipped(budget)", reason=str(spent))
-        journal.calls["in_doubt"] += outcome.state == "in_doubt"
         return replace(
             outcome, attempts=len(journal.attempts(self.key)), usage=self.usage, seconds=round(_now() - started, 3)
         )
@@ -332,7 +329,6 @@ class RetryLoop:
                 return attempt, Fault(
                     "doubt", "the process stopped before the answer was stored, and --no-resend is set"
                 )
-            self.caller.journal.calls["in_doubt"] += 1
             self.caller.journal.record_charge(
                 self.caller.budget.bill_attempt(self.key, attempt, Fault("doubt", "no answer was stored"))
             )

@@ -116,6 +116,7 @@ class Minutes:
     fetching: ev.Fetching | None = None
     seq: int = 0
     _last_at: float = 0.0
+    _in_doubt: set[tuple[str, int]] = field(default_factory=set)  # requests that were open when a process ended
 
     @classmethod
     def fold(cls, entries: Iterable[Entry]) -> Minutes:
@@ -250,7 +251,8 @@ def _seat_from_plan(seat: Json) -> SeatMinutes:
 
 def _apply_resumed(m: Minutes, event: ev.Resumed, at: float) -> None:
     m.status, m.stopped, m.reason, m.cap = "running", "", "", event.cap
-    m.calls = {"made": 0, "replayed": 0, "in_doubt": 0}
+    m._in_doubt |= m.open_attempts.keys()
+    m.calls = {"made": m.calls["made"], "replayed": 0, "in_doubt": len(m._in_doubt)}
 
 
 def _apply_phase_started(m: Minutes, event: ev.PhaseStarted, at: float) -> None:

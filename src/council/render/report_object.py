@@ -134,9 +134,9 @@ class Quorum(Part):
 class Calls(Part):
     """Requests of the run."""
 
-    made: Annotated[Count, Field(description="Requests sent by this process.")]
-    replayed: Annotated[Count, Field(description="Answers taken from the ledger.")]
-    in_doubt: Annotated[Count, Field(description="Requests sent again because a crash left them open.")]
+    made: Annotated[Count, Field(description="Requests sent, by all processes of the run.")]
+    replayed: Annotated[Count, Field(description="Answers that the last process took from the ledger.")]
+    in_doubt: Annotated[Count, Field(description="Requests, by all processes, that may be billed without an answer.")]
 
 
 class Cost(Part):

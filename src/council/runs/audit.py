@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 
 from council import events as ev
+from council.engine.ledger import count_calls
 from council.events import Entry
 from council.money import Price, exact_cost, format_usd, nanos_to_usd, usd_to_nanos
 from council.store.interface import OPEN_STATUSES, Attempt, Record, RunStatus, SpendingRow
@@ -33,6 +34,7 @@ def audit_record(record: Record, report: Callable[[Sequence[Entry]], str]) -> li
         _check_phases(record),
         _check_bills(record),
         _check_budget(record),
+        _check_calls(record),
         _check_report(record, report),
     )
     return [problem for check in checks for problem in check]
@@ -125,6 +127,16 @@ def _check_budget(record: Record) -> Iterator[str]:
     limits = [float(cap) for cap in caps if cap is not None]
     if limits and len(limits) == len(caps) and spent > usd_to_nanos(Decimal(str(max(limits)))):
         yield f"the run cost {format_usd(nanos_to_usd(spent))}, more than its cap of {format_usd(max(limits))}"
+
+
+def _check_calls(record: Record) -> Iterator[str]:
+    """Check the counts of a finished run against its attempts. Earlier versions counted those of the last process only."""
+    last = record.entries[-1].event if record.entries else None
+    if not isinstance(last, ev.Closed) or not is_ours(record):
+        return
+    for name, counted in zip(("made", "in_doubt"), count_calls(record), strict=True):
+        if (stored := last.calls.get(name)) != counted:
+            yield f"the run has {counted} calls {name.replace('_', ' ')} in its ledger, but its report says {stored}"
 
 
 def _iter_events(record: Record) -> Iterator[ev.Event]:

@@ -8,7 +8,7 @@ import json
 import re
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -229,11 +229,13 @@ class RunRecords:
     def __init__(self, folder: Path, env: Mapping[str, str], store: SqliteStore | None = None) -> None:
         self.folder, self.env = folder, env
         self._store, self._is_shared_store = store, store is not None
+        self.on_store_wait: Callable[[str], object] = lambda message: None  # called by another thread
 
     @property
     def store(self) -> SqliteStore:
         if self._store is None:
             self._store = SqliteStore(data_folder(self.env))
+            self._store.on_wait = lambda message: self.on_store_wait(message)
         return self._store
 
     async def close(self) -> None:

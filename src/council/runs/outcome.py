@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+import signal
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from council import protocols
 from council.engine.council import Council
-from council.errors import BudgetSpent, ChairAbsent, QuorumLost
+from council.errors import BudgetSpent, ChairAbsent, QuorumLost, RunOwned
 from council.protocols.options import parse_options
+from council.store.interface import OPEN_STATUSES
+from council.store.sqlite import SqliteStore
 from council.types import Json, Seat, Statement, Verdict
 
+RELEASE_POLLS, RELEASE_POLL_S = 100, 0.05
+MAX_SUSPENDED_POLLS = 10
 EXCERPT_WORDS = 120  # words of each position
 
 
@@ -147,3 +153,48 @@ async def wait_for_ending(
         for task in tasks:  # no effect on finished tasks
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def has_returned(task: asyncio.Future[None]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None
+
+
+# Owners of runs
+
+
+@asynccontextmanager
+async def hold_run(store: SqliteStore, run: str) -> AsyncIterator[None]:
+    """Hold the lock of a run inside the block."""
+    with store.lock_run(run):
+        yield
+
+
+async def wait_for_release(store: SqliteStore, run: str) -> None:
+    """Wait while another process releases a run that has ended, for example one that was cancelled a moment ago."""
+    for _ in range(RELEASE_POLLS):
+        try:
+            with store.lock_run(run):
+                return
+        except RunOwned:
+            owner = store.find_owner(run)
+            if (owner is None or owner.is_alive) and (await store.run_state(run)).stored in OPEN_STATUSES:
+                return  # it is in use: the caller says so
+        await asyncio.sleep(RELEASE_POLL_S)
+
+
+async def end_suspended_owner(store: SqliteStore, run: str) -> None:
+    """Continue the suspended owner of a cancelled run, so that it ends the run. End the process if it stays suspended."""
+    owner = store.find_owner(run)
+    if owner is None or not owner.is_suspended:
+        return
+    owner.send(signal.SIGCONT)
+    suspended_polls = 0
+    for _ in range(RELEASE_POLLS):
+        if not store.is_locked(run):
+            return
+        suspended_polls = suspended_polls + 1 if owner.is_suspended else 0
+        if suspended_polls == MAX_SUSPENDED_POLLS:
+            owner.send(signal.SIGKILL)  # as after a crash, nothing stored is lost
+            await wait_for_release(store, run)
+            return
+        await asyncio.sleep(RELEASE_POLL_S)

@@ -15,7 +15,7 @@ from council.engine.ledger import Ledger
 from council.engine.minutes import Minutes
 from council.errors import StoreError
 from council.events import Entry
-from council.packet.secret_filter import PromptRedactor, redact_value
+from council.packet.secret_filter import PromptRedactor, redact_fields
 from council.planning.plan import question_from
 from council.protocols import find_protocol
 from council.protocols.protocol import Protocol
@@ -72,22 +72,84 @@ def open_report_folder(root: Path, name: str) -> Path:
     return folder
 
 
-def reserve_report_path(folder: Path, kind: str, subject: str, at: float, run: str) -> Path:
-    """Reserve an unused path: <date>-<kind>-<slug>.md, then -2, -3. A resumed run finds the one it reserved."""
+def reserve_report_path(
+    folder: Path, kind: str, subject: str, at: float, run: str, *, may_have_one: bool = True
+) -> Path:
+    """Reserve an unused path: <date>-<kind>-<slug>.md, then -2, -3. A resumed run finds the one it reserved.
+
+    `may_have_one` is False for a run that no earlier process has worked on: no reserved path is searched for.
+    """
     stem = f"{time.strftime('%Y-%m-%d', time.localtime(at))}-{slugify(kind)}-{slugify(subject)}"
-    n = 1
+    if may_have_one and (found := _find_reserved(folder, stem, run)):
+        _draft_path(folder, run).unlink(missing_ok=True)  # a crash may have left it
+        return found
     while True:
-        path = folder / (f"{stem}.md" if n == 1 else f"{stem}-{n}.md")
+        path = folder / _numbered_name(stem, _first_free_number(folder, stem))
+        if _create_placeholder(path, run):
+            return path
+
+
+def _numbered_name(stem: str, n: int) -> str:
+    return f"{stem}.md" if n == 1 else f"{stem}-{n}.md"
+
+
+def _find_reserved(folder: Path, stem: str, run: str) -> Path | None:
+    names = re.compile(rf"{re.escape(stem)}(?:-\d+)?\.md")
+    with os.scandir(folder) as files:
+        paths = [folder / file.name for file in files if names.fullmatch(file.name)]
+    return next((path for path in paths if _has_content(path, _placeholder_text(run))), None)
+
+
+def _first_free_number(folder: Path, stem: str) -> int:
+    """Return an unused number after a used one. Doubling and halving take few looks, however many reports there are."""
+
+    def is_free(n: int) -> bool:
+        return not os.path.lexists(folder / _numbered_name(stem, n))
+
+    used, free = 0, 1
+    while not is_free(free):
+        used, free = free, free * 2
+    while free - used > 1:
+        middle = (used + free) // 2
+        used, free = (used, middle) if is_free(middle) else (middle, free)
+    return free
+
+
+def _create_placeholder(path: Path, run: str) -> bool:
+    """Create the file with its placeholder in one step. Return False if another process has taken the name."""
+    draft = _draft_path(path.parent, run)
+    try:
+        _write_draft(draft, _placeholder_text(run))
         try:
-            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY, 0o600)
+            os.link(draft, path, follow_symlinks=False)
         except FileExistsError:
-            if _has_content(path, _placeholder_text(run)):
-                return path
-            n += 1
-        else:
+            return False
+        except OSError:  # a file system without links
+            try:
+                handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY, 0o600)
+            except FileExistsError:
+                return False
             with os.fdopen(handle, "wb") as out:
                 out.write(_placeholder_text(run))
-            return path
+        return True
+    except OSError as error:
+        raise StoreError(
+            f'the report "{path}" cannot be written ({error.strerror}): free some space, or choose another folder with --report-dir'
+        ) from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _draft_path(folder: Path, run: str) -> Path:
+    return folder / f".{run}.tmp"
+
+
+def _write_draft(draft: Path, content: bytes) -> None:
+    """Write a file under the name of a draft, replacing one that a crash has left."""
+    draft.unlink(missing_ok=True)
+    handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY, 0o600)
+    with os.fdopen(handle, "wb") as out:
+        out.write(content)
 
 
 def is_unwritten(path: Path, run: str) -> bool:
@@ -106,14 +168,13 @@ def _has_content(path: Path, content: bytes) -> bool:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a file atomically."""
-    handle, draft = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    """Write a file atomically. A draft that a crash leaves is replaced by the next one."""
+    draft = path.with_name(f".{path.name}.tmp")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            out.write(text)
-        Path(draft).replace(path)
+        _write_draft(draft, text.encode("utf-8"))
+        draft.replace(path)
     except BaseException:
-        Path(draft).unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
         raise
 
 
@@ -138,7 +199,7 @@ def redact_event(event: ev.Event) -> ev.Event:
         return replace(event, messages=PROMPT_REDACTOR.redact_messages(event.messages))
     if not isinstance(event, EVENTS_WITH_MODEL_TEXT):
         return event
-    return ev.parse_event(event.type, redact_value(ev.dump_event(event)))
+    return ev.parse_event(event.type, redact_fields(ev.dump_event(event)))
 
 
 async def close_failed_run(store: Store, record: Record, reason: str, stopped: str = "") -> None:
@@ -169,7 +230,9 @@ def emit_votes(ledger: Ledger, report_dir: str) -> None:
         name, reply = view.analysis_name(minutes, statement), statement.reply or {}
         if not name or f"{statement.phase}/{statement.seat}" in minutes.files:
             continue
-        path = reserve_report_path(folder, question.target or question.text, name, record.created, record.run)
+        path = reserve_report_path(
+            folder, question.target or question.text, name, record.created, record.run, may_have_one=not record.is_new
+        )
         shown = _show_path(path, record.folder)
         ledger.emit(
             ev.Voted(statement.seat, statement.phase, reply.get("verdict", ""), reply.get("confidence", ""), shown)
@@ -184,7 +247,8 @@ def choose_report_path(record: Record, report_dir: str) -> str:
     question = question_from(record.setup)
     protocol = find_protocol(record.setup["protocol"])
     kind = protocol.load_report_view().file_kind(question.task, protocol.name, record.setup["options"])
-    path = reserve_report_path(folder, kind, question.target or question.text, record.created, record.run)
+    subject = question.target or question.text
+    path = reserve_report_path(folder, kind, subject, record.created, record.run, may_have_one=not record.is_new)
     return _show_path(path, record.folder)
 
 

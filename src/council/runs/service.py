@@ -16,11 +16,12 @@ from typing import Any
 from council import events as ev
 from council import protocols
 from council.calling.budget import Caps, local_date
+from council.calling.concurrency import RUN_LIMIT
 from council.engine.council import Council
 from council.engine.ledger import ForkSource, Ledger, Listener, NullStore
 from council.engine.minutes import Minutes
 from council.engine.prompting import Prompts
-from council.errors import CouncilError, EngineError, RunOwned, UsageError
+from council.errors import CouncilError, EngineError, RunOwned, StoreError, UsageError
 from council.events import Entry
 from council.members.base import Member
 from council.members.registry import MemberRegistry
@@ -36,7 +37,18 @@ from council.runs.audit import RULES_CHANGED, audit_record, describe_version, is
 from council.runs.continuation import continue_protocol, load_conversation, read_turns, select_turns
 from council.runs.fork import make_inheritance, plan_fork
 from council.runs.history import RunRecords, summarize_spending
-from council.runs.outcome import Ending, StopEvent, end_cancelled, end_interrupted, run_protocol, wait_for_ending
+from council.runs.outcome import (
+    Ending,
+    StopEvent,
+    end_cancelled,
+    end_interrupted,
+    end_suspended_owner,
+    has_returned,
+    hold_run,
+    run_protocol,
+    wait_for_ending,
+    wait_for_release,
+)
 from council.runs.report_files import (
     choose_report_path,
     close_failed_run,
@@ -54,8 +66,6 @@ from council.store.sqlite import SqliteStore
 from council.types import Json, Outcome, Roster, Step
 from council.version import RULES, __version__
 
-RUN_ID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # no characters that look alike
-RELEASE_POLLS, RELEASE_POLL_S = 100, 0.05
 # Stored with a run, so that a resumed run uses them again.
 PERSISTED_FLAGS = ("timeout", "max_cost", "allow_unpriced", "grace", "no_resend", "profile", "report_dir")
 CANCEL_POLL_S = 0.5  # seconds between checks for a cancel request
@@ -87,9 +97,10 @@ class Convener(RunRecords):
     def members(self) -> MemberRegistry:
         return self.run_context.members
 
-    def open_store(self, protocol: str) -> SqliteStore:
-        """Open the store and check that the protocol's report folder is writable, before any request is sent."""
+    async def open_store(self, protocol: str) -> SqliteStore:
+        """Check that the store is sound and the protocol's report folder writable, before any request is sent."""
         store = self.store
+        await store.require_sound()
         report_files.open_report_folder(self.folder, self._report_dir(protocol, store))
         return store
 
@@ -195,17 +206,18 @@ class Convener(RunRecords):
     async def run(self, plan: Plan, on_event: Listener, *, stop: StopEvent | None = None) -> Minutes:
         """Run a plan and return its minutes. `stop` interrupts the run and leaves it resumable."""
         self.check_plan(plan)
-        store = self.open_store(plan.protocol.name)
-        await self._prepare_members(plan.roster, on_event)
-        return await self._begin(store, self._make_record(plan), plan.as_json(), on_event, stop)
+        async with RUN_LIMIT.acquire():
+            store = await self.open_store(plan.protocol.name)
+            await self._prepare_members(plan.roster, on_event)
+            return await self._begin(store, await self._make_record(plan), plan.as_json(), on_event, stop)
 
     async def enqueue(self, plan: Plan) -> str:
         """Store the run as queued, for the worker to start."""
         self.check_plan(plan)
-        return await self._enqueue_record(self._make_record(plan), plan.as_json())
+        return await self._enqueue_record(await self._make_record(plan), plan.as_json())
 
     async def _enqueue_record(self, record: Record, plan: Json) -> str:
-        ledger = Ledger(self.open_store(record.setup["protocol"]), record, redact=redact_event)
+        ledger = Ledger(await self.open_store(record.setup["protocol"]), record, redact=redact_event)
         convened = ev.Convened(record.run, record.name, plan, record.folder)
         await ledger.emit_durably(convened, ("queue", _format_run_row(record)))
         return record.run
@@ -233,9 +245,10 @@ class Convener(RunRecords):
     ) -> Minutes:  # fmt: skip
         """Start a new run that reuses the answers of `run` before `phase`, and later answers whose request is unchanged."""
         record, plan = await self._prepare_fork(run, phase, seats or {})
-        store, roster = self.open_store(record.setup["protocol"]), roster_from(record.setup)
-        await self._prepare_members(roster, on_event)
-        return await self._begin(store, record, plan, on_event, stop)
+        store, roster = await self.open_store(record.setup["protocol"]), roster_from(record.setup)
+        async with RUN_LIMIT.acquire():
+            await self._prepare_members(roster, on_event)
+            return await self._begin(store, record, plan, on_event, stop)
 
     async def plan_fork(self, run: str, *, phase: str | None = None, seats: Mapping[str, str] | None = None) -> Json:
         """Return the plan of a fork. Nothing is stored or sent."""
@@ -253,15 +266,16 @@ class Convener(RunRecords):
         setup, plan = plan_fork(parent, phase, seats, self.run_context)
         setup |= {"version": __version__, "rules": RULES} | self._persisted_flags()
         self.run_context.require_prices(roster_from(setup))
-        return Record(_new_run_id(), parent.name, parent.folder, time.time(), parent.seed, setup), plan
+        run = await self.store.new_run_id()
+        return Record(run, parent.name, parent.folder, time.time(), parent.seed, setup, is_new=True), plan
 
-    def _make_record(self, plan: Plan) -> Record:
+    async def _make_record(self, plan: Plan) -> Record:
         now = time.time()
         name = f"council-{time.strftime('%Y%m%d', time.localtime(now))}-{report_files.slugify(plan.question.target or plan.question.text)}"
         config = str(self._config.resolve()) if self._config else None
         kept = {"version": __version__, "rules": RULES, "day": _utc_date(now), "config": config}
-        setup = plan.setup() | kept | self._persisted_flags()
-        return Record(_new_run_id(), name, str(self.folder), now, secrets.token_hex(16), setup)
+        setup, seed = plan.setup() | kept | self._persisted_flags(), secrets.token_hex(16)
+        return Record(await self.store.new_run_id(), name, str(self.folder), now, seed, setup, is_new=True)
 
     def _persisted_flags(self) -> Json:
         """Return the flags that are stored with a run, and the hashes that only this run trusts, by --trust."""
@@ -290,8 +304,8 @@ class Convener(RunRecords):
     ) -> Minutes:
         """Continue an interrupted run without repeating answered steps. `catch_up` gets the stored entries."""
         run = await self.resolve_run(run) if run else await self.newest_unfinished_run()
-        await self._wait_for_release(run)
-        with self.store.lock_run(run):
+        await wait_for_release(self.store, run)
+        async with RUN_LIMIT.acquire(), hold_run(self.store, run):
             record = await self.store.load(run)
             if record.status == RunStatus.COMPLETE:
                 return self._reopen_finished(record)
@@ -299,7 +313,7 @@ class Convener(RunRecords):
             self._restore_run_context(record)
             self._require_trust()
             self.run_context.require_prices(roster_from(record.setup))
-            self.open_store(record.setup["protocol"])
+            await self.open_store(record.setup["protocol"])
             await self._prepare_members(roster_from(record.setup), on_event)
             on_past_entries(list(record.entries))
             ledger = Ledger(
@@ -309,20 +323,9 @@ class Convener(RunRecords):
             if len(record.entries) == 1:  # queued, never started
                 await self.store.write(run, [("reopen", ())])
             else:
-                await ledger.emit_durably(ev.Resumed(run, self.caps.run), ("reopen", ()))
+                await ledger.emit_durably(ev.Resumed(run, self.caps.run), ("hush_all", ()), ("reopen", ()))
             _note_other_version(ledger)
             return await self._deliberate(ledger, stop)
-
-    async def _wait_for_release(self, run: str) -> None:
-        """Wait while another process releases a run that has ended, for example one that was cancelled a moment ago."""
-        for _ in range(RELEASE_POLLS):
-            try:
-                with self.store.lock_run(run):
-                    return
-            except RunOwned:
-                if (await self.store.load(run)).status in OPEN_STATUSES:
-                    return  # it is in use: the caller says so
-            await asyncio.sleep(RELEASE_POLL_S)
 
     async def _load_inheritance(self, record: Record) -> ForkSource | None:
         """Return the answers that a fork may reuse from its parent run, or None if the run is not a fork."""
@@ -332,7 +335,7 @@ class Convener(RunRecords):
     def _reopen_finished(self, record: Record) -> Minutes:
         """Return the minutes of a finished run. Rewrite its report if it was deleted or never written."""
         minutes = Minutes.fold(record.entries)
-        minutes.calls = {"made": 0, "replayed": len(record.results), "in_doubt": 0}
+        minutes.calls = minutes.calls | {"replayed": len(record.results)}
         path = Path(record.folder) / minutes.report_path
         if minutes.report_path and path.parent.is_dir() and report_files.is_unwritten(path, record.run):
             write_report_files(record, Minutes.fold(record.entries))
@@ -344,6 +347,7 @@ class Convener(RunRecords):
         if not (await self.store.run_state(run)).is_open:
             return False
         await self.store.write(run, [("cancel", ())])
+        await end_suspended_owner(self.store, run)
         with suppress(RunOwned), self.store.lock_run(run):  # no process owns it, so close it here
             record = await self.store.load(run)
             if record.status in OPEN_STATUSES:
@@ -369,14 +373,15 @@ class Convener(RunRecords):
             await self._close_run(ledger, end_interrupted(council))
             raise
         return await self._close_run(
-            ledger, ending or (end_interrupted if recalled.cancelled() else end_cancelled)(council)
+            ledger, ending or (end_cancelled if has_returned(recalled) else end_interrupted)(council)
         )
 
     async def _wait_for_cancel(self, run: str) -> None:
         """Return when a cancel request has been stored for the run."""
         while True:
-            if await self.store.is_cancelled(run):
-                return
+            with suppress(StoreError):  # a busy store does not stop a run; the next write reports the problem
+                if await self.store.is_cancelled(run):
+                    return
             await asyncio.sleep(CANCEL_POLL_S)
 
     def _make_council(self, ledger: Ledger) -> Council:
@@ -466,10 +471,6 @@ class Convener(RunRecords):
     def rosters(self, name: str | None = None) -> list[Json]:
         """Describe all named rosters, or only `name`, each with its source."""
         return describe_rosters(PanelContext(self.settings, self.env, self.folder), name)
-
-
-def _new_run_id() -> str:
-    return "r" + "".join(secrets.choice(RUN_ID_ALPHABET) for _ in range(5))
 
 
 def _format_run_row(record: Record) -> tuple[object, ...]:

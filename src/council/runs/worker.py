@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from council.errors import CouncilError, RunOwned, UnknownRun, message_for
+from council.errors import CouncilError, RunOwned, StoreError, UnknownRun, message_for
 from council.runs.report_files import close_failed_run
 from council.runs.service import Convener
 from council.runs.worker_client import LOCK_VARIABLE, find_inherited_lock, serve_socket, worker_lock
@@ -75,7 +75,7 @@ class Worker:
     async def _run_until_idle(self) -> None:
         last = time.monotonic()
         while not self._is_stopping:
-            if await self._start_due_runs():
+            if await self._has_work():
                 last = time.monotonic()
             elif time.monotonic() - last >= self.idle_timeout:
                 return
@@ -101,6 +101,12 @@ class Worker:
         """Return the queued runs that no process owns and that this process can execute."""
         waiting = [run for run in await self.store.list_detached() if run not in self._skipped_runs]
         return [run for run in waiting if run not in self._tasks and not self.store.is_locked(run)]
+
+    async def _has_work(self) -> bool:
+        try:
+            return await self._start_due_runs()
+        except StoreError:  # a busy store must not end the runs of this process
+            return bool(self._tasks)
 
     async def _start_due_runs(self) -> bool:
         """Start the runs that are due. Return whether any run is running or waiting."""

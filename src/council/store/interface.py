@@ -135,10 +135,15 @@ class Record:
     attempts: dict[str, list[Attempt]] = field(default_factory=dict)
     phases: dict[str, Json] = field(default_factory=dict)
     spending: dict[tuple[str, int], SpendingRow] = field(default_factory=dict)  # by key and attempt number
+    is_new: bool = False  # this process has made the run
 
 
 class Store(Protocol):
-    """Destination of rows: `post` queues them, `write` returns once they are on disk."""
+    """Destination of rows: `post` queues them, `write` returns once they are on disk.
+
+    Rows of one run that are posted in one turn of the event loop, and a `write` in the same turn, are one transaction: the
+    rows of a step's result are stored together or not at all. After a failure, later rows of the run are refused.
+    """
 
     def post(self, run: str, rows: Sequence[Row]) -> None: ...
 

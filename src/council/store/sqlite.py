@@ -1,354 +1,119 @@
-"""Run store in one SQLite file, and the file locks of running runs.
+"""Run store in one SQLite file.
 
-The kernel releases a lock when its process dies, also after kill -9.
+One thread writes: it commits whatever is queued as soon as it is free, in short transactions. Another thread reads on its own
+connection without a lock, so that a process that is suspended while it writes delays no reader.
 """
 
 from __future__ import annotations
 
 import asyncio
 import fcntl
-import json
 import os
 import queue
+import secrets
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
-from council import events as ev
-from council.errors import RunOwned, StoreError, UnknownRun, wording
-from council.store import sqlite_queries
-from council.store.interface import OPEN_STATUSES, Attempt, BudgetRefusal, Hold, Record, Row, RunState, RunStatus
+from council.errors import RunOwned, StoreError
+from council.store import locks, sqlite_file, sqlite_queries
+from council.store.interface import (
+    OPEN_STATUSES,
+    BudgetRefusal,
+    Hold,
+    Row,
+    RunState,
+    RunStatus,
+)
+from council.store.locks import LockOwner, OnWait, is_busy, is_locked
 from council.store.migrations import MIGRATIONS
-from council.types import Json, Outcome
-
-# File locks
-
-LOCK_ATTEMPTS = 5  # `is_locked` in another process holds the lock for a moment
-LOCK_RETRY_S = 0.01  # seconds between attempts
-
-
-@contextmanager
-def hold_lock(path: Path) -> Iterator[bool]:
-    """Hold the lock inside the block; yield whether it was acquired."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        yield _try_lock(handle, LOCK_ATTEMPTS)
-    finally:
-        os.close(handle)
-
-
-def is_locked(path: Path) -> bool:
-    """Return whether a process holds the lock."""
-    try:
-        handle = os.open(path, os.O_RDWR)
-    except FileNotFoundError:
-        return False
-    try:
-        return not _try_lock(handle)
-    finally:
-        os.close(handle)
-
-
-def _try_lock(handle: int, tries: int = 1) -> bool:
-    for tries_left in range(tries - 1, -1, -1):
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            if tries_left:
-                time.sleep(LOCK_RETRY_S)
-    return False
-
-
-# Store
+from council.store.sqlite_file import WRITE_TIMEOUT_S, explain_damage, explain_error, explain_newer
+from council.store.sqlite_queries import RunQueries
 
 R = TypeVar("R")
 Work = Callable[[sqlite3.Connection], Any]
-Job = tuple[Work, Callable[[Any, BaseException | None], None]]
+OnResult = Callable[[Any, BaseException | None], None]
+BUSY_SLICE_S = 0.25  # seconds of one attempt to get a lock
+READ_TIMEOUT_S = 10.0
+SMALL_STORE_BYTES = 16 << 20
+CHECK_INTERVAL_S = 600.0  # seconds between the checks of a small store by one process
+LARGE_CHECK_INTERVAL_S = 86400.0  # seconds between the checks of a large store by all processes
+RUN_ID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # no characters that look alike
+RUN_ID_CHARS = 8
+OWN_WRITES_TIMEOUT_S = 1.0  # seconds that a read waits for this process's own queued rows
 
-WRITE_STATEMENTS = {
-    "run": "INSERT INTO runs (id, name, folder, created, seed, setup) VALUES (?, ?, ?, ?, ?, ?)",
-    "queue": "INSERT INTO runs (id, name, folder, created, seed, setup, status, detached) VALUES (?, ?, ?, ?, ?, ?, 'queued', 1)",
-    "event": "INSERT INTO events (run, seq, at, type, body) VALUES (?, ?, ?, ?, ?)",
-    "step": "INSERT INTO steps (run, key, fingerprint) VALUES (?, ?, ?)",
-    "result": "INSERT INTO results (run, key, body) VALUES (?, ?, ?)",
-    "intent": "INSERT INTO intents (run, key, n, member, body, at) VALUES (?, ?, ?, ?, ?, ?)",
-    "settled": "INSERT INTO settled (run, key, n, body, at) VALUES (?, ?, ?, ?, ?)",
-    "phase": "INSERT INTO phases (run, phase, absences) VALUES (?, ?, ?)",
-    "live": "INSERT OR REPLACE INTO live (run, key, text, at) VALUES (?, ?, ?, ?)",
-    "hush": "DELETE FROM live WHERE run = ? AND key = ?",
-    "close": "UPDATE runs SET status = ?2, report = ?3, cancel = 0 WHERE id = ?1",
-    "reopen": "UPDATE runs SET status = 'running', report = '' WHERE id = ?1",  # keeps `cancel`, which may have been set since
-    "detach": "UPDATE runs SET status = 'queued', detached = 1, cancel = 0, setup = ?2 WHERE id = ?1",
-    "cancel": "UPDATE runs SET cancel = 1 WHERE id = ?1 AND status IN ('queued', 'running')",
-    **sqlite_queries.SPENDING_STATEMENTS,
-    **sqlite_queries.ASK_STATEMENTS,
-}
+# Threads
 
 
-class SqliteStore:
-    """Run store in one SQLite file; a single thread runs all queries."""
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Work of a thread, and the function that gets its result."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.path = folder / "council.db"
+    run: str
+    work: Work | None  # None: report when all earlier jobs are done
+    on_result: OnResult
+    has_posted_rows: bool = False  # contains rows that no caller waits for
+
+
+class JobThread:
+    """Thread that executes jobs in order, several at a time. It starts with the first one."""
+
+    def __init__(self, name: str, execute: Callable[[list[Job]], list[tuple[Any, BaseException | None]]]) -> None:
+        self._name, self._execute = name, execute
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._write_error: BaseException | None = None
-        try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            (folder / "locks").mkdir(exist_ok=True, mode=0o700)
-            self._db = _open_database(self.path)
-        except (OSError, sqlite3.Error) as error:
-            raise StoreError(_explain_error(error, self.path)) from error
-        self._thread = threading.Thread(target=self._run_writer, name="council-store", daemon=True)
-        self._thread.start()
+        self._lock, self._open_jobs = threading.Lock(), 0
+        self._thread: threading.Thread | None = None
 
-    # Writing
+    @property
+    def is_idle(self) -> bool:
+        return self._open_jobs == 0
 
-    def post(self, run: str, rows: Sequence[Row]) -> None:
-        """Queue rows. The next `write` raises a failure; there is always one before the next paid call."""
-        self._jobs.put((_insert_rows(run, rows), self._note_failure))
+    def put(self, job: Job) -> None:
+        with self._lock:
+            self._open_jobs += 1
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread.start()
+        self._jobs.put(job)
 
-    async def write(self, run: str, rows: Sequence[Row]) -> None:
-        if self._write_error:
-            raise StoreError(_explain_error(self._write_error, self.path)) from self._write_error
-        await self._submit(_insert_rows(run, rows))
-
-    async def reserve(self, run: str, hold: Hold) -> BudgetRefusal | None:
-        """Reserve money for one request, or return the cap that refuses it."""
-        return await self._submit(lambda db: sqlite_queries.reserve_spending(db, run, hold))
-
-    def _note_failure(self, result: Any, error: BaseException | None) -> None:
-        self._write_error = self._write_error or error
-
-    async def _submit(self, work: Callable[[sqlite3.Connection], R]) -> R:
+    def run(self, run: str, work: Work | None, *, has_posted_rows: bool = False) -> asyncio.Future[Any]:
+        """Execute work; the future gets its result."""
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[R] = loop.create_future()
+        future: asyncio.Future[Any] = loop.create_future()
 
-        def done(result: Any, error: BaseException | None) -> None:
+        def on_result(result: Any, error: BaseException | None) -> None:
             with suppress(RuntimeError):  # the loop may be closed; the row is committed anyway
                 loop.call_soon_threadsafe(_resolve_future, future, result, error)
 
-        self._jobs.put((work, done))
-        try:
-            return await future
-        except (OSError, sqlite3.Error) as error:
-            raise StoreError(_explain_error(error, self.path)) from error
+        self.put(Job(run, work, on_result, has_posted_rows))
+        return future
 
-    def _run_writer(self) -> None:
-        open_ = True
-        while open_:
-            jobs = [self._jobs.get()]
+    def _run(self) -> None:
+        is_open = True
+        while is_open:
+            taken = [self._jobs.get()]
             while not self._jobs.empty():
-                jobs.append(self._jobs.get())
-            open_ = None not in jobs
-            self._commit([job for job in jobs if job is not None])
-
-    def _commit(self, jobs: list[Job]) -> None:
-        """Run all queued jobs in one transaction; a failing job rolls back only itself."""
-        outcomes: list[tuple[Any, BaseException | None]] = []
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
-            for work, _ in jobs:
-                outcomes.append(_run_job(self._db, work))
-            self._db.execute("COMMIT")
-        except sqlite3.Error as error:
-            with suppress(sqlite3.Error):
-                self._db.execute("ROLLBACK")
-            outcomes = [(None, error)] * len(jobs)
-        for (_, on_result), (result, problem) in zip(jobs, outcomes, strict=True):
-            on_result(result, problem)
-
-    # Reading
-
-    async def load(self, run: str) -> Record:
-        return await self._submit(lambda db: _load_record(db, run))
-
-    async def list_runs(self) -> list[dict[str, Any]]:
-        """Return all runs, newest first: id, name, folder, created, status, detached, setup (protocol and question)."""
-        return await self._submit(_select_runs)
-
-    async def match_runs(self, run: str) -> list[str]:
-        """Return the ids that start with `run`, an exact match first; none for an empty string."""
-        query = "SELECT id FROM runs WHERE ?1 != '' AND substr(id, 1, length(?1)) = ?1 ORDER BY id != ?1, rowid"
-        return [row[0] for row in await self._submit(lambda db: db.execute(query, (run,)).fetchall())]
-
-    async def run_state(self, run: str) -> RunState:
-        query = "SELECT id, status, detached FROM runs WHERE id = ?"
-        row = await self._submit(lambda db: db.execute(query, (run,)).fetchone())
-        if row is None:
-            raise _unknown_run(run)
-        return self.state_of(dict(zip(("id", "status", "detached"), row, strict=True)))
-
-    def state_of(self, row: Mapping[str, Any]) -> RunState:
-        """Return the state of a listed run, from its `id`, `status` and `detached`."""
-        stored = RunStatus(row["status"])
-        is_owned = stored in OPEN_STATUSES and self.is_locked(row["id"])
-        return RunState(row["id"], stored, bool(row["detached"]), is_owned)
-
-    async def list_history(self, filters: Mapping[str, str], before: str | None, limit: int) -> list[Json]:
-        """Return a page of run summaries, unfinished first; `before` is the last run of the previous page."""
-        return await self._submit(lambda db: sqlite_queries.select_history_page(db, filters, before, limit))
-
-    async def is_cancelled(self, run: str) -> bool:
-        row = await self._submit(lambda db: db.execute("SELECT cancel FROM runs WHERE id = ?", (run,)).fetchone())
-        return bool(row and row[0])
-
-    async def list_detached(self) -> list[str]:
-        """Return detached runs that are queued, or still running after their worker died, oldest first."""
-        query = "SELECT id FROM runs WHERE detached = 1 AND status IN ('queued', 'running') ORDER BY rowid"
-        rows = await self._submit(lambda db: db.execute(query).fetchall())
-        return [row[0] for row in rows]
-
-    async def load_since(self, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:
-        """Return the events after `seq`, the text streaming now by key, and the run's status."""
-        return await self._submit(lambda db: _load_since(db, run, seq))
-
-    async def list_open_asks(self, run: str | None = None) -> list[Json]:
-        """Return the unanswered questions of one run or of all, oldest first."""
-        return await self._submit(lambda db: sqlite_queries.select_open_asks(db, run))
-
-    async def save_answer(self, run: str, key: str, text: str) -> bool:
-        """Save an answer and return whether the question was still open; the first answer counts."""
-        return await self._submit(lambda db: sqlite_queries.save_answer(db, run, key, text))
-
-    async def get_answer(self, run: str, key: str, prompt: str) -> str | None:
-        return await self._submit(lambda db: sqlite_queries.select_answer(db, run, key, prompt))
-
-    async def search_runs(self, words: Sequence[str]) -> list[str]:
-        """Return the runs that contain all of these words."""
-        return await self._submit(lambda db: sqlite_queries.search_runs(db, words))
-
-    async def list_unfinished_forks(self) -> dict[str, str]:
-        """Return the unfinished forks with their parent runs, whose answers they still reuse."""
-        return await self._submit(sqlite_queries.select_unfinished_forks)
-
-    async def list_report_paths(self, run: str) -> list[Path]:
-        return await self._submit(lambda db: sqlite_queries.select_report_paths(db, run))
-
-    async def shrink(self, *, may_rewrite: bool = True) -> None:
-        """Return the space of deleted runs to the file system."""
-        await asyncio.to_thread(sqlite_queries.shrink_database, self.path, may_rewrite=may_rewrite)
-
-    def file_size(self) -> int:
-        """Return the bytes of the database, including those not yet in its main file."""
-        files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
-        return sum(file.stat().st_size for file in files if file.exists())
-
-    async def delete_run(self, run: str) -> None:
-        """Delete a run and its lock, which the caller must hold. Its spending rows stay."""
-        await self._submit(lambda db: sqlite_queries.delete_run(db, run))
-        self._lock_path(run).unlink(missing_ok=True)
-
-    async def find_newest_unfinished(self, folder: str) -> str | None:
-        unfinished = [
-            run for run in await self.list_runs() if run["folder"] == folder and run["status"] != RunStatus.COMPLETE
-        ]
-        return unfinished[0]["id"] if unfinished else None
-
-    async def list_spending(self, day: str) -> list[Json]:
-        """Return every request since that day that may cost money, oldest first."""
-        return await self._submit(lambda db: sqlite_queries.select_spending_since(db, day))
-
-    async def check_integrity(self) -> list[str]:
-        """Return the problems that SQLite's integrity check finds."""
-        rows = await self._submit(lambda db: db.execute("PRAGMA integrity_check").fetchall())
-        return [row[0] for row in rows if row[0] != "ok"]
-
-    def list_temp_files(self) -> list[str]:
-        return sorted(str(path.name) for path in self.folder.glob("*.tmp"))
-
-    # Locking
-
-    @contextmanager
-    def lock_run(self, run: str) -> Iterator[None]:
-        """Lock a run for this process, or raise RunOwned. The lock is released when the process dies."""
-        with hold_lock(self._lock_path(run)) as mine:
-            if not mine:
-                raise RunOwned(
-                    f"run {run} is running in another process: `council watch {run}` waits for it, `council cancel {run}` stops it"
-                )
-            yield
-
-    def is_locked(self, run: str) -> bool:
-        return is_locked(self._lock_path(run))
-
-    def _lock_path(self, run: str) -> Path:
-        return self.folder / "locks" / f"{run}.lock"
+                taken.append(self._jobs.get())
+            is_open = None not in taken
+            jobs = [job for job in taken if job is not None]
+            outcomes = self._execute(jobs)
+            with self._lock:
+                self._open_jobs -= len(jobs)
+            for job, (result, error) in zip(jobs, outcomes, strict=True):
+                job.on_result(result, error)
 
     def close(self) -> None:
-        self._jobs.put(None)
-        self._thread.join()
-        self._db.close()
-
-
-def _open_database(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
-    try:
-        path.chmod(0o600)
-        db.execute(f"PRAGMA auto_vacuum = {sqlite_queries.INCREMENTAL}")  # of a new file, so that it can shrink
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
-        _migrate(db, path)
-    except BaseException:
-        db.close()  # release its file lock
-        raise
-    return db
-
-
-def _migrate(db: sqlite3.Connection, path: Path) -> None:
-    if _version(db) == len(MIGRATIONS):
-        return
-    db.execute("BEGIN IMMEDIATE")
-    version = _version(db)
-    if version > len(MIGRATIONS):
-        raise StoreError(
-            f'the run store "{path}" was written by a newer council (schema version {version}, this one supports {len(MIGRATIONS)}): '
-            "upgrade council, or set COUNCIL_DATA to another folder"
-        )
-    for statement in chain.from_iterable(MIGRATIONS[version:]):
-        db.execute(statement)
-    db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
-    db.execute("COMMIT")
-
-
-def _version(db: sqlite3.Connection) -> int:
-    return int(db.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _explain_error(error: BaseException, path: Path) -> str:
-    if isinstance(error, PermissionError) or "readonly" in str(error) or "unable to open" in str(error):
-        return f'cannot write to the run store "{path}" ({error}): make the folder writable, or set COUNCIL_DATA to another one'
-    if "not a database" in str(error) or "malformed" in str(error):
-        return f'the run store "{path}" is damaged ({error}): move it away to start a new one, or set COUNCIL_DATA to another folder'
-    return f'the run store "{path}" cannot be used ({error}): free some space or set COUNCIL_DATA to another folder'
-
-
-def _insert_rows(run: str, rows: Sequence[Row]) -> Work:
-    def work(db: sqlite3.Connection) -> None:
-        for table, values in rows:
-            db.execute(WRITE_STATEMENTS[table], (run, *values))
-
-    return work
-
-
-def _run_job(db: sqlite3.Connection, work: Work) -> tuple[Any, BaseException | None]:
-    db.execute("SAVEPOINT job")
-    try:
-        result = work(db)
-    except Exception as error:
-        if not db.in_transaction:  # a full disk has already rolled back everything
-            raise
-        db.execute("ROLLBACK TO job")
-        db.execute("RELEASE job")
-        return None, error
-    db.execute("RELEASE job")
-    return result, None
+        """Finish the queued jobs and end the thread."""
+        if self._thread:
+            self._jobs.put(None)
+            self._thread.join()
 
 
 def _resolve_future(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
@@ -360,63 +125,375 @@ def _resolve_future(future: asyncio.Future[Any], result: Any, error: BaseExcepti
         future.set_result(result)
 
 
-def _select_runs(db: sqlite3.Connection) -> list[dict[str, Any]]:
-    columns = sqlite_queries.HISTORY_COLUMNS
-    rows = db.execute(
-        f"""SELECT id, name, folder, created, status, detached, {columns["protocol"]}, {columns["task"]}, {columns["question"]}
-            FROM runs ORDER BY created DESC, rowid DESC"""
-    )
-    return [
-        {
-            "id": id_, "name": name, "folder": folder, "created": created, "status": status, "detached": bool(detached),
-            "setup": {"protocol": protocol, "question": {"task": task, "text": text}},
-        }
-        for id_, name, folder, created, status, detached, protocol, task, text in rows.fetchall()
-    ]  # fmt: skip
+# Database
 
 
-def _load_record(db: sqlite3.Connection, run: str) -> Record:
-    row = db.execute(
-        "SELECT id, name, folder, created, seed, setup, status, report FROM runs WHERE id = ?", (run,)
-    ).fetchone()
-    if row is None:
-        raise _unknown_run(run)
-    id_, name, folder, created, seed, setup, status, report = row
-    record = Record(id_, name, folder, created, seed, json.loads(setup), status, report)
-    for seq, at, tag, body in db.execute("SELECT seq, at, type, body FROM events WHERE run = ? ORDER BY seq", (run,)):
-        record.entries.append(ev.Entry(seq, at, ev.parse_event(tag, json.loads(body))))
-    record.steps = dict(db.execute("SELECT key, fingerprint FROM steps WHERE run = ?", (run,)).fetchall())
-    for key, body in db.execute("SELECT key, body FROM results WHERE run = ?", (run,)):
-        record.results[key] = Outcome.from_json(json.loads(body))
-    record.attempts = _load_attempts(db, run)
-    record.spending = sqlite_queries.load_spending(db, run)
-    for phase, absences in db.execute("SELECT phase, absences FROM phases WHERE run = ?", (run,)):
-        record.phases[phase] = json.loads(absences)
-    return record
+def open_database(path: Path) -> sqlite3.Connection:
+    """Open the database to write, create it if it is missing, and bring it to the present schema."""
+    db = _connect(path)
+    try:
+        path.chmod(0o600)
+        if (
+            _schema_version(db) == 0
+        ):  # so that a new file can shrink; for an old one, this would wait for the write lock
+            db.execute(f"PRAGMA auto_vacuum = {sqlite_queries.INCREMENTAL}")
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        _migrate(db, path)
+    except BaseException:
+        db.close()  # release its file lock
+        raise
+    return db
 
 
-def _unknown_run(run: str) -> UnknownRun:
-    listing = wording(python="`client.runs()`", cli="`council runs`", http="`council runs`")
-    return UnknownRun(f'there is no run "{run}": {listing} lists them')
+def _open_to_read(path: Path) -> sqlite3.Connection:
+    """Open a second connection to a database that this process has opened to write. Its reads take no lock."""
+    db = _connect(path)
+    db.execute("PRAGMA query_only = 1")
+    return db
 
 
-def _load_since(db: sqlite3.Connection, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:
-    status = db.execute("SELECT status FROM runs WHERE id = ?", (run,)).fetchone()
-    if status is None:
-        raise _unknown_run(run)
-    rows = db.execute("SELECT seq, at, type, body FROM events WHERE run = ? AND seq > ? ORDER BY seq", (run, seq))
-    entries = [ev.Entry(n, at, ev.parse_event(tag, json.loads(body))) for n, at, tag, body in rows]
-    return entries, dict(db.execute("SELECT key, text FROM live WHERE run = ?", (run,)).fetchall()), status[0]
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_SLICE_S)
 
 
-def _load_attempts(db: sqlite3.Connection, run: str) -> dict[str, list[Attempt]]:
-    attempts: dict[str, list[Attempt]] = {}
-    rows = db.execute(
-        """SELECT i.key, i.n, i.member, i.body, s.body FROM intents i
-           LEFT JOIN settled s ON s.run = i.run AND s.key = i.key AND s.n = i.n
-           WHERE i.run = ? ORDER BY i.key, i.n""",
-        (run,),
-    )
-    for key, n, member, body, result in rows:
-        attempts.setdefault(key, []).append(Attempt(n, member, body, json.loads(result) if result else None))
-    return attempts
+def _migrate(db: sqlite3.Connection, path: Path) -> None:
+    if _schema_version(db) == len(MIGRATIONS):
+        return
+    db.execute("BEGIN IMMEDIATE")
+    if (version := _schema_version(db)) > len(MIGRATIONS):
+        raise StoreError(explain_newer(version, path))
+    for statement in chain.from_iterable(MIGRATIONS[version:]):
+        db.execute(statement)
+    db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    db.execute("COMMIT")
+
+
+def _schema_version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _wait_if_busy(
+    path: Path, attempt: Callable[[], R], timeout: Callable[[], float | None], on_wait: OnWait = lambda owners: None
+) -> R:
+    try:
+        return attempt()
+    except sqlite3.OperationalError as error:
+        if not is_busy(error):
+            raise
+    return locks.wait_for_lock(path, attempt, timeout, on_wait)
+
+
+def quick_check(path: Path) -> str:
+    """Return the first problem in the structure of the database, or ""."""
+    db = _open_to_read(path)
+    try:
+        (first,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        return "" if first == "ok" else str(first).splitlines()[-1]
+    except sqlite3.DatabaseError as error:
+        return "" if is_busy(error) else str(error)
+    finally:
+        db.close()
+
+
+# Store
+
+_last_checks: dict[Path, float] = {}  # by database: when this process checked it
+
+
+class SqliteStore(RunQueries):
+    """Run store in one SQLite file. A store that cannot be written can still be read."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.path = folder / "council.db"
+        self.on_wait: Callable[[str], object] = lambda message: None  # called by another thread
+        self._writer = JobThread("council-store", self._commit)
+        self._reader = JobThread("council-reads", self._read_all)
+        self._unsent: dict[str, list[Row]] = {}  # by run: rows of this turn of the event loop
+        self._failures: dict[str, BaseException] = {}  # by run: why rows that no caller waited for were not stored
+        self._owned_runs: set[str] = set()
+        self._read_db: sqlite3.Connection | None = None
+        self._copy: sqlite_file.ReadOnlyCopy | None = None
+        try:
+            self._db = self._open()
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(explain_error(error, self.path)) from error
+
+    def _open(self) -> sqlite3.Connection:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            (self.folder / "locks").mkdir(exist_ok=True, mode=0o700)
+            return _wait_if_busy(self.path, lambda: open_database(self.path), lambda: WRITE_TIMEOUT_S)
+        except (OSError, sqlite3.Error) as error:
+            is_unwritable = self.path.is_file() and not sqlite_file.is_writable(self.path)
+            if not is_unwritable or not sqlite_file.is_read_only_error(error):
+                raise
+            self._copy = sqlite_file.ReadOnlyCopy(self.path, open_database)
+            return self._copy.db
+
+    @property
+    def is_read_only(self) -> bool:
+        return self._copy is not None
+
+    async def require_sound(self) -> None:
+        """Before a run sends anything: refuse a damaged database, and remove the text that dead processes have left.
+
+        A process does this every ten minutes, and checks a large database once a day.
+        """
+        self._require_writable()
+        now = time.time()
+        if 0 <= now - _last_checks.get(self.path, 0.0) < CHECK_INTERVAL_S:
+            return
+        _last_checks[self.path] = now  # runs that start meanwhile do not check again
+        try:
+            await self._refuse_damage()
+            await self._remove_abandoned_text()
+        except StoreError:
+            _last_checks.pop(self.path, None)
+            raise
+
+    async def _refuse_damage(self) -> None:
+        is_large = self.path.stat().st_size > SMALL_STORE_BYTES
+        mark = self.path.with_name(f"{self.path.name}-checked")  # its time says when a large database was checked
+        if is_large and mark.exists() and 0 <= time.time() - mark.stat().st_mtime < LARGE_CHECK_INTERVAL_S:
+            return
+        if problem := await asyncio.to_thread(quick_check, self.path):
+            raise StoreError(explain_damage(problem, self.path))
+        if is_large:
+            with suppress(OSError):
+                mark.touch(mode=0o600)
+
+    async def _remove_abandoned_text(self) -> None:
+        """Remove the streamed text of runs that no process executes."""
+        rows = await self._read(lambda db: db.execute("SELECT DISTINCT run FROM live_parts").fetchall())
+        for (run,) in rows:
+            if not self.is_locked(run):
+                await self.write(run, [("hush_all", ())])
+
+    def _require_writable(self) -> None:
+        if self.is_read_only:
+            raise StoreError(explain_error(sqlite3.OperationalError("attempt to write a readonly database"), self.path))
+
+    # Writing
+
+    def post(self, run: str, rows: Sequence[Row]) -> None:
+        """Queue rows. The next `write` raises a failure; there is always one before the next paid call.
+
+        Rows posted in one turn of the event loop, and those of a `write` in the same turn, are one transaction.
+        """
+        unsent = self._unsent.setdefault(run, [])
+        is_first = not unsent
+        unsent.extend(rows)
+        if is_first:
+            try:
+                asyncio.get_running_loop().call_soon(self._send_posted, run)
+            except RuntimeError:  # no event loop
+                self._send_posted(run)
+
+    def _send_posted(self, run: str) -> None:
+        if rows := self._unsent.pop(run, None):
+            self._writer.put(Job(run, _insert_rows(run, rows), lambda result, error: None, has_posted_rows=True))
+
+    def _send_all_posted(self) -> None:
+        for run in list(self._unsent):
+            self._send_posted(run)
+
+    async def write(self, run: str, rows: Sequence[Row]) -> None:
+        self._require_writable()
+        posted = self._unsent.pop(run, [])
+        await self._write(run, _insert_rows(run, [*posted, *rows]), has_posted_rows=bool(posted))
+
+    async def reserve(self, run: str, hold: Hold) -> BudgetRefusal | None:
+        """Reserve money for one request, or return the cap that refuses it."""
+        self._send_all_posted()  # charges that replace larger reservations come first
+        return await self._write(run, lambda db: sqlite_queries.reserve_spending(db, run, hold))
+
+    async def _write(self, run: str, work: Callable[[sqlite3.Connection], R], *, has_posted_rows: bool = False) -> R:
+        try:
+            result: R = await self._writer.run(run, work, has_posted_rows=has_posted_rows)
+            return result
+        except StoreError:
+            raise
+        except (OSError, sqlite3.Error, OverflowError) as error:
+            raise StoreError(explain_error(error, self.path)) from error
+
+    def _commit(self, jobs: list[Job]) -> list[tuple[Any, BaseException | None]]:
+        """Execute jobs in one transaction; a failing job rolls back only itself."""
+        if not any(job.work for job in jobs):
+            return [(None, None)] * len(jobs)
+        outcomes: list[tuple[Any, BaseException | None]] = []
+        try:
+            _wait_if_busy(
+                self.path,
+                lambda: self._db.execute("BEGIN IMMEDIATE"),
+                lambda: self._write_timeout(jobs),
+                self._report_wait,
+            )
+            for job in jobs:
+                outcomes.append(self._execute_write(job))
+            self._db.execute("COMMIT")
+        except Exception as error:  # the thread must go on
+            with suppress(sqlite3.Error):
+                self._db.execute("ROLLBACK")
+            outcomes = [(None, error if job.work else None) for job in jobs]
+            for job in jobs:
+                self._note_failure(job, error)
+        return outcomes
+
+    def _execute_write(self, job: Job) -> tuple[Any, BaseException | None]:
+        if job.work is None:
+            return None, None
+        if failure := self._failures.get(job.run):  # later rows would leave a gap in the run
+            return None, failure
+        self._db.execute("SAVEPOINT job")
+        try:
+            result = job.work(self._db)
+        except Exception as error:
+            if not self._db.in_transaction:  # a full disk has already rolled back everything
+                raise
+            self._db.execute("ROLLBACK TO job")
+            self._db.execute("RELEASE job")
+            self._note_failure(job, error)
+            return None, error
+        self._db.execute("RELEASE job")
+        return result, None
+
+    def _note_failure(self, job: Job, error: BaseException) -> None:
+        if job.has_posted_rows:
+            self._failures.setdefault(job.run, error)
+
+    def _write_timeout(self, jobs: Sequence[Job]) -> float | None:
+        """Return how long to wait for other processes. A run of this process may have paid for its rows: it waits on."""
+        return None if any(job.run in self._owned_runs for job in jobs) else WRITE_TIMEOUT_S
+
+    def _report_wait(self, owners: list[LockOwner]) -> None:
+        self.on_wait(f"the run store is busy: {locks.describe_wait(owners)}")
+
+    async def _read(self, work: Callable[[sqlite3.Connection], R], *, after_own_writes: bool = True) -> R:
+        """Read on the connection for reads. The rows that this process has queued are included if they can be written."""
+        if after_own_writes:
+            self._send_all_posted()
+            if not self._writer.is_idle:  # `wait_for` would ignore a cancellation at the moment of the result
+                await asyncio.wait({self._writer.run("", None)}, timeout=OWN_WRITES_TIMEOUT_S)
+        try:
+            result: R = await self._reader.run("", work)
+            return result
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(explain_error(error, self.path)) from error
+
+    def _read_all(self, jobs: list[Job]) -> list[tuple[Any, BaseException | None]]:
+        return [self._execute_read(job) for job in jobs]
+
+    def _execute_read(self, job: Job) -> tuple[Any, BaseException | None]:
+        try:
+            if self._read_db is None:
+                self._read_db = self._copy.db if self._copy else _open_to_read(self.path)
+            db = self._read_db
+            return _wait_if_busy(self.path, lambda: _read_snapshot(db, job.work), lambda: READ_TIMEOUT_S), None
+        except Exception as error:
+            return None, error
+
+    # Reading
+
+    async def match_runs(self, run: str) -> list[str]:
+        """Return the ids that start with `run`, an exact match first; none for an empty string."""
+        query = "SELECT id FROM runs WHERE ?1 != '' AND id >= ?1 AND id < ?2 ORDER BY id != ?1, rowid"
+        after = f"{run}{chr(sys.maxunicode)}"
+        return [row[0] for row in await self._read(lambda db: db.execute(query, (run, after)).fetchall())]
+
+    async def new_run_id(self) -> str:
+        """Return a random id that no stored run has."""
+        while True:
+            run = "r" + "".join(secrets.choice(RUN_ID_ALPHABET) for _ in range(RUN_ID_CHARS))
+            if run not in await self.match_runs(run):
+                return run
+
+    async def run_state(self, run: str) -> RunState:
+        query = "SELECT id, status, detached FROM runs WHERE id = ?"
+        row = await self._read(lambda db: db.execute(query, (run,)).fetchone())
+        if row is None:
+            raise sqlite_queries.unknown_run(run)
+        return self.state_of(dict(zip(("id", "status", "detached"), row, strict=True)))
+
+    def state_of(self, row: Mapping[str, Any]) -> RunState:
+        """Return the state of a listed run, from its `id`, `status` and `detached`."""
+        stored = RunStatus(row["status"])
+        is_owned = stored in OPEN_STATUSES and self.is_locked(row["id"])
+        return RunState(row["id"], stored, bool(row["detached"]), is_owned)
+
+    async def is_cancelled(self, run: str) -> bool:
+        row = await self._read(
+            lambda db: db.execute("SELECT cancel FROM runs WHERE id = ?", (run,)).fetchone(), after_own_writes=False
+        )
+        return bool(row and row[0])
+
+    async def delete_run(self, run: str) -> None:
+        """Delete a run and its lock, which the caller must hold. Its spending rows stay."""
+        await self._write(run, lambda db: sqlite_queries.delete_run(db, run))
+        self._lock_path(run).unlink(missing_ok=True)
+
+    # Locking
+
+    @contextmanager
+    def lock_run(self, run: str) -> Iterator[None]:
+        """Lock a run for this process, or raise RunOwned. The lock is released when the process dies."""
+        self._require_writable()
+        handle = os.open(self._lock_path(run), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            self._lock_file(run, handle)
+            self._failures.pop(run, None)
+            self._owned_runs.add(run)
+            try:
+                yield
+            finally:
+                self._owned_runs.discard(run)
+        finally:
+            os.close(handle)
+
+    def _lock_file(self, run: str, handle: int) -> None:
+        """Lock a run's file and write the id of this process into it."""
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not locks.retry_lock(handle):
+                raise RunOwned(locks.explain_owner(run, self.find_owner(run))) from None
+        with suppress(OSError):  # a full disk: the lock holds without the id
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+
+    def is_locked(self, run: str) -> bool:
+        return is_locked(self._lock_path(run))
+
+    def find_owner(self, run: str) -> LockOwner | None:
+        """Return the process that executes a run, if one does and its name is known."""
+        return locks.read_owner(self._lock_path(run))
+
+    def _lock_path(self, run: str) -> Path:
+        return self.folder / "locks" / f"{run}.lock"
+
+    def close(self) -> None:
+        self._send_all_posted()
+        self._writer.close()
+        self._reader.close()
+        if self._read_db is not None and self._copy is None:
+            self._read_db.close()
+        (self._copy or self._db).close()
+
+
+def _insert_rows(run: str, rows: Sequence[Row]) -> Work:
+    def work(db: sqlite3.Connection) -> None:
+        for table, values in rows:
+            db.execute(sqlite_queries.WRITE_STATEMENTS[table], (run, *values))
+
+    return work
+
+
+def _read_snapshot(db: sqlite3.Connection, work: Work | None) -> Any:
+    """Read everything from one state of the database."""
+    db.execute("BEGIN")
+    try:
+        return work(db) if work else None
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")

@@ -39,7 +39,7 @@ from council.runs.history import DAY_S, UNFINISHED, Removal, run_summary
 from council.runs.outcome import EXIT_INTERRUPTED, EXIT_USAGE
 from council.runs.service import Convener
 from council.store.interface import OPEN_STATUSES, RunStatus
-from council.text_cleanup import single_line
+from council.text_cleanup import neutralize_commands, single_line
 from council.types import Json
 
 LIST_LIMIT = 20  # runs listed without --limit
@@ -255,9 +255,8 @@ def export_run(run: str | None, output: str | None, **params: Any) -> int:
         import json
 
         path = check_output_path(output)
-        whole = (
-            json.dumps(await convener.export(run or await convener.newest_run()), ensure_ascii=False, indent=1) + "\n"
-        )
+        stored = await convener.export(run or await convener.newest_run())
+        whole = neutralize_commands(json.dumps(stored, ensure_ascii=False, indent=1), "json") + "\n"
         if path is None:
             click.echo(whole, nl=False)
         else:
@@ -428,13 +427,16 @@ def _print_removal(done: Removal, as_json: bool, lines: list[str]) -> None:
 
 
 def _fsck_command() -> click.Command:
-    return make_command(
-        "fsck", check_runs, run_argument(), help="Check the stored data of one run, or of all.", uses_config=False
+    repair = click.Option(
+        ["--repair"], is_flag=True, help="First recover a damaged database, and make reports again from the ledger."
     )
+    about = "Check the stored data of one run, or of all."
+    return make_command("fsck", check_runs, run_argument(), repair, help=about, uses_config=False)
 
 
-def check_runs(run: str | None, **params: Any) -> int:
+def check_runs(run: str | None, repair: bool, **params: Any) -> int:
     async def job(convener: Convener) -> int:
+        repaired = await _repair(convener, run) if repair else []
         names = [run] if run else [row["id"] for row in await convener.runs()]
         problems = {
             "store": [
@@ -447,8 +449,10 @@ def check_runs(run: str | None, **params: Any) -> int:
         remarks = {name: remark for name, (_, remark) in audited.items() if remark}
         found = {name: lines for name, lines in problems.items() if lines}
         if params["json"]:
-            print_json({"checked": names, "problems": found, "remarks": remarks})
+            print_json({"checked": names, "problems": found, "remarks": remarks, "repaired": repaired})
         else:
+            for line in repaired:
+                click.echo(f"repaired: {line}", err=True)
             click.echo(
                 "\n".join(f"{name}: {line}" for name, lines in found.items() for line in lines)
                 or f"{len(names)} {'run' if len(names) == 1 else 'runs'}, no problems"
@@ -458,3 +462,9 @@ def check_runs(run: str | None, **params: Any) -> int:
         return 1 if found else 0
 
     return make_runner(params).with_convener(job)
+
+
+async def _repair(convener: Convener, run: str | None) -> list[str]:
+    from council.runs.repair import repair_data
+
+    return await repair_data(convener, run)

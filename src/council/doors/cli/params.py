@@ -138,8 +138,8 @@ def protocol_flags() -> list[dict[str, Any]]:
     return flag_table().rows
 
 
-RUN_ID = re.compile(r"r[2-9a-z]{5}")  # a run id
-RUN_WORD = re.compile(r"r(?=\S*\d)[2-9a-z]{1,5}|r[a-z]{3,5}|council-\d{8}-\S+")  # may be an id, its start or a name
+RUN_ID = re.compile(r"r[2-9a-z]{5}(?:[2-9a-z]{3})?")  # a run id; those of earlier versions are shorter
+RUN_WORD = re.compile(r"r(?=\S*\d)[2-9a-z]{1,8}|r[a-z]{3,8}|council-\d{8}-\S+")  # may be an id, its start or a name
 
 
 def split_command(arguments: list[str]) -> tuple[str, list[str]]:
@@ -425,7 +425,9 @@ def check_grace(seconds: float | None) -> float | None:
 
 
 def print_json(value: Any) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    from council.text_cleanup import neutralize_commands
+
+    click.echo(neutralize_commands(json.dumps(value, ensure_ascii=False, indent=2), "json"))
 
 
 def check_output_path(path: str | None) -> Path | None:

@@ -1,0 +1,98 @@
+"""Repair of stored data, for `council runs fsck --repair`: derived data is made again, the ledger is never invented."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from council import events as ev
+from council.engine.minutes import Minutes
+from council.errors import RunOwned, UsageError
+from council.render.report import build_report, dump_report
+from council.runs.audit import is_ours
+from council.runs.report_files import is_unwritten, write_report_files
+from council.runs.service import Convener
+from council.settings.config_files import data_folder
+from council.store.interface import OPEN_STATUSES, Record, Row, RunStatus
+from council.store.locks import is_locked
+from council.store.sqlite import SqliteStore, open_database, quick_check
+from council.store.sqlite_file import repair_file
+
+DRAFT_AGE_S = 60.0  # a younger draft may be in use
+
+
+async def repair_data(convener: Convener, run: str | None) -> list[str]:
+    """Repair the database, then one run or all. Return a line for each repair."""
+    folder = data_folder(convener.env)
+    done = [f"store: {line}" for line in _repair_database(folder)]
+    names = [await convener.resolve_run(run)] if run else [row["id"] for row in await convener.runs()]
+    for name in names:
+        try:
+            with convener.store.lock_run(name):
+                done += [f"{name}: {line}" for line in await _repair_run(convener.store, name)]
+        except (RunOwned, UsageError):  # it is running; or damage has made it unreadable
+            continue
+    if not run:
+        done += [f"store: {line}" for line in _remove_leftovers(folder, set(names))]
+    return done
+
+
+def _repair_database(folder: Path) -> list[str]:
+    """Recover a damaged database. Refuse while a run is executed, because its process has the database open."""
+    database = folder / "council.db"
+    if not database.is_file():
+        return []
+    busy = [path.stem for path in (folder / "locks").glob("*.lock") if is_locked(path)]
+    if not busy:
+        return repair_file(database, open_database)
+    if quick_check(database):
+        raise UsageError(
+            f"the run store is damaged and cannot be repaired while run {busy[0]} is running: "
+            f"wait for it, or stop it with `council cancel {busy[0]}`"
+        )
+    return []
+
+
+async def _repair_run(store: SqliteStore, run: str) -> list[str]:
+    record = await store.load(run)
+    rows, lines = _find_repairs(record)
+    if rows:
+        await store.write(run, rows)
+    return [*lines, *_rewrite_report(record)]
+
+
+def _find_repairs(record: Record) -> tuple[list[Row], list[str]]:
+    """Return the rows that mend a run, and a line for each."""
+    rows: list[Row] = [("hush_all", ())]  # text that streamed when a process died
+    last = record.entries[-1].event if record.entries else None
+    if not isinstance(last, ev.Closed):
+        if record.status in OPEN_STATUSES:
+            return rows, []
+        return [*rows, ("reopen", ())], [f'its status was "{record.status}", but it has no end: it can be resumed now']
+    if record.status == RunStatus.QUEUED or not is_ours(record):
+        return rows, []
+    report = dump_report(build_report(Minutes.fold(record.entries))).decode()
+    lines = ["its report was built again from the ledger"] if report != record.report else []
+    lines += [f'its status was "{record.status}": now "{last.status}"'] if record.status != last.status else []
+    return [*rows, *([("close", (last.status, report))] if lines else [])], lines
+
+
+def _rewrite_report(record: Record) -> Iterator[str]:
+    """Write the report file of a finished run if it is missing."""
+    minutes = Minutes.fold(record.entries)
+    path = Path(record.folder) / minutes.report_path
+    if minutes.report_path and path.parent.is_dir() and is_unwritten(path, record.run):
+        write_report_files(record, minutes)
+        yield f'its report "{minutes.report_path}" was written again'
+
+
+def _remove_leftovers(folder: Path, runs: set[str]) -> list[str]:
+    """Delete drafts that a crash has left, and the locks of runs that no longer exist."""
+    before = time.time() - DRAFT_AGE_S
+    drafts = [*folder.glob("*.tmp"), *folder.glob("reports/.*.tmp")]
+    old = [path for path in drafts if path.stat().st_mtime < before]
+    locks = [path for path in (folder / "locks").glob("*.lock") if path.stem not in runs and not is_locked(path)]
+    for path in (*old, *locks):
+        path.unlink(missing_ok=True)
+    return [f"leftover file {path.name} deleted" for path in old]
