@@ -6,7 +6,7 @@ import io
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,32 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from xdist.scheduler import WorkStealingScheduling
 
     return WorkStealingScheduling(config, log) if config.getvalue("dist") == "load" else None
+
+
+SWEEP = "sweep "
+
+
+@pytest.fixture
+def sweep_figures(record_property: Callable[[str, object], None]) -> Callable[..., None]:
+    """Record figures of a long test: `sweep_figures("crash", points=40, lost=0)`. The summary of the session adds them up."""
+
+    def record(name: str, **figures: float) -> None:
+        record_property(SWEEP + name, figures)
+
+    return record
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print one line of figures for each sweep: sums, and the maximum of figures that start with `worst_`."""
+    totals: dict[str, dict[str, float]] = {}
+    reports = [report for kind in ("passed", "failed") for report in terminalreporter.getreports(kind)]
+    for name, figures in (pair for report in reports for pair in report.user_properties):
+        if name.startswith(SWEEP):
+            total = totals.setdefault(name, {})
+            for key, value in figures.items():
+                total[key] = max(total.get(key, value), value) if key.startswith("worst_") else total.get(key, 0) + value
+    for name, total in totals.items():
+        terminalreporter.write_line(f"{name}: {' '.join(f'{key}={value:g}' for key, value in total.items())}")
 
 
 @pytest.fixture(autouse=True)

@@ -47,6 +47,15 @@ def test_open_request_counts_with_its_maximum_cost_until_it_is_billed() -> None:
     assert build_report(builder.minutes)["cost"] == {"usd": 0.1, "estimated": False, "unpriced": []}
 
 
+@pytest.mark.behaviour("40-unknown-price-is-unknown")
+def test_a_seat_whose_request_was_not_sent_yet_leaves_the_sum_known() -> None:
+    other = "openai:gpt-5.2-mini"
+    builder = RunBuilder(plan(seats=[seat("alpha", model=PAID), seat("beta", model=other)])).phase("draft")
+    builder.add(ev.Asked(builder.key("beta"), "draft", "beta", other))
+    asked(builder, "alpha")
+    assert build_report(builder.minutes)["cost"] == {"usd": 0.5, "estimated": True, "unpriced": []}
+
+
 def test_request_that_failed_without_a_bill_is_not_counted() -> None:
     builder = asked(RunBuilder(paid_plan()).phase("draft"), "alpha").fault("alpha", "rate", "429", member=PAID)
     assert build_report(builder.minutes)["cost"]["usd"] == 0.0

@@ -21,7 +21,7 @@ from council.types import Json
 __all__ = ["answer_text", "build_report", "dump_report", "format_degraded_lines"]
 
 FREE_VENDORS = ("local", "scripted", "human")
-IN_FLIGHT_STATES = ("asked", "writing", "timed_out", "in_doubt")
+IN_DOUBT_STATES = ("timed_out", "in_doubt")
 VERDICT_LISTS = (
     "consensus", "disagreements", "insights", "blind_spots", "findings", "dissent", "shifts", "sources", "claims",
 )  # fmt: skip
@@ -148,8 +148,9 @@ def _list_billable_members(minutes: Minutes, seat: SeatMinutes) -> set[str]:
         for trouble in minutes.troubles
         if isinstance(trouble, Faulted) and trouble.seat == seat.name and trouble.kind not in UNBILLED_FAULTS
     }
-    in_flight = {seat.model} if seat.state in IN_FLIGHT_STATES and seat.model else set()
-    return served | faulted | in_flight
+    in_flight = {sent.member for sent in minutes.open_attempts.values() if sent.seat == seat.name}
+    in_doubt = {seat.model} if seat.state in IN_DOUBT_STATES and seat.model else set()
+    return served | faulted | in_flight | in_doubt
 
 
 def _member_vendor(minutes: Minutes, member: str) -> str:
