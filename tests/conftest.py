@@ -62,7 +62,9 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         if name.startswith(SWEEP):
             total = totals.setdefault(name, {})
             for key, value in figures.items():
-                total[key] = max(total.get(key, value), value) if key.startswith("worst_") else total.get(key, 0) + value
+                total[key] = (
+                    max(total.get(key, value), value) if key.startswith("worst_") else total.get(key, 0) + value
+                )
     for name, total in totals.items():
         terminalreporter.write_line(f"{name}: {' '.join(f'{key}={value:g}' for key, value in total.items())}")
 

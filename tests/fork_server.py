@@ -13,6 +13,7 @@ import contextlib
 import fcntl
 import gc
 import importlib
+import importlib.util
 import io
 import json
 import os
@@ -40,6 +41,7 @@ CLI = (
     *(f"council.protocols.{name}.flow" for name in ("adversarial", "advisors", "collaborative", "general", "judges", "ranking", "triad")),
 )  # fmt: skip
 MCP = (*CLI, "council.doors.mcp.server", "council.doors.mcp.tools_impl")
+SERVERS = (*MCP, "council.doors.web.serve", "council.runs.worker")
 STDIN, STDOUT, STDERR = 0, 1, 2
 
 
@@ -50,7 +52,8 @@ class Process:
     """A `council` process, with the methods of `subprocess.Popen` that tests use."""
 
     def __init__(
-        self, arguments: Sequence[str], folder: Path, *, stdin: bool = False, terminal: dict[int, int] | None = None, **env: str
+        self, arguments: Sequence[str], folder: Path, *, stdin: bool = False, terminal: dict[int, int] | None = None,
+        modules: Sequence[str] = CLI, **env: str,
     ) -> None:  # fmt: skip
         """Streams are pipes, except for those of a terminal (`{0: handle}`) and for an unused standard input."""
         ours: list[Any] = []
@@ -65,7 +68,7 @@ class Process:
             ours.append(os.fdopen(write, "w") if fd == STDIN else os.fdopen(read, encoding="utf-8"))
         self.stdin, self.stdout, self.stderr = ours
         self.returncode: int | None = None
-        self._connection = _connect(fork_server(*CLI))
+        self._connection = _connect(fork_server(*modules))
         _request(self._connection, arguments, folder, {**os.environ, **env}, theirs)
         for one in theirs:
             os.close(one)
@@ -275,6 +278,8 @@ def _become(request: dict[str, Any], fds: Sequence[int]) -> None:
     os.environ.clear()
     os.environ.update(request["env"])
     os.chdir(request["folder"])
+    if point := os.environ.pop("KILL_AT", ""):
+        _load_kill_points().install(point, [os.environ["COUNCIL_DATA"], request["folder"]])
     sys.stdin = open(STDIN, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
     sys.stdout = _writer(STDOUT, "surrogateescape", is_unbuffered=False)
     sys.stderr = _writer(STDERR, "backslashreplace", is_unbuffered=True)
@@ -293,6 +298,15 @@ def _become(request: dict[str, Any], fds: Sequence[int]) -> None:
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
     os._exit(code)  # without freeing all the modules one by one
+
+
+def _load_kill_points() -> Any:
+    """Load the module beside this file: the server has no package of tests."""
+    spec = importlib.util.spec_from_file_location("kill_points", Path(__file__).with_name("kill_points.py"))
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _writer(fd: int, errors: str, *, is_unbuffered: bool) -> io.TextIOWrapper:

@@ -62,7 +62,7 @@ def open_report_folder(root: Path, name: str) -> Path:
                 )
         folder.mkdir(parents=True, exist_ok=True)
         if name == PROJECT_REPORTS and not (ignore := folder / ".gitignore").exists():
-            ignore.write_text("*\n", encoding="utf-8")
+            write_atomically(ignore, "*\n")
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
