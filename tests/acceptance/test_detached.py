@@ -12,6 +12,7 @@ import pytest
 from council.runs.service import Convener
 from tests.acceptance.helpers import QUESTION, Result, Terminal, Workspace, comparable, kill, mark, wait_for_exit
 from tests.acceptance.test_worker import check_store, queue_run, status, wait_until_finished, with_convener
+from tests.acceptance.workers import workers
 from tests.fake_provider import Gate, Reply
 
 ARGS = ("--protocol", "collaborative")
@@ -324,6 +325,7 @@ def test_a_run_resumed_in_the_foreground_is_not_started_by_the_worker(detached: 
     run, gate = start_and_hold(detached, council)
     refused = council("resume", run)
     assert (refused.code, refused.err.count("\n")) == (1, 1)
-    assert f"run {run} is running in another process: `council watch {run}` waits for it" in refused.err
+    (worker,) = workers(detached.data)
+    assert f"run {run} is running in another process (process {worker}): `council watch {run}` waits" in refused.err
     gate.release()
     wait_until_finished(detached, run)

@@ -11,6 +11,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -24,7 +25,7 @@ from council import events as ev
 from council.errors import RunOwned, StoreError, UnknownRun
 from council.store.interface import Row
 from council.store.migrations import MIGRATIONS
-from council.store.sqlite import SqliteStore
+from council.store.sqlite import Job, SqliteStore
 from council.store.sqlite_file import WRITE_TIMEOUT_S
 from council.types import FinalState, Outcome, Usage
 
@@ -351,3 +352,22 @@ async def test_rows_that_cannot_be_stored_take_the_others_of_their_step_with_the
     await store.write("r3456", [RUN_ROW])  # other runs of the process continue
     with store.lock_run(RUN):  # resumed
         await store.write(RUN, [event(1)])
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_read_that_waits_for_own_rows_can_be_cancelled_at_any_moment(store: SqliteStore, turns: int) -> None:
+    blocked, stored = threading.Event(), threading.Event()
+    store._reader.put(Job("", lambda db: blocked.wait(60), lambda result, error: None))
+    written = threading.Event()
+    store._writer.put(Job("", lambda db: written.wait(60), lambda result, error: None))
+    reading = asyncio.ensure_future(store.list_runs())
+    await asyncio.sleep(0)  # it waits for the writer
+    store._writer.put(Job("", lambda db: None, lambda result, error: stored.set()))
+    written.set()
+    assert stored.wait(60)  # the result is on the way, but the event loop has not seen it
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    reading.cancel()
+    done, _ = await asyncio.wait({reading}, timeout=60)
+    blocked.set()
+    assert done and reading.cancelled()

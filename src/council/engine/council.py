@@ -375,7 +375,8 @@ class Council:
             step.ask.key, self._current_phase, seat.name, seat.member, list(step.ask.messages), step.ask.schema_name
         )
         self.ledger.begin_step(step.ask.key, print_, asked)
-        outcome = self.ledger.find_inherited(step.ask.key, print_) or await self.carry_out(step)
+        inherited = self.ledger.find_inherited(step.ask.key, print_) if self.ledger.source else None
+        outcome = inherited or await self.carry_out(step)
         if not outcome.ok:
             return self._record_absence(step.ask.key, Absence(seat, outcome.state, outcome.reason), outcome)
         said = self._record_statement(step, seat, outcome)

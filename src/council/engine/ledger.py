@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from council import events as ev
@@ -22,7 +22,11 @@ from council.types import Ask, Json, Outcome, Usage
 
 Listener = Callable[[Entry], None]
 STREAM_WRITE_INTERVAL_S = 0.1  # least seconds between writes of one statement's stream
-STREAM_WRITE_CHARS = 16 * 1024  # a longer stream is written less often, because each write has the whole text
+STREAM_FAST_CHARS, MAX_STREAM_SLOWDOWN = (
+    16 * 1024,
+    5.0,
+)  # a longer stream is written less often, at least twice a second
+MAX_STREAM_CHARS = 1 << 20  # of one statement; the rest of a longer one is stored when it is complete
 
 
 class NullStore:
@@ -63,6 +67,28 @@ class ForkSource:
         return key.partition("/")[0] in self.earlier_phases
 
 
+@dataclass(slots=True)
+class LiveText:
+    """Streamed text of one statement: the part that is not written yet."""
+
+    pieces: list[str] = field(default_factory=list)
+    chars: int = 0
+    writes: int = 0
+    next_write: float = 0.0
+
+    def add(self, piece: str, now: float) -> str:
+        """Add a piece. Return the text to write now, or ""."""
+        piece = piece[: MAX_STREAM_CHARS - self.chars]
+        self.pieces.append(piece)
+        self.chars += len(piece)
+        if now < self.next_write:
+            return ""
+        text, self.pieces = "".join(self.pieces), []
+        slower = min(max(1.0, self.chars / STREAM_FAST_CHARS), MAX_STREAM_SLOWDOWN)
+        self.writes, self.next_write = self.writes + 1, now + STREAM_WRITE_INTERVAL_S * slower
+        return text
+
+
 class Ledger:
     def __init__(
         self,
@@ -89,7 +115,7 @@ class Ledger:
             for entry in record.entries
             if isinstance(entry.event, (ev.Noted, ev.PhaseStarted, ev.Labelled))
         }
-        self._live: dict[str, tuple[float, list[str]]] = {}
+        self._live: dict[str, LiveText] = {}
 
     # Events: each gets a number and a time, and is passed to the listener.
 
@@ -182,7 +208,7 @@ class Ledger:
     @property
     def calls(self) -> dict[str, int]:
         """Counts of requests: made and in doubt by all processes of the run, replayed by this one."""
-        made, in_doubt = self.record.count_calls()
+        made, in_doubt = count_calls(self.record)
         return {"made": made, "replayed": self.replayed, "in_doubt": in_doubt}
 
     # Attempts: the attempt is on disk before the request is sent, its result before it is used.
@@ -224,16 +250,11 @@ class Ledger:
 
     def stream_delta(self, key: str, seat: str, piece: str) -> None:
         """Show a piece of an answer at once; write it at most ten times a second, outside the ledger."""
-        now = time.time()
-        next_write, pieces = self._live.get(key, (0.0, []))
-        pieces.append(piece)
-        if now >= next_write:
-            text = "".join(pieces)
-            self.store.post(self.run, [("live", (key, text, now))])
-            next_write = now + STREAM_WRITE_INTERVAL_S * max(1.0, len(text) / STREAM_WRITE_CHARS)
-            pieces = [text]
-        self._live[key] = (next_write, pieces)
-        self.on_event(ev.make_delta(now, key, seat, piece))
+        if key not in self._live:
+            self._live[key] = LiveText()
+        if text := self._live[key].add(piece, time.monotonic()):
+            self.store.post(self.run, [("live", (key, self._live[key].writes, text))])
+        self.on_event(ev.make_delta(time.time(), key, seat, piece))
 
     def discard_stream(self, key: str) -> None:
         """Discard the streamed text of a failed attempt."""
@@ -243,3 +264,21 @@ class Ledger:
 
 def _dump_compact(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+# Counts
+
+DOUBTFUL_FAULTS = ("cut", "doubt")  # faults after which a request may have been billed
+
+
+def count_calls(record: Record) -> tuple[int, int]:
+    """Return the number of requests of all processes, and how many of them are in doubt."""
+    attempts = [attempt for tries in record.attempts.values() for attempt in tries]
+    return len(attempts), sum(map(_is_in_doubt, attempts))
+
+
+def _is_in_doubt(attempt: Attempt) -> bool:
+    """Return whether a request may have been billed without an answer, and its step was not answered by a retry."""
+    if attempt.result is None:
+        return True
+    return attempt.result.get("fault") in DOUBTFUL_FAULTS and bool(attempt.result.get("given_up"))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 
 from council import events as ev
+from council.engine.ledger import count_calls
 from council.events import Entry
 from council.money import Price, exact_cost, format_usd, nanos_to_usd, usd_to_nanos
 from council.store.interface import OPEN_STATUSES, Attempt, Record, RunStatus, SpendingRow
@@ -133,7 +134,7 @@ def _check_calls(record: Record) -> Iterator[str]:
     last = record.entries[-1].event if record.entries else None
     if not isinstance(last, ev.Closed) or not is_ours(record):
         return
-    for name, counted in zip(("made", "in_doubt"), record.count_calls(), strict=True):
+    for name, counted in zip(("made", "in_doubt"), count_calls(record), strict=True):
         if (stored := last.calls.get(name)) != counted:
             yield f"the run has {counted} calls {name.replace('_', ' ')} in its ledger, but its report says {stored}"
 

@@ -116,7 +116,7 @@ class Worker:
         try:
             return await self._start_due_runs()
         except StoreError:  # a busy store must not end the runs of this process
-            return True
+            return bool(self._tasks)
 
     async def _start_due_runs(self) -> bool:
         """Start the runs that are due. Return whether any run is running or waiting."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -12,13 +11,6 @@ from council.events import Entry
 from council.types import Json, Outcome
 
 Row = tuple[str, tuple[object, ...]]  # statement name, values after the run id
-RUN_ID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # no characters that look alike
-RUN_ID_CHARS = 8
-
-
-def make_run_id() -> str:
-    """Return a random id. A store with 100,000 runs has it with a probability of 1 to 8 million."""
-    return "r" + "".join(secrets.choice(RUN_ID_ALPHABET) for _ in range(RUN_ID_CHARS))
 
 
 class RunStatus(StrEnum):
@@ -72,9 +64,6 @@ class RunState:
         return self.is_detached and self.is_open and not self.is_owned
 
 
-DOUBTFUL_FAULTS = ("cut", "doubt")  # faults after which a request may have been billed
-
-
 @dataclass(slots=True)
 class Attempt:
     """One request that was sent or about to be sent, and its result (None if unknown)."""
@@ -83,13 +72,6 @@ class Attempt:
     member: str
     body: bytes
     result: Json | None = None
-
-    @property
-    def is_in_doubt(self) -> bool:
-        """Return whether the request may have been billed without an answer, and its step was not answered by a retry."""
-        if self.result is None:
-            return True
-        return self.result.get("fault") in DOUBTFUL_FAULTS and bool(self.result.get("given_up"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +136,6 @@ class Record:
     phases: dict[str, Json] = field(default_factory=dict)
     spending: dict[tuple[str, int], SpendingRow] = field(default_factory=dict)  # by key and attempt number
     is_new: bool = False  # this process has made the run
-
-    def count_calls(self) -> tuple[int, int]:
-        """Return the number of requests of all processes, and how many of them are in doubt."""
-        attempts = [attempt for tries in self.attempts.values() for attempt in tries]
-        return len(attempts), sum(attempt.is_in_doubt for attempt in attempts)
 
 
 class Store(Protocol):

@@ -8,17 +8,21 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
+import sqlite3
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
-LOCK_ATTEMPTS = 5  # `is_locked` in another process holds the lock for a moment
+LOCK_ATTEMPTS = 5
 LOCK_RETRY_S = 0.01  # seconds between attempts
 LOCK_TABLE = Path("/proc/locks")  # the file locks of all processes, on Linux
 STOPPED_STATE = "T"
+R = TypeVar("R")
+OnWait = Callable[[list["LockOwner"]], None]
 
 
 # Processes
@@ -83,19 +87,9 @@ def make_owner(pid: int, run: str = "") -> LockOwner | None:
 # Locks of runs
 
 
-@contextmanager
-def hold_lock(path: Path) -> Iterator[bool]:
-    """Hold the lock inside the block; yield whether it was acquired. The file names the process that holds it."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        is_mine = _try_lock(handle, fcntl.LOCK_EX, LOCK_ATTEMPTS)
-        if is_mine and (owner := make_owner(os.getpid())):
-            with suppress(OSError):  # a full disk: the lock holds without the name
-                os.ftruncate(handle, 0)
-                os.pwrite(handle, f"{owner.pid} {owner.started}\n".encode(), 0)
-        yield is_mine
-    finally:
-        os.close(handle)
+def retry_lock(handle: int) -> bool:
+    """Try again to lock a run: `is_locked` in another process holds the lock for a moment."""
+    return _try_lock(handle, fcntl.LOCK_EX, LOCK_ATTEMPTS)
 
 
 def is_locked(path: Path) -> bool:
@@ -115,11 +109,9 @@ def read_owner(path: Path) -> LockOwner | None:
     if not is_locked(path):
         return None
     try:
-        pid, _, started = path.read_text(encoding="utf-8").strip().partition(" ")
-        owner = LockOwner(int(pid), started, path.stem)
+        return make_owner(int(path.read_text(encoding="utf-8")), path.stem)
     except (OSError, ValueError):
         return None
-    return owner if owner.is_alive else None
 
 
 def _try_lock(handle: int, kind: int, tries: int = 1) -> bool:
@@ -136,24 +128,24 @@ def _try_lock(handle: int, kind: int, tries: int = 1) -> bool:
 # Holders of the database
 
 
-def find_holders(database: Path, locks: Path) -> list[LockOwner]:
+def find_holders(database: Path) -> list[LockOwner]:
     """Return the other processes that hold a write lock of the database, with a run of each.
 
     Where the system has no table of locks, return the suspended owners of runs, since one of them may be the holder.
     """
+    locks = database.parent / "locks"
     try:
         rows = [line.split() for line in LOCK_TABLE.read_text(encoding="ascii", errors="replace").splitlines()]
     except OSError:
-        owners = [owner for path in locks.glob("*.lock") if (owner := read_owner(path))]
-        return [owner for owner in owners if owner.is_suspended and owner.pid != os.getpid()]
+        owners = [read_owner(path) for path in locks.glob("*.lock")]
+        return [owner for owner in owners if owner and owner.is_suspended and owner.pid != os.getpid()]
     files = _file_ids(database, database.with_name(f"{database.name}-shm"))
     pids = {
         int(row[4]) for row in rows if len(row) == 8 and row[1] == "POSIX" and row[3] == "WRITE" and row[5] in files
     }
     pids -= {os.getpid(), 0, -1}
     runs = _find_runs(rows, locks) if pids else {}
-    owners = [make_owner(pid, runs.get(pid, "")) for pid in sorted(pids)]
-    return [owner for owner in owners if owner]
+    return [owner for pid in sorted(pids) if (owner := make_owner(pid, runs.get(pid, "")))]
 
 
 def _file_ids(*paths: Path) -> set[str]:
@@ -185,7 +177,7 @@ class Waiting:
     """
 
     find: Callable[[], list[LockOwner]]
-    on_wait: Callable[[list[LockOwner]], None] = lambda owners: None
+    on_wait: OnWait = lambda owners: None
     notice_after: float = 2.0  # seconds
     continue_after: float = 0.2  # seconds
     _since: float = field(default_factory=time.monotonic)
@@ -215,6 +207,29 @@ class Waiting:
         self._continued.clear()
 
 
+def is_busy(error: BaseException) -> bool:
+    """Return whether another process holds the database."""
+    return isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
+
+
+def wait_for_lock(
+    path: Path, attempt: Callable[[], R], timeout: Callable[[], float | None], on_wait: OnWait = lambda owners: None
+) -> R:
+    """Repeat an attempt while another process holds the database. `timeout` is None to wait without a limit."""
+    waiting = Waiting(lambda: find_holders(path), on_wait)
+    try:
+        while True:
+            try:
+                return attempt()
+            except sqlite3.OperationalError as error:
+                limit = timeout()
+                if not is_busy(error) or (limit is not None and waiting.seconds >= limit):
+                    raise
+                waiting.note_busy()
+    finally:
+        waiting.end()
+
+
 def describe_wait(owners: Sequence[LockOwner]) -> str:
     """Name the processes that hold the database, with what to do about them."""
     if not owners:
@@ -224,3 +239,13 @@ def describe_wait(owners: Sequence[LockOwner]) -> str:
         pid = suspended[0].pid
         return f"{names} is suspended while writing to it: continue it with `kill -CONT {pid}`, or end it with `kill -9 {pid}`"
     return f"{names} is writing to it: wait for it, or end it with `kill {owners[0].pid}`"
+
+
+def explain_owner(run: str, owner: LockOwner | None) -> str:
+    if owner and owner.is_suspended:
+        return (
+            f"run {run} is running in another process, which is suspended (process {owner.pid}): "
+            f"continue it with `kill -CONT {owner.pid}`, or stop it with `council cancel {run}`"
+        )
+    process = f" (process {owner.pid})" if owner else ""
+    return f"run {run} is running in another process{process}: `council watch {run}` waits for it, `council cancel {run}` stops it"

@@ -30,4 +30,9 @@ ADD_ASKS = (
     """CREATE TABLE asks (run TEXT, key TEXT, seat TEXT NOT NULL, prompt TEXT NOT NULL, schema TEXT NOT NULL, at REAL NOT NULL,
        answer TEXT, PRIMARY KEY (run, key)) STRICT, WITHOUT ROWID""",
 )
-MIGRATIONS: list[tuple[str, ...]] = [CREATE_TABLES, ADD_SPENDING, ADD_ASKS]
+# Streamed text in parts, so that a write does not repeat the text before it. Versions before this one write to `live`.
+ADD_LIVE_PARTS = (
+    "DELETE FROM live",
+    "CREATE TABLE live_parts (run TEXT, key TEXT, n INTEGER, text TEXT NOT NULL, PRIMARY KEY (run, key, n)) STRICT, WITHOUT ROWID",
+)
+MIGRATIONS: list[tuple[str, ...]] = [CREATE_TABLES, ADD_SPENDING, ADD_ASKS, ADD_LIVE_PARTS]

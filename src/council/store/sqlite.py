@@ -7,36 +7,46 @@ connection without a lock, so that a process that is suspended while it writes d
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import os
 import queue
+import secrets
 import sqlite3
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
-from council import events as ev
 from council.errors import RunOwned, StoreError
-from council.store import sqlite_file, sqlite_queries
+from council.store import locks, sqlite_file, sqlite_queries
 from council.store.interface import (
     OPEN_STATUSES,
     BudgetRefusal,
     Hold,
-    Record,
     Row,
     RunState,
     RunStatus,
-    make_run_id,
 )
-from council.store.locks import LockOwner, describe_wait, hold_lock, is_locked, read_owner
-from council.store.sqlite_file import READ_TIMEOUT_S, WRITE_TIMEOUT_S, explain_error, wait_for_lock
-from council.types import Json
+from council.store.locks import LockOwner, OnWait, is_busy, is_locked
+from council.store.migrations import MIGRATIONS
+from council.store.sqlite_file import WRITE_TIMEOUT_S, explain_damage, explain_error, explain_newer
+from council.store.sqlite_queries import RunQueries
 
 R = TypeVar("R")
 Work = Callable[[sqlite3.Connection], Any]
 OnResult = Callable[[Any, BaseException | None], None]
+BUSY_SLICE_S = 0.25  # seconds of one attempt to get a lock
+READ_TIMEOUT_S = 10.0
+SMALL_STORE_BYTES = 16 << 20
+CHECK_INTERVAL_S = 600.0  # seconds between the checks of a small store by one process
+LARGE_CHECK_INTERVAL_S = 86400.0  # seconds between the checks of a large store by all processes
+RUN_ID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # no characters that look alike
+RUN_ID_CHARS = 8
 OWN_WRITES_TIMEOUT_S = 1.0  # seconds that a read waits for this process's own queued rows
 
 # Threads
@@ -73,8 +83,8 @@ class JobThread:
                 self._thread.start()
         self._jobs.put(job)
 
-    async def run(self, run: str, work: Work | None, *, has_posted_rows: bool = False) -> Any:
-        """Execute work and return its result."""
+    def run(self, run: str, work: Work | None, *, has_posted_rows: bool = False) -> asyncio.Future[Any]:
+        """Execute work; the future gets its result."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
 
@@ -83,7 +93,7 @@ class JobThread:
                 loop.call_soon_threadsafe(_resolve_future, future, result, error)
 
         self.put(Job(run, work, on_result, has_posted_rows))
-        return await future
+        return future
 
     def _run(self) -> None:
         is_open = True
@@ -115,40 +125,91 @@ def _resolve_future(future: asyncio.Future[Any], result: Any, error: BaseExcepti
         future.set_result(result)
 
 
+# Database
+
+
+def open_database(path: Path) -> sqlite3.Connection:
+    """Open the database to write, create it if it is missing, and bring it to the present schema."""
+    db = _connect(path)
+    try:
+        path.chmod(0o600)
+        if (
+            _schema_version(db) == 0
+        ):  # so that a new file can shrink; for an old one, this would wait for the write lock
+            db.execute(f"PRAGMA auto_vacuum = {sqlite_queries.INCREMENTAL}")
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        _migrate(db, path)
+    except BaseException:
+        db.close()  # release its file lock
+        raise
+    return db
+
+
+def _open_to_read(path: Path) -> sqlite3.Connection:
+    """Open a second connection to a database that this process has opened to write. Its reads take no lock."""
+    db = _connect(path)
+    db.execute("PRAGMA query_only = 1")
+    return db
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_SLICE_S)
+
+
+def _migrate(db: sqlite3.Connection, path: Path) -> None:
+    if _schema_version(db) == len(MIGRATIONS):
+        return
+    db.execute("BEGIN IMMEDIATE")
+    if (version := _schema_version(db)) > len(MIGRATIONS):
+        raise StoreError(explain_newer(version, path))
+    for statement in chain.from_iterable(MIGRATIONS[version:]):
+        db.execute(statement)
+    db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    db.execute("COMMIT")
+
+
+def _schema_version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _wait_if_busy(
+    path: Path, attempt: Callable[[], R], timeout: Callable[[], float | None], on_wait: OnWait = lambda owners: None
+) -> R:
+    try:
+        return attempt()
+    except sqlite3.OperationalError as error:
+        if not is_busy(error):
+            raise
+    return locks.wait_for_lock(path, attempt, timeout, on_wait)
+
+
+def quick_check(path: Path) -> str:
+    """Return the first problem in the structure of the database, or ""."""
+    db = _open_to_read(path)
+    try:
+        (first,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        return "" if first == "ok" else str(first).splitlines()[-1]
+    except sqlite3.DatabaseError as error:
+        return "" if is_busy(error) else str(error)
+    finally:
+        db.close()
+
+
 # Store
 
-WRITE_STATEMENTS = {
-    "run": "INSERT INTO runs (id, name, folder, created, seed, setup) VALUES (?, ?, ?, ?, ?, ?)",
-    "queue": "INSERT INTO runs (id, name, folder, created, seed, setup, status, detached) VALUES (?, ?, ?, ?, ?, ?, 'queued', 1)",
-    "event": "INSERT INTO events (run, seq, at, type, body) VALUES (?, ?, ?, ?, ?)",
-    "step": "INSERT INTO steps (run, key, fingerprint) VALUES (?, ?, ?)",
-    "result": "INSERT INTO results (run, key, body) VALUES (?, ?, ?)",
-    "intent": "INSERT INTO intents (run, key, n, member, body, at) VALUES (?, ?, ?, ?, ?, ?)",
-    "settled": "INSERT INTO settled (run, key, n, body, at) VALUES (?, ?, ?, ?, ?)",
-    "phase": "INSERT INTO phases (run, phase, absences) VALUES (?, ?, ?)",
-    "live": "INSERT OR REPLACE INTO live (run, key, text, at) VALUES (?, ?, ?, ?)",
-    "hush": "DELETE FROM live WHERE run = ? AND key = ?",
-    "hush_all": "DELETE FROM live WHERE run = ?",
-    "close": "UPDATE runs SET status = ?2, report = ?3, cancel = 0 WHERE id = ?1",
-    "reopen": "UPDATE runs SET status = 'running', report = '' WHERE id = ?1",  # keeps `cancel`, which may have been set since
-    "detach": "UPDATE runs SET status = 'queued', detached = 1, cancel = 0, setup = ?2 WHERE id = ?1",
-    "cancel": "UPDATE runs SET cancel = 1 WHERE id = ?1 AND status IN ('queued', 'running')",
-    **sqlite_queries.SPENDING_STATEMENTS,
-    **sqlite_queries.ASK_STATEMENTS,
-}
+_last_checks: dict[Path, float] = {}  # by database: when this process checked it
 
 
-class SqliteStore:
+class SqliteStore(RunQueries):
     """Run store in one SQLite file. A store that cannot be written can still be read."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.path = folder / "council.db"
         self.on_wait: Callable[[str], None] = lambda message: None  # called by another thread
-        self._writer, self._reader = (
-            JobThread("council-store", self._commit),
-            JobThread("council-reads", self._read_all),
-        )
+        self._writer = JobThread("council-store", self._commit)
+        self._reader = JobThread("council-reads", self._read_all)
         self._unsent: dict[str, list[Row]] = {}  # by run: rows of this turn of the event loop
         self._failures: dict[str, BaseException] = {}  # by run: why rows that no caller waited for were not stored
         self._owned_runs: set[str] = set()
@@ -163,12 +224,12 @@ class SqliteStore:
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             (self.folder / "locks").mkdir(exist_ok=True, mode=0o700)
-            return sqlite_file.open_to_write(self.path)
+            return _wait_if_busy(self.path, lambda: open_database(self.path), lambda: WRITE_TIMEOUT_S)
         except (OSError, sqlite3.Error) as error:
             is_unwritable = self.path.is_file() and not sqlite_file.is_writable(self.path)
             if not is_unwritable or not sqlite_file.is_read_only_error(error):
                 raise
-            self._copy = sqlite_file.ReadOnlyCopy(self.path)
+            self._copy = sqlite_file.ReadOnlyCopy(self.path, open_database)
             return self._copy.db
 
     @property
@@ -176,10 +237,39 @@ class SqliteStore:
         return self._copy is not None
 
     async def require_sound(self) -> None:
-        """Raise StoreError if the database cannot be written or is damaged. Called before a run sends anything."""
+        """Before a run sends anything: refuse a damaged database, and remove the text that dead processes have left.
+
+        A process does this every ten minutes, and checks a large database once a day.
+        """
         self._require_writable()
-        if sqlite_file.is_check_due(self.path):
-            await asyncio.to_thread(sqlite_file.refuse_damage, self.path)
+        now = time.time()
+        if 0 <= now - _last_checks.get(self.path, 0.0) < CHECK_INTERVAL_S:
+            return
+        _last_checks[self.path] = now  # runs that start meanwhile do not check again
+        try:
+            await self._refuse_damage()
+            await self._remove_abandoned_text()
+        except StoreError:
+            _last_checks.pop(self.path, None)
+            raise
+
+    async def _refuse_damage(self) -> None:
+        is_large = self.path.stat().st_size > SMALL_STORE_BYTES
+        mark = self.path.with_name(f"{self.path.name}-checked")  # its time says when a large database was checked
+        if is_large and mark.exists() and 0 <= time.time() - mark.stat().st_mtime < LARGE_CHECK_INTERVAL_S:
+            return
+        if problem := await asyncio.to_thread(quick_check, self.path):
+            raise StoreError(explain_damage(problem, self.path))
+        if is_large:
+            with suppress(OSError):
+                mark.touch(mode=0o600)
+
+    async def _remove_abandoned_text(self) -> None:
+        """Remove the streamed text of runs that no process executes."""
+        rows = await self._read(lambda db: db.execute("SELECT DISTINCT run FROM live_parts").fetchall())
+        for (run,) in rows:
+            if not self.is_locked(run):
+                await self.write(run, [("hush_all", ())])
 
     def _require_writable(self) -> None:
         if self.is_read_only:
@@ -234,7 +324,7 @@ class SqliteStore:
             return [(None, None)] * len(jobs)
         outcomes: list[tuple[Any, BaseException | None]] = []
         try:
-            wait_for_lock(
+            _wait_if_busy(
                 self.path,
                 lambda: self._db.execute("BEGIN IMMEDIATE"),
                 lambda: self._write_timeout(jobs),
@@ -243,7 +333,7 @@ class SqliteStore:
             for job in jobs:
                 outcomes.append(self._execute_write(job))
             self._db.execute("COMMIT")
-        except sqlite3.Error as error:
+        except Exception as error:  # the thread must go on
             with suppress(sqlite3.Error):
                 self._db.execute("ROLLBACK")
             outcomes = [(None, error if job.work else None) for job in jobs]
@@ -278,15 +368,14 @@ class SqliteStore:
         return None if any(job.run in self._owned_runs for job in jobs) else WRITE_TIMEOUT_S
 
     def _report_wait(self, owners: list[LockOwner]) -> None:
-        self.on_wait(f"the run store is busy: {describe_wait(owners)}")
+        self.on_wait(f"the run store is busy: {locks.describe_wait(owners)}")
 
     async def _read(self, work: Callable[[sqlite3.Connection], R], *, after_own_writes: bool = True) -> R:
         """Read on the connection for reads. The rows that this process has queued are included if they can be written."""
         if after_own_writes:
             self._send_all_posted()
-            if not self._writer.is_idle:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._writer.run("", None), OWN_WRITES_TIMEOUT_S)
+            if not self._writer.is_idle:  # `wait_for` would ignore a cancellation at the moment of the result
+                await asyncio.wait({self._writer.run("", None)}, timeout=OWN_WRITES_TIMEOUT_S)
         try:
             result: R = await self._reader.run("", work)
             return result
@@ -299,20 +388,13 @@ class SqliteStore:
     def _execute_read(self, job: Job) -> tuple[Any, BaseException | None]:
         try:
             if self._read_db is None:
-                self._read_db = self._copy.db if self._copy else sqlite_file.open_to_read(self.path)
+                self._read_db = self._copy.db if self._copy else _open_to_read(self.path)
             db = self._read_db
-            return wait_for_lock(self.path, lambda: _read_snapshot(db, job.work), lambda: READ_TIMEOUT_S), None
+            return _wait_if_busy(self.path, lambda: _read_snapshot(db, job.work), lambda: READ_TIMEOUT_S), None
         except Exception as error:
             return None, error
 
     # Reading
-
-    async def load(self, run: str) -> Record:
-        return await self._read(lambda db: sqlite_queries.load_record(db, run))
-
-    async def list_runs(self) -> list[dict[str, Any]]:
-        """Return all runs, newest first: id, name, folder, created, status, detached, setup (protocol and question)."""
-        return await self._read(sqlite_queries.select_runs)
 
     async def match_runs(self, run: str) -> list[str]:
         """Return the ids that start with `run`, an exact match first; none for an empty string."""
@@ -321,9 +403,9 @@ class SqliteStore:
         return [row[0] for row in await self._read(lambda db: db.execute(query, (run, after)).fetchall())]
 
     async def new_run_id(self) -> str:
-        """Return an id that no stored run has."""
+        """Return a random id that no stored run has."""
         while True:
-            run = make_run_id()
+            run = "r" + "".join(secrets.choice(RUN_ID_ALPHABET) for _ in range(RUN_ID_CHARS))
             if run not in await self.match_runs(run):
                 return run
 
@@ -340,85 +422,16 @@ class SqliteStore:
         is_owned = stored in OPEN_STATUSES and self.is_locked(row["id"])
         return RunState(row["id"], stored, bool(row["detached"]), is_owned)
 
-    async def list_history(self, filters: Mapping[str, str], before: str | None, limit: int) -> list[Json]:
-        """Return a page of run summaries, unfinished first; `before` is the last run of the previous page."""
-        return await self._read(lambda db: sqlite_queries.select_history_page(db, filters, before, limit))
-
     async def is_cancelled(self, run: str) -> bool:
         row = await self._read(
             lambda db: db.execute("SELECT cancel FROM runs WHERE id = ?", (run,)).fetchone(), after_own_writes=False
         )
         return bool(row and row[0])
 
-    async def list_detached(self) -> list[str]:
-        """Return detached runs that are queued, or still running after their worker died, oldest first."""
-        query = "SELECT id FROM runs WHERE detached = 1 AND status IN ('queued', 'running') ORDER BY rowid"
-        rows = await self._read(lambda db: db.execute(query).fetchall())
-        return [row[0] for row in rows]
-
-    async def list_ended_detached(self, limit: int) -> list[str]:
-        """Return the newest complete detached runs."""
-        query = "SELECT id FROM runs WHERE detached = 1 AND status = 'complete' ORDER BY rowid DESC LIMIT ?"
-        rows = await self._read(lambda db: db.execute(query, (limit,)).fetchall())
-        return [row[0] for row in rows]
-
-    async def load_since(self, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:
-        """Return the events after `seq`, the text streaming now by key, and the run's status."""
-        return await self._read(lambda db: sqlite_queries.load_since(db, run, seq))
-
-    async def list_open_asks(self, run: str | None = None) -> list[Json]:
-        """Return the unanswered questions of one run or of all, oldest first."""
-        return await self._read(lambda db: sqlite_queries.select_open_asks(db, run))
-
-    async def save_answer(self, run: str, key: str, text: str) -> bool:
-        """Save an answer and return whether the question was still open; the first answer counts."""
-        return await self._write(run, lambda db: sqlite_queries.save_answer(db, run, key, text))
-
-    async def get_answer(self, run: str, key: str, prompt: str) -> str | None:
-        return await self._read(lambda db: sqlite_queries.select_answer(db, run, key, prompt), after_own_writes=False)
-
-    async def search_runs(self, words: Sequence[str]) -> list[str]:
-        """Return the runs that contain all of these words."""
-        return await self._read(lambda db: sqlite_queries.search_runs(db, words))
-
-    async def list_unfinished_forks(self) -> dict[str, str]:
-        """Return the unfinished forks with their parent runs, whose answers they still reuse."""
-        return await self._read(sqlite_queries.select_unfinished_forks)
-
-    async def list_report_paths(self, run: str) -> list[Path]:
-        return await self._read(lambda db: sqlite_queries.select_report_paths(db, run))
-
-    async def shrink(self, *, may_rewrite: bool = True) -> None:
-        """Return the space of deleted runs to the file system."""
-        await asyncio.to_thread(sqlite_queries.shrink_database, self.path, may_rewrite=may_rewrite)
-
-    def file_size(self) -> int:
-        """Return the bytes of the database, including those not yet in its main file."""
-        files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
-        return sum(file.stat().st_size for file in files if file.exists())
-
     async def delete_run(self, run: str) -> None:
         """Delete a run and its lock, which the caller must hold. Its spending rows stay."""
         await self._write(run, lambda db: sqlite_queries.delete_run(db, run))
         self._lock_path(run).unlink(missing_ok=True)
-
-    async def find_newest_unfinished(self, folder: str) -> str | None:
-        unfinished = [
-            run for run in await self.list_runs() if run["folder"] == folder and run["status"] != RunStatus.COMPLETE
-        ]
-        return unfinished[0]["id"] if unfinished else None
-
-    async def list_spending(self, day: str) -> list[Json]:
-        """Return every request since that day that may cost money, oldest first."""
-        return await self._read(lambda db: sqlite_queries.select_spending_since(db, day))
-
-    async def check_integrity(self) -> list[str]:
-        """Return the problems that SQLite's integrity check finds."""
-        rows = await self._read(lambda db: db.execute("PRAGMA integrity_check").fetchall())
-        return [row[0] for row in rows if row[0] != "ok"]
-
-    def list_temp_files(self) -> list[str]:
-        return sorted(str(path.name) for path in self.folder.glob("*.tmp"))
 
     # Locking
 
@@ -426,22 +439,35 @@ class SqliteStore:
     def lock_run(self, run: str) -> Iterator[None]:
         """Lock a run for this process, or raise RunOwned. The lock is released when the process dies."""
         self._require_writable()
-        with hold_lock(self._lock_path(run)) as is_mine:
-            if not is_mine:
-                raise RunOwned(_explain_owner(run, self.find_owner(run)))
+        handle = os.open(self._lock_path(run), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            self._lock_file(run, handle)
             self._failures.pop(run, None)
             self._owned_runs.add(run)
             try:
                 yield
             finally:
                 self._owned_runs.discard(run)
+        finally:
+            os.close(handle)
+
+    def _lock_file(self, run: str, handle: int) -> None:
+        """Lock a run's file and write the id of this process into it."""
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not locks.retry_lock(handle):
+                raise RunOwned(locks.explain_owner(run, self.find_owner(run))) from None
+        with suppress(OSError):  # a full disk: the lock holds without the id
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
 
     def is_locked(self, run: str) -> bool:
         return is_locked(self._lock_path(run))
 
     def find_owner(self, run: str) -> LockOwner | None:
         """Return the process that executes a run, if one does and its name is known."""
-        return read_owner(self._lock_path(run))
+        return locks.read_owner(self._lock_path(run))
 
     def _lock_path(self, run: str) -> Path:
         return self.folder / "locks" / f"{run}.lock"
@@ -455,20 +481,10 @@ class SqliteStore:
         (self._copy or self._db).close()
 
 
-def _explain_owner(run: str, owner: LockOwner | None) -> str:
-    if owner and owner.is_suspended:
-        return (
-            f"run {run} is running in another process, which is suspended (process {owner.pid}): "
-            f"continue it with `kill -CONT {owner.pid}`, or stop it with `council cancel {run}`"
-        )
-    process = f" (process {owner.pid})" if owner else ""
-    return f"run {run} is running in another process{process}: `council watch {run}` waits for it, `council cancel {run}` stops it"
-
-
 def _insert_rows(run: str, rows: Sequence[Row]) -> Work:
     def work(db: sqlite3.Connection) -> None:
         for table, values in rows:
-            db.execute(WRITE_STATEMENTS[table], (run, *values))
+            db.execute(sqlite_queries.WRITE_STATEMENTS[table], (run, *values))
 
     return work
 

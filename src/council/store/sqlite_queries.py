@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from council import events as ev
 from council.errors import UnknownRun, wording
-from council.store.interface import FINISHED_STATUSES, Attempt, BudgetRefusal, Hold, Record, SpendingRow
-from council.store.sqlite_file import INCREMENTAL
+from council.store.interface import FINISHED_STATUSES, Attempt, BudgetRefusal, Hold, Record, RunStatus, SpendingRow
 from council.types import Json, Outcome
+
+R = TypeVar("R")
 
 # Runs
 
+INCREMENTAL = 2  # value of auto_vacuum
 PAGES_PER_STEP = 1000
 SHRINK_TIMEOUT_S = 1.0
-RUN_TABLES = ("events", "steps", "results", "intents", "phases", "live", "asks")
+RUN_TABLES = ("events", "steps", "results", "intents", "phases", "live", "live_parts", "asks")
 # Spending rows and their token counts stay after a run is removed, so that totals remain correct.
 HAS_SPENDING = "EXISTS (SELECT 1 FROM spending p WHERE p.run = settled.run AND p.key = settled.key AND p.n = settled.n)"
 SEARCHABLE_TEXT = """SELECT run, json_extract(body, '$.said') FROM events WHERE type = 'statement'
@@ -257,7 +261,10 @@ def load_since(db: sqlite3.Connection, run: str, seq: int) -> tuple[list[ev.Entr
         raise unknown_run(run)
     rows = db.execute("SELECT seq, at, type, body FROM events WHERE run = ? AND seq > ? ORDER BY seq", (run, seq))
     entries = [ev.Entry(n, at, ev.parse_event(tag, json.loads(body))) for n, at, tag, body in rows]
-    return entries, dict(db.execute("SELECT key, text FROM live WHERE run = ?", (run,)).fetchall()), status[0]
+    live: dict[str, str] = {}
+    for key, text in db.execute("SELECT key, text FROM live_parts WHERE run = ? ORDER BY key, n", (run,)):
+        live[key] = live.get(key, "") + text
+    return entries, live, status[0]
 
 
 def _load_attempts(db: sqlite3.Connection, run: str) -> dict[str, list[Attempt]]:
@@ -271,3 +278,118 @@ def _load_attempts(db: sqlite3.Connection, run: str) -> dict[str, list[Attempt]]
     for key, n, member, body, result in rows:
         attempts.setdefault(key, []).append(Attempt(n, member, body, json.loads(result) if result else None))
     return attempts
+
+
+# Writing
+
+WRITE_STATEMENTS = {
+    "run": "INSERT INTO runs (id, name, folder, created, seed, setup) VALUES (?, ?, ?, ?, ?, ?)",
+    "queue": "INSERT INTO runs (id, name, folder, created, seed, setup, status, detached) VALUES (?, ?, ?, ?, ?, ?, 'queued', 1)",
+    "event": "INSERT INTO events (run, seq, at, type, body) VALUES (?, ?, ?, ?, ?)",
+    "step": "INSERT INTO steps (run, key, fingerprint) VALUES (?, ?, ?)",
+    "result": "INSERT INTO results (run, key, body) VALUES (?, ?, ?)",
+    "intent": "INSERT INTO intents (run, key, n, member, body, at) VALUES (?, ?, ?, ?, ?, ?)",
+    "settled": "INSERT INTO settled (run, key, n, body, at) VALUES (?, ?, ?, ?, ?)",
+    "phase": "INSERT INTO phases (run, phase, absences) VALUES (?, ?, ?)",
+    "live": "INSERT INTO live_parts (run, key, n, text) VALUES (?, ?, ?, ?)",
+    "hush": "DELETE FROM live_parts WHERE run = ? AND key = ?",
+    "hush_all": "DELETE FROM live_parts WHERE run = ?",
+    "close": "UPDATE runs SET status = ?2, report = ?3, cancel = 0 WHERE id = ?1",
+    "reopen": "UPDATE runs SET status = 'running', report = '' WHERE id = ?1",  # keeps `cancel`, which may have been set since
+    "detach": "UPDATE runs SET status = 'queued', detached = 1, cancel = 0, setup = ?2 WHERE id = ?1",
+    "cancel": "UPDATE runs SET cancel = 1 WHERE id = ?1 AND status IN ('queued', 'running')",
+    **SPENDING_STATEMENTS,
+    **ASK_STATEMENTS,
+}
+
+
+# Reading
+
+
+class RunQueries(ABC):
+    """What can be asked about stored runs. Reads take no lock."""
+
+    folder: Path
+    path: Path  # of the database
+
+    @abstractmethod
+    async def _read(self, work: Callable[[sqlite3.Connection], R], *, after_own_writes: bool = True) -> R: ...
+
+    @abstractmethod
+    async def _write(self, run: str, work: Callable[[sqlite3.Connection], R]) -> R: ...
+
+    async def load(self, run: str) -> Record:
+        return await self._read(lambda db: load_record(db, run))
+
+    async def list_runs(self) -> list[dict[str, Any]]:
+        """Return all runs, newest first: id, name, folder, created, status, detached, setup (protocol and question)."""
+        return await self._read(select_runs)
+
+    async def list_history(self, filters: Mapping[str, str], before: str | None, limit: int) -> list[Json]:
+        """Return a page of run summaries, unfinished first; `before` is the last run of the previous page."""
+        return await self._read(lambda db: select_history_page(db, filters, before, limit))
+
+    async def list_detached(self) -> list[str]:
+        """Return detached runs that are queued, or still running after their worker died, oldest first."""
+        query = "SELECT id FROM runs WHERE detached = 1 AND status IN ('queued', 'running') ORDER BY rowid"
+        rows = await self._read(lambda db: db.execute(query).fetchall())
+        return [row[0] for row in rows]
+
+    async def list_ended_detached(self, limit: int) -> list[str]:
+        """Return the newest complete detached runs."""
+        query = "SELECT id FROM runs WHERE detached = 1 AND status = 'complete' ORDER BY rowid DESC LIMIT ?"
+        rows = await self._read(lambda db: db.execute(query, (limit,)).fetchall())
+        return [row[0] for row in rows]
+
+    async def load_since(self, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:
+        """Return the events after `seq`, the text streaming now by key, and the run's status."""
+        return await self._read(lambda db: load_since(db, run, seq))
+
+    async def list_open_asks(self, run: str | None = None) -> list[Json]:
+        """Return the unanswered questions of one run or of all, oldest first."""
+        return await self._read(lambda db: select_open_asks(db, run))
+
+    async def save_answer(self, run: str, key: str, text: str) -> bool:
+        """Save an answer and return whether the question was still open; the first answer counts."""
+        return await self._write(run, lambda db: save_answer(db, run, key, text))
+
+    async def get_answer(self, run: str, key: str, prompt: str) -> str | None:
+        return await self._read(lambda db: select_answer(db, run, key, prompt), after_own_writes=False)
+
+    async def search_runs(self, words: Sequence[str]) -> list[str]:
+        """Return the runs that contain all of these words."""
+        return await self._read(lambda db: search_runs(db, words))
+
+    async def list_unfinished_forks(self) -> dict[str, str]:
+        """Return the unfinished forks with their parent runs, whose answers they still reuse."""
+        return await self._read(select_unfinished_forks)
+
+    async def list_report_paths(self, run: str) -> list[Path]:
+        return await self._read(lambda db: select_report_paths(db, run))
+
+    async def find_newest_unfinished(self, folder: str) -> str | None:
+        unfinished = [
+            run for run in await self.list_runs() if run["folder"] == folder and run["status"] != RunStatus.COMPLETE
+        ]
+        return unfinished[0]["id"] if unfinished else None
+
+    async def list_spending(self, day: str) -> list[Json]:
+        """Return every request since that day that may cost money, oldest first."""
+        return await self._read(lambda db: select_spending_since(db, day))
+
+    async def check_integrity(self) -> list[str]:
+        """Return the problems that SQLite's integrity check finds."""
+        rows = await self._read(lambda db: db.execute("PRAGMA integrity_check").fetchall())
+        return [row[0] for row in rows if row[0] != "ok"]
+
+    async def shrink(self, *, may_rewrite: bool = True) -> None:
+        """Return the space of deleted runs to the file system."""
+        await asyncio.to_thread(shrink_database, self.path, may_rewrite=may_rewrite)
+
+    def file_size(self) -> int:
+        """Return the bytes of the database, including those not yet in its main file."""
+        files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
+
+    def list_temp_files(self) -> list[str]:
+        return sorted(str(path.name) for path in self.folder.glob("*.tmp"))

@@ -225,9 +225,11 @@ class Runner:
         view = self._guard_view(stop.set if self.jsonl else lambda: None)
         beside = [asyncio.ensure_future(tick_view(view))]
         loop = asyncio.get_running_loop()
-        convener.on_store_wait = lambda message: loop.call_soon_threadsafe(
-            self._print_beside, view, f"council: {message}"
-        )
+
+        def on_store_wait(message: str) -> None:
+            loop.call_soon_threadsafe(self._print_beside, view, f"council: {message}")
+
+        convener.on_store_wait = on_store_wait
         if self._can_prompt():
             beside.append(asyncio.ensure_future(HumanPrompter(convener, view).run()))
         with handle_signals(stop, view, self._exit_at_once):
