@@ -40,8 +40,13 @@ CLI = (
     "council.render.terminal_markdown", "council.render.html", "council.render.sarif", "council.render.junit",
     *(f"council.protocols.{name}.flow" for name in ("adversarial", "advisors", "collaborative", "general", "judges", "ranking", "triad")),
 )  # fmt: skip
-MCP = (*CLI, "council.doors.mcp.server", "council.doors.mcp.tools_impl")
-SERVERS = (*MCP, "council.doors.web.serve", "council.runs.worker")
+SERVERS = (
+    *CLI,
+    "council.doors.mcp.server",
+    "council.doors.mcp.tools_impl",
+    "council.doors.web.serve",
+    "council.runs.worker",
+)
 STDIN, STDOUT, STDERR = 0, 1, 2
 
 
