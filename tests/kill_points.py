@@ -22,7 +22,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-VARIABLE = "KILL_AT"
 KINDS = ("event", "commit", "committed", "file", "filed")
 FILE_CHANGES = ("os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.truncate")
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -57,14 +56,15 @@ def install(point: str, folders: Sequence[str]) -> None:
             reach()
 
     def connect(*arguments: Any, **named: Any) -> sqlite3.Connection:
-        db = open_database(*arguments, **named)
+        db: sqlite3.Connection = open_database(*arguments, **named)
         db.set_trace_callback(on_statement)
         return db
 
     if kind in ("file", "filed"):
         sys.addaudithook(on_audit)
     else:
-        open_database, sqlite3.connect = sqlite3.connect, connect
+        open_database: Any = sqlite3.connect
+        sqlite3.connect = connect  # type: ignore[assignment]
 
 
 def is_change(name: str, values: tuple[Any, ...], folders: Sequence[str]) -> bool:

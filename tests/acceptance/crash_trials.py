@@ -102,7 +102,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Outcome:
-    """End of a run: its report, and what is left on the disk."""
+    """End of a run: its report, its steps, and the files on the disk."""
 
     report: Json
     keys: set[str]
@@ -248,8 +248,9 @@ class Starter(Protocol):
     def resume(self, bench: CrashBench, point: str) -> bool: ...
 
 
-def _environment(point: str) -> dict[str, str]:
-    return {kill_points.VARIABLE: point} if point.partition(":")[0] in kill_points.KINDS else {}
+def _own_point(point: str) -> str:
+    """Return a point that the process reaches without the endpoint, or ""."""
+    return point if point.partition(":")[0] in kill_points.KINDS else ""
 
 
 class ProcessFailed(Exception):
@@ -275,7 +276,7 @@ class Command:
 
     def _run(self, bench: CrashBench, point: str, *arguments: str) -> bool:
         bench.arm(point)
-        process = Process(arguments, bench.folder, **_environment(point))
+        process = Process(arguments, bench.folder, KILL_AT=_own_point(point))
         bench.aim(process.pid)
         out, err = process.communicate(timeout=TIMEOUT_S)
         return _is_killed(process.exit_code, out + err)
@@ -292,7 +293,7 @@ def library_processes() -> ForkServerContext:
 
 
 class Library:
-    """A Python program that uses the service, with a store of its own if one is given."""
+    """A Python program that uses the service, with another store if one is given."""
 
     name = "library"
 
@@ -350,7 +351,7 @@ def run_in_library(
 def running(bench: CrashBench, *arguments: str, point: str = "", stdin: bool = False) -> Iterator[Process]:
     """Run a server or a worker inside the block; kill it at the end if it still runs."""
     process = Process(
-        arguments, bench.folder, stdin=stdin, modules=SERVERS, COUNCIL_WORKER_IDLE="60", **_environment(point)
+        arguments, bench.folder, stdin=stdin, modules=SERVERS, COUNCIL_WORKER_IDLE="60", KILL_AT=_own_point(point)
     )
     try:
         yield process
@@ -535,7 +536,7 @@ def make_reference(bench: CrashBench) -> Outcome:
 def count_points(bench: CrashBench, kind: str) -> int:
     """Return the number of points of a kind in an undisturbed run of the command."""
     bench.reset()
-    process = Process(["--json", *bench.shape.arguments], bench.folder, **{kill_points.VARIABLE: f"{kind}:0"})
+    process = Process(["--json", *bench.shape.arguments], bench.folder, KILL_AT=f"{kind}:0")
     _, err = process.communicate(timeout=TIMEOUT_S)
     assert process.exit_code == 0, err
     return int(err.split()[-1])
@@ -628,8 +629,8 @@ def _compare(found: Mapping[str, Any], expected: Mapping[str, Any]) -> Iterator[
     for name in sorted(found.keys() | expected.keys()):
         values = [mapping.get(name) for mapping in (expected, found)]
         if values[0] != values[1]:
-            lines = [value.splitlines() if isinstance(value, str) else [repr(value)] for value in values]
-            yield "\n".join([name, *unified_diff(*lines, n=0, lineterm="")])
+            before, after = (value.splitlines() if isinstance(value, str) else [repr(value)] for value in values)
+            yield "\n".join([name, *unified_diff(before, after, n=0, lineterm="")])
 
 
 def check_money(bench: CrashBench, outcome: Outcome, cap: float) -> Iterator[tuple[str, str]]:
