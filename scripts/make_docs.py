@@ -33,6 +33,7 @@ from council.calling.concurrency import DECREASE_FACTOR, START_SLOTS
 from council.calling.fault_table import CHAIR_RETRIES, FAULT_TABLE, REQUEST_CHANGES
 from council.doors import library
 from council.doors.cli.ask import ask_command
+from council.doors.cli.ci_log import CI_VARIABLES
 from council.doors.cli.help import group_commands, group_flags
 from council.doors.cli.management import management_group
 from council.doors.cli.params import COMMAND_HELP, RESERVED_COMMANDS, protocol_flags
@@ -54,7 +55,16 @@ from council.runs.service import Convener
 from council.runs.worker import IDLE_TIMEOUT_S
 from council.settings import DEFAULT_TIMEOUT_S, DEFAULTS, FLAG_KEYS, SEAT_FLAG, Provider
 from council.settings.catalogue import catalogue
-from council.settings.schema import CONFIG_KEYS, KEY_MEANINGS, VARIABLE_MEANINGS, VARIABLES, TableList
+from council.settings.schema import (
+    CONFIG_KEYS,
+    KEY_ACCESS,
+    KEY_MEANINGS,
+    KEY_PLACEHOLDERS,
+    VARIABLE_MEANINGS,
+    VARIABLES,
+    Access,
+    TableList,
+)
 from council.types import Json
 
 ROOT = Path(__file__).parents[1]
@@ -528,13 +538,10 @@ fallback = ["openai:gpt-5.2"]
 [chair]
 model = "openai:gpt-5.2"
 """
-NAMES = {
-    "providers": "NAME",
-    "seats": "NAME",
-    "rosters": "NAME",
-    "prices": "MEMBER",
-    "commands": "AGENT",
-}  # tables of named tables
+NAMES = KEY_PLACEHOLDERS  # tables of named tables
+ACCESS_DOCS = {
+    Access.FREE: "applies", Access.LOWER: "lowers only", Access.MEMBER: "members you have", Access.TRUSTED: "needs trust",
+}  # fmt: skip
 TABLE_DOCS = {
     "": "Keys outside any table. In a TOML file they come before the first table.",
     "providers": "An endpoint. The built-in providers are {providers}; the same keys change one of them. See [custom endpoints](members.md#custom-endpoints).",
@@ -559,6 +566,7 @@ VARIABLE_OF_KEY = {"timeout": "COUNCIL_TIMEOUT", "providers.NAME.base_url": "OLL
 VARIABLE_DOCS = {
     "Files and folders": {
         "COUNCIL_CONFIG": "Configuration file to use instead of the project's. `--config` has the same effect and takes precedence.",
+        "COUNCIL_TRUST": "Hashes of settings of a project that are trusted, separated by commas. See [workspace trust](security.md#workspace-trust).",
         "COUNCIL_DATA": "Folder for the run store and the reports. See [data](data.md).",
         "COUNCIL_CACHE": "Folder for the weights of the embedded model.",
         "XDG_CONFIG_HOME": "Parent folder of the user's configuration, `council/config.toml`.",
@@ -594,6 +602,8 @@ VARIABLE_DOCS = {
         "COUNCIL_LOCAL_THREADS": "Threads of the embedded model; default: 1.",
         "COUNCIL_WORKER_IDLE": f"Seconds after which the idle background worker ends; default: {IDLE_TIMEOUT_S:g}.",
         "COUNCIL_DEBUG": "If set, an internal error prints its traceback.",
+        "CI": "If it or a variable of a CI system is set, lines that the CI system would run as commands are changed. See [CI](ci.md).",
+        **dict.fromkeys(CI_VARIABLES[1:], "See `CI`."),
         "NO_COLOR": "If set, no colour is printed.",
         "TERM": "`dumb` turns off the live view and colour.",
         "XTERM_VERSION": "Set by xterm, which does not wrap lines again when it is resized; the live view takes this into account.",
@@ -637,10 +647,11 @@ def configuration_page() -> str:
         "6. the built-in default",
         PROJECT_FILE_DOC,
         "The user's file is `config.toml` in the configuration folder: `~/.config/council` on Linux (or `$XDG_CONFIG_HOME/council`), `~/Library/Application Support/council` on macOS.",
-        "Every key may be in both files. An unknown key, a wrong type or a secret in a file is an error in one line, before any request.",
+        "Every key may be in both files. Some keys of a project's file need your trust: see [workspace trust](security.md#workspace-trust). An unknown key, a wrong type or a secret in a file is an error in one line, before any request.",
         f'```toml title="council.toml"\n{FILE_EXAMPLE}```',
         "## Keys",
-        "Types are those of TOML. A flag or variable in the last column sets the same value for one run.",
+        "Types are those of TOML. The column project says what the key does in a project's file that you have not trusted: see [workspace trust](security.md#workspace-trust). "
+        "A flag or variable in the last column sets the same value for one run.",
         *(part for table in CONFIG_TABLES for part in _config_sections(table)),
         "## Environment variables",
         *(
@@ -657,18 +668,25 @@ def _config_sections(table: str) -> list[str]:
     rows = [row for key, row in _config_rows().items() if (key.partition(".")[0] if "." in key else "") == table]
     about = TABLE_DOCS[table].format(providers=", ".join(f"`{name}`" for name in catalogue().providers))
     title = f"[{table}{'.' + NAMES[table] if table in NAMES else ''}]" if table else "Top level"
-    return [f"### {title}", about, _table(("key", "type", "default", "meaning", "flag or variable"), rows)]
+    return [f"### {title}", about, _table(("key", "type", "default", "meaning", "project", "flag or variable"), rows)]
 
 
-def _config_rows() -> dict[str, tuple[str, str, str, str, str]]:
+def _config_rows() -> dict[str, tuple[str, str, str, str, str, str]]:
     """Return the row of every key of the schema, by its dotted name."""
-    rows: dict[str, tuple[str, str, str, str, str]] = {}
+    rows: dict[str, tuple[str, str, str, str, str, str]] = {}
     for key, kind in _schema_keys(CONFIG_KEYS):
         if key not in KEY_MEANINGS:
             raise UsageError(f'configuration key "{key}" has no meaning: add one to KEY_MEANINGS in settings/schema.py')
         *tables, leaf = key.split(".")
         shown = ".".join([*tables[2 if tables[:1] and tables[0] in NAMES else 1 :], leaf])
-        rows[key] = (f"`{shown}`", kind, _default_of(key), KEY_MEANINGS[key], _setters_of(key))
+        rows[key] = (
+            f"`{shown}`",
+            kind,
+            _default_of(key),
+            KEY_MEANINGS[key],
+            ACCESS_DOCS[KEY_ACCESS[key]],
+            _setters_of(key),
+        )
     if unknown := KEY_MEANINGS.keys() - rows.keys():
         raise UsageError(f"KEY_MEANINGS has keys that are not in the schema: {', '.join(sorted(unknown))}; remove them")
     return rows

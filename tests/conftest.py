@@ -1,4 +1,4 @@
-"""Fixtures for all tests: an isolated environment and the fake provider."""
+"""Fixtures for all tests: an isolated environment, the fake provider, and the command with it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import platformdirs
 import pytest
 
+from council.doors.cli.ci_log import CI_VARIABLES
 from tests.fake_clock import CLOCKED
 from tests.fake_provider import FakeProvider
+
+if TYPE_CHECKING:
+    from tests.acceptance.helpers import Terminal, Workspace
 
 # Without bytecode files, every process that a test starts would compile the package again.
 sys.dont_write_bytecode = False
@@ -74,7 +78,7 @@ def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Hide the keys, configuration and folders of the user; only the model weights are shared."""
     for name in list(os.environ):
         ours = name.startswith("COUNCIL_") and name not in KEPT
-        if ours or name.endswith("_API_KEY") or name in ("OLLAMA_HOST", "NO_COLOR", "FORCE_COLOR"):
+        if ours or name.endswith("_API_KEY") or name in ("OLLAMA_HOST", "NO_COLOR", "FORCE_COLOR", *CI_VARIABLES):
             monkeypatch.delenv(name)
     work = tmp_path / "work"
     work.mkdir()
@@ -101,3 +105,19 @@ def weights_cache() -> Path:
 def provider() -> Iterator[FakeProvider]:
     with FakeProvider() as running:
         yield running
+
+
+@pytest.fixture
+def workspace(provider: FakeProvider) -> Workspace:
+    """Return a council with alpha, beta, gamma and the chair, each on its own model of one fake endpoint."""
+    from tests.acceptance.helpers import Workspace
+
+    return Workspace(Path.cwd(), provider)
+
+
+@pytest.fixture
+def council(capsys: pytest.CaptureFixture[str]) -> Terminal:
+    """Return a function that runs the command in this process: `council("runs", "--json")`."""
+    from tests.acceptance.helpers import Terminal
+
+    return Terminal(capsys.readouterr)

@@ -58,9 +58,16 @@ class Process:
 
     def __init__(
         self, arguments: Sequence[str], folder: Path, *, stdin: bool = False, terminal: dict[int, int] | None = None,
-        modules: Sequence[str] = CLI, **env: str,
+        trusts: bool = True, modules: Sequence[str] = CLI, **env: str,
     ) -> None:  # fmt: skip
-        """Streams are pipes, except for those of a terminal (`{0: handle}`) and for an unused standard input."""
+        """Streams are pipes, except for those of a terminal (`{0: handle}`) and for an unused standard input.
+
+        The configuration of the folder is trusted first, unless `trusts` is false.
+        """
+        if trusts:
+            from tests.trusted_project import trust_project  # not in the server
+
+            trust_project(folder, **env)
         ours: list[Any] = []
         theirs: list[int] = []
         for fd in (STDIN, STDOUT, STDERR):

@@ -1,11 +1,11 @@
-"""Cleanup of text: invisible characters, terminal sequences, secrets in lines, the chair's notes, and packets that are too long."""
+"""Cleanup of text: invisible characters, terminal sequences, commands of CI systems, secrets in lines, the chair's notes, and long packets."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from council.types import Packet, PacketFile, Skipped, estimate_tokens, repair_surrogates
 
@@ -91,7 +91,8 @@ def mask_values(text: str, secrets: Iterable[str]) -> str:
 
 def redact_line(message: str, secrets: Iterable[str] = ()) -> str:
     """Return one line of at most 200 characters, without control characters and secrets."""
-    return truncate(URL_LOGIN.sub("***@", KEY_SHAPED.sub("***", mask_values(flatten_line(message), secrets))), 200)
+    line = strip_invisible(flatten_line(clean(message)))[0]
+    return truncate(URL_LOGIN.sub("***@", KEY_SHAPED.sub("***", mask_values(line, secrets))), 200)
 
 
 # Text for a terminal
@@ -146,10 +147,36 @@ def clean_json(value: Any) -> Any:
     return value
 
 
+# Commands of CI systems, which run them wherever they read them in a log
+
+# GitHub reads `::name::` at the start of a line, after blanks. Other commands count anywhere in a line: ##[error], ##vso[…],
+# ##teamcity[…], and the sections of GitLab and Travis.
+_CI_COMMAND = re.compile(
+    r"(?:^|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])[\s\ufeff\u200b\u2060]*:(?=:)"
+    r"|##(?=[A-Za-z.-]{0,40}\[)|section_(?:start|end)(?=:)|travis_(?:fold|time)(?=:)"
+)
+_CI_HINTS = ("::", "##", "section_", "travis_")
+Syntax = Literal["text", "json", "xml"]
+
+
+def neutralize_commands(text: str, syntax: Syntax = "text") -> str:
+    """Return the text with no line that a CI system runs: `::error::` becomes `: :error::`.
+
+    In JSON and XML one character is written as an escape, which changes nothing in the content.
+    """
+    if not any(hint in text for hint in _CI_HINTS):
+        return text
+    return _CI_COMMAND.sub(lambda found: found[0][:-1] + _escape_char(found[0][-1], syntax), text)
+
+
+def _escape_char(char: str, syntax: Syntax) -> str:
+    return {"text": f"{char} ", "json": f"\\u{ord(char):04x}", "xml": f"&#{ord(char)};"}[syntax]
+
+
 # The notes at the end of an answer: a fenced block `council-notes`
 
 NOTES_LABEL = "council-notes"
-# The label stands within the first characters of the line, so that a stream can decide before the line ends.
+# The label is within the first characters of the line, so that a stream can decide before the line ends.
 _NOTES_FENCE = re.compile(
     r"[ \t]{0,12}(`{3,8}|~{3,8})[ \t]{0,4}(?:json[ \t]{1,4})?council[-_]notes(?![\w-])(.*)", re.IGNORECASE
 )

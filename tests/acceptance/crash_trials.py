@@ -45,6 +45,7 @@ from tests.acceptance.workers import kill_remaining_workers, wait_for_worker_exi
 from tests.fake_provider import FakeProvider, Reply, Seen
 from tests.fork_server import CLI, SERVERS, Process
 from tests.paths import ROOT
+from tests.trusted_project import trust_project
 
 MakeStore = Callable[[Path], SqliteStore]
 TIMEOUT_S = 120.0
@@ -143,6 +144,7 @@ class CrashBench:
         shutil.rmtree(self.folder / ".agents", ignore_errors=True)
         self._trials += 1
         self._set_env("COUNCIL_DATA", str(self.folder.parent / f"data-{self._trials}"))
+        trust_project(self.folder)
         self.provider.forget()
 
     @property

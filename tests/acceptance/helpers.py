@@ -18,6 +18,7 @@ from typing import Any
 from council.doors.cli import run as command
 from tests.fake_provider import FakeProvider, Gate, Reply, Seen
 from tests.fork_server import Process
+from tests.trusted_project import trust_project
 
 Json = dict[str, Any]
 SEATS = ("alpha", "beta", "gamma")
@@ -130,6 +131,7 @@ class Workspace:
             lines += [f"[seats.{seat}]" if seat in SEATS else "[chair]", f'model = "sim:{seat}"']
             lines += [f"fallback = {json.dumps(list(fallbacks.get(seat, ())))}", ""]
         (self.folder / "council.toml").write_text("\n".join([*lines, more]), encoding="utf-8")
+        trust_project(self.folder)
 
     # Run the command
 
@@ -182,12 +184,15 @@ class Workspace:
 
 
 class Terminal:
-    """The command in this process: the same function that `council` calls."""
+    """The command in this process: the same function that `council` calls. The project's settings are trusted first."""
 
-    def __init__(self, read: Callable[[], Any]) -> None:
+    def __init__(self, read: Callable[[], Any], *, trusts: bool = True) -> None:
         self._read = read
+        self._trusts = trusts
 
     def __call__(self, *arguments: str) -> Result:
+        if self._trusts:
+            trust_project()
         self._read()
         code = command(list(arguments))
         said = self._read()

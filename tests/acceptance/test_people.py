@@ -19,6 +19,7 @@ from tests.acceptance.pseudo_terminal import PseudoTerminal
 from tests.acceptance.test_worker import check_store, queue_run, status
 from tests.fake_provider import Reply
 from tests.packet.fake_secrets import SECRETS
+from tests.trusted_project import trust_project
 
 HUMAN = ("--seat", "beta=human")
 TRIAD = ("--protocol", "triad", *HUMAN)
@@ -344,6 +345,7 @@ def configure_human_beta(workspace: Workspace) -> None:
     """Set the member of beta to a person in the settings."""
     path = workspace.folder / "council.toml"
     path.write_text(path.read_text().replace('model = "sim:beta"', 'model = "human"'))
+    trust_project(workspace.folder)
 
 
 @pytest.mark.behaviour("50-human-clock")

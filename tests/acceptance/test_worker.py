@@ -20,6 +20,7 @@ from council.runs.worker_client import request_worker
 from tests.acceptance.helpers import QUESTION, SEATS, Terminal, Workspace, wait_for_exit, wait_until
 from tests.acceptance.workers import kill_worker, wait_for_worker_exit, workers
 from tests.fake_provider import FakeProvider, Reply
+from tests.trusted_project import trust_project
 
 SCRIPTED = "\n".join(
     f'[seats.{seat}]\nmodel = "scripted:"\n' if seat in SEATS else '[chair]\nmodel = "scripted:"\n'
@@ -254,6 +255,7 @@ SECRET = "-".join(["k", "3f9d0c7e5b1a4826"])  # the secret filter finds the whol
 def keyed(detached: Workspace) -> Workspace:
     path = detached.folder / "council.toml"
     path.write_text(path.read_text().replace("backoff = 0.01", 'backoff = 0.01\napi_key_env = "SIM_KEY"'))
+    trust_project(detached.folder)
     return detached
 
 
@@ -309,6 +311,7 @@ def test_runs_of_the_worker_share_the_connection_limit(detached: Workspace, coun
     detached.configure(more="")
     path = detached.folder / "council.toml"
     path.write_text(path.read_text().replace("backoff = 0.01", "backoff = 0.01\nmax_connections = 2"))
+    trust_project(detached.folder)
     detached.provider.delay = 0.02
     runs = [queue_run("triad") for _ in range(4)]
     for run in runs:

@@ -22,6 +22,7 @@ from council.types import Answer, Usage
 from tests.calling.helpers import RUN, call, step
 from tests.fake_provider import FakeProvider, Reply
 from tests.run_session import make_ask
+from tests.trusted_project import trust_project
 
 pytest.importorskip("pydantic_ai", reason="the extra pai is not installed: pip install 'model-council[pai]'")
 pytestmark = pytest.mark.anyio
@@ -191,6 +192,7 @@ async def test_provider_with_via_pai_uses_the_bridge(provider: FakeProvider) -> 
 
 def configured(text: str) -> None:
     Path("council.toml").write_text(text)
+    trust_project()
 
 
 @pytest.mark.behaviour("issue-5-bridge")

@@ -13,7 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council.packet.files import has_secret_name, is_lock_file
-from council.packet.secret_filter import PromptRedactor, find_secrets, line_number, mask_secrets, redact_text
+from council.packet.secret_filter import (
+    PromptRedactor,
+    find_secrets,
+    line_number,
+    mask_secrets,
+    redact_text,
+    redact_value,
+)
 from tests.packet.fake_secrets import HEX, SECRETS, WORDY, pem, some
 from tests.packet.secret_table import Row, load_look_alikes, load_secrets
 
@@ -177,6 +184,25 @@ def test_prompts_with_the_same_start_are_redacted_as_if_each_was_alone() -> None
             assert redactor.redact(prompt) == redact_text(prompt)
     cut = packet[: len(packet) // 2]
     assert redactor.redact(cut) == redact_text(cut)
+
+
+REPEATED = "".join(["Xk29", "fLq8", "Zp4w"])
+
+
+@pytest.mark.behaviour("packet-asked-masked")
+def test_a_key_is_masked_wherever_it_is_repeated() -> None:
+    plain, shown = f"The door opens with {REPEATED}.", f'password = "{REPEATED}"'
+    assert redact_text(plain) == plain  # nothing shows that it is a key
+    assert REPEATED not in redact_text(f"{plain}\n{shown}\n{plain}")
+    assert REPEATED not in json.dumps(redact_value({"said": plain, "reply": {"findings": [shown, plain]}}))
+    messages = [{"role": "system", "content": plain}, {"role": "user", "content": "words " * 1000 + plain + shown}]
+    redacted = PromptRedactor().redact_messages(messages)
+    assert REPEATED not in json.dumps(redacted) and redacted[0]["content"].startswith("The door opens with [redacted:")
+
+
+def test_a_short_value_is_masked_only_where_it_is_a_secret() -> None:
+    short = "".join(["ti", "ger", "7"])
+    assert redact_text(f"password: {short}\na {short} runs").endswith(f"a {short} runs")
 
 
 @pytest.mark.behaviour("packet-asked-masked")

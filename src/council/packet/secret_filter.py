@@ -18,6 +18,7 @@ from council.packet.secret_context import (
 from council.packet.secret_rules import KEY_RULES, NEW_LINE, compile_key, decode_base64, is_sample_key
 
 MAX_KEY_BLOCK_CHARS = 20_000  # longest key block without an END line
+MIN_REPEATED_CHARS = 8  # of a secret that is masked wherever it is repeated
 MAX_SHORT_CHARS = 2_000  # of a text that is tested with one pattern first
 # Every secret has a long word or one of these: a sentence has neither.
 POSSIBLE_SECRET = re.compile(
@@ -40,16 +41,55 @@ def find_secrets(text: str) -> list[Secret]:
 
 def redact_text(text: str) -> str:
     """Return the text with every secret masked, for logs, errors and reports."""
-    return mask_secrets(text, find_secrets(text))
+    secrets = find_secrets(text)
+    return mask_secrets(text, add_repeats(text, secrets, list_values(text, secrets)))
 
 
 def redact_value(value: Any) -> Any:
-    """Mask secrets in every string of a JSON value."""
+    """Mask secrets in every string of a JSON value. A value that one string shows to be a secret is masked in all of them."""
+    found = {text: find_secrets(text) for text in _iter_strings(value)}
+    values = {one: kind for text, secrets in found.items() for one, kind in list_values(text, secrets).items()}
+
+    def redact(value: Any) -> Any:
+        if isinstance(value, str):
+            return mask_secrets(value, add_repeats(value, found[value], values))
+        if isinstance(value, dict):
+            return {name: redact(item) for name, item in value.items()}
+        return [redact(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+    return redact(value)
+
+
+def redact_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Mask secrets in each field of an event, independently of its other fields."""
+    return {name: redact_value(value) for name, value in fields.items()}
+
+
+def list_values(text: str, secrets: Sequence[Secret]) -> dict[str, str]:
+    """Return the kind of each secret by its text. Short values and blocks of several lines are left out."""
+    found = {text[secret.start : secret.end]: secret.kind for secret in secrets}
+    return {value: kind for value, kind in found.items() if len(value) >= MIN_REPEATED_CHARS and "\n" not in value}
+
+
+def add_repeats(text: str, secrets: Sequence[Secret], values: Mapping[str, str]) -> list[Secret]:
+    """Return the secrets and all other places of these values: a text may repeat a key where nothing shows that it is one."""
+    if not values:
+        return list(secrets)
+    repeats = [
+        Secret(kind, found.start(), found.end())
+        for value, kind in values.items()
+        for found in re.finditer(re.escape(value), text)
+    ]
+    return _merge_overlapping(sorted([*secrets, *repeats], key=lambda secret: (secret.start, -secret.end)))
+
+
+def _iter_strings(value: Any) -> Iterator[str]:
     if isinstance(value, str):
-        return redact_text(value)
-    if isinstance(value, dict):
-        return {name: redact_value(item) for name, item in value.items()}
-    return [redact_value(item) for item in value] if isinstance(value, (list, tuple)) else value
+        yield value
+    elif isinstance(value, dict):
+        yield from (text for item in value.values() for text in _iter_strings(item))
+    elif isinstance(value, (list, tuple)):
+        yield from (text for item in value for text in _iter_strings(item))
 
 
 class PromptRedactor:
@@ -63,11 +103,26 @@ class PromptRedactor:
         self._kept: dict[str, tuple[str, list[Secret]]] = {}  # the last prompt with this start, and its secrets
 
     def redact_messages(self, messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        return [{**message, "content": self.redact(message["content"])} for message in messages]
+        """Mask the secrets of a request. A key that one message shows to be one is masked in all of them."""
+        texts = [str(message["content"]) for message in messages]
+        found = [self.find_secrets(text) for text in texts]
+        values = {
+            value: kind
+            for text, secrets in zip(texts, found, strict=True)
+            for value, kind in list_values(text, secrets).items()
+        }
+        return [
+            {**message, "content": mask_secrets(text, add_repeats(text, secrets, values))}
+            for message, text, secrets in zip(messages, texts, found, strict=True)
+        ]
 
     def redact(self, text: str) -> str:
+        secrets = self.find_secrets(text)
+        return mask_secrets(text, add_repeats(text, secrets, list_values(text, secrets)))
+
+    def find_secrets(self, text: str) -> list[Secret]:
         if len(text) < self.MIN_CHARS:
-            return redact_text(text)
+            return find_secrets(text)
         start = text[:200]
         before, known = self._kept.pop(start, ("", []))
         at = max(0, _common_length(text, before) - self.OVERLAP)
@@ -80,7 +135,7 @@ class PromptRedactor:
         self._kept[start] = (text, [*kept, *found])
         if len(self._kept) > self.MAX_KEPT:
             del self._kept[next(iter(self._kept))]
-        return mask_secrets(text, [*kept, *found])
+        return [*kept, *found]
 
 
 def _common_length(text: str, other: str) -> int:

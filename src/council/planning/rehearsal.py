@@ -108,7 +108,7 @@ async def rehearse(
 
     async def carry_out(step: Step) -> Outcome:
         if calls is not None:
-            calls.append(build_call(step, prompts.fence_mark, question.text))
+            calls.append(build_call(step, prompts.quoted_keys, question.text))
         return await answer_step(step)
 
     council = Council(

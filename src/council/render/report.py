@@ -15,7 +15,7 @@ from council.events import Entry, Faulted
 from council.money import UNBILLED_FAULTS
 from council.protocols import find_protocol
 from council.protocols.report_view import ReportView
-from council.text_cleanup import clean_json
+from council.text_cleanup import clean_json, neutralize_commands
 from council.types import Json
 
 __all__ = ["answer_text", "build_report", "dump_report", "format_degraded_lines"]
@@ -73,7 +73,7 @@ class FinishedRun:
 
 
 def render_run(run: FinishedRun) -> str:
-    return dump_report(run.report).decode()
+    return neutralize_commands(dump_report(run.report).decode(), "json")
 
 
 def dump_report(value: Json) -> bytes:

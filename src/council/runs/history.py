@@ -229,7 +229,7 @@ class RunRecords:
     def __init__(self, folder: Path, env: Mapping[str, str], store: SqliteStore | None = None) -> None:
         self.folder, self.env = folder, env
         self._store, self._is_shared_store = store, store is not None
-        self.on_store_wait: Callable[[str], None] = lambda message: None  # called by another thread
+        self.on_store_wait: Callable[[str], object] = lambda message: None  # called by another thread
 
     @property
     def store(self) -> SqliteStore:

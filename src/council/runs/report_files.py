@@ -15,7 +15,7 @@ from council.engine.ledger import Ledger
 from council.engine.minutes import Minutes
 from council.errors import StoreError
 from council.events import Entry
-from council.packet.secret_filter import PromptRedactor, redact_value
+from council.packet.secret_filter import PromptRedactor, redact_fields
 from council.planning.plan import question_from
 from council.protocols import find_protocol
 from council.protocols.protocol import Protocol
@@ -199,7 +199,7 @@ def redact_event(event: ev.Event) -> ev.Event:
         return replace(event, messages=PROMPT_REDACTOR.redact_messages(event.messages))
     if not isinstance(event, EVENTS_WITH_MODEL_TEXT):
         return event
-    return ev.parse_event(event.type, redact_value(ev.dump_event(event)))
+    return ev.parse_event(event.type, redact_fields(ev.dump_event(event)))
 
 
 async def close_failed_run(store: Store, record: Record, reason: str, stopped: str = "") -> None:

@@ -61,21 +61,13 @@ from council.runs.run_context import RunContext
 from council.search import can_search
 from council.settings import Settings
 from council.settings.key_storage import add_stored_keys
-from council.settings.network import find_key_leaks
 from council.store.interface import OPEN_STATUSES, Record, RunStatus
 from council.store.sqlite import SqliteStore
 from council.types import Json, Outcome, Roster, Step
 from council.version import RULES, __version__
 
-PERSISTED_FLAGS = (
-    "timeout",
-    "max_cost",
-    "allow_unpriced",
-    "grace",
-    "no_resend",
-    "profile",
-    "report_dir",
-)  # stored with a run, so that a resumed run uses them again
+# Stored with a run, so that a resumed run uses them again.
+PERSISTED_FLAGS = ("timeout", "max_cost", "allow_unpriced", "grace", "no_resend", "profile", "report_dir")
 CANCEL_POLL_S = 0.5  # seconds between checks for a cancel request
 
 
@@ -144,7 +136,7 @@ class Convener(RunRecords):
 
     def _restore_flags(self, setup: Json) -> None:
         """Restore the flags stored with a run; flags given now take precedence."""
-        for flag in (*PERSISTED_FLAGS, "effort"):
+        for flag in (*PERSISTED_FLAGS, "effort", "trusted"):
             if self._flags.get(flag) is None:
                 self._flags[flag] = setup.get(flag)
         if self._config is None and setup.get("config"):
@@ -171,8 +163,11 @@ class Convener(RunRecords):
         material: Material | None = None,
         strict: bool = False,
         after: str | None = None,
+        preview: bool = False,
     ) -> Plan:
-        """Return the plan for a question; `after` is an earlier run to continue from."""
+        """Return the plan for a question; `after` is an earlier run. A preview leaves settings out that need trust."""
+        if not preview:
+            self._require_trust()
         known, options = protocols.protocol_names(), dict(flags or {})
         own = protocol in known and protocol not in protocols.SHIPPED_PROTOCOLS  # its option names are its own
         intent, material = read_request(
@@ -188,12 +183,7 @@ class Convener(RunRecords):
             material = replace(material, earlier=context.files, left_out=context.skipped)
         where = PanelContext(self.settings, self.env, self.folder, strict)
         plan = await make_plan(intent, where, self.members, material, price=self.price)
-        leaks = find_key_leaks(self.settings) if self.settings.has_project_file else []
-        if file := self.settings.ignored_file:
-            leaks.append(
-                f"{file} is ignored because it belongs to another user: change its owner, or name it with --config"
-            )
-        warnings = (*leaks, *plan.warnings)
+        warnings = (*self.run_context.list_file_warnings(), *plan.warnings)
         return replace(plan, warnings=warnings, continues=after or "", conversation=conversation)
 
     async def conversation(self, run: str) -> list[Minutes]:
@@ -202,9 +192,14 @@ class Convener(RunRecords):
 
     def check_plan(self, plan: Plan) -> None:
         """Raise if the plan cannot be run. A dry run and a run make the same checks."""
+        self._require_trust()
         plan.check_runnable()
         self.run_context.require_prices(plan.roster)
         self.run_context.check_installed({seat.member for seat in plan.roster.all_seats})
+
+    def _require_trust(self) -> None:
+        if self.settings.untrusted:
+            self.settings.require_trust()
 
     # A run
 
@@ -233,14 +228,15 @@ class Convener(RunRecords):
         with self.store.lock_run(run):
             record = await self.store.load(run)
             if record.status != RunStatus.COMPLETE:
-                said = {flag: self._flags[flag] for flag in PERSISTED_FLAGS if self._flags.get(flag) is not None}
+                said = {flag: value for flag, value in self._persisted_flags().items() if value is not None}
                 await self.store.write(run, [("detach", (json.dumps(record.setup | said, ensure_ascii=False),))])
         return run
 
     async def find_missing_keys(self, run: str) -> list[str]:
-        """Return the API key variables that a run needs and that are not set."""
+        """Return the API key variables that a run needs and that are not set. Raise if its settings need trust."""
         record = await self.store.load(await self.resolve_run(run))
         self._restore_run_context(record)
+        self._require_trust()
         return self.run_context.find_missing_keys(roster_from(record.setup))
 
     async def fork(
@@ -266,8 +262,9 @@ class Convener(RunRecords):
     async def _prepare_fork(self, run: str, phase: str | None, seats: Mapping[str, str]) -> tuple[Record, Json]:
         parent = await self.store.load(await self.resolve_run(run))
         self._restore_run_context(parent)
+        self._require_trust()
         setup, plan = plan_fork(parent, phase, seats, self.run_context)
-        setup |= {"version": __version__, "rules": RULES} | {flag: self._flags.get(flag) for flag in PERSISTED_FLAGS}
+        setup |= {"version": __version__, "rules": RULES} | self._persisted_flags()
         self.run_context.require_prices(roster_from(setup))
         run = await self.store.new_run_id()
         return Record(run, parent.name, parent.folder, time.time(), parent.seed, setup, is_new=True), plan
@@ -276,11 +273,15 @@ class Convener(RunRecords):
         now = time.time()
         name = f"council-{time.strftime('%Y%m%d', time.localtime(now))}-{report_files.slugify(plan.question.target or plan.question.text)}"
         config = str(self._config.resolve()) if self._config else None
-        kept = {"version": __version__, "rules": RULES, "day": _utc_date(now), "config": config} | {
-            flag: self._flags.get(flag) for flag in PERSISTED_FLAGS
-        }
-        run, seed = await self.store.new_run_id(), secrets.token_hex(16)
-        return Record(run, name, str(self.folder), now, seed, plan.setup() | kept, is_new=True)
+        kept = {"version": __version__, "rules": RULES, "day": _utc_date(now), "config": config}
+        setup, seed = plan.setup() | kept | self._persisted_flags(), secrets.token_hex(16)
+        return Record(await self.store.new_run_id(), name, str(self.folder), now, seed, setup, is_new=True)
+
+    def _persisted_flags(self) -> Json:
+        """Return the flags that are stored with a run, and the hashes that only this run trusts, by --trust."""
+        given = self.settings.trusted if self._flags.get("trust") else None
+        hashes = [given.digest] if given else self._flags.get("trusted")
+        return {flag: self._flags.get(flag) for flag in PERSISTED_FLAGS} | {"trusted": hashes}
 
     async def _begin(
         self, store: SqliteStore, record: Record, plan: Json, on_event: Listener, stop: StopEvent | None
@@ -310,6 +311,7 @@ class Convener(RunRecords):
                 return self._reopen_finished(record)
             self._flags["no_resend"] = not resend or None
             self._restore_run_context(record)
+            self._require_trust()
             self.run_context.require_prices(roster_from(record.setup))
             await self.open_store(record.setup["protocol"])
             await self._prepare_members(roster_from(record.setup), on_event)

@@ -83,7 +83,7 @@ def read_config(path: Path) -> Mapping[str, Any]:
     """Return the unvalidated tables of a configuration file; of a pyproject.toml only [tool.council]."""
     try:
         tables: dict[str, Any] = tomllib.loads(_read_text(path))
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also an integer of thousands of digits, and deep nesting
         raise ConfigError(f"{path} is not valid TOML: {quote_value(error)}; fix that line") from None
     if path.name != "pyproject.toml":
         return tables

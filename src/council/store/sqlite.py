@@ -207,7 +207,7 @@ class SqliteStore(RunQueries):
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.path = folder / "council.db"
-        self.on_wait: Callable[[str], None] = lambda message: None  # called by another thread
+        self.on_wait: Callable[[str], object] = lambda message: None  # called by another thread
         self._writer = JobThread("council-store", self._commit)
         self._reader = JobThread("council-reads", self._read_all)
         self._unsent: dict[str, list[Row]] = {}  # by run: rows of this turn of the event loop

@@ -39,7 +39,7 @@ from council.runs.history import DAY_S, UNFINISHED, Removal, run_summary
 from council.runs.outcome import EXIT_INTERRUPTED, EXIT_USAGE
 from council.runs.service import Convener
 from council.store.interface import OPEN_STATUSES, RunStatus
-from council.text_cleanup import single_line
+from council.text_cleanup import neutralize_commands, single_line
 from council.types import Json
 
 LIST_LIMIT = 20  # runs listed without --limit
@@ -255,9 +255,8 @@ def export_run(run: str | None, output: str | None, **params: Any) -> int:
         import json
 
         path = check_output_path(output)
-        whole = (
-            json.dumps(await convener.export(run or await convener.newest_run()), ensure_ascii=False, indent=1) + "\n"
-        )
+        stored = await convener.export(run or await convener.newest_run())
+        whole = neutralize_commands(json.dumps(stored, ensure_ascii=False, indent=1), "json") + "\n"
         if path is None:
             click.echo(whole, nl=False)
         else:

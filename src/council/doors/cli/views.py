@@ -29,6 +29,7 @@ from council.render.text_layout import (
     to_ascii,
 )
 from council.runs.outcome import StopEvent
+from council.text_cleanup import neutralize_commands
 
 GONE = (errno.EPIPE, errno.EIO, errno.EBADF)  # the reader or the terminal is gone
 
@@ -91,7 +92,7 @@ class JsonlView(NoView):
     """Print every event as one JSON object per line (--jsonl)."""
 
     def on_event(self, entry: Entry) -> None:
-        sys.stdout.write(json.dumps(entry.as_json(), ensure_ascii=False) + "\n")
+        sys.stdout.write(neutralize_commands(json.dumps(entry.as_json(), ensure_ascii=False), "json") + "\n")
         sys.stdout.flush()
 
 
@@ -245,6 +246,12 @@ def write_parts(parts: Sequence[TextPart], *, raw: bool, ascii: bool = False, co
 
     is_ascii = ascii or needs_ascii(sys.stdout)
     _write(sys.stdout, render_parts(parts, width=terminal_size(sys.stdout)[0], ascii=is_ascii, color=color))
+
+
+def write_commands(text: str) -> None:
+    """Write the commands of a CI format to standard output, which neutralizes all other text in a CI job."""
+    getattr(sys.stdout, "write_commands", sys.stdout.write)(text)
+    sys.stdout.flush()
 
 
 def join_parts(parts: Sequence[TextPart]) -> str:

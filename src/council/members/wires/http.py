@@ -6,12 +6,13 @@ aiohttp is imported at the first call, so that importing a wire is fast.
 from __future__ import annotations
 
 import asyncio
+import codecs
 import io
 import math
 import re
 import time
 import zlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from errno import ECONNREFUSED
@@ -70,7 +71,7 @@ class ConnectionPool:
         trace.on_connection_reuseconn.append(_record_reuse)
         connector = aiohttp.TCPConnector(limit=0, force_close=not reuse)
         self.session: ClientSession = aiohttp.ClientSession(
-            connector=connector, trace_configs=[trace], auto_decompress=False
+            connector=connector, trace_configs=[trace], auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar()
         )
         self.users: set[int] = set()
         self.timeouts: set[asyncio.Timeout] = set()  # of the calls in flight
@@ -83,6 +84,13 @@ class ConnectionPool:
                 yield clock
             finally:
                 self.timeouts.discard(clock)
+
+    def close_spoiled_connections(self) -> None:
+        """Close idle connections on which data has arrived: aiohttp would take it for the answer to the next request."""
+        idle: Mapping[Any, Iterable[Any]] = getattr(self.session.connector, "_conns", {})
+        for protocol, _ in (row for rows in idle.values() for row in rows):
+            if protocol.should_close:
+                protocol.close()
 
     async def close(self) -> None:
         for clock in self.timeouts:  # aiohttp does not cancel a call that waits for its first byte
@@ -172,6 +180,7 @@ class Endpoint:
         # The connect timeout covers DNS and TLS; the reader sets the other timeouts.
         clocks = aiohttp.ClientTimeout(total=None, connect=self.connect)
         url = self.base_url + path
+        pool.close_spoiled_connections()
         return pool.session.request(method, url, data=data, headers=self.headers, timeout=clocks,
                                     proxy=proxy_for(url), allow_redirects=False, trace_request_ctx=state)  # fmt: skip
 
@@ -319,17 +328,24 @@ async def read_body(response: ClientResponse, limit: int) -> bytes:
 
 
 async def iter_lines(response: ClientResponse, limits: ByteLimits) -> AsyncIterator[list[bytes]]:
-    """Yield the complete lines of a body in batches. Ignore an unfinished last line."""
-    unfinished, received = b"", 0
+    """Yield the complete lines of a body in batches. They end with LF, CR or both. Ignore an unfinished last line."""
+    unfinished, size, received, is_first = list[bytes](), 0, 0, True
     async for chunk in iter_chunks(response, limits.stream):
         received += len(chunk)
         if received > limits.stream:
             raise make_flood("the response", limits.stream)
-        *lines, unfinished = (unfinished + chunk).split(b"\n")
-        if len(unfinished) > limits.line:
-            raise make_flood("a line of the response", limits.line)
-        if lines:
+        if b"\r" in chunk:  # CRLF becomes an additional blank line, which the parsers ignore
+            chunk = chunk.replace(b"\r", b"\n")
+        size += len(chunk)
+        unfinished.append(chunk)
+        if b"\n" in chunk:
+            *lines, rest = b"".join(unfinished).split(b"\n")
+            unfinished, size = [rest], len(rest)
+            if is_first:
+                lines[0], is_first = lines[0].removeprefix(codecs.BOM_UTF8), False
             yield lines
+        if size > limits.line:
+            raise make_flood("a line of the response", limits.line)
 
 
 def is_framed(response: ClientResponse) -> bool:
@@ -339,7 +355,12 @@ def is_framed(response: ClientResponse) -> bool:
 
 def describe_redirect(response: ClientResponse) -> str:
     """Describe a redirect and the base_url it suggests. Redirects are not followed, to keep the key at its address."""
-    target = urlsplit(urljoin(str(response.url), response.headers.get("Location", "")))
+    if response.status < 300:
+        return "the endpoint asks for another protocol than HTTP/1.1: check base_url"
+    try:
+        target = urlsplit(urljoin(str(response.url), response.headers.get("Location", "")))
+    except ValueError:  # for example "http://[::1"
+        target = urlsplit("")
     if not response.headers.get("Location") or not target.hostname:
         return "the endpoint redirects without a location: check base_url"
     address = f"{target.scheme}://{target.netloc.rpartition('@')[2]}{target.path}"

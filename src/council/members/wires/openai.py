@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from council.members.base import OnDelta
 from council.members.wires.schema_dialects import OPENAI, convert_schema
-from council.members.wires.stream_parser import StreamParser, ThinkingFilter
+from council.members.wires.stream_parser import StreamParser, ThinkingFilter, read_text
 from council.members.wires.wire import WireMember
 from council.types import Ask, Json, Usage
 
@@ -39,6 +39,8 @@ class ChatCompletionParser(StreamParser):
     def _parse_choices(self, event: Json, part: str) -> str:
         piece = ""
         for choice in event.get("choices") or ():
+            if choice.get("index"):  # a second answer, which was not requested
+                continue
             piece += self._parse_content(choice.get(part) or {})
             if finish := choice.get("finish_reason"):
                 self.finish = str(finish)
@@ -113,4 +115,4 @@ class OpenAIMember(WireMember):
 
 def join_text_parts(parts: list[Json]) -> str:
     """Join the text parts of content that is sent as a list."""
-    return "".join(str(part.get("text") or "") for part in parts if part.get("type") == "text")
+    return "".join(read_text(part.get("text")) for part in parts if part.get("type") == "text")

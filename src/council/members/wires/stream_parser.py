@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
@@ -130,6 +131,8 @@ class StreamParser:
                     return
                 if data:
                     self.feed_json(data, self.parse_event)
+                if self.is_done and not self.has_trailing_events:
+                    return
 
     def feed_json(self, data: bytes, parse: Callable[[Json], str]) -> None:
         try:
@@ -177,11 +180,18 @@ class StreamParser:
         return usage if usage.input and (usage.output or not text) else replace(usage, known=False)
 
 
+def read_text(value: Any) -> str:
+    """Return the text of an event: a string, or null for none. Raise TypeError for any other value."""
+    if value is not None and not isinstance(value, str):
+        raise TypeError("a text that is no string")
+    return value or ""
+
+
 def load_json(data: bytes) -> Any:
     """Parse JSON. Python refuses integers with thousands of digits; they become INVALID_COUNT."""
     if len(data) > SMALL_JSON_BYTES and data.count(b"{") + data.count(b"[") > MAX_JSON_PARTS:
         raise Fault("flood", f"the response has more than {MAX_JSON_PARTS} objects and lists")
-    text = data.decode()
+    text = data.removeprefix(codecs.BOM_UTF8).decode()
     try:
         return json.loads(text)
     except ValueError as error:

@@ -91,7 +91,7 @@ class WireMember:
     async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
         parser = self.parser(on_delta)
         async with self.endpoint.post(self.path, body, self.first_byte, parser.text) as (response, clock):
-            if response.status >= 300:
+            if not 200 <= response.status < 300:
                 return await self._handle_error_status(response)
             await parser.read(response, clock, self.idle, self.endpoint.limits)
         return parser.build_answer(self.endpoint.format_detail)
