@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -82,17 +83,14 @@ class ForgetsUnfinishedPhase(SqliteStore):
         if not keys or record.status != "running":
             return record
 
-        def delete(db: object) -> None:
+        def delete(db: sqlite3.Connection) -> None:
             for key in keys:
                 for table in ("results", "settled"):
-                    db.execute(f"DELETE FROM {table} WHERE run = ? AND key = ?", (run, key))  # type: ignore[attr-defined]
+                    db.execute(f"DELETE FROM {table} WHERE run = ? AND key = ?", (run, key))
                 db.execute(
                     "DELETE FROM events WHERE run = ? AND type = 'statement' AND json_extract(body, '$.key') = ?",
                     (run, key),
-                )  # type: ignore[attr-defined]
+                )
 
         await self._write(run, delete)
         return await super().load(run)
-
-
-BROKEN = (KeepsResultsInMemory, RecordsRequestsLate, AcknowledgesEarly, ForgetsUnfinishedPhase)
