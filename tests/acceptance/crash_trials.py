@@ -34,14 +34,14 @@ from urllib.parse import urlsplit
 from council import events as ev
 from council.render.report import build_report
 from council.runs.service import Convener
-from council.runs.worker_client import with_absolute_folders
+from council.runs.worker_client import with_absolute_folders, worker_lock
 from council.store.locks import is_locked
 from council.store.sqlite import SqliteStore
 from tests import kill_points
 from tests.acceptance.crash_shapes import SHAPES, Shape
 from tests.acceptance.helpers import Json, Workspace, comparable, wait_until
 from tests.acceptance.test_money import billed
-from tests.acceptance.workers import kill_remaining_workers, wait_for_worker_exit
+from tests.acceptance.workers import kill_remaining_workers
 from tests.fake_provider import FakeProvider, Reply, Seen
 from tests.fork_server import CLI, SERVERS, Process
 from tests.paths import ROOT
@@ -394,6 +394,18 @@ def _notify_worker(bench: CrashBench, worker: Process) -> bool:
     return worker.poll() is None
 
 
+def _end_workers(data: Path) -> bool:
+    """Kill the workers. Return whether none is left, also none that is about to start: it has inherited the lock."""
+    kill_remaining_workers(data)
+    with worker_lock(data) as lock:
+        return lock is not None
+
+
+def _is_listening(bench: CrashBench) -> bool:
+    with socket.socket(socket.AF_UNIX) as connection:
+        return connection.connect_ex(str(bench.data / "worker.sock")) == 0
+
+
 def _send(address: Path, message: bytes) -> bool:
     with socket.socket(socket.AF_UNIX) as connection, suppress(OSError):
         connection.connect(str(address))
@@ -442,15 +454,14 @@ class Served:
             ):
                 victim = worker if of_worker else server
                 bench.aim(victim.pid)
-                socket_path = bench.data / "worker.sock"
-                wait_until(lambda: worker.poll() is not None or socket_path.exists(), "the worker listens")
+                wait_until(lambda: worker.poll() is not None or _is_listening(bench), "the worker listens")
                 with suppress(OSError, ValueError, http.client.HTTPException):  # the server dies while it answers
                     ask(bench, server)
                 wait_until(lambda: victim.poll() is not None or _is_done(bench), "the run ends")
                 return victim.poll() is not None and _is_killed(victim.exit_code)
         finally:
-            kill_remaining_workers(bench.data)  # one that the server has started for a worker that was killed
-            wait_for_worker_exit(bench.data)
+            # The server may have started a worker for the one that was killed.
+            wait_until(lambda: _end_workers(bench.data), "the workers exited")
 
     def ask_to_start(self, bench: CrashBench, server: Process) -> None:
         raise NotImplementedError
