@@ -68,7 +68,7 @@ def test_when_one_judge_is_out_of_budget_the_others_finish(workspace: Workspace,
     assert first.json["cost"]["usd"] == pytest.approx(sent * 0.018)
     assert council("runs", "fsck").code == 0
     again = council("resume", "--max-cost", "5", "--json")
-    assert (again.json["status"], again.json["calls"]["made"] + sent) == ("complete", len(workspace.provider.log))
+    assert (again.json["status"], again.json["calls"]["made"]) == ("complete", len(workspace.provider.log))
     assert len({seen.raw for seen in workspace.provider.log}) == len(
         workspace.provider.log
     )  # no request was sent twice

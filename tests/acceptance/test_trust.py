@@ -239,6 +239,18 @@ def test_trust_is_shown_stored_listed_and_revoked(stranger: Terminal, endpoint: 
     assert mode & 0o077 == 0
 
 
+@pytest.mark.behaviour("14-trust-question")
+def test_a_value_cannot_hide_or_add_a_line(stranger: Terminal) -> None:
+    write_project(
+        'report_dir = "docs\\u202e\\u001b[2J\\n  - nothing else"\n[chair]\nmodel = "scripted:a\\n  - b\\u001b[2K.toml"\n'
+    )
+    shown = stranger("trust", "--show").out
+    assert len(shown.splitlines()) == 5, shown
+    assert not {"\x1b", "\u202e"} & set(shown)
+    done = stranger("--trust", "--dry-run", QUESTION)
+    assert (done.code, done.err.count("\n")) == (2, 1), done.err
+
+
 @pytest.mark.behaviour("14-trust-variable")
 def test_the_variable_trusts_the_listed_hash_only(
     stranger: Terminal, endpoint: FakeProvider, monkeypatch: pytest.MonkeyPatch

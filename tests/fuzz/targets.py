@@ -21,7 +21,7 @@ from council.engine.json_text import find_json, load_json
 from council.engine.prompting import load_prompt
 from council.engine.reply import Reply, parse_reply, rate_prose
 from council.errors import ConfigError, Fault, PromptError, UsageError
-from council.members.scripted import _read_script
+from council.members.scripted import Scripted
 from council.members.wires.error_responses import classify_error, parse_error_body, parse_retry_after
 from council.packet.git import split_patch
 from council.packet.secret_filter import find_secrets, redact_text
@@ -179,7 +179,7 @@ def read_prompt(text: str) -> None:
 
 
 def read_script(text: str) -> None:
-    _read_script(write("script.toml", text))
+    Scripted(f"scripted:{write('script.toml', text)}")
 
 
 def read_intent(text: str) -> None:

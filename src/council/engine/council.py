@@ -344,7 +344,7 @@ class Council:
         known = {"question": self.question, **self.context, **request.variables}
         rendered = self.prompts.render(request.prompt, seat, known, after.conversation if after else (), key)
         for source, changes in rendered.cleaned.items():
-            self.note(f"{source}: {changes} removed from the quotation", why="they can pass for text of the council")
+            self.note(f"{source}: {changes}", why="it can pass for text of the council")
         schema = build_schema(reply, choices, small=seat.small) if reply else None
         tokens = None if schema and seat.small else rendered.max_tokens  # the JSON grammar ends a small member's reply
         ask = Ask(

@@ -97,6 +97,7 @@ class Prompts:
         self.folders = tuple(folders)
         self.protocol = protocol
         self.quoted_keys: dict[str, str] = {}  # the key of the statement that is quoted under a fence mark
+        self.marks: set[str] = set()  # all marks so far; an answer that repeats one has copied from its prompt
 
     def find(self, name: str, seat: Seat) -> Prompt:
         """Return `phase.<seat>.md` if it exists, else `phase.md`. The name is "phase", or "protocol/phase" for any shipped protocol."""
@@ -196,7 +197,9 @@ class Prompts:
         return (*messages[:-1], {**last, "content": f"{last['content']}\n\n{told}"})
 
     def fence_mark(self, what: str) -> str:
-        return hmac.new(self.hmac_key, what.encode(), hashlib.sha256).hexdigest()[:12]
+        mark = hmac.new(self.hmac_key, what.encode(), hashlib.sha256).hexdigest()[:12]
+        self.marks.add(mark)
+        return mark
 
 
 @dataclass(slots=True)
@@ -225,8 +228,9 @@ class Quoter:
     def clean(self, text: str, source: str) -> str:
         """Return foreign text as it is quoted, and remember the removals."""
         quotation = clean_quotation(text)
-        if quotation.hidden or quotation.marks:
-            self.cleaned[source] = quotation.describe_changes()
+        copied = sum(mark in quotation.text for mark in self.prompts.marks)
+        if quotation.hidden or quotation.marks or copied:
+            self.cleaned[source] = quotation.describe_changes(copied)
         return quotation.text
 
 
@@ -394,9 +398,16 @@ class Quotation(NamedTuple):
     hidden: int
     marks: int
 
-    def describe_changes(self) -> str:
+    def describe_changes(self, copied: int) -> str:
+        """Describe the removals; `copied` is how many marks of the run the text repeats."""
         counts = ((self.hidden, "invisible character"), (self.marks, "imitated mark"))
-        return ", ".join(f"{n:,} {word}{'s' if n > 1 else ''}" for n, word in counts if n)
+        removed = ", ".join(_format_count(n, word) for n, word in counts if n)
+        told = [f"{removed} removed from the quotation"] if removed else []
+        return "; ".join([*told, *([f"repeats {_format_count(copied, 'mark')} of its prompt"] if copied else [])])
+
+
+def _format_count(n: int, word: str) -> str:
+    return f"{n:,} {word}{'s' if n > 1 else ''}"
 
 
 def clean_quotation(text: str) -> Quotation:

@@ -34,7 +34,7 @@ class Scripted:
         """Relative paths, of the script and of its record, belong to the folder."""
         self.name, self.folder = name, folder
         path = name.partition(":")[2]
-        self.script = _read_script(folder / path) if script is None and path else script or {}
+        self.script = _read_script(path, folder) if script is None and path else script or {}
         self.calls: list[Json] = []
         self._failures: dict[str, int] = {}
 
@@ -73,13 +73,13 @@ class Scripted:
                 file.write(json.dumps(request, ensure_ascii=False) + "\n")
 
 
-def _read_script(path: Path) -> Json:
+def _read_script(path: str, folder: Path) -> Json:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads((folder / path).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:  # not TOML, or not UTF-8
         why = error.strerror if isinstance(error, OSError) else error
         raise ConfigError(
-            f'cannot read the script "{path}" ({why}): write scripted:PATH with the path of a TOML file'
+            f"cannot read the script {json.dumps(path, ensure_ascii=False)} ({why}): write scripted:PATH with the path of a TOML file"
         ) from error
 
 

@@ -139,7 +139,7 @@ def protocol_flags() -> list[dict[str, Any]]:
 
 
 RUN_ID = re.compile(r"r[2-9a-z]{5}(?:[2-9a-z]{3})?")  # a run id; those of earlier versions are shorter
-RUN_WORD = re.compile(r"r(?=\S*\d)[2-9a-z]{1,5}|r[a-z]{3,5}|council-\d{8}-\S+")  # may be an id, its start or a name
+RUN_WORD = re.compile(r"r(?=\S*\d)[2-9a-z]{1,8}|r[a-z]{3,8}|council-\d{8}-\S+")  # may be an id, its start or a name
 
 
 def split_command(arguments: list[str]) -> tuple[str, list[str]]:

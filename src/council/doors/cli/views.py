@@ -188,6 +188,17 @@ def handle_signals(
             loop.remove_signal_handler(number)
 
 
+def print_beside(view: View, write: Callable[[list[str]], None]) -> Callable[[str], object]:
+    """Return a function that prints a message while the view is suspended; another thread may call it."""
+    loop = asyncio.get_running_loop()
+
+    def show(message: str) -> None:
+        with view.suspend():
+            write([f"council: {message}"])
+
+    return lambda message: loop.call_soon_threadsafe(show, message)
+
+
 async def replay_entries(entries: list[Entry], view: View, speed: float) -> None:
     """Show entries at `speed` times their original pace (0: at once). Pauses between processes are skipped."""
     pace = ReplayPace(view, speed)
