@@ -424,9 +424,10 @@ def _is_done(bench: CrashBench) -> bool:
 def _is_stopped(process: Process) -> bool:
     """Stop a worker or a server that still runs. Return whether it was killed before."""
     if process.poll() is None:
-        process.terminate()
+        with suppress(ProcessLookupError):  # it has just ended
+            process.terminate()
         process.wait(TIMEOUT_S)
-    return _is_killed(process.exit_code)
+    return process.exit_code != -signal.SIGTERM and _is_killed(process.exit_code)
 
 
 class Served:
@@ -458,7 +459,7 @@ class Served:
                 with suppress(OSError, ValueError, http.client.HTTPException):  # the server dies while it answers
                     ask(bench, server)
                 wait_until(lambda: victim.poll() is not None or _is_done(bench), "the run ends")
-                return victim.poll() is not None and _is_killed(victim.exit_code)
+                return _is_stopped(victim)
         finally:
             # The server may have started a worker for the one that was killed.
             wait_until(lambda: _end_workers(bench.data), "the workers exited")
