@@ -58,11 +58,12 @@ class Process:
 
     def __init__(
         self, arguments: Sequence[str], folder: Path, *, stdin: bool = False, terminal: dict[int, int] | None = None,
-        trusts: bool = True, modules: Sequence[str] = CLI, **env: str,
+        trusts: bool = True, modules: Sequence[str] = CLI, preload: str = "", **env: str,
     ) -> None:  # fmt: skip
         """Streams are pipes, except for those of a terminal (`{0: handle}`) and for an unused standard input.
 
-        The configuration of the folder is trusted first, unless `trusts` is false.
+        The configuration of the folder is trusted first, unless `trusts` is false. `preload` is a library that
+        replaces functions of the system in the process.
         """
         if trusts:
             from tests.trusted_project import trust_project  # not in the server
@@ -80,7 +81,7 @@ class Process:
             ours.append(os.fdopen(write, "w") if fd == STDIN else os.fdopen(read, encoding="utf-8"))
         self.stdin, self.stdout, self.stderr = ours
         self.returncode: int | None = None
-        self._connection = _connect(fork_server(*modules))
+        self._connection = _connect(fork_server(*modules, preload=preload))
         _request(self._connection, arguments, folder, {**os.environ, **env}, theirs)
         for one in theirs:
             os.close(one)
@@ -146,11 +147,12 @@ class Process:
 
 
 @cache
-def fork_server(*modules: str) -> str:
+def fork_server(*modules: str, preload: str = "") -> str:
     """Return the address of the server with these modules; start it on first use and stop it with this process."""
     address = str(Path(tempfile.mkdtemp(prefix="fork-server-")) / "socket")
     command = [sys.executable, __file__, "serve", address, *modules]
     env = {name: value for name, value in os.environ.items() if not name.startswith(("COUNCIL_", "XDG_"))}
+    env |= {"LD_PRELOAD": preload} if preload else {}
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", env=env)
     assert server.stdin and server.stdout
     assert server.stdout.readline() == b"ready\n", "the fork server did not start"

@@ -275,8 +275,12 @@ def find_kubernetes_secrets(scan: Scan) -> Iterator[Secret]:
         )
         stop = text.find("\n---", kind.end(), kind.end() + DOCUMENT_REACH)
         stop = min(kind.end() + DOCUMENT_REACH, len(text)) if stop < 0 else stop
+        end = 0
         for block in SECRET_DATA.finditer(text, start, stop):
-            for name, first, last in _read_data_lines(text, block, stop):
+            if block.start() < end:
+                continue  # inside a block that was read
+            values, end = _read_data_lines(text, block, stop)
+            for name, first, last in values:
                 if _is_secret_data(name, text[first:last]):
                     yield Secret("Kubernetes secret", first, last)
         for block in SECRET_DATA_JSON.finditer(text, start, stop):
@@ -285,19 +289,21 @@ def find_kubernetes_secrets(scan: Scan) -> Iterator[Secret]:
                     yield Secret("Kubernetes secret", *pair.span(2))
 
 
-def _read_data_lines(text: str, block: re.Match[str], stop: int) -> Iterator[tuple[str, int, int]]:
-    """Yield the name of every value below `data:` and its position; a value may have several lines."""
+def _read_data_lines(text: str, block: re.Match[str], stop: int) -> tuple[list[tuple[str, int, int]], int]:
+    """Return the name of every value below `data:` with its position, and the end of the block; a value may have several lines."""
+    values: list[tuple[str, int, int]] = []
     name, at = "", text.find("\n", block.end()) + 1
     while 0 < at < stop:
-        line = DATA_LINE.match(text, at)
+        line, start = DATA_LINE.match(text, at), at
         at = text.find("\n", at) + 1
         if not line or line["value"].startswith("#"):
             continue
         if len(line["indent"]) <= len(block["indent"]):
-            break
+            return values, start
         name = line["name"] or name
         if line["value"].rstrip("|>+-"):
-            yield name, *line.span("value")
+            values.append((name, *line.span("value")))
+    return values, stop
 
 
 def _is_secret_data(name: str, value: str) -> bool:

@@ -28,6 +28,7 @@ from council.protocols import find_protocol, is_registered
 from council.protocols.protocol import TASKS
 
 RUN_A = r"(?:(?:run|convene|hold|start|call|use|have|do)\s+(?:an?\s+|the\s+)?)"
+MAX_VERBOSE_PHRASES = 10  # that are removed from a question
 REVISION_RANGE = re.compile(r"[A-Za-z0-9_@][\w./@~^{}-]*?\.{2,3}[A-Za-z0-9_@][\w./@~^{}-]*")
 
 
@@ -251,7 +252,9 @@ def _choose_task(protocol: str, verb: Verb | None, flags: Mapping[str, Any]) -> 
 
 def _strip_verbose(text: str) -> tuple[str, bool]:
     shown = False
-    while span := _find_verbose(text):
+    for _ in range(MAX_VERBOSE_PHRASES):
+        if not (span := _find_verbose(text)):
+            break
         text, shown = _remove_span(text, *span), True
     return text, shown
 

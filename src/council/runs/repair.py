@@ -8,7 +8,7 @@ from pathlib import Path
 
 from council import events as ev
 from council.engine.minutes import Minutes
-from council.errors import RunOwned, UsageError
+from council.errors import RunOwned, StoreError, UsageError
 from council.render.report import build_report, dump_report
 from council.runs.audit import is_ours
 from council.runs.report_files import is_unwritten, write_report_files
@@ -31,7 +31,7 @@ async def repair_data(convener: Convener, run: str | None) -> list[str]:
         try:
             with convener.store.lock_run(name):
                 done += [f"{name}: {line}" for line in await _repair_run(convener.store, name)]
-        except (RunOwned, UsageError):  # it is running; or damage has made it unreadable
+        except (RunOwned, UsageError, StoreError):  # it is running; or damage has made it unreadable
             continue
     if not run:
         done += [f"store: {line}" for line in _remove_leftovers(folder, set(names))]

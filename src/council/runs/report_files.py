@@ -6,7 +6,8 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -81,12 +82,25 @@ def reserve_report_path(
     """
     stem = f"{time.strftime('%Y-%m-%d', time.localtime(at))}-{slugify(kind)}-{slugify(subject)}"
     if may_have_one and (found := _find_reserved(folder, stem, run)):
-        _draft_path(folder, run).unlink(missing_ok=True)  # a crash may have left it
+        _delete_draft(_draft_path(folder, run))  # a crash may have left it
         return found
     while True:
         path = folder / _numbered_name(stem, _first_free_number(folder, stem))
-        if _create_placeholder(path, run):
-            return path
+        with _explain_failure(path, run):
+            if _create_placeholder(path, run):
+                return path
+
+
+@contextmanager
+def _explain_failure(path: Path, run: str) -> Iterator[None]:
+    """Raise StoreError, with the path and the fix, for a file that cannot be written inside the block."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f'the report "{path}" cannot be written ({error.strerror}): free some space or make the folder writable, '
+            f"then continue with `council resume {run}`"
+        ) from error
 
 
 def _numbered_name(stem: str, n: int) -> str:
@@ -119,7 +133,7 @@ def _create_placeholder(path: Path, run: str) -> bool:
     """Create the file with its placeholder in one step. Return False if another process has taken the name."""
     draft = _draft_path(path.parent, run)
     try:
-        _write_draft(draft, _placeholder_text(run))
+        _create_file(draft, _placeholder_text(run))
         try:
             os.link(draft, path, follow_symlinks=False)
         except FileExistsError:
@@ -129,22 +143,22 @@ def _create_placeholder(path: Path, run: str) -> bool:
                 handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY, 0o600)
             except FileExistsError:
                 return False
-            with os.fdopen(handle, "wb") as out:
-                out.write(_placeholder_text(run))
+            try:
+                with os.fdopen(handle, "wb") as out:
+                    out.write(_placeholder_text(run))
+            except OSError:
+                _delete_draft(path)
+                raise
         return True
-    except OSError as error:
-        raise StoreError(
-            f'the report "{path}" cannot be written ({error.strerror}): free some space, or choose another folder with --report-dir'
-        ) from error
     finally:
-        draft.unlink(missing_ok=True)
+        _delete_draft(draft)
 
 
 def _draft_path(folder: Path, run: str) -> Path:
     return folder / f".{run}.tmp"
 
 
-def _write_draft(draft: Path, content: bytes) -> None:
+def _create_file(draft: Path, content: bytes) -> None:
     """Write a file under the name of a draft, replacing one that a crash has left."""
     draft.unlink(missing_ok=True)
     handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY, 0o600)
@@ -152,9 +166,17 @@ def _write_draft(draft: Path, content: bytes) -> None:
         out.write(content)
 
 
+def _delete_draft(draft: Path) -> None:
+    """Delete a draft. One that cannot be deleted is replaced by the next one."""
+    with suppress(OSError):
+        draft.unlink()
+
+
 def is_unwritten(path: Path, run: str) -> bool:
-    """Return whether the report of a run is missing, empty or only reserved."""
-    return not path.exists() or _has_content(path, b"") or _has_content(path, _placeholder_text(run))
+    """Return whether the report of a run is missing, empty, only reserved, or older than a draft beside it."""
+    if not path.exists() or os.path.lexists(_draft_of(path)):
+        return True
+    return _has_content(path, b"") or _has_content(path, _placeholder_text(run))
 
 
 def _placeholder_text(run: str) -> bytes:
@@ -167,15 +189,29 @@ def _has_content(path: Path, content: bytes) -> bool:
     return path.read_bytes() == content
 
 
+def _draft_of(path: Path) -> Path:
+    return path.with_name(f".{path.name}.tmp")
+
+
 def write_atomically(path: Path, text: str) -> None:
-    """Write a file atomically. A draft that a crash leaves is replaced by the next one."""
-    draft = path.with_name(f".{path.name}.tmp")
+    """Write a file in one step. A draft that a crash leaves is replaced by the next one."""
+    write_draft(path, text)
+    publish_draft(path)
+
+
+def write_draft(path: Path, text: str) -> None:
+    """Write the draft of a file beside it."""
+    draft = _draft_of(path)
     try:
-        _write_draft(draft, text.encode("utf-8"))
-        draft.replace(path)
+        _create_file(draft, text.encode("utf-8"))
     except BaseException:
-        draft.unlink(missing_ok=True)
+        _delete_draft(draft)
         raise
+
+
+def publish_draft(path: Path) -> None:
+    """Replace a file by its draft in one step."""
+    _draft_of(path).replace(path)
 
 
 # Redaction
@@ -213,12 +249,29 @@ async def close_failed_run(store: Store, record: Record, reason: str, stopped: s
 
 def write_report_files(record: Record, minutes: Minutes, report: Json | None = None) -> None:
     """Write the report, and each judge's analysis beside it."""
-    folder = Path(record.folder)
+    publish_drafts(record, draft_report_files(record, minutes, report))
+
+
+def draft_report_files(record: Record, minutes: Minutes, report: Json | None = None) -> list[Path]:
+    """Write all report files as drafts beside their paths, which are returned. This takes all the space that they need."""
+    if not minutes.report_path:
+        return []
     view = find_protocol(record.setup["protocol"]).load_report_view()
     by_key = {f"{statement.phase}/{statement.seat}": statement for statement in minutes.statements}
-    for key, path in minutes.files.items():
-        write_atomically(folder / path, view.analysis(minutes, by_key[key]))
-    write_atomically(folder / minutes.report_path, render_document(minutes, report))
+    texts = {path: view.analysis(minutes, by_key[key]) for key, path in minutes.files.items()}
+    texts |= {minutes.report_path: render_document(minutes, report)}
+    for name, text in texts.items():
+        path = Path(record.folder) / name
+        with _explain_failure(path, record.run):
+            write_draft(path, text)
+    return [Path(record.folder) / name for name in texts]
+
+
+def publish_drafts(record: Record, paths: Sequence[Path]) -> None:
+    """Replace the files by their drafts, each in one step."""
+    for path in paths:
+        with _explain_failure(path, record.run):
+            publish_draft(path)
 
 
 def emit_votes(ledger: Ledger, report_dir: str) -> None:

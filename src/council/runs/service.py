@@ -45,18 +45,12 @@ from council.runs.outcome import (
     end_suspended_owner,
     has_returned,
     hold_run,
+    name_resume,
     run_protocol,
     wait_for_ending,
     wait_for_release,
 )
-from council.runs.report_files import (
-    choose_report_path,
-    close_failed_run,
-    emit_votes,
-    last_report_path,
-    redact_event,
-    write_report_files,
-)
+from council.runs.report_files import choose_report_path, emit_votes, last_report_path, redact_event
 from council.runs.run_context import RunContext
 from council.search import can_search
 from council.settings import Settings
@@ -291,7 +285,8 @@ class Convener(RunRecords):
             convened = ev.Convened(record.run, record.name, plan, record.folder)
             await ledger.emit_durably(convened, ("run", _format_run_row(record)))
             _note_other_version(ledger)
-            return await self._deliberate(ledger, stop)
+            with name_resume(ledger.run):
+                return await self._deliberate(ledger, stop)
 
     async def resume(
         self,
@@ -338,7 +333,7 @@ class Convener(RunRecords):
         minutes.calls = minutes.calls | {"replayed": len(record.results)}
         path = Path(record.folder) / minutes.report_path
         if minutes.report_path and path.parent.is_dir() and report_files.is_unwritten(path, record.run):
-            write_report_files(record, Minutes.fold(record.entries))
+            report_files.write_report_files(record, Minutes.fold(record.entries))
         return minutes
 
     async def cancel(self, run: str) -> bool:
@@ -360,7 +355,9 @@ class Convener(RunRecords):
             ledger = Ledger(self.store, record, redact=redact_event)
             await self._close_run(ledger, end_cancelled(self._make_council(ledger)))
         except UsageError as error:  # its folder or its settings no longer exist, but it must still end
-            await close_failed_run(self.store, record, f"cancelled; {error.message_for('cli')}", "cancelled")
+            await report_files.close_failed_run(
+                self.store, record, f"cancelled; {error.message_for('cli')}", "cancelled"
+            )
 
     async def _deliberate(self, ledger: Ledger, stop: StopEvent | None) -> Minutes:
         council = self._make_council(ledger)
@@ -416,15 +413,16 @@ class Convener(RunRecords):
             ending.status, asdict(ending.verdict), dict(ledger.calls), ending.stopped, path, ending.reason
         )
         ended: list[tuple[Minutes, Json]] = []
+        drafts: list[Path] = []
 
         def make_report(entries: Sequence[Entry]) -> str:
             minutes = Minutes.fold(entries)
             ended.append((minutes, build_report(minutes)))
+            drafts.extend(report_files.draft_report_files(record, *ended[0]))  # a full disk stops the run here
             return dump_report(ended[0][1]).decode()
 
         await ledger.close(closed, make_report)
-        if path:
-            write_report_files(record, *ended[0])
+        report_files.publish_drafts(record, drafts)
         self._has_ended_run = True
         return ended[0][0]
 
