@@ -77,7 +77,7 @@ TREE = ("<!-- tree -->", "<!-- /tree -->")
 
 EXITS = {
     outcome.EXIT_COMPLETE: "complete: the last step of the protocol finished, possibly with absent seats (see the report)",
-    outcome.EXIT_FAILED: "no answer at all, or an internal error",
+    outcome.EXIT_FAILED: "no answer at all, the run store or the report cannot be written (continue with `council resume`), or an internal error",
     outcome.EXIT_USAGE: "invalid words, flags or files; nothing was spent",
     outcome.EXIT_PARTIAL: "a person has to look: the chair failed (the answer is a digest), too few seats answered, the families DISAGREE, "
     "a review had a coverage hole, or a gate is inconclusive",

@@ -69,11 +69,11 @@ def history(add_run: AddRun) -> list[str]:
     """Return runs in the expected order."""
     add_run("rold22", days=9)
     add_run("rinc22", "incomplete", days=8)
-    add_run("rfai22", "failed", days=3)
     add_run("rque22", "queued", days=7)
     add_run("rsto22", "running", days=6)  # no process has it: stopped
-    add_run("rnew22", days=1)
+    add_run("rfai22", "failed", days=3)
     add_run("rels22", days=2, folder="/srv/other")
+    add_run("rnew22", days=1)
     return ["rsto22", "rque22", "rinc22", "rnew22", "rels22", "rfai22", "rold22"]
 
 

@@ -220,6 +220,19 @@ async def test_the_streamed_text_of_a_statement_is_bounded(store: SqliteStore, l
     assert sum(map(len, ledger._live["draft/alpha"].pieces)) == 0
 
 
+@pytest.mark.behaviour("40-clock-jump")
+async def test_events_are_in_order_if_the_clock_is_set(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = time.time()
+    for jump in (-3600.0, 86400.0):
+        monkeypatch.setattr(time, "time", lambda jump=jump: started + jump)
+        ledger.emit(ev.Noted("the clock was set", str(jump)))
+        resumed = Ledger(ledger.store, ledger.record)
+        resumed.emit(ev.Resumed(ledger.run, None))
+        ledger = resumed
+    times = [entry.at for entry in ledger.record.entries]
+    assert times == sorted(times) and times[-2] - times[0] < 3600.0
+
+
 @pytest.mark.behaviour("40-live-table")
 async def test_streamed_text_is_cleared_when_the_statement_is_complete(store: SqliteStore, ledger: Ledger) -> None:
     ledger.stream_delta("draft/alpha", "alpha", "Ta")

@@ -54,6 +54,7 @@ REPLIES: tuple[type[Reply], ...] = (
 MAX_ANSWER_CHARS = 256 * 1024  # a longer answer is a flood
 MAX_ERROR_CHARS = 64 * 1024  # more of an error body is not read
 MAX_FILE_CHARS = 60_000
+TOML_GROWTH = 5.0  # the standard library takes quadratic time for a key of many parts; the size of a file is limited
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ class Target:
     pieces: tuple[str, ...]
     max_chars: int = 2**20
     prefix: str = "x = "  # before nested text
+    max_growth: float = 3.2  # of the time for twice the size; quadratic time would be 4
 
 
 @cache
@@ -294,16 +296,16 @@ TARGETS: dict[str, Target] = {
     "check of an answer": Target(parse_answer, (), ANSWER_PIECES, MAX_ANSWER_CHARS),
     "unified diff": Target(parse_patch, (), DIFF_PIECES),
     "place of a finding": Target(parse_place, (), PLACE_PIECES, MAX_ANSWER_CHARS),
-    "settings": Target(read_settings, (ConfigError,), TOML_PIECES),
+    "settings": Target(read_settings, (ConfigError,), TOML_PIECES, max_growth=TOML_GROWTH),
     "merge of settings": Target(merge_settings, (), TOML_PIECES, 10_000),
-    "roster": Target(read_roster, (UsageError,), TOML_PIECES),
+    "roster": Target(read_roster, (UsageError,), TOML_PIECES, max_growth=TOML_GROWTH),
     "perspectives in YAML": Target(read_perspectives(".yaml"), (UsageError,), YAML_PIECES, MAX_FILE_CHARS, prefix="perspectives: "),
-    "perspectives in TOML": Target(read_perspectives(".toml"), (UsageError,), TOML_PIECES, MAX_FILE_CHARS),
-    "front matter of a prompt": Target(read_prompt, (PromptError,), ("+++\n", "{{", "}}", "{%", "words = ", *TOML_PIECES)),
-    "script": Target(read_script, (ConfigError,), TOML_PIECES),
-    "intent": Target(read_intent, (UsageError,), WORD_PIECES, 100_000),
+    "perspectives in TOML": Target(read_perspectives(".toml"), (UsageError,), TOML_PIECES, MAX_FILE_CHARS, max_growth=TOML_GROWTH),
+    "front matter of a prompt": Target(read_prompt, (PromptError,), ("+++\n", "{{", "}}", "{%", "words = ", *TOML_PIECES), max_growth=TOML_GROWTH),
+    "script": Target(read_script, (ConfigError,), TOML_PIECES, max_growth=TOML_GROWTH),
+    "intent": Target(read_intent, (UsageError,), WORD_PIECES, 16_000),
     "arguments": Target(read_arguments, (UsageError,), WORD_PIECES, 100_000),
-    "Markdown at a terminal": Target(render, (), MARKDOWN_PIECES, MAX_ANSWER_CHARS),
+    "Markdown at a terminal": Target(render, (), MARKDOWN_PIECES, 50_000),
     "cleaned text": Target(clean_up, (), TEXT_PIECES),
     "secrets": Target(filter_secrets, (), SECRET_PIECES),
     "research": Target(read_research, (), (*WORD_PIECES, *ERROR_PIECES), 20_000),

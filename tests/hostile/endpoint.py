@@ -185,7 +185,7 @@ class HostileEndpoint:
             task = asyncio.current_task()
             assert task is not None
             tasks.add(task)
-            with suppress(ConnectionError, asyncio.IncompleteReadError, TimeoutError):
+            with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError, TimeoutError):
                 await self._converse(reader, writer)
             writer.close()
             tasks.discard(task)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from council import events as ev
+from council.calling.fault_table import FAULT_TABLE
 from council.engine.ledger import Ledger
 from council.members.wires.http import ByteLimits
 from council.money import UNBILLED_FAULTS
@@ -142,6 +143,8 @@ def problems_of(done: Done, name: str, wire: str, endpoint: HostileEndpoint, fol
     paths = [path for path in folder.rglob("*") if path.is_file()]
     files = [path for path in paths if not (is_kept and path.name.startswith("council.db"))]
     host = f"127.0.0.1:{endpoint.port}"
+    # A shared connection that closes at once was idle too long, and a connection may be made again: both are net faults.
+    unbilled = FAULT_TABLE["net"].retries if mode.at_connect else 1
     checks = {
         f"the hostile seat is {states['alpha']}, not {sorted(expected)}": states["alpha"] in expected,
         f"the other seats are {states}": states["beta"] == states["gamma"] == "ok",
@@ -151,7 +154,7 @@ def problems_of(done: Done, name: str, wire: str, endpoint: HostileEndpoint, fol
         "a traceback is shown": "Traceback" not in done.err,
         "the key is shown": not any(KEY.encode() in path.read_bytes() for path in files),
         f"connected to {sorted(done.addresses)}": done.addresses <= {host} and not endpoint.connections,
-        f"{len(endpoint.requests())} requests": len(endpoint.requests()) <= mode.requests_on(wire),
+        f"{len(endpoint.requests())} requests": len(endpoint.requests()) <= mode.requests_on(wire) + unbilled,
     }
     return [problem for problem, holds in checks.items() if not holds]
 
@@ -177,6 +180,8 @@ def test_a_council_with_a_hostile_seat_ends_without_it(tmp_path: Path, sweep_fig
     with ThreadPoolExecutor(PARALLEL) as pool:
         results = list(pool.map(judge, everything))
     failures = [problem for _, _, problems in results for problem in problems]
+    slowest = sorted(zip((over for _, over, _ in results), everything, strict=True), reverse=True)[:5]
+    print("\nslowest:", "; ".join(f"{name} on {wire} {over:+.2f} s" for over, (name, wire) in slowest))
     sweep_figures(
         "hostile", modes=len(MODES), wires=len(WIRES), councils=len(everything),
         worst_peak_mb=round(max(peak for peak, _, _ in results)),

@@ -80,10 +80,25 @@ async def test_rows_of_one_write_are_stored_all_or_none(store: SqliteStore) -> N
 
 
 async def test_failing_job_rolls_back_only_itself(store: SqliteStore) -> None:
-    jobs = [store.write(RUN, [event(1)]), store.write(RUN, [event(1)]), store.write(RUN, [event(2)])]
+    jobs = [store.write(RUN, [event(1)]), store.write(RUN, [event(1)]), store.write("r3456", [RUN_ROW])]
     first, second, third = await asyncio.gather(*jobs, return_exceptions=True)
     assert (first, type(second), third) == (None, StoreError, None)
-    assert [entry.seq for entry in (await store.load(RUN)).entries] == [1, 2]
+    assert [entry.seq for entry in (await store.load(RUN)).entries] == [1]
+
+
+@pytest.mark.behaviour("40-step-in-one-transaction")
+async def test_after_a_write_that_failed_no_later_row_of_the_run_is_stored(store: SqliteStore) -> None:
+    jobs = [store.write(RUN, [event(1)]), store.write(RUN, [event(1)]), store.write(RUN, [event(2)])]
+    first, second, third = await asyncio.gather(*jobs, return_exceptions=True)
+    assert (first, type(second), type(third)) == (None, StoreError, StoreError)
+    assert [entry.seq for entry in (await store.load(RUN)).entries] == [1]
+
+
+async def test_streamed_text_that_cannot_be_stored_stops_no_run(store: SqliteStore) -> None:
+    store.post(RUN, [("live", ("k", "text", float("nan")))])  # not a number is stored as NULL, which is refused
+    await store.list_runs()  # everything before this has been tried
+    await store.write(RUN, [event(1)])
+    assert [entry.seq for entry in (await store.load(RUN)).entries] == [1]
 
 
 # One writer
@@ -342,7 +357,7 @@ async def test_rows_of_one_turn_are_one_transaction(store: SqliteStore) -> None:
 @pytest.mark.behaviour("40-step-in-one-transaction")
 async def test_rows_that_cannot_be_stored_take_the_others_of_their_step_with_them(store: SqliteStore) -> None:
     store.post(RUN, [("settled", ("k", 1, "{}", 1.0)), ("charge", ("k", 1, 10**19, 0))])
-    with pytest.raises(StoreError, match=r"too large.*check the disk, or set COUNCIL_DATA") as caught:
+    with pytest.raises(StoreError, match=r"too large.*check the disk and your quota, or set COUNCIL_DATA") as caught:
         await store.write(RUN, [("result", ("k", "{}"))])
     assert "free some space" not in str(caught.value)
     with pytest.raises(StoreError):  # later rows would leave a gap

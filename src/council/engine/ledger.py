@@ -108,7 +108,8 @@ class Ledger:
         self.source = source
         self.strict = strict  # False: ignore fingerprints (a run made by another version, with other prompts)
         self.replayed = 0  # results that this process found in the ledger
-        self._seq = record.entries[-1].seq if record.entries else 0
+        self._seq, last_at = (record.entries[-1].seq, record.entries[-1].at) if record.entries else (0, 0.0)
+        self._clock_offset = max(time.time(), last_at) - time.monotonic()
         self._claimed: set[str] = set()
         self._emitted = {
             str(entry.event)
@@ -116,6 +117,10 @@ class Ledger:
             if isinstance(entry.event, (ev.Noted, ev.PhaseStarted, ev.Labelled))
         }
         self._live: dict[str, LiveText] = {}
+
+    def _now(self) -> float:
+        """Return the time of an event. Setting the clock of the system changes neither the order of events nor durations."""
+        return time.monotonic() + self._clock_offset
 
     # Events: each gets a number and a time, and is passed to the listener.
 
@@ -127,14 +132,15 @@ class Ledger:
 
     def emit_once(self, event: Event) -> None:
         """Emit an event unless it is already recorded: a resumed protocol repeats its earlier events."""
-        if str(event) not in self._emitted:
-            self._emitted.add(str(event))
+        text = str(event)
+        if text not in self._emitted:
+            self._emitted.add(text)
             self.emit(event)
 
     def _append_event(self, event: Event) -> Row:
         self._seq += 1
         event = self.redact(event)
-        entry, body = ev.make_entry(self._seq, time.time(), event)
+        entry, body = ev.make_entry(self._seq, self._now(), event)
         self.record.entries.append(entry)
         self.on_event(entry)
         return ("event", (entry.seq, entry.at, event.type, _dump_compact(body)))
@@ -224,13 +230,13 @@ class Ledger:
         attempt = Attempt(len(past) + 1, member, body)
         past.append(attempt)
         told = ev.Attempted(key, seat, attempt.n, member, why, most, fallback_for, fallback_state, seconds)
-        await self.emit_durably(told, ("intent", (key, attempt.n, member, body, time.time())))
+        await self.emit_durably(told, ("intent", (key, attempt.n, member, body, self._now())))
         return attempt
 
     def record_result(self, key: str, attempt: Attempt, result: Json, bill: ev.Billed | None = None) -> None:
         """Queue the result and its bill. If it is accepted, it is stored in the same transaction as the step's result."""
         attempt.result = result
-        rows: list[Row] = [("settled", (key, attempt.n, _dump_compact(result), time.time()))]
+        rows: list[Row] = [("settled", (key, attempt.n, _dump_compact(result), self._now()))]
         self.store.post(self.run, [*rows, *self._charge_rows(bill)])
 
     def record_charge(self, bill: ev.Billed | None) -> None:
@@ -254,7 +260,7 @@ class Ledger:
             self._live[key] = LiveText()
         if text := self._live[key].add(piece, time.monotonic()):
             self.store.post(self.run, [("live", (key, self._live[key].writes, text))])
-        self.on_event(ev.make_delta(time.time(), key, seat, piece))
+        self.on_event(ev.make_delta(self._now(), key, seat, piece))
 
     def discard_stream(self, key: str) -> None:
         """Discard the streamed text of a failed attempt."""
@@ -262,9 +268,7 @@ class Ledger:
             self.store.post(self.run, [("hush", (key,))])
 
 
-def _dump_compact(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
+_dump_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 # Counts
 

@@ -78,10 +78,8 @@ def _is_same_user(peer: socket.socket) -> bool:
 
 def start_worker(env: Mapping[str, str], lock: int | None = None) -> None:
     """Start the worker as a separate session. It inherits the lock, so that no second worker can start."""
-    log = os.open(_log_path(env), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    log = _open_log(_log_path(env))
     try:
-        if os.fstat(log).st_size > MAX_LOG_BYTES:
-            os.ftruncate(log, 0)
         process = subprocess.Popen(
             WORKER_COMMAND, env={**env, LOCK_VARIABLE: "" if lock is None else str(lock)}, cwd="/", stdin=subprocess.DEVNULL,
             stdout=log, stderr=log, start_new_session=True, pass_fds=() if lock is None else (lock,),
@@ -89,6 +87,17 @@ def start_worker(env: Mapping[str, str], lock: int | None = None) -> None:
     finally:
         os.close(log)
     threading.Thread(target=process.wait, daemon=True).start()  # reap it when it ends
+
+
+def _open_log(path: Path) -> int:
+    """Open the log of the worker. One that cannot be written, such as on a full disk, stops no run."""
+    try:
+        log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+        if os.fstat(log).st_size > MAX_LOG_BYTES:
+            os.ftruncate(log, 0)
+        return log
+    except OSError:
+        return os.open(os.devnull, os.O_WRONLY)
 
 
 def _log_path(env: Mapping[str, str]) -> Path:

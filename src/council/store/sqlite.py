@@ -24,17 +24,10 @@ from typing import Any, TypeVar
 
 from council.errors import RunOwned, StoreError
 from council.store import locks, sqlite_file, sqlite_queries
-from council.store.interface import (
-    OPEN_STATUSES,
-    BudgetRefusal,
-    Hold,
-    Row,
-    RunState,
-    RunStatus,
-)
+from council.store.interface import OPEN_STATUSES, BudgetRefusal, Hold, Row, RunState, RunStatus
 from council.store.locks import LockOwner, OnWait, is_busy, is_locked
 from council.store.migrations import MIGRATIONS
-from council.store.sqlite_file import WRITE_TIMEOUT_S, explain_damage, explain_error, explain_newer
+from council.store.sqlite_file import WRITE_TIMEOUT_S, explain_damage, explain_error
 from council.store.sqlite_queries import RunQueries
 
 R = TypeVar("R")
@@ -47,6 +40,8 @@ CHECK_INTERVAL_S = 600.0  # seconds between the checks of a small store by one p
 LARGE_CHECK_INTERVAL_S = 86400.0  # seconds between the checks of a large store by all processes
 RUN_ID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # no characters that look alike
 RUN_ID_CHARS = 8
+COUNT_TABLES = "SELECT count(*), coalesce(sum(name = 'settled'), 0) FROM sqlite_master"
+LEDGER_TABLES = ("event", "step", "result", "intent", "settled", "phase", "reserve", "charge")
 OWN_WRITES_TIMEOUT_S = 1.0  # seconds that a read waits for this process's own queued rows
 
 # Threads
@@ -59,7 +54,7 @@ class Job:
     run: str
     work: Work | None  # None: report when all earlier jobs are done
     on_result: OnResult
-    has_posted_rows: bool = False  # contains rows that no caller waits for
+    has_ledger_rows: bool = False  # without them, later rows of the run would leave a gap
 
 
 class JobThread:
@@ -83,7 +78,7 @@ class JobThread:
                 self._thread.start()
         self._jobs.put(job)
 
-    def run(self, run: str, work: Work | None, *, has_posted_rows: bool = False) -> asyncio.Future[Any]:
+    def run(self, run: str, work: Work | None, *, has_ledger_rows: bool = False) -> asyncio.Future[Any]:
         """Execute work; the future gets its result."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
@@ -92,7 +87,7 @@ class JobThread:
             with suppress(RuntimeError):  # the loop may be closed; the row is committed anyway
                 loop.call_soon_threadsafe(_resolve_future, future, result, error)
 
-        self.put(Job(run, work, on_result, has_posted_rows))
+        self.put(Job(run, work, on_result, has_ledger_rows))
         return future
 
     def _run(self) -> None:
@@ -129,17 +124,20 @@ def _resolve_future(future: asyncio.Future[Any], result: Any, error: BaseExcepti
 
 
 def open_database(path: Path) -> sqlite3.Connection:
-    """Open the database to write, create it if it is missing, and bring it to the present schema."""
+    """Open the database to write, create it if it is missing, and bring it to the present schema. Another one stays as it is."""
+    if path.exists() and not path.stat().st_size and sqlite_file.has_lost_file(path):
+        raise StoreError(explain_damage("the file is empty, but its log is not", path))
     db = _connect(path)
     try:
+        version, (tables, ours) = _schema_version(db), db.execute(COUNT_TABLES).fetchone()
+        if (version or tables) and not (ours and version <= len(MIGRATIONS)):
+            raise StoreError(sqlite_file.explain_other(version, bool(ours), path))
         path.chmod(0o600)
-        if (
-            _schema_version(db) == 0
-        ):  # so that a new file can shrink; for an old one, this would wait for the write lock
+        if not tables:  # so that a new file can shrink; for an old one, this would write
             db.execute(f"PRAGMA auto_vacuum = {sqlite_queries.INCREMENTAL}")
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
-        _migrate(db, path)
+        _migrate(db)
     except BaseException:
         db.close()  # release its file lock
         raise
@@ -157,13 +155,11 @@ def _connect(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_SLICE_S)
 
 
-def _migrate(db: sqlite3.Connection, path: Path) -> None:
+def _migrate(db: sqlite3.Connection) -> None:
     if _schema_version(db) == len(MIGRATIONS):
         return
     db.execute("BEGIN IMMEDIATE")
-    if (version := _schema_version(db)) > len(MIGRATIONS):
-        raise StoreError(explain_newer(version, path))
-    for statement in chain.from_iterable(MIGRATIONS[version:]):
+    for statement in chain.from_iterable(MIGRATIONS[_schema_version(db) :]):
         db.execute(statement)
     db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
     db.execute("COMMIT")
@@ -190,7 +186,7 @@ def quick_check(path: Path) -> str:
     try:
         (first,) = db.execute("PRAGMA quick_check(1)").fetchone()
         return "" if first == "ok" else str(first).splitlines()[-1]
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         return "" if is_busy(error) else str(error)
     finally:
         db.close()
@@ -211,13 +207,13 @@ class SqliteStore(RunQueries):
         self._writer = JobThread("council-store", self._commit)
         self._reader = JobThread("council-reads", self._read_all)
         self._unsent: dict[str, list[Row]] = {}  # by run: rows of this turn of the event loop
-        self._failures: dict[str, BaseException] = {}  # by run: why rows that no caller waited for were not stored
+        self._failures: dict[str, BaseException] = {}  # by run: why rows of its ledger were not stored
         self._owned_runs: set[str] = set()
         self._read_db: sqlite3.Connection | None = None
         self._copy: sqlite_file.ReadOnlyCopy | None = None
         try:
             self._db = self._open()
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
             raise StoreError(explain_error(error, self.path)) from error
 
     def _open(self) -> sqlite3.Connection:
@@ -226,8 +222,8 @@ class SqliteStore(RunQueries):
             (self.folder / "locks").mkdir(exist_ok=True, mode=0o700)
             return _wait_if_busy(self.path, lambda: open_database(self.path), lambda: WRITE_TIMEOUT_S)
         except (OSError, sqlite3.Error) as error:
-            is_unwritable = self.path.is_file() and not sqlite_file.is_writable(self.path)
-            if not is_unwritable or not sqlite_file.is_read_only_error(error):
+            can_write = not self.path.is_file() or sqlite_file.is_writable(self.path)
+            if can_write or not sqlite_file.is_read_only_error(error):
                 raise
             self._copy = sqlite_file.ReadOnlyCopy(self.path, open_database)
             return self._copy.db
@@ -293,7 +289,7 @@ class SqliteStore(RunQueries):
 
     def _send_posted(self, run: str) -> None:
         if rows := self._unsent.pop(run, None):
-            self._writer.put(Job(run, _insert_rows(run, rows), lambda result, error: None, has_posted_rows=True))
+            self._writer.put(Job(run, _insert_rows(run, rows), lambda result, error: None, _has_ledger_rows(rows)))
 
     def _send_all_posted(self) -> None:
         for run in list(self._unsent):
@@ -301,20 +297,18 @@ class SqliteStore(RunQueries):
 
     async def write(self, run: str, rows: Sequence[Row]) -> None:
         self._require_writable()
-        posted = self._unsent.pop(run, [])
-        await self._write(run, _insert_rows(run, [*posted, *rows]), has_posted_rows=bool(posted))
+        rows = [*self._unsent.pop(run, []), *rows]
+        await self._write(run, _insert_rows(run, rows), has_ledger_rows=_has_ledger_rows(rows))
 
     async def reserve(self, run: str, hold: Hold) -> BudgetRefusal | None:
         """Reserve money for one request, or return the cap that refuses it."""
         self._send_all_posted()  # charges that replace larger reservations come first
         return await self._write(run, lambda db: sqlite_queries.reserve_spending(db, run, hold))
 
-    async def _write(self, run: str, work: Callable[[sqlite3.Connection], R], *, has_posted_rows: bool = False) -> R:
+    async def _write(self, run: str, work: Callable[[sqlite3.Connection], R], *, has_ledger_rows: bool = False) -> R:
         try:
-            result: R = await self._writer.run(run, work, has_posted_rows=has_posted_rows)
+            result: R = await self._writer.run(run, work, has_ledger_rows=has_ledger_rows)
             return result
-        except StoreError:
-            raise
         except (OSError, sqlite3.Error, OverflowError) as error:
             raise StoreError(explain_error(error, self.path)) from error
 
@@ -360,7 +354,7 @@ class SqliteStore(RunQueries):
         return result, None
 
     def _note_failure(self, job: Job, error: BaseException) -> None:
-        if job.has_posted_rows:
+        if job.has_ledger_rows:
             self._failures.setdefault(job.run, error)
 
     def _write_timeout(self, jobs: Sequence[Job]) -> float | None:
@@ -379,7 +373,7 @@ class SqliteStore(RunQueries):
         try:
             result: R = await self._reader.run("", work)
             return result
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
             raise StoreError(explain_error(error, self.path)) from error
 
     def _read_all(self, jobs: list[Job]) -> list[tuple[Any, BaseException | None]]:
@@ -439,7 +433,10 @@ class SqliteStore(RunQueries):
     def lock_run(self, run: str) -> Iterator[None]:
         """Lock a run for this process, or raise RunOwned. The lock is released when the process dies."""
         self._require_writable()
-        handle = os.open(self._lock_path(run), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            handle = os.open(self._lock_path(run), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StoreError(explain_error(error, self._lock_path(run))) from error
         try:
             self._lock_file(run, handle)
             self._failures.pop(run, None)
@@ -479,6 +476,10 @@ class SqliteStore(RunQueries):
         if self._read_db is not None and self._copy is None:
             self._read_db.close()
         (self._copy or self._db).close()
+
+
+def _has_ledger_rows(rows: Sequence[Row]) -> bool:
+    return any(table in LEDGER_TABLES for table, _ in rows)
 
 
 def _insert_rows(run: str, rows: Sequence[Row]) -> Work:

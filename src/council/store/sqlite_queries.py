@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from council import events as ev
-from council.errors import UnknownRun, wording
+from council.errors import StoreError, UnknownRun, wording
 from council.store.interface import FINISHED_STATUSES, Attempt, BudgetRefusal, Hold, Record, RunStatus, SpendingRow
 from council.types import Json, Outcome
 
@@ -135,9 +135,9 @@ HISTORY_FILTERS = {
     "q": f"instr(lower({HISTORY_COLUMNS['question']} || ' ' || name || ' ' || id), lower(?)) > 0",
 }
 IS_FINISHED = f"status IN ({', '.join(map(repr, map(str, FINISHED_STATUSES)))})"
-AFTER_CURSOR = f"""({IS_FINISHED}, -created, -rowid) >
-           (SELECT {IS_FINISHED}, -created, -rowid FROM runs WHERE id = ?)"""
-HISTORY_ORDER = f"ORDER BY {IS_FINISHED}, created DESC, rowid DESC"
+AFTER_CURSOR = f"""({IS_FINISHED}, -rowid) >
+           (SELECT {IS_FINISHED}, -rowid FROM runs WHERE id = ?)"""
+HISTORY_ORDER = f"ORDER BY {IS_FINISHED}, rowid DESC"  # the order of creation, also if the clock was set back
 
 
 def select_history_page(
@@ -219,7 +219,7 @@ def select_runs(db: sqlite3.Connection) -> list[dict[str, Any]]:
     columns = HISTORY_COLUMNS
     rows = db.execute(
         f"""SELECT id, name, folder, created, status, detached, {columns["protocol"]}, {columns["task"]}, {columns["question"]}
-            FROM runs ORDER BY created DESC, rowid DESC"""
+            FROM runs ORDER BY rowid DESC"""
     )
     return [
         {
@@ -231,6 +231,16 @@ def select_runs(db: sqlite3.Connection) -> list[dict[str, Any]]:
 
 
 def load_record(db: sqlite3.Connection, run: str) -> Record:
+    try:
+        return _load_record(db, run)
+    except (ValueError, TypeError, KeyError) as error:
+        raise StoreError(
+            f"run {run} cannot be read, because a stored row of it is damaged ({error}): "
+            f"list the damage with `council runs fsck`, or remove it with `council runs rm {run}`"
+        ) from error
+
+
+def _load_record(db: sqlite3.Connection, run: str) -> Record:
     row = db.execute(
         "SELECT id, name, folder, created, seed, setup, status, report FROM runs WHERE id = ?", (run,)
     ).fetchone()
@@ -333,6 +343,12 @@ class RunQueries(ABC):
         """Return detached runs that are queued, or still running after their worker died, oldest first."""
         query = "SELECT id FROM runs WHERE detached = 1 AND status IN ('queued', 'running') ORDER BY rowid"
         rows = await self._read(lambda db: db.execute(query).fetchall())
+        return [row[0] for row in rows]
+
+    async def list_ended_detached(self, limit: int) -> list[str]:
+        """Return the newest complete detached runs."""
+        query = "SELECT id FROM runs WHERE detached = 1 AND status = 'complete' ORDER BY rowid DESC LIMIT ?"
+        rows = await self._read(lambda db: db.execute(query, (limit,)).fetchall())
         return [row[0] for row in rows]
 
     async def load_since(self, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:

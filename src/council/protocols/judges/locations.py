@@ -29,6 +29,7 @@ _TICKED = re.compile(r"`([^`\n]{1,400})`")
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 _LINE_NUMBER_PREFIX = re.compile(r"^[ \t]*\d{1,7}[ \t]*\|[ \t]?", re.MULTILINE)
 _DIFF_PREFIX = re.compile(r"^[+-](?![+-])", re.MULTILINE)
+_UNICODE_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _CODE_FENCE = re.compile(r"^\s*```\w*\s*$", re.MULTILINE)
 _HUNK = re.compile(r"^@@ -\d{1,9}(?:,\d{1,9})? \+(\d{1,9})(?:,\d{1,9})? @@")
 
@@ -151,6 +152,7 @@ def _quote_forms(quote: str) -> Iterable[str]:
     unnumbered = _LINE_NUMBER_PREFIX.sub("", bare)
     unmarked = _DIFF_PREFIX.sub("", unnumbered)
     unescaped = unnumbered.replace('\\"', '"').replace("\\t", "\t").replace("\\n", "\n").replace("\\\\", "\\")
+    unescaped = _UNICODE_ESCAPE.sub(lambda found: chr(int(found[1], 16)), unescaped)
     forms = [quote, bare, unnumbered, unmarked, unescaped]
     return dict.fromkeys([*forms, *(form.rstrip(" .…") for form in forms)])
 
