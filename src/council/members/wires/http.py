@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 STALE_CONNECTION_S = 0.5  # a reused connection that fails within this time was already closed by the server
 MAX_ERROR_BODY_BYTES = 64 * 1024  # maximum size of an error body
+MAX_BATCH_LINES = 1_000  # lines that are parsed before the event loop runs again
 INFLATED_CHUNK_BYTES = 64 * 1024  # a compressed body is inflated in pieces of this size
 LOOPBACK_RETRY_S = 0.05  # retry delay for a refused connection to this machine: the server may be starting
 PROXY_AUTH_REQUIRED = 407
@@ -343,7 +344,10 @@ async def iter_lines(response: ClientResponse, limits: ByteLimits) -> AsyncItera
             unfinished, size = [rest], len(rest)
             if is_first:
                 lines[0], is_first = lines[0].removeprefix(codecs.BOM_UTF8), False
-            yield lines
+            for at in range(0, len(lines), MAX_BATCH_LINES):
+                if at:
+                    await asyncio.sleep(0)  # for the timeouts, and for the other seats
+                yield lines[at : at + MAX_BATCH_LINES]
         if size > limits.line:
             raise make_flood("a line of the response", limits.line)
 
