@@ -15,9 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from council import events as ev
 from council.doors.cli import run as command
-from council.runs.service import Convener
 from tests.fake_provider import FakeProvider, Gate, Reply, Seen
 from tests.fork_server import Process
 from tests.trusted_project import trust_project
@@ -237,27 +235,6 @@ def comparable(report: Json) -> Json:
         kept["report_path"] = Path(kept["report_path"]).name
     kept |= {key: DATE.sub("DATE", kept[key]) for key in ("name", "report_path") if kept.get(key)}
     kept["seats"] = [{key: value for key, value in seat.items() if key not in VARIES} for seat in report["seats"]]
-    kept["chair"] = {key: value for key, value in report["chair"].items() if key not in VARIES}
+    if report["chair"]:
+        kept["chair"] = {key: value for key, value in report["chair"].items() if key not in VARIES}
     return kept
-
-
-# A process that kills itself
-
-
-def kill_at_event(folder: Path, env: dict[str, str], protocol: str, seq: int, *, resume: bool, **flags: Any) -> None:
-    """Run or resume in this process and kill -9 it at event `seq`, before its rows are written."""
-    import asyncio
-
-    def listen(entry: ev.Entry) -> None:
-        if entry.seq == seq:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    async def work() -> None:
-        convener = Convener(folder, env)
-        if resume:
-            await convener.resume(None, listen)
-        else:
-            await convener.run(await convener.plan([QUESTION], flags, protocol=protocol), listen)
-        await convener.close()
-
-    asyncio.run(work())

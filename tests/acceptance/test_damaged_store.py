@@ -228,6 +228,26 @@ def test_a_linked_database_is_used_and_repaired_in_its_place(shelf: Shelf, tmp_p
     assert len(list(file.parent.glob("runs.db.damaged-*-wal"))) == 1
 
 
+@pytest.mark.behaviour("40-corrupt-database", "40-repair")
+def test_the_log_of_another_database_is_noticed_or_repaired(shelf: Shelf, tmp_path: Path) -> None:
+    """SQLite cannot tell whose log it is, and applies it: the result is reported as damage, or is consistent."""
+    other = tmp_path / "other"
+    shutil.copytree(shelf.saved, other)
+    with sqlite3.connect(other / "council.db", isolation_level=None) as db:
+        db.execute("DELETE FROM events WHERE run = ?", (shelf.runs[0],))
+        db.execute("VACUUM")
+    db.close()
+    keep_log(other / "council.db")
+    shelf.restore()
+    shutil.copyfile(other / "council.db-wal", shelf.path.with_name("council.db-wal"))
+    for arguments in (("runs",), ("runs", "fsck"), ("--quiet", "--protocol", "triad", QUESTION)):
+        done = shelf.council(*arguments)
+        assert "internal error" not in done.err + done.out, done
+        assert done.code == 0 or done.err.count("\n") <= 1, done
+    shelf.council("runs", "fsck", "--repair")
+    assert shelf.council("--quiet", "--protocol", "triad", QUESTION).code == 0
+
+
 # Damage at random places
 
 

@@ -6,12 +6,14 @@ import asyncio
 import os
 import shutil
 import signal
+import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from council.runs.report_files import reserve_report_path
 from council.runs.service import Convener
 from council.runs.worker import Worker
 from council.runs.worker_client import request_worker
@@ -122,6 +124,24 @@ def test_a_stopped_worker_requeues_its_run(detached: Workspace, council: Termina
     notify(run)
     wait_until_finished(detached, run)
     assert [detached.asked().count(f"draft/{seat}") for seat in SEATS] == [1, 1, 1]
+    check_store(council)
+
+
+@pytest.mark.behaviour("40-kill-while-reports-are-written")
+def test_a_new_worker_writes_the_report_that_a_killed_one_has_only_reserved(
+    detached: Workspace, council: Terminal
+) -> None:
+    run = council("--detach", "--json", "--protocol", "triad", QUESTION).json["run"]
+    wait_until_finished(detached, run)
+    wait_for_worker_exit(detached.data)
+    (path,) = detached.reports()
+    text = path.read_text()
+    path.unlink()
+    assert reserve_report_path(path.parent, "triad", QUESTION, time.time(), run) == path
+    other = queue_run("triad")
+    notify(other)
+    wait_until_finished(detached, other)
+    assert path.read_text() == text
     check_store(council)
 
 

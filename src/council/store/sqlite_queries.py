@@ -345,6 +345,12 @@ class RunQueries(ABC):
         rows = await self._read(lambda db: db.execute(query).fetchall())
         return [row[0] for row in rows]
 
+    async def list_ended_detached(self, limit: int) -> list[str]:
+        """Return the newest complete detached runs."""
+        query = "SELECT id FROM runs WHERE detached = 1 AND status = 'complete' ORDER BY rowid DESC LIMIT ?"
+        rows = await self._read(lambda db: db.execute(query, (limit,)).fetchall())
+        return [row[0] for row in rows]
+
     async def load_since(self, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:
         """Return the events after `seq`, the text streaming now by key, and the run's status."""
         return await self._read(lambda db: load_since(db, run, seq))
