@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.text_cleanup import clean, clean_json, neutralize_commands, single_line
+from council.text_cleanup import clean, clean_json, may_be_unclean, neutralize_commands, single_line
 
 HOSTILE_TEXT = st.text(st.one_of(st.characters(), st.sampled_from("\x1b[]P^_\\\x07\x9b\x9c\x9d0;m\r\n\t")))
 
@@ -20,6 +20,17 @@ HOSTILE_TEXT = st.text(st.one_of(st.characters(), st.sampled_from("\x1b[]P^_\\\x
 @given(HOSTILE_TEXT)
 def test_no_control_character_survives_but_newline_and_tab(text: str) -> None:
     assert {char for char in clean(text) if unicodedata.category(char) == "Cc"} <= {"\n", "\t"}
+
+
+@given(HOSTILE_TEXT)
+def test_json_text_that_needs_cleaning_is_recognised(text: str) -> None:
+    is_clean = clean_json({"a": [text]}) == {"a": [text]}
+    assert is_clean or may_be_unclean(json.dumps({"a": [text]}, ensure_ascii=False))
+
+
+@given(st.text(st.characters(exclude_categories=["C", "Zl", "Zp"], exclude_characters="\\]")))
+def test_json_text_of_printable_characters_needs_no_cleaning(text: str) -> None:
+    assert not may_be_unclean(json.dumps({"a": [text]}, ensure_ascii=False))
 
 
 @given(HOSTILE_TEXT)

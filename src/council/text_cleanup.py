@@ -38,6 +38,41 @@ def strip_invisible(text: str) -> tuple[str, int]:
     return kept, removed + len(visible) - len(kept)
 
 
+LINE_ENDS = re.compile("\\r\\n|[\\n\\r\\x0b\\x0c\\x1c-\\x1e\\x85\\u2028\\u2029]")
+UNUSUAL_CHARS = re.compile(r"[^\x20-\x7e\n\t]")
+HIDDEN_CATEGORIES = ("Cc", "Cf", "Co", "Cn", "Cs")
+KEPT_CHARS = "\n\t\u200c\u200d"
+
+
+class HiddenTable(dict[int, str | None]):
+    """Maps hidden characters to None, so that `str.translate` removes them. Each character is looked up once in a process."""
+
+    def __missing__(self, code: int) -> str | None:
+        import unicodedata
+
+        char = chr(code)
+        is_hidden = char not in KEPT_CHARS and unicodedata.category(char) in HIDDEN_CATEGORIES
+        self[code] = None if is_hidden else char
+        return self[code]
+
+
+_HIDDEN_CHARS = HiddenTable()
+
+
+def strip_hidden(text: str) -> tuple[str, int]:
+    """Return the text without characters that a model reads but a person cannot see, and how many were removed.
+
+    These are format, tag, control and unassigned characters. A single joiner between two letters or symbols outside ASCII
+    stays: Persian words and joined emoji need it.
+    """
+    text = LINE_ENDS.sub("\n", text)
+    if not UNUSUAL_CHARS.search(text):
+        return text, 0
+    visible = INVISIBLE_CHARS.sub("", text)
+    kept = LOOSE_JOINERS.sub("", visible.translate(_HIDDEN_CHARS))
+    return kept, len(text) - len(kept)
+
+
 def strip_to_line(text: str) -> str:
     """Return the text on one line, without terminal sequences and invisible characters; words are not split."""
     return " ".join(strip_invisible(CSI_SEQUENCE.sub("", text))[0].split())
@@ -130,6 +165,15 @@ def clean(text: str) -> str:
     return _SURROGATE.sub("\ufffd", _OSC_REMNANT.sub("", text))
 
 
+# The same in JSON text, which has escape sequences instead of the first controls.
+_UNCLEAN_JSON = re.compile(rf"\\u|\\[bfr]|{_UNCLEAN.pattern}")
+
+
+def may_be_unclean(encoded: str) -> bool:
+    """Return whether a string in this JSON text, made with `ensure_ascii=False`, may need `clean`."""
+    return bool(_UNCLEAN_JSON.search(encoded))
+
+
 def single_line(text: str, limit: int = 200) -> str:
     """Clean the text, join its lines and shorten it to `limit` characters."""
     line = " ".join(clean(text).split())
@@ -176,6 +220,7 @@ def _escape_char(char: str, syntax: Syntax) -> str:
 # The notes at the end of an answer: a fenced block `council-notes`
 
 NOTES_LABEL = "council-notes"
+_NOTES_NAME = re.compile("council[-_]notes", re.IGNORECASE)
 # The label is within the first characters of the line, so that a stream can decide before the line ends.
 _NOTES_FENCE = re.compile(
     r"[ \t]{0,12}(`{3,8}|~{3,8})[ \t]{0,4}(?:json[ \t]{1,4})?council[-_]notes(?![\w-])(.*)", re.IGNORECASE
@@ -309,7 +354,7 @@ def ends_in_notes(text: str) -> bool:
 
 def split_notes(text: str) -> tuple[str, list[str]]:
     """Return the text without its blocks of notes, and the contents of these blocks in order."""
-    if "council" not in text.lower():
+    if not _NOTES_NAME.search(text):
         return text, []
     stream = NotesFilter()
     shown = stream.feed(text) + stream.flush()

@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council.packet.files import has_secret_name, is_lock_file
+from council.packet.secret_context import Scan
 from council.packet.secret_filter import (
+    FINDERS,
     PromptRedactor,
     find_secrets,
     line_number,
@@ -37,6 +39,15 @@ def test_a_planted_secret_is_found_on_its_line_and_masked(kind: str) -> None:
     assert secret not in redact_text(text)
     assert "[redacted:" in redact_text(text)
     assert redact_text(text).startswith("first line\n\n") and redact_text(text).endswith("\nlast line\n")
+
+
+def test_a_finder_finds_nothing_in_a_text_without_its_hints() -> None:
+    texts = [row.text for row in (*SHAPES, *LOOK_ALIKES) if row.text]
+    texts += [text.replace(" ", "\n") for text in texts]
+    scans = [Scan(text) for text in texts]
+    assert sum(scan.has(*hints) for scan in scans for hints, _ in FINDERS) > 100
+    found = [(hints, scan.text) for scan in scans for hints, find in FINDERS if not scan.has(*hints) and [*find(scan)]]
+    assert found == []
 
 
 # The table in tests/data/secret_shapes.toml

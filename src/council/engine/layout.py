@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from functools import cache, partial
 from html import escape
 from itertools import pairwise
@@ -146,6 +146,7 @@ def format_location_caveat(finding: Json) -> str:
 SHARED_LAYOUTS = Path(__file__).parent / "layouts"
 FENCE_LINE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
 BACKTICKS = re.compile(r"`+")
+PLAIN_CELL = re.compile(r"(?:[!-\\^-{}~]+ ?)*+(?<! )")  # words with nothing to clean or escape; "]" may end a sequence
 MAX_LINE_CHARS = 2_000  # limit of a line that is normally shown in full
 
 
@@ -156,6 +157,13 @@ def render_layout(layout: str, context: Json, folder: Path | None = None) -> str
     """
     text = _layout_environment(folder).get_template(f"{layout}.md").render(context).rstrip() + "\n"
     return neutralize_html(text).replace(OWN_TAG, "<").replace(OWN_IMAGE, "!")
+
+
+class PlainEnvironment(Environment):
+    """Environment whose templates have their globals in a plain dictionary: jinja2 chains mappings, which is slow."""
+
+    def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
+        return {**self.globals, **(d or {})}
 
 
 class LayoutLoader(FileSystemLoader):
@@ -169,9 +177,9 @@ class LayoutLoader(FileSystemLoader):
 
 
 @cache
-def _layout_environment(folder: Path | None) -> Environment:
+def _layout_environment(folder: Path | None) -> PlainEnvironment:
     own = [folder, folder / "layouts"] if folder else []
-    layouts = Environment(
+    layouts = PlainEnvironment(
         loader=ChoiceLoader(
             [LayoutLoader([*own, SHARED_LAYOUTS]), PrefixLoader({"shared": LayoutLoader(SHARED_LAYOUTS)})]
         ),
@@ -179,6 +187,7 @@ def _layout_environment(folder: Path | None) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         autoescape=False,  # Markdown, not HTML
+        auto_reload=False,
     )
     layouts.filters |= {
         "label": format_label, "clean": clean, "line": single_line, "cell": format_cell, "blockquote": blockquote, "fence": fence_code,
@@ -202,7 +211,15 @@ def format_text(value: Any) -> str:
 
 
 def format_cell(value: Any, limit: int = 300) -> str:
-    return single_line(str(value), limit).replace("|", "\\|")
+    text = str(value)
+    if len(text) <= limit and PLAIN_CELL.fullmatch(text):
+        return text
+    return single_line(text, limit).replace("|", "\\|")
+
+
+def format_table_rows(rows: Iterable[Sequence[Any]]) -> str:
+    """Format the rows of a Markdown table, each on a line."""
+    return "".join(f"| {' | '.join(map(format_cell, row))} |\n" for row in rows)
 
 
 def format_code(value: Any) -> str:

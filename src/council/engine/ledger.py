@@ -132,8 +132,9 @@ class Ledger:
 
     def emit_once(self, event: Event) -> None:
         """Emit an event unless it is already recorded: a resumed protocol repeats its earlier events."""
-        if str(event) not in self._emitted:
-            self._emitted.add(str(event))
+        text = str(event)
+        if text not in self._emitted:
+            self._emitted.add(text)
             self.emit(event)
 
     def _append_event(self, event: Event) -> Row:
@@ -267,9 +268,7 @@ class Ledger:
             self.store.post(self.run, [("hush", (key,))])
 
 
-def _dump_compact(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
+_dump_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 # Counts
 

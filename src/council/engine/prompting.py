@@ -8,23 +8,23 @@ The body is the full prompt; a small member gets the compact template instead, f
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jinja2
 import jinja2.meta
 
+from council.engine.layout import PlainEnvironment
 from council.errors import PromptError
-from council.text_cleanup import INVISIBLE_CHARS, LOOSE_JOINERS, without_notes
+from council.text_cleanup import LINE_ENDS, strip_hidden, without_notes
 from council.types import (
     Cuts,
     Json,
@@ -56,13 +56,14 @@ SMALL_QUOTE_WORDS = 90  # words per quoted statement for a small member
 SMALL_MATERIAL_WORDS = 1200  # words of all quoted statements together
 TOKENS_PER_WORD = 2.0  # generous: limits rambling small members without cutting normal answers
 
-_jinja = jinja2.Environment(
+_jinja = PlainEnvironment(
     undefined=jinja2.StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
-    keep_trailing_newline=False,
     autoescape=False,
 )
+GIVEN_VARIABLES = frozenset({"seat", "role", "ask", "packet", *_jinja.globals})  # the protocol need not pass them
+Render = Callable[[Mapping[str, Any]], str]  # a compiled template: variables → text
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +71,9 @@ class Prompt:
     """Parsed and compiled prompt file."""
 
     path: Path
-    body: jinja2.Template
-    role: jinja2.Template
-    ask: jinja2.Template
+    body: Render
+    role: Render
+    ask: Render
     material: tuple[Any, ...]
     words: int | None
     tokens: int | None
@@ -101,33 +102,18 @@ class Prompts:
 
     def find(self, name: str, seat: Seat) -> Prompt:
         """Return `phase.<seat>.md` if it exists, else `phase.md`. The name is "phase", or "protocol/phase" for any shipped protocol."""
-        for file in (f"{name}.{seat.name}.md", f"{name}.md"):
-            for path in self._places(file):
-                if path.is_file():
-                    return load_prompt(path)
-        places = " or ".join(f'"{folder}"' for folder in self.folders) or "the package"
-        raise PromptError(f'there is no prompt "{name}.md" in {places}: add it, or correct the name in the protocol')
-
-    def _places(self, file: str) -> Iterator[Path]:
-        protocol, _, phase = file.rpartition("/")
-        for folder in self.folders:
-            yield folder / file
-            if protocol == self.protocol:
-                yield folder / phase
-        if protocol:
-            yield PROTOCOLS_FOLDER / protocol / "prompts" / phase
+        return _find_prompt(name, seat.name, self.folders, self.protocol)
 
     def render(
         self, name: str, seat: Seat, variables: Mapping[str, Any], conversation: Iterable[Message] = (), key: str = ""
     ) -> RenderedPrompt:
         """Render the exact messages for a seat. `key` is the key of the step, from which the fence marks are derived."""
         prompt = self.find(name, seat)
-        if missing := sorted(
-            prompt.required_variables - variables.keys() - {"seat", "role", "ask", "packet"} - _jinja.globals.keys()
-        ):
+        if missing := prompt.required_variables - variables.keys() - GIVEN_VARIABLES:
+            first = min(missing)
             raise PromptError(
-                f'the prompt "{prompt.path.name}" needs "{missing[0]}", which the protocol does not pass: '
-                f'pass {missing[0]}=… to the call that uses "{name}", or correct the name in the file'
+                f'the prompt "{prompt.path.name}" needs "{first}", which the protocol does not pass: '
+                f'pass {first}=… to the call that uses "{name}", or correct the name in the file'
             )
         functions = {"quote": Quoter(self, key or f"{name}/{seat.name}"), "request_notes": request_notes}
         try:
@@ -139,12 +125,12 @@ class Prompts:
         self, prompt: Prompt, seat: Seat, variables: dict[str, Any], conversation: tuple[Message, ...]
     ) -> RenderedPrompt:
         variables = {"packet": NO_PACKET, **variables}
-        variables["role"] = prompt.role.render(variables)
+        variables["role"] = prompt.role(variables)
         variables["words"] = variables.get("words") or prompt.words
-        variables["ask"] = prompt.ask.render(variables)
+        variables["ask"] = prompt.ask(variables)
         if seat.small:
             return self._render_compact(prompt, variables, conversation)
-        user = prompt.body.render(variables)
+        user = prompt.body(variables)
         if not conversation:
             user = _load_part("full.md").render(variables, body=user, dossier=self._render_packet(seat, variables))
         messages = (*(conversation or [_system_message()]), {"role": "user", "content": user.strip()})
@@ -155,7 +141,7 @@ class Prompts:
     def _shared_length(self, messages: tuple[Message, ...]) -> int:
         """Return the length up to the end of the packet's context; the parts that differ between seats follow it."""
         first = next(message["content"] for message in messages if message["role"] == "user")
-        start = first.find(f"<<<Packet {self.fence_mark('packet')}\n")
+        start = first.find(f"<<<Packet {self.fence_mark('packet')}\n") if "<<<Packet " in first else -1
         end = first.find(CONTEXT_END, start) if start >= 0 else -1
         return end + len(CONTEXT_END) if end >= 0 else 0
 
@@ -197,7 +183,7 @@ class Prompts:
         return (*messages[:-1], {**last, "content": f"{last['content']}\n\n{told}"})
 
     def fence_mark(self, what: str) -> str:
-        mark = hmac.new(self.hmac_key, what.encode(), hashlib.sha256).hexdigest()[:12]
+        mark = hmac.digest(self.hmac_key, what.encode(), "sha256").hex()[:12]
         self.marks.add(mark)
         return mark
 
@@ -228,7 +214,7 @@ class Quoter:
     def clean(self, text: str, source: str) -> str:
         """Return foreign text as it is quoted, and remember the removals."""
         quotation = clean_quotation(text)
-        copied = sum(mark in quotation.text for mark in self.prompts.marks)
+        copied = len([mark for mark in self.prompts.marks if mark in quotation.text])
         if quotation.hidden or quotation.marks or copied:
             self.cleaned[source] = quotation.describe_changes(copied)
         return quotation.text
@@ -253,6 +239,26 @@ def request_notes(names: Iterable[str]) -> str:
     return "\n\n" + _load_part("notes.md").render(names=listed).strip() if len(listed) > 1 else ""
 
 
+@lru_cache(maxsize=1024)
+def _find_prompt(name: str, seat: str, folders: tuple[Path, ...], protocol: str) -> Prompt:
+    for file in (f"{name}.{seat}.md", f"{name}.md"):
+        for path in _list_places(file, folders, protocol):
+            if path.is_file():
+                return load_prompt(path)
+    places = " or ".join(f'"{folder}"' for folder in folders) or "the package"
+    raise PromptError(f'there is no prompt "{name}.md" in {places}: add it, or correct the name in the protocol')
+
+
+def _list_places(file: str, folders: Iterable[Path], own_protocol: str) -> Iterator[Path]:
+    protocol, _, phase = file.rpartition("/")
+    for folder in folders:
+        yield folder / file
+        if protocol == own_protocol:
+            yield folder / phase
+    if protocol:
+        yield PROTOCOLS_FOLDER / protocol / "prompts" / phase
+
+
 @lru_cache(maxsize=256)
 def load_prompt(path: Path) -> Prompt:
     text = path.read_text(encoding="utf-8")
@@ -267,12 +273,25 @@ def load_prompt(path: Path) -> Prompt:
         ]
         needs = frozenset().union(*(jinja2.meta.find_undeclared_variables(_jinja.parse(source)) for source in sources))
         return Prompt(
-            path, _jinja.from_string(body), _jinja.from_string(front.get("role", "")), _jinja.from_string(front.get("ask", "")),
+            path, _compile(body), _compile(front.get("role", "")), _compile(front.get("ask", "")),
             tuple(_jinja.compile_expression(m, undefined_to_none=False) for m in front.get("material", [])),
             front.get("words"), front.get("tokens"), frozenset(needs - {"quote", "request_notes", "words"}),
         )  # fmt: skip
     except (jinja2.TemplateSyntaxError, ValueError, RecursionError) as error:
         raise PromptError(f'the prompt "{path.name}" cannot be read: {error}') from error
+
+
+def _compile(source: str) -> Render:
+    """Compile a template. One without variables is rendered once, one that reads only the seat once for each seat."""
+    template = _jinja.from_string(source)
+    needs = jinja2.meta.find_undeclared_variables(_jinja.parse(source))
+    if not needs:
+        text = template.render()
+        return lambda variables: text
+    if needs != {"seat"}:
+        return template.render
+    render_for = lru_cache(maxsize=64)(lambda seat: template.render(seat=seat))
+    return lambda variables: render_for(variables["seat"])
 
 
 def _check_front_matter(front: dict[str, Any], name: str) -> None:
@@ -330,16 +349,17 @@ def _load_part(name: str) -> jinja2.Template:
 
 
 def _system_message(part: str = "system.md") -> Message:
-    return {"role": "system", "content": _load_part(part).render().strip()}
+    return {"role": "system", "content": _system_text(part)}
+
+
+@cache
+def _system_text(part: str) -> str:
+    return _load_part(part).render().strip()
 
 
 # Foreign text: text that another seat, a person, a file or a web page has written
 
-LINE_ENDS = re.compile("\\r\\n|[\\n\\r\\x0b\\x0c\\x1c-\\x1e\\x85\\u2028\\u2029]")
 QUOTATION_MARKS = re.compile('["\u201c-\u201f\uff02\u275d\u275e\u301d-\u301f]')
-UNUSUAL_CHARS = re.compile(r"[^\x20-\x7e\n\t]")
-HIDDEN_CATEGORIES = ("Cc", "Cf", "Co", "Cn", "Cs")
-KEPT_CHARS = "\n\t\u200c\u200d"
 OVERLAYS = re.compile("(?<=[<>\u00ab\u00bb\u2039\u203a\uff1c\uff1e])[\u0300-\u036f\u20d0-\u20ff]+")
 
 # Characters that look like those of a mark. A double angle is folded to one guillemet, a triple one to one character.
@@ -419,21 +439,6 @@ def clean_quotation(text: str) -> Quotation:
     return Quotation(text, hidden, marks)
 
 
-def strip_hidden(text: str) -> tuple[str, int]:
-    """Return the text without characters that a model reads but a person cannot see, and how many were removed.
-
-    These are format, tag, control and unassigned characters. A single joiner between two letters or symbols outside ASCII
-    stays: Persian words and joined emoji need it.
-    """
-    text = LINE_ENDS.sub("\n", text)
-    if not UNUSUAL_CHARS.search(text):
-        return text, 0
-    visible = INVISIBLE_CHARS.sub("", text)
-    kept = "".join(c for c in visible if c in KEPT_CHARS or unicodedata.category(c) not in HIDDEN_CATEGORIES)
-    kept = LOOSE_JOINERS.sub("", kept)
-    return kept, len(text) - len(kept)
-
-
 def neutralize_marks(text: str) -> tuple[str, int]:
     """Return the text with imitated marks changed, and how many were found: `0123456789ab>>>` becomes `0123456789ab)))`."""
     text, total = OVERLAYS.sub("", text), 0
@@ -449,7 +454,10 @@ def neutralize_marks(text: str) -> tuple[str, int]:
 def find_marks(text: str) -> set[tuple[int, int]]:
     """Return where a text imitates a mark: a fence, a token of a chat template, or the label of the notes."""
     folded = fold(text)
-    if not any(hint in folded for hint in HINTS):
+    for hint in HINTS:
+        if hint in folded:
+            break
+    else:
         return set()
     return {found.span("mark") for pattern in MARKS for found in pattern.finditer(folded)}
 

@@ -61,7 +61,7 @@ def build_call(step: Step, quoted_keys: Mapping[str, str], question: str) -> Reh
 
 def with_effort(call: RehearsedCall, effort: str | None) -> RehearsedCall:
     """Return the call with another effort. The rehearsal does not depend on it."""
-    return replace(call, ask=replace(call.ask, effort=effort))
+    return call if call.ask.effort == effort else replace(call, ask=replace(call.ask, effort=effort))
 
 
 def estimate_cost(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 
@@ -143,13 +144,23 @@ def _iter_events(record: Record) -> Iterator[ev.Event]:
     return (entry.event for entry in record.entries)
 
 
+def is_same_report(built: str, stored: str | None) -> bool:
+    """Return whether a stored report is the built one. Earlier versions stored the same object with other white space."""
+    if built == stored:
+        return True
+    try:
+        return bool(json.loads(stored or "") == json.loads(built))
+    except ValueError:
+        return False
+
+
 def _check_report(record: Record, report: Callable[[Sequence[Entry]], str]) -> Iterator[str]:
     last = record.entries[-1].event if record.entries else None
     if not isinstance(last, ev.Closed):
         if record.status not in OPEN_STATUSES:
             yield f'the run has the status "{record.status}", but its last event is not "closed"'
         return
-    if report(record.entries) != record.report:
+    if not is_same_report(report(record.entries), record.report):
         yield "the report rebuilt from the ledger differs from the stored one"
     if record.status not in (RunStatus.QUEUED, last.status):  # a run that ended can be queued again
         yield f'the run has the status "{record.status}", but its closed event says "{last.status}"'

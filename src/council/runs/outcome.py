@@ -156,10 +156,10 @@ def name_resume(run: str) -> Iterator[None]:
 
 
 async def wait_for_ending(
-    work: asyncio.Future[Ending], stop: StopEvent, cancelled: asyncio.Future[None]
+    work: asyncio.Future[Ending], stop: StopEvent | None, cancelled: asyncio.Future[None]
 ) -> Ending | None:
     """Return the ending of the work, or None if it was stopped or cancelled first."""
-    tasks: set[asyncio.Future[Any]] = {work, cancelled, asyncio.ensure_future(stop.wait())}
+    tasks: set[asyncio.Future[Any]] = {work, cancelled, *([asyncio.ensure_future(stop.wait())] if stop else [])}
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         return work.result() if work.done() else None

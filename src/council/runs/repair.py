@@ -9,8 +9,8 @@ from pathlib import Path
 from council import events as ev
 from council.engine.minutes import Minutes
 from council.errors import RunOwned, StoreError, UsageError
-from council.render.report import build_report, dump_report
-from council.runs.audit import is_ours
+from council.render.report import encode_report
+from council.runs.audit import is_ours, is_same_report
 from council.runs.report_files import is_unwritten, write_report_files
 from council.runs.service import Convener
 from council.settings.config_files import data_folder
@@ -72,8 +72,8 @@ def _find_repairs(record: Record) -> tuple[list[Row], list[str]]:
         return [*rows, ("reopen", ())], [f'its status was "{record.status}", but it has no end: it can be resumed now']
     if record.status == RunStatus.QUEUED or not is_ours(record):
         return rows, []
-    report = dump_report(build_report(Minutes.fold(record.entries))).decode()
-    lines = ["its report was built again from the ledger"] if report != record.report else []
+    report = encode_report(Minutes.fold(record.entries))
+    lines = ["its report was built again from the ledger"] if not is_same_report(report, record.report) else []
     lines += [f'its status was "{record.status}": now "{last.status}"'] if record.status != last.status else []
     return [*rows, *([("close", (last.status, report))] if lines else [])], lines
 

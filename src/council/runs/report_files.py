@@ -6,22 +6,23 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from council import events as ev
 from council.engine.ledger import Ledger
 from council.engine.minutes import Minutes
 from council.errors import StoreError
 from council.events import Entry
-from council.packet.secret_filter import PromptRedactor, redact_fields
+from council.packet.secret_filter import PromptRedactor, redact_value
 from council.planning.plan import question_from
 from council.protocols import find_protocol
 from council.protocols.protocol import Protocol
 from council.render.markdown import render_document
-from council.render.report import build_report, dump_report
+from council.render.report import encode_report
 from council.store.interface import Record, Store
 from council.text_cleanup import to_latin
 from council.types import Json, Verdict
@@ -51,26 +52,43 @@ def choose_report_dir(protocol: Protocol, report_dir: str | None, data: Path) ->
 
 
 def open_report_folder(root: Path, name: str) -> Path:
+    """Create the report folder if it is missing, and check that files can be written there."""
+    folder = create_report_folder(root, name)
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        raise _folder_error(folder, error) from error
+
+
+def create_report_folder(root: Path, name: str) -> Path:
     """Create the report folder if it is missing. `.agents/council` gets a .gitignore: findings are private."""
     folder = root / name
     try:
-        for part in (folder, *folder.parents):
-            if not part.is_relative_to(root) or part == root:
-                break
-            if part.is_symlink():
-                raise StoreError(
-                    f'"{part}" is a link, and reports are not written through links: make it a real folder'
-                )
-        folder.mkdir(parents=True, exist_ok=True)
+        if link := _find_link(root, name):
+            raise StoreError(f'"{link}" is a link, and reports are not written through links: make it a real folder')
+        if not folder.is_dir():
+            folder.mkdir(parents=True, exist_ok=True)
         if name == PROJECT_REPORTS and not (ignore := folder / ".gitignore").exists():
             write_atomically(ignore, "*\n")
-        with tempfile.TemporaryFile(dir=folder):
-            pass
     except OSError as error:
-        raise StoreError(
-            f'the report folder "{folder}" cannot be written ({error.strerror}): make it writable, or choose another one with --report-dir'
-        ) from error
+        raise _folder_error(folder, error) from error
     return folder
+
+
+def _find_link(root: Path, name: str) -> Path | None:
+    """Return the first link on the way from a run's folder to its report folder. Links outside the folder are allowed."""
+    folder = root / name
+    if not str(folder).startswith(f"{root}{os.sep}"):
+        return None
+    inside = [part for part in (folder, *folder.parents) if part.is_relative_to(root) and part != root]
+    return next((part for part in inside if part.is_symlink()), None)
+
+
+def _folder_error(folder: Path, error: OSError) -> StoreError:
+    return StoreError(
+        f'the report folder "{folder}" cannot be written ({error.strerror}): make it writable, or choose another one with --report-dir'
+    )
 
 
 def reserve_report_path(
@@ -216,26 +234,27 @@ def publish_draft(path: Path) -> None:
 
 # Redaction
 
-EVENTS_WITH_MODEL_TEXT = (
-    ev.Stated,
-    ev.WasAbsent,
-    ev.Faulted,
-    ev.Noted,
-    ev.LookedUp,
-    ev.Closed,
-)  # events with text from models or the web
-
-
-PROMPT_REDACTOR = PromptRedactor()
+# The fields of an event with text from models, the web or the question. The others are names and numbers of this program.
+FOREIGN_FIELDS: dict[type[ev.Event], tuple[str, ...]] = {
+    ev.Asked: ("messages",),
+    ev.Stated: ("said", "reply", "cut", "dropped", "cut_material", "missing"),
+    ev.WasAbsent: ("reason",),
+    ev.Faulted: ("detail",),
+    ev.Noted: ("what", "why", "skipped"),
+    ev.LookedUp: ("what",),
+    ev.Closed: ("verdict", "report_path", "reason"),
+}
+REDACTORS: dict[str, Callable[[Any], Any]] = {"messages": PromptRedactor().redact_messages}
 
 
 def redact_event(event: ev.Event) -> ev.Event:
     """Return the event with secrets masked. Views and reports are built from these events only."""
-    if isinstance(event, ev.Asked):
-        return replace(event, messages=PROMPT_REDACTOR.redact_messages(event.messages))
-    if not isinstance(event, EVENTS_WITH_MODEL_TEXT):
-        return event
-    return ev.parse_event(event.type, redact_fields(ev.dump_event(event)))
+    masked: Json = {}
+    for name in FOREIGN_FIELDS.get(type(event), ()):
+        value = getattr(event, name)
+        if value and (clean := REDACTORS.get(name, redact_value)(value)) != value:
+            masked[name] = clean
+    return replace(event, **masked) if masked else event
 
 
 async def close_failed_run(store: Store, record: Record, reason: str, stopped: str = "") -> None:
@@ -244,7 +263,7 @@ async def close_failed_run(store: Store, record: Record, reason: str, stopped: s
     ending = ev.Closed(
         "incomplete" if stopped else "failed", asdict(Verdict("")), dict(ledger.calls), stopped, "", reason
     )
-    await ledger.close(ending, lambda entries: dump_report(build_report(Minutes.fold(entries))).decode())
+    await ledger.close(ending, lambda entries: encode_report(Minutes.fold(entries)))
 
 
 def write_report_files(record: Record, minutes: Minutes, report: Json | None = None) -> None:
@@ -274,11 +293,10 @@ def publish_drafts(record: Record, paths: Sequence[Path]) -> None:
             publish_draft(path)
 
 
-def emit_votes(ledger: Ledger, report_dir: str) -> None:
+def emit_votes(ledger: Ledger, minutes: Minutes, folder: Path) -> None:
     """Emit an event with the verdict and the analysis path of each judge that has no file yet."""
-    record, minutes = ledger.record, Minutes.fold(ledger.record.entries)
+    record = ledger.record
     question, view = question_from(record.setup), find_protocol(record.setup["protocol"]).load_report_view()
-    folder = open_report_folder(Path(record.folder), _last_report_dir(record.entries) or report_dir)
     for statement in minutes.statements:
         name, reply = view.analysis_name(minutes, statement), statement.reply or {}
         if not name or f"{statement.phase}/{statement.seat}" in minutes.files:
@@ -292,11 +310,13 @@ def emit_votes(ledger: Ledger, report_dir: str) -> None:
         )
 
 
-def choose_report_path(record: Record, report_dir: str) -> str:
-    """Return the report path: the earlier one of a resumed run, or a new one. It is relative inside the run's folder."""
-    folder = open_report_folder(Path(record.folder), _last_report_dir(record.entries) or report_dir)
-    if earlier := last_report_path(record.entries):
-        return earlier
+def find_report_folder(record: Record, report_dir: str, earlier: str) -> Path:
+    """Return the report folder at the end of a run: that of its earlier report, or the configured one."""
+    return create_report_folder(Path(record.folder), str(Path(earlier).parent) if earlier else report_dir)
+
+
+def choose_report_path(record: Record, folder: Path) -> str:
+    """Return a new report path. It is relative inside the run's folder."""
     question = question_from(record.setup)
     protocol = find_protocol(record.setup["protocol"])
     kind = protocol.load_report_view().file_kind(question.task, protocol.name, record.setup["options"])
@@ -307,11 +327,6 @@ def choose_report_path(record: Record, report_dir: str) -> str:
 
 def _show_path(path: Path, folder: str) -> str:
     return os.path.relpath(path, folder) if path.is_relative_to(folder) else str(path)
-
-
-def _last_report_dir(entries: Sequence[Entry]) -> str:
-    path = last_report_path(entries)
-    return str(Path(path).parent) if path else ""
 
 
 def last_report_path(entries: Sequence[Entry]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +54,9 @@ class RunContext:
             self.members.add(member)
         self._listed_prices: dict[str, Price | None] = {}
 
-    def list_file_warnings(self) -> list[str]:
-        """Return warnings about the project's file: keys that it sends to other hosts, or that it is ignored."""
+    @cached_property
+    def file_warnings(self) -> list[str]:
+        """Warnings about the project's file: keys that it sends to other hosts, or that it is ignored."""
         leaks = find_key_leaks(self.settings) if self.settings.has_project_file else []
         file = self.settings.ignored_file
         ignored = f"{file} is ignored because it belongs to another user: change its owner, or name it with --config"

@@ -9,7 +9,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ from council.planning.plan import Material, Plan, make_plan, packet_from, questi
 from council.planning.rehearsal import template_context
 from council.protocols.common.rosters import describe_rosters
 from council.protocols.panel import PanelContext
-from council.render.report import build_report, dump_report
+from council.render.report import encode_report
 from council.runs import report_files
 from council.runs.audit import RULES_CHANGED, audit_record, describe_version, is_ours
 from council.runs.continuation import continue_protocol, load_conversation, read_turns, select_turns
@@ -50,7 +50,7 @@ from council.runs.outcome import (
     wait_for_ending,
     wait_for_release,
 )
-from council.runs.report_files import choose_report_path, emit_votes, last_report_path, redact_event
+from council.runs.report_files import choose_report_path, emit_votes, find_report_folder, last_report_path, redact_event
 from council.runs.run_context import RunContext
 from council.search import can_search
 from council.settings import Settings
@@ -177,7 +177,7 @@ class Convener(RunRecords):
             material = replace(material, earlier=context.files, left_out=context.skipped)
         where = PanelContext(self.settings, self.env, self.folder, strict)
         plan = await make_plan(intent, where, self.members, material, price=self.price)
-        warnings = (*self.run_context.list_file_warnings(), *plan.warnings)
+        warnings = (*self.run_context.file_warnings, *plan.warnings)
         return replace(plan, warnings=warnings, continues=after or "", conversation=conversation)
 
     async def conversation(self, run: str) -> list[Minutes]:
@@ -363,9 +363,9 @@ class Convener(RunRecords):
         council = self._make_council(ledger)
         protocol = protocols.get_protocol(ledger.record.setup["protocol"])
         work = asyncio.ensure_future(run_protocol(council, protocol, ledger.record.setup["options"]))
-        recalled = asyncio.ensure_future(self._wait_for_cancel(ledger.run))
+        recalled = asyncio.ensure_future(self._wait_for_cancel(ledger.record))
         try:
-            ending = await wait_for_ending(work, stop or StopEvent(), recalled)
+            ending = await wait_for_ending(work, stop, recalled)
         except asyncio.CancelledError:
             await self._close_run(ledger, end_interrupted(council))
             raise
@@ -373,11 +373,13 @@ class Convener(RunRecords):
             ledger, ending or (end_cancelled if has_returned(recalled) else end_interrupted)(council)
         )
 
-    async def _wait_for_cancel(self, run: str) -> None:
-        """Return when a cancel request has been stored for the run."""
+    async def _wait_for_cancel(self, record: Record) -> None:
+        """Return when a cancel request has been stored for the run. A run that was only now stored has none."""
+        if record.is_new:
+            await asyncio.sleep(CANCEL_POLL_S)
         while True:
             with suppress(StoreError):  # a busy store does not stop a run; the next write reports the problem
-                if await self.store.is_cancelled(run):
+                if await self.store.is_cancelled(record.run):
                     return
             await asyncio.sleep(CANCEL_POLL_S)
 
@@ -405,26 +407,26 @@ class Convener(RunRecords):
 
     async def _close_run(self, ledger: Ledger, ending: Ending) -> Minutes:
         record, path = ledger.record, ""
-        if ending.status != "failed" or last_report_path(record.entries):  # an earlier report must not stay outdated
-            folder = self._report_dir(record.setup["protocol"], self.store)
-            path = choose_report_path(record, folder)
-            emit_votes(ledger, folder)
-        closed = ev.Closed(
-            ending.status, asdict(ending.verdict), dict(ledger.calls), ending.stopped, path, ending.reason
-        )
-        ended: list[tuple[Minutes, Json]] = []
-        drafts: list[Path] = []
+        minutes, seen = Minutes.fold(record.entries), len(record.entries)
+        earlier = last_report_path(record.entries)
+        if ending.status != "failed" or earlier:  # an earlier report must not stay outdated
+            folder = find_report_folder(record, self._report_dir(record.setup["protocol"], self.store), earlier)
+            path = earlier or choose_report_path(record, folder)
+            emit_votes(ledger, minutes, folder)
+        verdict, drafts = ev.dump_deeply(ending.verdict), list[Path]()
+        closed = ev.Closed(ending.status, verdict, dict(ledger.calls), ending.stopped, path, ending.reason)
 
         def make_report(entries: Sequence[Entry]) -> str:
-            minutes = Minutes.fold(entries)
-            ended.append((minutes, build_report(minutes)))
-            drafts.extend(report_files.draft_report_files(record, *ended[0]))  # a full disk stops the run here
-            return dump_report(ended[0][1]).decode()
+            for entry in entries[seen:]:
+                minutes.on_event(entry)
+            text = encode_report(minutes)
+            drafts.extend(report_files.draft_report_files(record, minutes, json.loads(text)))  # a full disk stops here
+            return text
 
         await ledger.close(closed, make_report)
         report_files.publish_drafts(record, drafts)
         self._has_ended_run = True
-        return ended[0][0]
+        return minutes
 
     # Audit
 
@@ -437,9 +439,7 @@ class Convener(RunRecords):
         record = await self.store.load(await self.resolve_run(run))
         ours = is_ours(record)  # other versions format reports differently
         kept = record.report
-        problems = audit_record(
-            record, lambda entries: dump_report(build_report(Minutes.fold(entries))).decode() if ours else kept
-        )
+        problems = audit_record(record, lambda entries: encode_report(Minutes.fold(entries)) if ours else kept)
         if ours and record.status == RunStatus.COMPLETE:
             problems += await self._recompute_verdict(record)
         return problems, "" if ours else f"made by {describe_version(record)}: {RULES_CHANGED}"
@@ -456,7 +456,7 @@ class Convener(RunRecords):
             )
         except CouncilError as error:
             return [f"the verdict cannot be recomputed: {error}"]
-        computed = redact_value(asdict(ending.verdict))
+        computed = redact_value(ev.dump_deeply(ending.verdict))
         again = {
             key: value for key, value in computed.items() if key in kept
         }  # a run of an older version has fewer fields

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
 import socket
 import tomllib
@@ -16,14 +17,25 @@ from council.settings import BUILT_IN, OriginKind, Settings
 
 def proxy_for(url: str) -> str | None:
     """Return the environment's proxy for a URL, or None for loopback hosts. aiohttp's `trust_env` would also read .netrc."""
-    from urllib.request import getproxies, proxy_bypass
-
     parts = urlsplit(url)
+    variable = f"{parts.scheme}_proxy"
+    named = _find_proxy(parts.scheme, os.environ.get(variable), os.environ.get(variable.upper()))
+    if not named:
+        return None
+    from urllib.request import proxy_bypass
+
     host = parts.hostname or ""
-    named = getproxies().get(parts.scheme)
-    if not named or is_loopback(host) or proxy_bypass(host):
+    if is_loopback(host) or proxy_bypass(host):
         return None
     return named if "://" in named else f"http://{named}"
+
+
+@lru_cache(maxsize=16)
+def _find_proxy(scheme: str, lower: str | None, upper: str | None) -> str | None:
+    """Return the proxy of a scheme. `getproxies` reads the whole environment, so it is called once for these variables."""
+    from urllib.request import getproxies
+
+    return getproxies().get(scheme)
 
 
 @lru_cache(maxsize=256)

@@ -25,12 +25,22 @@ class ChatCompletionParser(StreamParser):
         self.thinking_filter = ThinkingFilter()  # some servers leave thinking in the content
 
     def filter_thinking(self, piece: str) -> str:
-        return self.thinking_filter.feed(piece)
+        text = self.thinking_filter.feed(piece)
+        self.may_think = not self.thinking_filter.is_over
+        return text
 
     def flush(self) -> str:
         return self.thinking_filter.flush()
 
     def parse_event(self, event: Json) -> str:
+        if self.model and "error" not in event and not event.get("usage"):
+            try:  # most events have one piece of text and nothing else
+                (choice,) = event["choices"]
+                text = choice["delta"]["content"]
+                if text and type(text) is str and not choice.get("finish_reason"):
+                    return text
+            except (KeyError, TypeError, ValueError, AttributeError):
+                pass
         return self._parse_choices(event, "delta")
 
     def parse_body(self, body: Json) -> str:
