@@ -64,8 +64,10 @@ class ByteLimits:
 class ConnectionPool:
     """Connections to one provider in one event loop."""
 
-    def __init__(self, limit: int, reuse: bool) -> None:
+    def __init__(self, limit: int, reuse: bool, proxy: str | None) -> None:
         import aiohttp
+
+        self.proxy = proxy
 
         # A semaphore limits the calls, not the connector, so that waiting does not count against the connect timeout.
         self.semaphore = asyncio.Semaphore(limit)
@@ -142,7 +144,7 @@ class Endpoint:
     def join_pool(self) -> ConnectionPool:
         pools = _pools.setdefault(asyncio.get_running_loop(), {})
         if self.base_url not in pools:
-            pools[self.base_url] = ConnectionPool(self.limit, self.reuse)
+            pools[self.base_url] = ConnectionPool(self.limit, self.reuse, proxy_for(self.base_url))
         pools[self.base_url].users.add(id(self))
         return pools[self.base_url]
 
@@ -190,7 +192,7 @@ class Endpoint:
         url = self.base_url + path
         pool.close_spoiled_connections()
         return pool.session.request(method, url, data=data, headers=self.headers, timeout=clocks,
-                                    proxy=proxy_for(url), allow_redirects=False)  # fmt: skip
+                                    proxy=pool.proxy, allow_redirects=False)  # fmt: skip
 
     def _make_network_fault(
         self, error: Exception, state: RequestState, partial_text: Callable[[], str] = str
