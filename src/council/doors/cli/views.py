@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NoReturn, Protocol, TextIO
@@ -188,7 +188,7 @@ def handle_signals(
             loop.remove_signal_handler(number)
 
 
-def print_beside(view: View, write: Callable[[list[str]], None]) -> Callable[[str], object]:
+def print_beside(view: View, write: Callable[[list[str]], None]) -> Callable[[str], None]:
     """Return a function that prints a message while the view is suspended; another thread may call it."""
     loop = asyncio.get_running_loop()
 
@@ -196,7 +196,11 @@ def print_beside(view: View, write: Callable[[list[str]], None]) -> Callable[[st
         with view.suspend():
             write([f"council: {message}"])
 
-    return lambda message: loop.call_soon_threadsafe(show, message)
+    def report(message: str) -> None:
+        with suppress(RuntimeError):  # the event loop has ended
+            loop.call_soon_threadsafe(show, message)
+
+    return report
 
 
 async def replay_entries(entries: list[Entry], view: View, speed: float) -> None:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 STALE_CONNECTION_S = 0.5  # a reused connection that fails within this time was already closed by the server
 MAX_ERROR_BODY_BYTES = 64 * 1024  # maximum size of an error body
+MAX_BATCH_LINES = 1_000  # lines that are parsed before the event loop runs again
 MIN_PAUSE_S = 0.001  # a shorter pause takes longer than what it saves
 INFLATED_CHUNK_BYTES = 64 * 1024  # a compressed body is inflated in pieces of this size
 LOOPBACK_RETRY_S = 0.05  # retry delay for a refused connection to this machine: the server may be starting
@@ -63,8 +64,10 @@ class ByteLimits:
 class ConnectionPool:
     """Connections to one provider in one event loop."""
 
-    def __init__(self, limit: int, reuse: bool) -> None:
+    def __init__(self, limit: int, reuse: bool, proxy: str | None) -> None:
         import aiohttp
+
+        self.proxy = proxy
 
         # A semaphore limits the calls, not the connector, so that waiting does not count against the connect timeout.
         self.semaphore = asyncio.Semaphore(limit)
@@ -141,7 +144,7 @@ class Endpoint:
     def join_pool(self) -> ConnectionPool:
         pools = _pools.setdefault(asyncio.get_running_loop(), {})
         if self.base_url not in pools:
-            pools[self.base_url] = ConnectionPool(self.limit, self.reuse)
+            pools[self.base_url] = ConnectionPool(self.limit, self.reuse, proxy_for(self.base_url))
         pools[self.base_url].users.add(id(self))
         return pools[self.base_url]
 
@@ -189,7 +192,7 @@ class Endpoint:
         url = self.base_url + path
         pool.close_spoiled_connections()
         return pool.session.request(method, url, data=data, headers=self.headers, timeout=clocks,
-                                    proxy=proxy_for(url), allow_redirects=False)  # fmt: skip
+                                    proxy=pool.proxy, allow_redirects=False)  # fmt: skip
 
     def _make_network_fault(
         self, error: Exception, state: RequestState, partial_text: Callable[[], str] = str
@@ -354,7 +357,10 @@ async def iter_lines(response: ClientResponse, limits: ByteLimits) -> AsyncItera
             unfinished, size = [rest], len(rest)
             if is_first:
                 lines[0], is_first = lines[0].removeprefix(codecs.BOM_UTF8), False
-            yield lines
+            for at in range(0, len(lines), MAX_BATCH_LINES):
+                if at:
+                    await asyncio.sleep(0)  # for the timeouts, and for the other seats
+                yield lines[at : at + MAX_BATCH_LINES]
         if size > limits.line:
             raise make_flood("a line of the response", limits.line)
 
