@@ -492,7 +492,9 @@ def reliability_page() -> str:
         )
         for number, promise in enumerate(known["promise"], 1)
     ]
-    suites = [(suite["title"], suite["text"], *_describe_result(results.get(suite["name"]))) for suite in known["suite"]]
+    suites = [
+        (suite["title"], suite["text"], *_describe_result(results.get(suite["name"]))) for suite in known["suite"]
+    ]
     return "\n".join(
         [
             RELIABILITY_INTRO,

@@ -70,6 +70,20 @@ def notify(run: str, **env: str) -> None:
 # Crashes
 
 
+@pytest.mark.behaviour("40-suspended-process-blocks-no-other")
+def test_a_suspended_worker_is_continued_by_the_next_detached_run(detached: Workspace, council: Terminal) -> None:
+    gate = detached.hold("draft")
+    first = detached.council("--detach", "--json", "--protocol", "triad", QUESTION).json["run"]
+    gate.wait(count=3)
+    (worker,) = workers(detached.data)
+    os.kill(worker, signal.SIGSTOP)
+    gate.release()
+    second = detached.council("--detach", "--json", "--protocol", "triad", QUESTION)
+    assert second.code == 0, second.err
+    wait_until_finished(detached, first, second.json["run"])
+    check_store(council)
+
+
 @pytest.mark.behaviour("50-detached-outlives", "50-worker-on-demand")
 def test_a_run_queued_by_a_dead_process_is_finished(detached: Workspace, council: Terminal) -> None:
     gate = detached.hold("draft")

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from council import events as ev
 from council.engine.ledger import count_calls
+from council.errors import StoreError
 from council.events import Entry
 from council.money import Price, exact_cost, format_usd, nanos_to_usd, usd_to_nanos
 from council.store.interface import OPEN_STATUSES, Attempt, Record, RunStatus, SpendingRow
@@ -24,6 +25,15 @@ def is_ours(record: Record) -> bool:
 
 def describe_version(record: Record) -> str:
     return f"council {record.setup.get('version') or 'of an unknown version'}"
+
+
+def require_first_event(record: Record) -> None:
+    """Raise StoreError if a repaired store has lost the start of a run, which cannot be continued then."""
+    if not record.entries or not isinstance(record.entries[0].event, ev.Convened):
+        raise StoreError(
+            f"run {record.run} is damaged: its first event is missing, so it cannot be continued: "
+            f"see `council runs fsck`, or remove it with `council runs rm {record.run}`"
+        )
 
 
 def audit_record(record: Record, report: Callable[[Sequence[Entry]], str]) -> list[str]:

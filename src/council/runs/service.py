@@ -33,7 +33,7 @@ from council.protocols.common.rosters import describe_rosters
 from council.protocols.panel import PanelContext
 from council.render.report import encode_report
 from council.runs import report_files
-from council.runs.audit import RULES_CHANGED, audit_record, describe_version, is_ours
+from council.runs.audit import RULES_CHANGED, audit_record, describe_version, is_ours, require_first_event
 from council.runs.continuation import continue_protocol, load_conversation, read_turns, select_turns
 from council.runs.fork import make_inheritance, plan_fork
 from council.runs.history import RunRecords, summarize_spending
@@ -302,6 +302,7 @@ class Convener(RunRecords):
         await wait_for_release(self.store, run)
         async with RUN_LIMIT.acquire(), hold_run(self.store, run):
             record = await self.store.load(run)
+            require_first_event(record)
             if record.status == RunStatus.COMPLETE:
                 return self._reopen_finished(record)
             self._flags["no_resend"] = not resend or None

@@ -6,7 +6,8 @@ import asyncio
 import json
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -231,8 +232,15 @@ def select_runs(db: sqlite3.Connection) -> list[dict[str, Any]]:
 
 
 def load_record(db: sqlite3.Connection, run: str) -> Record:
-    try:
+    with _naming_damage(run):
         return _load_record(db, run)
+
+
+@contextmanager
+def _naming_damage(run: str) -> Iterator[None]:
+    """Raise StoreError if a row of the run cannot be parsed."""
+    try:
+        yield
     except (ValueError, TypeError, KeyError) as error:
         raise StoreError(
             f"run {run} cannot be read, because a stored row of it is damaged ({error}): "
@@ -270,7 +278,8 @@ def load_since(db: sqlite3.Connection, run: str, seq: int) -> tuple[list[ev.Entr
     if status is None:
         raise unknown_run(run)
     rows = db.execute("SELECT seq, at, type, body FROM events WHERE run = ? AND seq > ? ORDER BY seq", (run, seq))
-    entries = [ev.Entry(n, at, ev.parse_event(tag, json.loads(body))) for n, at, tag, body in rows]
+    with _naming_damage(run):
+        entries = [ev.Entry(n, at, ev.parse_event(tag, json.loads(body))) for n, at, tag, body in rows]
     live: dict[str, str] = {}
     for key, text in db.execute("SELECT key, text FROM live_parts WHERE run = ? ORDER BY key, n", (run,)):
         live[key] = live.get(key, "") + text
