@@ -285,6 +285,11 @@ def test_yaml_merges_do_not_multiply() -> None:
         TARGETS["perspectives in YAML"].parse("\n".join(rows))
 
 
+def test_a_yaml_tag_without_a_value_is_refused_in_one_line() -> None:
+    with pytest.raises(UsageError, match="is not valid YAML"):
+        TARGETS["perspectives in YAML"].parse("!!int")
+
+
 def test_a_long_answer_is_shown_as_plain_lines() -> None:
     text = "**bold** word\n" * 4000
     assert render_parts([TextPart(text)], width=60, color=False).count("**bold**") == 4000

@@ -130,7 +130,14 @@ def _read_yaml(path: Path) -> Any:
         )
     try:
         return yaml.load(text, Loader)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
+    except (
+        yaml.YAMLError,
+        RecursionError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+    ) as error:  # "!!int" alone
         raise UsageError(f"{_format_source(path)} is not valid YAML ({_format_error(error)}): fix the syntax") from None
 
 
