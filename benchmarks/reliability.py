@@ -26,7 +26,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "reliability.json"
-FIGURES = re.compile(r"^sweep ([a-z-]+): (.+)$", re.MULTILINE)
+FIGURES = re.compile(r"^sweep ([a-z -]+): (.+)$", re.MULTILINE)
 Json = dict[str, Any]
 
 

@@ -522,7 +522,8 @@ def _describe_result(result: Json | None) -> tuple[str, str]:
         for name, figures in result["figures"].items()
     ]
     passed = "passed" if result["passed"] else "**failed**"
-    return "<br>".join([passed, *lines]), f"{result['date']}, {result['seconds']} s, {result['machine']}"
+    how = result.get("note") or f"{result['seconds']} s"
+    return "<br>".join([passed, *lines]), f"{result['date']}, {how}; {result['machine']}"
 
 
 def readme() -> str:
