@@ -502,7 +502,7 @@ def reliability_page() -> str:
             _table(("", "promise", "suites", "required behaviour"), promises),
             "\nThe last column names rows of `tests/behaviours.toml`; each row has at least one test in the default set.\n",
             "## Suites\n",
-            _table(("suite", "content", "result of the last full run", "date"), suites),
+            _table(("suite", "content", "result", "date"), suites),
             "",
             RELIABILITY_END,
         ]

@@ -362,7 +362,7 @@ def test_a_price_of_a_trusted_project_can_be_higher(project: Project) -> None:
 @pytest.mark.parametrize(
     ("user", "flag", "known"),
     [
-        ("", None, True), ("", 1.0, True), ("max_cost = 1", None, False), ("max_cost = 1", 0.5, False), ("max_cost = 1", 2.0, True),
+        ("", None, True), ("", 1.0, False), ("max_cost = 1", None, False), ("max_cost = 1", 0.5, False), ("max_cost = 1", 2.0, False),
         ("max_cost_per_day = 1", None, False), ("max_cost_per_day = 1", 2.0, False),
     ],
 )  # fmt: skip

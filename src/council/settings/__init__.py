@@ -279,9 +279,9 @@ def _list_prices(values: Mapping[str, Any]) -> dict[str, Mapping[str, float]]:
 
 
 def _has_user_cap(user_values: Mapping[str, Any], flags: Mapping[str, Any]) -> bool:
-    """Return whether a cap of the user's files is in force. A higher cap by a flag replaces it."""
-    cap, flag = user_values.get("budget.max_cost"), flags.get("max_cost")
-    return "budget.max_cost_per_day" in user_values or (cap is not None and (flag is None or bool(flag <= cap)))
+    """Return whether a cap of the user is in force: a flag, or one of the user's files."""
+    caps = (flags.get("max_cost"), user_values.get("budget.max_cost"), user_values.get("budget.max_cost_per_day"))
+    return any(cap is not None for cap in caps)
 
 
 def _is_higher(amount: Any, users: Any) -> bool:
