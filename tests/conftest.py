@@ -29,8 +29,11 @@ if MEMORY_DISK.is_dir() and shutil.disk_usage(MEMORY_DISK).free > 4 * 2**30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY_DISK))
 WEIGHTS_CACHE = Path(os.environ.get("COUNCIL_CACHE") or platformdirs.user_cache_path("council"))
 KEPT = ("COUNCIL_CACHE", "COUNCIL_LOCAL_THREADS")
-hypothesis.settings.register_profile("no deadline", deadline=None, max_examples=50)  # a busy machine is slow
-hypothesis.settings.load_profile("no deadline")
+# No deadline: a busy machine is slow. The default set tries the same examples each time, so that an unrelated change cannot fail.
+# New ones are searched by `pytest --hypothesis-profile=explore`.
+hypothesis.settings.register_profile("repeat", deadline=None, max_examples=50, derandomize=True)
+hypothesis.settings.register_profile("explore", deadline=None, max_examples=1500)
+hypothesis.settings.load_profile("repeat")
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

@@ -104,6 +104,7 @@ def test_values_are_cleaned_at_any_depth() -> None:
         ("::stop-commands::x", ": :stop-commands::x"), ("::error file=a,line=1::x", ": :error file=a,line=1::x"), ("a\n  ::add-mask::x", "a\n  : :add-mask::x"),
         ("\t::x", "\t: :x"), ("\u00a0::x", "\u00a0: :x"), ("\ufeff::x", "\ufeff: :x"), (":::x", ": ::x"), ("a\r::x", "a\r: :x"), ("a\u2028::x", "a\u2028: :x"),
         ("##[error]x", "## [error]x"), ("a ##[group]x", "a ## [group]x"), ("##vso[task.x a=b]c", "## vso[task.x a=b]c"), ("##teamcity[x]", "## teamcity[x]"),
+        ("##task_2[x]", "## task_2[x]"), ("###[x]", "### [x]"), (f"##{'x' * 99}[", f"## {'x' * 99}["),
         ("section_start:17:a", "section_start :17:a"), ("section_end:17:a", "section_end :17:a"), ("travis_fold:start:a", "travis_fold :start:a"),
         # Ordinary text
         ("std::vector<int>", "std::vector<int>"), ("a ::b", "a ::b"), ("## Heading [1]", "## Heading [1]"), ("section_starts", "section_starts"),

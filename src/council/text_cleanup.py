@@ -197,7 +197,7 @@ def clean_json(value: Any) -> Any:
 # ##teamcity[…], and the sections of GitLab and Travis.
 _CI_COMMAND = re.compile(
     r"(?:^|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])[\s\ufeff\u200b\u2060]*:(?=:)"
-    r"|##(?=[A-Za-z.-]{0,40}\[)|section_(?:start|end)(?=:)|travis_(?:fold|time)(?=:)"
+    r"|##(?=[\w.-]*\[)|section_(?:start|end)(?=:)|travis_(?:fold|time)(?=:)"
 )
 _CI_HINTS = ("::", "##", "section_", "travis_")
 Syntax = Literal["text", "json", "xml"]
