@@ -2,6 +2,7 @@
 
 The model name sets the behaviour, with fields joined by "-": `sim-300ms` waits before the first byte, `sim-0ms-500w`
 answers in 500 words (one event each). Typed replies are generated from the schema; with `-agree` every boolean is true.
+With `-whole` the answer is one JSON body, and with `-1pp` each event is a separate packet.
 Hand-written HTTP/1.1 takes about a tenth of the CPU time of a framework. GET /log returns the start and end of each
 request, POST /reset clears the log.
 """
@@ -19,13 +20,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import count, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from council.members.scripted import example_value
 
 LENGTH = re.compile(rb"\r\ncontent-length:\s*(\d+)", re.IGNORECASE)
 SENTENCE = "the council weighs the costs and the benefits before it recommends one option and explains why"
 EVENTS_PER_CHUNK = 8  # a fast provider sends several events in one packet
+PACKET_INTERVAL_S = 0.0005  # between the packets of `-1pp`
+
+
+class Behaviour(NamedTuple):
+    """What a model name asks for."""
+
+    delay: float  # seconds
+    words: int
+    agree: bool  # booleans are true
+    whole: bool  # one JSON body
+    single: bool  # one event per packet
 
 
 class EndpointProtocol(asyncio.Protocol):
@@ -48,10 +60,11 @@ class EndpointProtocol(asyncio.Protocol):
     def handle(self, line: bytes, body: bytes) -> None:
         if b"/chat/completions" in line:
             request_body = json.loads(body)
-            delay, words, agree = behaviour(request_body["model"])
+            wanted = behaviour(request_body["model"])
             seen = {"arrived": time.monotonic(), "ended": 0.0}
             self.log.append(seen)
-            asyncio.get_running_loop().call_later(delay, self.answer, make_reply(request_body, words, agree), seen)
+            text = make_reply(request_body, wanted)
+            asyncio.get_running_loop().call_later(wanted.delay, self.answer, text, wanted, seen)
             return
         if b"/reset" in line:
             self.log.clear()
@@ -61,29 +74,52 @@ class EndpointProtocol(asyncio.Protocol):
         head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
         self.transport.write(head % len(body) + body)
 
-    def answer(self, chunks: tuple[bytes, ...], seen: dict[str, float]) -> None:
+    def answer(self, text: str, wanted: Behaviour, seen: dict[str, float]) -> None:
+        if wanted.whole:
+            self.plain(whole_body(text))
+            seen["ended"] = time.monotonic()
+            return
         self.transport.write(
             b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
         )
-        for chunk in chunks:
-            self.transport.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
+        if wanted.single:
+            self.send_next(iter(events(text, 1)), seen)
+            return
+        for chunk in events(text, EVENTS_PER_CHUNK):
+            self.send_chunk(chunk)
+        self.end(seen)
+
+    def send_next(self, chunks: Iterator[bytes], seen: dict[str, float]) -> None:
+        """Send one chunk, and the next one after a pause, so that each is a packet."""
+        chunk = next(chunks, None)
+        if chunk is None:
+            self.end(seen)
+            return
+        self.send_chunk(chunk)
+        asyncio.get_running_loop().call_later(PACKET_INTERVAL_S, self.send_next, chunks, seen)
+
+    def send_chunk(self, chunk: bytes) -> None:
+        self.transport.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
+
+    def end(self, seen: dict[str, float]) -> None:
         seen["ended"] = time.monotonic()
         self.transport.write(b"0\r\n\r\n")
 
 
 @lru_cache
-def behaviour(model: str) -> tuple[float, int, bool]:
-    """Return the delay in seconds, the number of words, and whether booleans are true."""
+def behaviour(model: str) -> Behaviour:
     fields = model.split("-")[1:]
     numbers = {field.lstrip("0123456789"): int(re.sub(r"\D", "", field) or 0) for field in fields}
-    return numbers.get("ms", 0) / 1000, numbers.get("w", 60), "agree" in fields
+    return Behaviour(
+        numbers.get("ms", 0) / 1000, numbers.get("w", 60), "agree" in fields, "whole" in fields, "1pp" in fields
+    )
 
 
-def make_reply(request_body: dict[str, Any], words: int, agree: bool) -> tuple[bytes, ...]:
-    wanted = request_body.get("response_format")
-    if wanted is None:
-        return events(" ".join(islice(generate_words(), words)))
-    return events(json.dumps(example_value(wanted["json_schema"]["schema"], agree, "as it is")))
+def make_reply(request_body: dict[str, Any], wanted: Behaviour) -> str:
+    typed = request_body.get("response_format")
+    if typed is None:
+        return " ".join(islice(generate_words(), wanted.words))
+    return json.dumps(example_value(typed["json_schema"]["schema"], wanted.agree, "as it is"))
 
 
 def generate_words() -> Iterator[str]:
@@ -93,11 +129,11 @@ def generate_words() -> Iterator[str]:
 
 
 @lru_cache
-def events(text: str) -> tuple[bytes, ...]:
-    """Encode an answer as server-sent events, several per chunk."""
+def events(text: str, per_chunk: int) -> tuple[bytes, ...]:
+    """Encode an answer as server-sent events, so many per chunk."""
     deltas: list[Any] = [{"choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}]} for piece in re.findall(r"\s*\S+", text)]  # fmt: skip
     deltas.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
-    deltas.append({"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": len(text.split())}})
+    deltas.append({"choices": [], "usage": usage(text)})
     lines = [
         b"data: "
         + json.dumps({"id": "sim", "object": "chat.completion.chunk", "created": 1, "model": "sim", **delta}).encode()
@@ -105,7 +141,19 @@ def events(text: str) -> tuple[bytes, ...]:
         for delta in deltas
     ]
     lines.append(b"data: [DONE]\n\n")
-    return tuple(b"".join(lines[n : n + EVENTS_PER_CHUNK]) for n in range(0, len(lines), EVENTS_PER_CHUNK))
+    return tuple(b"".join(lines[n : n + per_chunk]) for n in range(0, len(lines), per_chunk))
+
+
+@lru_cache
+def whole_body(text: str) -> bytes:
+    """Encode an answer as one JSON body."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    body = {"id": "sim", "object": "chat.completion", "created": 1, "model": "sim", "choices": [choice]}
+    return json.dumps({**body, "usage": usage(text)}).encode()
+
+
+def usage(text: str) -> dict[str, int]:
+    return {"prompt_tokens": 100, "completion_tokens": len(text.split())}
 
 
 class Endpoint:

@@ -57,9 +57,11 @@ def _is_personal(name: str) -> bool:
 
 
 def write_config(folder: Path, base_url: str, model: str, connections: int = 16) -> None:
-    """Write a council.toml that uses the endpoint for all seats."""
+    """Write the user's configuration, so that all seats use the endpoint."""
     seats = "".join(f'[seats.{name}]\nmodel = "sim:{model}"\n' for name in ("alpha", "beta", "gamma"))
-    (folder / "council.toml").write_text(
+    config = folder.parent / "config" / "council" / "config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(
         f'[providers.sim]\nwire = "openai"\nbase_url = "{base_url}"\nmax_connections = {connections}\n'
         f'{seats}[chair]\nmodel = "sim:{model}"\n',
         encoding="utf-8",

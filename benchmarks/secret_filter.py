@@ -52,6 +52,7 @@ def main() -> None:
         named = [f"{sum(has_secret_name(row.path) for row in found)} of {len(found)}" for found in names.values()]
         print(f"\nBy file name, which only council checks: {named[0]} stopped, {named[1]} look-alikes refused.")
         print(reason or "")
+        print(_figures(results, texts))
 
 
 def _parse_arguments() -> argparse.Namespace:
@@ -89,6 +90,15 @@ def _show(name: str, result: dict[str, Any], texts: Texts, ours: dict[str, Any])
     speed = result["mb_per_s"]
     shown = f"{speed['median']:.1f} ({speed['low']:.1f}-{speed['high']:.1f})"
     return (name, *shares, shown, f"{speed['median'] / ours['mb_per_s']['median']:.2f}")
+
+
+def _figures(results: dict[str, Any], texts: Texts) -> str:
+    """Return the line that benchmarks/reliability.py records."""
+    peer = results.get("detect-secrets, .yaml", {})
+    pairs = {"formats": len(texts["secrets"]), "stopped": results["council"]["secrets"], "look_alikes": len(texts["look-alikes"]), "refused": results["council"]["look-alikes"]}  # fmt: skip
+    if peer:
+        pairs |= {"detect_secrets_stopped": peer["secrets"], "detect_secrets_refused": peer["look-alikes"]}
+    return f"sweep secrets: {' '.join(f'{key}={value}' for key, value in pairs.items())}"
 
 
 # detect-secrets, in a separate process

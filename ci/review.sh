@@ -6,12 +6,15 @@
 #   COUNCIL_MAX_COST   cost limit in dollars                                  COUNCIL_PRESET   perspectives of the judges
 #   COUNCIL_ROSTER     seats: NAME=MEMBER, separated by blanks                COUNCIL_ARGS     more flags, separated by blanks
 #   COUNCIL_OUT        output folder for report.md, report.json, and report.sarif (GitHub) or report.xml (JUnit, elsewhere)
+#   COUNCIL_TRUST      hashes of settings of the project that are trusted, beside those of the base revision
 #   COUNCIL_HEAD_REPO, COUNCIL_REPO   source and target repository; COUNCIL_ACTOR the user; COUNCIL_BEFORE the previous commit
 set -euf # -f: split at blanks, but do not expand globs
 
 # shellcheck source=ci/common.sh
 . "$(dirname -- "$0")/common.sh"
 
+CI=true # council neutralizes the commands of CI systems in all text that it prints
+export CI
 out=${COUNCIL_OUT:-$temp/council}
 mkdir -p "$out"
 COUNCIL_DATA=$out/data # a separate store that contains only this run
@@ -59,9 +62,22 @@ if ! exists "$base"; then
     refuse 2 "the revision \"$base\" is not in this checkout: fetch the history (fetch-depth: 0), or choose another base"
 fi
 
+command -v council >/dev/null 2>&1 || refuse 2 "command council not found: run ci/install.sh first"
+
+# Trust the settings as they are in the base revision, never those of the change
+
+trusted=$(mktemp -d "$temp/council-base.XXXXXX")
+for name in council.toml pyproject.toml; do
+    git show "$base:$name" >"$trusted/$name" 2>/dev/null || rm -f "$trusted/$name"
+done
+mkdir "$trusted/.git" # the project ends here
+hash=$(cd "$trusted" && council trust --show 2>/dev/null | sed -n 's/^\(not \)\{0,1\}trusted: \([0-9a-f]\{64\}\)$/\2/p') || hash=""
+rm -rf "$trusted"
+COUNCIL_TRUST="${COUNCIL_TRUST:-} $hash"
+export COUNCIL_TRUST
+
 # Available models
 
-command -v council >/dev/null 2>&1 || refuse 2 "command council not found: run ci/install.sh first"
 models=$(council models 2>"$out/progress") || refuse "$?" "$(last_line)"
 if ! printf '%s\n' "$models" | grep -v '^local:smollm2 ' | grep -q '  available$'; then
     unavailable="no model is available: no key and no endpoint is configured"
@@ -69,6 +85,9 @@ if ! printf '%s\n' "$models" | grep -v '^local:smollm2 ' | grep -q '  available$
         notice "skipped, nothing was reviewed: changes from a fork get no secrets, and $unavailable"
         end 0 skipped "Nothing was reviewed: changes from a fork get no secrets, and $unavailable. This is not a PASS."
     fi
+    case $(council trust --show 2>/dev/null | tail -n 1) in
+    "not trusted: "*) refuse 2 "the change has settings that need trust and are not in the base revision: see council trust --show, or add its hash to COUNCIL_TRUST" ;;
+    esac
     refuse 4 "$unavailable; set a key such as ANTHROPIC_API_KEY, or an endpoint in council.toml"
 fi
 

@@ -15,7 +15,7 @@ async def main(question: str = "How do we introduce code owners?") -> council.Re
                     break  # leaving the block stops the run, as a crash or Ctrl-C would
         print(f"run {run.run} stopped after {run.report.calls.made} calls")
         report = await client.resume(run.run)
-        print(f"resumed: {report.calls.replayed} answers from the store, calls now: {report.calls.made}")
+        print(f"resumed: {report.calls.replayed} answers from the store, calls in all: {report.calls.made}")
         print(report.answer)
         return report
 

@@ -16,6 +16,7 @@ import json
 import sys
 import tempfile
 import textwrap
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,7 @@ from council.calling.concurrency import DECREASE_FACTOR, START_SLOTS
 from council.calling.fault_table import CHAIR_RETRIES, FAULT_TABLE, REQUEST_CHANGES
 from council.doors import library
 from council.doors.cli.ask import ask_command
+from council.doors.cli.ci_log import CI_VARIABLES
 from council.doors.cli.help import group_commands, group_flags
 from council.doors.cli.management import management_group
 from council.doors.cli.params import COMMAND_HELP, RESERVED_COMMANDS, protocol_flags
@@ -54,7 +56,16 @@ from council.runs.service import Convener
 from council.runs.worker import IDLE_TIMEOUT_S
 from council.settings import DEFAULT_TIMEOUT_S, DEFAULTS, FLAG_KEYS, SEAT_FLAG, Provider
 from council.settings.catalogue import catalogue
-from council.settings.schema import CONFIG_KEYS, KEY_MEANINGS, VARIABLE_MEANINGS, VARIABLES, TableList
+from council.settings.schema import (
+    CONFIG_KEYS,
+    KEY_ACCESS,
+    KEY_MEANINGS,
+    KEY_PLACEHOLDERS,
+    VARIABLE_MEANINGS,
+    VARIABLES,
+    Access,
+    TableList,
+)
 from council.types import Json
 
 ROOT = Path(__file__).parents[1]
@@ -66,7 +77,7 @@ TREE = ("<!-- tree -->", "<!-- /tree -->")
 
 EXITS = {
     outcome.EXIT_COMPLETE: "complete: the last step of the protocol finished, possibly with absent seats (see the report)",
-    outcome.EXIT_FAILED: "no answer at all, or an internal error",
+    outcome.EXIT_FAILED: "no answer at all, the run store or the report cannot be written (continue with `council resume`), or an internal error",
     outcome.EXIT_USAGE: "invalid words, flags or files; nothing was spent",
     outcome.EXIT_PARTIAL: "a person has to look: the chair failed (the answer is a digest), too few seats answered, the families DISAGREE, "
     "a review had a coverage hole, or a gate is inconclusive",
@@ -430,11 +441,94 @@ def _sentence(text: str) -> str:
 
 
 def architecture() -> str:
-    before, start, rest = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").partition(TREE[0])
-    _, end, after = rest.partition(TREE[1])
+    return _replace_between("docs/architecture.md", TREE, tree())
+
+
+def _replace_between(page: str, marks: tuple[str, str], text: str) -> str:
+    """Return the page with the text between two markers replaced."""
+    before, start, rest = (ROOT / page).read_text(encoding="utf-8").partition(marks[0])
+    _, end, after = rest.partition(marks[1])
     if not (start and end):
-        raise UsageError(f"docs/architecture.md has no markers for the file tree: add {TREE[0]} and {TREE[1]}")
-    return f"{before}{start}\n{tree()}\n{end}{after}"
+        raise UsageError(f"{page} has no markers for its generated part: add {marks[0]} and {marks[1]}")
+    return f"{before}{start}\n{text}\n{end}{after}"
+
+
+# Reliability
+
+PROMISES = ("<!-- promises -->", "<!-- /promises -->")
+RELIABILITY_INTRO = """# Reliability
+
+What Council promises, and how each promise is proved. `benchmarks/reliability.toml` lists the promises and the suites; the tables below are generated from it and from the last recorded runs.
+"""
+RELIABILITY_END = """## Repeat it
+
+```bash
+python benchmarks/reliability.py           # all suites
+python benchmarks/reliability.py crash     # one suite
+pytest tests/acceptance/test_crash.py      # a part of the default set
+```
+
+A suite prints its figures and records them with the date. The default set of tests (`pytest -n auto`) has a short part of every suite.
+
+## What is not promised
+
+- A request that was in flight during a crash may be billed twice by the vendor: once for the lost response, once for the repeated request. It is counted as `in_doubt` and charged to the budget. `--no-resend` does not repeat it.
+- After a power failure, the store is as durable as the disk: Council syncs every commit, and a disk that ignores syncs can lose it.
+- The secret filter recognizes formats. It cannot know every secret: read the packet of sensitive material.
+- Trust says how far the run supports the answer. It does not say that the answer is true.
+"""
+
+
+def reliability_page() -> str:
+    known = _reliability()
+    results = json.loads((ROOT / "benchmarks" / "reliability.json").read_text(encoding="utf-8"))
+    titles = {suite["name"]: suite["title"] for suite in known["suite"]}
+    promises = [
+        (
+            str(number),
+            promise["text"],
+            ", ".join(f"[{titles[name]}](#suites)" for name in promise["suites"]),
+            ", ".join(f"`{id_}`" for id_ in promise["behaviours"]),
+        )
+        for number, promise in enumerate(known["promise"], 1)
+    ]
+    suites = [
+        (suite["title"], suite["text"], *_describe_result(results.get(suite["name"]))) for suite in known["suite"]
+    ]
+    return "\n".join(
+        [
+            RELIABILITY_INTRO,
+            "## Promises\n",
+            _table(("", "promise", "suites", "required behaviour"), promises),
+            "\nThe last column names rows of `tests/behaviours.toml`; each row has at least one test in the default set.\n",
+            "## Suites\n",
+            _table(("suite", "content", "result", "date"), suites),
+            "",
+            RELIABILITY_END,
+        ]
+    )
+
+
+def _reliability() -> Json:
+    return tomllib.loads((ROOT / "benchmarks" / "reliability.toml").read_text(encoding="utf-8"))
+
+
+def _describe_result(result: Json | None) -> tuple[str, str]:
+    """Return the figures of the last run of a suite, and its date, duration and machine."""
+    if result is None:
+        return "not run yet", ""
+    lines = [
+        f"{name}: " + ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in figures.items())
+        for name, figures in result["figures"].items()
+    ]
+    passed = "passed" if result["passed"] else "**failed**"
+    how = result.get("note") or f"{result['seconds']} s"
+    return "<br>".join([passed, *lines]), f"{result['date']}, {how}; {result['machine']}"
+
+
+def readme() -> str:
+    items = [f"{number}. {promise['text']}" for number, promise in enumerate(_reliability()["promise"], 1)]
+    return _replace_between("README.md", PROMISES, "\n".join(["", *items, ""]))
 
 
 # Faults
@@ -528,13 +622,10 @@ fallback = ["openai:gpt-5.2"]
 [chair]
 model = "openai:gpt-5.2"
 """
-NAMES = {
-    "providers": "NAME",
-    "seats": "NAME",
-    "rosters": "NAME",
-    "prices": "MEMBER",
-    "commands": "AGENT",
-}  # tables of named tables
+NAMES = KEY_PLACEHOLDERS  # tables of named tables
+ACCESS_DOCS = {
+    Access.FREE: "applies", Access.LOWER: "lowers only", Access.MEMBER: "members you have", Access.TRUSTED: "needs trust",
+}  # fmt: skip
 TABLE_DOCS = {
     "": "Keys outside any table. In a TOML file they come before the first table.",
     "providers": "An endpoint. The built-in providers are {providers}; the same keys change one of them. See [custom endpoints](members.md#custom-endpoints).",
@@ -559,6 +650,7 @@ VARIABLE_OF_KEY = {"timeout": "COUNCIL_TIMEOUT", "providers.NAME.base_url": "OLL
 VARIABLE_DOCS = {
     "Files and folders": {
         "COUNCIL_CONFIG": "Configuration file to use instead of the project's. `--config` has the same effect and takes precedence.",
+        "COUNCIL_TRUST": "Hashes of settings of a project that are trusted, separated by commas. See [workspace trust](security.md#workspace-trust).",
         "COUNCIL_DATA": "Folder for the run store and the reports. See [data](data.md).",
         "COUNCIL_CACHE": "Folder for the weights of the embedded model.",
         "XDG_CONFIG_HOME": "Parent folder of the user's configuration, `council/config.toml`.",
@@ -594,6 +686,8 @@ VARIABLE_DOCS = {
         "COUNCIL_LOCAL_THREADS": "Threads of the embedded model; default: 1.",
         "COUNCIL_WORKER_IDLE": f"Seconds after which the idle background worker ends; default: {IDLE_TIMEOUT_S:g}.",
         "COUNCIL_DEBUG": "If set, an internal error prints its traceback.",
+        "CI": "If it or a variable of a CI system is set, lines that the CI system would run as commands are changed. See [CI](ci.md).",
+        **dict.fromkeys(CI_VARIABLES[1:], "See `CI`."),
         "NO_COLOR": "If set, no colour is printed.",
         "TERM": "`dumb` turns off the live view and colour.",
         "XTERM_VERSION": "Set by xterm, which does not wrap lines again when it is resized; the live view takes this into account.",
@@ -637,10 +731,11 @@ def configuration_page() -> str:
         "6. the built-in default",
         PROJECT_FILE_DOC,
         "The user's file is `config.toml` in the configuration folder: `~/.config/council` on Linux (or `$XDG_CONFIG_HOME/council`), `~/Library/Application Support/council` on macOS.",
-        "Every key may be in both files. An unknown key, a wrong type or a secret in a file is an error in one line, before any request.",
+        "Every key may be in both files. Some keys of a project's file need your trust: see [workspace trust](security.md#workspace-trust). An unknown key, a wrong type or a secret in a file is an error in one line, before any request.",
         f'```toml title="council.toml"\n{FILE_EXAMPLE}```',
         "## Keys",
-        "Types are those of TOML. A flag or variable in the last column sets the same value for one run.",
+        "Types are those of TOML. The column project says what the key does in a project's file that you have not trusted: see [workspace trust](security.md#workspace-trust). "
+        "A flag or variable in the last column sets the same value for one run.",
         *(part for table in CONFIG_TABLES for part in _config_sections(table)),
         "## Environment variables",
         *(
@@ -657,18 +752,25 @@ def _config_sections(table: str) -> list[str]:
     rows = [row for key, row in _config_rows().items() if (key.partition(".")[0] if "." in key else "") == table]
     about = TABLE_DOCS[table].format(providers=", ".join(f"`{name}`" for name in catalogue().providers))
     title = f"[{table}{'.' + NAMES[table] if table in NAMES else ''}]" if table else "Top level"
-    return [f"### {title}", about, _table(("key", "type", "default", "meaning", "flag or variable"), rows)]
+    return [f"### {title}", about, _table(("key", "type", "default", "meaning", "project", "flag or variable"), rows)]
 
 
-def _config_rows() -> dict[str, tuple[str, str, str, str, str]]:
+def _config_rows() -> dict[str, tuple[str, str, str, str, str, str]]:
     """Return the row of every key of the schema, by its dotted name."""
-    rows: dict[str, tuple[str, str, str, str, str]] = {}
+    rows: dict[str, tuple[str, str, str, str, str, str]] = {}
     for key, kind in _schema_keys(CONFIG_KEYS):
         if key not in KEY_MEANINGS:
             raise UsageError(f'configuration key "{key}" has no meaning: add one to KEY_MEANINGS in settings/schema.py')
         *tables, leaf = key.split(".")
         shown = ".".join([*tables[2 if tables[:1] and tables[0] in NAMES else 1 :], leaf])
-        rows[key] = (f"`{shown}`", kind, _default_of(key), KEY_MEANINGS[key], _setters_of(key))
+        rows[key] = (
+            f"`{shown}`",
+            kind,
+            _default_of(key),
+            KEY_MEANINGS[key],
+            ACCESS_DOCS[KEY_ACCESS[key]],
+            _setters_of(key),
+        )
     if unknown := KEY_MEANINGS.keys() - rows.keys():
         raise UsageError(f"KEY_MEANINGS has keys that are not in the schema: {', '.join(sorted(unknown))}; remove them")
     return rows
@@ -972,6 +1074,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/examples.md": examples_page,
     "docs/faults.md": faults_page,
     "docs/protocols.md": protocols_page,
+    "docs/reliability.md": reliability_page,
+    "README.md": readme,
     "docs/architecture.md": architecture,
 }
 

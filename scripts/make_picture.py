@@ -13,12 +13,10 @@ import shutil
 import tempfile
 import tomllib
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from aiohttp import web
+from scripted_endpoint import Reply, serve_replies
 
 from council.engine.minutes import Minutes
 from council.events import Entry
@@ -37,52 +35,22 @@ NOTES: dict[str, Any] = {"revised_from": None, "steel_man": "", "challenges": []
 Json = dict[str, Any]
 
 
-# Endpoint
+# Replies
 
 
-@asynccontextmanager
-async def endpoint() -> AsyncIterator[str]:
-    """Serve chat completions of the judges, streamed at each judge's speed."""
-    asked: Counter[str] = Counter()
+class Judges:
+    """The judges' replies to requests; a judge with troubles only gets their statuses, one after another."""
 
-    async def complete(request: web.Request) -> web.StreamResponse:
-        body = await request.json()
-        seat = next(name for name, judge in CAST["judges"].items() if judge["model"].partition(":")[2] == body["model"])
-        troubles = CAST["judges"][seat].get("troubles")
-        if troubles:
-            asked[seat] += 1
-            status = troubles[min(asked[seat], len(troubles)) - 1]
-            return web.json_response({"error": {"message": "busy, come back later"}}, status=status)
-        return await stream_reply(request, seat, body)
+    def __init__(self) -> None:
+        self._asked: Counter[str] = Counter()
 
-    app = web.Application()
-    app.router.add_post("/v1/chat/completions", complete)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-    finally:
-        await runner.cleanup()
-
-
-async def stream_reply(request: web.Request, seat: str, body: Json) -> web.StreamResponse:
-    text = make_reply(seat, ROUNDS[body["response_format"]["json_schema"]["name"]])
-    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-    await response.prepare(request)
-    await asyncio.sleep(FIRST_TOKEN_DELAY_S)
-    for start in range(0, len(text), PIECE_CHARS):
-        await send(response, {"choices": [{"index": 0, "delta": {"content": text[start : start + PIECE_CHARS]}}]})
-        await asyncio.sleep(PIECE_CHARS / CAST["judges"][seat]["speed"])
-    usage = {"prompt_tokens": len(json.dumps(body)) // 4, "completion_tokens": len(text) // 4}
-    await send(response, {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": usage})
-    await response.write(b"data: [DONE]\n\n")
-    return response
-
-
-async def send(response: web.StreamResponse, value: Json) -> None:
-    await response.write(f"data: {json.dumps(value)}\n\n".encode())
+    def answer(self, body: Json) -> Reply:
+        seat, judge = next(row for row in CAST["judges"].items() if row[1]["model"].partition(":")[2] == body["model"])
+        if troubles := judge.get("troubles"):
+            self._asked[seat] += 1
+            return Reply(status=troubles[min(self._asked[seat], len(troubles)) - 1])
+        phase = ROUNDS[body["response_format"]["json_schema"]["name"]]
+        return Reply(make_reply(seat, phase), judge["speed"])
 
 
 def make_reply(seat: str, phase: str) -> str:
@@ -119,9 +87,10 @@ def write_project(folder: Path, base_url: str) -> None:
 async def run_council(folder: Path) -> list[Entry]:
     """Run the council and return all events."""
     entries: list[Entry] = []
-    async with endpoint() as base_url:
+    judges = Judges()
+    async with serve_replies(judges.answer, first_token_delay=FIRST_TOKEN_DELAY_S, piece_chars=PIECE_CHARS) as base_url:
         write_project(folder, base_url)
-        convener = Convener(folder, {"COUNCIL_DATA": str(folder / "data")})
+        convener = Convener(folder, {"COUNCIL_DATA": str(folder / "data")}, config=folder / "council.toml")
         lenses = [seat.removeprefix("judge-") for seat in CAST["judges"]]
         options = {"debate": True, "count": len(lenses), "perspectives": lenses}
         try:

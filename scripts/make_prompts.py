@@ -136,10 +136,10 @@ async def _build_file(protocol: str) -> str:
             for step in await rehearse_case(case, way):
                 last = step.ask.messages[-1]["content"]
                 heading = f"{step.ask.key} ({case.title}; {way.title})"
-                if not way.small:
-                    parts.setdefault(step.ask.messages[0]["content"], "The system message of every request")
-                    if step.ask.schema:
-                        replies.setdefault(step.ask.schema_name, step.ask.schema)
+                whose = "a small member" if way.small else "every request"
+                parts.setdefault(step.ask.messages[0]["content"], f"The system message of {whose}")
+                if step.ask.schema and not way.small:
+                    replies.setdefault(step.ask.schema_name, step.ask.schema)
                 parts.setdefault(_hide_marks(last), heading)
     shown = [_format_part(heading, text) for text, heading in parts.items()]
     shown += [_format_part(f"Reply {name}", "\n".join(_describe(schema))) for name, schema in replies.items()]

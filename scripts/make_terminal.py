@@ -21,16 +21,14 @@ import sys
 import tempfile
 import termios
 import tomllib
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from aiohttp import web
 from rich.console import Console
 from rich.text import Text
+from scripted_endpoint import Reply, serve_replies
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
@@ -44,41 +42,11 @@ VENDORS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "google
 Json = dict[str, Any]
 
 
-# Endpoint
+# Replies
 
 
-@asynccontextmanager
-async def endpoint() -> AsyncIterator[str]:
-    """Serve chat completions of all models, streamed at each model's speed."""
-    app = web.Application()
-    app.router.add_post("/v1/chat/completions", complete)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-    finally:
-        await runner.cleanup()
-
-
-async def complete(request: web.Request) -> web.StreamResponse:
-    body = await request.json()
-    text = make_reply(body)
-    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-    await response.prepare(request)
-    await asyncio.sleep(FIRST_TOKEN_DELAY_S)
-    for start in range(0, len(text), PIECE_CHARS):
-        await send(response, {"choices": [{"index": 0, "delta": {"content": text[start : start + PIECE_CHARS]}}]})
-        await asyncio.sleep(PIECE_CHARS / SCRIPT["speed"][body["model"]])
-    usage = {"prompt_tokens": len(json.dumps(body)) // 4, "completion_tokens": len(text) // 4}
-    await send(response, {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": usage})
-    await response.write(b"data: [DONE]\n\n")
-    return response
-
-
-async def send(response: web.StreamResponse, value: Json) -> None:
-    await response.write(f"data: {json.dumps(value)}\n\n".encode())
+def answer_request(body: Json) -> Reply:
+    return Reply(make_reply(body), SCRIPT["speed"][body["model"]])
 
 
 def make_reply(body: Json) -> str:
@@ -178,7 +146,7 @@ def run_command(folder: Path, base_url: str) -> tuple[list[Text], list[Text]]:
     (folder / "council.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
     env = {
         "PATH": os.environ["PATH"], "HOME": str(folder), "TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8",
-        **dict.fromkeys(VENDORS.values(), "scripted"), "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        "COUNCIL_CONFIG": str(folder / "council.toml"), **dict.fromkeys(VENDORS.values(), "scripted"), "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
     }  # fmt: skip
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
@@ -227,7 +195,8 @@ def draw(lines: list[Text], target: Path) -> None:
 
 
 async def make_pictures(folder: Path) -> None:
-    async with endpoint() as base_url:
+    replies = serve_replies(answer_request, first_token_delay=FIRST_TOKEN_DELAY_S, piece_chars=PIECE_CHARS)
+    async with replies as base_url:
         with tempfile.TemporaryDirectory() as place:
             live, finished = await asyncio.to_thread(run_command, Path(place), base_url)
     draw(live, folder / "terminal-live.svg")

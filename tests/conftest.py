@@ -1,4 +1,4 @@
-"""Fixtures for all tests: an isolated environment and the fake provider."""
+"""Fixtures for all tests: an isolated environment, the fake provider, and the command with it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ import io
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import platformdirs
 import pytest
 
+from council.doors.cli.ci_log import CI_VARIABLES
 from tests.fake_clock import CLOCKED
 from tests.fake_provider import FakeProvider
+
+if TYPE_CHECKING:
+    from tests.acceptance.helpers import Terminal, Workspace
 
 # Without bytecode files, every process that a test starts would compile the package again.
 sys.dont_write_bytecode = False
@@ -25,8 +29,11 @@ if MEMORY_DISK.is_dir() and shutil.disk_usage(MEMORY_DISK).free > 4 * 2**30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY_DISK))
 WEIGHTS_CACHE = Path(os.environ.get("COUNCIL_CACHE") or platformdirs.user_cache_path("council"))
 KEPT = ("COUNCIL_CACHE", "COUNCIL_LOCAL_THREADS")
-hypothesis.settings.register_profile("no deadline", deadline=None, max_examples=50)  # a busy machine is slow
-hypothesis.settings.load_profile("no deadline")
+# No deadline: a busy machine is slow. The default set tries the same examples each time, so that an unrelated change cannot fail.
+# New ones are searched by `pytest --hypothesis-profile=explore`.
+hypothesis.settings.register_profile("repeat", deadline=None, max_examples=50, derandomize=True)
+hypothesis.settings.register_profile("explore", deadline=None, max_examples=1500)
+hypothesis.settings.load_profile("repeat")
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
@@ -41,12 +48,40 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return WorkStealingScheduling(config, log) if config.getvalue("dist") == "load" else None
 
 
+SWEEP = "sweep "
+
+
+@pytest.fixture
+def sweep_figures(record_property: Callable[[str, object], None]) -> Callable[..., None]:
+    """Record figures of a long test: `sweep_figures("crash", points=40, lost=0)`. The summary of the session adds them up."""
+
+    def record(name: str, **figures: float) -> None:
+        record_property(SWEEP + name, figures)
+
+    return record
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print one line of figures for each sweep: sums, and the maximum of figures that start with `worst_`."""
+    totals: dict[str, dict[str, float]] = {}
+    reports = [report for kind in ("passed", "failed") for report in terminalreporter.getreports(kind)]
+    for name, figures in (pair for report in reports for pair in report.user_properties):
+        if name.startswith(SWEEP):
+            total = totals.setdefault(name, {})
+            for key, value in figures.items():
+                total[key] = (
+                    max(total.get(key, value), value) if key.startswith("worst_") else total.get(key, 0) + value
+                )
+    for name, total in totals.items():
+        terminalreporter.write_line(f"{name}: {' '.join(f'{key}={value:g}' for key, value in total.items())}")
+
+
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Hide the keys, configuration and folders of the user; only the model weights are shared."""
     for name in list(os.environ):
         ours = name.startswith("COUNCIL_") and name not in KEPT
-        if ours or name.endswith("_API_KEY") or name in ("OLLAMA_HOST", "NO_COLOR", "FORCE_COLOR"):
+        if ours or name.endswith("_API_KEY") or name in ("OLLAMA_HOST", "NO_COLOR", "FORCE_COLOR", *CI_VARIABLES):
             monkeypatch.delenv(name)
     work = tmp_path / "work"
     work.mkdir()
@@ -73,3 +108,19 @@ def weights_cache() -> Path:
 def provider() -> Iterator[FakeProvider]:
     with FakeProvider() as running:
         yield running
+
+
+@pytest.fixture
+def workspace(provider: FakeProvider) -> Workspace:
+    """Return a council with alpha, beta, gamma and the chair, each on its own model of one fake endpoint."""
+    from tests.acceptance.helpers import Workspace
+
+    return Workspace(Path.cwd(), provider)
+
+
+@pytest.fixture
+def council(capsys: pytest.CaptureFixture[str]) -> Terminal:
+    """Return a function that runs the command in this process: `council("runs", "--json")`."""
+    from tests.acceptance.helpers import Terminal
+
+    return Terminal(capsys.readouterr)

@@ -13,6 +13,7 @@ import contextlib
 import fcntl
 import gc
 import importlib
+import importlib.util
 import io
 import json
 import os
@@ -39,7 +40,13 @@ CLI = (
     "council.render.terminal_markdown", "council.render.html", "council.render.sarif", "council.render.junit",
     *(f"council.protocols.{name}.flow" for name in ("adversarial", "advisors", "collaborative", "general", "judges", "ranking", "triad")),
 )  # fmt: skip
-MCP = (*CLI, "council.doors.mcp.server", "council.doors.mcp.tools_impl")
+SERVERS = (
+    *CLI,
+    "council.doors.mcp.server",
+    "council.doors.mcp.tools_impl",
+    "council.doors.web.serve",
+    "council.runs.worker",
+)
 STDIN, STDOUT, STDERR = 0, 1, 2
 
 
@@ -50,9 +57,18 @@ class Process:
     """A `council` process, with the methods of `subprocess.Popen` that tests use."""
 
     def __init__(
-        self, arguments: Sequence[str], folder: Path, *, stdin: bool = False, terminal: dict[int, int] | None = None, **env: str
+        self, arguments: Sequence[str], folder: Path, *, stdin: bool = False, terminal: dict[int, int] | None = None,
+        trusts: bool = True, modules: Sequence[str] = CLI, preload: str = "", **env: str,
     ) -> None:  # fmt: skip
-        """Streams are pipes, except for those of a terminal (`{0: handle}`) and for an unused standard input."""
+        """Streams are pipes, except for those of a terminal (`{0: handle}`) and for an unused standard input.
+
+        The configuration of the folder is trusted first, unless `trusts` is false. `preload` is a library that
+        replaces functions of the system in the process.
+        """
+        if trusts:
+            from tests.trusted_project import trust_project  # not in the server
+
+            trust_project(folder, **env)
         ours: list[Any] = []
         theirs: list[int] = []
         for fd in (STDIN, STDOUT, STDERR):
@@ -65,7 +81,7 @@ class Process:
             ours.append(os.fdopen(write, "w") if fd == STDIN else os.fdopen(read, encoding="utf-8"))
         self.stdin, self.stdout, self.stderr = ours
         self.returncode: int | None = None
-        self._connection = _connect(fork_server(*CLI))
+        self._connection = _connect(fork_server(*modules, preload=preload))
         _request(self._connection, arguments, folder, {**os.environ, **env}, theirs)
         for one in theirs:
             os.close(one)
@@ -131,11 +147,12 @@ class Process:
 
 
 @cache
-def fork_server(*modules: str) -> str:
+def fork_server(*modules: str, preload: str = "") -> str:
     """Return the address of the server with these modules; start it on first use and stop it with this process."""
     address = str(Path(tempfile.mkdtemp(prefix="fork-server-")) / "socket")
     command = [sys.executable, __file__, "serve", address, *modules]
     env = {name: value for name, value in os.environ.items() if not name.startswith(("COUNCIL_", "XDG_"))}
+    env |= {"LD_PRELOAD": preload} if preload else {}
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", env=env)
     assert server.stdin and server.stdout
     assert server.stdout.readline() == b"ready\n", "the fork server did not start"
@@ -275,6 +292,8 @@ def _become(request: dict[str, Any], fds: Sequence[int]) -> None:
     os.environ.clear()
     os.environ.update(request["env"])
     os.chdir(request["folder"])
+    if point := os.environ.pop("KILL_AT", ""):
+        _load_kill_points().install(point, [os.environ["COUNCIL_DATA"], request["folder"]])
     sys.stdin = open(STDIN, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
     sys.stdout = _writer(STDOUT, "surrogateescape", is_unbuffered=False)
     sys.stderr = _writer(STDERR, "backslashreplace", is_unbuffered=True)
@@ -293,6 +312,15 @@ def _become(request: dict[str, Any], fds: Sequence[int]) -> None:
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
     os._exit(code)  # without freeing all the modules one by one
+
+
+def _load_kill_points() -> Any:
+    """Load the module beside this file: the server has no package of tests."""
+    spec = importlib.util.spec_from_file_location("kill_points", Path(__file__).with_name("kill_points.py"))
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _writer(fd: int, errors: str, *, is_unbuffered: bool) -> io.TextIOWrapper:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import subprocess
@@ -18,6 +19,7 @@ from scripts import make_docs, make_terminal, site_pages
 
 from council import events as ev
 from council.doors.cli.ask import ask_command
+from council.doors.cli.ci_log import CI_VARIABLES
 from council.doors.cli.management import management_group
 from council.doors.cli.params import COMMAND_HELP, RESERVED_COMMANDS
 from council.engine.council import Council
@@ -56,6 +58,21 @@ def tracked() -> list[Path]:
 
 def test_generated_pages_are_current() -> None:
     assert make_docs.stale() == [], "run python scripts/make_docs.py"
+
+
+@pytest.mark.behaviour("14-promises-have-proofs")
+def test_every_promise_has_required_behaviours_and_suites_that_passed() -> None:
+    known = tomllib.loads((ROOT / "benchmarks" / "reliability.toml").read_text(encoding="utf-8"))
+    results = json.loads((ROOT / "benchmarks" / "reliability.json").read_text(encoding="utf-8"))
+    rows = tomllib.loads((ROOT / "tests" / "behaviours.toml").read_text(encoding="utf-8"))["row"]
+    suites = [suite["name"] for suite in known["suite"]]
+    for promise in known["promise"]:
+        assert promise["behaviours"]
+        assert set(promise["behaviours"]) <= {row["id"] for row in rows}
+        assert set(promise["suites"]) <= set(suites)
+        assert [name for name in promise["suites"] if not results.get(name, {}).get("passed")] == []
+    paths = [word for suite in known["suite"] for word in suite["command"].split() if "/" in word]
+    assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
@@ -132,7 +149,8 @@ def test_every_documented_variable_is_one_that_the_code_reads() -> None:
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     by_system = {
         "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", "NAME_API_KEY", "OPENROUTER_API_KEY", "DISPLAY",
-    }  # fmt: skip  # of Python, of data files
+        *CI_VARIABLES,
+    }  # fmt: skip  # of Python, of data files, of the table of CI systems
     documented = set(re.findall(r"^\| `(_?[A-Z][A-Z0-9_]+)`", page, re.MULTILINE))
     assert documented - by_system <= variables_in_code().keys()
 

@@ -103,7 +103,7 @@ def test_a_budget_is_kept() -> None:
 
 def test_a_stopped_run_is_resumed(capsys: pytest.CaptureFixture[str]) -> None:
     report = call("resume")
-    assert (report.status, report.calls.made, report.calls.replayed) == ("complete", 1, 3)
+    assert (report.status, report.calls.made, report.calls.replayed) == ("complete", 4, 3)
 
 
 async def read_events(port: int) -> list[tuple[str, Any]]:

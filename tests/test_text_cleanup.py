@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import time
 import unicodedata
 
@@ -9,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.text_cleanup import clean, clean_json, single_line
+from council.text_cleanup import clean, clean_json, may_be_unclean, neutralize_commands, single_line
 
 HOSTILE_TEXT = st.text(st.one_of(st.characters(), st.sampled_from("\x1b[]P^_\\\x07\x9b\x9c\x9d0;m\r\n\t")))
 
@@ -18,6 +20,17 @@ HOSTILE_TEXT = st.text(st.one_of(st.characters(), st.sampled_from("\x1b[]P^_\\\x
 @given(HOSTILE_TEXT)
 def test_no_control_character_survives_but_newline_and_tab(text: str) -> None:
     assert {char for char in clean(text) if unicodedata.category(char) == "Cc"} <= {"\n", "\t"}
+
+
+@given(HOSTILE_TEXT)
+def test_json_text_that_needs_cleaning_is_recognised(text: str) -> None:
+    is_clean = clean_json({"a": [text]}) == {"a": [text]}
+    assert is_clean or may_be_unclean(json.dumps({"a": [text]}, ensure_ascii=False))
+
+
+@given(st.text(st.characters(exclude_categories=["C", "Zl", "Zp"], exclude_characters="\\]")))
+def test_json_text_of_printable_characters_needs_no_cleaning(text: str) -> None:
+    assert not may_be_unclean(json.dumps({"a": [text]}, ensure_ascii=False))
 
 
 @given(HOSTILE_TEXT)
@@ -79,3 +92,41 @@ def test_one_line_is_one_line_and_shortened() -> None:
 
 def test_values_are_cleaned_at_any_depth() -> None:
     assert clean_json({"a": ["\x1b[1mx", ("y\x00", 3, None)]}) == {"a": ["x", ["y", 3, None]]}
+
+
+# Commands of CI systems
+
+
+@pytest.mark.behaviour("40-ci-commands")
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("::stop-commands::x", ": :stop-commands::x"), ("::error file=a,line=1::x", ": :error file=a,line=1::x"), ("a\n  ::add-mask::x", "a\n  : :add-mask::x"),
+        ("\t::x", "\t: :x"), ("\u00a0::x", "\u00a0: :x"), ("\ufeff::x", "\ufeff: :x"), (":::x", ": ::x"), ("a\r::x", "a\r: :x"), ("a\u2028::x", "a\u2028: :x"),
+        ("##[error]x", "## [error]x"), ("a ##[group]x", "a ## [group]x"), ("##vso[task.x a=b]c", "## vso[task.x a=b]c"), ("##teamcity[x]", "## teamcity[x]"),
+        ("##task_2[x]", "## task_2[x]"), ("###[x]", "### [x]"), (f"##{'x' * 99}[", f"## {'x' * 99}["),
+        ("section_start:17:a", "section_start :17:a"), ("section_end:17:a", "section_end :17:a"), ("travis_fold:start:a", "travis_fold :start:a"),
+        # Ordinary text
+        ("std::vector<int>", "std::vector<int>"), ("a ::b", "a ::b"), ("## Heading [1]", "## Heading [1]"), ("section_starts", "section_starts"),
+        ("# [x]", "# [x]"), ("- ::x", "- ::x"), ("", ""),
+    ],
+)  # fmt: skip
+def test_commands_of_ci_systems_are_neutralized(text: str, shown: str) -> None:
+    assert neutralize_commands(text) == shown
+    assert neutralize_commands(shown) == shown
+    assert json.loads(neutralize_commands(json.dumps([text], ensure_ascii=False), "json")) == [text]
+
+
+@given(
+    st.lists(
+        st.sampled_from([":", "::", "#", "##", "[", "vso[", "error", " ", "\n", "\r", "section_start", "x", "\ufeff"]),
+        max_size=30,
+    )
+)
+def test_no_text_has_a_command_after_it_was_neutralized(pieces: list[str]) -> None:
+    shown = neutralize_commands("".join(pieces))
+    assert not [
+        line
+        for line in re.split(r"[\n\r]", shown)
+        if re.match(r"[\s\ufeff]*::", line) or re.search(r"##\w*\[|section_start:", line)
+    ]

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         RunOwned,
         SearchNotEnabled,
         StoreError,
+        TrustRequired,
         UnknownRun,
         UsageError,
     )
@@ -56,7 +57,7 @@ __all__ = [
     "Council", "CouncilError", "EngineError", "Entry", "Event", "Fault", "LocalModelError", "Member", "Minutes",
     "PacketRefused", "PromptError", "Protocol", "Question", "QuorumLost", "QuotaError", "Reply", "Report", "Roster",
     "Round", "RunFailed", "RunIncomplete", "RunInterrupted", "RunOptions", "RunOwned", "RunStream", "SearchNotEnabled",
-    "Seat", "Statement", "StoreError", "UnknownRun", "Usage", "UsageError", "Verdict", "__version__", "convene",
+    "Seat", "Statement", "StoreError", "TrustRequired", "UnknownRun", "Usage", "UsageError", "Verdict", "__version__", "convene",
     "convene_sync", "register", "stream",
 ]  # fmt: skip
 
@@ -67,7 +68,7 @@ _EXPORTS = {
     "council.errors": (
         "AccessError", "AuthError", "BudgetSpent", "ChairAbsent", "ConfigError", "CouncilError", "EngineError", "Fault",
         "LocalModelError", "PacketRefused", "PromptError", "QuorumLost", "QuotaError", "RunFailed", "RunIncomplete",
-        "RunInterrupted", "RunOwned", "SearchNotEnabled", "StoreError", "UnknownRun", "UsageError",
+        "RunInterrupted", "RunOwned", "SearchNotEnabled", "StoreError", "TrustRequired", "UnknownRun", "UsageError",
     ),
     "council.events": ("Entry", "Event"),
     "council.members.base": ("Member",),

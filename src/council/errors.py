@@ -3,6 +3,7 @@
 CouncilError                    exit 1
 ├── UsageError                  exit 2: invalid words, options or files; nothing was spent
 │   ├── ConfigError             an invalid configuration file or variable
+│   │   └── TrustRequired       a project's file has settings that need trust
 │   ├── PacketRefused           material that must not leave the machine; names file and line, never the secret
 │   ├── PromptError             a missing prompt file, or a prompt that lacks a variable
 │   └── UnknownRun              no run with this id
@@ -88,6 +89,14 @@ class UsageError(CouncilError):
 
 class ConfigError(UsageError):
     """An invalid configuration file or variable."""
+
+
+class TrustRequired(ConfigError):
+    """A project's file has settings that need the user's trust; `request` says which."""
+
+    def __init__(self, message: str, request: Any = None) -> None:
+        super().__init__(message)
+        self.request = request  # a settings.workspace_trust.TrustRequest
 
 
 class PacketRefused(UsageError):

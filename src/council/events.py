@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, is_dataclass
+from functools import cache
+from operator import attrgetter
 from typing import Any, ClassVar, get_args
 
 from council.types import FinalState, Json, Message, material_of_old_cuts
@@ -257,7 +260,7 @@ class Entry:
 
 def make_entry(seq: int, at: float, event: Event) -> tuple[Entry, Json]:
     """Return the entry of an event, and the fields to store."""
-    return Entry(seq, at, event), dump_event(event)
+    return Entry(seq, at, event), dump_fields(event)
 
 
 def make_delta(at: float, key: str, seat: str, text: str) -> Entry:
@@ -265,9 +268,25 @@ def make_delta(at: float, key: str, seat: str, text: str) -> Entry:
     return Entry(0, at, Delta(key, seat, text))
 
 
-def dump_event(event: Event) -> Json:
-    """Return the fields of an event without copying them, unlike `asdict`."""
-    return {name: getattr(event, name) for name in event.__slots__}
+def dump_fields(value: Any) -> Json:
+    """Return the fields of an event or another dataclass with slots without copying them, unlike `asdict`."""
+    names, read = _field_reader(value.__class__)
+    return dict(zip(names, read(value), strict=True))
+
+
+def dump_deeply(value: Any) -> Any:
+    """Return a value with each dataclass inside it as a dictionary."""
+    if isinstance(value, dict):
+        return {name: dump_deeply(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [dump_deeply(item) for item in value]
+    return dump_deeply(dump_fields(value)) if is_dataclass(value) else value
+
+
+@cache
+def _field_reader(kind: Any) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
+    names = kind.__slots__
+    return names, attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),)
 
 
 def parse_event(tag: str, body: Json) -> Event:

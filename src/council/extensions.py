@@ -73,6 +73,7 @@ class ExtensionPoint:
         return load_attribute(self.shipped[name]) if name in self.shipped else self.added[name].load(self.what)
 
 
+@cache
 def load_attribute(path: str) -> Any:
     """Import "module:attr"."""
     module, _, attribute = path.partition(":")

@@ -60,6 +60,19 @@ class Price:
 FREE = Price(Rates(ZERO, ZERO, ZERO, ZERO))
 
 
+def highest_price(first: Price | None, second: Price) -> Price:
+    """Return a price that is not below either one, rate by rate; the second one if the first is unknown."""
+    if first is None:
+        return second
+    starts = sorted({start for price in (first, second) for start, _ in price.tiers})
+    tiers = tuple((start, _highest_rates(first.rates_for(start + 1), second.rates_for(start + 1))) for start in starts)
+    return Price(_highest_rates(first.rates, second.rates), tiers)
+
+
+def _highest_rates(first: Rates, second: Rates) -> Rates:
+    return Rates(**{name: max(getattr(first, name), getattr(second, name)) for name in Rates.__dataclass_fields__})
+
+
 def exact_cost(usage: Usage, price: Price) -> Decimal:
     """Return the exact cost. `usage.input` includes the cached and written tokens, which have different rates."""
     rates = price.rates_for(usage.input)

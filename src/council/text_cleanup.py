@@ -1,11 +1,11 @@
-"""Cleanup of text: invisible characters, terminal sequences, secrets in lines, the chair's notes, and packets that are too long."""
+"""Cleanup of text: invisible characters, terminal sequences, commands of CI systems, secrets in lines, the chair's notes, and long packets."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from council.types import Packet, PacketFile, Skipped, estimate_tokens, repair_surrogates
 
@@ -36,6 +36,41 @@ def strip_invisible(text: str) -> tuple[str, int]:
     visible, removed = INVISIBLE_CHARS.subn("", repair_surrogates(text))
     kept = LOOSE_JOINERS.sub("", visible)
     return kept, removed + len(visible) - len(kept)
+
+
+LINE_ENDS = re.compile("\\r\\n|[\\n\\r\\x0b\\x0c\\x1c-\\x1e\\x85\\u2028\\u2029]")
+UNUSUAL_CHARS = re.compile(r"[^\x20-\x7e\n\t]")
+HIDDEN_CATEGORIES = ("Cc", "Cf", "Co", "Cn", "Cs")
+KEPT_CHARS = "\n\t\u200c\u200d"
+
+
+class HiddenTable(dict[int, str | None]):
+    """Maps hidden characters to None, so that `str.translate` removes them. Each character is looked up once in a process."""
+
+    def __missing__(self, code: int) -> str | None:
+        import unicodedata
+
+        char = chr(code)
+        is_hidden = char not in KEPT_CHARS and unicodedata.category(char) in HIDDEN_CATEGORIES
+        self[code] = None if is_hidden else char
+        return self[code]
+
+
+_HIDDEN_CHARS = HiddenTable()
+
+
+def strip_hidden(text: str) -> tuple[str, int]:
+    """Return the text without characters that a model reads but a person cannot see, and how many were removed.
+
+    These are format, tag, control and unassigned characters. A single joiner between two letters or symbols outside ASCII
+    stays: Persian words and joined emoji need it.
+    """
+    text = LINE_ENDS.sub("\n", text)
+    if not UNUSUAL_CHARS.search(text):
+        return text, 0
+    visible = INVISIBLE_CHARS.sub("", text)
+    kept = LOOSE_JOINERS.sub("", visible.translate(_HIDDEN_CHARS))
+    return kept, len(text) - len(kept)
 
 
 def strip_to_line(text: str) -> str:
@@ -91,7 +126,8 @@ def mask_values(text: str, secrets: Iterable[str]) -> str:
 
 def redact_line(message: str, secrets: Iterable[str] = ()) -> str:
     """Return one line of at most 200 characters, without control characters and secrets."""
-    return truncate(URL_LOGIN.sub("***@", KEY_SHAPED.sub("***", mask_values(flatten_line(message), secrets))), 200)
+    line = strip_invisible(flatten_line(clean(message)))[0]
+    return truncate(URL_LOGIN.sub("***@", KEY_SHAPED.sub("***", mask_values(line, secrets))), 200)
 
 
 # Text for a terminal
@@ -129,6 +165,15 @@ def clean(text: str) -> str:
     return _SURROGATE.sub("\ufffd", _OSC_REMNANT.sub("", text))
 
 
+# The same in JSON text, which has escape sequences instead of the first controls.
+_UNCLEAN_JSON = re.compile(rf"\\u|\\[bfr]|{_UNCLEAN.pattern}")
+
+
+def may_be_unclean(encoded: str) -> bool:
+    """Return whether a string in this JSON text, made with `ensure_ascii=False`, may need `clean`."""
+    return bool(_UNCLEAN_JSON.search(encoded))
+
+
 def single_line(text: str, limit: int = 200) -> str:
     """Clean the text, join its lines and shorten it to `limit` characters."""
     line = " ".join(clean(text).split())
@@ -146,10 +191,37 @@ def clean_json(value: Any) -> Any:
     return value
 
 
+# Commands of CI systems, which run them wherever they read them in a log
+
+# GitHub reads `::name::` at the start of a line, after blanks. Other commands count anywhere in a line: ##[error], ##vso[…],
+# ##teamcity[…], and the sections of GitLab and Travis.
+_CI_COMMAND = re.compile(
+    r"(?:^|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])[\s\ufeff\u200b\u2060]*:(?=:)"
+    r"|##(?=[\w.-]*\[)|section_(?:start|end)(?=:)|travis_(?:fold|time)(?=:)"
+)
+_CI_HINTS = ("::", "##", "section_", "travis_")
+Syntax = Literal["text", "json", "xml"]
+
+
+def neutralize_commands(text: str, syntax: Syntax = "text") -> str:
+    """Return the text with no line that a CI system runs: `::error::` becomes `: :error::`.
+
+    In JSON and XML one character is written as an escape, which changes nothing in the content.
+    """
+    if not any(hint in text for hint in _CI_HINTS):
+        return text
+    return _CI_COMMAND.sub(lambda found: found[0][:-1] + _escape_char(found[0][-1], syntax), text)
+
+
+def _escape_char(char: str, syntax: Syntax) -> str:
+    return {"text": f"{char} ", "json": f"\\u{ord(char):04x}", "xml": f"&#{ord(char)};"}[syntax]
+
+
 # The notes at the end of an answer: a fenced block `council-notes`
 
 NOTES_LABEL = "council-notes"
-# The label stands within the first characters of the line, so that a stream can decide before the line ends.
+_NOTES_NAME = re.compile("council[-_]notes", re.IGNORECASE)
+# The label is within the first characters of the line, so that a stream can decide before the line ends.
 _NOTES_FENCE = re.compile(
     r"[ \t]{0,12}(`{3,8}|~{3,8})[ \t]{0,4}(?:json[ \t]{1,4})?council[-_]notes(?![\w-])(.*)", re.IGNORECASE
 )
@@ -282,7 +354,7 @@ def ends_in_notes(text: str) -> bool:
 
 def split_notes(text: str) -> tuple[str, list[str]]:
     """Return the text without its blocks of notes, and the contents of these blocks in order."""
-    if "council" not in text.lower():
+    if not _NOTES_NAME.search(text):
         return text, []
     stream = NotesFilter()
     shown = stream.feed(text) + stream.flush()

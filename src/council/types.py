@@ -96,10 +96,10 @@ class Usage:
 
     @classmethod
     def from_json(cls, value: Json) -> Usage:
-        input_tokens, output_tokens, cached, written = (
-            int(value.get(name, 0)) for name in ("in", "out", "cached", "written")
+        get = value.get
+        return cls(
+            int(get("in", 0)), int(get("out", 0)), int(get("cached", 0)), not get("unknown"), int(get("written", 0))
         )
-        return cls(input_tokens, output_tokens, cached, not value.get("unknown"), written)
 
 
 NO_USAGE = Usage()

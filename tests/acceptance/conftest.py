@@ -8,21 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.helpers import Terminal, Workspace, wait_until
+from tests.acceptance.helpers import Workspace, wait_until
 from tests.acceptance.workers import kill_remaining_workers, workers
-from tests.fake_provider import FakeProvider
-
-
-@pytest.fixture
-def workspace(provider: FakeProvider) -> Workspace:
-    """Return a council with alpha, beta, gamma and the chair, each on its own model of one fake endpoint."""
-    return Workspace(Path.cwd(), provider)
-
-
-@pytest.fixture
-def council(capsys: pytest.CaptureFixture[str]) -> Terminal:
-    """Return a function that runs the command in this process: `council("runs", "--json")`."""
-    return Terminal(capsys.readouterr)
 
 
 @pytest.fixture

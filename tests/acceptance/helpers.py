@@ -16,12 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from council import events as ev
 from council.doors.cli import run as command
-from council.runs.service import Convener
 from tests.fake_provider import FakeProvider, Gate, Reply, Seen
 from tests.fork_server import Process
 from tests.stored_rows import open_copy
+from tests.trusted_project import trust_project
 
 Json = dict[str, Any]
 SEATS = ("alpha", "beta", "gamma")
@@ -134,6 +133,7 @@ class Workspace:
             lines += [f"[seats.{seat}]" if seat in SEATS else "[chair]", f'model = "sim:{seat}"']
             lines += [f"fallback = {json.dumps(list(fallbacks.get(seat, ())))}", ""]
         (self.folder / "council.toml").write_text("\n".join([*lines, more]), encoding="utf-8")
+        trust_project(self.folder)
 
     # Run the command
 
@@ -183,12 +183,15 @@ class Workspace:
 
 
 class Terminal:
-    """The command in this process: the same function that `council` calls."""
+    """The command in this process: the same function that `council` calls. The project's settings are trusted first."""
 
-    def __init__(self, read: Callable[[], Any]) -> None:
+    def __init__(self, read: Callable[[], Any], *, trusts: bool = True) -> None:
         self._read = read
+        self._trusts = trusts
 
     def __call__(self, *arguments: str) -> Result:
+        if self._trusts:
+            trust_project()
         self._read()
         code = command(list(arguments))
         said = self._read()
@@ -231,27 +234,6 @@ def comparable(report: Json) -> Json:
         kept["report_path"] = Path(kept["report_path"]).name
     kept |= {key: DATE.sub("DATE", kept[key]) for key in ("name", "report_path") if kept.get(key)}
     kept["seats"] = [{key: value for key, value in seat.items() if key not in VARIES} for seat in report["seats"]]
-    kept["chair"] = {key: value for key, value in report["chair"].items() if key not in VARIES}
+    if report["chair"]:
+        kept["chair"] = {key: value for key, value in report["chair"].items() if key not in VARIES}
     return kept
-
-
-# A process that kills itself
-
-
-def kill_at_event(folder: Path, env: dict[str, str], protocol: str, seq: int, *, resume: bool, **flags: Any) -> None:
-    """Run or resume in this process and kill -9 it at event `seq`, before its rows are written."""
-    import asyncio
-
-    def listen(entry: ev.Entry) -> None:
-        if entry.seq == seq:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    async def work() -> None:
-        convener = Convener(folder, env)
-        if resume:
-            await convener.resume(None, listen)
-        else:
-            await convener.run(await convener.plan([QUESTION], flags, protocol=protocol), listen)
-        await convener.close()
-
-    asyncio.run(work())

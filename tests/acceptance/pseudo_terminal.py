@@ -20,14 +20,15 @@ class PseudoTerminal:
     """A `council` process in a terminal: wait for text on the screen, then type."""
 
     def __init__(
-        self, folder: Path, *arguments: str, columns: int = 150, lines: int = 40, stdout: bool = False
-    ) -> None:
+        self, folder: Path, *arguments: str, columns: int = 150, lines: int = 40, stdout: bool = False,
+        trusts: bool = True,
+    ) -> None:  # fmt: skip
         """Standard output is a pipe, or with `stdout` the terminal too."""
         self.master, slave = pty.openpty()
         self.columns, self.lines = columns, lines
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         streams = {0: slave, 2: slave} | ({1: slave} if stdout else {})
-        self.process = Process(arguments, folder, terminal=streams, TERM="xterm")
+        self.process = Process(arguments, folder, terminal=streams, trusts=trusts, TERM="xterm")
         os.close(slave)
         self.screen = ""
         self._seen = 0

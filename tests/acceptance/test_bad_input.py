@@ -137,11 +137,13 @@ def test_a_corrupt_database_is_named(workspace: Workspace, council: Terminal, ar
 def test_a_newer_database_is_left_alone(workspace: Workspace, council: Terminal, arguments: tuple[str, ...]) -> None:
     workspace.data.mkdir()
     with sqlite3.connect(workspace.data / "council.db") as db:
+        for table in ("runs", "settled"):
+            db.execute(f"CREATE TABLE {table} (id TEXT)")
         db.execute("PRAGMA user_version = 99")
     db.close()
     done = council(*arguments)
     assert workspace.rows("PRAGMA user_version") == [(99,)]
-    assert workspace.rows("SELECT name FROM sqlite_master") == []
+    assert workspace.rows("SELECT name FROM sqlite_master") == [("runs",), ("settled",)]
     (workspace.data / "council.db").unlink()
     check_refused(workspace, done, 1, "newer", "99", "COUNCIL_DATA")
 

@@ -1,148 +1,239 @@
-"""Crash at every event: a process kills itself at each event, and again while it is resumed."""
+"""kill -9 at every event, commit, request and change of a file, of every shape of run and every way to start one.
+
+The quick part has a sample of the points. `pytest -m sweep -n 2 tests/acceptance/test_crash_everywhere.py` tries all of them and
+prints the number of kills by starter and by shape, and how often something was lost or bought again.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
-import os
-import signal
-from multiprocessing.context import ForkServerContext
-from typing import Any
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from council.engine.minutes import Minutes
 from council.errors import UnknownRun
-from council.render.report import build_report
 from council.runs.service import Convener
-from tests.acceptance.helpers import PHASES, Json, Workspace, comparable, kill_at_event
-from tests.fake_provider import Reply, Seen
+from council.store.sqlite import SqliteStore
+from tests.acceptance.broken_stores import (
+    AcknowledgesEarly,
+    ForgetsUnfinishedPhase,
+    KeepsResultsInMemory,
+    RecordsRequestsLate,
+)
+from tests.acceptance.crash_shapes import SHAPES
+from tests.acceptance.crash_trials import (
+    Command,
+    CrashBench,
+    Detached,
+    Library,
+    Mcp,
+    Starter,
+    Web,
+    count_points,
+    make_reference,
+    try_points,
+)
+from tests.acceptance.helpers import QUESTION, Workspace, kill, wait_for_exit, wait_until
+from tests.fake_provider import FakeProvider
 
-PROTOCOLS = [f"council.protocols.{protocol}" for protocol in PHASES]
-
-
-@pytest.fixture(scope="module")
-def processes() -> ForkServerContext:
-    """Return a fork server with everything imported, so that processes start fast."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*PROTOCOLS, "council.runs.service", "council.members.wires.openai", "aiohttp.web"])
-    return context
-
-
-def run_and_kill(
-    processes: ForkServerContext, workspace: Workspace, protocol: str, seq: int, *, resume: bool, **flags: Any
-) -> bool:
-    """Return whether the process reached the event it was killed at."""
-    process = processes.Process(
-        target=kill_at_event,
-        args=(workspace.folder, dict(os.environ), protocol, seq),
-        kwargs={"resume": resume, **flags},
-    )
-    process.start()
-    process.join(60)
-    assert process.exitcode in (0, -signal.SIGKILL)
-    return process.exitcode != 0
-
-
-def resume(workspace: Workspace) -> tuple[Json, int]:
-    """Resume to the end and return the report and the number of events. Audit the record before and after."""
-
-    async def work() -> tuple[Json, int]:
-        convener = Convener(workspace.folder)
-        try:
-            (run,) = workspace.runs()
-            assert await convener.audit(run) == []
-            minutes: Minutes = await convener.resume(run, lambda entry: None)
-            assert await convener.audit(run) == []
-            assert await convener.store.check_integrity() == convener.store.list_temp_files() == []
-            return build_report(minutes), len(await convener.entries(run))
-        finally:
-            await convener.close()
-
-    return asyncio.run(work())
+Figures = Callable[..., None]
+MakeBench = Callable[[str], CrashBench]
+STARTERS: dict[str, Callable[[], Starter]] = {
+    "cli": Command,
+    "library": Library,
+    "worker": Detached,
+    "web": lambda: Web("server"),
+    "web-worker": lambda: Web("worker"),
+    "mcp": lambda: Mcp("server"),
+    "mcp-worker": lambda: Mcp("worker"),
+}
 
 
-def clear_store(workspace: Workspace) -> None:
-    """Delete the store, the log and the reports."""
-    workspace.provider.forget()
-    for path in [*workspace.data.glob("council.db*"), *workspace.reports()]:
-        path.unlink()
+@pytest.fixture
+def make_bench(provider: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> MakeBench:
+    """Return a function that prepares the folder and the endpoint of a shape."""
+    monkeypatch.setenv("COUNCIL_CONFIG", "")  # some shapes set it
+    monkeypatch.delenv("COUNCIL_CONFIG")
+    return lambda shape: CrashBench(SHAPES[shape], Path.cwd(), provider, monkeypatch.setenv)
 
 
-def answered_requests(workspace: Workspace) -> set[bytes]:
-    """Return the requests whose answers are in the ledger."""
-    query = """SELECT i.body FROM intents i JOIN settled s USING (run, key, n) WHERE s.body LIKE '%"finish"%'"""
-    return {body for (body,) in workspace.rows(query)}
+# All points
 
 
-def requests_in_doubt(workspace: Workspace) -> set[bytes]:
-    """Return the recorded requests without a result."""
-    last = "SELECT key, MAX(n), body FROM intents GROUP BY key"
-    known = dict(workspace.rows("SELECT key, MAX(n) FROM settled GROUP BY key"))
-    return {body for key, n, body in workspace.rows(last) if known.get(key, 0) < n}
+class Part(NamedTuple):
+    """Trials of one test: each has a first point of this kind, and further points of these kinds at changing places."""
+
+    starter: str
+    shape: str
+    kinds: tuple[str, ...]
+    first: int = 1
+    step: int = 1
+
+    @property
+    def name(self) -> str:
+        return f"{self.starter}-{self.shape}-{'+'.join(self.kinds)}-{self.first}"
+
+    def points(self) -> Iterator[list[str]]:
+        """Yield the points of each trial: first points in order, further ones at their own place or at a changing one."""
+        for n in count(self.first, self.step):
+            later = [
+                kind if ":" in kind else f"{kind}:{1 + n * (place + 2) % 9}"
+                for place, kind in enumerate(self.kinds[1:])
+            ]
+            yield [f"{self.kinds[0]}:{n}", *later]
 
 
-BOUNDARIES = "SELECT seq FROM events WHERE type IN ('phase', 'phase_ended', 'lookup', 'closed') AND seq > 1"
-GRAINS = [pytest.param(False, id="boundaries"), pytest.param(True, id="events", marks=pytest.mark.sweep)]
+def list_parts() -> Iterator[Part]:
+    """Return all parts of the sweep, each of about the same length."""
+    for shape in SHAPES:
+        for first in (1, 2):
+            yield Part("library", shape, ("emit",), first, 2)
+        yield Part("library", shape, ("emit", "emit"), 2, 2)
+        yield Part("library", shape, ("emit", "commit", "request"), 3, 4)
+        yield Part("cli", shape, ("commit",), 2, 2)
+        yield Part("cli", shape, ("committed", "committed"), 1, 2)
+        yield Part("cli", shape, ("request", "request"))
+    for second in range(1, 9):
+        yield Part("library", "triad", ("emit", f"emit:{second}"))
+    for shape in ("triad", "judges-explorers", "brainstorm"):
+        yield Part("cli", shape, ("file",))
+        yield Part("cli", shape, ("filed", "filed"))
+    for shape in ("collaborative", "judges-debate", "general"):
+        yield Part("worker", shape, ("event",), 1, 2)
+        yield Part("worker", shape, ("committed", "event"), 2, 3)
+        yield Part("worker", shape, ("request",))
+    yield Part("worker", "judges", ("filed",))
+    for starter in ("web", "mcp"):
+        for kind in ("commit", "committed", "file", "filed"):
+            yield Part(starter, "triad", (kind,))
+        yield Part(f"{starter}-worker", "adversarial", ("event", "committed"), 1, 3)
+        yield Part(f"{starter}-worker", "ranking", ("committed",), 1, 3)
 
 
-def survives(
-    processes: ForkServerContext, workspace: Workspace, protocol: str, *, every: bool = True, **flags: Any
-) -> None:
-    """Kill a run at every event (or at phase boundaries), every other time again while resuming, and compare with a run without a crash."""
-    assert not run_and_kill(processes, workspace, protocol, 10_000, resume=False, **flags)
-    everything = set(workspace.asked())
-    calm, events = resume(workspace)
-    for seq in range(2, events + 1) if every else [seq for (seq,) in workspace.rows(BOUNDARIES)]:
-        clear_store(workspace)
-        assert run_and_kill(processes, workspace, protocol, seq, resume=False, **flags)
-        if seq % 2:
-            run_and_kill(processes, workspace, protocol, seq + 1 + seq % 7, resume=True)
-        safe, open_, sent = answered_requests(workspace), requests_in_doubt(workspace), len(workspace.provider.log)
-        told, _ = resume(workspace)
-        raws = [seen.raw for seen in workspace.provider.log[sent:]]
-        assert not safe & set(raws), f"killed at {seq}: paid again"
-        assert open_ <= set(raws), f"killed at {seq}: not sent again, or not byte for byte"
-        ((made, answered),) = workspace.rows("SELECT (SELECT count(*) FROM intents), (SELECT count(*) FROM settled)")
-        assert (told["calls"]["made"], told["calls"]["in_doubt"]) == (made, made - answered), f"killed at {seq}"
-        assert len(workspace.provider.log) <= made  # a process may die between the row and the request
-        assert set(workspace.asked()) == everything
-        assert comparable(told) == comparable(calm), f"killed at {seq}"
-        assert [path.name for path in workspace.reports()] == [calm["report_path"].rsplit("/", 1)[1]]
+@pytest.mark.sweep
+@pytest.mark.behaviour(
+    "40-kill-resume-every-boundary", "40-kill-during-resume", "40-resume-byte-identical", "40-committed-never-bought-again",
+    "40-fsck", "40-kill-every-starter", "40-kill-while-reports-are-written",
+)  # fmt: skip
+@pytest.mark.parametrize("part", [pytest.param(part, id=part.name) for part in list_parts()])
+def test_killed_at_every_point(make_bench: MakeBench, sweep_figures: Figures, part: Part) -> None:
+    bench, starter = make_bench(part.shape), STARTERS[part.starter]()
+    reference = make_reference(bench)
+    failed, figures = {}, {"points": 0, "trials": 0, "lost": 0, "bought_again": 0, "failed": 0}
+    for points in part.points():
+        trial = try_points(bench, starter, reference, points)
+        figures["points"] += trial.kills
+        figures["trials"] += 1
+        for kind in ("lost", "bought_again"):
+            figures[kind] += sum(found == kind for found, _ in trial.problems)
+        if trial.problems:
+            figures["failed"] += 1
+            failed[str(points)] = trial.problems
+        if trial.kills == 0:
+            break
+    sweep_figures("crash", **figures, **{part.starter: figures["points"], part.shape: figures["points"]})
+    assert failed == {}
+
+
+# A sample of the points
 
 
 @pytest.mark.behaviour("40-kill-resume-every-boundary", "40-kill-during-resume", "40-resume-byte-identical", "40-fsck")
-@pytest.mark.parametrize("every", GRAINS)
-@pytest.mark.parametrize("protocol", PHASES)
-def test_killed_and_again_while_resumed(
-    processes: ForkServerContext, workspace: Workspace, protocol: str, every: bool
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_run_killed_and_killed_again_while_it_is_resumed_ends_the_same(make_bench: MakeBench, shape: str) -> None:
+    bench = make_bench(shape)
+    reference = make_reference(bench)
+    trial = try_points(bench, Library(), reference, [f"emit:{reference.events // 2}", "request:1"])
+    assert (trial.kills, trial.problems) == (2, [])
+
+
+@pytest.mark.behaviour("40-kill-while-reports-are-written", "40-report-name-after-a-crash")
+def test_a_run_killed_while_its_report_is_written_has_one_report(make_bench: MakeBench) -> None:
+    bench = make_bench("judges")
+    reference = make_reference(bench)
+    changes = count_points(bench, "file")
+    for n in range(changes - 5, changes, 2):
+        trial = try_points(bench, Command(), reference, [f"file:{n}", "filed:3"])
+        assert (trial.kills > 0, trial.problems) == (True, []), n
+
+
+@pytest.mark.behaviour("40-kill-every-starter")
+@pytest.mark.parametrize(
+    ("starter", "points"),
+    [
+        ("worker", ["event:9", "committed:4"]),
+        ("web", ["commit:1"]),
+        ("web-worker", ["event:10"]),
+        ("mcp", ["committed:1"]),
+        ("mcp-worker", ["committed:6"]),
+    ],
+)
+def test_a_run_of_another_starter_is_continued_after_a_kill(
+    make_bench: MakeBench, starter: str, points: list[str]
 ) -> None:
-    survives(processes, workspace, protocol, every=every or protocol == "triad")
-
-
-@pytest.mark.behaviour("40-kill-resume-every-boundary", "40-committed-never-bought-again")
-@pytest.mark.parametrize("every", GRAINS)
-def test_killed_while_seats_fail_fall_back_and_repair(
-    processes: ForkServerContext, workspace: Workspace, every: bool
-) -> None:
-    workspace.configure(beta=["sim:spare"])
-    workspace.answers.seat_of["spare"] = "beta"
-    workspace.answers.instead |= {
-        "beta": Reply(status=500),
-        "gamma": Reply(status=500),
-        "chair/triage": _wrong_at_first,
-    }
-    survives(processes, workspace, "adversarial", every=every)
-
-
-def _wrong_at_first(seen: Seen) -> Reply | None:
-    return Reply(text='{"leader": "alpha"}') if len(seen.body["messages"]) == 2 else None
+    bench = make_bench("triad")
+    trial = try_points(bench, STARTERS[starter](), make_reference(bench), points)
+    assert (trial.kills, trial.problems) == (len(points), [])
 
 
 @pytest.mark.behaviour("40-kill-resume-every-boundary")
-def test_killed_before_the_run_was_stored_there_is_no_run(processes: ForkServerContext, workspace: Workspace) -> None:
-    assert run_and_kill(processes, workspace, "triad", 1, resume=False)
-    assert workspace.runs() == []
-    assert workspace.provider.log == []
+def test_killed_before_the_run_was_stored_there_is_no_run(make_bench: MakeBench) -> None:
+    bench = make_bench("triad")
+    assert Library().start(bench, "emit:1")
+    assert (bench.run, bench.provider.log) == ("", [])
     with pytest.raises(UnknownRun):
-        asyncio.run(Convener(workspace.folder).resume(None, lambda entry: None))
+        asyncio.run(Convener(bench.folder).resume(None, lambda entry: None))
+
+
+# Negative control
+
+
+@pytest.mark.behaviour("40-broken-ledgers-caught")
+@pytest.mark.parametrize(
+    ("store", "kind"),
+    [
+        (KeepsResultsInMemory, "lost"),
+        (RecordsRequestsLate, "unrecorded"),
+        (AcknowledgesEarly, "unrecorded"),
+        (ForgetsUnfinishedPhase, "bought_again"),
+    ],
+)
+def test_the_trials_notice_a_broken_store(make_bench: MakeBench, store: type[SqliteStore], kind: str) -> None:
+    """Without a crash, the run of each of them looks like any other."""
+    bench = make_bench("advisors-sequential")
+    reference = make_reference(bench)
+    broken = Library(store)
+    assert try_points(bench, broken, reference, []).problems == []
+    found = (try_points(bench, broken, reference, [f"request:{n}"]).kinds for n in (2, 4))
+    assert any(kind in kinds for kinds in found)
+
+
+# Racing resumes
+
+
+@pytest.mark.behaviour("40-one-owner")
+@pytest.mark.parametrize("racing", [2, 8])
+def test_of_several_resumes_at_once_one_works_and_the_others_name_it(workspace: Workspace, racing: int) -> None:
+    gate = workspace.hold("draft")
+    process = workspace.process("--protocol", "triad", QUESTION)
+    gate.wait(count=3)
+    kill(process)
+    (run,) = workspace.runs()
+    racers = [workspace.process("resume", "--json", run) for _ in range(racing)]
+    gate.wait(count=6)
+    wait_until(lambda: sum(racer.poll() is not None for racer in racers) == racing - 1, "the others have ended")
+    (owner,) = (racer for racer in racers if racer.poll() is None)
+    for racer in racers:
+        if racer is not owner:
+            done = wait_for_exit(racer)
+            assert (done.code, done.json["exit"]) == (1, 1)
+            assert f"run {run} is running in another process (process {owner.pid})" in done.json["error"]
+    gate.release()
+    done = wait_for_exit(owner)
+    assert (done.code, done.json["calls"]) == (0, {"made": 7, "replayed": 0, "in_doubt": 3})
+    assert workspace.asked().count("merge/chair") == 1
+    assert len(workspace.provider.log) == 7
+    assert workspace.council("runs", "fsck").code == 0

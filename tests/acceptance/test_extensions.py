@@ -24,6 +24,7 @@ from tests.doors.mcp.clients import processes as processes_of
 from tests.doors.web.page.browser import Browser
 from tests.doors.web.page.conftest import chromium
 from tests.paths import ROOT
+from tests.trusted_project import trust_project
 
 __all__ = ["chromium"]  # a fixture
 
@@ -63,6 +64,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(place), *filter(None, [os.environ.get("PYTHONPATH")])]))
     monkeypatch.setenv("COUNCIL_WORKER_IDLE", "0.2")
     Path("council.toml").write_text(page_files()["council.toml"], encoding="utf-8")
+    trust_project()
     yield place
     data = Path(os.environ["COUNCIL_DATA"])
     wait_until(lambda: not processes_of(data), "the worker exited")
@@ -103,6 +105,7 @@ def test_a_member_of_a_package_works_with_flags_settings_prices_and_fallbacks(pa
         '[seats.one]\nmodel = "scripted:"\nfallback = ["acme:no"]\n[models]\ndefault = "acme:yes"\n'
         '[prices."acme:yes"]\ninput = 1000\noutput = 1000\n'
     )
+    trust_project()
     costly = json.loads(run_ok("--dry-run", "--json", "--protocol", "acme-vote", QUESTION))
     assert costly["cost"]["expected"] > plan["cost"]["expected"], "the settings override the member's price"
     assert costly["seats"][0]["fallbacks"] == ["acme:no"]

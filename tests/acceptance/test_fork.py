@@ -6,22 +6,21 @@ import asyncio
 import json
 import os
 import signal
-from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
 import pytest
 
 from council import events as ev
 from council.runs.service import Convener
+from tests.acceptance.crash_trials import library_processes
 from tests.acceptance.general.conftest import general
 from tests.acceptance.general.fake_general import FakeGeneral, answer, claim, position
 from tests.acceptance.helpers import QUESTION, SEATS, Json, Result, Terminal, Workspace, comparable, mark
 from tests.acceptance.judges.conftest import judges, project
 from tests.acceptance.judges.fake_judges import JudgesWorkspace, opinion, second
-from tests.acceptance.test_crash_everywhere import processes
 from tests.fake_provider import Reply, Seen
 
-__all__ = ["general", "judges", "processes", "project"]
+__all__ = ["general", "judges", "project"]
 
 
 def other_beta(workspace: Workspace) -> None:
@@ -207,15 +206,13 @@ def die_forking(folder: Path, env: dict[str, str], run: str, seq: int) -> None:
 
 
 @pytest.mark.behaviour("50-fork-resumed")
-def test_a_fork_killed_in_any_phase_resumes_to_the_same_result(
-    processes: ForkServerContext, workspace: Workspace, council: Terminal
-) -> None:
+def test_a_fork_killed_in_any_phase_resumes_to_the_same_result(workspace: Workspace, council: Terminal) -> None:
     run = parent_of(workspace, council)
     calm = council("fork", run, "--from", "improve", "--seat", "beta=sim:other", "--json").json
     ends = workspace.rows("SELECT seq FROM events WHERE run = ? AND type IN ('phase', 'phase_ended', 'statement', 'closed')", calm["run"])  # fmt: skip
     for (seq,) in ends:
         workspace.provider.forget()
-        process = processes.Process(target=die_forking, args=(workspace.folder, dict(os.environ), run, seq))
+        process = library_processes().Process(target=die_forking, args=(workspace.folder, dict(os.environ), run, seq))
         process.start()
         process.join(60)
         assert process.exitcode == -signal.SIGKILL

@@ -186,6 +186,19 @@ def test_a_wrong_count_of_calls_is_reported(workspace: Workspace, council: Termi
     assert repaired.code == 1  # an event is never changed
 
 
+@pytest.mark.behaviour("40-damage-noticed")
+def test_a_run_without_its_first_event_cannot_be_continued(workspace: Workspace, council: Terminal) -> None:
+    assert council("--protocol", "triad", QUESTION).code == 0
+    (run,) = workspace.runs()
+    with sqlite3.connect(workspace.data / "council.db") as db:
+        db.execute("DELETE FROM events WHERE seq = 1")
+    db.close()
+    done = council("resume", run)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith(f"council: run {run} is damaged: its first event is missing")
+    assert done.err.count("\n") == 1
+
+
 @pytest.mark.behaviour("40-damage-noticed", "40-repair")
 def test_a_damaged_store_is_noticed_by_a_new_run_and_repaired(workspace: Workspace, council: Terminal) -> None:
     for _ in range(2):

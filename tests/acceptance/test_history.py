@@ -87,7 +87,7 @@ def test_removed_run_leaves_only_its_spending_rows(workspace: Workspace, council
     paths = {run: Path(council("report", run, "--json").json["report_path"]) for run in (gone, kept)}
     assert council("runs", "rm", gone).out == f"removed {gone}\n"
     assert [row["run"] for row in council("runs", "--json").json] == [kept]
-    for name in ("events", "steps", "results", "intents", "phases", "live", "asks"):
+    for name in ("events", "steps", "results", "intents", "phases", "live_parts", "asks"):
         assert workspace.rows(f"SELECT count(*) FROM {name} WHERE run = ?", gone) == [(0,)]
     assert not (workspace.data / "locks" / f"{gone}.lock").exists()
     assert (paths[gone].exists(), paths[kept].exists()) == (False, True)

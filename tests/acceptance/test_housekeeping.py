@@ -20,6 +20,7 @@ from council.store.sqlite import SqliteStore
 from tests.acceptance.helpers import QUESTION, Terminal, Workspace, wait_for_exit, wait_until
 from tests.doors.cli.terminal import TerminalProcess
 from tests.fake_provider import Reply
+from tests.trusted_project import trust_project
 
 DAY = 86400
 AddRun = Callable[..., str]
@@ -68,11 +69,11 @@ def history(add_run: AddRun) -> list[str]:
     """Return runs in the expected order."""
     add_run("rold22", days=9)
     add_run("rinc22", "incomplete", days=8)
-    add_run("rfai22", "failed", days=3)
     add_run("rque22", "queued", days=7)
     add_run("rsto22", "running", days=6)  # no process has it: stopped
-    add_run("rnew22", days=1)
+    add_run("rfai22", "failed", days=3)
     add_run("rels22", days=2, folder="/srv/other")
+    add_run("rnew22", days=1)
     return ["rsto22", "rque22", "rinc22", "rnew22", "rels22", "rfai22", "rold22"]
 
 
@@ -268,6 +269,7 @@ def test_keep_days_removes_a_few_runs_at_a_time_and_prune_the_rest(add_run: AddR
     for number in range(30):
         add_run(f"r{number:05}", days=50 + number)
     Path("council.toml").write_text("[store]\nkeep_days = 10\n")
+    trust_project()
     run = run_council()
     assert len(stored()) == 11
     assert council("runs", "prune", "--yes").code == 0
@@ -277,6 +279,7 @@ def test_keep_days_removes_a_few_runs_at_a_time_and_prune_the_rest(add_run: AddR
 @pytest.mark.parametrize("value", ["0", "-1", '"90"', "1.5", "true"])
 def test_an_invalid_number_of_days_is_one_line(council: Terminal, value: str) -> None:
     Path("council.toml").write_text(f"[store]\nkeep_days = {value}\n")
+    trust_project()
     refused = council("runs")
     assert (refused.code, refused.err.count("\n")) == (2, 1)
     assert "store.keep_days" in refused.err and "a whole number of days from 1 to 36500" in refused.err
@@ -350,6 +353,7 @@ def test_a_flag_or_a_setting_names_the_folder_of_reports(workspace: Workspace, c
     workspace.configure()
     text = (workspace.folder / "council.toml").read_text()
     (workspace.folder / "council.toml").write_text(f'report_dir = "theirs"\n{text}')
+    trust_project(workspace.folder)
     assert Path(council(*triad).json["report_path"]).parent == Path("theirs")
     assert council("--report-dir", "mine", *triad).json["report_path"].startswith("mine/")
     quick = ("--quick", "--json", "--seat", "judge-1=scripted:", "validate", "council.toml")

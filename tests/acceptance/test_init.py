@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from council.settings.catalogue import catalogue
 from tests.acceptance.helpers import Json, Terminal
 from tests.acceptance.pseudo_terminal import PseudoTerminal
 from tests.fake_provider import FakeProvider, Reply
+from tests.trusted_project import trust_project, user_file, write_user_file
 
 MODELS = tuple(id_ for model in catalogue().models.values() for id_ in model.ids.values())
 KEYS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "google": "GEMINI_API_KEY"}
@@ -29,6 +29,7 @@ def vendors(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeProvider]:
         tables = {name: provider.base(name) for name in KEYS} | {"ollama": "http://127.0.0.1:9/v1"}
         lines = [f'[providers.{name}]\nbase_url = "{url}"\n' for name, url in tables.items()]
         Path("council.toml").write_text("".join(lines))
+        trust_project()
         yield provider
 
 
@@ -38,17 +39,8 @@ def set_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(variable, "sk-secret-of-the-user")
 
 
-def user_file() -> Path:
-    return Path(os.environ["XDG_CONFIG_HOME"]) / "council" / "config.toml"
-
-
 def written() -> Json:
     return tomllib.loads(user_file().read_text())
-
-
-def write_user_file(text: str) -> None:
-    user_file().parent.mkdir(parents=True, exist_ok=True)
-    user_file().write_text(text)
 
 
 # Off a terminal
@@ -113,6 +105,7 @@ def test_a_refused_key_is_named_with_the_reason_and_not_seated(vendors: FakeProv
         )
         text = Path("council.toml").read_text().replace(f'[providers.openai]\nbase_url = "{vendors.base("openai")}"', f'[providers.openai]\nbase_url = "{other.base_url}"')  # fmt: skip
         Path("council.toml").write_text(text)
+        trust_project()
         done = council("init")
     assert done.code == 0
     assert "refused: 401: Incorrect API key" in " ".join(done.out.split())
@@ -171,6 +164,7 @@ def test_an_existing_file_is_changed_only_with_yes(council: Terminal) -> None:
 def test_a_project_file_that_takes_precedence_is_named(council: Terminal) -> None:
     with Path("council.toml").open("a") as file:
         file.write('[seats.alpha]\nmodel = "google:gemini-3-pro-preview"\n')
+    trust_project()
     done = council("init")
     assert done.code == 0
     assert "takes precedence: seats.alpha.model (" in done.out
@@ -182,12 +176,14 @@ def test_an_endpoint_of_the_project_is_not_seated_for_all_folders(vendors: FakeP
     own = f'[providers.mine]\nbase_url = "{vendors.base_url}"\n'
     with Path("council.toml").open("a") as file:
         file.write(own)
+    trust_project()
     done = council("init")
     assert "seat it in council.toml, which defines it" in " ".join(done.out.split())
     assert "mine" not in written()["vendors"]
     user_file().unlink()
     write_user_file(own)
     Path("council.toml").write_text(Path("council.toml").read_text().replace(own, ""))
+    trust_project()
     assert council("init", "--yes").code == 0
     assert written()["vendors"] == ["anthropic", "openai", "google", "mine"]
 

@@ -25,7 +25,7 @@ def billed(seen: list[Seen]) -> float:
     """Return the cost of the logged requests."""
     cached = sum(one.tokens.get("cached", 0) for one in seen)
     fresh = sum(one.tokens["in"] for one in seen) - cached
-    return (fresh * IN + cached * CACHED + sum(one.tokens["out"] for one in seen) * OUT) / 1e6
+    return float(fresh * IN + cached * CACHED + sum(one.tokens["out"] for one in seen) * OUT) / 1e6
 
 
 def telling(workspace: Workspace, usage: list[Json]) -> Callable[[Seen], Reply]:
@@ -168,7 +168,7 @@ def billed_twice(workspace: Workspace, drafted: list[Json]) -> float:
     drafts = [seen for seen in workspace.provider.log if workspace.answers.who(seen)[1] == "draft"]
     rest = [seen for seen in workspace.provider.log if workspace.answers.who(seen)[1] != "draft"]
     told = drafted[0]
-    return len(drafts) * (told["prompt_tokens"] * IN + told["completion_tokens"] * OUT) / 1e6 + billed(rest)
+    return float(len(drafts) * (told["prompt_tokens"] * IN + told["completion_tokens"] * OUT)) / 1e6 + billed(rest)
 
 
 @pytest.mark.behaviour("00-unpriced-refused")

@@ -7,21 +7,19 @@ import json
 import os
 import signal
 from collections.abc import Callable
-from multiprocessing.context import ForkServerContext
 from typing import Any
 
 import pytest
 
 from council.errors import UsageError
 from council.runs.service import Convener
-from tests.acceptance.helpers import QUESTION, Json, Terminal, Workspace, kill_at_event, mark, wait_until
+from tests.acceptance.crash_trials import library_processes, run_in_library
+from tests.acceptance.helpers import QUESTION, Json, Terminal, Workspace, mark, wait_until
 from tests.acceptance.pseudo_terminal import PseudoTerminal
-from tests.acceptance.test_crash_everywhere import processes
 from tests.acceptance.test_worker import check_store, queue_run, status
 from tests.fake_provider import Reply
 from tests.packet.fake_secrets import SECRETS
-
-__all__ = ["processes"]
+from tests.trusted_project import trust_project
 
 HUMAN = ("--seat", "beta=human")
 TRIAD = ("--protocol", "triad", *HUMAN)
@@ -310,14 +308,11 @@ def test_a_resumed_run_keeps_the_answers_of_the_person(workspace: Workspace, cou
 
 
 @pytest.mark.behaviour("50-human-resumed")
-def test_an_answer_given_just_before_a_crash_is_not_asked_for_again(
-    processes: ForkServerContext, workspace: Workspace, council: Terminal
-) -> None:
+def test_an_answer_given_just_before_a_crash_is_not_asked_for_again(workspace: Workspace, council: Terminal) -> None:
     configure_human_beta(workspace)
     gate = workspace.hold("draft")
-    process = processes.Process(
-        target=kill_at_event, args=(workspace.folder, dict(os.environ), "triad", 9), kwargs={"resume": False}
-    )
+    run_and_kill = (workspace.folder, dict(os.environ), "triad", "", "emit:9", None)
+    process = library_processes().Process(target=run_in_library, args=run_and_kill)
     process.start()
     gate.wait(count=2)
     one = asked("draft/beta")  # events: convened, phase, asked ×3, attempted ×3; the ninth is the statement
@@ -350,6 +345,7 @@ def configure_human_beta(workspace: Workspace) -> None:
     """Set the member of beta to a person in the settings."""
     path = workspace.folder / "council.toml"
     path.write_text(path.read_text().replace('model = "sim:beta"', 'model = "human"'))
+    trust_project(workspace.folder)
 
 
 @pytest.mark.behaviour("50-human-clock")

@@ -11,6 +11,7 @@ from council.engine.minutes import Minutes
 from council.runs.service import Convener
 from tests.acceptance.helpers import EVERYONE, PHASES, QUESTION, SEATS, FixedAnswers, Workspace, mark
 from tests.fake_provider import FakeProvider
+from tests.trusted_project import trust_project
 
 pytestmark = pytest.mark.anyio
 
@@ -122,6 +123,7 @@ async def test_no_prompt_names_a_vendor_or_a_model(provider: FakeProvider, proto
     for seat, model in models.items():
         text = text.replace(f'"sim:{seat}"', f'"zyx:{model}"')
     (workspace.folder / "council.toml").write_text(text)
+    trust_project(workspace.folder)
     await deliberate(protocol)
     prompts = "\n".join(seen.prompt.lower() for seen in provider.log)
     known = ("claude", "anthropic", "openai", "gpt", "google", "gemini", "llama", "mistral")

@@ -10,6 +10,7 @@ import pytest
 
 from tests.acceptance.helpers import QUESTION, Json, Terminal
 from tests.fake_provider import FakeProvider, Reply, Seen
+from tests.trusted_project import trust_project
 
 GREEK = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta")
 GENERALS = ("generalist", "skeptic", "domain_expert", *GREEK[3:])
@@ -113,6 +114,7 @@ def voices(provider: FakeProvider) -> Voices:
         f'[providers.{name}]\nbase_url = "{provider.base_url}"\nbackoff = 0.01' for name in ("sim", "simb", "simc")
     ]
     Path("council.toml").write_text("\n".join(lines), encoding="utf-8")
+    trust_project()
     Path("notes.md").write_text("# Notes\n\nMove the archive.\n", encoding="utf-8")
     answers = Voices()
     provider.answer = answers
@@ -234,6 +236,7 @@ def test_a_larger_council_is_resumed_and_forked_without_repeating_answers(
 ) -> None:
     with Path("council.toml").open("a", encoding="utf-8") as file:
         file.write('\n[chair]\nmodel = "sim:boss"\nfallback = []\n')
+    trust_project()
     voices.absent = {"boss"}
     stopped = council("--json", *flags(5), *ask("collaborative"))
     assert (stopped.code, stopped.json["status"]) == (3, "incomplete")
@@ -316,6 +319,7 @@ def test_a_dry_run_is_refused_where_the_run_is(voices: Voices, council: Terminal
 def test_a_cap_below_the_estimate_is_stated_in_the_plan(voices: Voices, council: Terminal) -> None:
     with Path("council.toml").open("a", encoding="utf-8") as file:
         file.write('\n[prices."sim:*"]\ninput = 1\noutput = 10\n')
+    trust_project()
     low = council("--dry-run", "--max-cost", "0.0001", "-m", "sim:m1", QUESTION)
     assert (low.code, "is below the expected $" in low.out) == (0, True)
     assert "below" not in council("--dry-run", "--max-cost", "50", "-m", "sim:m1", QUESTION).out

@@ -9,6 +9,7 @@ import pytest
 
 from tests.acceptance.helpers import EVERYONE, QUESTION, SEATS, FixedAnswers, Json, Terminal, Workspace
 from tests.fake_provider import Reply
+from tests.trusted_project import trust_project
 
 DOWN = {
     "503": Reply(status=503),
@@ -48,6 +49,7 @@ class Families:
         for seat, vendor in zip(EVERYONE, ("a", "b", "c", "a"), strict=True):
             lines += [f"[seats.{seat}]" if seat in SEATS else "[chair]", f'model = "{vendor}:{vendor}-m"']
         (self.workspace.folder / "council.toml").write_text("\n".join(lines), encoding="utf-8")
+        trust_project(self.workspace.folder)
 
 
 @pytest.fixture

@@ -6,18 +6,21 @@ import asyncio
 import os
 import shutil
 import signal
+import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from council.runs.report_files import reserve_report_path
 from council.runs.service import Convener
 from council.runs.worker import Worker
 from council.runs.worker_client import request_worker
 from tests.acceptance.helpers import QUESTION, SEATS, Terminal, Workspace, wait_for_exit, wait_until
 from tests.acceptance.workers import kill_worker, wait_for_worker_exit, workers
 from tests.fake_provider import FakeProvider, Reply
+from tests.trusted_project import trust_project
 
 SCRIPTED = "\n".join(
     f'[seats.{seat}]\nmodel = "scripted:"\n' if seat in SEATS else '[chair]\nmodel = "scripted:"\n'
@@ -65,6 +68,20 @@ def notify(run: str, **env: str) -> None:
 
 
 # Crashes
+
+
+@pytest.mark.behaviour("40-suspended-process-blocks-no-other")
+def test_a_suspended_worker_is_continued_by_the_next_detached_run(detached: Workspace, council: Terminal) -> None:
+    gate = detached.hold("draft")
+    first = detached.council("--detach", "--json", "--protocol", "triad", QUESTION).json["run"]
+    gate.wait(count=3)
+    (worker,) = workers(detached.data)
+    os.kill(worker, signal.SIGSTOP)
+    gate.release()
+    second = detached.council("--detach", "--json", "--protocol", "triad", QUESTION)
+    assert second.code == 0, second.err
+    wait_until_finished(detached, first, second.json["run"])
+    check_store(council)
 
 
 @pytest.mark.behaviour("50-detached-outlives", "50-worker-on-demand")
@@ -121,6 +138,24 @@ def test_a_stopped_worker_requeues_its_run(detached: Workspace, council: Termina
     notify(run)
     wait_until_finished(detached, run)
     assert [detached.asked().count(f"draft/{seat}") for seat in SEATS] == [1, 1, 1]
+    check_store(council)
+
+
+@pytest.mark.behaviour("40-kill-while-reports-are-written")
+def test_a_new_worker_writes_the_report_that_a_killed_one_has_only_reserved(
+    detached: Workspace, council: Terminal
+) -> None:
+    run = council("--detach", "--json", "--protocol", "triad", QUESTION).json["run"]
+    wait_until_finished(detached, run)
+    wait_for_worker_exit(detached.data)
+    (path,) = detached.reports()
+    text = path.read_text()
+    path.unlink()
+    assert reserve_report_path(path.parent, "triad", QUESTION, time.time(), run) == path
+    other = queue_run("triad")
+    notify(other)
+    wait_until_finished(detached, other)
+    assert path.read_text() == text
     check_store(council)
 
 
@@ -234,6 +269,7 @@ SECRET = "-".join(["k", "3f9d0c7e5b1a4826"])  # the secret filter finds the whol
 def keyed(detached: Workspace) -> Workspace:
     path = detached.folder / "council.toml"
     path.write_text(path.read_text().replace("backoff = 0.01", 'backoff = 0.01\napi_key_env = "SIM_KEY"'))
+    trust_project(detached.folder)
     return detached
 
 
@@ -289,6 +325,7 @@ def test_runs_of_the_worker_share_the_connection_limit(detached: Workspace, coun
     detached.configure(more="")
     path = detached.folder / "council.toml"
     path.write_text(path.read_text().replace("backoff = 0.01", "backoff = 0.01\nmax_connections = 2"))
+    trust_project(detached.folder)
     detached.provider.delay = 0.02
     runs = [queue_run("triad") for _ in range(4)]
     for run in runs:

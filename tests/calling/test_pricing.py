@@ -26,7 +26,7 @@ SIM = '[providers.sim]\nbase_url = "http://127.0.0.1:9/v1"\n'
 def settings(config: str = "") -> Settings:
     path = Path.cwd() / "council.toml"
     path.write_text(config, encoding="utf-8")
-    return load_settings(path.parent, {"XDG_CONFIG_HOME": str(path.parent / "none")})
+    return load_settings(path.parent, {"XDG_CONFIG_HOME": str(path.parent / "none")}, config=path)
 
 
 def known(member: str, config: str = "") -> Price:

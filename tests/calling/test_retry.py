@@ -210,7 +210,7 @@ async def test_streamed_text_of_a_failed_attempt_is_discarded(ledger: Ledger, st
 
     await call(ledger, step(), Streaming("one", lambda key: fault("cut")))
     await store.list_runs()
-    assert store._db.execute("SELECT * FROM live").fetchall() == []
+    assert store._db.execute("SELECT * FROM live_parts").fetchall() == []
 
 
 @pytest.mark.parametrize("text", ["a\ud83d", "\ud83d\ude42"])

@@ -11,6 +11,7 @@ from tests.acceptance.judges.fake_judges import JudgesWorkspace, finding, opinio
 from tests.ci.runner import Runner
 from tests.fake_provider import Reply
 from tests.packet.conftest import commit, git
+from tests.trusted_project import trust_project
 
 BUG = finding("critical", "src/auth/jwt.py:2", "Every token is accepted.")
 PRICES = '[prices."sim:*"]\ninput = 3.0\noutput = 15.0\n'
@@ -88,6 +89,36 @@ def test_refused_keys_of_all_judges_are_not_a_pass(judges: JudgesWorkspace, runn
     assert "judge-1 and judge-2 did not answer: anthropic refused the key or login they share" in done.summary
 
 
+# Trust
+
+
+@pytest.mark.behaviour("14-trust-ci")
+def test_the_settings_of_the_base_revision_are_trusted_and_those_of_the_change_are_not(
+    judges: JudgesWorkspace, runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COUNCIL_CONFIG")
+    rule(judges, "PASS", "PASS")
+    root, config = runner.checkout, judges.config.read_text(encoding="utf-8")
+    git(root, "switch", "-q", "main")
+    commit(root, {"council.toml": config}, "configure")
+    git(root, "push", "-q", "origin", "main")
+    git(root, "switch", "-q", "feature")
+    git(root, "rebase", "-q", "main")
+    done = runner.run()
+    assert (done.code, done.outputs["verdict"]) == (0, "PASS"), done.log
+    sent = len(judges.provider.log)
+    assert sent == 2
+    commit(
+        root,
+        {"council.toml": config.replace('wire = "openai"', 'wire = "openai"\napi_key_env = "NPM_TOKEN"')},
+        "take a key",
+    )
+    done = runner.run({"NPM_TOKEN": "no-key"})
+    assert (done.code, done.outputs["verdict"]) == (2, "none"), done.log
+    assert "has settings that need trust" in done.log
+    assert len(judges.provider.log) == sent
+
+
 # No member available
 
 
@@ -99,6 +130,7 @@ def test_refused_keys_of_all_judges_are_not_a_pass(judges: JudgesWorkspace, runn
 )  # fmt: skip
 def test_without_a_key_there_is_no_call_and_no_pass(runner: Runner, config: str) -> None:
     (runner.checkout / "council.toml").write_text(config, encoding="utf-8")
+    trust_project(runner.checkout)
     done = runner.run()
     assert (done.code, done.outputs["verdict"]) == (4, "none"), done.log
     assert done.annotations == [line for line in done.annotations if "no model is available" in line] != []

@@ -18,6 +18,7 @@ from council.errors import UsageError
 from council.flags import flag_table
 from council.members.scripted import Scripted
 from tests.fake_provider import FakeProvider, Reply
+from tests.trusted_project import trust_project
 
 SEATS = dict.fromkeys(("alpha", "beta", "gamma", "chair"), "scripted:")
 FUNCTIONS = (
@@ -243,6 +244,7 @@ def test_refused_keys_raise_with_the_names_of_the_vendors(
     provider.answer = lambda seen: Reply(status=401)
     lines = [f'[providers.{name}]\nbase_url = "{provider.base_url}"\nvendor = "{vendor}"\nbackoff = 0.01\n' for name, vendor in (("a", "acme"), ("b", "bolt"))]  # fmt: skip
     Path("council.toml").write_text("\n".join(lines))
+    trust_project()
     seats = {"alpha": "a:m1", "beta": "b:m1", "gamma": "a:m2", "chair": "a:m1"}
     report = council.convene_sync("Tabs or spaces?", protocol="triad", seats=seats)
     assert (report.status, report.answer) == ("failed", "")

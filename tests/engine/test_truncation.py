@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.engine.prompting import FENCE, Prompts, truncate_messages
+from council.engine.prompting import Prompts, Quoter
+from council.engine.truncation import FENCE, truncate_messages
 from council.text_cleanup import TRUNCATION_MARKER
 from council.types import Cuts, Message, Packet, PacketFile, Question, Seat, Statement, estimate_tokens
 
@@ -19,7 +20,7 @@ JUDGE = Seat("judge-1", "Judge", "security", "who gets in")
 
 
 def said(words: str, name: str = "alpha") -> str:
-    return PROMPTS.quote(Statement(Seat(name), f"draft/{name}", words, None))
+    return Quoter(PROMPTS, f"improve/{name}")(Statement(Seat(name), f"draft/{name}", words, None))
 
 
 def user(*parts: str) -> tuple[Message, ...]:
@@ -112,7 +113,7 @@ def test_a_very_long_question_leaves_a_tenth_of_the_material() -> None:
 
 
 def test_a_packet_fence_without_packet_json_is_cut_as_text() -> None:
-    text = PROMPTS.quote("{" + "x " * 3000, "Packet")
+    text = Quoter(PROMPTS, "r1/judge-1")("{" + "x " * 3000, "Packet")
     cut = truncate_messages(user(text), 0.5)
     assert cut and cut[1] == Cuts(statements=("Packet",))
 
@@ -124,7 +125,7 @@ def test_a_fence_inside_a_fence_is_a_part_of_it() -> None:
 
 
 def test_cuts_are_marked_in_the_prompt() -> None:
-    messages = PROMPTS.append_cut_note(user("Why?"), Cuts(("big.py",), ("Alpha",)))
+    messages = PROMPTS.append_cut_note(user("Why?"), Cuts(("big.py",), ("Alpha",)), "draft/alpha")
     text = messages[-1]["content"]
     assert text.startswith("Why?\n\nNot all of the material fits")
     assert "- big.py\n- the words of Alpha" in text and FENCE.search(text)

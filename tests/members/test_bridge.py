@@ -22,6 +22,7 @@ from council.types import Answer, Usage
 from tests.calling.helpers import RUN, call, step
 from tests.fake_provider import FakeProvider, Reply
 from tests.run_session import make_ask
+from tests.trusted_project import trust_project
 
 pytest.importorskip("pydantic_ai", reason="the extra pai is not installed: pip install 'model-council[pai]'")
 pytestmark = pytest.mark.anyio
@@ -45,6 +46,7 @@ async def send(member: BridgeMember, pieces: list[str] | None = None, **ask: Any
     return await member.send(member.prepare(make_ask(**ask)), (pieces if pieces is not None else []).append)
 
 
+@pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")  # of the SDK of Google
 @pytest.mark.behaviour("issue-5-bridge")
 @pytest.mark.parametrize("wire", ["openai", "anthropic", "google"])
 async def test_bridge_streams_the_answer_and_reports_the_providers_usage(wire: str, provider: FakeProvider) -> None:
@@ -59,6 +61,7 @@ async def test_bridge_streams_the_answer_and_reports_the_providers_usage(wire: s
     assert provider.log[0].wire == wire
 
 
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # of the SDK, about the values below
 @pytest.mark.behaviour("14-usage-validated")
 async def test_invalid_usage_is_unknown_through_the_bridge(member: BridgeMember, provider: FakeProvider) -> None:
     for value in (10**19, -5, float("nan"), int("9" * 400), "12", 3.5):
@@ -191,6 +194,7 @@ async def test_provider_with_via_pai_uses_the_bridge(provider: FakeProvider) -> 
 
 def configured(text: str) -> None:
     Path("council.toml").write_text(text)
+    trust_project()
 
 
 @pytest.mark.behaviour("issue-5-bridge")

@@ -15,6 +15,7 @@ from council.members.wires.openai import OpenAIMember
 from council.members.wires.wire import WireMember
 from council.settings import load_settings
 from tests.fakes.members import ASK
+from tests.trusted_project import trust_project
 
 KEYS = {"ANTHROPIC_API_KEY": "k", "GEMINI_API_KEY": "k", "OPENAI_API_KEY": "k", "OPENROUTER_API_KEY": "k"}
 
@@ -47,6 +48,7 @@ def test_only_a_configured_first_byte_timeout_limits_silence(tmp_path: Path) -> 
     assert seated("openai:gpt-5.2", tmp_path).first_byte is None
     assert seated("anthropic:claude-opus-4.6", tmp_path).first_byte is None
     (tmp_path / "council.toml").write_text("[providers.openai]\nfirst_byte = 40\n")
+    trust_project(tmp_path)
     assert seated("openai:gpt-5.2", tmp_path).first_byte == 40
 
 

@@ -36,6 +36,14 @@ def test_slices_names_and_lines_are_found(repo: Path) -> None:
     assert rows[5]["hits"] == [{"path": "src/auth/jwt.py", "line": 2, "text": "    return True"}]
 
 
+@pytest.mark.behaviour("40-invisible-characters")
+def test_removed_invisible_characters_are_counted(repo: Path) -> None:
+    write(repo, {"src/a.txt": "pl\u200bain\U000e0041\n", "src/b.txt": "plain\n"})
+    hidden, plain = look(repo, {"files": ["src/a.txt", "src/b.txt"]})
+    assert (hidden["content"], hidden["invisible_characters_removed"]) == ("plain\n", 2)
+    assert "invisible_characters_removed" not in plain
+
+
 @pytest.mark.behaviour("packet-look")
 @pytest.mark.parametrize(
     ("path", "why"),

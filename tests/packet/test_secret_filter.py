@@ -13,7 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council.packet.files import has_secret_name, is_lock_file
-from council.packet.secret_filter import PromptRedactor, find_secrets, line_number, mask_secrets, redact_text
+from council.packet.secret_context import Scan
+from council.packet.secret_filter import (
+    FINDERS,
+    PromptRedactor,
+    find_secrets,
+    line_number,
+    mask_secrets,
+    redact_text,
+    redact_value,
+)
 from tests.packet.fake_secrets import HEX, SECRETS, WORDY, pem, some
 from tests.packet.secret_table import Row, load_look_alikes, load_secrets
 
@@ -30,6 +39,15 @@ def test_a_planted_secret_is_found_on_its_line_and_masked(kind: str) -> None:
     assert secret not in redact_text(text)
     assert "[redacted:" in redact_text(text)
     assert redact_text(text).startswith("first line\n\n") and redact_text(text).endswith("\nlast line\n")
+
+
+def test_a_finder_finds_nothing_in_a_text_without_its_hints() -> None:
+    texts = [row.text for row in (*SHAPES, *LOOK_ALIKES) if row.text]
+    texts += [text.replace(" ", "\n") for text in texts]
+    scans = [Scan(text) for text in texts]
+    assert sum(scan.has(*hints) for scan in scans for hints, _ in FINDERS) > 100
+    found = [(hints, scan.text) for scan in scans for hints, find in FINDERS if not scan.has(*hints) and [*find(scan)]]
+    assert found == []
 
 
 # The table in tests/data/secret_shapes.toml
@@ -177,6 +195,25 @@ def test_prompts_with_the_same_start_are_redacted_as_if_each_was_alone() -> None
             assert redactor.redact(prompt) == redact_text(prompt)
     cut = packet[: len(packet) // 2]
     assert redactor.redact(cut) == redact_text(cut)
+
+
+REPEATED = "".join(["Xk29", "fLq8", "Zp4w"])
+
+
+@pytest.mark.behaviour("packet-asked-masked")
+def test_a_key_is_masked_wherever_it_is_repeated() -> None:
+    plain, shown = f"The door opens with {REPEATED}.", f'password = "{REPEATED}"'
+    assert redact_text(plain) == plain  # nothing shows that it is a key
+    assert REPEATED not in redact_text(f"{plain}\n{shown}\n{plain}")
+    assert REPEATED not in json.dumps(redact_value({"said": plain, "reply": {"findings": [shown, plain]}}))
+    messages = [{"role": "system", "content": plain}, {"role": "user", "content": "words " * 1000 + plain + shown}]
+    redacted = PromptRedactor().redact_messages(messages)
+    assert REPEATED not in json.dumps(redacted) and redacted[0]["content"].startswith("The door opens with [redacted:")
+
+
+def test_a_short_value_is_masked_only_where_it_is_a_secret() -> None:
+    short = "".join(["ti", "ger", "7"])
+    assert redact_text(f"password: {short}\na {short} runs").endswith(f"a {short} runs")
 
 
 @pytest.mark.behaviour("packet-asked-masked")

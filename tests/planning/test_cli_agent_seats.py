@@ -11,6 +11,7 @@ from council.planning.seating import seat_council
 from council.settings import Settings, load_settings
 from council.settings.catalogue import is_reasoning
 from council.settings.member_lookup import available_members, vendor_of
+from tests.trusted_project import trust_project
 
 NAMES = ["alpha", "beta", "gamma"]
 
@@ -28,6 +29,7 @@ def env(tmp_path: Path) -> dict[str, str]:
 
 def settings(env: dict[str, str], *lines: str) -> Settings:
     Path("council.toml").write_text("\n".join(lines))
+    trust_project()
     return load_settings(Path.cwd(), env)
 
 

@@ -25,9 +25,9 @@ def member(name: str) -> Member:
 
 
 def call(
-    mark: str, *quotes: str, chain: tuple[str, ...] = ("sim:m1",), words: int = 1000, tokens: int = 400
+    key: str, *quotes: str, chain: tuple[str, ...] = ("sim:m1",), words: int = 1000, tokens: int = 400
 ) -> RehearsedCall:
-    return RehearsedCall(mark, chain, tokens, frozenset(quotes), words, Ask(mark, (), words=words))
+    return RehearsedCall(key, chain, tokens, frozenset(quotes), words, Ask(key, (), words=words))
 
 
 def estimated(
@@ -83,9 +83,9 @@ def test_a_call_counts_its_prompt_schema_and_quotes() -> None:
     text = f"{QUESTION}\n<<<Alpha 0123456789ab\nI say tabs.\n0123456789ab>>>\nnot a fence: <<<< HEAD"
     ask = Ask("draft/beta", ({"role": "user", "content": text},), {"type": "object"}, words=200)
     step = Step(ask, "beta", ("sim:m1",), lambda said: None, lambda said, words: ask)
-    measured = build_call(step, lambda key: f"mark of {key}", QUESTION)
+    measured = build_call(step, {"0123456789ab": "draft/alpha", "another": "draft/gamma"}, QUESTION)
     assert measured.tokens == estimate_tokens(text) + estimate_tokens('{"type": "object"}') - estimate_tokens(QUESTION)
-    assert (measured.mark, measured.quotes, measured.words) == ("mark of draft/beta", {"0123456789ab"}, 200)
+    assert (measured.key, measured.quotes, measured.words) == ("draft/beta", {"draft/alpha"}, 200)
     assert measured.ask.messages == ()  # a stored plan does not contain the packet
 
 

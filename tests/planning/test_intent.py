@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +56,44 @@ def test_a_very_long_word_takes_linear_time() -> None:
     began = time.process_time()
     assert read("x" * 100_000).task == "ask"
     assert time.process_time() - began < 5
+
+
+@contextmanager
+def recorded_globs() -> Iterator[list[str]]:
+    """Record the patterns that are matched against the files of a folder."""
+    patterns: list[str] = []
+    is_open = True
+
+    def on_audit(event: str, arguments: tuple[Any, ...]) -> None:  # it cannot be removed
+        if is_open and event == "pathlib.Path.glob":
+            patterns.append(str(arguments[1]))
+
+    sys.addaudithook(on_audit)
+    try:
+        yield patterns
+    finally:
+        is_open = False
+
+
+@pytest.mark.behaviour("question-no-glob")
+@pytest.mark.parametrize(
+    "question",
+    ["Which is better? We use v1.2 now.", "Is Node.js fine?", "What does a[0].b do?", "Why is x**2/y slow? See p. 3."],
+)
+def test_a_question_with_a_question_mark_and_a_dot_is_not_matched_as_a_glob(folder: Path, question: str) -> None:
+    with recorded_globs() as patterns:
+        assert read(question, folder).target is None
+    assert patterns == []
+
+
+@pytest.mark.parametrize("target", ["*.md", "docs/*.md", "READ??.md", "my no*.md", "./*.md"])
+def test_a_glob_that_matches_a_file_is_a_target(folder: Path, target: str) -> None:
+    assert read(f"review {target}", folder).target == target
+
+
+@pytest.mark.parametrize("target", ["readme.md", "PLAN.MD", "Docs/ARCHITECTURE.md"])
+def test_a_name_in_other_letters_is_a_target_only_if_the_file_system_finds_it(folder: Path, target: str) -> None:
+    assert (read(f"validate {target}", folder).target == target) is (folder / target).exists()
 
 
 # Rule 1: an explicit choice.

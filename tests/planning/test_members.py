@@ -13,6 +13,7 @@ from council.planning.plan import Plan
 from council.runs.service import Convener
 from council.settings import load_settings
 from council.settings.member_lookup import fast_members, resolve_member
+from tests.trusted_project import trust_project
 
 pytestmark = pytest.mark.anyio
 KEYS = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k", "GEMINI_API_KEY": "k"}
@@ -27,6 +28,7 @@ QUESTION = "Should the archive move to cold storage?"
 
 def put(name: str, text: str) -> None:
     Path(name).write_text(text, encoding="utf-8")
+    trust_project()
 
 
 async def plan_with(
@@ -278,6 +280,7 @@ def test_the_model_of_a_configured_member_is_a_short_name() -> None:
     Path("council.toml").write_text(
         '[providers.sim]\nbase_url = "http://127.0.0.1:1/v1"\n[models]\ndefault = "sim:m1"', encoding="utf-8"
     )
+    trust_project()
     assert resolve_member("m1", load_settings(Path.cwd(), {}), {}) == "sim:m1"
 
 

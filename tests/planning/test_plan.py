@@ -22,6 +22,7 @@ from council.engine.council import Council
 from council.engine.reply import Reply
 from council.errors import EngineError, PromptError, UsageError
 from council.members.scripted import Scripted
+from council.planning import rehearsal
 from council.planning.plan import Plan, question_from, roster_from
 from council.planning.rehearsal import rehearse
 from council.protocols.protocol import Protocol
@@ -253,6 +254,19 @@ async def test_a_protocol_that_branches_on_the_question_is_planned_for_each_ques
             for words in ("An easy question?", "A hard question?", "An easy question?")
         ]
     assert calls == [(2, 2), (6, 6), (2, 2)]
+
+
+@pytest.mark.behaviour("rehearsal-shared")
+@pytest.mark.parametrize("protocol", ["collaborative", "adversarial", "ranking"])
+async def test_questions_of_one_kind_share_one_rehearsal(
+    convener: Convener, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rehearsal, "_REHEARSALS", {})
+    first, second = [
+        await make_plan(convener, words, protocol=protocol) for words in ("What is a mutex?", "Why is the sky blue?")
+    ]
+    assert len(rehearsal._REHEARSALS) == 1
+    assert (first.phases, first.calls) == (second.phases, second.calls)
 
 
 def test_the_flows_of_shipped_protocols_do_not_read_the_question() -> None:

@@ -161,10 +161,10 @@ def test_killed_run_counts_its_calls_and_says_how_far_it_got() -> None:
 
 
 @pytest.mark.behaviour("40-killed-run")
-def test_calls_of_a_resumed_run_are_those_of_its_last_process() -> None:
+def test_calls_of_a_resumed_run_are_those_of_all_its_processes() -> None:
     builder = RunBuilder().phase("draft").ask("alpha", "beta", "gamma").answer("alpha", "a")
     builder.add(ev.Resumed("r7k2")).ask("beta")
-    assert build_report(builder.minutes)["calls"]["made"] == 1
+    assert build_report(builder.minutes)["calls"]["made"] == 4
 
 
 def test_lost_quorum_names_its_phase() -> None:

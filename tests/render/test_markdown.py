@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
+from council.engine.layout import neutralize_html
 from council.render.markdown import render_answer, render_document, render_verbose
 from council.render.mermaid import render_mermaid
 from tests.render.runs import RunBuilder, adversarial, collaborative, consensus, drafts, one_absent, plan, triage
@@ -258,3 +262,46 @@ def test_diagram_marks_absent_seats() -> None:
     assert 'p_draft_beta["beta<br/>Practical Builder<br/>failed(server)"]:::absent' in render_mermaid(
         one_absent().minutes
     )
+
+
+# Markdown that another program renders
+
+
+def list_elements(text: str) -> list[str]:
+    """Return the HTML elements and images that a renderer would make."""
+    tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(text)
+    inline = [child for token in tokens for child in token.children or ()]
+    return [token.type for token in (*tokens, *inline) if token.type in ("html_block", "html_inline", "image")]
+
+
+@pytest.mark.behaviour("40-report-html")
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("<b>x</b>", "&lt;b>x&lt;/b>"), ("<!-- x -->", "&lt;!-- x -->"), ("<?php ?>", "&lt;?php ?>"), ("![x](https://e.example/x.png)", "\\![x](https://e.example/x.png)"),
+        ("![x][y]\n\n[y]: https://e.example", "\\![x][y]\n\n[y]: https://e.example"), ("a <img\nsrc=x>", "a &lt;img\nsrc=x>"), ("# <b>", "# &lt;b>"),
+        ("- <b>\n  - ![x](y)", "- &lt;b>\n  - \\![x](y)"), ("> <b>", "> &lt;b>"), ("| <b> |\n|---|\n| ![x](y) |", "| &lt;b> |\n|---|\n| \\![x](y) |"),
+        ("\\\\<b>", "\\\\&lt;b>"), ("\\\\![x](y)", "\\\\\\![x](y)"), ("a ` b\nc ` <b> ` d", "a ` b\nc ` &lt;b> ` d"), ("\\`<b>`", "\\`&lt;b>`"), ("``<b>`", "``&lt;b>`"),
+        ("| a ` b | ` <b> |\n|---|---|", "| a ` b | ` &lt;b> |\n|---|---|"), ("- ```\n<b>", "- ```\n&lt;b>"), ("[^1]: x\n\n    <img src=x>", "[^1]: x\n\n    &lt;img src=x>"),
+        ("<div>\n```\n<b>\n```", "&lt;div>\n```\n<b>\n```"), ("<script>\n\nx", "&lt;script>\n\nx"),
+        # Unchanged
+        ("```html\n<b>![x](y)</b>\n```", None), ("~~~\n<b>\n~~~", None), ("```\n<b>", None), ("- a\n  ```\n  <b>\n  ```", None), ("> ```\n> <b>\n> ```", None),
+        ("`<b>` and `` ` <i> ``", None), ("| `<b>` |\n|---|", None), ("a < b > c, x<5", None), ("\\<b> \\![x](y)", None), ("[x](y) wow![", None), ("it! [x](y)", None),
+    ],
+)  # fmt: skip
+def test_html_and_images_of_models_are_neutralized(text: str, shown: str | None) -> None:
+    assert neutralize_html(text) == (text if shown is None else shown).replace("wow![", "wow\\![")
+    assert not list_elements(neutralize_html(text))
+    assert neutralize_html(neutralize_html(text)) == neutralize_html(text)
+
+
+@given(st.lists(st.sampled_from(
+    ["<b>", "<img src=x>", "</details>", "<!--", "![x](y)", "!", "[", "`", "``", "```", "~~~", "\\", "\n", "\n\n", "|", "---", "- ", "> ", "    ", "1. ", "  ", "# ", "a", "\t"]
+), max_size=30))  # fmt: skip
+def test_no_markdown_renders_an_element_or_an_image_after_it_was_neutralized(pieces: list[str]) -> None:
+    assert not list_elements(neutralize_html("".join(pieces)))
+
+
+def test_neutralizing_takes_time_in_proportion_to_the_length() -> None:
+    for piece in ("<b>", "`<b>", "\\`<b>", "![", "| <b> ` ", "``<b>`\n", "\\\\<b>", "\\``<b>"):
+        assert "<b" not in neutralize_html(piece * 5_000).replace("\\<b", "") or "`" in piece

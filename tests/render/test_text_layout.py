@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from council.render.text_layout import (
@@ -79,6 +79,7 @@ def test_lines_are_broken_at_spaces(text: str, width: int, indent: int, lines: l
     assert wrap(text, width, indent) == lines
 
 
+@example(" aaa", 3, 0)
 @given(st.text(alphabet="ab-/é日 ", max_size=80), st.integers(3, 30), st.integers(0, 8))
 def test_wrapping_loses_no_word_and_fits(text: str, width: int, indent: int) -> None:
     lines = wrap(text, width, indent)

@@ -15,12 +15,14 @@ from council.runs.doctor import diagnose, list_members, list_warnings, preview_s
 from council.runs.service import Convener
 from tests.fake_provider import FakeProvider, Reply
 from tests.members.fake_agents import FakeAgents
+from tests.trusted_project import trust_project
 
 pytestmark = pytest.mark.anyio
 
 
 def configure(*lines: str) -> None:
     Path("council.toml").write_text("\n".join(lines))
+    trust_project()
 
 
 def sim(provider: FakeProvider, **more: str) -> list[str]:
@@ -236,6 +238,12 @@ def test_models_has_a_header_and_aligned_columns() -> None:
         place = head.index("STATUS")
         assert all(line[place - 1] == " " and line[place] != " " for line in lines)
         assert (head.split()[3:6] == ["IN", "CACHED", "OUT"]) is prices
+
+
+def test_every_model_of_a_key_is_available() -> None:
+    found = {row["member"]: row["needs"] for row in list_members(Convener(env={"OPENAI_API_KEY": "sk-none"}))}
+    assert [found[f"openai:{name}"] for name in ("gpt-5.2", "gpt-5.3-codex", "gpt-5-mini")] == ["", "", ""]
+    assert found["claude-haiku-4.5"] == "ANTHROPIC_API_KEY or OPENROUTER_API_KEY"
 
 
 def test_models_shows_why_an_agent_is_unavailable(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from council import events as ev
 from council.errors import StoreError
 from council.protocols.protocol import Protocol
 from council.runs.report_files import (
@@ -21,6 +22,7 @@ from council.runs.report_files import (
     choose_report_dir,
     is_unwritten,
     open_report_folder,
+    redact_event,
     reserve_report_path,
     slugify,
     write_atomically,
@@ -44,6 +46,40 @@ NOON = 1_800_000_000.0
 )  # fmt: skip
 def test_a_slug_is_made_of_plain_words(text: str, made: str) -> None:
     assert slugify(text) == made
+
+
+SECRET = "-".join(["sk", "ant", "api03", "a1B2" * 12])
+TEXT = f"Use {SECRET} here."
+
+
+@pytest.mark.behaviour("issue-3-report-scrubbed", "packet-asked-masked")
+@pytest.mark.parametrize(
+    "event",
+    [
+        ev.Asked(
+            "k", "p", "alpha", "m:x", [{"role": "system", "content": "Plain."}, {"role": "user", "content": TEXT}]
+        ),
+        ev.Stated("k", "p", "alpha", "ok", TEXT, None, "m:x", {}, 1, 0.5),
+        ev.Stated("k", "p", "alpha", "ok", "Fine.", {"claims": [{"text": TEXT}]}, "m:x", {}, 1, 0.5),
+        ev.Stated("k", "p", "alpha", "ok", "Fine.", None, "m:x", {}, 1, 0.5, [TEXT], [TEXT], [TEXT], [TEXT]),
+        ev.WasAbsent("k", "p", "alpha", "refused", TEXT),
+        ev.Faulted("k", "alpha", 1, "m:x", "server", TEXT),
+        ev.Noted(TEXT, "why"),
+        ev.Noted("what", TEXT),
+        ev.LookedUp("k", "p", TEXT, 1),
+        ev.Closed("complete", {"answer": TEXT, "findings": ({"text": TEXT},)}, {}),
+        ev.Closed("failed", {}, {}, reason=TEXT),
+    ],
+)
+def test_a_secret_in_the_text_of_a_model_is_masked_in_its_event(event: ev.Event) -> None:
+    masked = redact_event(event)
+    assert type(masked) is type(event) and SECRET in str(event)
+    assert SECRET not in str(masked) and "[redacted:" in str(masked)
+
+
+def test_an_event_without_a_secret_stays_the_same() -> None:
+    event = ev.Stated("k", "p", "alpha", "ok", "Tabs.", {"ok": [1]}, "m:x", {"in": 1}, 1, 0.5)
+    assert redact_event(event) is event
 
 
 def test_a_long_slug_is_cut_at_a_word() -> None:

@@ -15,6 +15,7 @@ from council.settings import load_settings
 from council.settings.config_files import edit_config, format_toml, write_private
 from tests.fake_provider import FakeProvider, Reply
 from tests.members.fake_agents import FakeAgents
+from tests.trusted_project import trust_project
 
 pytestmark = pytest.mark.anyio
 CLOSED = "http://127.0.0.1:9/v1"
@@ -33,6 +34,7 @@ def configure(**addresses: str) -> None:
     tables = {"ollama": CLOSED, **addresses}
     lines = [f'[providers.{name}]\nbase_url = "{url}"\nconnect = 1\n' for name, url in tables.items()]
     Path("council.toml").write_text("".join(lines))
+    trust_project()
 
 
 @pytest.mark.behaviour("00-init-tests-keys")
@@ -104,6 +106,7 @@ def test_members_are_listed_models_of_each_vendor_once(chosen: list[Source], str
 
 def test_an_endpoint_of_your_own_keeps_the_model_that_the_settings_name() -> None:
     Path("council.toml").write_text(f'[providers.sim]\nbase_url = "{CLOSED}"\n[models]\ndefault = "sim:m2"\n')
+    trust_project()
     (one,) = choose_models([source("sim", "m1", "m2")], load_settings(Path.cwd(), {}))
     assert one == VendorModels("sim", "sim:m2", "sim:m2", "sim:m2")
 

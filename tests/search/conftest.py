@@ -11,6 +11,7 @@ from council.search import make_provider
 from council.search.provider import SearchProvider
 from council.settings import load_settings
 from tests.search.fake_search import FakeSearch
+from tests.trusted_project import trust_project
 
 KEY = "-".join(["tvly", "dev", "q8Zk3Xv0Lm2Tn7Rb5Wc9"])
 ENV = {"TAVILY_API_KEY": KEY, "BRAVE_SEARCH_API_KEY": KEY}
@@ -23,6 +24,7 @@ def refuse(path: Path) -> None:
 def web_finder(name: str, address: str, **env: str) -> SearchProvider:
     env = ENV | env
     Path("council.toml").write_text(f'[search]\nbase_url = "{address}"\n', encoding="utf-8")
+    trust_project()
     return make_provider(name, load_settings(Path(), env), env, Path(), refuse)
 
 

@@ -9,12 +9,14 @@ import pytest
 from council.errors import SearchNotEnabled, UsageError, word_for
 from council.search import not_enabled_message, resolve_search
 from council.settings import load_settings
+from tests.trusted_project import trust_project
 
 TAVILY, BRAVE = {"TAVILY_API_KEY": "tvly-x"}, {"BRAVE_SEARCH_API_KEY": "brave-x"}
 
 
 def choice(said: str | None, table: str = "", **env: str) -> str | None:
     Path("council.toml").write_text(f"[search]\n{table}\n", encoding="utf-8")
+    trust_project()
     return resolve_search(said, load_settings(Path(), env), env)
 
 

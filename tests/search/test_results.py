@@ -98,6 +98,17 @@ async def test_titles_and_snippets_become_plain_text(
     assert (row["title"], row["snippet"]) == (shown, shown)
 
 
+@pytest.mark.behaviour("40-invisible-characters")
+async def test_removed_invisible_characters_are_counted(fake: FakeSearch, tavily: SearchProvider) -> None:
+    fake.results = [
+        page("Ta\u200bbs", "https://a.example", "wide\U000e0041"),
+        page("Tabs", "https://b.example", "wide"),
+    ]
+    hidden, plain = await research(tavily, ["a"], max_results=5)
+    assert (hidden["title"], hidden["snippet"], hidden["invisible"]) == ("Tabs", "wide", 2)
+    assert "invisible" not in plain
+
+
 @pytest.mark.behaviour("30-search-clean")
 async def test_long_texts_are_truncated_and_a_missing_title_is_the_url(
     fake: FakeSearch, tavily: SearchProvider

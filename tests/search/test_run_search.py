@@ -14,6 +14,7 @@ from tests.packet.conftest import write
 from tests.packet.fake_secrets import SECRETS
 from tests.search.conftest import KEY
 from tests.search.fake_search import FakeSearch, page
+from tests.trusted_project import trust_project
 
 pytestmark = pytest.mark.anyio
 
@@ -28,6 +29,7 @@ async def convener(fake: FakeSearch) -> AsyncIterator[Convener]:
         Path.cwd(),
         {"council.toml": f'[search]\nbase_url = "{fake.address}"\nmax_results = 2\n', "docs/a.md": "A zeppelin.\n"},
     )
+    trust_project()
     made = Convener(env={"TAVILY_API_KEY": KEY})
     yield made
     await made.close()

@@ -16,6 +16,7 @@ from council.settings.catalogue import model_id
 from council.settings.config_files import cache_folder, config_folder, data_folder
 from council.settings.schema import PROVIDER_KEYS
 from tests.paths import ROOT
+from tests.trusted_project import trust_project
 
 SIM = '[providers.sim]\nbase_url = "http://127.0.0.1:8080/v1"\n'
 
@@ -34,6 +35,7 @@ class ConfigFolder:
         path = self.project / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+        trust_project(self.project, **self.env)
         return path
 
     def write_user(self, text: str) -> Path:

@@ -11,6 +11,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -24,7 +25,7 @@ from council import events as ev
 from council.errors import RunOwned, StoreError, UnknownRun
 from council.store.interface import Row
 from council.store.migrations import MIGRATIONS
-from council.store.sqlite import SqliteStore
+from council.store.sqlite import Job, SqliteStore
 from council.store.sqlite_file import WRITE_TIMEOUT_S
 from council.types import FinalState, Outcome, Usage
 
@@ -79,7 +80,7 @@ async def test_rows_of_one_write_are_stored_all_or_none(store: SqliteStore) -> N
 
 
 async def test_the_failing_rows_of_one_run_roll_back_only_that_run(store: SqliteStore) -> None:
-    jobs = [store.write(RUN, [event(1)]), store.write("other", [event(1), event(1)]), store.write("third", [event(1)])]
+    jobs = [store.write(RUN, [event(1)]), store.write("other", [event(1), event(1)]), store.write("r3456", [RUN_ROW])]
     first, second, third = await asyncio.gather(*jobs, return_exceptions=True)
     assert (first, type(second), third) == (None, StoreError, None)
     assert [entry.seq for entry in (await store.load(RUN)).entries] == [1]
@@ -113,6 +114,23 @@ async def test_a_result_is_sent_at_once_with_the_rows_that_waited(store: SqliteS
     await asyncio.sleep(0)
     assert not store._batches
     assert [entry.seq for entry in (await store.load(RUN)).entries] == [1, 2]
+
+
+@pytest.mark.behaviour("40-step-in-one-transaction")
+async def test_after_a_write_that_failed_no_later_row_of_the_run_is_stored(store: SqliteStore) -> None:
+    await store.write(RUN, [event(1)])
+    with pytest.raises(StoreError):
+        await store.write(RUN, [event(1)])
+    with pytest.raises(StoreError):
+        await store.write(RUN, [event(2)])
+    assert [entry.seq for entry in (await store.load(RUN)).entries] == [1]
+
+
+async def test_streamed_text_that_cannot_be_stored_stops_no_run(store: SqliteStore) -> None:
+    store.post(RUN, [("live", ("k", "text", float("nan")))])  # not a number is stored as NULL, which is refused
+    await store.list_runs()  # everything before this has been tried
+    await store.write(RUN, [event(1)])
+    assert [entry.seq for entry in (await store.load(RUN)).entries] == [1]
 
 
 # One writer
@@ -371,7 +389,7 @@ async def test_rows_of_one_turn_are_one_transaction(store: SqliteStore) -> None:
 @pytest.mark.behaviour("40-step-in-one-transaction")
 async def test_rows_that_cannot_be_stored_take_the_others_of_their_step_with_them(store: SqliteStore) -> None:
     store.post(RUN, [("settled", ("k", 1, "{}", 1.0)), ("charge", ("k", 1, 10**19, 0))])
-    with pytest.raises(StoreError, match=r"too large.*check the disk, or set COUNCIL_DATA") as caught:
+    with pytest.raises(StoreError, match=r"too large.*check the disk and your quota, or set COUNCIL_DATA") as caught:
         await store.write(RUN, [("result", ("k", "{}"))])
     assert "free some space" not in str(caught.value)
     with pytest.raises(StoreError):  # later rows would leave a gap
@@ -381,3 +399,22 @@ async def test_rows_that_cannot_be_stored_take_the_others_of_their_step_with_the
     await store.write("r3456", [RUN_ROW])  # other runs of the process continue
     with store.lock_run(RUN):  # resumed
         await store.write(RUN, [event(1)])
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_read_that_waits_for_own_rows_can_be_cancelled_at_any_moment(store: SqliteStore, turns: int) -> None:
+    blocked, stored = threading.Event(), threading.Event()
+    store._reader.put(Job("", lambda db: blocked.wait(60), lambda result, error: None))
+    written = threading.Event()
+    store._writer.put(Job("", lambda db: written.wait(60), lambda result, error: None))
+    reading = asyncio.ensure_future(store.list_runs())
+    await asyncio.sleep(0)  # it waits for the writer
+    store._writer.put(Job("", lambda db: None, lambda result, error: stored.set()))
+    written.set()
+    assert stored.wait(60)  # the result is on the way, but the event loop has not seen it
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    reading.cancel()
+    done, _ = await asyncio.wait({reading}, timeout=60)
+    blocked.set()
+    assert done and reading.cancelled()

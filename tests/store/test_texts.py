@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.errors import StoreError
 from council.store.migrations import MIGRATIONS
 from council.store.texts import MIN_CHARS, TextReader, TextWriter, dump_compact
 
@@ -107,7 +106,7 @@ def test_values_that_look_like_references_are_restored(db: sqlite3.Connection, v
 def test_a_missing_text_is_damage(db: sqlite3.Connection) -> None:
     stored = TextWriter(db, RUN).pack(ANSWER)
     db.execute("DELETE FROM texts")
-    with pytest.raises(StoreError, match="text 0 is missing"):
+    with pytest.raises(ValueError, match="text 0 is missing"):
         TextReader(db, RUN).unpack(stored)
 
 

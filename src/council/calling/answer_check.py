@@ -25,6 +25,7 @@ ANCHOR_CHARS = 48  # length of the suffix that is searched for in the text befor
 MAX_CANDIDATES = 8
 MIN_ANSWER_LIMIT_BYTES = 256 * 1024  # smallest byte limit of an answer
 BYTES_PER_TOKEN = 4  # of the output cap
+MAX_SPACE_BEFORE_STOP = 20  # characters between the number of a list and its full stop
 
 
 # Loops
@@ -227,6 +228,6 @@ def _trim_to_last_sentence(text: str) -> str:
     ends = [
         match.end()
         for match in re.finditer(r"[.!?][\"')\]]*(?=\s|$)", text)
-        if not text[: match.start()].rstrip()[-1:].isdigit()
+        if not text[max(0, match.start() - MAX_SPACE_BEFORE_STOP) : match.start()].rstrip()[-1:].isdigit()
     ]
     return text[: ends[-1]] if ends else text

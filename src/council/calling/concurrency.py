@@ -9,6 +9,7 @@ exceeds the provider's maximum. Time spent waiting for a slot does not count aga
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 import threading
 from collections import deque
@@ -16,7 +17,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from council.calling.fault_table import FAULT_TABLE
@@ -45,20 +45,11 @@ class ConcurrencyLimit:
     def is_full(self) -> bool:
         return self.busy >= int(self.slots) or self.in_flight >= self.max_slots
 
-    @asynccontextmanager
-    async def acquire(self) -> AsyncIterator[Slot]:
-        """Wait for a slot and hold it."""
-        await self._wait_for_slot()
-        slot = Slot(self, self.slowdowns)
-        timer = asyncio.get_running_loop().call_later(SILENT_AFTER_S, slot.release_if_silent)
-        try:
-            yield slot
-        finally:
-            timer.cancel()
-            slot.release()
-            self.finish_call()
+    def acquire(self) -> Slot:
+        """Return a slot, to wait for it and hold it with `async with`."""
+        return Slot(self)
 
-    async def _wait_for_slot(self) -> None:
+    async def wait_for_slot(self) -> None:
         if not self.is_full and not self.waiters:
             self._take_slot()
             return
@@ -103,12 +94,25 @@ class ConcurrencyLimit:
 
 @dataclass(slots=True)
 class Slot:
-    """Slot of one call."""
+    """Slot of one call, held inside `async with`."""
 
     limit: ConcurrencyLimit
-    slowdowns_at_start: int  # number of decreases when the call started
+    slowdowns_at_start: int = 0  # number of decreases when the call started
     has_output: bool = False
-    is_held: bool = True
+    is_held: bool = False
+    timer: asyncio.TimerHandle | None = None
+
+    async def __aenter__(self) -> Slot:
+        await self.limit.wait_for_slot()
+        self.slowdowns_at_start, self.is_held = self.limit.slowdowns, True
+        self.timer = asyncio.get_running_loop().call_later(SILENT_AFTER_S, self.release_if_silent)
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        if self.timer:
+            self.timer.cancel()
+        self.release()
+        self.limit.finish_call()
 
     def on_output(self) -> None:
         """Record the first output of the call, which shows that the provider accepts this load."""
@@ -226,7 +230,7 @@ def count_possible_runs() -> int:
     if limit == resource.RLIM_INFINITY:
         return 2**31
     try:
-        used = sum(1 for _ in Path("/dev/fd").iterdir())
+        used = len(os.listdir("/dev/fd"))  # noqa: PTH208  # `Path.iterdir` takes several calls for each
     except OSError:
         used = RESERVED_FILES
     return max(1, (limit - used - RESERVED_FILES) // FILES_PER_RUN)

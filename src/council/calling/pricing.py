@@ -12,21 +12,35 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from council.members.base import Member
-from council.money import FREE, Price, Rates
+from council.money import FREE, Price, Rates, highest_price
 from council.settings import Provider, Settings
 from council.settings.catalogue import catalogue, model_id, split_member
+from council.settings.network import is_loopback
 
 UNBILLED_PROVIDERS = ("local", "scripted", "human")
-LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 RATE_FIELDS = {"input": "input_mtok", "cached": "cache_read_mtok", "write": "cache_write_mtok", "output": "output_mtok"}
 # Charges that `Rates` cannot express. A bill without them would be too low, so such a price counts as unknown.
 UNSUPPORTED_CHARGES = ("requests_kcount", "output_reasoning_mtok", "output_citation_mtok")
 
 
 def find_price(member: str, settings: Settings) -> Price | None:
-    """Return the price of `provider:model`, or None if it is unknown."""
+    """Return the price of `provider:model`, or None if it is unknown.
+
+    A project's price never lowers another one, and under a cap of the user it does not make a price known.
+    """
+    if settings.user_prices is None:
+        return _find_user_price(member, settings, settings.prices)
+    configured = _find_configured_price(member, settings.prices)
+    users = _find_user_price(member, settings, settings.user_prices)
+    if configured is None or (users is None and settings.guards_cap):
+        return users
+    return highest_price(users, _price_from_config(configured))
+
+
+def _find_user_price(member: str, settings: Settings, prices: Mapping[str, Mapping[str, float]]) -> Price | None:
+    """Return the user's price of a member, else its list price."""
     kind, _ = split_member(member)
-    if configured := _find_configured_price(member, settings.prices):
+    if configured := _find_configured_price(member, prices):
         return _price_from_config(configured)
     if kind in UNBILLED_PROVIDERS:
         return FREE
@@ -61,7 +75,7 @@ def _price_from_config(configured: Mapping[str, float]) -> Price:
 
 def _price_from_list(member: str, provider: Provider) -> Price | None:
     """Look up the list price: a built-in provider by name, a configured one by base_url."""
-    id_, is_local = model_id(member), urlsplit(provider.base_url).hostname in LOOPBACK_HOSTS
+    id_, is_local = model_id(member), is_loopback(urlsplit(provider.base_url).hostname or "")
     if provider.name == "ollama" and is_local and not id_.endswith("cloud"):
         return FREE
     if provider.name == "openrouter" and id_.endswith(":free"):

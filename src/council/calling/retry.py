@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -84,6 +83,11 @@ def select_unfinished(attempts: list[Attempt]) -> list[Attempt]:
 # Deadlines
 
 
+def _loop_time() -> Callable[[], float]:
+    """Return the clock of the event loop."""
+    return asyncio.get_running_loop().time
+
+
 @dataclass(slots=True)
 class MemberDeadline:
     """Deadline of one member for all its attempts, in event loop time. Each fallback has its own.
@@ -99,11 +103,13 @@ class MemberDeadline:
     is_over: bool = False  # it did not answer in time
     repeated_text: str = ""  # the text it repeats
 
+    now: Callable[[], float] = field(default_factory=_loop_time)
+
     def __post_init__(self) -> None:
-        self.at = _now() + self.seconds
+        self.at = self.now() + self.seconds
 
     def seconds_left(self) -> float:
-        return self.at - _now()
+        return self.at - self.now()
 
     def postpone(self, seconds: float) -> None:
         """Add the time spent waiting for a slot."""
@@ -159,41 +165,44 @@ class RetryLoop:
     step: Step
     recorded_attempts: list[Attempt] = field(default_factory=list)
     usage: Usage = NO_USAGE
-    timeout: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
+    timeout: asyncio.Timeout | None = None  # drops the seat after the grace period
     drop_reason: str = ""
     usable_reply: Outcome | None = (
         None  # complete typed reply, cut at the length limit or contradictory: used if retries fail
     )
 
-    @property
-    def key(self) -> str:
-        return self.step.ask.key
+    now: Callable[[], float] = field(default_factory=_loop_time)
+    key: str = field(init=False)
+    seat: str = field(init=False)
 
-    @property
-    def seat(self) -> str:
-        return self.step.seat
+    def __post_init__(self) -> None:
+        self.key, self.seat = self.step.ask.key, self.step.seat
 
     async def run(self) -> Outcome:
         journal = self.caller.journal
         self.recorded_attempts = select_unfinished(journal.attempts(self.key))
-        started = _now()
+        started = self.now()
         try:
-            async with asyncio.timeout(None) as self.timeout:
-                if self.step.watch:
+            if self.step.watch:
+                async with asyncio.timeout(None) as self.timeout:
                     self.step.watch.drop = self._drop_seat
+                    outcome = await self._try_chain()
+            else:
                 outcome = await self._try_chain()
         except TimeoutError:
             outcome = self._end_dropped_seat()
         except BudgetSpent as spent:
             self.caller.fallbacks.release(self.seat)
             outcome = self.usable_reply or Outcome("skipped(budget)", reason=str(spent))
-        return replace(
-            outcome, attempts=len(journal.attempts(self.key)), usage=self.usage, seconds=round(_now() - started, 3)
-        )
+        attempts, seconds = len(journal.attempts(self.key)), round(self.now() - started, 3)
+        return Outcome(
+            outcome.state, outcome.text, outcome.reason, outcome.served_by, self.usage, attempts, seconds, outcome.cut, outcome.dropped,
+            outcome.cut_material,
+        )  # fmt: skip
 
     def _drop_seat(self, why: str) -> None:
         self.drop_reason = why
-        if not self.timeout.expired():
+        if self.timeout and not self.timeout.expired():
             self.timeout.reschedule(0.0)
 
     # Choosing the member
@@ -333,33 +342,18 @@ class RetryLoop:
                 self.caller.budget.bill_attempt(self.key, attempt, Fault("doubt", "no answer was stored"))
             )
             body, why = attempt.body, "resent: the process stopped before the answer was stored"
-        async with self._acquire_slot(deadline, ask, body) as (slot, max_cost):
-            attempt = await self.caller.journal.record_attempt(
-                self.key,
-                self.seat,
-                deadline.member.name,
-                body,
-                why,
-                max_cost,
-                request.fallback_for,
-                request.fallback_state,
+        member, journal, started = deadline.member, self.caller.journal, self.now()
+        async with self.caller.limit_for(member.name).acquire() as slot:
+            n = len(journal.attempts(self.key)) + 1
+            max_cost = await self.caller.budget.reserve(self.key, n, member, ask, body)
+            deadline.postpone(self.now() - started)  # waiting for a slot and a reservation does not count
+            attempt = await journal.record_attempt(
+                self.key, self.seat, member.name, body, why, max_cost, request.fallback_for, request.fallback_state,
                 round(deadline.seconds_left(), 1),
-            )
+            )  # fmt: skip
             answer = await self._send(deadline, ask, body, slot)
             slot.report_result(answer.kind if isinstance(answer, Fault) else "")
             return attempt, answer
-
-    @asynccontextmanager
-    async def _acquire_slot(
-        self, deadline: MemberDeadline, ask: Ask, body: bytes
-    ) -> AsyncIterator[tuple[Slot, float | None]]:
-        """Wait for a concurrency slot and a budget reservation; this time does not count."""
-        started = _now()
-        async with self.caller.limit_for(deadline.member.name).acquire() as slot:
-            n = len(self.caller.journal.attempts(self.key)) + 1
-            max_cost = await self.caller.budget.reserve(self.key, n, deadline.member, ask, body)
-            deadline.postpone(_now() - started)
-            yield slot, max_cost
 
     async def _send(self, deadline: MemberDeadline, ask: Ask, body: bytes, slot: Slot) -> Answer | Fault:
         detector, size, watch = LoopDetector(), AnswerSize(ask.max_tokens), self.step.watch or SeatWatch()
@@ -367,7 +361,7 @@ class RetryLoop:
         pieces: list[str] = []  # received since the event loop last ran; one packet brings several
         unchecked = ""  # streamed text that the loop detector has not seen yet
         notes = None if self.step.ask.schema else NotesFilter()
-        call_soon, now = asyncio.get_running_loop().call_soon, asyncio.get_running_loop().time
+        call_soon, now = asyncio.get_running_loop().call_soon, self.now
 
         def on_delta(piece: str) -> None:
             watch.has_output = True
@@ -422,7 +416,9 @@ class RetryLoop:
             return self._make_stall_fault(deadline)
         finally:
             pieces.clear()
-        return replace(answer, text=repair_surrogates(answer.text), usage=answer.usage.validated())
+        text, usage = repair_surrogates(answer.text), answer.usage.validated()
+        is_sound = text == answer.text and usage is answer.usage
+        return answer if is_sound else replace(answer, text=text, usage=usage)
 
     def _note_thinking(self, deadline: MemberDeadline, timeout: asyncio.Timeout) -> None:
         """Remember that the member thinks, and give it the time of such members from now on."""
@@ -482,10 +478,6 @@ class RetryLoop:
         journal = self.caller.journal
         journal.discard_stream(self.key)
         journal.emit(ev.Faulted(self.key, self.seat, attempt.n, attempt.member, fault.kind, fault.detail, wait))
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 def _backoff_delay(member: Member, fault: Fault, occurrence: int) -> float:

@@ -76,6 +76,7 @@ class RunSettings(TypedDict, total=False):
     grace: Annotated[float | None, "Drop a seat with no output this many seconds after the rest of its phase finished."]
     no_resend: Annotated[bool, "Never repeat a request that may have been billed."]
     report_dir: Annotated[str | PathLike[str] | None, "Folder of the report files."]
+    trust: Annotated[bool, "Apply the settings of the project that need trust, for this run and its resumes."]
 
 
 class ProtocolOptions(TypedDict, total=False):
@@ -124,7 +125,7 @@ class RunRow(TypedDict):
 
 FLAG_SETTINGS = (
     "timeout", "max_cost", "allow_unpriced", "effort", "grace", "no_resend", "report_dir", "seats", "models", "cheap",
-    "profile",
+    "profile", "trust",
 )  # fmt: skip
 MATERIAL = ("spec", "decisions", "base", "redact", "skip_secrets")
 

@@ -16,6 +16,7 @@ from council.packet.files import format_path, has_secret_name, is_private, relat
 from council.settings import Settings, load_settings
 from council.settings.catalogue import split_member
 from council.settings.schema import quote_value
+from council.text_cleanup import clean
 from council.types import Json
 
 FILE_OPTIONS = ("roster", "preset", "perspectives_file")
@@ -36,6 +37,11 @@ class Owner:
     def settings(self, folder: Path) -> Settings:
         """Load the settings of a folder without caller options."""
         return load_settings(folder, self.env, flags={"max_cost": self.max_cost}, config=self.config)
+
+    def describe_untrusted(self) -> str:
+        """Return one line if runs in the owner's folder are refused until its settings are trusted, else ""."""
+        request = self.settings(self.folder).untrusted
+        return clean(f"council: {request.summary}, so runs here are refused: see `council trust`") if request else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,10 @@ from typing import Any, TypeVar, overload
 from council import events as ev
 from council.engine.gather import Grace, gather_or_cancel
 from council.engine.ledger import Ledger, compute_fingerprint
-from council.engine.prompting import Prompts, truncate_messages
+from council.engine.prompting import Prompts
 from council.engine.reply import Reply, build_schema, parse_reply, rate_prose, read_accepted
 from council.engine.reply_form import Choices
+from council.engine.truncation import truncate_messages
 from council.errors import BudgetSpent, ChairAbsent, EngineError, Fault, QuorumLost, SeatAbsent
 from council.text_cleanup import without_notes
 from council.types import (
@@ -197,13 +198,13 @@ class Council:
         """Ask all seats in parallel. A failing seat is absent while the quorum holds; otherwise raise QuorumLost."""
         past: Mapping[str, Statement[Any]] = after or {}
         request = Request(prompt, reply, choices or {}, timeout, variables)
-        watches = [SeatWatch() for _ in seats]
+        watches = [None if self.grace is None else SeatWatch() for _ in seats]
         asked = [
             self._ask_seat(seat, request, past.get(seat.name), watch)
             for seat, watch in zip(seats, watches, strict=True)
         ]
         enough = max(1, self.quorum if quorum is None else quorum)
-        grace = None if self.grace is None else Grace(self.grace, watches, enough)
+        grace = None if self.grace is None else Grace(self.grace, [watch for watch in watches if watch], enough)
         return self._make_round(await gather_or_cancel(asked, grace), quorum)
 
     @overload
@@ -341,13 +342,14 @@ class Council:
     ) -> Step:
         reply, choices = request.reply, request.choices
         known = {"question": self.question, **self.context, **request.variables}
-        rendered = self.prompts.render(request.prompt, seat, known, after.conversation if after else ())
+        rendered = self.prompts.render(request.prompt, seat, known, after.conversation if after else (), key)
+        for source, changes in rendered.cleaned.items():
+            self.note(f"{source}: {changes}", why="it can pass for text of the council")
         schema = build_schema(reply, choices, small=seat.small) if reply else None
         tokens = None if schema and seat.small else rendered.max_tokens  # the JSON grammar ends a small member's reply
-        name = reply.__name__ if reply else ""
         ask = Ask(
-            key, rendered.messages, schema, name, rendered.temperature, tokens, rendered.words, effort=self.effort,
-            shared=rendered.shared,
+            key, rendered.messages, schema, reply.__name__ if reply else "", rendered.temperature, tokens, rendered.words,
+            effort=self.effort, shared=rendered.shared,
         )  # fmt: skip
 
         def read(text: str) -> Any:
@@ -361,13 +363,11 @@ class Council:
 
         def shrink(ask: Ask, share: float) -> tuple[Ask, Cuts] | None:
             found = truncate_messages(ask.messages, share)
-            return found and (replace(ask, messages=self.prompts.append_cut_note(*found), shared=0), found[1])
+            return found and (replace(ask, messages=self.prompts.append_cut_note(*found, key), shared=0), found[1])
 
-        chain = (seat.member, *seat.fallbacks)
-        is_chair = seat.name == self._chair_name
         return Step(
-            ask, seat.name, chain, read, repair, request.timeout, shrink, is_chair, watch,
-            reply=reply, review=review, rate_prose=partial(rate_prose, reply),
+            ask, seat.name, (seat.member, *seat.fallbacks), read, repair, request.timeout, shrink,
+            seat.name == self._chair_name, watch, reply=reply, review=review, rate_prose=partial(rate_prose, reply),
         )  # fmt: skip
 
     async def _execute_step(self, step: Step, seat: Seat, print_: str) -> Statement[Any] | Absence:

@@ -157,13 +157,14 @@ def format_degraded_lines(minutes: Minutes) -> list[str]:
 
 def format_missing_lines(minutes: Minutes) -> list[str]:
     """Return the sentences above the answer on standard output: what is missing, without notices about vendors and fallbacks."""
+    caveats = list_caveats(minutes)
     return [
         *_format_status(minutes),
         *_format_absences(minutes),
-        *(single_line(one.line, 400) for one in list_caveats(minutes) if one.line),
+        *(single_line(one.line, 400) for one in caveats if one.line),
         *_format_single_draft(minutes),
         *_format_banner(minutes),
-        *_format_coverage_holes(minutes),
+        *_format_coverage_holes(minutes, caveats),
         *map(single_line, _list_verdict_notices(minutes)),
     ]
 
@@ -195,10 +196,10 @@ def list_coverage_holes(minutes: Minutes) -> list[str]:
     return [f"{path}: {reasons[path]}" if reasons.get(path) else path for path in packet.get("holes") or []]
 
 
-def _format_coverage_holes(minutes: Minutes) -> list[str]:
+def _format_coverage_holes(minutes: Minutes, caveats: list[StatementCaveat]) -> list[str]:
     missing = [
         *list_coverage_holes(minutes),
-        *(one.reason for one in list_caveats(minutes) if one.state == COVERAGE_HOLE),
+        *(one.reason for one in caveats if one.state == COVERAGE_HOLE),
     ]
     more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
     shown = single_line("; ".join(missing[:5]), 600)

@@ -44,12 +44,13 @@ def _has_partial_answer(watch: dict[asyncio.Future[Any], SeatWatch], pending: se
 
 async def gather_or_cancel(coroutines: Sequence[Coroutine[Any, Any, T]], grace: Grace | None = None) -> list[T]:
     """Run all coroutines in parallel. Raise the first error and cancel the rest."""
-    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:
         if grace:
             await grace.wait(tasks)
-        return list(await asyncio.gather(*tasks))
-    finally:
+        return await asyncio.gather(*tasks)
+    except BaseException:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        raise

@@ -49,9 +49,9 @@ def load_json(text: str) -> Any:
     """Parse strict JSON, but allow raw line ends in strings. Raise ValueError."""
     try:
         value = json.loads(text, strict=False, object_pairs_hook=_make_object, parse_constant=_reject_constant)
+        return clean_strings(value) if "\\u" in text else value
     except RecursionError:
         raise ValueError("the JSON is nested too deeply") from None
-    return clean_strings(value) if "\\u" in text else value
 
 
 def find_json(text: str) -> tuple[list[Any], str]:

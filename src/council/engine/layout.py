@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from functools import cache
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from functools import cache, partial
+from html import escape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -143,6 +146,7 @@ def format_location_caveat(finding: Json) -> str:
 SHARED_LAYOUTS = Path(__file__).parent / "layouts"
 FENCE_LINE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
 BACKTICKS = re.compile(r"`+")
+PLAIN_CELL = re.compile(r"(?:[!-\\^-{}~]+ ?)*+(?<! )")  # words with nothing to clean or escape; "]" may end a sequence
 MAX_LINE_CHARS = 2_000  # limit of a line that is normally shown in full
 
 
@@ -151,24 +155,43 @@ def render_layout(layout: str, context: Json, folder: Path | None = None) -> str
 
     A layout that replaces a shared one can extend it: `{% extends "shared/document.md" %}`.
     """
-    return _layout_environment(folder).get_template(f"{layout}.md").render(context).rstrip() + "\n"
+    text = _layout_environment(folder).get_template(f"{layout}.md").render(context).rstrip() + "\n"
+    return neutralize_html(text).replace(OWN_TAG, "<").replace(OWN_IMAGE, "!")
+
+
+class PlainEnvironment(Environment):
+    """Environment whose templates have their globals in a plain dictionary: jinja2 chains mappings, which is slow."""
+
+    def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
+        return {**self.globals, **(d or {})}
+
+
+class LayoutLoader(FileSystemLoader):
+    """Loads layouts. The HTML and the images of a layout are ours and are marked, so that they differ from those of models."""
+
+    def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool]]:
+        source, path, is_current = super().get_source(environment, template)
+        parts = JINJA_BLOCK.split(source)
+        parts[::2] = [part.replace("![", f"{OWN_IMAGE}[").replace("<", OWN_TAG) for part in parts[::2]]
+        return "".join(parts), path, is_current
 
 
 @cache
-def _layout_environment(folder: Path | None) -> Environment:
+def _layout_environment(folder: Path | None) -> PlainEnvironment:
     own = [folder, folder / "layouts"] if folder else []
-    layouts = Environment(
+    layouts = PlainEnvironment(
         loader=ChoiceLoader(
-            [FileSystemLoader([*own, SHARED_LAYOUTS]), PrefixLoader({"shared": FileSystemLoader(SHARED_LAYOUTS)})]
+            [LayoutLoader([*own, SHARED_LAYOUTS]), PrefixLoader({"shared": LayoutLoader(SHARED_LAYOUTS)})]
         ),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         autoescape=False,  # Markdown, not HTML
+        auto_reload=False,
     )
     layouts.filters |= {
         "label": format_label, "clean": clean, "line": single_line, "cell": format_cell, "blockquote": blockquote, "fence": fence_code,
-        "escape_details": escape_details_tags, "round": format_round_name, "count": format_count, "absence": format_absence, "close_fence": close_code_fence, "text": format_text, "code": format_code,
+        "html": partial(escape, quote=False), "round": format_round_name, "count": format_count, "absence": format_absence, "close_fence": close_code_fence, "text": format_text, "code": format_code,
         "breaks": "  \n".join,
     }  # fmt: skip
     return layouts
@@ -188,7 +211,15 @@ def format_text(value: Any) -> str:
 
 
 def format_cell(value: Any, limit: int = 300) -> str:
-    return single_line(str(value), limit).replace("|", "\\|")
+    text = str(value)
+    if len(text) <= limit and PLAIN_CELL.fullmatch(text):
+        return text
+    return single_line(text, limit).replace("|", "\\|")
+
+
+def format_table_rows(rows: Iterable[Sequence[Any]]) -> str:
+    """Format the rows of a Markdown table, each on a line."""
+    return "".join(f"| {' | '.join(map(format_cell, row))} |\n" for row in rows)
 
 
 def format_code(value: Any) -> str:
@@ -207,9 +238,80 @@ def fence_code(value: str, kind: str = "text") -> str:
     return f"{fence}{kind}\n{value}\n{fence}"
 
 
-def escape_details_tags(value: str) -> str:
-    """Escape the tags that would close the `<details>` block around the text."""
-    return re.sub(r"<(/?(?:details|summary))", r"&lt;\1", value, flags=re.IGNORECASE)
+# Markdown that a program may render: a report on GitHub or in an editor
+
+JINJA_BLOCK = re.compile(r"(\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\})", re.DOTALL)
+OWN_TAG, OWN_IMAGE = (f"\x02{secrets.token_hex(8)}\x03" for _ in range(2))  # a model cannot write them
+CELL_BREAK = f"{OWN_TAG}br>"  # a line break inside a table cell
+HTML_OR_IMAGE = re.compile(r"<(?=[A-Za-z/!?])|!(?=\[)")
+
+
+def neutralize_html(text: str) -> str:
+    """Return Markdown without HTML elements and images: `<b>` becomes `&lt;b>`, `![x](y)` becomes `\\![x](y)`, a link.
+
+    Fenced code and code spans keep their content. Indented code does not: some programs read it as other text.
+    """
+    if not HTML_OR_IMAGE.search(text):
+        return text
+    from markdown_it import MarkdownIt
+
+    lines = text.split("\n")
+    blocks, is_fenced = [[n] for n in range(len(lines))], [False] * len(lines)
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    for token in parser.parse(text):
+        start, end = token.map or (0, 0)
+        if token.type == "fence":
+            is_fenced[start:end] = [True] * (end - start)
+        elif token.type == "inline" and end - start > 1:
+            blocks[start:end] = [list(range(start, end)), *([[]] * (end - start - 1))]
+    for block in blocks:
+        if block and not is_fenced[block[0]]:
+            lines[block[0] : block[-1] + 1] = _neutralize_block("\n".join(lines[n] for n in block)).split("\n")
+    return "\n".join(lines)
+
+
+def _neutralize_block(text: str) -> str:
+    """Neutralize one paragraph, heading or row. A table splits its cells first, so code has to be inside one cell too."""
+    code = set(_list_code_places(text))
+    if "|" in text:
+        cells = [0, *(found.end() for found in re.finditer(r"\n|(?<!\\)\|", text)), len(text)]
+        code &= {start + at for start, end in pairwise(cells) for at in _list_code_places(text[start:end])}
+
+    def replace(found: re.Match[str]) -> str:
+        at = found.start()
+        if at in code or _is_escaped(text, at):
+            return found[0]
+        return "&lt;" if found[0] == "<" else "\\!"
+
+    return HTML_OR_IMAGE.sub(replace, text)
+
+
+def _is_escaped(text: str, at: int) -> bool:
+    """Return whether an odd number of backslashes precedes a character."""
+    start = at
+    while start and text[start - 1] == "\\":
+        start -= 1
+    return bool((at - start) % 2)
+
+
+def _list_code_places(text: str) -> Iterator[int]:
+    """Yield the places inside code spans: between two runs of backticks of the same length."""
+    runs = [found.span() for found in BACKTICKS.finditer(text)]
+    closers: dict[int, list[int]] = {}  # the later runs of each length, the next one last
+    for start, end in reversed(runs):
+        closers.setdefault(end - start, []).append(start)
+    inside = 0  # the end of the last code span
+    for start, end in runs:
+        if start < inside:
+            continue
+        length = end - start - _is_escaped(text, start)  # an escaped backtick opens nothing
+        later = closers.get(length, [])
+        while later and later[-1] < end:
+            later.pop()
+        if length and later:
+            yield from range(end, later[-1])
+            inside = later[-1] + length
 
 
 def close_code_fence(value: str) -> str:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from council import events as ev
@@ -22,7 +22,11 @@ from council.types import Ask, Json, Outcome, Usage
 
 Listener = Callable[[Entry], None]
 STREAM_WRITE_INTERVAL_S = 0.1  # least seconds between writes of one statement's stream
-STREAM_WRITE_CHARS = 16 * 1024  # a longer stream is written less often, because each write has the whole text
+STREAM_FAST_CHARS, MAX_STREAM_SLOWDOWN = (
+    16 * 1024,
+    5.0,
+)  # a longer stream is written less often, at least twice a second
+MAX_STREAM_CHARS = 1 << 20  # of one statement; the rest of a longer one is stored when it is complete
 
 
 class NullStore:
@@ -63,6 +67,28 @@ class ForkSource:
         return key.partition("/")[0] in self.earlier_phases
 
 
+@dataclass(slots=True)
+class LiveText:
+    """Streamed text of one statement: the part that is not written yet."""
+
+    pieces: list[str] = field(default_factory=list)
+    chars: int = 0
+    writes: int = 0
+    next_write: float = 0.0
+
+    def add(self, piece: str, now: float) -> str:
+        """Add a piece. Return the text to write now, or ""."""
+        piece = piece[: MAX_STREAM_CHARS - self.chars]
+        self.pieces.append(piece)
+        self.chars += len(piece)
+        if now < self.next_write:
+            return ""
+        text, self.pieces = "".join(self.pieces), []
+        slower = min(max(1.0, self.chars / STREAM_FAST_CHARS), MAX_STREAM_SLOWDOWN)
+        self.writes, self.next_write = self.writes + 1, now + STREAM_WRITE_INTERVAL_S * slower
+        return text
+
+
 class Ledger:
     def __init__(
         self,
@@ -82,14 +108,19 @@ class Ledger:
         self.source = source
         self.strict = strict  # False: ignore fingerprints (a run made by another version, with other prompts)
         self.replayed = 0  # results that this process found in the ledger
-        self._seq = record.entries[-1].seq if record.entries else 0
+        self._seq, last_at = (record.entries[-1].seq, record.entries[-1].at) if record.entries else (0, 0.0)
+        self._clock_offset = max(time.time(), last_at) - time.monotonic()
         self._claimed: set[str] = set()
         self._emitted = {
             str(entry.event)
             for entry in record.entries
             if isinstance(entry.event, (ev.Noted, ev.PhaseStarted, ev.Labelled))
         }
-        self._live: dict[str, tuple[float, list[str]]] = {}
+        self._live: dict[str, LiveText] = {}
+
+    def _now(self) -> float:
+        """Return the time of an event. Setting the clock of the system changes neither the order of events nor durations."""
+        return time.monotonic() + self._clock_offset
 
     # Events: each gets a number and a time, and is passed to the listener.
 
@@ -102,14 +133,15 @@ class Ledger:
 
     def emit_once(self, event: Event) -> None:
         """Emit an event unless it is already recorded: a resumed protocol repeats its earlier events."""
-        if str(event) not in self._emitted:
-            self._emitted.add(str(event))
+        text = str(event)
+        if text not in self._emitted:
+            self._emitted.add(text)
             self.emit(event, may_wait=True)
 
     def _append_event(self, event: Event) -> Row:
         self._seq += 1
         event = self.redact(event)
-        entry, body = ev.make_entry(self._seq, time.time(), event)
+        entry, body = ev.make_entry(self._seq, self._now(), event)
         self.record.entries.append(entry)
         self.on_event(entry)
         return ("event", (entry.seq, entry.at, event.type, body))
@@ -200,13 +232,13 @@ class Ledger:
         attempt = Attempt(len(past) + 1, member, body)
         past.append(attempt)
         told = ev.Attempted(key, seat, attempt.n, member, why, most, fallback_for, fallback_state, seconds)
-        await self.emit_durably(told, ("intent", (key, attempt.n, member, body, time.time())))
+        await self.emit_durably(told, ("intent", (key, attempt.n, member, body, self._now())))
         return attempt
 
     def record_result(self, key: str, attempt: Attempt, result: Json, bill: ev.Billed | None = None) -> None:
         """Queue the result and its bill. If it is accepted, it is stored in the same transaction as the step's result."""
         attempt.result = result
-        rows: list[Row] = [("settled", (key, attempt.n, result, time.time()))]
+        rows: list[Row] = [("settled", (key, attempt.n, result, self._now()))]
         self.store.post(self.run, [*rows, *self._charge_rows(bill)])
 
     def record_charge(self, bill: ev.Billed | None) -> None:
@@ -226,16 +258,11 @@ class Ledger:
 
     def stream_delta(self, key: str, seat: str, piece: str) -> None:
         """Show a piece of an answer at once; write it at most ten times a second, outside the ledger."""
-        now = time.time()
-        next_write, pieces = self._live.get(key, (0.0, []))
-        pieces.append(piece)
-        if now >= next_write:
-            text = "".join(pieces)
-            self.store.post(self.run, [("live", (key, text, now))], may_wait=True)
-            next_write = now + STREAM_WRITE_INTERVAL_S * max(1.0, len(text) / STREAM_WRITE_CHARS)
-            pieces = [text]
-        self._live[key] = (next_write, pieces)
-        self.on_event(ev.make_delta(now, key, seat, piece))
+        if key not in self._live:
+            self._live[key] = LiveText()
+        if text := self._live[key].add(piece, time.monotonic()):
+            self.store.post(self.run, [("live", (key, self._live[key].writes, text))], may_wait=True)
+        self.on_event(ev.make_delta(self._now(), key, seat, piece))
 
     def discard_stream(self, key: str) -> None:
         """Discard the streamed text of a failed attempt."""

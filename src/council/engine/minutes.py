@@ -128,13 +128,14 @@ class Minutes:
 
     def on_event(self, entry: Entry) -> None:
         """Apply one event."""
-        if isinstance(entry.event, ev.Resumed):
-            self._last_at = entry.at
-        elif not isinstance(entry.event, ev.TRANSIENT_EVENTS):
-            self.seconds += max(0.0, entry.at - self._last_at) if self._last_at else 0.0
-            self._last_at = entry.at
-        self.seq = max(self.seq, entry.seq)
-        HANDLERS[type(entry.event)](self, entry.event, entry.at)
+        kind, at = type(entry.event), entry.at
+        if kind not in ev.TRANSIENT_EVENTS:
+            if self._last_at and at > self._last_at and kind is not ev.Resumed:
+                self.seconds += at - self._last_at
+            self._last_at = at
+        if entry.seq > self.seq:
+            self.seq = entry.seq
+        HANDLERS[kind](self, entry.event, at)
 
     def seat(self, name: str) -> SeatMinutes:
         """Return the seat of that name; add one for a helper that is not in the plan (an explorer)."""

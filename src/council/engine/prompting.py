@@ -8,24 +8,35 @@ The body is the full prompt; a small member gets the compact template instead, f
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 import jinja2.meta
 
+from council.engine.layout import PlainEnvironment
 from council.errors import PromptError
-from council.text_cleanup import LOOSE_JOINERS, TRUNCATION_MARKER, truncate_packet, without_notes
-from council.types import Cuts, Json, Message, Packet, PacketFile, Question, Round, Seat, Statement, estimate_tokens
+from council.text_cleanup import LINE_ENDS, strip_hidden, without_notes
+from council.types import (
+    Cuts,
+    Json,
+    Message,
+    Packet,
+    PacketFile,
+    Question,
+    Round,
+    Seat,
+    Statement,
+    repair_surrogates,
+)
 
 PARTS_FOLDER = Path(__file__).parent / "prompts"  # parts of every request
 NO_PACKET = Packet()
@@ -43,17 +54,16 @@ SMALL_TEMPERATURE = 0.2
 SMALL_WORDS = 80
 SMALL_QUOTE_WORDS = 90  # words per quoted statement for a small member
 SMALL_MATERIAL_WORDS = 1200  # words of all quoted statements together
-KEPT_CHARS = "\n\t\u200c\u200d"
-HIDDEN_CATEGORIES = ("Cc", "Cf", "Co", "Cn")
 TOKENS_PER_WORD = 2.0  # generous: limits rambling small members without cutting normal answers
 
-_jinja = jinja2.Environment(
+_jinja = PlainEnvironment(
     undefined=jinja2.StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
-    keep_trailing_newline=False,
     autoescape=False,
 )
+GIVEN_VARIABLES = frozenset({"seat", "role", "ask", "packet", *_jinja.globals})  # the protocol need not pass them
+Render = Callable[[Mapping[str, Any]], str]  # a compiled template: variables → text
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +71,9 @@ class Prompt:
     """Parsed and compiled prompt file."""
 
     path: Path
-    body: jinja2.Template
-    role: jinja2.Template
-    ask: jinja2.Template
+    body: Render
+    role: Render
+    ask: Render
     material: tuple[Any, ...]
     words: int | None
     tokens: int | None
@@ -77,6 +87,7 @@ class RenderedPrompt:
     max_tokens: int | None = None
     words: int | None = None
     shared: int = 0  # leading characters of the first user message that are the same for every seat
+    cleaned: Mapping[str, str] = field(default_factory=dict)  # removals from the quoted texts, by source
 
 
 class Prompts:
@@ -86,40 +97,27 @@ class Prompts:
         self.hmac_key = hmac_key.encode()
         self.folders = tuple(folders)
         self.protocol = protocol
-        self._functions = {"quote": self.quote, "request_notes": request_notes}
+        self.quoted_keys: dict[str, str] = {}  # the key of the statement that is quoted under a fence mark
+        self.marks: set[str] = set()  # all marks so far; an answer that repeats one has copied from its prompt
 
     def find(self, name: str, seat: Seat) -> Prompt:
         """Return `phase.<seat>.md` if it exists, else `phase.md`. The name is "phase", or "protocol/phase" for any shipped protocol."""
-        for file in (f"{name}.{seat.name}.md", f"{name}.md"):
-            for path in self._places(file):
-                if path.is_file():
-                    return load_prompt(path)
-        places = " or ".join(f'"{folder}"' for folder in self.folders) or "the package"
-        raise PromptError(f'there is no prompt "{name}.md" in {places}: add it, or correct the name in the protocol')
-
-    def _places(self, file: str) -> Iterator[Path]:
-        protocol, _, phase = file.rpartition("/")
-        for folder in self.folders:
-            yield folder / file
-            if protocol == self.protocol:
-                yield folder / phase
-        if protocol:
-            yield PROTOCOLS_FOLDER / protocol / "prompts" / phase
+        return _find_prompt(name, seat.name, self.folders, self.protocol)
 
     def render(
-        self, name: str, seat: Seat, variables: Mapping[str, Any], conversation: Iterable[Message] = ()
+        self, name: str, seat: Seat, variables: Mapping[str, Any], conversation: Iterable[Message] = (), key: str = ""
     ) -> RenderedPrompt:
-        """Render the exact messages for a seat; `before` is the conversation to continue."""
+        """Render the exact messages for a seat. `key` is the key of the step, from which the fence marks are derived."""
         prompt = self.find(name, seat)
-        if missing := sorted(
-            prompt.required_variables - variables.keys() - {"seat", "role", "ask", "packet"} - _jinja.globals.keys()
-        ):
+        if missing := prompt.required_variables - variables.keys() - GIVEN_VARIABLES:
+            first = min(missing)
             raise PromptError(
-                f'the prompt "{prompt.path.name}" needs "{missing[0]}", which the protocol does not pass: '
-                f'pass {missing[0]}=… to the call that uses "{name}", or correct the name in the file'
+                f'the prompt "{prompt.path.name}" needs "{first}", which the protocol does not pass: '
+                f'pass {first}=… to the call that uses "{name}", or correct the name in the file'
             )
+        functions = {"quote": Quoter(self, key or f"{name}/{seat.name}"), "request_notes": request_notes}
         try:
-            return self._render(prompt, seat, {**variables, "seat": seat, **self._functions}, tuple(conversation))
+            return self._render(prompt, seat, {**variables, "seat": seat, **functions}, tuple(conversation))
         except jinja2.UndefinedError as error:
             raise PromptError(f'the prompt "{prompt.path.name}" cannot be rendered: {error.message}') from error
 
@@ -127,22 +125,23 @@ class Prompts:
         self, prompt: Prompt, seat: Seat, variables: dict[str, Any], conversation: tuple[Message, ...]
     ) -> RenderedPrompt:
         variables = {"packet": NO_PACKET, **variables}
-        variables["role"] = prompt.role.render(variables)
+        variables["role"] = prompt.role(variables)
         variables["words"] = variables.get("words") or prompt.words
-        variables["ask"] = prompt.ask.render(variables)
+        variables["ask"] = prompt.ask(variables)
         if seat.small:
             return self._render_compact(prompt, variables, conversation)
-        user = prompt.body.render(variables)
+        user = prompt.body(variables)
         if not conversation:
             user = _load_part("full.md").render(variables, body=user, dossier=self._render_packet(seat, variables))
         messages = (*(conversation or [_system_message()]), {"role": "user", "content": user.strip()})
         tokens = variables.get("tokens") or prompt.tokens
-        return RenderedPrompt(messages, None, tokens, variables["words"], self._shared_length(messages))
+        shared, cleaned = self._shared_length(messages), variables["quote"].cleaned
+        return RenderedPrompt(messages, None, tokens, variables["words"], shared, cleaned)
 
     def _shared_length(self, messages: tuple[Message, ...]) -> int:
         """Return the length up to the end of the packet's context; the parts that differ between seats follow it."""
         first = next(message["content"] for message in messages if message["role"] == "user")
-        start = first.find(f"<<<Packet {self.fence_mark('packet')}\n")
+        start = first.find(f"<<<Packet {self.fence_mark('packet')}\n") if "<<<Packet " in first else -1
         end = first.find(CONTEXT_END, start) if start >= 0 else -1
         return end + len(CONTEXT_END) if end >= 0 else 0
 
@@ -152,54 +151,112 @@ class Prompts:
         if packet.empty:
             return ""
         told = build_dossier(packet, variables["question"], seat, variables.get("output_schema"))
-        mark = self.fence_mark("packet")
-        return f"<<<Packet {mark}\n{json.dumps(told, ensure_ascii=False, indent=1)}\n{mark}>>>"
+        return _fence("Packet", self.fence_mark("packet"), dump_packet(told))
 
     def _render_compact(
         self, prompt: Prompt, variables: dict[str, Any], conversation: tuple[Message, ...]
     ) -> RenderedPrompt:
         words = min(variables["words"] or SMALL_WORDS, SMALL_WORDS)
+        quote: Quoter = variables["quote"]
         pieces = [piece for expression in prompt.material for piece in _collect_texts(expression(**variables))]
         room = min(SMALL_QUOTE_WORDS, SMALL_MATERIAL_WORDS // max(1, len(pieces)))
-        material = [(label, _truncate_words(text, room)) for label, text in pieces]
-        variables = {
-            **variables,
-            "packet": NO_PACKET if conversation else variables["packet"],
-        }  # the previous turn has it
-        user = _load_part("compact.md").render(variables, words=words, material=material)
-        system = {"role": "system", "content": variables["role"]}
-        messages = (*(conversation or [system]), {"role": "user", "content": user.strip()})
-        return RenderedPrompt(messages, SMALL_TEMPERATURE, int(words * TOKENS_PER_WORD), words)
+        material = [(_clean_name(label), _truncate_words(quote.clean(text, label), room)) for label, text in pieces]
+        packet = NO_PACKET if conversation else variables["packet"]  # the previous turn has it
+        text = quote.clean(_load_part("material.md").render(packet=packet).strip(), "the packet")
+        dossier = _fence("Packet", self.fence_mark("packet"), text) if text else ""
+        user = _load_part("compact.md").render(variables, dossier=dossier, words=words, material=material)
+        messages = (
+            *(conversation or [_system_message("compact_system.md")]),
+            {"role": "user", "content": user.strip()},
+        )
+        return RenderedPrompt(messages, SMALL_TEMPERATURE, int(words * TOKENS_PER_WORD), words, cleaned=quote.cleaned)
 
     def render_repair(self, said: str, words: str) -> tuple[Message, Message]:
         """Return the messages that ask for the same reply in the required format."""
         user = _load_part("repair.md").render(problem=words).strip()
         return {"role": "assistant", "content": said}, {"role": "user", "content": user}
 
-    def append_cut_note(self, messages: tuple[Message, ...], cuts: Cuts) -> tuple[Message, ...]:
-        """Append a note about the cuts to the last message."""
+    def append_cut_note(self, messages: tuple[Message, ...], cuts: Cuts, key: str) -> tuple[Message, ...]:
+        """Append a note about the cuts to the last message of the step with this key."""
         last = messages[-1]
-        told = _load_part("cut.md").render(cuts=self.quote(cuts.descriptions, "Cut")).strip()
+        told = _load_part("cut.md").render(cuts=Quoter(self, f"{key} cut")(cuts.descriptions, "Cut")).strip()
         return (*messages[:-1], {**last, "content": f"{last['content']}\n\n{told}"})
 
-    def quote(self, what: Statement[Any] | str | Sequence[str], label: str | None = None) -> str:
-        """Quote another seat's text inside a fence whose mark cannot be forged from outside the run."""
-        if isinstance(what, Statement):
-            said = what.text if what.reply is None else what.said
-            name, text, mark = label or what.seat.label, said, self.fence_mark(what.key)
-        else:
-            text = what if isinstance(what, str) else "\n".join(f"- {line}" for line in what)
-            name, mark = label or "", self.fence_mark(f"{label}: {text}")
-        return f"<<<{name} {mark}\n{clean_quotation(text.strip())}\n{mark}>>>"
-
     def fence_mark(self, what: str) -> str:
-        return hmac.new(self.hmac_key, what.encode(), hashlib.sha256).hexdigest()[:12]
+        mark = hmac.digest(self.hmac_key, what.encode(), "sha256").hex()[:12]
+        self.marks.add(mark)
+        return mark
+
+
+@dataclass(slots=True)
+class Quoter:
+    """The function `quote` of one request. Each of its blocks has a mark that occurs in no other request.
+
+    A seat can repeat the marks that it has read, but it never reads the mark that its own words will be quoted under.
+    """
+
+    prompts: Prompts
+    key: str  # of the step: its phases and its seat
+    blocks: int = 0
+    cleaned: dict[str, str] = field(default_factory=dict)
+
+    def __call__(self, what: Statement[Any] | str | Sequence[str], label: str | None = None) -> str:
+        self.blocks += 1
+        mark = self.prompts.fence_mark(f"block {self.blocks} of {self.key}")
+        if isinstance(what, Statement):
+            self.prompts.quoted_keys[mark] = what.key
+            name, text, source = label or what.seat.label, what.text if what.reply is None else what.said, what.key
+        else:
+            text = what if isinstance(what, str) else "\n".join(f"- {_indent_rest(line)}" for line in what)
+            name = source = label or ""
+        return _fence(name, mark, self.clean(text.strip(), source))
+
+    def clean(self, text: str, source: str) -> str:
+        """Return foreign text as it is quoted, and remember the removals."""
+        quotation = clean_quotation(text)
+        copied = len([mark for mark in self.prompts.marks if mark in quotation.text])
+        if quotation.hidden or quotation.marks or copied:
+            self.cleaned[source] = quotation.describe_changes(copied)
+        return quotation.text
+
+
+def _fence(name: str, mark: str, text: str) -> str:
+    return f"<<<{_clean_name(name)} {mark}\n{text}\n{mark}>>>"
+
+
+def _clean_name(name: str) -> str:
+    return name if name.isalnum() else " ".join(re.sub("[<>]", "", clean_quotation(name).text).split())
+
+
+def _indent_rest(item: str) -> str:
+    """Indent the lines of a list item after its first one, so that none of them looks like another item."""
+    return LINE_ENDS.sub("\n  ", item.strip())
 
 
 def request_notes(names: Iterable[str]) -> str:
     """Return the request for a block of notes after the answer; empty if there is nothing to compare."""
     listed = list(names)
     return "\n\n" + _load_part("notes.md").render(names=listed).strip() if len(listed) > 1 else ""
+
+
+@lru_cache(maxsize=1024)
+def _find_prompt(name: str, seat: str, folders: tuple[Path, ...], protocol: str) -> Prompt:
+    for file in (f"{name}.{seat}.md", f"{name}.md"):
+        for path in _list_places(file, folders, protocol):
+            if path.is_file():
+                return load_prompt(path)
+    places = " or ".join(f'"{folder}"' for folder in folders) or "the package"
+    raise PromptError(f'there is no prompt "{name}.md" in {places}: add it, or correct the name in the protocol')
+
+
+def _list_places(file: str, folders: Iterable[Path], own_protocol: str) -> Iterator[Path]:
+    protocol, _, phase = file.rpartition("/")
+    for folder in folders:
+        yield folder / file
+        if protocol == own_protocol:
+            yield folder / phase
+    if protocol:
+        yield PROTOCOLS_FOLDER / protocol / "prompts" / phase
 
 
 @lru_cache(maxsize=256)
@@ -216,12 +273,25 @@ def load_prompt(path: Path) -> Prompt:
         ]
         needs = frozenset().union(*(jinja2.meta.find_undeclared_variables(_jinja.parse(source)) for source in sources))
         return Prompt(
-            path, _jinja.from_string(body), _jinja.from_string(front.get("role", "")), _jinja.from_string(front.get("ask", "")),
+            path, _compile(body), _compile(front.get("role", "")), _compile(front.get("ask", "")),
             tuple(_jinja.compile_expression(m, undefined_to_none=False) for m in front.get("material", [])),
             front.get("words"), front.get("tokens"), frozenset(needs - {"quote", "request_notes", "words"}),
         )  # fmt: skip
-    except (jinja2.TemplateSyntaxError, tomllib.TOMLDecodeError) as error:
+    except (jinja2.TemplateSyntaxError, ValueError, RecursionError) as error:
         raise PromptError(f'the prompt "{path.name}" cannot be read: {error}') from error
+
+
+def _compile(source: str) -> Render:
+    """Compile a template. One without variables is rendered once, one that reads only the seat once for each seat."""
+    template = _jinja.from_string(source)
+    needs = jinja2.meta.find_undeclared_variables(_jinja.parse(source))
+    if not needs:
+        text = template.render()
+        return lambda variables: text
+    if needs != {"seat"}:
+        return template.render
+    render_for = lru_cache(maxsize=64)(lambda seat: template.render(seat=seat))
+    return lambda variables: render_for(variables["seat"])
 
 
 def _check_front_matter(front: dict[str, Any], name: str) -> None:
@@ -257,30 +327,20 @@ def _number_lines(content: str) -> str:
 def _collect_texts(value: Any) -> list[tuple[str, str]]:
     """Return the value of a material expression as labelled texts. A mapping other than a Round provides its labels."""
     if isinstance(value, Statement):
-        return [(value.seat.label, clean_quotation(value.said))]
+        return [(value.seat.label, value.said)]
     if isinstance(value, Round):
         return [piece for statement in value.values() for piece in _collect_texts(statement)]
     if isinstance(value, Mapping):
         return [(label, text) for label, item in value.items() for _, text in _collect_texts(item)]
     if isinstance(value, str):
-        return [("", clean_quotation(value))] if value else []
+        return [("", value)] if value else []
     return [piece for item in value for piece in _collect_texts(item)]
 
 
 def _truncate_words(text: str, max_words: int) -> str:
-    words = text.split()
+    """Return the first words on one line, without the quotation marks that enclose it in the prompt of a small member."""
+    words = QUOTATION_MARKS.sub("'", text).split()
     return " ".join(words) if len(words) <= max_words else " ".join(words[:max_words]) + " …"
-
-
-def clean_quotation(text: str) -> str:
-    """Remove notes, and characters that a model reads but a person cannot see: format, tag and control characters.
-
-    A single joiner between two letters or symbols outside ASCII stays: Persian words and joined emoji need it.
-    """
-    if "```" in text or "~~~" in text:
-        text = without_notes(text)
-    kept = "".join(c for c in text if c in KEPT_CHARS or unicodedata.category(c) not in HIDDEN_CATEGORIES)
-    return LOOSE_JOINERS.sub("", kept)
 
 
 @lru_cache(maxsize=16)
@@ -288,67 +348,153 @@ def _load_part(name: str) -> jinja2.Template:
     return _jinja.from_string((PARTS_FOLDER / name).read_text(encoding="utf-8"))
 
 
-def _system_message() -> Message:
-    return {"role": "system", "content": _load_part("system.md").render().strip()}
+def _system_message(part: str = "system.md") -> Message:
+    return {"role": "system", "content": _system_text(part)}
 
 
-FENCE = re.compile(r"<<<(?P<name>[^\n]*) (?P<mark>[0-9a-f]{12})\n(?P<text>.*?)\n(?P=mark)>>>", re.DOTALL)
-MIN_QUOTATION_TOKENS = 100  # tokens that every quotation keeps
-MIN_SHARE = 0.1  # of the material is always kept; less would be useless
+@cache
+def _system_text(part: str) -> str:
+    return _load_part(part).render().strip()
 
 
-@dataclass(slots=True)
-class FenceTruncator:
-    """Truncates each fence to the same share and records the cuts."""
+# Foreign text: text that another seat, a person, a file or a web page has written
 
-    share: float
-    cut_material: dict[str, None] = field(default_factory=dict)
-    cut_statements: dict[str, None] = field(default_factory=dict)
+QUOTATION_MARKS = re.compile('["\u201c-\u201f\uff02\u275d\u275e\u301d-\u301f]')
+OVERLAYS = re.compile("(?<=[<>\u00ab\u00bb\u2039\u203a\uff1c\uff1e])[\u0300-\u036f\u20d0-\u20ff]+")
 
-    def truncate_fence(self, found: re.Match[str]) -> str:
-        name, mark, text = found["name"], found["mark"], found["text"]
-        packet = self.truncate_packet_json(text) if name == "Packet" else None
-        return f"<<<{name} {mark}\n{self.truncate_quotation(name, text) if packet is None else packet}\n{mark}>>>"
-
-    def truncate_packet_json(self, text: str) -> str | None:
-        """Return the packet JSON with less material, or None if the text is not a packet."""
-        try:
-            data = json.loads(text)
-            context = data["council_packet"]["context"]
-            packet = _parse_packet(context)
-        except (ValueError, KeyError, TypeError):
-            return None
-        smaller = truncate_packet(packet, int(packet.tokens * self.share))
-        self.cut_material |= dict.fromkeys(item.path for item in smaller.skipped)
-        context |= {"files": [{"path": file.path, "content": file.content} for file in smaller.files]}
-        context |= {"diff": smaller.diff, "spec": {**context["spec"], "content": smaller.spec}}
-        if "environment" in context:
-            context["environment"] = smaller.environment
-        return json.dumps(data, ensure_ascii=False, indent=1)
-
-    def truncate_quotation(self, name: str, text: str) -> str:
-        room = max(MIN_QUOTATION_TOKENS, int(estimate_tokens(text) * self.share))
-        if estimate_tokens(text) <= room:
-            return text
-        self.cut_statements[name or "others"] = None
-        start = text.encode()[: 3 * room].decode(errors="ignore")
-        return f"{start.rsplit(None, 1)[0]}\n{TRUNCATION_MARKER}"
-
-
-def truncate_messages(messages: Sequence[Message], share: float) -> tuple[tuple[Message, ...], Cuts] | None:
-    """Return the messages at about this share of their length, and the cuts. Return None if nothing can be cut."""
-    total = sum(estimate_tokens(message["content"]) for message in messages)
-    quoted = sum(estimate_tokens(found["text"]) for message in messages for found in FENCE.finditer(message["content"]))
-    truncator = FenceTruncator(max(MIN_SHARE, (share * total - (total - quoted)) / max(1, quoted)))
-    cut = tuple({**message, "content": FENCE.sub(truncator.truncate_fence, message["content"])} for message in messages)
-    cuts = Cuts(tuple(truncator.cut_material), tuple(truncator.cut_statements))
-    return (cut, cuts) if cuts else None
+# Characters that look like those of a mark. A double angle is folded to one guillemet, a triple one to one character.
+LOOKALIKES = {
+    **dict.fromkeys("\u02c2\u1438\u2039\u2329\u276e\u2770\u27e8\u29fc\u3008\ufe64\uff1c", "<"),
+    **dict.fromkeys("\u02c3\u1433\u203a\u232a\u276f\u2771\u27e9\u29fd\u3009\ufe65\uff1e", ">"),
+    **dict.fromkeys("\u226a\u27ea", "\u00ab"), **dict.fromkeys("\u226b\u27eb", "\u00bb"),
+    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212\ufe63\uff0d", "-"),
+    **dict(zip("\u0430\u0441\u0501\u0435\u043e\u0456\u0455\u0440\u0443\u0442\u043c\u043f\u03bf\u03c5\u03b1\u03b5\u03b9\u0578\u057d\u0585\u217c\u04cf",
+                "acdeoispytmnouaeinuoll", strict=True)),
+}  # fmt: skip
+_OPEN = "(?:<<<|\u00ab[<\u00ab]|<\u00ab|\u22d8)"
+_CLOSE = "(?:>>>|\u00bb[>\u00bb]|>\u00bb|\u22d9)"
+_START = r"^(?:\d+\| )?"  # the line numbers of a packet
+MARKS = tuple(
+    re.compile(pattern, re.MULTILINE)
+    for pattern in (
+        rf"{_START}[^\w\n<\u00ab\u22d8]*(?P<mark>{_OPEN}<{{0,3}})(?!<)[ \t]?(?=\w)",  # <<<Name; git writes seven
+        rf"(?P<mark>{_OPEN})(?=[^\n]{{0,120}}?[ \t][0-9a-f]{{12}}(?!\w))",  # <<<Name 0123456789ab
+        rf"{_START}[^\w\n]*\w[\w.:/-]{{0,79}}[ \t]{{0,4}}(?P<mark>{_CLOSE}>{{0,3}})[ \t`*_\"'.,;:!|]*$",  # mark>>>
+        rf"[0-9a-f]{{12}}[ \t]{{0,4}}(?P<mark>{_CLOSE})",  # 0123456789ab>>>
+        r"(?P<mark><\|[^<>|\n]{1,60}\|>)",  # tokens of chat templates
+        r"(?P<mark></?(?:system|sys|inst|instructions?|start_of_turn|end_of_turn)\b[^<>\n]{0,60}>)",
+        r"(?P<mark>\[/?(?:system|sys|inst)\b[^\[\]\n]{0,20}\])",
+        rf"{_START}[^\w\n]*(?:json[ \t]+)?council(?P<mark>[-_])notes(?!\w)",  # the chair's notes
+    )
+)
+HINTS = (
+    "<<<", ">>>", "\u00ab", "\u00bb", "\u22d8", "\u22d9", "<|", "<sys", "</sys", "<inst", "</inst", "<start_of_turn", "<end_of_turn",
+    "[sys", "[/sys", "[inst", "[/inst", "council-notes", "council_notes",
+)  # fmt: skip
+REPLACEMENTS = dict(zip("<\u00ab\u22d8[>\u00bb\u22d9]-_", "(((())))  ", strict=True))
+MIN_CACHED_CHARS = 4_000
+ESCAPED = "\udc00"  # precedes a character to escape; no text has a lone surrogate
 
 
-def _parse_packet(context: Json) -> Packet:
-    files = tuple(PacketFile(file["path"], file["content"]) for file in context["files"])
-    source, spec = (context["spec"][part] for part in ("source", "content"))
-    return Packet(
-        files, context["diff"], "" if source == "none" else source, spec, tuple(context["prior_decisions"]),
-        context.get("environment", ""),
-    )  # fmt: skip
+class FoldTable(dict[int, str]):
+    """Maps every character to one lower-case character that looks the same."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        plain = unicodedata.normalize("NFKC", LOOKALIKES.get(char, char)).lower()
+        digit = unicodedata.digit(char, None)
+        folded = str(digit) if digit is not None else LOOKALIKES.get(plain, plain)
+        self[code] = folded if len(folded) == 1 and folded not in "\n\r" else char
+        return self[code]
+
+
+_FOLDED_CHARS = FoldTable()
+
+
+class Quotation(NamedTuple):
+    """Foreign text as it is quoted, and how many hidden characters and imitated marks it had."""
+
+    text: str
+    hidden: int
+    marks: int
+
+    def describe_changes(self, copied: int) -> str:
+        """Describe the removals; `copied` is how many marks of the run the text repeats."""
+        counts = ((self.hidden, "invisible character"), (self.marks, "imitated mark"))
+        removed = ", ".join(_format_count(n, word) for n, word in counts if n)
+        told = [f"{removed} removed from the quotation"] if removed else []
+        return "; ".join([*told, *([f"repeats {_format_count(copied, 'mark')} of its prompt"] if copied else [])])
+
+
+def _format_count(n: int, word: str) -> str:
+    return f"{n:,} {word}{'s' if n > 1 else ''}"
+
+
+def clean_quotation(text: str) -> Quotation:
+    """Return foreign text without hidden characters and notes, and with imitated marks neutralized."""
+    text, hidden = strip_hidden(text)
+    if "council" in fold(text):
+        text = without_notes(text)
+    text, marks = neutralize_marks(text)
+    return Quotation(text, hidden, marks)
+
+
+def neutralize_marks(text: str) -> tuple[str, int]:
+    """Return the text with imitated marks changed, and how many were found: `0123456789ab>>>` becomes `0123456789ab)))`."""
+    text, total = OVERLAYS.sub("", text), 0
+    while found := find_marks(text):
+        total += len(found)
+        chars = list(text)
+        for at, replacement in list_mark_chars(text, found).items():
+            chars[at] = replacement
+        text = "".join(chars)
+    return text, total
+
+
+def find_marks(text: str) -> set[tuple[int, int]]:
+    """Return where a text imitates a mark: a fence, a token of a chat template, or the label of the notes."""
+    folded = fold(text)
+    for hint in HINTS:
+        if hint in folded:
+            break
+    else:
+        return set()
+    return {found.span("mark") for pattern in MARKS for found in pattern.finditer(folded)}
+
+
+def list_mark_chars(text: str, found: Iterable[tuple[int, int]]) -> dict[int, str]:
+    """Return the places of the characters that make the marks, each with its replacement."""
+    folded = fold(text)
+    places = sorted({at for start, end in found for at in range(start, end)})
+    return {at: REPLACEMENTS[folded[at]] for at in places if folded[at] in REPLACEMENTS}
+
+
+def fold(text: str) -> str:
+    """Return the text with each character replaced by a plain one that looks like it."""
+    return text.lower() if text.isascii() else text.translate(_FOLDED_CHARS)
+
+
+def dump_packet(told: Json) -> str:
+    """Return the packet as JSON. Imitated marks are written with JSON escapes, which change nothing in the content."""
+    dumped = json.dumps(_mark_escapes(told), ensure_ascii=False, indent=1)
+    return re.sub(f"{ESCAPED}(.)", lambda found: f"\\u{ord(found[1]):04x}", dumped)
+
+
+def _mark_escapes(value: Any) -> Any:
+    """Put ESCAPED before the characters of imitated marks in every string of a JSON value."""
+    if isinstance(value, dict):
+        return {name: _mark_escapes(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_mark_escapes(item) for item in value]
+    if isinstance(value, str):
+        return _escape_long(value) if len(value) > MIN_CACHED_CHARS else _escape_marks(value)
+    return value
+
+
+def _escape_marks(text: str) -> str:
+    text = repair_surrogates(text)
+    places = list_mark_chars(text, find_marks(text))
+    return "".join(f"{ESCAPED}{char}" if at in places else char for at, char in enumerate(text)) if places else text
+
+
+_escape_long = lru_cache(maxsize=32)(_escape_marks)  # every seat gets the same files

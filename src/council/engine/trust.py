@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from council.engine.degraded import build_degraded_rows, count_asked_seats
 from council.engine.json_text import clean_text, find_json
 from council.engine.minutes import Minutes, SeatMinutes
-from council.settings.member_lookup import LOCAL_MEMBER
+from council.settings.catalogue import LOCAL_MEMBER
 from council.text_cleanup import single_line, split_notes
 from council.types import Agreement, Json, Round, Seat, TrustFact, replace_labels
 

@@ -55,6 +55,7 @@ class MemberContext:
     settings: Settings
     env: Mapping[str, str]  # read keys from here, not from os.environ
     cache: Path  # folder for downloads
+    folder: Path = Path()  # folder of the run: relative paths of members belong to it
 
 
 class MemberFactory(Protocol):

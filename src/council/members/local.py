@@ -33,9 +33,10 @@ PLACEHOLDER_URL = "http://127.0.0.1:9/v1"  # replaced in `ready`
 class LocalMember(OpenAIMember):
     """`local:smollm2`, or `local:/path/to/model.gguf`."""
 
-    def __init__(self, name: str, *, cache: Path, env: Mapping[str, str] = os.environ) -> None:
-        self.model_ref = name.removeprefix("local:")
-        small = self.model_ref in local_weights.KNOWN_WEIGHTS or _file_size(self.model_ref) < SMALL_MODEL_BYTES
+    def __init__(self, name: str, *, cache: Path, env: Mapping[str, str] = os.environ, folder: Path = Path()) -> None:
+        """A relative path of a model file belongs to the folder."""
+        self.model_ref, self.folder = name.removeprefix("local:"), folder
+        small = self.model_ref in local_weights.KNOWN_WEIGHTS or _file_size(self.model_ref, folder) < SMALL_MODEL_BYTES
         # A small model serves three seats at once; a large one only one, because of memory.
         self.seats, self.context = (3, 4096) if small else (1, 8192)
         self.cache, self.threads = cache, _thread_count(env)
@@ -61,7 +62,7 @@ class LocalMember(OpenAIMember):
         _require_llama()
         if self.model_ref not in local_weights.KNOWN_WEIGHTS:
             try:
-                local_weights.check_user_file(self.model_ref)
+                local_weights.check_user_file(self.model_ref, self.folder)
             except LocalModelError as error:
                 raise UsageError(str(error)) from None
 
@@ -72,7 +73,7 @@ class LocalMember(OpenAIMember):
     def _weights_file(self, progress: Progress, stop: threading.Event) -> Path:
         if self.model_ref in local_weights.KNOWN_WEIGHTS:
             return local_weights.fetch_weights(local_weights.KNOWN_WEIGHTS[self.model_ref], self.cache, progress, stop)
-        return local_weights.check_user_file(self.model_ref)
+        return local_weights.check_user_file(self.model_ref, self.folder)
 
     async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
         if self._server is None or not self._server.is_alive:
@@ -88,7 +89,7 @@ class LocalMember(OpenAIMember):
             raise LocalModelError("llama.cpp is not installed: run `pip install 'model-council[local]'`")
         weights = local_weights.KNOWN_WEIGHTS.get(self.model_ref)
         if weights is None:
-            return f"{local_weights.check_user_file(self.model_ref).name} is available"
+            return f"{local_weights.check_user_file(self.model_ref, self.folder).name} is available"
         if local_weights.find_cached(weights, self.cache):
             return f"{weights.file_name} is downloaded"
         raise LocalModelError(
@@ -192,9 +193,9 @@ async def _run_in_thread(work: Callable[[], T], stop: threading.Event) -> T:
         stop.set()
 
 
-def _file_size(path: str) -> int:
+def _file_size(path: str, folder: Path) -> int:
     try:
-        return Path(path).expanduser().stat().st_size
+        return (folder / Path(path).expanduser()).stat().st_size
     except OSError:
         return 0  # `ready` reports the problem
 
@@ -205,4 +206,4 @@ def _thread_count(env: Mapping[str, str]) -> int:
 
 
 def make_local_member(name: str, context: MemberContext) -> LocalMember:
-    return LocalMember(name, cache=context.cache, env=context.env)
+    return LocalMember(name, cache=context.cache, env=context.env, folder=context.folder)

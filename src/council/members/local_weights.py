@@ -58,9 +58,9 @@ class FetchCancelled(Exception):
     """Raised when the download was cancelled."""
 
 
-def check_user_file(path: str) -> Path:
-    """Return the path of a user's GGUF file, or raise LocalModelError."""
-    file = Path(path).expanduser()
+def check_user_file(path: str, folder: Path = Path()) -> Path:
+    """Return the path of a user's GGUF file, or raise LocalModelError. A relative path belongs to the folder."""
+    file = folder / Path(path).expanduser()
     try:
         with file.open("rb") as opened:
             start = opened.read(len(GGUF_MAGIC))

@@ -15,8 +15,8 @@ from council.types import Json
 
 
 class MemberRegistry:
-    def __init__(self, settings: Settings, env: Mapping[str, str], cache: Path) -> None:
-        self.context = MemberContext(settings, env, cache)
+    def __init__(self, settings: Settings, env: Mapping[str, str], cache: Path, folder: Path = Path()) -> None:
+        self.context = MemberContext(settings, env, cache, folder)
         self._members: dict[str, Member] = {}
 
     def __call__(self, name: str) -> Member:

@@ -30,11 +30,11 @@ class Scripted:
     free = True
     backoff = 0.0
 
-    def __init__(self, name: str = "scripted:", script: Json | None = None) -> None:
-        self.name = name
-        self.script = (
-            _read_script(Path(name.partition(":")[2])) if script is None and name != "scripted:" else script or {}
-        )
+    def __init__(self, name: str = "scripted:", script: Json | None = None, *, folder: Path = Path()) -> None:
+        """Relative paths, of the script and of its record, belong to the folder."""
+        self.name, self.folder = name, folder
+        path = name.partition(":")[2]
+        self.script = _read_script(path, folder) if script is None and path else script or {}
         self.calls: list[Json] = []
         self._failures: dict[str, int] = {}
 
@@ -69,17 +69,17 @@ class Scripted:
     def _record_call(self, request: Json) -> None:
         self.calls.append(request)
         if record := self.script.get("record"):
-            with Path(record).open("a", encoding="utf-8") as file:
+            with (self.folder / record).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(request, ensure_ascii=False) + "\n")
 
 
-def _read_script(path: Path) -> Json:
+def _read_script(path: str, folder: Path) -> Json:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:  # not TOML, or not UTF-8
+        return tomllib.loads((folder / path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:  # not TOML, or not UTF-8
         why = error.strerror if isinstance(error, OSError) else error
         raise ConfigError(
-            f'cannot read the script "{path}" ({why}): write scripted:PATH with the path of a TOML file'
+            f"cannot read the script {json.dumps(path, ensure_ascii=False)} ({why}): write scripted:PATH with the path of a TOML file"
         ) from error
 
 
@@ -124,4 +124,4 @@ def example_value(schema: Json, agree: bool, text: str = "…", row: int = 0) ->
 
 
 def make_scripted_member(name: str, context: MemberContext) -> Scripted:
-    return Scripted(name)
+    return Scripted(name, folder=context.folder)

@@ -8,8 +8,10 @@ import logging
 import os
 import re
 import stat
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from council.errors import UsageError
@@ -87,6 +89,65 @@ def format_path(path: str) -> str:
     """Return a path that is safe to print: one line, no control characters, secrets masked."""
     plain = path.encode("utf-8", "replace").decode("utf-8", "replace")
     return redact_text(re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]", "?", plain))
+
+
+# Words that may name a file
+
+GLOB_CHARS = re.compile(r"[*?\[]")
+# A word names a path only if it has a mark of a path or an upper-case letter; other letters than a-z may be that.
+PATH_WORD = re.compile(r"(?<!\S)(?:[a-z\d_]|[^\w\s/.*?\[\\])*+\S+")
+
+
+class FolderNames:
+    """Names in a folder, listed once when they are needed, so that a word which names nothing costs no look-up."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def exists(self, path: str) -> bool:
+        """Return whether a path relative to the folder exists; a broken link does. `-` means standard input."""
+        try:
+            return bool(path) and path != "-" and self._has_start(path) and os.path.lexists(self.root / path)
+        except ValueError:
+            return False
+
+    def matches(self, pattern: str) -> bool:
+        """Return whether a glob may match: a name in the folder begins like it. A sentence with a question mark does not."""
+        start = pattern[: found.start()] if (found := GLOB_CHARS.search(pattern)) else pattern
+        if self._names is None or start.startswith("."):
+            return True
+        folder, slash, _ = start.partition("/")
+        return _fold(folder) in self._names if slash else any(name.startswith(_fold(start)) for name in self._names)
+
+    def may_start_name(self, word: str) -> bool:
+        """Return whether a path with spaces may begin with this word."""
+        return "/" in word or self._first_words is None or _fold(word) in self._first_words
+
+    @property
+    def has_spaces(self) -> bool:
+        """Whether a name in the folder has a space."""
+        return self._first_words is None or bool(self._first_words)
+
+    def _has_start(self, path: str) -> bool:
+        start = path.partition("/")[0]
+        return self._names is None or start in ("", ".", "..") or "\\" in start or _fold(start) in self._names
+
+    @cached_property
+    def _names(self) -> frozenset[str] | None:
+        try:
+            with os.scandir(self.root) as found:
+                return frozenset(_fold(entry.name) for entry in found)
+        except OSError:  # it may be searched but not listed
+            return None
+
+    @cached_property
+    def _first_words(self) -> frozenset[str] | None:
+        return None if self._names is None else frozenset(name.partition(" ")[0] for name in self._names if " " in name)
+
+
+def _fold(name: str) -> str:
+    """Return the form in which names are compared: some file systems ignore case and the form of accents."""
+    return name.casefold() if name.isascii() else unicodedata.normalize("NFC", name).casefold()
 
 
 # Reading
@@ -241,7 +302,6 @@ SKIPPED_FOLDERS = {
     ".mypy_cache",
     ".ruff_cache",
 }
-GLOB_CHARS = re.compile(r"[*?\[]")
 UNMATCHED_WORDS = set(  # words of a target that never match a path
     "the this that these those and but for with our your its his her their from into about over not are was were how why what which who when "  # noqa: SIM905
     "where all any new use using can should could would does did has have had will more than then them they there here out off".split()

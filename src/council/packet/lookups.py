@@ -66,11 +66,12 @@ def _read_slice(root: Path, item: Any, redact: bool) -> Json:
     request = item if isinstance(item, dict) else {"path": item}
     row: Json = {"look": "file", "path": _format_value(request.get("path"))}
     try:
-        text = _read_gated(root, parse_path(root, request.get("path")), redact)
+        text, invisible = _read_gated(root, parse_path(root, request.get("path")), redact)
     except (UsageError, Unreadable) as error:
         return row | {"why": str(error)}
     lines = text.splitlines(keepends=True)
     start, end = _line_range(request, len(lines))
+    row |= {"invisible_characters_removed": invisible} if invisible else {}
     return row | {
         "from": start,
         "to": end,
@@ -91,12 +92,12 @@ def _line_range(request: Json, lines: int) -> tuple[int, int]:
     return first, min(max(first, end or lines), lines, first + MAX_SLICE_LINES - 1)
 
 
-def _read_gated(root: Path, path: str, redact: bool) -> str:
-    """Return a whole file through the gate, even for a slice: a key is detected by its first line."""
+def _read_gated(root: Path, path: str, redact: bool) -> tuple[str, int]:
+    """Return a whole file through the gate and the number of invisible characters removed; a key is detected by its first line."""
     gate = Gate(root, redact)
     text = gate.read_file(path)
     if text is not None:
-        return text
+        return text, gate.stripped
     if gate.secret_locations:
         raise Unreadable(f"not shown, secret found at {next(iter(gate.secret_locations))}")
     raise Unreadable(next((skipped.why for skipped in gate.skipped.values()), "not shown"))
@@ -176,7 +177,7 @@ def _format_hits(root: Path, matches: Sequence[tuple[str, int]], redact: bool) -
     """Return the matching lines, taken from the gate's output and not from the searched text."""
     for path in dict.fromkeys(path for path, _ in matches):
         try:
-            lines = _read_gated(root, path, redact).split("\n")
+            lines = _read_gated(root, path, redact)[0].split("\n")
         except Unreadable as error:
             yield {"path": _format_value(path), "why": error.why}
             continue

@@ -62,10 +62,16 @@ class Scan:
         self.raw = text.encode("ascii", "replace")  # one byte per character
         self.lower = self.raw.lower()
         words = self.raw.translate(_SEPARATORS).split()
-        self.words = b"\n".join([word for word in words if len(word) >= MIN_KEY_CHARS and LIVE_KEY.search(word)])
+        shorter = MIN_KEY_CHARS - 1
+        has_key = max(map(len, words), default=0) > shorter  # most prose has no such word
+        long_words = [word for word in words if word[shorter:]] if has_key else []
+        self.words = b"\n".join([word for word in long_words if LIVE_KEY.search(word)])
 
     def has(self, *substrings: bytes) -> bool:
-        return any(substring in self.lower for substring in substrings)
+        for substring in substrings:  # noqa: SIM110  # a generator would cost a call for each
+            if substring in self.lower:
+                return True
+        return False
 
     def find_all(self, substrings: Iterable[bytes]) -> Iterator[int]:
         """Yield every position of these lower-case substrings, for each substring in order."""
@@ -75,15 +81,17 @@ class Scan:
                 yield at
                 at = self.lower.find(substring, at + len(substring))
 
-    def match_all(self, pattern: re.Pattern[str], *starts: bytes) -> Iterator[re.Match[str]]:
-        """Yield the matches of a pattern that begins with one of these lower-case substrings, without overlaps for each."""
+    def match_all(self, pattern: re.Pattern[str], *starts: bytes) -> list[re.Match[str]]:
+        """Return the matches of a pattern that begins with one of these lower-case substrings, without overlaps for each."""
+        found = []
         for start in starts:
             at = self.lower.find(start)
             while at >= 0:
                 match = pattern.match(self.text, at)
                 if match:
-                    yield match
+                    found.append(match)
                 at = self.lower.find(start, max(at + len(start), match.end() if match else 0))
+        return found
 
     def line_around(self, start: int, end: int, reach: int = 300) -> str:
         """Return the rest of the line on both sides of a position, at most `reach` characters each."""
@@ -163,6 +171,9 @@ PORT = re.compile(r"[\d.:]+(?:/\w+)?")
 MAX_COMMAND_CHARS = 300  # most characters between a program and its option
 
 
+URL_HINTS = (b"://", b"jdbc:oracle:")
+
+
 def find_url_logins(scan: Scan) -> Iterator[Secret]:
     for match in scan.match_all(URL_LOGIN, b"://"):
         if match["token"]:
@@ -173,6 +184,9 @@ def find_url_logins(scan: Scan) -> Iterator[Secret]:
     for match in scan.match_all(JDBC_LOGIN, b"jdbc:oracle:"):
         if is_real_password(match["password"]):
             yield Secret("URL password", *match.span("password"))
+
+
+HEADER_HINTS = (b"authorization", b"bearer", b"cookie", b"\ttrue\t/", b"\tfalse\t/")
 
 
 def find_auth_headers(scan: Scan) -> Iterator[Secret]:
@@ -196,6 +210,18 @@ def _is_session(cookie: re.Match[str]) -> bool:
     return not has_harmless_name(cookie["name"]) and not is_filler(cookie["value"]) and is_random(cookie["value"], 2)
 
 
+SIMPLE_LOGINS = (
+    (NETRC, b"machine", b"default"),
+    (SQL_PASSWORD, b"identified", b"password"),
+    (SECURE_STRING, b"convertto-"),
+    (OPENSSL_PASSWORD, b"pass:"),
+    (PGPASS, b":5432:", b":*:"),
+)
+LOGIN_HINTS = (
+    b"auth", b":_password", *(start for _, *starts in SIMPLE_LOGINS for start in starts), b"password", b"passwd", b"pwd", b":$", *LOGIN_PROGRAMS,
+)  # fmt: skip
+
+
 def find_logins(scan: Scan) -> Iterator[Secret]:
     """Find logins of registries, databases and machines, and passwords on command lines."""
     if scan.has(b'auth"', b'auth\\"', b"_auth", b":_password"):
@@ -216,15 +242,6 @@ def find_logins(scan: Scan) -> Iterator[Secret]:
     for match in scan.match_all(PASSWORD_HASH, b":$"):
         yield Secret("password hash", *match.span("hash"))
     yield from _find_password_options(scan)
-
-
-SIMPLE_LOGINS = (
-    (NETRC, b"machine", b"default"),
-    (SQL_PASSWORD, b"identified", b"password"),
-    (SECURE_STRING, b"convertto-"),
-    (OPENSSL_PASSWORD, b"pass:"),
-    (PGPASS, b":5432:", b":*:"),
-)
 
 
 def _find_password_options(scan: Scan) -> Iterator[Secret]:
@@ -265,6 +282,9 @@ PUBLIC_DATA = re.compile(
 )
 
 
+KUBERNETES_HINTS = (b"kind",)
+
+
 def find_kubernetes_secrets(scan: Scan) -> Iterator[Secret]:
     text, stop = scan.text, 0
     for kind in scan.match_all(KUBERNETES_SECRET, b"kind"):
@@ -275,8 +295,12 @@ def find_kubernetes_secrets(scan: Scan) -> Iterator[Secret]:
         )
         stop = text.find("\n---", kind.end(), kind.end() + DOCUMENT_REACH)
         stop = min(kind.end() + DOCUMENT_REACH, len(text)) if stop < 0 else stop
+        end = 0
         for block in SECRET_DATA.finditer(text, start, stop):
-            for name, first, last in _read_data_lines(text, block, stop):
+            if block.start() < end:
+                continue  # inside a block that was read
+            values, end = _read_data_lines(text, block, stop)
+            for name, first, last in values:
                 if _is_secret_data(name, text[first:last]):
                     yield Secret("Kubernetes secret", first, last)
         for block in SECRET_DATA_JSON.finditer(text, start, stop):
@@ -285,19 +309,21 @@ def find_kubernetes_secrets(scan: Scan) -> Iterator[Secret]:
                     yield Secret("Kubernetes secret", *pair.span(2))
 
 
-def _read_data_lines(text: str, block: re.Match[str], stop: int) -> Iterator[tuple[str, int, int]]:
-    """Yield the name of every value below `data:` and its position; a value may have several lines."""
+def _read_data_lines(text: str, block: re.Match[str], stop: int) -> tuple[list[tuple[str, int, int]], int]:
+    """Return the name of every value below `data:` with its position, and the end of the block; a value may have several lines."""
+    values: list[tuple[str, int, int]] = []
     name, at = "", text.find("\n", block.end()) + 1
     while 0 < at < stop:
-        line = DATA_LINE.match(text, at)
+        line, start = DATA_LINE.match(text, at), at
         at = text.find("\n", at) + 1
         if not line or line["value"].startswith("#"):
             continue
         if len(line["indent"]) <= len(block["indent"]):
-            break
+            return values, start
         name = line["name"] or name
         if line["value"].rstrip("|>+-"):
-            yield name, *line.span("value")
+            values.append((name, *line.span("value")))
+    return values, stop
 
 
 def _is_secret_data(name: str, value: str) -> bool:

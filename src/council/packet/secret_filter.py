@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from council.packet.secret_context import (
+    HEADER_HINTS,
+    KUBERNETES_HINTS,
+    LOGIN_HINTS,
+    NAME_STEMS,
+    URL_HINTS,
     Scan,
     Secret,
     find_assignments,
@@ -15,10 +21,12 @@ from council.packet.secret_context import (
     find_logins,
     find_url_logins,
 )
-from council.packet.secret_rules import KEY_RULES, NEW_LINE, compile_key, decode_base64, is_sample_key
+from council.packet.secret_rules import KEY_RULES, NEW_LINE, KeyRule, compile_key, decode_base64, is_sample_key
 
 MAX_KEY_BLOCK_CHARS = 20_000  # longest key block without an END line
+MIN_REPEATED_CHARS = 8  # of a secret that is masked wherever it is repeated
 MAX_SHORT_CHARS = 2_000  # of a text that is tested with one pattern first
+MAX_HINTED_CHARS = 10_000  # of a text that is tested with the hints of a finder first; in a longer one most are found
 # Every secret has a long word or one of these: a sentence has neither.
 POSSIBLE_SECRET = re.compile(
     r"(?i)\S{20}|://|pass|pwd|secret|token|key|credential|auth|bearer|cookie|[_-]pat|psk|identified|convertto|:\$|kind|phrase|mnemonic|login"
@@ -31,25 +39,75 @@ def find_secrets(text: str) -> list[Secret]:
     if len(text) < MAX_SHORT_CHARS and not POSSIBLE_SECRET.search(text):
         return []
     scan = Scan(text)
-    scans = [scan, Scan(_unescape(text))] if _is_escaped(scan) else [scan]
-    secrets = [secret for scan in scans for find in FINDERS for secret in find(scan)]
+    secrets = list(_run_finders(scan))
+    if _is_escaped(scan):
+        secrets += _run_finders(Scan(_unescape(text)))
+    if not secrets:
+        return []
     starts = {secret.start for secret in secrets}
     extended = (secret._replace(end=_find_wrapped_end(text, secret, starts)) for secret in secrets)
     return _merge_overlapping(sorted(extended, key=lambda secret: (secret.start, -secret.end)))
 
 
+def _run_finders(scan: Scan) -> Iterator[Secret]:
+    """Yield the secrets of each finder whose hints are in the text, in the order of the finders."""
+    if scan.words:
+        yield from _find_known_keys(scan)
+    for hints, find in FINDERS:
+        if len(scan.text) > MAX_HINTED_CHARS or scan.has(*hints):
+            yield from find(scan)
+
+
 def redact_text(text: str) -> str:
     """Return the text with every secret masked, for logs, errors and reports."""
-    return mask_secrets(text, find_secrets(text))
+    secrets = find_secrets(text)
+    return mask_secrets(text, add_repeats(text, secrets, list_values(text, secrets))) if secrets else text
 
 
 def redact_value(value: Any) -> Any:
-    """Mask secrets in every string of a JSON value."""
+    """Mask secrets in every string of a JSON value. A value that one string shows to be a secret is masked in all of them."""
     if isinstance(value, str):
         return redact_text(value)
-    if isinstance(value, dict):
-        return {name: redact_value(item) for name, item in value.items()}
-    return [redact_value(item) for item in value] if isinstance(value, (list, tuple)) else value
+    found = {text: find_secrets(text) for text in _iter_strings(value)}
+    if not any(found.values()):
+        return value
+    values = {one: kind for text, secrets in found.items() for one, kind in list_values(text, secrets).items()}
+
+    def redact(value: Any) -> Any:
+        if isinstance(value, str):
+            return mask_secrets(value, add_repeats(value, found[value], values))
+        if isinstance(value, dict):
+            return {name: redact(item) for name, item in value.items()}
+        return [redact(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+    return redact(value)
+
+
+def list_values(text: str, secrets: Sequence[Secret]) -> dict[str, str]:
+    """Return the kind of each secret by its text. Short values and blocks of several lines are left out."""
+    found = {text[secret.start : secret.end]: secret.kind for secret in secrets}
+    return {value: kind for value, kind in found.items() if len(value) >= MIN_REPEATED_CHARS and "\n" not in value}
+
+
+def add_repeats(text: str, secrets: Sequence[Secret], values: Mapping[str, str]) -> list[Secret]:
+    """Return the secrets and all other places of these values: a text may repeat a key where nothing shows that it is one."""
+    if not values:
+        return list(secrets)
+    repeats = [
+        Secret(kind, found.start(), found.end())
+        for value, kind in values.items()
+        for found in re.finditer(re.escape(value), text)
+    ]
+    return _merge_overlapping(sorted([*secrets, *repeats], key=lambda secret: (secret.start, -secret.end)))
+
+
+def _iter_strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from (text for item in value.values() for text in _iter_strings(item))
+    elif isinstance(value, (list, tuple)):
+        yield from (text for item in value for text in _iter_strings(item))
 
 
 class PromptRedactor:
@@ -63,11 +121,28 @@ class PromptRedactor:
         self._kept: dict[str, tuple[str, list[Secret]]] = {}  # the last prompt with this start, and its secrets
 
     def redact_messages(self, messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        return [{**message, "content": self.redact(message["content"])} for message in messages]
+        """Mask the secrets of a request. A key that one message shows to be one is masked in all of them."""
+        texts = [str(message["content"]) for message in messages]
+        found = [self.find_secrets(text) for text in texts]
+        if not any(found):
+            return list(map(dict, messages))
+        values = {
+            value: kind
+            for text, secrets in zip(texts, found, strict=True)
+            for value, kind in list_values(text, secrets).items()
+        }
+        return [
+            {**message, "content": mask_secrets(text, add_repeats(text, secrets, values))}
+            for message, text, secrets in zip(messages, texts, found, strict=True)
+        ]
 
     def redact(self, text: str) -> str:
+        secrets = self.find_secrets(text)
+        return mask_secrets(text, add_repeats(text, secrets, list_values(text, secrets)))
+
+    def find_secrets(self, text: str) -> list[Secret]:
         if len(text) < self.MIN_CHARS:
-            return redact_text(text)
+            return _search_short_prompt(text)
         start = text[:200]
         before, known = self._kept.pop(start, ("", []))
         at = max(0, _common_length(text, before) - self.OVERLAP)
@@ -80,7 +155,13 @@ class PromptRedactor:
         self._kept[start] = (text, [*kept, *found])
         if len(self._kept) > self.MAX_KEPT:
             del self._kept[next(iter(self._kept))]
-        return mask_secrets(text, [*kept, *found])
+        return [*kept, *found]
+
+
+@lru_cache(maxsize=32)
+def _search_short_prompt(text: str) -> list[Secret]:
+    """Search a prompt that may come again, such as the system message of every request."""
+    return find_secrets(text)
 
 
 def _common_length(text: str, other: str) -> int:
@@ -154,23 +235,36 @@ AZURE_TOKEN = re.compile(r"(?<![\w+/=-])(?=[a-z]*[2-7][a-z]*[2-7][a-z]*[2-7])[a-
 
 
 def _find_known_keys(scan: Scan) -> Iterator[Secret]:
-    if not scan.words:
-        return
     words = ""
-    for rule in KEY_RULES:
-        if any(hint in scan.words for hint in rule.hints):
-            words = words or scan.words.decode("ascii")
-            pattern = compile_key(rule.shape)
-            if pattern.search(words):
-                for match in pattern.finditer(scan.text):
-                    if not is_sample_key(match.group()):
-                        yield Secret(rule.kind, *match.span())
+    for rule in _select_rules(scan.words):
+        words = words or scan.words.decode("ascii")
+        pattern = compile_key(rule.shape)
+        if pattern.search(words):
+            for match in pattern.finditer(scan.text):
+                if not is_sample_key(match.group()):
+                    yield Secret(rule.kind, *match.span())
     if scan.has(b"azure", b"devops", b"visualstudio"):
         yield from (Secret("Azure DevOps token", *match.span()) for match in AZURE_TOKEN.finditer(scan.text))
 
 
+def _select_rules(words: bytes) -> list[KeyRule]:
+    """Return the rules with a hint in these words."""
+    selected = []
+    for rule in KEY_RULES:
+        for hint in rule.hints:
+            if hint in words:
+                selected.append(rule)
+                break
+    return selected
+
+
 # Private keys
 
+# In lower case; the long ones are base64.
+KEY_BLOCK_HINTS = (
+    b"private key", b"putty-user-key-file-", b"ls0tls1crudjti", b"tfmwdextmunsvwrkvgl", b"kty", b"mnemonic", b"seed phrase",
+    b"seed_phrase", b"recovery phrase",
+)  # fmt: skip
 KEY_BLOCK_START = re.compile(
     r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----|PuTTY-User-Key-File-\d:"
 )
@@ -239,6 +333,9 @@ def _find_wrapped_end(text: str, secret: Secret, starts: set[int]) -> int:
     return end
 
 
-FINDERS: tuple[Callable[[Scan], Iterator[Secret]], ...] = (
-    _find_known_keys, _find_key_blocks, find_url_logins, find_auth_headers, find_logins, find_kubernetes_secrets, find_assignments,
+Finder = Callable[[Scan], Iterator[Secret]]
+# Substrings in lower case without which a finder finds nothing. Keys with a known format are found by their words.
+FINDERS: tuple[tuple[tuple[bytes, ...], Finder], ...] = (
+    (KEY_BLOCK_HINTS, _find_key_blocks), (URL_HINTS, find_url_logins), (HEADER_HINTS, find_auth_headers), (LOGIN_HINTS, find_logins),
+    (KUBERNETES_HINTS, find_kubernetes_secrets), (NAME_STEMS, find_assignments),
 )  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -24,6 +23,8 @@ from council.packet.changes import (
     select_work_tree,
 )
 from council.packet.files import (
+    PATH_WORD,
+    FolderNames,
     format_path,
     has_known_suffix,
     is_glob,
@@ -52,9 +53,13 @@ class TargetRequest(NamedTuple):
     text: str
     tokens: tuple[str, ...]
     exact: bool  # the tokens are literal paths
-    root: Path
+    names: FolderNames
     task: str
     full_text: str = ""  # the user's full text, if `text` is only a part of it
+
+    @property
+    def root(self) -> Path:
+        return self.names.root
 
     @property
     def is_review(self) -> bool:
@@ -77,8 +82,9 @@ def select(
     If the words of a review name nothing, it reviews the changes of the work tree or the recent ones instead."""
     exact = not isinstance(words, str)
     text = words.strip() if isinstance(words, str) else " ".join(words)
-    tokens = tuple(words) if exact else tuple(_split_words(root, text))
-    request = TargetRequest(text, tokens, exact, root, task, full_text.strip() or text)
+    names = FolderNames(root)
+    tokens = tuple(words) if exact else tuple(_split_words(names, text))
+    request = TargetRequest(text, tokens, exact, names, task, full_text.strip() or text)
     chosen = _select_material(request, base, match, stdin is not None)
     if task == "validate" and stdin is None and not has_other_material and _is_nothing(chosen):
         chosen = _select_instead(request, chosen)
@@ -118,15 +124,22 @@ def _select_recent_in(root: Path) -> Selection:
     return select_recent(require_repo(root, "recent"))
 
 
-def _split_words(root: Path, text: str) -> list[str]:
+def _split_words(names: FolderNames, text: str) -> list[str]:
     """Split text into words, keeping the name of an existing file together: `my notes.md`."""
     words = text.split()
+    if "." not in text or not ("/" in text or names.has_spaces):
+        return words
     tokens, at = [], 0
     while at < len(words):
-        runs = (" ".join(words[at:end]) for end in range(min(at + MAX_NAME_WORDS, len(words)), at + 1, -1))
-        tokens.append(next((run for run in runs if "." in run and _exists(root, run)), words[at]))
+        tokens.append(_find_spaced_name(names, words, at) if names.may_start_name(words[at]) else words[at])
         at += tokens[-1].count(" ") + 1
     return tokens
+
+
+def _find_spaced_name(names: FolderNames, words: Sequence[str], at: int) -> str:
+    """Return the longest existing file name that begins with this word, else the word."""
+    runs = (" ".join(words[at:end]) for end in range(min(at + MAX_NAME_WORDS, len(words)), at + 1, -1))
+    return next((run for run in runs if "." in run and names.exists(run)), words[at])
 
 
 def has_changes(root: Path) -> bool:
@@ -184,7 +197,7 @@ def _select_keyword(request: TargetRequest, piped: bool) -> Selection | None:
     if name == "staged":
         return select_staged(require_repo(request.root, "staged"))
     span = REVISION_RANGE.fullmatch(request.text)
-    if span and (span["start"] or span["end"]) and not _exists(request.root, request.text):
+    if span and (span["start"] or span["end"]) and not request.names.exists(request.text):
         return select_range(require_repo(request.root, "a revision range"), span)
     return _select_revision(request) if request.task == "validate" and len(request.tokens) == 1 else None
 
@@ -193,7 +206,7 @@ def _select_revision(request: TargetRequest) -> Selection | None:
     """Return the changes since a single word that is a commit and not a path."""
     word = request.text
     repo = (
-        None if word == "-" or _exists(request.root, word) or HEX_WORD.fullmatch(word) else git.find_repo(request.root)
+        None if word == "-" or request.names.exists(word) or HEX_WORD.fullmatch(word) else git.find_repo(request.root)
     )
     try:
         chosen = select_since(repo, word) if repo and repo.resolve_commit(word) else None
@@ -233,9 +246,11 @@ def _expand_glob(repo: Repo | None, root: Path, pattern: str) -> list[str]:
 
 def _find_paths(request: TargetRequest) -> Iterator[tuple[str, bool]]:
     """Yield each existing path that is named, and whether it is a folder or a glob."""
-    is_one_path = not request.exact and request.is_review and _exists(request.root, request.text)
-    for token in [request.text] if is_one_path else request.tokens:
-        path = token if is_one_path or request.exact else _parse_path_word(request.root, token)
+    is_one_path = not request.exact and request.is_review and request.names.exists(request.text)
+    path_words = set(PATH_WORD.findall(request.text))
+    tokens = request.tokens if request.exact else [one for one in request.tokens if one in path_words or " " in one]
+    for token in [request.text] if is_one_path else tokens:
+        path = token if is_one_path or request.exact else _parse_path_word(request.names, token)
         if path is None or path == "-":
             continue
         if resolved := _resolve_path(request, path):
@@ -245,7 +260,7 @@ def _find_paths(request: TargetRequest) -> Iterator[tuple[str, bool]]:
 
 
 def _resolve_path(request: TargetRequest, path: str) -> tuple[str, bool] | None:
-    if not _exists(request.root, path):
+    if not request.names.exists(path):
         return (path, True) if is_glob(path) and _has_glob_match(request, path) else None
     try:
         inner = relative_to_root(request.root, path)
@@ -265,64 +280,62 @@ def _has_glob_match(request: TargetRequest, pattern: str) -> bool:
     return bool(_expand_glob(git.find_repo(request.root), request.root, pattern))
 
 
-def _parse_path_word(root: Path, token: str) -> str | None:
+def _parse_path_word(names: FolderNames, token: str) -> str | None:
     """Return a word as a path if it looks like one: `docs/` and `Makefile` do, `docs` in a sentence does not."""
-    bare = token if _exists(root, token) else _strip_punctuation(root, token)
+    bare = token if names.exists(token) else _strip_punctuation(names, token)
     if not re.search(r"\w", bare):
         return None
-    if is_glob(bare) or not _exists(root, bare):
+    if is_glob(bare) or not names.exists(bare):
         return bare if is_glob(bare) else None
-    if (root / bare).is_dir():
+    if (names.root / bare).is_dir():
         return bare if "/" in bare and not Path(bare).is_absolute() else None
     return bare if re.search(r"[/.\\]", bare) or bare != bare.lower() else None
 
 
-def _strip_punctuation(root: Path, token: str) -> str:
+def _strip_punctuation(names: FolderNames, token: str) -> str:
     """Return a word without surrounding punctuation, and a file name without its `:line` suffix."""
     bare = token.strip("\"'`()[]<>").rstrip(".,;:!?\"'`)")
     line = FILE_WITH_LINE.fullmatch(bare)
-    return line["path"] if line and _exists(root, line["path"]) else bare
+    return line["path"] if line and names.exists(line["path"]) else bare
 
 
 def _find_missing(request: TargetRequest) -> list[str]:
     """Return the words that look like a path but do not exist."""
-    if request.exact or _exists(request.root, request.full_text):
+    names = request.names
+    if request.exact or names.exists(request.full_text):
         return []  # missing ones already raised an error
-    tokens = _split_words(request.root, request.full_text)
-    words = dict.fromkeys(
-        _strip_punctuation(request.root, token) for token in tokens if not _exists(request.root, token)
-    )
+    tokens = [token for token in _split_words(names, request.full_text) if "/" in token or "." in token]
+    words = dict.fromkeys(_strip_punctuation(names, token) for token in tokens if not names.exists(token))
     return list(islice((word for word in words if _is_missing(request, word)), MAX_MISSING_LISTED))
 
 
 def _is_missing(request: TargetRequest, word: str) -> bool:
-    if _exists(request.root, word) or not is_pathlike(request.root, word):
+    if request.names.exists(word) or not is_pathlike(request.names, word):
         return False
     return not (is_glob(word) and _expand_glob(git.find_repo(request.root), request.root, word))
 
 
-def is_pathlike(root: Path, word: str) -> bool:
+def is_pathlike(names: FolderNames, word: str) -> bool:
     """Return whether a word looks like a path: `core.py`, `src/nope`, `docs/`, `./x`, `*.rs`; not `and/or`, `Node.js` or a URL."""
-    if "://" in word or not re.search(r"\w", word) or Path(word).is_absolute() or ".." in Path(word).parts:
+    if (
+        not ("/" in word or "." in word)
+        or "://" in word
+        or not re.search(r"\w", word)
+        or Path(word).is_absolute()
+        or ".." in Path(word).parts
+    ):
         return False
     begins = word.split("/")[0]
-    slashed = "/" in word and (word.endswith("/") or begins == "." or _exists(root, begins) or is_glob(word))
+    slashed = "/" in word and (word.endswith("/") or begins == "." or names.exists(begins) or is_glob(word))
     return slashed or (has_known_suffix(word) and not re.search(r"[(){}=,;|&]", word))
 
 
 def _looks_like_path(request: TargetRequest, token: str) -> bool:
-    return _exists(request.root, token) or is_pathlike(request.root, _strip_punctuation(request.root, token))
+    return request.names.exists(token) or is_pathlike(request.names, _strip_punctuation(request.names, token))
 
 
 def _missing_file_error(path: str) -> UsageError:
     return UsageError(f'there is no "{_format_word(path)}" here: check the name')
-
-
-def _exists(root: Path, path: str) -> bool:
-    try:
-        return bool(path) and path != "-" and os.path.lexists(root / path)
-    except ValueError:
-        return False
 
 
 def _reject_missing(request: TargetRequest) -> None:

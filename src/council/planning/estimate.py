@@ -38,28 +38,30 @@ PriceLookup = Callable[[str], Price | None]
 class RehearsedCall:
     """One request of a rehearsal: its members, input tokens, quoted statements and output cap."""
 
-    mark: str  # fence mark of the resulting statement
+    key: str  # of the resulting statement
     chain: tuple[str, ...]
     tokens: int  # of the prompt, without the question and the quotes
-    quotes: frozenset[str]
+    quotes: frozenset[str]  # keys of the statements in the prompt
     words: int
     ask: Ask  # without its messages
     timeout: float | None = None  # seconds of each member, if the phase has its own
 
 
-def build_call(step: Step, mark: Callable[[str], str], question: str) -> RehearsedCall:
+def build_call(step: Step, quoted_keys: Mapping[str, str], question: str) -> RehearsedCall:
+    """Return the call of a step. `quoted_keys` has the key of the statement under each fence mark."""
     ask = step.ask
     prompt = "\n".join(message["content"] for message in ask.messages)
     schema = estimate_tokens(json.dumps(ask.schema)) if ask.schema else 0
     return RehearsedCall(
-        mark(ask.key), step.chain, estimate_tokens(prompt) + schema - estimate_tokens(question), frozenset(FENCE.findall(prompt)),
+        ask.key, step.chain, estimate_tokens(prompt) + schema - estimate_tokens(question),
+        frozenset(quoted_keys[mark] for mark in FENCE.findall(prompt) if mark in quoted_keys),
         ask.words or DEFAULT_ANSWER_WORDS, replace(ask, messages=(), schema=None), step.timeout,
     )  # fmt: skip
 
 
 def with_effort(call: RehearsedCall, effort: str | None) -> RehearsedCall:
     """Return the call with another effort. The rehearsal does not depend on it."""
-    return replace(call, ask=replace(call.ask, effort=effort))
+    return call if call.ask.effort == effort else replace(call, ask=replace(call.ask, effort=effort))
 
 
 def estimate_cost(
@@ -89,7 +91,7 @@ def _usual_cost(
     calls: Sequence[RehearsedCall], question_tokens: int, prices: Mapping[str, Price], share: float
 ) -> Decimal:
     """Return the cost if each requested member answers at once, with this share of the requested length."""
-    answer_tokens = {call.mark: _answer_tokens(call, share) for call in calls}
+    answer_tokens = {call.key: _answer_tokens(call, share) for call in calls}
     return sum(
         (
             exact_cost(_estimate_usage(call, answer_tokens, question_tokens, share), prices[call.chain[0]])
@@ -107,7 +109,7 @@ def _estimate_usage(call: RehearsedCall, answer_tokens: Mapping[str, int], quest
 def _worst_cost(
     calls: Sequence[RehearsedCall], question_tokens: int, prices: Mapping[str, Price], member: Callable[[str], Member]
 ) -> Decimal:
-    answer_tokens = {call.mark: max_answer_tokens(call.ask) for call in calls}
+    answer_tokens = {call.key: max_answer_tokens(call.ask) for call in calls}
     costs = (
         max(
             _cost_with_retry(
@@ -127,7 +129,7 @@ def _cost_with_retry(tokens: int, max_output: int, price: Price) -> Decimal:
 
 
 def _input_tokens(call: RehearsedCall, answer_tokens: Mapping[str, int], question_tokens: int) -> int:
-    return call.tokens + question_tokens + sum(answer_tokens.get(mark, 0) for mark in call.quotes)
+    return call.tokens + question_tokens + sum(answer_tokens.get(key, 0) for key in call.quotes)
 
 
 def _answer_tokens(call: RehearsedCall, share: float) -> int:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from council.errors import ConfigError, UsageError, option, wording
 from council.flags import flag_table
+from council.packet.files import PATH_WORD, FolderNames, is_glob
 from council.packet.targets import is_pathlike
 from council.planning.triggers import (
     WORD_GAP,
@@ -28,6 +29,7 @@ from council.protocols import find_protocol, is_registered
 from council.protocols.protocol import TASKS
 
 RUN_A = r"(?:(?:run|convene|hold|start|call|use|have|do)\s+(?:an?\s+|the\s+)?)"
+MAX_VERBOSE_PHRASES = 10  # that are removed from a question
 REVISION_RANGE = re.compile(r"[A-Za-z0-9_@][\w./@~^{}-]*?\.{2,3}[A-Za-z0-9_@][\w./@~^{}-]*")
 
 
@@ -98,8 +100,9 @@ def parse_intent(
     choice = _choose_by_flags(flags, _choose_by_name(protocol, prefixed, known))
     verb = None if asked else _parse_leading_verb(text)
     rest = verb.rest if verb else text
-    paths = _find_paths(words, rest, folder)
-    if verb and not (paths or piped) and not _applies(verb, folder):
+    names = FolderNames(folder)
+    paths = _find_paths(words, rest, names)
+    if verb and not (paths or piped) and not _applies(verb, names):
         verb, rest = None, text
     if not asked and not verb and paths:
         verb = _parse_verb_anywhere(text)
@@ -251,7 +254,9 @@ def _choose_task(protocol: str, verb: Verb | None, flags: Mapping[str, Any]) -> 
 
 def _strip_verbose(text: str) -> tuple[str, bool]:
     shown = False
-    while span := _find_verbose(text):
+    for _ in range(MAX_VERBOSE_PHRASES):
+        if not (span := _find_verbose(text)):
+            break
         text, shown = _remove_span(text, *span), True
     return text, shown
 
@@ -330,13 +335,13 @@ def _parse_leading_verb(text: str) -> Verb | None:
     return _make_verb(found, core[found.end() :].lstrip(" \t\n:,;–—"), is_leading=True)
 
 
-def _applies(verb: Verb, folder: Path) -> bool:
+def _applies(verb: Verb, names: FolderNames) -> bool:
     """Return whether a verb has something to apply to: "review our code" has, "check if 17 is prime" has not."""
     lists = load_triggers()["verbs"]
     if verb.word not in lists["need_object"] or not verb.rest or _find_named_target(verb.rest):
         return True
     words = (word.strip("\"'`()[]<>").rstrip(".,;:!?") for word in verb.rest.split())
-    if _find_revision_range(verb.rest) or any(is_pathlike(folder, word) for word in words):
+    if _find_revision_range(verb.rest) or any(is_pathlike(names, word) for word in words):
         return True  # a missing file is reported later
     return bool(compile_phrases(tuple(lists["objects"])).search(mask_text(verb.rest, lists["object_exceptions"])))
 
@@ -391,34 +396,32 @@ def _find_revision_range(rest: str) -> str | None:
     return next((edge for edge in edges if REVISION_RANGE.fullmatch(edge)), None)
 
 
-def _find_paths(words: Sequence[str], rest: str, folder: Path) -> list[str]:
-    if _path_exists(rest, folder):
+def _find_paths(words: Sequence[str], rest: str, names: FolderNames) -> list[str]:
+    if _path_exists(rest, names):
         return [rest]  # alone, even a plain word or a name with spaces is a path
-    tokens = [token for word in words for token in ([word] if _path_exists(word, folder) else word.split())]
-    found = (_parse_path(token, folder) for token in tokens)
+    tokens = [token for word in words for token in ([word] if _path_exists(word, names) else PATH_WORD.findall(word))]
+    found = (_parse_path(token, names) for token in tokens)
     return list(dict.fromkeys(path for path in found if path))
 
 
-def _parse_path(token: str, folder: Path) -> str | None:
+def _parse_path(token: str, names: FolderNames) -> str | None:
     """Return the token if it is a path and looks like one: `docs` in a sentence is a word, `docs/` and `Makefile` are paths."""
-    bare = token if _path_exists(token, folder) else token.strip("\"'`()[]<>").rstrip(".,;:!?\"'`)")
-    if not re.search(r"\w", bare) or not _path_exists(bare, folder):
+    bare = token if _path_exists(token, names) else token.strip("\"'`()[]<>").rstrip(".,;:!?\"'`)")
+    if not re.search(r"\w", bare) or not _path_exists(bare, names):
         return None
-    place = folder / bare
+    place = names.root / bare
     if place.is_dir():
         return bare if "/" in bare and not Path(bare).is_absolute() else None
     return bare if re.search(r"[/.*?\[\\]", bare) or bare != bare.lower() else None
 
 
-def _path_exists(path: str, folder: Path) -> bool:
-    if not path or path == "-":
-        return False
+def _path_exists(path: str, names: FolderNames) -> bool:
     try:
-        if (folder / path).exists():
+        if names.exists(path) and (names.root / path).exists():
             return True
-        if not re.search(r"[*\[?]", path) or not re.search(r"[./]", path) or Path(path).is_absolute():
+        if not is_glob(path) or not names.matches(path) or Path(path).is_absolute():
             return False
-        return next(folder.glob(path), None) is not None
+        return next(names.root.glob(path), None) is not None
     except (OSError, ValueError, re.error):
         return False
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from council import protocols
 from council.engine.layout import format_count
 from council.engine.prompting import build_dossier
 from council.errors import SearchNotEnabled, UsageError, option, word_for
+from council.events import dump_fields
 from council.members.base import Member
 from council.money import format_usd
 from council.packet import build
@@ -37,6 +40,8 @@ WORK_TREE_LABEL = "the changes in the work tree"
 RECENT_LABEL = "recent"
 STDIN_LABEL = "the text from standard input"
 SMALL_PACKET_TOKENS = 1500  # tokens of material for small members
+MAX_PLAIN_CHARS = 4000  # of a question that names no file and is checked without another thread
+POSSIBLE_GLOB = re.compile(r"[*\[]|\?\w")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,7 @@ class Plan:
     timeouts: Mapping[str, float] = field(default_factory=dict)  # member → seconds in a phase
     inferred: Inferred = Inferred.NOTHING  # what the user did not name
     cheap: bool = False  # fast models fill the seats that were not assigned by hand
+    trusted: tuple[str, ...] = ()  # what the trusted settings of the project send, read and write where
 
     def check_runnable(self) -> None:
         """Raise if the plan cannot be run, before any request is sent."""
@@ -86,14 +92,20 @@ class Plan:
             "phases": list(self.phases), "calls": {"min": self.calls[0], "max": self.calls[1]}, "agents": self.agents,
             "packet": self.packet.as_json(), "cost": self.cost, "warnings": [*self.notices, *self.warnings], "notices": list(self.notices), "cap": self.cap, "unpriced": list(self.unpriced),
             **({"effort": self.effort} if self.effort else {}), **({"cheap": True} if self.cheap else {}), **({"continues": self.continues} if self.continues else {}),
-            **({"conversation": self.conversation} if self.conversation else {}),
+            **({"conversation": self.conversation} if self.conversation else {}), **({"trusted": list(self.trusted)} if self.trusted else {}),
         }  # fmt: skip
 
     def setup(self) -> Json:
         """Return the setup that another process needs to resume the run."""
+        chair, helpers = self.roster.chair, self.roster.helpers
+        roster = {
+            "seats": tuple(map(dump_fields, self.roster.seats)), "chair": dump_fields(chair) if chair else None,
+            "helpers": tuple(map(dump_fields, helpers)),
+        }  # fmt: skip
+        lists = {name: tuple(map(dump_fields, getattr(self.packet, name))) for name in ("files", "skipped")}
         return {
-            "protocol": self.protocol.name, "question": asdict(self.question), "options": self.options,
-            "roster": asdict(self.roster), "verbose": self.verbose, "packet": asdict(self.packet), "effort": self.effort,
+            "protocol": self.protocol.name, "question": dump_fields(self.question), "options": self.options,
+            "roster": roster, "verbose": self.verbose, "packet": dump_fields(self.packet) | lists, "effort": self.effort,
             "given": self.given, "shared_vendors": list(self.shared_vendors),
         }  # fmt: skip
 
@@ -214,7 +226,7 @@ async def make_plan(
     roster, seating = _seat_roster(protocol, panel, where)
     strangers = _check_seat_flags(protocol, roster, where.settings)
     roster = _mark_small_seats(roster, member)
-    packet = await asyncio.to_thread(_build_packet, question, roster, where.folder, material or Material())
+    packet = await _build_packet(question, roster, where.folder, material or Material())
     phases, calls, *ways = await rehearse_both_ways(
         protocol, roster, question, dict(options), packet, where.settings.phase_timeouts()
     )
@@ -225,6 +237,7 @@ async def make_plan(
         panel.agents or len(roster.seats), intent.verbose, packet, refusal=panel.refusal, effort=where.settings.effort, given=dict(intent.options),
         cost=cost, cap=cap, cheap=where.settings.cheap and len(where.settings.named_members) != 1,
         unpriced=tuple(name for name in roster.member_names if price(name) is None),
+        trusted=tuple(where.settings.trusted.destinations) if where.settings.trusted else (),
         warnings=(*([word_for(panel.refusal, "cli")] if panel.refusal else []), *_model_warnings(where.settings), *panel.warnings, *strangers, *_cap_warnings(cost, cap), *_packet_warnings(packet), *_advise_mixing(panel, roster, where), *seating.advice), notices=(*seating.notices, *panel.notices, *packet.remarks),
         shared_vendors=seating.shared_vendors, timeouts={name: float(where.settings.member_timeout(name)) for name in roster.member_names},
         inferred=intent.inferred,
@@ -299,15 +312,18 @@ def load_panel(protocol: Protocol, question: Question, options: BaseModel, where
     return panel
 
 
-def _build_packet(question: Question, roster: Roster, folder: Path, material: Material) -> Packet:
-    """Build the packet, truncated if a member is small; each cut is reported."""
+async def _build_packet(question: Question, roster: Roster, folder: Path, material: Material) -> Packet:
+    """Build the packet, truncated if a member is small; each cut is reported. Files are read in another thread."""
     everyone = (*roster.seats, *([roster.chair] if roster.chair else []))
     fit = SMALL_PACKET_TOKENS if any(seat.small for seat in everyone) else None
-    return build(
-        material.selection or material.targets or question.target or question.text, folder, task=question.task, spec=material.spec, decisions=material.decisions, base=material.base,
+    build_it = partial(
+        build, material.selection or material.targets or question.target or question.text, folder, task=question.task, spec=material.spec, decisions=material.decisions, base=material.base,
         stdin=material.stdin, match=material.match, redact=material.redact, skip_secrets=material.skip_secrets, fit=fit, full_text=question.text, earlier=material.earlier,
         left_out=material.left_out,
     )  # fmt: skip
+    is_bare = question.task == "ask" and not question.target and material == Material(match=material.match)
+    is_short = len(question.text) < MAX_PLAIN_CHARS and not POSSIBLE_GLOB.search(question.text)
+    return build_it() if is_bare and is_short else await asyncio.to_thread(build_it)
 
 
 def _packet_warnings(packet: Packet) -> list[str]:

@@ -109,6 +109,14 @@ class PlanObject(TypedDict):
         Annotated[Literal["low", "medium", "high"], Field(description="Reasoning effort; absent if it is not set.")]
     ]
     cheap: NotRequired[Annotated[bool, Field(description="Whether --cheap chose fast models; absent if it did not.")]]
+    trusted: NotRequired[
+        Annotated[
+            list[str],
+            Field(
+                description="What the settings of the project that needed trust send, read and write where; absent if there are none."
+            ),
+        ]
+    ]
     fork: NotRequired[Fork]
     continues: NotRequired[
         Annotated[

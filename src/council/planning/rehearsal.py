@@ -30,7 +30,7 @@ MAX_REHEARSAL_S = 30.0  # for a protocol that waits for something else
 
 # The phases, the minimum and maximum calls, and the calls of the shorter and of the longer path.
 Rehearsal = tuple[tuple[Json, ...], tuple[int, int], tuple[RehearsedCall, ...], tuple[RehearsedCall, ...]]
-_REHEARSALS: dict[tuple[object, ...], Rehearsal] = {}
+_REHEARSALS: dict[tuple[object, ...] | None, Rehearsal] = {}
 MAX_CACHED_REHEARSALS = 256
 
 
@@ -47,10 +47,8 @@ async def rehearse_both_ways(
     timeouts: Mapping[str, float] = NO_TIMEOUTS,
 ) -> Rehearsal:  # fmt: skip
     """Rehearse with agreeing and with disagreeing seats. The result is cached by everything that the protocol can read."""
-    read = question if protocol.reads_question else replace(question, text="")
-    clocks = tuple((kind, seconds, type(seconds)) for kind, seconds in sorted(timeouts.items()))
-    key = (protocol, roster, read, packet, json.dumps(options, sort_keys=True, default=repr), clocks)
-    if packet.empty and key in _REHEARSALS:
+    key = _cache_key(protocol, roster, question, options, packet, timeouts) if packet.empty else None
+    if key in _REHEARSALS:
         return _REHEARSALS[key]
     ways: tuple[list[RehearsedCall], list[RehearsedCall]] = [], []
     rehearse_way = partial(rehearse, protocol, roster, question, options, packet, timeouts=timeouts)
@@ -61,9 +59,21 @@ async def rehearse_both_ways(
         ways[1].extend(ways[0])
     shorter, longer = sorted(map(tuple, ways), key=len)
     done = _summarize_phases(contested), (len(shorter), len(longer)), shorter, longer
-    if packet.empty and len(_REHEARSALS) < MAX_CACHED_REHEARSALS:
+    if key and len(_REHEARSALS) < MAX_CACHED_REHEARSALS:
         _REHEARSALS[key] = done
     return done
+
+
+def _cache_key(
+    protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet, timeouts: Mapping[str, float]
+) -> tuple[object, ...]:
+    """Return everything that the protocol can read. The question's text is left out if its flow does not depend on it."""
+    if not protocol.reads_question:
+        if packet.target == question.text:
+            packet = replace(packet, target="")
+        question = replace(question, text="")
+    clocks = tuple((kind, seconds, type(seconds)) for kind, seconds in sorted(timeouts.items()))
+    return protocol, roster, question, packet, json.dumps(options, sort_keys=True, default=repr), clocks
 
 
 class RehearsalStopped(BaseException):
@@ -108,7 +118,7 @@ async def rehearse(
 
     async def carry_out(step: Step) -> Outcome:
         if calls is not None:
-            calls.append(build_call(step, prompts.fence_mark, question.text))
+            calls.append(build_call(step, prompts.quoted_keys, question.text))
         return await answer_step(step)
 
     council = Council(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,18 +76,24 @@ class Protocol:
     @property
     def folder(self) -> Path | None:
         """The folder of the module that defines the function; None if it has no file."""
-        module = self.function.partition(":")[0] if isinstance(self.function, str) else self.function.__module__
-        try:
-            spec = find_spec(module)
-        except (ImportError, ValueError):  # for example, __main__ of an interactive session
-            return None
-        return Path(spec.origin).parent if spec and spec.origin else None
+        return _find_folder(
+            self.function.partition(":")[0] if isinstance(self.function, str) else self.function.__module__
+        )
 
     @property
     def prompt_folders(self) -> tuple[Path, ...]:
         if self.prompts:
             return (self.prompts,)
         return (self.folder / "prompts",) if self.folder else ()
+
+
+@cache
+def _find_folder(module: str) -> Path | None:
+    try:
+        spec = find_spec(module)
+    except (ImportError, ValueError):  # for example, __main__ of an interactive session
+        return None
+    return Path(spec.origin).parent if spec and spec.origin else None
 
 
 def load_reference(reference: Any) -> Any:

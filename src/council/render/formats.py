@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from council.extensions import FORMATS
 
+COMMAND_FORMATS = frozenset({"github"})  # their lines are commands for the CI system; text by models in them is escaped
+
 if TYPE_CHECKING:
     from council.engine.minutes import Minutes
     from council.events import Entry

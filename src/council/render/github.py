@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from council.engine.layout import choose_level, format_count, format_found_by, list_absent_seats, parse_location
 from council.render.report import FinishedRun
-from council.text_cleanup import clean
+from council.text_cleanup import clean, neutralize_commands
 from council.types import Json
 
 DATA_ESCAPES = {"%": "%25", "\r": "%0D", "\n": "%0A"}  # unescaped by the runner in a message
@@ -55,18 +57,11 @@ def _format_finding(finding: Json) -> str:
 
 
 def _format_command(kind: str, message: str, **properties: str) -> str:
-    formatted = ",".join(
-        f"{name}={_break_markers(_escape(clean(value), PROPERTY_ESCAPES))}" for name, value in properties.items()
-    )
-    return f"::{kind} {formatted}::{_break_markers(_escape(clean(message).strip(), DATA_ESCAPES))}"
+    formatted = ",".join(f"{name}={_escape(value, PROPERTY_ESCAPES)}" for name, value in properties.items())
+    return f"::{kind} {formatted}::{_escape(message, DATA_ESCAPES)}"
 
 
 def _escape(text: str, table: dict[str, str]) -> str:
-    return "".join(table.get(sign, sign) for sign in text)
-
-
-def _break_markers(text: str) -> str:
-    """Split both command markers (`::` and `##[`) so that no line of text is read as a command."""
-    while "::" in text:
-        text = text.replace("::", ": :")
-    return text.replace("##[", "## [")
+    """Escape a text so that it is one part of a command: without another command, and without the mark between parts."""
+    parts = re.sub(":(?=:)", ": ", neutralize_commands(clean(text).strip()))
+    return "".join(table.get(sign, sign) for sign in parts)

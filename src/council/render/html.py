@@ -16,7 +16,7 @@ from council.engine.minutes import Minutes
 from council.events import TRANSIENT_EVENTS, Entry
 from council.render.markdown import render_document
 from council.render.report import FinishedRun, build_report
-from council.text_cleanup import clean_json, single_line
+from council.text_cleanup import clean_json, neutralize_commands, single_line
 from council.types import Json
 
 PAGE_DIR = files("council") / "doors" / "web" / "page"
@@ -72,7 +72,7 @@ def _build_run_data(minutes: Minutes, entries: Sequence[Entry]) -> Json:
 
 def _dump_json(value: Json) -> str:
     """Dump JSON so that model text in it cannot be read as an HTML tag."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = neutralize_commands(json.dumps(value, ensure_ascii=False, separators=(",", ":")), "json")
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 

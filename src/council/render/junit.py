@@ -7,7 +7,7 @@ from xml.etree import ElementTree as Xml
 
 from council.engine.layout import format_found_by, list_absent_seats
 from council.render.report import FinishedRun
-from council.text_cleanup import clean, single_line
+from council.text_cleanup import clean, neutralize_commands, single_line
 from council.types import Json
 
 ILLEGAL_XML_CHARS = re.compile("[\ufffe\uffff]")  # characters that `clean` keeps and XML forbids
@@ -30,7 +30,8 @@ def render(report: Json) -> str:
     root = Xml.Element("testsuites")
     root.append(suite)
     Xml.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(root, encoding="unicode") + "\n"
+    text = neutralize_commands(Xml.tostring(root, encoding="unicode"), "xml")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
 def render_run(run: FinishedRun) -> str:

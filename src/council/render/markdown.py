@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import partial
+from html import escape
 from typing import NamedTuple
 
 from council.engine.degraded import format_degraded_lines, format_missing_lines
@@ -12,7 +13,9 @@ from council.engine.layout import (
     fence_code,
     format_absence,
     format_cost,
+    format_count,
     format_fork,
+    format_table_rows,
     render_layout,
     unblind,
 )
@@ -80,12 +83,15 @@ def render_run(run: FinishedRun) -> str:
 
 
 def _build_context(minutes: Minutes, report: Json) -> Json:
-    view = _protocol_of(minutes).load_report_view()
+    view, planned = _protocol_of(minutes).load_report_view(), minutes.planned_seats
+    facts = _list_facts(minutes, report)
+    helpers = list(minutes.seats.values())[len(planned) :]
+    seats = [*planned, *([minutes.chair] if minutes.chair else []), *helpers]
     return {
         "minutes": minutes,
         "plan": minutes.plan,
-        "seats": minutes.planned_seats,
-        "helpers": list(minutes.seats.values())[len(minutes.planned_seats) :],
+        "seats": planned,
+        "helpers": helpers,
         "degraded": format_degraded_lines(minutes),
         "statement": partial(_format_statement, minutes),
         "speaker": partial(view.speaker_label, minutes),
@@ -96,7 +102,12 @@ def _build_context(minutes: Minutes, report: Json) -> Json:
         "trust": format_trust(report["trust"]),
         "notes": report.get("notes") or {},
         "rounds": _list_rounds(minutes),
-        "facts": _list_facts(minutes, report),
+        "facts": facts,
+        "fact_rows": format_table_rows(facts),
+        "seat_rows": format_table_rows(
+            (seat.name, seat.role, seat.model, seat.served_by or "none", seat.state) for seat in seats
+        ),
+        "statements": partial(_list_statements, minutes, view),
         **view.layout_variables(minutes),
     }
 
@@ -118,6 +129,20 @@ def _format_statement(minutes: Minutes, phase: str, name: str) -> str:
     if record and name in record.asked:
         return "_No answer: the run stopped first._"
     return _describe_silence(minutes, name, bool(record))
+
+
+def _list_statements(minutes: Minutes, view: ReportView, phase: PhaseMinutes) -> list[tuple[str, str]]:
+    """Return a summary and the text of each statement of a phase, for the report file."""
+    rows = []
+    for name in phase.asked:
+        said = phase.said.get(name)
+        state = (
+            f"{said.state}, {format_count(len(said.said.split()), 'word')}, {said.seconds:.1f} s" if said else "absent"
+        )
+        is_answer = said is not None and view.repeats_answer(minutes, said)
+        text = "_The answer above._" if is_answer else _format_statement(minutes, phase.name, name)
+        rows.append((f"{escape(view.speaker_label(minutes, phase.name, name), quote=False)}: {state}", text))
+    return rows
 
 
 def _describe_silence(minutes: Minutes, name: str, was_held: bool) -> str:

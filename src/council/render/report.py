@@ -15,10 +15,10 @@ from council.events import Entry, Faulted
 from council.money import UNBILLED_FAULTS
 from council.protocols import find_protocol
 from council.protocols.report_view import ReportView
-from council.text_cleanup import clean_json
+from council.text_cleanup import clean_json, may_be_unclean, neutralize_commands
 from council.types import Json
 
-__all__ = ["answer_text", "build_report", "dump_report", "format_degraded_lines"]
+__all__ = ["answer_text", "build_report", "dump_report", "encode_report", "format_degraded_lines"]
 
 FREE_VENDORS = ("local", "scripted", "human")
 IN_DOUBT_STATES = ("timed_out", "in_doubt")
@@ -29,11 +29,26 @@ VERDICT_LISTS = (
 
 def build_report(minutes: Minutes) -> Json:
     """Build the report object that `--json` prints, for any status."""
+    report: Json = json.loads(encode_report(minutes))
+    return report
+
+
+def encode_report(minutes: Minutes) -> str:
+    """Return the report object as compact JSON, the form in which it is stored."""
+    value = _collect_fields(minutes)
+    text = _encode(value)
+    return _encode(clean_json(value)) if may_be_unclean(text) else text
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def _collect_fields(minutes: Minutes) -> Json:
     plan, verdict = minutes.plan, minutes.verdict
     protocol = find_protocol(plan.get("protocol") or "")
     view = protocol.load_report_view()
     degraded = build_degraded_rows(minutes)
-    value = {
+    return {
         "schema": "council.report/1",
         "run": minutes.run,
         "name": minutes.name,
@@ -56,8 +71,6 @@ def build_report(minutes: Minutes) -> Json:
         "report_path": minutes.report_path or None,
         **{key: plan[key] for key in ("fork", "continues") if plan.get(key)},
     }
-    cleaned: Json = clean_json(value)
-    return cleaned
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +86,7 @@ class FinishedRun:
 
 
 def render_run(run: FinishedRun) -> str:
-    return dump_report(run.report).decode()
+    return neutralize_commands(dump_report(run.report).decode(), "json")
 
 
 def dump_report(value: Json) -> bytes:

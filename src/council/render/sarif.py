@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from council.engine.layout import choose_level, format_found_by, list_absent_seats, parse_location
 from council.render.report import FinishedRun
-from council.text_cleanup import clean
+from council.text_cleanup import clean, neutralize_commands
 from council.types import Json
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -26,7 +26,8 @@ def render(report: Json) -> str:
         "results": [_build_result(finding, rules) for finding in report["findings"]],
         "properties": {"verdict": report["verdict"], "confidence": report["confidence"], "run": report["run"]},
     }
-    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, ensure_ascii=False, indent=2) + "\n"
+    dumped = json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, ensure_ascii=False, indent=2)
+    return neutralize_commands(dumped, "json") + "\n"
 
 
 def render_run(run: FinishedRun) -> str:

@@ -24,6 +24,7 @@ def format_plan(plan: Json) -> list[str]:
         *_format_continued(plan),
         *_format_timeouts(plan),
         *_packet_lines(plan.get("packet") or {}),
+        *_format_trusted(plan),
         *_format_price(plan),
         _format_calls(plan.get("calls") or {}),
         *_format_warnings(plan),
@@ -39,7 +40,7 @@ def format_plan_facts(plan: Json) -> list[str]:
         *_packet_lines(plan.get("packet") or {}),
         *_format_timeouts(plan),
     ]
-    return [" · ".join(facts), *_format_continued(plan), *_format_warnings(plan)]
+    return [" · ".join(facts), *_format_continued(plan), *_format_trusted(plan), *_format_warnings(plan)]
 
 
 def format_summary(report: Json, verb: str = "") -> list[str]:
@@ -111,6 +112,11 @@ def _format_trouble(trouble: Trouble, wait: float) -> str:
 def _format_warnings(plan: Json) -> list[str]:
     lines = dict.fromkeys([*plan.get("warnings", []), *plan.get("notices", [])])
     return [f"! {single_line(line, 400)}" for line in lines]
+
+
+def _format_trusted(plan: Json) -> list[str]:
+    """Return what the settings of the project that needed trust send, read and write where."""
+    return [f"trusted: {' '.join(line.split())}" for line in plan.get("trusted", [])]
 
 
 def _format_seats(plan: Json) -> list[str]:

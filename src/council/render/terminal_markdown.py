@@ -33,6 +33,7 @@ from council.render.text_layout import MIN_WIDTH, fit_columns, text_width, to_as
 
 MAX_TEXT_WIDTH = 100  # columns; longer lines are hard to read. Tables and code use the whole width
 MAX_LINE_WIDTH = 120  # of lines with columns, such as findings
+MAX_MARKDOWN_CHARS = 50_000  # of a part; a longer one would take seconds, so it is shown as plain lines
 COLUMN_GAP = 2
 CODE_INDENT = 4
 CODE_THEME = "ansi_dark"  # uses the colours of the terminal
@@ -63,7 +64,8 @@ def render_parts(parts: Sequence[TextPart], *, width: int, ascii: bool = False, 
 def draw_part(part: TextPart, console: Console, width: int, ascii: bool) -> list[Line]:
     """Return the lines of one part of an answer."""
     plain = to_ascii(part.text) if ascii else part.text
-    renderable = AnswerMarkdown(part.text, ascii) if part.is_markdown else _style_lines(plain, width)
+    is_markdown = part.is_markdown and len(part.text) <= MAX_MARKDOWN_CHARS
+    renderable = AnswerMarkdown(part.text, ascii) if is_markdown else _style_lines(plain, width)
     options = console.options.update(width=width, height=None)
     lines = _strip_blank_lines([strip_end(line) for line in console.render_lines(renderable, options, pad=False)])
     return [[Segment(to_ascii(one.text), one.style) for one in line] for line in lines] if ascii else lines

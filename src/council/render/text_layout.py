@@ -53,6 +53,18 @@ def _char_width(char: str) -> int:
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
+def _is_wider(text: str, width: int) -> bool:
+    """Return whether a text has more columns than this. Reads no more of it than needed."""
+    if text.isascii():
+        return len(text) > width
+    taken = 0
+    for char in text:
+        taken += _char_width(char)
+        if taken > width:
+            return True
+    return False
+
+
 def split_at(text: str, width: int) -> tuple[str, str]:
     """Split a text after at most this many columns; the first part has at least one character."""
     taken = 0
@@ -88,7 +100,7 @@ def wrap(text: str, width: int, indent: int = 0) -> list[str]:
     start = " " * min(indent, width // 2)
     lines: list[str] = []
     line = ""
-    for token in _TOKEN.findall(text):
+    for token in _TOKEN.findall(text.rstrip()):  # spaces at the end would take quadratic time
         if text_width(line) + text_width(token) <= width:
             line += token
             continue
@@ -97,8 +109,11 @@ def wrap(text: str, width: int, indent: int = 0) -> list[str]:
             lines.append(line)
             line = start
         elif not lines:
-            line = token[: len(token) - len(word)][: width // 2]  # the indent of the whole text
-        while text_width(line) + text_width(word) > width:
+            room = width - text_width(word)  # a word that fits without the indent is not split for it
+            line = token[: len(token) - len(word)][
+                : min(width // 2, room) if room >= 0 else width // 2
+            ]  # the indent of the text
+        while _is_wider(word, width - text_width(line)):
             head, word = _split_word(word, width - text_width(line))
             lines.append(line + head)
             line = start
@@ -133,7 +148,7 @@ def last_blocks(text: str, limit: int) -> str:
 
 def hanging_indent(line: str) -> int:
     """Return the indent of the later lines of a line with columns or a sign: `critical   text`, `! text`."""
-    first = _FIRST_COLUMN.match(line)
+    first = _FIRST_COLUMN.match(line.rstrip())
     return text_width(first[0]) if first else len(line) - len(line.lstrip())
 
 

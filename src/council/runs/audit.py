@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 
 from council import events as ev
 from council.engine.ledger import count_calls
+from council.errors import StoreError
 from council.events import Entry
 from council.money import Price, exact_cost, format_usd, nanos_to_usd, usd_to_nanos
 from council.store.interface import OPEN_STATUSES, Attempt, Record, RunStatus, SpendingRow
@@ -23,6 +25,15 @@ def is_ours(record: Record) -> bool:
 
 def describe_version(record: Record) -> str:
     return f"council {record.setup.get('version') or 'of an unknown version'}"
+
+
+def require_first_event(record: Record) -> None:
+    """Raise StoreError if a repaired store has lost the start of a run, which cannot be continued then."""
+    if not record.entries or not isinstance(record.entries[0].event, ev.Convened):
+        raise StoreError(
+            f"run {record.run} is damaged: its first event is missing, so it cannot be continued: "
+            f"see `council runs fsck`, or remove it with `council runs rm {record.run}`"
+        )
 
 
 def audit_record(record: Record, report: Callable[[Sequence[Entry]], str]) -> list[str]:
@@ -143,13 +154,23 @@ def _iter_events(record: Record) -> Iterator[ev.Event]:
     return (entry.event for entry in record.entries)
 
 
+def is_same_report(built: str, stored: str | None) -> bool:
+    """Return whether a stored report is the built one. Earlier versions stored the same object with other white space."""
+    if built == stored:
+        return True
+    try:
+        return bool(json.loads(stored or "") == json.loads(built))
+    except ValueError:
+        return False
+
+
 def _check_report(record: Record, report: Callable[[Sequence[Entry]], str]) -> Iterator[str]:
     last = record.entries[-1].event if record.entries else None
     if not isinstance(last, ev.Closed):
         if record.status not in OPEN_STATUSES:
             yield f'the run has the status "{record.status}", but its last event is not "closed"'
         return
-    if report(record.entries) != record.report:
+    if not is_same_report(report(record.entries), record.report):
         yield "the report rebuilt from the ledger differs from the stored one"
     if record.status not in (RunStatus.QUEUED, last.status):  # a run that ended can be queued again
         yield f'the run has the status "{record.status}", but its closed event says "{last.status}"'

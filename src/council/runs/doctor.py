@@ -26,6 +26,7 @@ from council.settings.member_lookup import (
     added_models,
     added_vendor,
     available_members,
+    find_available_member,
     is_available,
     missing_added_key,
     resolve_member,
@@ -253,8 +254,9 @@ def list_members(convener: Convener, *, prices: bool = False) -> list[Json]:
     rows = [_build_member_row(member, vendor, "") for member, vendor in ready.items()]
     for model in catalogue().models.values():
         if not any(member.endswith(f":{model.name}") for member in ready):
-            keys = [convener.settings.providers[name].api_key_env or "OLLAMA_HOST" for name in model.ids]
-            rows.append(_build_member_row(model.name, model.vendor, " or ".join(keys)))
+            keys = [settings.providers[name].api_key_env or "OLLAMA_HOST" for name in model.ids]
+            member = find_available_member(model, settings, convener.env) if "OLLAMA_HOST" not in keys else None
+            rows.append(_build_member_row(member or model.name, model.vendor, "" if member else " or ".join(keys)))
     agents = {f"cli:{agent}": vendor for agent, vendor in catalogue().commands.items()}
     rows += [
         _build_member_row(name, vendor, _missing_command(name, convener))
@@ -346,7 +348,7 @@ async def _describe_protocol(name: str, convener: Convener) -> Json:
         unknown |= {"purpose": protocol.purpose, "example": protocol.example or unknown["example"]}
         unknown |= {"summary": protocol.summary, "options": protocol.load_options().model_json_schema()}
         unknown |= {"seats": [seat.name for seat in protocol.seats], "tasks": list(protocol.tasks)}
-        plan = await convener.plan([SAMPLE_QUESTION], protocol=name, material=Material(stdin=SAMPLE_TEXT))
+        plan = await convener.plan([SAMPLE_QUESTION], protocol=name, material=Material(stdin=SAMPLE_TEXT), preview=True)
     except CouncilError as error:
         return row | unknown | {"note": str(error)}
     found = plan.as_json()

@@ -41,12 +41,13 @@ def plan_fork(
     spread = protocols.get_protocol(parent_plan["protocol"]).spread
     shared = shared_vendor_notices([(seat.name, seat.vendor) for seat in roster.seats]) if spread else []
     plan = _replace_notices(parent_plan, _list_member_notices(parent), shared)
+    trusted = {"trusted": run_context.settings.trusted.destinations} if run_context.settings.trusted else {}
     setup = parent.setup | {
         "roster": asdict(roster),
         "fork": fork | {"others": others, "warnings": unasked},
         "shared_vendors": shared,
     }
-    return setup, plan | {
+    return setup, {key: value for key, value in plan.items() if key != "trusted"} | trusted | {
         "warnings": [*plan["warnings"], *unasked],
         "why": f"a fork of {parent.run} from {start} on",
         "fork": fork,

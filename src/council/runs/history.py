@@ -229,7 +229,8 @@ class RunRecords:
     def __init__(self, folder: Path, env: Mapping[str, str], store: SqliteStore | None = None) -> None:
         self.folder, self.env = folder, env
         self._store, self._is_shared_store = store, store is not None
-        self.on_store_wait: Callable[[str], None] = lambda message: None  # called by another thread
+        self._opened = (time.time(), time.monotonic())
+        self.on_store_wait: Callable[[str], object] = lambda message: None  # called by another thread
 
     @property
     def store(self) -> SqliteStore:
@@ -372,7 +373,9 @@ class RunRecords:
         if days is None:
             return []
         here |= settings.origins["store.keep_days"].kind is OriginKind.PROJECT_FILE
-        return await self.select_old_runs(time.time() - days * DAY_S, 0, here=here)
+        opened, since = self._opened  # a clock that is set forward during a run removes nothing
+        now = min(time.time(), opened + time.monotonic() - since)
+        return await self.select_old_runs(now - days * DAY_S, 0, here=here)
 
     async def remove_expired_runs(self, settings: Settings) -> None:
         """Delete a few runs that are older than `[store] keep_days`."""

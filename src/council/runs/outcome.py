@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from council import protocols
 from council.engine.council import Council
-from council.errors import BudgetSpent, ChairAbsent, QuorumLost, RunOwned
+from council.errors import BudgetSpent, ChairAbsent, QuorumLost, RunOwned, StoreError
 from council.protocols.options import parse_options
 from council.store.interface import OPEN_STATUSES
 from council.store.sqlite import SqliteStore
@@ -141,11 +141,25 @@ def _sort_by_seat(council: Council, by_seat: Mapping[str, Any]) -> dict[str, Any
     return dict(sorted(by_seat.items(), key=lambda item: place.get(item[0], len(place))))
 
 
+@contextmanager
+def name_resume(run: str) -> Iterator[None]:
+    """Add to a StoreError that stored answers are kept, with the command that continues the run."""
+    try:
+        yield
+    except StoreError as error:
+        command = f"`council resume {run}`"
+        if command in error.template:
+            raise
+        raise StoreError(
+            f"{error.template}; the stored answers of run {run} are kept: continue it with {command}"
+        ) from error
+
+
 async def wait_for_ending(
-    work: asyncio.Future[Ending], stop: StopEvent, cancelled: asyncio.Future[None]
+    work: asyncio.Future[Ending], stop: StopEvent | None, cancelled: asyncio.Future[None]
 ) -> Ending | None:
     """Return the ending of the work, or None if it was stopped or cancelled first."""
-    tasks: set[asyncio.Future[Any]] = {work, cancelled, asyncio.ensure_future(stop.wait())}
+    tasks: set[asyncio.Future[Any]] = {work, cancelled, *([asyncio.ensure_future(stop.wait())] if stop else [])}
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         return work.result() if work.done() else None
@@ -164,8 +178,8 @@ def has_returned(task: asyncio.Future[None]) -> bool:
 
 @asynccontextmanager
 async def hold_run(store: SqliteStore, run: str) -> AsyncIterator[None]:
-    """Hold the lock of a run inside the block."""
-    with store.lock_run(run):
+    """Hold the lock of a stored run inside the block."""
+    with store.lock_run(run), name_resume(run):
         yield
 
 

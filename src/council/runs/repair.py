@@ -8,16 +8,16 @@ from pathlib import Path
 
 from council import events as ev
 from council.engine.minutes import Minutes
-from council.errors import RunOwned, UsageError
-from council.render.report import build_report, dump_report
-from council.runs.audit import is_ours
+from council.errors import RunOwned, StoreError, UsageError
+from council.render.report import encode_report
+from council.runs.audit import is_ours, is_same_report
 from council.runs.report_files import is_unwritten, write_report_files
 from council.runs.service import Convener
 from council.settings.config_files import data_folder
 from council.store.interface import OPEN_STATUSES, Record, Row, RunStatus
 from council.store.locks import is_locked
-from council.store.sqlite import SqliteStore, open_database, quick_check
-from council.store.sqlite_file import repair_file
+from council.store.sqlite import SqliteStore
+from council.store.sqlite_file import quick_check, repair_file
 
 DRAFT_AGE_S = 60.0  # a younger draft may be in use
 
@@ -31,7 +31,7 @@ async def repair_data(convener: Convener, run: str | None) -> list[str]:
         try:
             with convener.store.lock_run(name):
                 done += [f"{name}: {line}" for line in await _repair_run(convener.store, name)]
-        except (RunOwned, UsageError):  # it is running; or damage has made it unreadable
+        except (RunOwned, UsageError, StoreError):  # it is running; or damage has made it unreadable
             continue
     if not run:
         done += [f"store: {line}" for line in _remove_leftovers(folder, set(names))]
@@ -45,7 +45,7 @@ def _repair_database(folder: Path) -> list[str]:
         return []
     busy = [path.stem for path in (folder / "locks").glob("*.lock") if is_locked(path)]
     if not busy:
-        return repair_file(database, open_database)
+        return repair_file(database)
     if quick_check(database):
         raise UsageError(
             f"the run store is damaged and cannot be repaired while run {busy[0]} is running: "
@@ -72,8 +72,8 @@ def _find_repairs(record: Record) -> tuple[list[Row], list[str]]:
         return [*rows, ("reopen", ())], [f'its status was "{record.status}", but it has no end: it can be resumed now']
     if record.status == RunStatus.QUEUED or not is_ours(record):
         return rows, []
-    report = dump_report(build_report(Minutes.fold(record.entries))).decode()
-    lines = ["its report was built again from the ledger"] if report != record.report else []
+    report = encode_report(Minutes.fold(record.entries))
+    lines = ["its report was built again from the ledger"] if not is_same_report(report, record.report) else []
     lines += [f'its status was "{record.status}": now "{last.status}"'] if record.status != last.status else []
     return [*rows, *([("close", (last.status, report))] if lines else [])], lines
 

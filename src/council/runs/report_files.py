@@ -6,9 +6,11 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from council import events as ev
 from council.engine.ledger import Ledger
@@ -20,7 +22,7 @@ from council.planning.plan import question_from
 from council.protocols import find_protocol
 from council.protocols.protocol import Protocol
 from council.render.markdown import render_document
-from council.render.report import build_report, dump_report
+from council.render.report import encode_report
 from council.store.interface import Record, Store
 from council.text_cleanup import to_latin
 from council.types import Json, Verdict
@@ -50,26 +52,43 @@ def choose_report_dir(protocol: Protocol, report_dir: str | None, data: Path) ->
 
 
 def open_report_folder(root: Path, name: str) -> Path:
+    """Create the report folder if it is missing, and check that files can be written there."""
+    folder = create_report_folder(root, name)
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        raise _folder_error(folder, error) from error
+
+
+def create_report_folder(root: Path, name: str) -> Path:
     """Create the report folder if it is missing. `.agents/council` gets a .gitignore: findings are private."""
     folder = root / name
     try:
-        for part in (folder, *folder.parents):
-            if not part.is_relative_to(root) or part == root:
-                break
-            if part.is_symlink():
-                raise StoreError(
-                    f'"{part}" is a link, and reports are not written through links: make it a real folder'
-                )
-        folder.mkdir(parents=True, exist_ok=True)
+        if link := _find_link(root, name):
+            raise StoreError(f'"{link}" is a link, and reports are not written through links: make it a real folder')
+        if not folder.is_dir():
+            folder.mkdir(parents=True, exist_ok=True)
         if name == PROJECT_REPORTS and not (ignore := folder / ".gitignore").exists():
-            ignore.write_text("*\n", encoding="utf-8")
-        with tempfile.TemporaryFile(dir=folder):
-            pass
+            write_atomically(ignore, "*\n")
     except OSError as error:
-        raise StoreError(
-            f'the report folder "{folder}" cannot be written ({error.strerror}): make it writable, or choose another one with --report-dir'
-        ) from error
+        raise _folder_error(folder, error) from error
     return folder
+
+
+def _find_link(root: Path, name: str) -> Path | None:
+    """Return the first link on the way from a run's folder to its report folder. Links outside the folder are allowed."""
+    folder = root / name
+    if not str(folder).startswith(f"{root}{os.sep}"):
+        return None
+    inside = [part for part in (folder, *folder.parents) if part.is_relative_to(root) and part != root]
+    return next((part for part in inside if part.is_symlink()), None)
+
+
+def _folder_error(folder: Path, error: OSError) -> StoreError:
+    return StoreError(
+        f'the report folder "{folder}" cannot be written ({error.strerror}): make it writable, or choose another one with --report-dir'
+    )
 
 
 def reserve_report_path(
@@ -81,12 +100,25 @@ def reserve_report_path(
     """
     stem = f"{time.strftime('%Y-%m-%d', time.localtime(at))}-{slugify(kind)}-{slugify(subject)}"
     if may_have_one and (found := _find_reserved(folder, stem, run)):
-        _draft_path(folder, run).unlink(missing_ok=True)  # a crash may have left it
+        _delete_draft(_draft_path(folder, run))  # a crash may have left it
         return found
     while True:
         path = folder / _numbered_name(stem, _first_free_number(folder, stem))
-        if _create_placeholder(path, run):
-            return path
+        with _explain_failure(path, run):
+            if _create_placeholder(path, run):
+                return path
+
+
+@contextmanager
+def _explain_failure(path: Path, run: str) -> Iterator[None]:
+    """Raise StoreError, with the path and the fix, for a file that cannot be written inside the block."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f'the report "{path}" cannot be written ({error.strerror}): free some space or make the folder writable, '
+            f"then continue with `council resume {run}`"
+        ) from error
 
 
 def _numbered_name(stem: str, n: int) -> str:
@@ -119,7 +151,7 @@ def _create_placeholder(path: Path, run: str) -> bool:
     """Create the file with its placeholder in one step. Return False if another process has taken the name."""
     draft = _draft_path(path.parent, run)
     try:
-        _write_draft(draft, _placeholder_text(run))
+        _create_file(draft, _placeholder_text(run))
         try:
             os.link(draft, path, follow_symlinks=False)
         except FileExistsError:
@@ -129,22 +161,22 @@ def _create_placeholder(path: Path, run: str) -> bool:
                 handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY, 0o600)
             except FileExistsError:
                 return False
-            with os.fdopen(handle, "wb") as out:
-                out.write(_placeholder_text(run))
+            try:
+                with os.fdopen(handle, "wb") as out:
+                    out.write(_placeholder_text(run))
+            except OSError:
+                _delete_draft(path)
+                raise
         return True
-    except OSError as error:
-        raise StoreError(
-            f'the report "{path}" cannot be written ({error.strerror}): free some space, or choose another folder with --report-dir'
-        ) from error
     finally:
-        draft.unlink(missing_ok=True)
+        _delete_draft(draft)
 
 
 def _draft_path(folder: Path, run: str) -> Path:
     return folder / f".{run}.tmp"
 
 
-def _write_draft(draft: Path, content: bytes) -> None:
+def _create_file(draft: Path, content: bytes) -> None:
     """Write a file under the name of a draft, replacing one that a crash has left."""
     draft.unlink(missing_ok=True)
     handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY, 0o600)
@@ -152,9 +184,17 @@ def _write_draft(draft: Path, content: bytes) -> None:
         out.write(content)
 
 
+def _delete_draft(draft: Path) -> None:
+    """Delete a draft. One that cannot be deleted is replaced by the next one."""
+    with suppress(OSError):
+        draft.unlink()
+
+
 def is_unwritten(path: Path, run: str) -> bool:
-    """Return whether the report of a run is missing, empty or only reserved."""
-    return not path.exists() or _has_content(path, b"") or _has_content(path, _placeholder_text(run))
+    """Return whether the report of a run is missing, empty, only reserved, or older than a draft beside it."""
+    if not path.exists() or os.path.lexists(_draft_of(path)):
+        return True
+    return _has_content(path, b"") or _has_content(path, _placeholder_text(run))
 
 
 def _placeholder_text(run: str) -> bytes:
@@ -167,39 +207,54 @@ def _has_content(path: Path, content: bytes) -> bool:
     return path.read_bytes() == content
 
 
+def _draft_of(path: Path) -> Path:
+    return path.with_name(f".{path.name}.tmp")
+
+
 def write_atomically(path: Path, text: str) -> None:
-    """Write a file atomically. A draft that a crash leaves is replaced by the next one."""
-    draft = path.with_name(f".{path.name}.tmp")
+    """Write a file in one step. A draft that a crash leaves is replaced by the next one."""
+    write_draft(path, text)
+    publish_draft(path)
+
+
+def write_draft(path: Path, text: str) -> None:
+    """Write the draft of a file beside it."""
+    draft = _draft_of(path)
     try:
-        _write_draft(draft, text.encode("utf-8"))
-        draft.replace(path)
+        _create_file(draft, text.encode("utf-8"))
     except BaseException:
-        draft.unlink(missing_ok=True)
+        _delete_draft(draft)
         raise
+
+
+def publish_draft(path: Path) -> None:
+    """Replace a file by its draft in one step."""
+    _draft_of(path).replace(path)
 
 
 # Redaction
 
-EVENTS_WITH_MODEL_TEXT = (
-    ev.Stated,
-    ev.WasAbsent,
-    ev.Faulted,
-    ev.Noted,
-    ev.LookedUp,
-    ev.Closed,
-)  # events with text from models or the web
-
-
-PROMPT_REDACTOR = PromptRedactor()
+# The fields of an event with text from models, the web or the question. The others are names and numbers of this program.
+FOREIGN_FIELDS: dict[type[ev.Event], tuple[str, ...]] = {
+    ev.Asked: ("messages",),
+    ev.Stated: ("said", "reply", "cut", "dropped", "cut_material", "missing"),
+    ev.WasAbsent: ("reason",),
+    ev.Faulted: ("detail",),
+    ev.Noted: ("what", "why", "skipped"),
+    ev.LookedUp: ("what",),
+    ev.Closed: ("verdict", "report_path", "reason"),
+}
+REDACTORS: dict[str, Callable[[Any], Any]] = {"messages": PromptRedactor().redact_messages}
 
 
 def redact_event(event: ev.Event) -> ev.Event:
     """Return the event with secrets masked. Views and reports are built from these events only."""
-    if isinstance(event, ev.Asked):
-        return replace(event, messages=PROMPT_REDACTOR.redact_messages(event.messages))
-    if not isinstance(event, EVENTS_WITH_MODEL_TEXT):
-        return event
-    return ev.parse_event(event.type, redact_value(ev.dump_event(event)))
+    masked: Json = {}
+    for name in FOREIGN_FIELDS.get(type(event), ()):
+        value = getattr(event, name)
+        if value and (clean := REDACTORS.get(name, redact_value)(value)) != value:
+            masked[name] = clean
+    return replace(event, **masked) if masked else event
 
 
 async def close_failed_run(store: Store, record: Record, reason: str, stopped: str = "") -> None:
@@ -208,24 +263,40 @@ async def close_failed_run(store: Store, record: Record, reason: str, stopped: s
     ending = ev.Closed(
         "incomplete" if stopped else "failed", asdict(Verdict("")), dict(ledger.calls), stopped, "", reason
     )
-    await ledger.close(ending, lambda entries: dump_report(build_report(Minutes.fold(entries))).decode())
+    await ledger.close(ending, lambda entries: encode_report(Minutes.fold(entries)))
 
 
 def write_report_files(record: Record, minutes: Minutes, report: Json | None = None) -> None:
     """Write the report, and each judge's analysis beside it."""
-    folder = Path(record.folder)
+    publish_drafts(record, draft_report_files(record, minutes, report))
+
+
+def draft_report_files(record: Record, minutes: Minutes, report: Json | None = None) -> list[Path]:
+    """Write all report files as drafts beside their paths, which are returned. This takes all the space that they need."""
+    if not minutes.report_path:
+        return []
     view = find_protocol(record.setup["protocol"]).load_report_view()
     by_key = {f"{statement.phase}/{statement.seat}": statement for statement in minutes.statements}
-    for key, path in minutes.files.items():
-        write_atomically(folder / path, view.analysis(minutes, by_key[key]))
-    write_atomically(folder / minutes.report_path, render_document(minutes, report))
+    texts = {path: view.analysis(minutes, by_key[key]) for key, path in minutes.files.items()}
+    texts |= {minutes.report_path: render_document(minutes, report)}
+    for name, text in texts.items():
+        path = Path(record.folder) / name
+        with _explain_failure(path, record.run):
+            write_draft(path, text)
+    return [Path(record.folder) / name for name in texts]
 
 
-def emit_votes(ledger: Ledger, report_dir: str) -> None:
+def publish_drafts(record: Record, paths: Sequence[Path]) -> None:
+    """Replace the files by their drafts, each in one step."""
+    for path in paths:
+        with _explain_failure(path, record.run):
+            publish_draft(path)
+
+
+def emit_votes(ledger: Ledger, minutes: Minutes, folder: Path) -> None:
     """Emit an event with the verdict and the analysis path of each judge that has no file yet."""
-    record, minutes = ledger.record, Minutes.fold(ledger.record.entries)
+    record = ledger.record
     question, view = question_from(record.setup), find_protocol(record.setup["protocol"]).load_report_view()
-    folder = open_report_folder(Path(record.folder), _last_report_dir(record.entries) or report_dir)
     for statement in minutes.statements:
         name, reply = view.analysis_name(minutes, statement), statement.reply or {}
         if not name or f"{statement.phase}/{statement.seat}" in minutes.files:
@@ -239,11 +310,13 @@ def emit_votes(ledger: Ledger, report_dir: str) -> None:
         )
 
 
-def choose_report_path(record: Record, report_dir: str) -> str:
-    """Return the report path: the earlier one of a resumed run, or a new one. It is relative inside the run's folder."""
-    folder = open_report_folder(Path(record.folder), _last_report_dir(record.entries) or report_dir)
-    if earlier := last_report_path(record.entries):
-        return earlier
+def find_report_folder(record: Record, report_dir: str, earlier: str) -> Path:
+    """Return the report folder at the end of a run: that of its earlier report, or the configured one."""
+    return create_report_folder(Path(record.folder), str(Path(earlier).parent) if earlier else report_dir)
+
+
+def choose_report_path(record: Record, folder: Path) -> str:
+    """Return a new report path. It is relative inside the run's folder."""
     question = question_from(record.setup)
     protocol = find_protocol(record.setup["protocol"])
     kind = protocol.load_report_view().file_kind(question.task, protocol.name, record.setup["options"])
@@ -254,11 +327,6 @@ def choose_report_path(record: Record, report_dir: str) -> str:
 
 def _show_path(path: Path, folder: str) -> str:
     return os.path.relpath(path, folder) if path.is_relative_to(folder) else str(path)
-
-
-def _last_report_dir(entries: Sequence[Entry]) -> str:
-    path = last_report_path(entries)
-    return str(Path(path).parent) if path else ""
 
 
 def last_report_path(entries: Sequence[Entry]) -> str:

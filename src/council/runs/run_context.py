@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from council.search.results import research
 from council.settings import load_settings
 from council.settings.catalogue import split_member
 from council.settings.config_files import cache_folder
+from council.settings.network import find_key_leaks
 from council.settings.schema import SPECIAL_MEMBERS
 from council.store.sqlite import SqliteStore
 from council.types import CarryOut, Json, Roster
@@ -47,10 +49,18 @@ class RunContext:
         known = (*settings.providers, *SPECIAL_MEMBERS)
         custom = {one.name: one.vendor for one in extra_members if split_member(one.name)[0] not in known}
         self.settings = replace(settings, custom_members=custom)
-        self.members = MemberRegistry(self.settings, env, cache_folder(env))
+        self.members = MemberRegistry(self.settings, env, cache_folder(env), folder)
         for member in extra_members:
             self.members.add(member)
         self._listed_prices: dict[str, Price | None] = {}
+
+    @cached_property
+    def file_warnings(self) -> list[str]:
+        """Warnings about the project's file: keys that it sends to other hosts, or that it is ignored."""
+        leaks = find_key_leaks(self.settings) if self.settings.has_project_file else []
+        file = self.settings.ignored_file
+        ignored = f"{file} is ignored because it belongs to another user: change its owner, or name it with --config"
+        return [*leaks, ignored] if file else leaks
 
     # Money
 
@@ -76,9 +86,10 @@ class RunContext:
         """Raise UsageError if there is a cost cap and a member's price is unknown."""
         unknown = [name for name in roster.member_names if self.price(name) is None] if self.caps else []
         if unknown and not self.flags.get("allow_unpriced"):
+            own = " in your own file, because a price of the project does not count for your cap," if self.settings.user_prices is not None else ""  # fmt: skip
             raise UsageError(
                 f'no price for "{unknown[0]}", so the budget cannot be enforced: '
-                f'set [prices."{unknown[0]}"] or pass {option("allow_unpriced", True)}'
+                f'set [prices."{unknown[0]}"]{own} or pass {option("allow_unpriced", True)}'
             )
 
     def find_missing_keys(self, roster: Roster) -> list[str]:

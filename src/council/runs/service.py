@@ -9,7 +9,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +31,9 @@ from council.planning.plan import Material, Plan, make_plan, packet_from, questi
 from council.planning.rehearsal import template_context
 from council.protocols.common.rosters import describe_rosters
 from council.protocols.panel import PanelContext
-from council.render.report import build_report, dump_report
+from council.render.report import encode_report
 from council.runs import report_files
-from council.runs.audit import RULES_CHANGED, audit_record, describe_version, is_ours
+from council.runs.audit import RULES_CHANGED, audit_record, describe_version, is_ours, require_first_event
 from council.runs.continuation import continue_protocol, load_conversation, read_turns, select_turns
 from council.runs.fork import make_inheritance, plan_fork
 from council.runs.history import RunRecords, summarize_spending
@@ -45,37 +45,23 @@ from council.runs.outcome import (
     end_suspended_owner,
     has_returned,
     hold_run,
+    name_resume,
     run_protocol,
     wait_for_ending,
     wait_for_release,
 )
-from council.runs.report_files import (
-    choose_report_path,
-    close_failed_run,
-    emit_votes,
-    last_report_path,
-    redact_event,
-    write_report_files,
-)
+from council.runs.report_files import choose_report_path, emit_votes, find_report_folder, last_report_path, redact_event
 from council.runs.run_context import RunContext
 from council.search import can_search
 from council.settings import Settings
 from council.settings.key_storage import add_stored_keys
-from council.settings.network import find_key_leaks
 from council.store.interface import OPEN_STATUSES, Record, RunStatus
 from council.store.sqlite import SqliteStore
 from council.types import Json, Outcome, Roster, Step
 from council.version import RULES, __version__
 
-PERSISTED_FLAGS = (
-    "timeout",
-    "max_cost",
-    "allow_unpriced",
-    "grace",
-    "no_resend",
-    "profile",
-    "report_dir",
-)  # stored with a run, so that a resumed run uses them again
+# Stored with a run, so that a resumed run uses them again.
+PERSISTED_FLAGS = ("timeout", "max_cost", "allow_unpriced", "grace", "no_resend", "profile", "report_dir")
 CANCEL_POLL_S = 0.5  # seconds between checks for a cancel request
 
 
@@ -144,7 +130,7 @@ class Convener(RunRecords):
 
     def _restore_flags(self, setup: Json) -> None:
         """Restore the flags stored with a run; flags given now take precedence."""
-        for flag in (*PERSISTED_FLAGS, "effort"):
+        for flag in (*PERSISTED_FLAGS, "effort", "trusted"):
             if self._flags.get(flag) is None:
                 self._flags[flag] = setup.get(flag)
         if self._config is None and setup.get("config"):
@@ -171,8 +157,11 @@ class Convener(RunRecords):
         material: Material | None = None,
         strict: bool = False,
         after: str | None = None,
+        preview: bool = False,
     ) -> Plan:
-        """Return the plan for a question; `after` is an earlier run to continue from."""
+        """Return the plan for a question; `after` is an earlier run. A preview leaves settings out that need trust."""
+        if not preview:
+            self._require_trust()
         known, options = protocols.protocol_names(), dict(flags or {})
         own = protocol in known and protocol not in protocols.SHIPPED_PROTOCOLS  # its option names are its own
         intent, material = read_request(
@@ -188,12 +177,7 @@ class Convener(RunRecords):
             material = replace(material, earlier=context.files, left_out=context.skipped)
         where = PanelContext(self.settings, self.env, self.folder, strict)
         plan = await make_plan(intent, where, self.members, material, price=self.price)
-        leaks = find_key_leaks(self.settings) if self.settings.has_project_file else []
-        if file := self.settings.ignored_file:
-            leaks.append(
-                f"{file} is ignored because it belongs to another user: change its owner, or name it with --config"
-            )
-        warnings = (*leaks, *plan.warnings)
+        warnings = (*self.run_context.file_warnings, *plan.warnings)
         return replace(plan, warnings=warnings, continues=after or "", conversation=conversation)
 
     async def conversation(self, run: str) -> list[Minutes]:
@@ -202,9 +186,14 @@ class Convener(RunRecords):
 
     def check_plan(self, plan: Plan) -> None:
         """Raise if the plan cannot be run. A dry run and a run make the same checks."""
+        self._require_trust()
         plan.check_runnable()
         self.run_context.require_prices(plan.roster)
         self.run_context.check_installed({seat.member for seat in plan.roster.all_seats})
+
+    def _require_trust(self) -> None:
+        if self.settings.untrusted:
+            self.settings.require_trust()
 
     # A run
 
@@ -233,14 +222,15 @@ class Convener(RunRecords):
         with self.store.lock_run(run):
             record = await self.store.load(run)
             if record.status != RunStatus.COMPLETE:
-                said = {flag: self._flags[flag] for flag in PERSISTED_FLAGS if self._flags.get(flag) is not None}
+                said = {flag: value for flag, value in self._persisted_flags().items() if value is not None}
                 await self.store.write(run, [("detach", (json.dumps(record.setup | said, ensure_ascii=False),))])
         return run
 
     async def find_missing_keys(self, run: str) -> list[str]:
-        """Return the API key variables that a run needs and that are not set."""
+        """Return the API key variables that a run needs and that are not set. Raise if its settings need trust."""
         record = await self.store.load(await self.resolve_run(run))
         self._restore_run_context(record)
+        self._require_trust()
         return self.run_context.find_missing_keys(roster_from(record.setup))
 
     async def fork(
@@ -266,8 +256,9 @@ class Convener(RunRecords):
     async def _prepare_fork(self, run: str, phase: str | None, seats: Mapping[str, str]) -> tuple[Record, Json]:
         parent = await self.store.load(await self.resolve_run(run))
         self._restore_run_context(parent)
+        self._require_trust()
         setup, plan = plan_fork(parent, phase, seats, self.run_context)
-        setup |= {"version": __version__, "rules": RULES} | {flag: self._flags.get(flag) for flag in PERSISTED_FLAGS}
+        setup |= {"version": __version__, "rules": RULES} | self._persisted_flags()
         self.run_context.require_prices(roster_from(setup))
         run = await self.store.new_run_id()
         return Record(run, parent.name, parent.folder, time.time(), parent.seed, setup, is_new=True), plan
@@ -276,11 +267,15 @@ class Convener(RunRecords):
         now = time.time()
         name = f"council-{time.strftime('%Y%m%d', time.localtime(now))}-{report_files.slugify(plan.question.target or plan.question.text)}"
         config = str(self._config.resolve()) if self._config else None
-        kept = {"version": __version__, "rules": RULES, "day": _utc_date(now), "config": config} | {
-            flag: self._flags.get(flag) for flag in PERSISTED_FLAGS
-        }
-        run, seed = await self.store.new_run_id(), secrets.token_hex(16)
-        return Record(run, name, str(self.folder), now, seed, plan.setup() | kept, is_new=True)
+        kept = {"version": __version__, "rules": RULES, "day": _utc_date(now), "config": config}
+        setup, seed = plan.setup() | kept | self._persisted_flags(), secrets.token_hex(16)
+        return Record(await self.store.new_run_id(), name, str(self.folder), now, seed, setup, is_new=True)
+
+    def _persisted_flags(self) -> Json:
+        """Return the flags that are stored with a run, and the hashes that only this run trusts, by --trust."""
+        given = self.settings.trusted if self._flags.get("trust") else None
+        hashes = [given.digest] if given else self._flags.get("trusted")
+        return {flag: self._flags.get(flag) for flag in PERSISTED_FLAGS} | {"trusted": hashes}
 
     async def _begin(
         self, store: SqliteStore, record: Record, plan: Json, on_event: Listener, stop: StopEvent | None
@@ -290,7 +285,8 @@ class Convener(RunRecords):
             convened = ev.Convened(record.run, record.name, plan, record.folder)
             ledger.emit(convened, ("run", _format_run_row(record)), may_wait=True)
             _note_other_version(ledger)
-            return await self._deliberate(ledger, stop)
+            with name_resume(ledger.run):
+                return await self._deliberate(ledger, stop)
 
     async def resume(
         self,
@@ -306,10 +302,12 @@ class Convener(RunRecords):
         await wait_for_release(self.store, run)
         async with RUN_LIMIT.acquire(), hold_run(self.store, run):
             record = await self.store.load(run)
+            require_first_event(record)
             if record.status == RunStatus.COMPLETE:
                 return self._reopen_finished(record)
             self._flags["no_resend"] = not resend or None
             self._restore_run_context(record)
+            self._require_trust()
             self.run_context.require_prices(roster_from(record.setup))
             await self.open_store(record.setup["protocol"])
             await self._prepare_members(roster_from(record.setup), on_event)
@@ -321,7 +319,7 @@ class Convener(RunRecords):
             if len(record.entries) == 1:  # queued, never started
                 await self.store.write(run, [("reopen", ())])
             else:
-                await ledger.emit_durably(ev.Resumed(run, self.caps.run), ("reopen", ()))
+                await ledger.emit_durably(ev.Resumed(run, self.caps.run), ("hush_all", ()), ("reopen", ()))
             _note_other_version(ledger)
             return await self._deliberate(ledger, stop)
 
@@ -336,7 +334,7 @@ class Convener(RunRecords):
         minutes.calls = minutes.calls | {"replayed": len(record.results)}
         path = Path(record.folder) / minutes.report_path
         if minutes.report_path and path.parent.is_dir() and report_files.is_unwritten(path, record.run):
-            write_report_files(record, Minutes.fold(record.entries))
+            report_files.write_report_files(record, Minutes.fold(record.entries))
         return minutes
 
     async def cancel(self, run: str) -> bool:
@@ -358,15 +356,17 @@ class Convener(RunRecords):
             ledger = Ledger(self.store, record, redact=redact_event)
             await self._close_run(ledger, end_cancelled(self._make_council(ledger)))
         except UsageError as error:  # its folder or its settings no longer exist, but it must still end
-            await close_failed_run(self.store, record, f"cancelled; {error.message_for('cli')}", "cancelled")
+            await report_files.close_failed_run(
+                self.store, record, f"cancelled; {error.message_for('cli')}", "cancelled"
+            )
 
     async def _deliberate(self, ledger: Ledger, stop: StopEvent | None) -> Minutes:
         council = self._make_council(ledger)
         protocol = protocols.get_protocol(ledger.record.setup["protocol"])
         work = asyncio.ensure_future(run_protocol(council, protocol, ledger.record.setup["options"]))
-        recalled = asyncio.ensure_future(self._wait_for_cancel(ledger.run))
+        recalled = asyncio.ensure_future(self._wait_for_cancel(ledger.record))
         try:
-            ending = await wait_for_ending(work, stop or StopEvent(), recalled)
+            ending = await wait_for_ending(work, stop, recalled)
         except asyncio.CancelledError:
             await self._close_run(ledger, end_interrupted(council))
             raise
@@ -374,12 +374,14 @@ class Convener(RunRecords):
             ledger, ending or (end_cancelled if has_returned(recalled) else end_interrupted)(council)
         )
 
-    async def _wait_for_cancel(self, run: str) -> None:
-        """Return when a cancel request has been stored for the run."""
+    async def _wait_for_cancel(self, record: Record) -> None:
+        """Return when a cancel request has been stored for the run. A run that was only now stored has none."""
+        if record.is_new:
+            await asyncio.sleep(CANCEL_POLL_S)
         while True:
             await asyncio.sleep(CANCEL_POLL_S)
             with suppress(StoreError):  # a busy store does not stop a run; the next write reports the problem
-                if await self.store.is_cancelled(run):
+                if await self.store.is_cancelled(record.run):
                     return
 
     def _make_council(self, ledger: Ledger) -> Council:
@@ -406,25 +408,26 @@ class Convener(RunRecords):
 
     async def _close_run(self, ledger: Ledger, ending: Ending) -> Minutes:
         record, path = ledger.record, ""
-        if ending.status != "failed" or last_report_path(record.entries):  # an earlier report must not stay outdated
-            folder = self._report_dir(record.setup["protocol"], self.store)
-            path = choose_report_path(record, folder)
-            emit_votes(ledger, folder)
-        closed = ev.Closed(
-            ending.status, asdict(ending.verdict), dict(ledger.calls), ending.stopped, path, ending.reason
-        )
-        ended: list[tuple[Minutes, Json]] = []
+        minutes, seen = Minutes.fold(record.entries), len(record.entries)
+        earlier = last_report_path(record.entries)
+        if ending.status != "failed" or earlier:  # an earlier report must not stay outdated
+            folder = find_report_folder(record, self._report_dir(record.setup["protocol"], self.store), earlier)
+            path = earlier or choose_report_path(record, folder)
+            emit_votes(ledger, minutes, folder)
+        verdict, drafts = ev.dump_deeply(ending.verdict), list[Path]()
+        closed = ev.Closed(ending.status, verdict, dict(ledger.calls), ending.stopped, path, ending.reason)
 
         def make_report(entries: Sequence[Entry]) -> str:
-            minutes = Minutes.fold(entries)
-            ended.append((minutes, build_report(minutes)))
-            return dump_report(ended[0][1]).decode()
+            for entry in entries[seen:]:
+                minutes.on_event(entry)
+            text = encode_report(minutes)
+            drafts.extend(report_files.draft_report_files(record, minutes, json.loads(text)))  # a full disk stops here
+            return text
 
         await ledger.close(closed, make_report)
-        if path:
-            write_report_files(record, *ended[0])
+        report_files.publish_drafts(record, drafts)
         self._has_ended_run = True
-        return ended[0][0]
+        return minutes
 
     # Audit
 
@@ -437,9 +440,7 @@ class Convener(RunRecords):
         record = await self.store.load(await self.resolve_run(run))
         ours = is_ours(record)  # other versions format reports differently
         kept = record.report
-        problems = audit_record(
-            record, lambda entries: dump_report(build_report(Minutes.fold(entries))).decode() if ours else kept
-        )
+        problems = audit_record(record, lambda entries: encode_report(Minutes.fold(entries)) if ours else kept)
         if ours and record.status == RunStatus.COMPLETE:
             problems += await self._recompute_verdict(record)
         return problems, "" if ours else f"made by {describe_version(record)}: {RULES_CHANGED}"
@@ -456,7 +457,7 @@ class Convener(RunRecords):
             )
         except CouncilError as error:
             return [f"the verdict cannot be recomputed: {error}"]
-        computed = redact_value(asdict(ending.verdict))
+        computed = redact_value(ev.dump_deeply(ending.verdict))
         again = {
             key: value for key, value in computed.items() if key in kept
         }  # a run of an older version has fewer fields

@@ -17,9 +17,9 @@ from council.planning.plan import Plan
 from council.runs.doctor import check_agent, check_local, pick_example
 from council.runs.service import Convener
 from council.settings import OriginKind, Provider, Settings
-from council.settings.catalogue import catalogue, split_member
+from council.settings.catalogue import LOCAL_MEMBER, catalogue, split_member
 from council.settings.config_files import config_folder
-from council.settings.member_lookup import DEFAULT_SEATS, LOCAL_MEMBER, is_available
+from council.settings.member_lookup import DEFAULT_SEATS, is_available
 from council.types import Json
 
 TYPICAL_QUESTION = "How should we roll out feature flags in our three services?"
@@ -88,16 +88,17 @@ async def _check_provider(convener: Convener, provider: Provider, env: Mapping[s
         state: State = "unreachable" if isinstance(error, Fault) and error.kind in UNREACHABLE_FAULTS else "refused"
         return Source(provider.name, provider.vendor, found, state, str(error))
     address = "" if is_set_up else provider.base_url
-    project = _find_project_file(provider, convener.settings)
+    project = _find_project_file(provider, convener)
     detail += f"; seat it in {project}, which defines it" if project else ""
     return Source(provider.name, provider.vendor, found, "works", detail, names, lists_all, address, project)
 
 
-def _find_project_file(provider: Provider, settings: Settings) -> str:
-    """Return the project file that defines a provider, or ""."""
-    origin = settings.origins.get(f"providers.{provider.name}")
-    is_own = provider.name not in catalogue().providers and origin and origin.kind is OriginKind.PROJECT_FILE
-    return Path(origin.name).name if is_own and origin else ""
+def _find_project_file(provider: Provider, convener: Convener) -> str:
+    """Return the file other than the user's that defines a provider, or ""."""
+    origin = convener.settings.origins.get(f"providers.{provider.name}")
+    if origin is None or provider.name in catalogue().providers or origin.name == str(user_file(convener.env)):
+        return ""
+    return Path(origin.name).name if origin.kind in (OriginKind.PROJECT_FILE, OriginKind.USER_FILE) else ""
 
 
 async def _list_models(convener: Convener, member: str) -> tuple[tuple[str, ...], bool, str]:
@@ -245,12 +246,13 @@ def user_file(env: Mapping[str, str]) -> Path:
     return config_folder(env) / "config.toml"
 
 
-def find_overrides(settings: Settings, values: Mapping[str, Any]) -> list[str]:
+def find_overrides(convener: Convener, values: Mapping[str, Any]) -> list[str]:
     """Return the keys that something other than the user's file sets here, with their origin."""
+    origins, own = convener.settings.origins, str(user_file(convener.env))
     return [
         f"{key} ({origin})"
         for key in values
-        if (origin := settings.origins.get(key)) and origin.kind not in (OriginKind.USER_FILE, OriginKind.BUILT_IN)
+        if (origin := origins.get(key)) and origin.kind is not OriginKind.BUILT_IN and origin.name != own
     ]
 
 
@@ -258,6 +260,6 @@ async def plan_typical_question(convener: Convener, config: Path | None, **flags
     """Return the plan of a plain question with the settings as they are now, for its price."""
     fresh = Convener(convener.folder, convener.env, flags=flags, config=config)
     try:
-        return await fresh.plan([TYPICAL_QUESTION])
+        return await fresh.plan([TYPICAL_QUESTION], preview=True)
     finally:
         await fresh.close()

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from council.errors import CouncilError, RunOwned, StoreError, UnknownRun, message_for
-from council.runs.report_files import close_failed_run
+from council.runs.report_files import close_failed_run, is_unwritten
 from council.runs.service import Convener
 from council.runs.worker_client import LOCK_VARIABLE, find_inherited_lock, serve_socket, worker_lock
 from council.settings.config_files import data_folder
@@ -27,6 +27,7 @@ QUEUE_POLL_S = 0.2  # seconds between polls of the queue
 IDLE_TIMEOUT_S = 10.0  # seconds without work before it exits; IDLE_VARIABLE overrides it
 IDLE_VARIABLE = "COUNCIL_WORKER_IDLE"
 ENV_TIMEOUT_S = 5.0  # seconds a queued run waits for its environment; then the worker's is used
+MAX_CHECKED_REPORTS = 8  # ended runs whose reports a new worker checks
 MAX_IDLE_CONVENERS = 16  # conveners kept open after their runs, so that a loaded model can be reused
 
 
@@ -56,6 +57,7 @@ class Worker:
                 with worker_lock(self.folder, inherited_lock) as lock:
                     if lock is None:
                         return
+                    await self._write_missing_reports()
                     async with serve_socket(self.folder, self._receive_run):
                         await self._run_until_idle()
                 inherited_lock = None
@@ -97,6 +99,14 @@ class Worker:
 
     # Runs
 
+    async def _write_missing_reports(self) -> None:
+        """Write the reports of ended runs whose worker was killed before it had written them."""
+        with suppress(StoreError):
+            for run in await self.store.list_ended_detached(MAX_CHECKED_REPORTS):
+                paths = await self.store.list_report_paths(run)
+                if any(path.exists() and is_unwritten(path, run) for path in paths):  # a deleted report stays deleted
+                    await self._run_one(run)
+
     async def _list_waiting(self) -> list[str]:
         """Return the queued runs that no process owns and that this process can execute."""
         waiting = [run for run in await self.store.list_detached() if run not in self._skipped_runs]
@@ -106,7 +116,7 @@ class Worker:
         try:
             return await self._start_due_runs()
         except StoreError:  # a busy store must not end the runs of this process
-            return True
+            return bool(self._tasks)
 
     async def _start_due_runs(self) -> bool:
         """Start the runs that are due. Return whether any run is running or waiting."""

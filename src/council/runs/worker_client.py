@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import json
 import os
+import signal
 import socket
 import struct
 import subprocess
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from council.errors import CouncilError
 from council.settings.config_files import cache_folder, data_folder
+from council.store.locks import make_owner
 
 WORKER_COMMAND = (sys.executable, "-m", "council", "worker")
 LOCK_VARIABLE = "COUNCIL_WORKER_LOCK"  # file descriptor of the lock that a started worker inherits
@@ -55,10 +57,12 @@ async def _send_run(run: str, env: Mapping[str, str]) -> bool:
         except OSError:
             return False
     try:
-        if not _is_same_user(writer.get_extra_info("socket")):
+        pid, user = _read_peer(writer.get_extra_info("socket"))
+        if user != os.getuid():
             raise CouncilError(
                 f'another user listens in "{data_folder(env)}", so no keys were sent: set COUNCIL_DATA to a private folder'
             )
+        _continue_worker(pid)
         writer.write(json.dumps({"run": run, "env": dict(env)}).encode() + b"\n")
         await writer.drain()
         return await asyncio.wait_for(reader.readline(), 5) == b"ok\n"
@@ -68,20 +72,25 @@ async def _send_run(run: str, env: Mapping[str, str]) -> bool:
         writer.close()
 
 
-def _is_same_user(peer: socket.socket) -> bool:
-    """Return whether the peer runs as this user; keys must not be sent to other users."""
+def _read_peer(peer: socket.socket) -> tuple[int, int]:
+    """Return the process that listens, 0 if unknown, and its user; keys must not be sent to other users."""
     if not hasattr(socket, "SO_PEERCRED"):
-        return True
-    _, user, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
-    return bool(user == os.getuid())
+        return 0, os.getuid()
+    pid, user, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+    return pid, user
+
+
+def _continue_worker(pid: int) -> None:
+    """Continue a suspended worker. It holds the lock, so no other worker can start."""
+    owner = make_owner(pid) if pid else None
+    if owner and owner.is_suspended:
+        owner.send(signal.SIGCONT)
 
 
 def start_worker(env: Mapping[str, str], lock: int | None = None) -> None:
     """Start the worker as a separate session. It inherits the lock, so that no second worker can start."""
-    log = os.open(_log_path(env), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    log = _open_log(_log_path(env))
     try:
-        if os.fstat(log).st_size > MAX_LOG_BYTES:
-            os.ftruncate(log, 0)
         process = subprocess.Popen(
             WORKER_COMMAND, env={**env, LOCK_VARIABLE: "" if lock is None else str(lock)}, cwd="/", stdin=subprocess.DEVNULL,
             stdout=log, stderr=log, start_new_session=True, pass_fds=() if lock is None else (lock,),
@@ -89,6 +98,17 @@ def start_worker(env: Mapping[str, str], lock: int | None = None) -> None:
     finally:
         os.close(log)
     threading.Thread(target=process.wait, daemon=True).start()  # reap it when it ends
+
+
+def _open_log(path: Path) -> int:
+    """Open the log of the worker. One that cannot be written, such as on a full disk, stops no run."""
+    try:
+        log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+        if os.fstat(log).st_size > MAX_LOG_BYTES:
+            os.ftruncate(log, 0)
+        return log
+    except OSError:
+        return os.open(os.devnull, os.O_WRONLY)
 
 
 def _log_path(env: Mapping[str, str]) -> Path:

@@ -34,6 +34,7 @@ class Hit:
     url: str
     snippet: str
     position: str = ""
+    invisible: int = 0  # invisible characters that were removed from title and snippet
 
 
 class SearchError(Exception):
@@ -127,6 +128,7 @@ class SearchClient:
                 self._clean_text(row.get("title")),
                 self._clean_url(row.get("url")),
                 self._clean_text(row.get(snippet_field)),
+                invisible=sum(_count_invisible(row.get(field)) for field in ("title", snippet_field)),
             )
             for row in rows
         ]
@@ -219,6 +221,10 @@ class SearchClient:
             return ""
         leaks = self.secret and self.secret in unquote(url)
         return url if good and not leaks and len(url) <= MAX_URL_CHARS and not INVALID_URL_CHARS.search(url) else ""
+
+
+def _count_invisible(value: Any) -> int:
+    return strip_invisible(html.unescape(value[:MAX_TEXT_CHARS]))[1] if isinstance(value, str) else 0
 
 
 def _tag_replacement(tag: re.Match[str]) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from council.search.provider import Hit, SearchError, SearchProvider
-from council.text_cleanup import strip_to_line, truncate
+from council.text_cleanup import strip_invisible, strip_to_line, truncate
 from council.types import Json
 
 # Prompt injections
@@ -170,7 +170,9 @@ def _format_row(query: str, hit: Hit) -> Json:
         _truncate_line(hit.snippet, MAX_SNIPPET_CHARS),
     )
     marked = [*scan_text(f"{title}\n{snippet}"), *scan_url(hit.url)]
-    return {"query": query, "title": title, "url": hit.url, "snippet": snippet, "marked": list(dict.fromkeys(marked))}
+    row = {"query": query, "title": title, "url": hit.url, "snippet": snippet, "marked": list(dict.fromkeys(marked))}
+    invisible = hit.invisible + strip_invisible(f"{hit.title}\n{hit.snippet}")[1]
+    return row | ({"invisible": invisible} if invisible else {})
 
 
 def _truncate_line(text: str, max_chars: int) -> str:

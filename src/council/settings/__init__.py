@@ -15,7 +15,8 @@ from typing import Any
 from council.errors import ConfigError, UsageError, option, wording
 from council.settings.catalogue import catalogue, is_reasoning
 from council.settings.config_files import config_folder, find_ignored_file, find_project_file, read_config
-from council.settings.schema import VARIABLES, nest_keys, quote_value, split_key, validate_table
+from council.settings.schema import VARIABLES, Access, access_of, nest_keys, quote_value, split_key, validate_table
+from council.settings.workspace_trust import TrustRequest, find_trusted_rows, is_trusted
 from council.types import FixedSeconds
 
 
@@ -145,6 +146,18 @@ class Settings:
     named_members: tuple[str, ...] = ()  # members of the seats in order, by `-m`; empty if not given
     ignored_file: Path | None = None  # project file of another user
     cheap: bool = False  # the fast models of the available vendors, by `--cheap`
+    user_prices: Mapping[str, Mapping[str, float]] | None = None  # prices without those of the project; None: the same
+    guards_cap: bool = False  # the user's own cap is in force, so a price that only the project states is not known
+    trust_flags: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # `trust` and `trusted`, for other files of the project
+    trusted: TrustRequest | None = None  # settings of the project that need trust and have it
+    untrusted: TrustRequest | None = None  # settings of the project that need trust and are ignored
+
+    def require_trust(self) -> None:
+        """Raise TrustRequired if settings of the project were ignored."""
+        if self.untrusted:
+            raise self.untrusted.error()
 
     def may_choose(self, vendor: str) -> bool:
         """Return whether Council may choose this vendor where the settings name no member."""
@@ -204,11 +217,23 @@ def extend_timeout(seconds: float, *, thinks: bool) -> float:
 def load_settings(
     folder: Path, env: Mapping[str, str], *, flags: Mapping[str, Any] = NO_FLAGS, config: Path | None = None
 ) -> Settings:
-    """Merge all sources in order of precedence; later sources override earlier ones key by key."""
+    """Merge all sources in order of precedence; later sources override earlier ones key by key.
+
+    Settings of a project that need trust are left out unless they are trusted. A project only lowers the user's caps.
+    """
     values: dict[str, Any] = {}
     origins: dict[str, Origin] = {}
+    user_values: Mapping[str, Any] = values
+    request: TrustRequest | None = None
+    has_trust = False
     for origin, table in _iter_layers(folder, env, flags, config):
-        for key, value in validate_table(table, Source(origin)):
+        rows = validate_table(table, Source(origin))
+        if origin.kind is OriginKind.PROJECT_FILE:
+            user_values = dict(values)
+            request = _make_trust_request(Path(origin.name), rows, user_values, folder)
+            has_trust = request is not None and is_trusted(request, env, flags)
+            rows = _limit_rows(rows, user_values, request if not has_trust else None)
+        for key, value in rows:
             values[key], origins[key] = value, origin
     variables = dict(_read_variables(env))
     origins.update({f"variables.{name}": origin for name, (_, origin) in variables.items()})
@@ -216,7 +241,54 @@ def load_settings(
     return replace(
         settings, named_members=_read_named_members(flags.get("models")), cheap=bool(flags.get("cheap")),
         ignored_file=find_ignored_file(folder, env, config),
+        user_prices=_list_prices(user_values) if has_trust else None,
+        guards_cap=_has_user_cap(user_values, flags),
+        trust_flags={name: flags.get(name) for name in ("trust", "trusted")},
+        trusted=request if has_trust else None, untrusted=None if has_trust else request,
     )  # fmt: skip
+
+
+def _make_trust_request(
+    file: Path, rows: list[tuple[str, Any]], user_values: Mapping[str, Any], folder: Path
+) -> TrustRequest | None:
+    """Return the settings of a project's file that need trust, or None if there are none."""
+    providers = nest_keys(user_values)["providers"]
+    needed = find_trusted_rows(rows, providers)
+    if not needed:
+        return None
+    merged = nest_keys({**user_values, **dict(rows)})["providers"]
+    return TrustRequest(file, file.parent, needed, folder, merged)
+
+
+def _limit_rows(
+    rows: list[tuple[str, Any]], user_values: Mapping[str, Any], untrusted: TrustRequest | None
+) -> list[tuple[str, Any]]:
+    """Return the rows of a project's file that apply: without those that need trust, and no cap above the user's."""
+    ignored = untrusted.values if untrusted else {}
+    return [
+        (key, value)
+        for key, value in rows
+        if key not in ignored and not (access_of(key) is Access.LOWER and _is_higher(value, user_values.get(key)))
+    ]
+
+
+def _list_prices(values: Mapping[str, Any]) -> dict[str, Mapping[str, float]]:
+    """Return the complete prices among the values."""
+    prices: Mapping[str, Mapping[str, float]] = nest_keys(values).get("prices", {})
+    return {member: row for member, row in prices.items() if {"input", "output"} <= row.keys()}
+
+
+def _has_user_cap(user_values: Mapping[str, Any], flags: Mapping[str, Any]) -> bool:
+    """Return whether a cap of the user is in force: a flag, or one of the user's files."""
+    caps = (flags.get("max_cost"), user_values.get("budget.max_cost"), user_values.get("budget.max_cost_per_day"))
+    return any(cap is not None for cap in caps)
+
+
+def _is_higher(amount: Any, users: Any) -> bool:
+    """Return whether an amount is higher than the user's. `false` is no limit, and None is not set."""
+    if users is None or users is False:
+        return False
+    return amount is False or bool(amount > users)
 
 
 def _read_named_members(given: Any) -> tuple[str, ...]:
@@ -251,7 +323,8 @@ def _iter_layers(
     if user.is_file():
         yield Origin(OriginKind.USER_FILE, str(user)), read_config(user)
     if project := find_project_file(folder, env, config):
-        kind = OriginKind.USER_FILE if project == user else OriginKind.PROJECT_FILE
+        is_named = config is not None or bool(env.get("COUNCIL_CONFIG", "").strip())  # by the user
+        kind = OriginKind.USER_FILE if is_named or project == user else OriginKind.PROJECT_FILE
         yield Origin(kind, str(project)), read_config(project)
     yield from _profile_layers(flags)
     if timeout := env.get("COUNCIL_TIMEOUT", "").strip():

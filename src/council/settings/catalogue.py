@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+LOCAL_MEMBER = "local:smollm2"  # the embedded model; never used as a fallback
 MODELS_FILE = Path(__file__).parents[1] / "data" / "models.toml"
 
 

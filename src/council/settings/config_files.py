@@ -13,6 +13,8 @@ from typing import Any, Literal
 from council.errors import ConfigError, option
 from council.settings.schema import quote_value
 
+MAX_CONFIG_BYTES = 256_000  # bytes; TOML takes quadratic time for some texts
+
 
 def find_project_file(folder: Path, env: Mapping[str, str], config: Path | None = None) -> Path | None:
     """Return the named file, or the project's nearest council.toml or pyproject.toml with [tool.council]."""
@@ -83,7 +85,7 @@ def read_config(path: Path) -> Mapping[str, Any]:
     """Return the unvalidated tables of a configuration file; of a pyproject.toml only [tool.council]."""
     try:
         tables: dict[str, Any] = tomllib.loads(_read_text(path))
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also an integer of thousands of digits, and deep nesting
         raise ConfigError(f"{path} is not valid TOML: {quote_value(error)}; fix that line") from None
     if path.name != "pyproject.toml":
         return tables
@@ -101,6 +103,8 @@ def _tool_table(tools: Any, path: Path) -> Mapping[str, Any]:
 
 def _read_text(path: Path) -> str:
     try:
+        if path.stat().st_size > MAX_CONFIG_BYTES:
+            raise ConfigError(f"{path} is larger than {MAX_CONFIG_BYTES // 1000} kB: shorten it")
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(

@@ -9,11 +9,10 @@ from functools import lru_cache
 from council.errors import ConfigError, option
 from council.extensions import MEMBERS
 from council.settings import Provider, Settings
-from council.settings.catalogue import Model, catalogue, split_member
+from council.settings.catalogue import LOCAL_MEMBER, Model, catalogue, split_member
 from council.settings.config_files import find_command
 from council.settings.schema import SPECIAL_MEMBERS, quote_value
 
-LOCAL_MEMBER = "local:smollm2"  # the embedded model; never used as a fallback
 NO_MODEL_NEEDED = ("scripted", "human")  # members that need no model name
 MODEL_ORDER = ("default", "other", "strong", "fast")
 DEFAULT_SEATS = ("alpha", "beta", "gamma")  # other seat names use these defaults in rotation

@@ -2,30 +2,69 @@
 
 from __future__ import annotations
 
+import ipaddress
+import os
 import re
+import socket
 import tomllib
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Mapping
+from functools import cache, lru_cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from council.settings import BUILT_IN, OriginKind, Provider, Settings
+from council.settings import BUILT_IN, OriginKind, Settings
 
 
 def proxy_for(url: str) -> str | None:
     """Return the environment's proxy for a URL, or None for loopback hosts. aiohttp's `trust_env` would also read .netrc."""
-    from urllib.request import getproxies, proxy_bypass
-
     parts = urlsplit(url)
+    variable = f"{parts.scheme}_proxy"
+    named = _find_proxy(parts.scheme, os.environ.get(variable), os.environ.get(variable.upper()))
+    if not named:
+        return None
+    from urllib.request import proxy_bypass
+
     host = parts.hostname or ""
     if is_loopback(host) or proxy_bypass(host):
         return None
-    named = getproxies().get(parts.scheme)
-    return f"http://{named}" if named and "://" not in named else named
+    return named if "://" in named else f"http://{named}"
 
 
+@lru_cache(maxsize=16)
+def _find_proxy(scheme: str, lower: str | None, upper: str | None) -> str | None:
+    """Return the proxy of a scheme. `getproxies` reads the whole environment, so it is called once for these variables."""
+    from urllib.request import getproxies
+
+    return getproxies().get(scheme)
+
+
+@lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
-    return host in ("localhost", "::1") or host.startswith("127.")
+    """Return whether every address of a host is on this machine.
+
+    A name with a dot never is, except below .localhost: its owner can give it another address after this check.
+    """
+    if address := _parse_address(host):
+        return address.is_loopback
+    name = host.rstrip(".").lower()
+    if not name or ("." in name and not name.endswith(".localhost")):
+        return False
+    try:
+        found = {str(row[4][0]) for row in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)}
+    except (OSError, UnicodeError):
+        return False
+    addresses = [_parse_address(one) for one in found]
+    return bool(addresses) and all(one is not None and one.is_loopback for one in addresses)
+
+
+def _parse_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return a host that is an address; one of IPv4 written as IPv6 is the address of IPv4."""
+    try:
+        address = ipaddress.ip_address(host.strip("[]").partition("%")[0])
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
 
 
 # Key leaks
@@ -42,19 +81,22 @@ def load_key_hosts() -> Mapping[str, list[str]]:
 
 def find_key_leaks(settings: Settings) -> list[str]:
     """Return a warning for each variable that a project file sends to a host it does not belong to."""
-    return [line for provider in settings.providers.values() for line in _leak_warnings(provider, settings)]
+    decided = ((_deciding_file(provider.name, settings), provider) for provider in settings.providers.values())
+    lines = (describe_key_leak(file, one.base_url, one.api_key_env) for file, one in decided if file)
+    return [line for line in lines if line]
 
 
-def _leak_warnings(provider: Provider, settings: Settings) -> Iterator[str]:
-    host = urlsplit(provider.base_url).hostname or ""
-    file, name = _deciding_file(provider.name, settings), provider.api_key_env
-    if not file or not name or _is_allowed_host(host, load_key_hosts().get(name, [])):
-        return
+def describe_key_leak(file: str, base_url: str, variable: str) -> str:
+    """Return a warning if a key is sent to a host it does not belong to, or a variable that is no key is sent as one; else ""."""
+    host = urlsplit(base_url).hostname or ""
+    if not variable or _is_allowed_host(host, load_key_hosts().get(variable, [])):
+        return ""
     trust = "continue only if you trust that file and that host"
-    if name in load_key_hosts():
-        yield f"{file} sends the key in {name} to {host}, which is not {load_key_hosts()[name][0]}: {trust}"
-    elif not KEY_VARIABLE.search(name):
-        yield f"{file} sends {name} to {host} as a key, but its name does not look like a key: {trust}"
+    if variable in load_key_hosts():
+        return f"{file} sends the key in {variable} to {host}, which is not {load_key_hosts()[variable][0]}: {trust}"
+    if KEY_VARIABLE.search(variable):
+        return ""
+    return f"{file} sends {variable} to {host} as a key, but its name does not look like a key: {trust}"
 
 
 def _deciding_file(name: str, settings: Settings) -> str:
@@ -65,4 +107,11 @@ def _deciding_file(name: str, settings: Settings) -> str:
 
 def _is_allowed_host(host: str, allowed: list[str]) -> bool:
     """Return whether the host is this machine or in an allowed domain."""
-    return is_loopback(host) or any(host == ending or host.endswith(f".{ending}") for ending in allowed)
+    return is_loopback(host) or any(_domain_pattern(domain).fullmatch(host.lower()) for domain in allowed)
+
+
+@cache
+def _domain_pattern(domain: str) -> re.Pattern[str]:
+    """Return the pattern of a domain and the hosts below it; REGION is a region of a cloud, and such a name is exact."""
+    pattern = re.escape(domain).replace("REGION", r"[a-z]{2,}(?:-[a-z]+)+-?\d+")
+    return re.compile(pattern if "REGION" in domain else rf"(?:[^/]+\.)?{pattern}")

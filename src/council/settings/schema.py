@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -44,7 +45,10 @@ class TableList:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # an integer that no float can hold
+        return False
 
 
 def _is_int_between(value: Any, low: int, high: int) -> bool:
@@ -165,6 +169,57 @@ VARIABLES: Mapping[str, tuple[ValueType, str | None]] = {
     "COUNCIL_R2_TIMEOUT": (SECONDS, "90"),
     "COUNCIL_JUDGE_COUNT": (COUNT, None),
 }
+
+
+class Access(Enum):
+    """What a project's file may do with a key while the user has not trusted it."""
+
+    FREE = "applies"
+    LOWER = "applies if it is lower than the user's value"  # with trust too
+    MEMBER = "applies for members of the user's providers"
+    TRUSTED = "needs trust"
+
+
+# Every key, by its name in KEY_MEANINGS. A key that is missing here needs trust, and a test fails.
+KEYS_BY_ACCESS: Mapping[Access, tuple[str, ...]] = {
+    Access.FREE: (
+        "timeout", "effort", "general.deliberate", "human.timeout",
+        "vendors",  # a choice among the vendors of the user
+        "rosters.NAME.about", "rosters.NAME.seats.name", "rosters.NAME.seats.role", "rosters.NAME.seats.lens",
+        "rosters.NAME.seats.stance", "rosters.NAME.seats.style",
+    ),
+    Access.LOWER: ("budget.max_cost", "budget.max_cost_per_day", "budget.confirm_above"),
+    Access.MEMBER: (
+        "models.default", "models.strong", "models.fast", "models.other",
+        "seats.NAME.model", "seats.NAME.fallback", "chair.model", "chair.fallback",
+        "rosters.NAME.seats", "rosters.NAME.seats.model", "rosters.NAME.seats.fallback", "rosters.NAME.chair.model",
+        "rosters.NAME.chair.fallback",
+    ),
+    Access.TRUSTED: (
+        "providers.NAME.wire", "providers.NAME.base_url", "providers.NAME.api_key_env", "providers.NAME.vendor",
+        "providers.NAME.max_connections", "providers.NAME.structured", "providers.NAME.token_field", "providers.NAME.backoff",
+        "providers.NAME.connect", "providers.NAME.first_byte", "providers.NAME.idle", "providers.NAME.via",
+        "search.provider", "search.max_results", "search.base_url", "search.folder",
+        "prices.MEMBER.input", "prices.MEMBER.cached", "prices.MEMBER.write", "prices.MEMBER.output",
+        "commands.AGENT.first_byte", "commands.AGENT.idle",
+        "report_dir", "store.keep_days",
+        "notify",  # starts a program of the desktop
+    ),
+}  # fmt: skip
+KEY_ACCESS: Mapping[str, Access] = {key: access for access, keys in KEYS_BY_ACCESS.items() for key in keys}
+KEY_PLACEHOLDERS = {"providers": "NAME", "seats": "NAME", "rosters": "NAME", "prices": "MEMBER", "commands": "AGENT"}
+
+
+def access_of(dotted: str) -> Access:
+    """Return the access of a key such as `providers.lab.base_url`. A table needs trust if every key in it does."""
+    parts = split_key(dotted)
+    if len(parts) > 1 and parts[0] in KEY_PLACEHOLDERS:
+        parts[1] = KEY_PLACEHOLDERS[parts[0]]
+    name = ".".join(parts)
+    inside = [access for key, access in KEY_ACCESS.items() if key.startswith(f"{name}.")]
+    is_free = bool(inside) and any(access is not Access.TRUSTED for access in inside)
+    return KEY_ACCESS.get(name, Access.FREE if is_free else Access.TRUSTED)
+
 
 # One sentence for each key, for docs/configuration.md. scripts/make_docs.py fails if a key has none.
 _MODEL_MEANING, _FALLBACK_MEANING = (

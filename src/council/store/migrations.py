@@ -30,6 +30,11 @@ ADD_ASKS = (
     """CREATE TABLE asks (run TEXT, key TEXT, seat TEXT NOT NULL, prompt TEXT NOT NULL, schema TEXT NOT NULL, at REAL NOT NULL,
        answer TEXT, PRIMARY KEY (run, key)) STRICT, WITHOUT ROWID""",
 )
+# Streamed text in parts, so that a write does not repeat the text before it. Versions before this one write to `live`.
+ADD_LIVE_PARTS = (
+    "DELETE FROM live",
+    "CREATE TABLE live_parts (run TEXT, key TEXT, n INTEGER, text TEXT NOT NULL, PRIMARY KEY (run, key, n)) STRICT, WITHOUT ROWID",
+)
 # Texts that rows refer to. A table with row ids, because it stores long rows in less space.
 ADD_TEXTS = ("CREATE TABLE texts (run TEXT NOT NULL, n INTEGER NOT NULL, body BLOB NOT NULL, UNIQUE (run, n)) STRICT",)
-MIGRATIONS: list[tuple[str, ...]] = [CREATE_TABLES, ADD_SPENDING, ADD_ASKS, ADD_TEXTS]
+MIGRATIONS: list[tuple[str, ...]] = [CREATE_TABLES, ADD_SPENDING, ADD_ASKS, ADD_LIVE_PARTS, ADD_TEXTS]

@@ -18,36 +18,34 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
 from council.errors import RunOwned, StoreError
 from council.store import locks, sqlite_file, sqlite_queries
-from council.store.interface import (
-    OPEN_STATUSES,
-    BudgetRefusal,
-    Hold,
-    Row,
-    RunState,
-    RunStatus,
-)
+from council.store.interface import OPEN_STATUSES, BudgetRefusal, Hold, Row, RunState, RunStatus
 from council.store.locks import LockOwner, OnWait, is_busy, is_locked
-from council.store.migrations import MIGRATIONS
-from council.store.sqlite_file import WRITE_TIMEOUT_S, explain_damage, explain_error, explain_newer
+from council.store.sqlite_file import (
+    WRITE_TIMEOUT_S,
+    explain_damage,
+    explain_error,
+    open_database,
+    open_to_read,
+    quick_check,
+)
 from council.store.sqlite_queries import RunQueries
 from council.store.texts import TextWriter
 
 R = TypeVar("R")
 Work = Callable[[sqlite3.Connection], Any]
 OnResult = Callable[[Any, BaseException | None], None]
-BUSY_SLICE_S = 0.25  # seconds of one attempt to get a lock
 READ_TIMEOUT_S = 10.0
 SMALL_STORE_BYTES = 16 << 20
 CHECK_INTERVAL_S = 600.0  # seconds between the checks of a small store by one process
 LARGE_CHECK_INTERVAL_S = 86400.0  # seconds between the checks of a large store by all processes
 RUN_ID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # no characters that look alike
 RUN_ID_CHARS = 8
+LEDGER_TABLES = ("event", "step", "result", "intent", "settled", "phase", "reserve", "charge")
 OWN_WRITES_TIMEOUT_S = 1.0  # seconds that a read waits for this process's own queued rows
 MAX_DELAY_S = 0.05  # longest time that rows wait for the next rows of their run
 
@@ -61,7 +59,7 @@ class Job:
     run: str
     work: Work | None  # None: report when all earlier jobs are done
     on_result: OnResult
-    has_posted_rows: bool = False  # contains rows that no caller waits for
+    has_ledger_rows: bool = False  # without them, later rows of the run would leave a gap
 
 
 class JobThread:
@@ -85,8 +83,8 @@ class JobThread:
                 self._thread.start()
         self._jobs.put(job)
 
-    async def run(self, run: str, work: Work | None, *, has_posted_rows: bool = False) -> Any:
-        """Execute work and return its result."""
+    def run(self, run: str, work: Work | None, *, has_ledger_rows: bool = False) -> asyncio.Future[Any]:
+        """Execute work; the future gets its result."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
 
@@ -94,8 +92,8 @@ class JobThread:
             with suppress(RuntimeError):  # the loop may be closed; the row is committed anyway
                 loop.call_soon_threadsafe(_resolve_future, future, result, error)
 
-        self.put(Job(run, work, on_result, has_posted_rows))
-        return await future
+        self.put(Job(run, work, on_result, has_ledger_rows))
+        return future
 
     def _run(self) -> None:
         is_open = True
@@ -124,7 +122,6 @@ class Batch:
 
     rows: list[Row] = field(default_factory=list)
     waiting: list[asyncio.Future[None]] = field(default_factory=list)  # callers of `write`
-    has_posted_rows: bool = False
     is_sent_next: bool = False  # at the end of this turn of the event loop
     timer: asyncio.TimerHandle | None = None
 
@@ -138,77 +135,9 @@ def _resolve_future(future: asyncio.Future[Any], result: Any, error: BaseExcepti
         future.set_result(result)
 
 
-# Database
-
-
-def open_database(path: Path) -> sqlite3.Connection:
-    """Open the database to write, create it if it is missing, and bring it to the present schema."""
-    db = _connect(path)
-    try:
-        path.chmod(0o600)
-        db.execute(f"PRAGMA auto_vacuum = {sqlite_queries.INCREMENTAL}")  # of a new file, so that it can shrink
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
-        _migrate(db, path)
-    except BaseException:
-        db.close()  # release its file lock
-        raise
-    return db
-
-
-def _open_to_read(path: Path) -> sqlite3.Connection:
-    """Open a second connection to a database that this process has opened to write. Its reads take no lock."""
-    db = _connect(path)
-    db.execute("PRAGMA query_only = 1")
-    return db
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_SLICE_S)
-
-
-def _migrate(db: sqlite3.Connection, path: Path) -> None:
-    if _schema_version(db) == len(MIGRATIONS):
-        return
-    db.execute("BEGIN IMMEDIATE")
-    if (version := _schema_version(db)) > len(MIGRATIONS):
-        raise StoreError(explain_newer(version, path))
-    for statement in chain.from_iterable(MIGRATIONS[version:]):
-        db.execute(statement)
-    db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
-    db.execute("COMMIT")
-
-
-def _schema_version(db: sqlite3.Connection) -> int:
-    return int(db.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _wait_if_busy(
-    path: Path, attempt: Callable[[], R], timeout: Callable[[], float | None], on_wait: OnWait = lambda owners: None
-) -> R:
-    try:
-        return attempt()
-    except sqlite3.OperationalError as error:
-        if not is_busy(error):
-            raise
-    return locks.wait_for_lock(path, attempt, timeout, on_wait)
-
-
-def quick_check(path: Path) -> str:
-    """Return the first problem in the structure of the database, or ""."""
-    db = _open_to_read(path)
-    try:
-        (first,) = db.execute("PRAGMA quick_check(1)").fetchone()
-        return "" if first == "ok" else str(first).splitlines()[-1]
-    except sqlite3.DatabaseError as error:
-        return "" if is_busy(error) else str(error)
-    finally:
-        db.close()
-
-
 # Store
 
-_last_checks: dict[tuple[int, int], float] = {}  # by file: when this process checked it
+_last_checks: dict[Path, float] = {}  # by database: when this process checked it
 
 
 class SqliteStore(RunQueries):
@@ -217,21 +146,19 @@ class SqliteStore(RunQueries):
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.path = folder / "council.db"
-        self.on_wait: Callable[[str], None] = lambda message: None  # called by another thread
-        self._writer, self._reader = (
-            JobThread("council-store", self._commit),
-            JobThread("council-reads", self._read_all),
-        )
+        self.on_wait: Callable[[str], object] = lambda message: None  # called by another thread
+        self._writer = JobThread("council-store", self._commit)
+        self._reader = JobThread("council-reads", self._read_all)
         self._batches: dict[str, Batch] = {}  # by run
         self._batch_lock = threading.Lock()  # the runs of several event loops may share the store
-        self._failures: dict[str, BaseException] = {}  # by run: why rows that no caller waited for were not stored
+        self._failures: dict[str, BaseException] = {}  # by run: why rows of its ledger were not stored
         self._texts: dict[str, TextWriter] = {}  # by run, of the thread that writes
         self._owned_runs: set[str] = set()
         self._read_db: sqlite3.Connection | None = None
         self._copy: sqlite_file.ReadOnlyCopy | None = None
         try:
             self._db = self._open()
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
             raise StoreError(explain_error(error, self.path)) from error
 
     def _open(self) -> sqlite3.Connection:
@@ -240,10 +167,10 @@ class SqliteStore(RunQueries):
             (self.folder / "locks").mkdir(exist_ok=True, mode=0o700)
             return _wait_if_busy(self.path, lambda: open_database(self.path), lambda: WRITE_TIMEOUT_S)
         except (OSError, sqlite3.Error) as error:
-            is_unwritable = self.path.is_file() and not sqlite_file.is_writable(self.path)
-            if not is_unwritable or not sqlite_file.is_read_only_error(error):
+            can_write = not self.path.is_file() or sqlite_file.is_writable(self.path)
+            if can_write or not sqlite_file.is_read_only_error(error):
                 raise
-            self._copy = sqlite_file.ReadOnlyCopy(self.path, open_database)
+            self._copy = sqlite_file.ReadOnlyCopy(self.path)
             return self._copy.db
 
     @property
@@ -251,34 +178,39 @@ class SqliteStore(RunQueries):
         return self._copy is not None
 
     async def require_sound(self) -> None:
-        """Raise StoreError if the database cannot be written or is damaged. Called before a run sends anything."""
+        """Before a run sends anything: refuse a damaged database, and remove the text that dead processes have left.
+
+        A process does this every ten minutes, and checks a large database once a day.
+        """
         self._require_writable()
-        if self._is_check_due():
-            if problem := await asyncio.to_thread(quick_check, self.path):
-                raise StoreError(explain_damage(problem, self.path))
-            self._note_check()
+        now = time.time()
+        if 0 <= now - _last_checks.get(self.path, 0.0) < CHECK_INTERVAL_S:
+            return
+        _last_checks[self.path] = now  # runs that start meanwhile do not check again
+        try:
+            await self._refuse_damage()
+            await self._remove_abandoned_text()
+        except StoreError:
+            _last_checks.pop(self.path, None)
+            raise
 
-    def _is_check_due(self) -> bool:
-        """Every process checks a small store when it starts a run; a large one is checked once a day."""
-        stat = self.path.stat()
-        last = _last_checks.get((stat.st_dev, stat.st_ino), 0.0)
-        if stat.st_size <= SMALL_STORE_BYTES:
-            return not 0 <= time.time() - last < CHECK_INTERVAL_S
-        with suppress(FileNotFoundError):
-            last = max(last, self._check_mark.stat().st_mtime)
-        return not 0 <= time.time() - last < LARGE_CHECK_INTERVAL_S
-
-    def _note_check(self) -> None:
-        stat = self.path.stat()
-        _last_checks[stat.st_dev, stat.st_ino] = time.time()
-        if stat.st_size > SMALL_STORE_BYTES:
+    async def _refuse_damage(self) -> None:
+        is_large = self.path.stat().st_size > SMALL_STORE_BYTES
+        mark = self.path.with_name(f"{self.path.name}-checked")  # its time says when a large database was checked
+        if is_large and mark.exists() and 0 <= time.time() - mark.stat().st_mtime < LARGE_CHECK_INTERVAL_S:
+            return
+        if problem := await asyncio.to_thread(quick_check, self.path):
+            raise StoreError(explain_damage(problem, self.path))
+        if is_large:
             with suppress(OSError):
-                self._check_mark.touch(mode=0o600)
+                mark.touch(mode=0o600)
 
-    @property
-    def _check_mark(self) -> Path:
-        """Return the file whose time says when a large database was checked."""
-        return self.path.with_name(f"{self.path.name}-checked")
+    async def _remove_abandoned_text(self) -> None:
+        """Remove the streamed text of runs that no process executes."""
+        rows = await self._read(lambda db: db.execute("SELECT DISTINCT run FROM live_parts").fetchall())
+        for (run,) in rows:
+            if not self.is_locked(run):
+                await self.write(run, [("hush_all", ())])
 
     def _require_writable(self) -> None:
         if self.is_read_only:
@@ -295,7 +227,6 @@ class SqliteStore(RunQueries):
         with self._batch_lock:
             batch = self._batches.setdefault(run, Batch())
             batch.rows.extend(rows)
-            batch.has_posted_rows = True
             self._schedule(run, batch, may_wait=may_wait)
 
     async def write(self, run: str, rows: Sequence[Row]) -> None:
@@ -344,14 +275,14 @@ class SqliteStore(RunQueries):
                 with suppress(RuntimeError):  # the loop may be closed; the rows are committed anyway
                     future.get_loop().call_soon_threadsafe(_resolve_future, future, None, error)
 
-        self._writer.put(Job(run, self._insert_rows(run, batch.rows), on_result, batch.has_posted_rows))
+        self._writer.put(Job(run, self._insert_rows(run, batch.rows), on_result, _has_ledger_rows(batch.rows)))
 
     def _insert_rows(self, run: str, rows: Sequence[Row]) -> Work:
         def work(db: sqlite3.Connection) -> None:
             if run not in self._texts:
                 self._texts[run] = TextWriter(db, run)
-            for table, values in rows:
-                sqlite_queries.insert_row(db, run, table, values, self._texts[run])
+            for table, values in self._texts[run].pack_rows(rows):
+                db.execute(sqlite_queries.WRITE_STATEMENTS[table], (run, *values))
 
         return work
 
@@ -365,12 +296,10 @@ class SqliteStore(RunQueries):
         self._send_all_batches()  # charges that replace larger reservations come first
         return await self._write(run, lambda db: sqlite_queries.reserve_spending(db, run, hold))
 
-    async def _write(self, run: str, work: Callable[[sqlite3.Connection], R], *, has_posted_rows: bool = False) -> R:
+    async def _write(self, run: str, work: Callable[[sqlite3.Connection], R], *, has_ledger_rows: bool = False) -> R:
         try:
-            result: R = await self._writer.run(run, work, has_posted_rows=has_posted_rows)
+            result: R = await self._writer.run(run, work, has_ledger_rows=has_ledger_rows)
             return result
-        except StoreError:
-            raise
         except (OSError, sqlite3.Error, OverflowError) as error:
             raise StoreError(explain_error(error, self.path)) from error
 
@@ -389,7 +318,7 @@ class SqliteStore(RunQueries):
             for job in jobs:
                 outcomes.append(self._execute_write(job))
             self._db.execute("COMMIT")
-        except sqlite3.Error as error:
+        except Exception as error:  # the thread must go on
             with suppress(sqlite3.Error):
                 self._db.execute("ROLLBACK")
             self._texts.clear()
@@ -418,7 +347,7 @@ class SqliteStore(RunQueries):
         return result, None
 
     def _note_failure(self, job: Job, error: BaseException) -> None:
-        if job.has_posted_rows:
+        if job.has_ledger_rows:
             self._failures.setdefault(job.run, error)
 
     def _write_timeout(self, jobs: Sequence[Job]) -> float | None:
@@ -432,13 +361,12 @@ class SqliteStore(RunQueries):
         """Read on the connection for reads. The rows that this process has queued are included if they can be written."""
         if after_own_writes:
             self._send_all_batches()
-            if not self._writer.is_idle:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._writer.run("", None), OWN_WRITES_TIMEOUT_S)
+            if not self._writer.is_idle:  # `wait_for` would ignore a cancellation at the moment of the result
+                await asyncio.wait({self._writer.run("", None)}, timeout=OWN_WRITES_TIMEOUT_S)
         try:
             result: R = await self._reader.run("", work)
             return result
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
             raise StoreError(explain_error(error, self.path)) from error
 
     def _read_all(self, jobs: list[Job]) -> list[tuple[Any, BaseException | None]]:
@@ -447,7 +375,7 @@ class SqliteStore(RunQueries):
     def _execute_read(self, job: Job) -> tuple[Any, BaseException | None]:
         try:
             if self._read_db is None:
-                self._read_db = self._copy.db if self._copy else _open_to_read(self.path)
+                self._read_db = self._copy.db if self._copy else open_to_read(self.path)
             db = self._read_db
             return _wait_if_busy(self.path, lambda: _read_snapshot(db, job.work), lambda: READ_TIMEOUT_S), None
         except Exception as error:
@@ -498,7 +426,10 @@ class SqliteStore(RunQueries):
     def lock_run(self, run: str) -> Iterator[None]:
         """Lock a run for this process, or raise RunOwned. The lock is released when the process dies."""
         self._require_writable()
-        handle = os.open(self._lock_path(run), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            handle = os.open(self._lock_path(run), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StoreError(explain_error(error, self._lock_path(run))) from error
         try:
             self._lock_file(run, handle)
             self._failures.pop(run, None)
@@ -539,6 +470,21 @@ class SqliteStore(RunQueries):
         if self._read_db is not None and self._copy is None:
             self._read_db.close()
         (self._copy or self._db).close()
+
+
+def _has_ledger_rows(rows: Sequence[Row]) -> bool:
+    return any(table in LEDGER_TABLES for table, _ in rows)
+
+
+def _wait_if_busy(
+    path: Path, attempt: Callable[[], R], timeout: Callable[[], float | None], on_wait: OnWait = lambda owners: None
+) -> R:
+    try:
+        return attempt()
+    except sqlite3.OperationalError as error:
+        if not is_busy(error):
+            raise
+    return locks.wait_for_lock(path, attempt, timeout, on_wait)
 
 
 def _read_snapshot(db: sqlite3.Connection, work: Work | None) -> Any:

@@ -1,4 +1,4 @@
-"""The database file: explain its errors, read one that cannot be written, recover a damaged one."""
+"""The database file: open and check it, explain its errors, read one that cannot be written, recover a damaged one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from urllib.parse import quote
 
@@ -17,9 +18,82 @@ from council.errors import StoreError, wording
 from council.store.locks import describe_wait, find_holders, is_busy
 from council.store.migrations import MIGRATIONS
 
-OpenDatabase = Callable[[Path], sqlite3.Connection]
+BUSY_SLICE_S = 0.25  # seconds of one attempt to get a lock
 WRITE_TIMEOUT_S = 30.0  # seconds that a write waits for other processes; the owner of a run waits longer
+MIN_FREE_BYTES = 1 << 20  # with less, an input/output error is taken for a full disk
+PAGE_BYTES = 4096
+INCREMENTAL = 2  # value of auto_vacuum
+COUNT_TABLES = "SELECT count(*), coalesce(sum(name = 'settled'), 0) FROM sqlite_master"
+DAMAGE_WORDS = (
+    "not a database",
+    "malformed",
+    "unsupported file format",
+    "already exists",
+    "duplicate column",
+    "no such table",
+)
 SIDE_FILES = ("-wal", "-shm")
+
+# Open
+
+
+def open_database(path: Path) -> sqlite3.Connection:
+    """Open the database to write, create it if it is missing, and bring it to the present schema. Another one stays as it is."""
+    if path.exists() and not path.stat().st_size and has_lost_file(path):
+        raise StoreError(explain_damage("the file is empty, but its log is not", path))
+    db = _connect(path)
+    try:
+        version, (tables, ours) = _schema_version(db), db.execute(COUNT_TABLES).fetchone()
+        if (version or tables) and not (ours and version <= len(MIGRATIONS)):
+            raise StoreError(explain_other(version, bool(ours), path))
+        path.chmod(0o600)
+        if not tables:  # so that a new file can shrink; for an old one, this would write
+            db.execute(f"PRAGMA auto_vacuum = {INCREMENTAL}")
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        _migrate(db)
+    except BaseException:
+        db.close()  # release its file lock
+        raise
+    return db
+
+
+def open_to_read(path: Path) -> sqlite3.Connection:
+    """Open a second connection to a database that this process has opened to write. Its reads take no lock."""
+    db = _connect(path)
+    db.execute("PRAGMA query_only = 1")
+    return db
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_SLICE_S)
+
+
+def _migrate(db: sqlite3.Connection) -> None:
+    if _schema_version(db) == len(MIGRATIONS):
+        return
+    db.execute("BEGIN IMMEDIATE")
+    for statement in chain.from_iterable(MIGRATIONS[_schema_version(db) :]):
+        db.execute(statement)
+    db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    db.execute("COMMIT")
+
+
+def _schema_version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def quick_check(path: Path) -> str:
+    """Return the first problem in the structure of the database, or ""."""
+    db = open_to_read(path)
+    try:
+        (first,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        return "" if first == "ok" else str(first).splitlines()[-1]
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        return "" if is_busy(error) else str(error)
+    finally:
+        db.close()
+
 
 # Errors
 
@@ -27,17 +101,19 @@ SIDE_FILES = ("-wal", "-shm")
 def explain_error(error: BaseException, path: Path) -> str:
     """Return one line: the problem and its fix."""
     text, number = str(error), getattr(error, "errno", None)
+    if path.is_dir():
+        return f'the run store "{path}" is a folder: move it away, or set COUNCIL_DATA to another folder'
     if is_busy(error):
         return f'the run store "{path}" is busy: {describe_wait(find_holders(path))}'
     if number in (errno.EMFILE, errno.ENFILE) or ("unable to open" in text and not _can_open_files()):
         return f'the run store "{path}" cannot be opened, because too many files are open: run fewer councils at once, or raise `ulimit -n`'
     if is_read_only_error(error):
         return f'cannot write to the run store "{path}" ({error}): make the folder writable, or set COUNCIL_DATA to another one'
-    if "not a database" in text or "malformed" in text:
+    if isinstance(error, UnicodeDecodeError) or any(word in text for word in DAMAGE_WORDS):
         return explain_damage(text, path)
-    if "full" in text or number in (errno.ENOSPC, errno.EDQUOT):
+    if "full" in text or number in (errno.ENOSPC, errno.EDQUOT) or ("I/O" in text and _is_disk_full(path)):
         return f'the run store "{path}" cannot be used ({error}): free some space or set COUNCIL_DATA to another folder'
-    return f'the run store "{path}" cannot be used ({error}): check the disk, or set COUNCIL_DATA to another folder'
+    return f'the run store "{path}" cannot be used ({error}): check the disk and your quota, or set COUNCIL_DATA to another folder'
 
 
 def explain_damage(problem: str, path: Path) -> str:
@@ -55,10 +131,24 @@ def explain_newer(version: int, path: Path) -> str:
     )
 
 
+def explain_other(version: int, is_ours: bool, path: Path) -> str:
+    """Explain a database that this version does not use: one of a newer version, or of another program."""
+    if is_ours:
+        return explain_newer(version, path)
+    return f'"{path}" is a database of another program, and was not changed: move it away, or set COUNCIL_DATA to another folder'
+
+
 def is_read_only_error(error: BaseException) -> bool:
     if isinstance(error, OSError):
         return error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
     return "readonly" in str(error) or "unable to open" in str(error)
+
+
+def _is_disk_full(path: Path) -> bool:
+    try:
+        return shutil.disk_usage(path.parent).free < MIN_FREE_BYTES
+    except OSError:
+        return False
 
 
 def _can_open_files() -> bool:
@@ -79,12 +169,12 @@ def is_writable(path: Path) -> bool:
 class ReadOnlyCopy:
     """A database that cannot be written: opened as it is, or as a temporary copy if it has to be recovered or migrated."""
 
-    def __init__(self, path: Path, open_database: OpenDatabase) -> None:
+    def __init__(self, path: Path) -> None:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self.db = self._open_in_place(path) or self._open_copy(path, open_database)
+        self.db = self._open_in_place(path) or self._open_copy(path)
 
     def _open_in_place(self, path: Path) -> sqlite3.Connection | None:
-        log = path.with_name(f"{path.name}-wal")
+        log = _log_of(path)
         modes = ["mode=ro"] + ([] if log.exists() and log.stat().st_size else ["mode=ro&immutable=1"])
         for mode in modes:
             address = f"file:{quote(str(path.absolute()))}?{mode}"
@@ -103,12 +193,12 @@ class ReadOnlyCopy:
             return None
         return None
 
-    def _open_copy(self, path: Path, open_database: OpenDatabase) -> sqlite3.Connection:
+    def _open_copy(self, path: Path) -> sqlite3.Connection:
         self._folder = tempfile.TemporaryDirectory(prefix="council-")
         copy = Path(self._folder.name) / path.name
         shutil.copyfile(path, copy)
         with suppress(FileNotFoundError):
-            shutil.copyfile(path.with_name(f"{path.name}-wal"), copy.with_name(f"{path.name}-wal"))
+            shutil.copyfile(_log_of(path), _log_of(copy))
         return open_database(copy)
 
     def close(self) -> None:
@@ -120,34 +210,57 @@ class ReadOnlyCopy:
 # Repair
 
 
-def repair_file(path: Path, open_database: OpenDatabase) -> list[str]:
+def repair_file(path: Path) -> list[str]:
     """Recover a damaged database into a new one; the damaged one is kept beside it. Return a line for each change."""
-    if not path.is_file() or not (problem := _full_check(path)):
+    path = path.resolve()  # a link stays a link
+    if not path.is_file() or not (problem := _find_problem(path)):
         return []
     if "index" in problem and _rebuild_indexes(path):
         return [f"the indexes were rebuilt ({problem})"]
-    target = path.with_name(f"{path.name}.repaired")
-    _remove_database(target)
-    lost = _copy_readable_rows(path, target, open_database)
-    kept = path.with_name(f"{path.name}.damaged-{time.strftime('%Y%m%d-%H%M%S')}")
-    for suffix in ("", *SIDE_FILES):
-        with suppress(FileNotFoundError):
-            path.with_name(f"{path.name}{suffix}").rename(kept.with_name(f"{kept.name}{suffix}"))
-    target.rename(path)
+    try:
+        with tempfile.TemporaryDirectory(prefix="repair-", dir=path.parent) as folder:
+            target = Path(folder) / "new.db"
+            lost = _copy_readable_rows(path, target)
+            kept = _replace_database(path, target)
+    except (OSError, sqlite3.Error) as error:
+        raise StoreError(explain_error(error, path)) from error
     missing = f"; unreadable rows remain in {', '.join(lost)}" if lost else ""
     return [
         f'the readable rows were copied to a new database ({problem}){missing}; the old one is kept as "{kept.name}"'
     ]
 
 
-def _full_check(path: Path) -> str:
-    db = sqlite3.connect(path, isolation_level=None, timeout=WRITE_TIMEOUT_S)
+def has_lost_file(path: Path) -> bool:
+    """Return whether the file is empty although its log is not. SQLite would delete the log."""
+    log = _log_of(path)
+    return path.exists() and path.stat().st_size == 0 and log.exists() and log.stat().st_size > 0
+
+
+def _log_of(path: Path) -> Path:
+    """Return the log of a database, which is beside the file itself, not beside a link to it."""
+    file = path.resolve()
+    return file.with_name(f"{file.name}-wal")
+
+
+def _find_problem(path: Path) -> str:
+    """Return what is wrong with the database, or "". Raise StoreError for one of a newer version or another program."""
+    if has_lost_file(path):
+        return "the file is empty, but its log is not"
+    if problem := _full_check(path):
+        return problem
     try:
-        rows = [row[0] for row in db.execute("PRAGMA integrity_check(10)")]
-    except sqlite3.DatabaseError as error:
-        return str(error)
-    finally:
-        db.close()
+        open_database(path).close()
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # its version does not fit its tables
+        return "" if is_read_only_error(error) or is_busy(error) else str(error)
+    return ""
+
+
+def _full_check(path: Path) -> str:
+    with _open_quietly(path) as db:
+        try:
+            rows = [row[0] for row in db.execute("PRAGMA integrity_check(10)")]
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            return str(error)
     return "" if rows == ["ok"] else "; ".join(str(row).splitlines()[-1] for row in rows[:3])
 
 
@@ -166,31 +279,76 @@ def _open_quietly(path: Path) -> Iterator[sqlite3.Connection]:
         db.close()
 
 
-def _remove_database(path: Path) -> None:
-    for suffix in ("", *SIDE_FILES):
-        path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
-
-
-def _copy_readable_rows(source: Path, target: Path, open_database: OpenDatabase) -> list[str]:
-    """Copy every table from both ends up to the damage. Return the tables that could not be read completely."""
-    new, lost = open_database(target), []
-    tables = [name for (name,) in new.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+def _replace_database(path: Path, target: Path) -> Path:
+    """Put the new database in place of the old one, whose files get another name. Return the name of its main file."""
+    stem, n = f"{path.name}.damaged-{time.strftime('%Y%m%d-%H%M%S')}", 1
+    while (kept := path.with_name(stem if n == 1 else f"{stem}-{n}")).exists():
+        n += 1
+    for suffix in SIDE_FILES:  # first, because the old log does not belong to the new database
+        with suppress(FileNotFoundError):
+            path.with_name(f"{path.name}{suffix}").rename(kept.with_name(f"{kept.name}{suffix}"))
     try:
-        with _open_quietly(source) as old:
-            old.execute("PRAGMA query_only = 1")
-            new.execute("BEGIN")
-            for table in tables:
-                columns, key = _read_columns(new, table)
-                is_whole = False
-                for order in ("", " DESC"):
-                    if not is_whole:
-                        is_whole = _copy_rows(old, new, table, columns, ", ".join(f"{name}{order}" for name in key))
-                lost += [] if is_whole else [table]
-            new.execute("COMMIT")
-            new.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    finally:
-        new.close()
+        os.link(path, kept)
+    except OSError:  # a file system without links
+        path.rename(kept)
+    target.replace(path)
+    return kept
+
+
+def _copy_readable_rows(source: Path, target: Path) -> list[str]:
+    """Copy every table from both ends up to the damage. Return the tables that could not be read completely."""
+    open_database(target).close()
+    copy = _copy_to_read(source, target)
+    with _open_quietly(copy) as old, _open_quietly(target) as new:
+        old.execute("PRAGMA query_only = 1")
+        tables = [name for (name,) in new.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        new.execute("BEGIN")
+        lost = [table for table in tables if not _copy_table(old, new, table)]
+        new.execute("COMMIT")
+        new.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return lost
+
+
+def _copy_to_read(source: Path, empty: Path) -> Path:
+    """Copy a damaged database with its log, so that reading it changes nothing.
+
+    If its tables cannot be found, the copy gets the first page of an empty database, which has the same tables in the same
+    places.
+    """
+    copy = empty.with_name("old.db")
+    shutil.copyfile(source, copy)
+    with suppress(FileNotFoundError):
+        shutil.copyfile(_log_of(source), _log_of(copy))
+    if has_lost_file(copy):
+        shutil.copyfile(empty, copy)
+    elif not _has_tables(copy):
+        content, pages = empty.read_bytes(), copy.stat().st_size // PAGE_BYTES
+        first = content[:28] + pages.to_bytes(4, "big") + bytes(8) + content[40:PAGE_BYTES]  # no free pages
+        with copy.open("r+b") as file:
+            file.write(first)
+    return copy
+
+
+def _has_tables(path: Path) -> bool:
+    with _open_quietly(path) as db, suppress(sqlite3.DatabaseError, UnicodeDecodeError):
+        return bool(db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'settled'").fetchone()[0])
+    return False
+
+
+def _copy_table(old: sqlite3.Connection, new: sqlite3.Connection, table: str) -> bool:
+    """Copy the readable rows of a table. Return whether these are all."""
+    try:
+        there = {row[1] for row in old.execute(f"PRAGMA table_info({table})")}
+    except (sqlite3.DatabaseError, UnicodeDecodeError):
+        return False
+    if not there:  # of an older version
+        return True
+    columns, key = _read_columns(new, table)
+    columns = [name for name in (*key, *columns) if name in there or name == "rowid"]  # row ids are the order of runs
+    columns = list(dict.fromkeys(columns))
+    return any(
+        _copy_rows(old, new, table, columns, ", ".join(f"{name}{order}" for name in key)) for order in ("", " DESC")
+    )
 
 
 def _read_columns(db: sqlite3.Connection, table: str) -> tuple[list[str], list[str]]:

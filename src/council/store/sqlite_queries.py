@@ -7,25 +7,26 @@ import json
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
 from council import events as ev
-from council.errors import UnknownRun, wording
+from council.errors import StoreError, UnknownRun, wording
 from council.store.interface import FINISHED_STATUSES, Attempt, BudgetRefusal, Hold, Record, RunStatus, SpendingRow
-from council.store.texts import TextReader, TextWriter
+from council.store.sqlite_file import INCREMENTAL
+from council.store.texts import TextReader
 from council.types import Json, Outcome
 
 R = TypeVar("R")
 
 # Runs
 
-INCREMENTAL = 2  # value of auto_vacuum
 PAGES_PER_STEP = 1000
 SHRINK_TIMEOUT_S = 1.0
-RUN_TABLES = ("events", "steps", "results", "intents", "phases", "live", "asks", "texts")
+RUN_TABLES = ("events", "steps", "results", "intents", "phases", "live", "live_parts", "asks", "texts")
 # Spending rows and their token counts stay after a run is removed, so that totals remain correct.
 HAS_SPENDING = "EXISTS (SELECT 1 FROM spending p WHERE p.run = settled.run AND p.key = settled.key AND p.n = settled.n)"
 SEARCHABLE_EVENTS = "SELECT run, body FROM events WHERE type IN ('statement', 'closed') ORDER BY run"
@@ -149,9 +150,9 @@ HISTORY_FILTERS = {
     "q": f"instr(lower({HISTORY_COLUMNS['question']} || ' ' || name || ' ' || id), lower(?)) > 0",
 }
 IS_FINISHED = f"status IN ({', '.join(map(repr, map(str, FINISHED_STATUSES)))})"
-AFTER_CURSOR = f"""({IS_FINISHED}, -created, -rowid) >
-           (SELECT {IS_FINISHED}, -created, -rowid FROM runs WHERE id = ?)"""
-HISTORY_ORDER = f"ORDER BY {IS_FINISHED}, created DESC, rowid DESC"
+AFTER_CURSOR = f"""({IS_FINISHED}, -rowid) >
+           (SELECT {IS_FINISHED}, -rowid FROM runs WHERE id = ?)"""
+HISTORY_ORDER = f"ORDER BY {IS_FINISHED}, rowid DESC"  # the order of creation, also if the clock was set back
 
 
 def select_history_page(
@@ -233,7 +234,7 @@ def select_runs(db: sqlite3.Connection) -> list[dict[str, Any]]:
     columns = HISTORY_COLUMNS
     rows = db.execute(
         f"""SELECT id, name, folder, created, status, detached, {columns["protocol"]}, {columns["task"]}, {columns["question"]}
-            FROM runs ORDER BY created DESC, rowid DESC"""
+            FROM runs ORDER BY rowid DESC"""
     )
     return [
         {
@@ -245,6 +246,23 @@ def select_runs(db: sqlite3.Connection) -> list[dict[str, Any]]:
 
 
 def load_record(db: sqlite3.Connection, run: str) -> Record:
+    with _naming_damage(run):
+        return _load_record(db, run)
+
+
+@contextmanager
+def _naming_damage(run: str) -> Iterator[None]:
+    """Raise StoreError if a row of the run cannot be parsed."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError) as error:
+        raise StoreError(
+            f"run {run} cannot be read, because a stored row of it is damaged ({error}): "
+            f"list the damage with `council runs fsck`, or remove it with `council runs rm {run}`"
+        ) from error
+
+
+def _load_record(db: sqlite3.Connection, run: str) -> Record:
     row = db.execute(
         "SELECT id, name, folder, created, seed, setup, status, report FROM runs WHERE id = ?", (run,)
     ).fetchone()
@@ -276,8 +294,12 @@ def load_since(db: sqlite3.Connection, run: str, seq: int) -> tuple[list[ev.Entr
         raise unknown_run(run)
     rows = db.execute("SELECT seq, at, type, body FROM events WHERE run = ? AND seq > ? ORDER BY seq", (run, seq))
     texts = TextReader(db, run)
-    entries = [ev.Entry(n, at, ev.parse_event(tag, texts.unpack(body))) for n, at, tag, body in rows]
-    return entries, dict(db.execute("SELECT key, text FROM live WHERE run = ?", (run,)).fetchall()), status[0]
+    with _naming_damage(run):
+        entries = [ev.Entry(n, at, ev.parse_event(tag, texts.unpack(body))) for n, at, tag, body in rows]
+    live: dict[str, str] = {}
+    for key, text in db.execute("SELECT key, text FROM live_parts WHERE run = ? ORDER BY key, n", (run,)):
+        live[key] = live.get(key, "") + text
+    return entries, live, status[0]
 
 
 def _load_attempts(db: sqlite3.Connection, run: str, texts: TextReader) -> dict[str, list[Attempt]]:
@@ -305,9 +327,9 @@ WRITE_STATEMENTS = {
     "intent": "INSERT INTO intents (run, key, n, member, body, at) VALUES (?, ?, ?, ?, ?, ?)",
     "settled": "INSERT INTO settled (run, key, n, body, at) VALUES (?, ?, ?, ?, ?)",
     "phase": "INSERT INTO phases (run, phase, absences) VALUES (?, ?, ?)",
-    "live": "INSERT OR REPLACE INTO live (run, key, text, at) VALUES (?, ?, ?, ?)",
-    "hush": "DELETE FROM live WHERE run = ? AND key = ?",
-    "hush_all": "DELETE FROM live WHERE run = ?",
+    "live": "INSERT INTO live_parts (run, key, n, text) VALUES (?, ?, ?, ?)",
+    "hush": "DELETE FROM live_parts WHERE run = ? AND key = ?",
+    "hush_all": "DELETE FROM live_parts WHERE run = ?",
     "close": "UPDATE runs SET status = ?2, report = ?3, cancel = 0 WHERE id = ?1",
     "reopen": "UPDATE runs SET status = 'running', report = '' WHERE id = ?1",  # keeps `cancel`, which may have been set since
     "detach": "UPDATE runs SET status = 'queued', detached = 1, cancel = 0, setup = ?2 WHERE id = ?1",
@@ -315,16 +337,6 @@ WRITE_STATEMENTS = {
     **SPENDING_STATEMENTS,
     **ASK_STATEMENTS,
 }
-
-
-def insert_row(db: sqlite3.Connection, run: str, table: str, values: tuple[Any, ...], texts: TextWriter) -> None:
-    """Execute a write statement. Values that are JSON objects, and requests, are stored with references to their texts."""
-    if table == "intent":
-        key, n, member, body, at = values
-        values = (key, n, member, texts.pack_request(body), at)
-    elif any(isinstance(value, dict) for value in values):
-        values = tuple(texts.pack(value) if isinstance(value, dict) else value for value in values)
-    db.execute(WRITE_STATEMENTS[table], (run, *values))
 
 
 # Reading
@@ -357,6 +369,12 @@ class RunQueries(ABC):
         """Return detached runs that are queued, or still running after their worker died, oldest first."""
         query = "SELECT id FROM runs WHERE detached = 1 AND status IN ('queued', 'running') ORDER BY rowid"
         rows = await self._read(lambda db: db.execute(query).fetchall())
+        return [row[0] for row in rows]
+
+    async def list_ended_detached(self, limit: int) -> list[str]:
+        """Return the newest complete detached runs."""
+        query = "SELECT id FROM runs WHERE detached = 1 AND status = 'complete' ORDER BY rowid DESC LIMIT ?"
+        rows = await self._read(lambda db: db.execute(query, (limit,)).fetchall())
         return [row[0] for row in rows]
 
     async def load_since(self, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:

@@ -12,10 +12,11 @@ import json
 import re
 import sqlite3
 import zlib
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from council.errors import StoreError
+from council.store.interface import Row
 
 MIN_CHARS = 160  # shorter texts stay in their row
 REFERENCE, ENCODED = "$text", "$json"
@@ -30,8 +31,21 @@ class TextWriter:
 
     def __init__(self, db: sqlite3.Connection, run: str) -> None:
         self._db, self._run = db, run
-        rows = db.execute("SELECT n, body FROM texts WHERE run = ?", (run,))
-        self._numbers = {_digest(zlib.decompress(body)): n for n, body in rows}
+        self._numbers: dict[bytes, int] = {}  # by digest
+        self._next = 0
+        for n, body in db.execute("SELECT n, body FROM texts WHERE run = ?", (run,)):
+            self._next = max(self._next, n + 1)
+            with suppress(zlib.error):  # damaged: rows that refer to it cannot be read, but the run can be written
+                self._numbers[_digest(zlib.decompress(body))] = n
+
+    def pack_rows(self, rows: Iterable[Row]) -> list[Row]:
+        """Return rows with references instead of long texts: in JSON objects and in requests."""
+        return [(table, tuple(map(self._pack_value, values))) for table, values in rows]
+
+    def _pack_value(self, value: object) -> object:
+        if isinstance(value, dict):
+            return self.pack(value)
+        return self.pack_request(value) if isinstance(value, bytes) else value
 
     def pack(self, value: Any) -> str:
         """Return the JSON of a value with references."""
@@ -64,8 +78,10 @@ class TextWriter:
         data = piece.encode()
         key = _digest(data)
         if key not in self._numbers:
-            self._numbers[key] = n = len(self._numbers)
-            self._db.execute("INSERT INTO texts (run, n, body) VALUES (?, ?, ?)", (self._run, n, zlib.compress(data)))
+            row = (self._run, self._next, zlib.compress(data))
+            self._db.execute("INSERT INTO texts (run, n, body) VALUES (?, ?, ?)", row)
+            self._numbers[key] = self._next
+            self._next += 1
         return self._numbers[key]
 
 
@@ -101,8 +117,11 @@ class TextReader:
         if n not in self._texts:
             row = self._db.execute("SELECT body FROM texts WHERE run = ? AND n = ?", (self._run, n)).fetchone()
             if row is None:
-                raise StoreError(f"run {self._run} is damaged: its text {n} is missing")
-            self._texts[n] = zlib.decompress(row[0]).decode()
+                raise ValueError(f"text {n} is missing")
+            try:
+                self._texts[n] = zlib.decompress(row[0]).decode()
+            except zlib.error as error:
+                raise ValueError(f"text {n}: {error}") from error
         return self._texts[n]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.acceptance.helpers import Json, Result, Terminal, Workspace
 from tests.fake_provider import Reply, Seen
+from tests.trusted_project import trust_project
 
 MEMBERS = ("generalist", "skeptic", "domain_expert")
 QUESTION = "Should the archive move to cold storage?"
@@ -87,6 +88,7 @@ class FakeGeneral:
             lines += [f"[seats.{seat}]", f'model = "sim:{seat}"', "fallback = []", ""]
         lines += ["[chair]", 'model = "sim:chair"', "fallback = []", "", more]
         (self.workspace.folder / "council.toml").write_text("\n".join(lines), encoding="utf-8")
+        trust_project(self.workspace.folder)
 
     def who(self, seen: Seen) -> tuple[str, str]:
         wanted = (seen.body.get("response_format") or {}).get("json_schema", {}).get("name", "")

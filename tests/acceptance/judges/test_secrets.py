@@ -216,3 +216,25 @@ def test_stdin_uses_the_same_secret_filter(judges: JudgesWorkspace, council: Ter
     assert (judged.code, judged.json["verdict"], judged.json["target"]) == (0, "PASS", "-")
     assert judged.json["report_path"].endswith("-validate-stdin.md")
     assert "+import os" in judges.request("judge/judge-1").prompt
+
+
+@pytest.mark.behaviour("packet-asked-masked")
+def test_a_key_that_a_judge_repeats_is_masked_in_later_prompts_but_sent_as_it_is(judges: JudgesWorkspace) -> None:
+    """The gate passes the file, because nothing in it shows that the word is a password. The judge's finding does."""
+    key = "".join(["Xk29", "fLq8", "Zp4w"])
+    write(judges.folder, {"src/door.txt": f"The door opens with {key}.\n"})
+    told = finding(
+        "critical", "src/door.txt:1", f'The file has the login password = "{key}".', quote=f"The door opens with {key}."
+    )
+    judges.judge_answers.said["judge/judge-1"] = opinion("FAIL", told)
+    done = judges.council("validate", "src/door.txt", "--deep", "--debate", "--json")
+    run = done.json["run"]
+    assert key not in done.out
+    bodies = judges.rows("SELECT type, body FROM events WHERE run = ? ORDER BY seq", run)
+    asked = [body for kind, body in bodies if kind == "asked" and json.loads(body)["phase"] == "r2"]
+    assert len(asked) == 3 and not [body for body in asked if key in body]
+    assert not [kind for kind, body in bodies if kind != "asked" and key in body]
+    second_round = [seen for seen in judges.provider.log if judges.judge_answers.key(seen).startswith("r2/")]
+    assert len(second_round) == 3 and all(key in seen.prompt for seen in second_round)
+    assert judges.council("runs", "fsck", run).code == 0
+    assert judges.council("replay", run).code == 0

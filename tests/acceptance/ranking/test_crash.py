@@ -1,18 +1,14 @@
-"""kill -9 in every phase and at every event, then `council resume`: the same report, no call repeated."""
+"""kill -9 in every phase, then `council resume`: the same report, no call repeated."""
 
 from __future__ import annotations
 
 import shutil
-from multiprocessing.context import ForkServerContext
 
 import pytest
 
 from tests.acceptance.helpers import QUESTION, Json, Terminal, Workspace, comparable, kill, wait_until
-from tests.acceptance.ranking.fake_readers import Readers, keys
-from tests.acceptance.test_crash_everywhere import GRAINS, processes, survives
-from tests.fake_provider import Reply
+from tests.acceptance.ranking.fake_readers import keys
 
-__all__ = ["processes"]
 RANKING = ("--json", "--protocol", "ranking")
 
 
@@ -59,13 +55,3 @@ def test_a_ranking_killed_during_one_ballot_repeats_only_that_ballot(workspace: 
     kill(process)
     gate.release()
     assert resume_and_check(workspace, council, ["rank/gamma"]) == uninterrupted_report(workspace, council)
-
-
-@pytest.mark.behaviour("10-ranking-kill-resume", "40-kill-resume-every-boundary")
-@pytest.mark.parametrize("every", GRAINS)
-def test_killed_at_any_boundary_and_again_during_resume(
-    processes: ForkServerContext, workspace: Workspace, answers: Readers, every: bool
-) -> None:
-    """With a seat that gives no answer and another that gives no ballot."""
-    answers.instead |= {"gamma/answer": Reply(status=500), "beta/rank": Reply(status=500)}
-    survives(processes, workspace, "ranking", every=every)

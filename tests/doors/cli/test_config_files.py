@@ -14,15 +14,7 @@ import pytest
 from council.doors.cli.setup_commands import TEMPLATE_FILE
 from council.settings.schema import CONFIG_KEYS, validate_table
 from tests.acceptance.helpers import Terminal
-
-
-@pytest.fixture
-def council(capsys: pytest.CaptureFixture[str]) -> Terminal:
-    return Terminal(capsys.readouterr)
-
-
-def user_file() -> Path:
-    return Path(os.environ["XDG_CONFIG_HOME"]) / "council" / "config.toml"
+from tests.trusted_project import trust_project, user_file
 
 
 @pytest.mark.behaviour("00-config-prints-toml")
@@ -32,6 +24,7 @@ def test_the_settings_are_printed_as_toml(council: Terminal, flags: list[str]) -
         '[seats.alpha]\nmodel = "sim:m1"\nfallback = []\n[providers.sim]\nbase_url = "http://127.0.0.1:9/v1"\n[prices."sim:*"]\ninput = 1\n'
         'output = 2.5\n[rosters.board]\nseats = [{name = "cfo", lens = "cash"}, {name = "coo", lens = "people"}]\n'
     )
+    trust_project()
     done = council("config", *flags)
     shown = tomllib.loads(done.out)
     assert shown["seats"]["alpha"] == {"model": "sim:m1", "fallback": []}

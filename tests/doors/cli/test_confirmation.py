@@ -13,15 +13,15 @@ from tests.acceptance.helpers import QUESTION, Workspace
 from tests.acceptance.pseudo_terminal import PseudoTerminal
 from tests.doors.cli.terminal import TerminalProcess
 from tests.fake_provider import FakeProvider
+from tests.trusted_project import write_user_file
 
 PRICES = '[prices."sim:*"]\ninput = 3.0\noutput = 15.0\n'
 PROMPT = "Continue? [y/N]"
 
 
 @pytest.fixture
-def workspace(provider: FakeProvider) -> Workspace:
+def workspace(workspace: Workspace) -> Workspace:
     """A council whose estimate is above confirm_above."""
-    workspace = Workspace(Path.cwd(), provider)
     workspace.configure(more=f"{PRICES}[budget]\nconfirm_above = 0.01\n")
     return workspace
 
@@ -87,15 +87,15 @@ def test_off_a_terminal_there_is_no_prompt_and_only_the_cap_applies(workspace: W
     [("", True), ("confirm_above = 100", False), ("confirm_above = false", False), ("confirm_above = 0", True)],
     ids=["default", "higher", "never", "always"],
 )
-def test_the_default_limit_is_half_a_dollar(provider: FakeProvider, budget: str, asks: bool) -> None:
-    workspace = Workspace(Path.cwd(), provider)
-    workspace.configure(more=f"{PRICES.replace('15.0', '300.0')}[budget]\n{budget}\n")
+def test_the_default_limit_is_half_a_dollar(workspace: Workspace, budget: str, asks: bool) -> None:
+    write_user_file(f"[budget]\n{budget}\n")  # a project cannot raise the limit
+    workspace.configure(more=PRICES.replace("15.0", "300.0"))
     terminal = PseudoTerminal(workspace.folder, "--protocol", "triad", QUESTION)
     if asks:
         terminal.wait_for(PROMPT)
         terminal.type_lines("n")
     done = terminal.wait_for_exit()
-    assert (done.code, len(provider.log)) == ((130, 0) if asks else (0, 4))
+    assert (done.code, len(workspace.provider.log)) == ((130, 0) if asks else (0, 4))
 
 
 @pytest.mark.behaviour("50-confirm-default")

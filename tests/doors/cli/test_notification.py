@@ -10,19 +10,8 @@ import pytest
 from council.doors.cli.notification import desktop_command
 from tests.acceptance.helpers import QUESTION, Terminal, Workspace
 from tests.acceptance.pseudo_terminal import PseudoTerminal
-from tests.fake_provider import FakeProvider
 
 TRIAD = ("--protocol", "triad")
-
-
-@pytest.fixture
-def workspace(provider: FakeProvider) -> Workspace:
-    return Workspace(Path.cwd(), provider)
-
-
-@pytest.fixture
-def council(capsys: pytest.CaptureFixture[str]) -> Terminal:
-    return Terminal(capsys.readouterr)
 
 
 @pytest.fixture

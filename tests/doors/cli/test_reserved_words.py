@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 
 import pytest
 
@@ -11,14 +10,8 @@ from council.doors.cli import run
 from council.doors.cli.params import LONE_WORDS, split_command
 from council.errors import UsageError
 from tests.acceptance.helpers import Terminal, Workspace
-from tests.fake_provider import FakeProvider
 
 ACCEPTANCE = ("help", "list", "version", "status", "login", "history", "settings", "")
-
-
-@pytest.fixture
-def council(capsys: pytest.CaptureFixture[str]) -> Terminal:
-    return Terminal(capsys.readouterr)
 
 
 @pytest.mark.behaviour("00-lone-words")
@@ -108,13 +101,12 @@ def test_a_misspelt_command_is_refused(typed: str) -> None:
 
 
 @pytest.mark.behaviour("00-lone-words", "00-bare-usage")
-def test_none_of_them_makes_a_call(provider: FakeProvider, council: Terminal) -> None:
-    workspace = Workspace(Path.cwd(), provider)
+def test_none_of_them_makes_a_call(workspace: Workspace, council: Terminal) -> None:
     for word in (*ACCEPTANCE, *LONE_WORDS):
         done = council(*([word] if word else []))
         assert done.code in (0, 2), (word, done.err)
         assert "Traceback" not in done.err
-    assert provider.log == []
+    assert workspace.provider.log == []
     assert workspace.runs() == []
 
 

@@ -37,8 +37,7 @@ def project(home: Path) -> Path:
 
 
 @pytest.fixture
-def skill(project: Path, capsys: pytest.CaptureFixture[str]) -> Terminal:
-    council = Terminal(capsys.readouterr)
+def skill(project: Path, council: Terminal) -> Terminal:
     return lambda *arguments: council("skill", *arguments)  # type: ignore[return-value]
 
 

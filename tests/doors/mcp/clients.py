@@ -14,7 +14,7 @@ import mcp_types as types
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from tests.fork_server import MCP, client_command
+from tests.fork_server import SERVERS, client_command
 
 Json = dict[str, Any]
 SCRIPTED = """
@@ -41,7 +41,7 @@ def environment(**more: str) -> dict[str, str]:
 
 def connect(*flags: str, cwd: Path | None = None, mode: str = "auto", roots: Iterable[Path] | None = None, **more: Any) -> Client:  # fmt: skip
     """Return the SDK client on the real command, with the server's standard error discarded."""
-    program, *arguments = client_command(*MCP)
+    program, *arguments = client_command(*SERVERS)
     command = StdioServerParameters(command=program, args=[*arguments, "mcp", *flags], env=environment(), cwd=cwd)
     quiet = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     return Client(stdio_client(command, errlog=quiet), mode=mode, list_roots_callback=roots_callback(roots), **more)

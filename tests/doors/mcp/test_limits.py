@@ -18,6 +18,7 @@ from council.doors.mcp.tools_impl import CouncilTools
 from council.errors import UsageError
 from council.runs.service import Convener
 from tests.doors.mcp.clients import QUESTION, SCRIPTED, call_refused, call_tool, roots_callback
+from tests.trusted_project import trust_project
 
 pytestmark = pytest.mark.anyio
 Json = dict[str, Any]
@@ -45,6 +46,7 @@ def put(name: str | Path, text: str) -> None:
     """Write a file and its parent folders."""
     Path(name).parent.mkdir(parents=True, exist_ok=True)
     Path(name).write_text(text, encoding="utf-8")
+    trust_project(Path(name).parent)
 
 
 def link(name: str, to: Path) -> None:
@@ -246,9 +248,8 @@ async def test_a_caller_can_seat_only_configured_members(tmp_path: Path) -> None
             options={"explorers": 1, "explorer_model": unconfigured[0]},
         )
         assert "is not configured on this server" in line
-        assert "is not configured on this server" in await call_refused(
-            client, "council_start", question=QUESTION, options={"roster": "board.toml"}
-        )
+        line = await call_refused(client, "council_start", question=QUESTION, options={"roster": "board.toml"})
+        assert "need trust" in line and "the owner of this server can run `council trust board.toml`" in line
         line = await call_refused(
             client, "council_start", question=QUESTION, options={"seats": {"alpha": "elsewhere:m1"}}
         )

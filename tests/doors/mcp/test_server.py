@@ -28,6 +28,7 @@ from tests.doors.mcp.clients import (
     processes,
     wait_until_done,
 )
+from tests.trusted_project import trust_project
 
 pytestmark = pytest.mark.anyio
 Json = dict[str, Any]
@@ -63,6 +64,7 @@ def stall(path: Path) -> None:
     script.write_text('["draft/alpha"]\nstall = true\n', encoding="utf-8")
     text = SCRIPTED.replace('[seats.alpha]\nmodel = "scripted:"', f'[seats.alpha]\nmodel = "scripted:{script}"')
     Path("council.toml").write_text(text, encoding="utf-8")
+    trust_project()
 
 
 # A whole council

@@ -175,7 +175,9 @@ def test_a_broken_store_is_a_one_line_error(site: WebServer) -> None:
 def test_an_unexpected_exception_is_a_one_line_error(site: WebServer, capsys: pytest.CaptureFixture[str]) -> None:
     run = site.run_council()
     with site.database() as db:
-        db.execute("UPDATE events SET body = '{' WHERE run = ? AND seq = 3", (run,))
+        db.execute(
+            "UPDATE events SET body = json_set(body, '$.usage', 'x') WHERE run = ? AND type = 'statement'", (run,)
+        )
     response = site.ask("GET", f"/api/runs/{run}")
     assert response.status == 500
     assert "internal error" in response.line
@@ -185,5 +187,7 @@ def test_an_unexpected_exception_is_a_one_line_error(site: WebServer, capsys: py
     )  # after the response
     assert "".join(said).startswith("council: internal error (")
     assert "Traceback" not in "".join(said)
-    assert site.read_stream(f"/api/runs/{run}/events")[-1]["data"]["error"].startswith("internal error (")
+    with site.database() as db:
+        db.execute("UPDATE events SET body = '{' WHERE run = ? AND seq = 3", (run,))
+    assert "damaged" in site.read_stream(f"/api/runs/{run}/events")[-1]["data"]["error"]
     assert site.get("/api/runs")["runs"]

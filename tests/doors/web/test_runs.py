@@ -15,6 +15,7 @@ from council.render.report import build_report
 from council.runs.service import Convener
 from tests.doors.web.conftest import write_project
 from tests.doors.web.server import Json, WebServer, environment
+from tests.trusted_project import trust_project
 
 ROW = {
     "id", "name", "folder", "question", "protocol", "task", "status", "running", "verdict", "outcome", "confidence", "created",
@@ -182,6 +183,7 @@ def test_no_response_with_model_text_is_rendered_as_a_page(site: WebServer) -> N
     (site.folder / "council.toml").write_text(
         config.replace('[seats.alpha]\nmodel = "scripted:"', f'[seats.alpha]\nmodel = "{mine}"')
     )
+    trust_project(site.folder)
     run = site.run_council("<script>alert(2)</script>?")
     paths = [
         "",

@@ -163,8 +163,8 @@ def test_unsafe_host_listens_on_that_address_and_warns(tmp_path: Path, commands:
     (["--unsafe-host", "192.0.2.1"], "cannot be used"), (["--port", "70000"], "70000"), (["--root", "nothing"], "is not a folder"),
     (["--max-cost", "-1"], "-1"), (["--host", "0.0.0.0"], "--host"), (["--config", "nothing.toml"], "not found"),
 ])  # fmt: skip
-def test_invalid_flags_are_one_line_errors(flags: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:
-    done = Terminal(capsys.readouterr)("serve", *flags)
+def test_invalid_flags_are_one_line_errors(flags: list[str], line: str, council: Terminal) -> None:
+    done = council("serve", *flags)
     assert (done.code, done.out) == (2, "")
     assert line in done.err
     assert done.err.count("\n") == 1

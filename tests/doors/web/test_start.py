@@ -15,6 +15,7 @@ from council import protocols
 from council.runs.service import Convener
 from tests.doors.web.conftest import write_project
 from tests.doors.web.server import QUESTION, SCRIPTED, SEATS, Json, WebServer, environment
+from tests.trusted_project import trust_project
 
 ROSTER = 'seats = [{name = "cfo", lens = "cash"}, {name = "coo", lens = "people"}]\n'
 
@@ -60,6 +61,7 @@ def test_a_caller_can_name_the_members_of_the_seats(tmp_path: Path) -> None:
     (folder / "council.toml").write_text(
         '[providers.sim]\nbase_url = "http://127.0.0.1:9/v1"\n[models]\ndefault = "sim:m1"\nfast = "sim:m2"\n'
     )
+    trust_project(folder)
     site = WebServer(folder, environment(tmp_path))
     try:
         plan = site.post("/api/estimate", {"question": QUESTION, "models": ["sim:a", "sim:b", "sim:c", "sim:d"]})
@@ -222,11 +224,30 @@ def test_the_cap_of_the_settings_applies_to_callers(tmp_path: Path) -> None:
         site.close()
 
 
+@pytest.mark.behaviour("14-trust-doors")
+def test_a_folder_that_is_not_trusted_refuses_each_run(tmp_path: Path) -> None:
+    folder = write_project(tmp_path)
+    (folder / "council.toml").write_text(
+        '[providers.sim]\nbase_url = "http://192.0.2.1:9/v1"\n[models]\ndefault = "sim:m1"\n'
+    )
+    site = WebServer(folder, environment(tmp_path))
+    try:
+        for path in ("/api/estimate", "/api/runs"):
+            line = site.refused(path, {"question": QUESTION})
+            assert "need trust" in line and "the owner of this server can run `council trust`" in line
+        assert "sim" not in {row["member"].partition(":")[0] for row in site.get("/api/members")["members"]}
+        trust_project(folder)
+        assert "sim:m1" in {seat["model"] for seat in site.post("/api/estimate", {"question": QUESTION})["seats"]}
+    finally:
+        site.close()
+
+
 @pytest.mark.behaviour("50-web-cap")
 def test_an_unpriced_member_is_refused_under_a_cap(tmp_path: Path) -> None:
     folder = write_project(tmp_path)
     unknown = '[providers.sim]\nbase_url = "http://192.0.2.1:9/v1"\n[models]\ndefault = "sim:m1"\n'
     (folder / "council.toml").write_text(unknown + "".join(f'[seats.{seat}]\nmodel = "sim:m1"\n' for seat in SEATS))
+    trust_project(folder)
     site = WebServer(folder, environment(tmp_path), max_cost=1)
     try:
         assert site.post("/api/estimate", {"question": QUESTION})["unpriced"]

@@ -17,14 +17,14 @@ TERMINATORS = {"openai": b"[DONE]", "anthropic": b'{"type": "message_stop"}', "g
 
 
 def terminated(wire: str, raw: bytes) -> int:
-    """Return the position after the terminator's line."""
-    return raw.index(b"\n", raw.index(TERMINATORS[wire])) + 1
+    """Return the position after the first line end, CR or LF, of the terminator's line."""
+    return raw.replace(b"\r", b"\n").index(b"\n", raw.index(TERMINATORS[wire])) + 1
 
 
 def heard(wire: str, raw: bytes) -> Answer | Fault:
     """Parse these bytes as an unframed stream that ends after them."""
     hearing = KINDS[wire].parser(lambda piece: None)
-    *lines, _ = raw.split(b"\n")
+    *lines, _ = raw.replace(b"\r", b"\n").split(b"\n")
     try:
         hearing.feed_lines(lines)
         hearing.is_done = hearing.is_complete(False)

@@ -23,7 +23,7 @@ strong = "sim:strong"
 async def plan(settings: str = TIERS, seats: dict[str, str] | None = None, **flags: Any) -> Plan:
     """Plan a council of advisors with optional `--seat` flags."""
     Path("council.toml").write_text(settings, encoding="utf-8")  # noqa: ASYNC240
-    convener = Convener(Path.cwd(), {"XDG_CONFIG_HOME": "config"}, flags={"seats": seats or {}})
+    convener = Convener(Path.cwd(), {"XDG_CONFIG_HOME": "config"}, flags={"seats": seats or {}, "trust": True})
     try:
         return await convener.plan(["Should we move?"], flags, protocol="advisors")
     finally:

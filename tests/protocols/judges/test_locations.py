@@ -220,3 +220,11 @@ def test_the_specification_is_part_of_the_material() -> None:
     packet = Packet((PacketFile("a.py", "x = 1\n"),), spec_source="SPEC.md", spec="Orders are kept for a year.\n")
     found = find_place("SPEC.md:1", "", "kept for a year", Material.from_packet(packet))
     assert (found.state, found.path) == ("verified", "SPEC.md")
+
+
+def test_a_quote_with_the_escapes_of_the_packet_is_found() -> None:
+    """The packet writes marks that a file imitates as JSON escapes."""
+    files = {"notes.md": "first line\n<<<Beta 0123456789ab\nlast line"}
+    found = find_place("notes.md:2", "", "\\u003c\\u003c\\u003cBeta 0123456789ab", Material(files, ""))
+    assert found == find_place("notes.md:2", "", "<<<Beta 0123456789ab", Material(files, ""))
+    assert found.path == "notes.md" and found.line == 2

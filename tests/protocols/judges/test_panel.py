@@ -11,6 +11,7 @@ from council.errors import UsageError
 from council.planning.plan import Plan, preview_packet
 from council.protocols.common.perspectives import list_presets, load_preset
 from council.runs.service import Convener
+from tests.trusted_project import trust_project
 
 pytestmark = pytest.mark.anyio
 ONE = '[models]\ndefault = "scripted:"\n'
@@ -19,6 +20,7 @@ TWO = ONE + 'other = "sim:m"\n[providers.sim]\nbase_url = "http://127.0.0.1:9/v1
 
 def convener_with(settings: str, env: dict[str, str]) -> Convener:
     Path("council.toml").write_text(settings, encoding="utf-8")
+    trust_project()
     return Convener(Path.cwd(), env)
 
 

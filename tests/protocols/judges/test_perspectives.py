@@ -209,7 +209,7 @@ def test_a_file_may_be_a_bare_list_and_name_its_personas(tmp_path: Path) -> None
         ("- name: a\n  focus: [x]", 'focus of "a" is not a string'),
         ("- name: a\n  focus:", 'focus of "a" is not a string'),
         ("[" * 5_000, "is not valid YAML"),
-        ("- " + "x" * 300_000, "larger than 256 kB"),
+        ("- " + "x" * 300_000, "larger than 64 kB"),
     ],
 )
 def test_an_invalid_file_is_refused_in_one_line(tmp_path: Path, text: str | bytes, words: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -60,7 +61,7 @@ def test_a_schema_is_strict_and_can_be_answered(reply: type[Reply]) -> None:
     for node in objects(schema):
         assert node["additionalProperties"] is False
         assert node["required"] == list(node["properties"])
-    assert "minItems" not in json.dumps(schema)
+    assert set(re.findall(r'"minItems": (\d+)', json.dumps(schema))) <= {"1"}  # the only value that every dialect has
     answer = said(reply, example_value(schema, agree=True))
     assert answer.prose()
 

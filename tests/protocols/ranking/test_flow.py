@@ -64,7 +64,7 @@ async def run(
 ) -> tuple[Minutes, Readers]:
     member = Readers(orders or {}, script or {})
     seats = dict.fromkeys((*NAMES, "chair"), "scripted:")
-    convener = Convener(Path.cwd(), flags={"seats": seats}, members=[member])
+    convener = Convener(Path.cwd(), flags={"seats": seats, "trust": True}, members=[member])
     try:
         plan = await convener.plan([QUESTION], flags, protocol="ranking")
         minutes = await convener.run(plan, lambda entry: None)
@@ -369,7 +369,7 @@ async def plan_ranking(roster: str, **seats: str) -> dict[str, Any]:
     table = "\n".join(f'[seats.{name}]\nmodel = "scripted:{name}"' for name in NAMES)
     config = save_file(f'{table}\n[chair]\nmodel = "scripted:"\n', "own.toml")
     members = [Scripted(f"scripted:{name}", {}) for name in (*NAMES, "own", "")]
-    convener = Convener(Path.cwd(), flags={"seats": seats}, members=members, config=Path(config))
+    convener = Convener(Path.cwd(), flags={"seats": seats, "trust": True}, members=members, config=Path(config))
     try:
         plan = await convener.plan([QUESTION], {"roster": roster}, protocol="ranking")
         return plan.as_json()

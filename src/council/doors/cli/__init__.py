@@ -16,6 +16,7 @@ from pathlib import Path
 
 import click
 
+from council.doors.cli.ci_log import CI_VARIABLES, guard_output
 from council.doors.cli.params import COMPLETE_VARIABLE, MANAGEMENT_COMMANDS, place_continued_run, split_command
 from council.errors import CouncilError, UnknownRun, UsageError, message_for
 
@@ -29,6 +30,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 
         sys.exit(complete(instruction))
     _accept_all_characters()
+    if any(name in os.environ for name in CI_VARIABLES):
+        guard_output()
     try:
         code = run(arguments)
     except KeyboardInterrupt:
@@ -155,7 +158,10 @@ def _has_management_word(arguments: list[str]) -> bool:
 def _print_error(error: CouncilError, wants_json: bool) -> int:
     message = message_for(error, "cli")
     if wants_json:
-        print(json.dumps({"schema": "council.error/1", "error": message, "exit": error.exit_code}, ensure_ascii=False))
+        from council.text_cleanup import neutralize_commands
+
+        value = {"schema": "council.error/1", "error": message, "exit": error.exit_code}
+        print(neutralize_commands(json.dumps(value, ensure_ascii=False), "json"))
     else:
         from council.render.text_layout import fit_lines
         from council.text_cleanup import clean

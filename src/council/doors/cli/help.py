@@ -28,7 +28,7 @@ COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Start and continue": ("init", "chat", "resume", "watch", "cancel", "fork"),
     "Results": ("runs", "report", "open", "replay", "gate", "spend"),
     "Choose": ("protocols", "presets", "rosters", "models", "packet"),
-    "Set up": ("doctor", "config", "keys", "completion"),
+    "Set up": ("doctor", "config", "keys", "trust", "completion"),
     "Connect": ("serve", "mcp", "skill", "worker"),
 }
 # One group for each flag of every run, by its name in COMMON_FLAGS. Flags of a protocol are grouped by protocol.
@@ -36,7 +36,7 @@ FLAG_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Protocol and members": ("protocol", "mode", "models", "members", "cheap", "seat", "effort", "strict"),
     "Material": ("spec", "decision", "base", "continued", "no_match", "no_stdin", "redact", "skip_secrets"),
     "Cost and time": ("max_cost", "allow_unpriced", "yes", "timeout", "grace", "no_resend"),
-    "Execution": ("dry_run", "detach", "no_input", "notify", "config"),
+    "Execution": ("dry_run", "detach", "no_input", "notify", "config", "trust"),
     "Output": (
         "output", "report_dir", "verbose", "show", "raw", "json", "jsonl", "format", "fail_on", "quiet", "no_color", "ascii",
     ),
@@ -47,7 +47,7 @@ USUAL_FLAGS = (
 )  # fmt: skip
 # Flags that change the packet. `council packet` accepts the other flags of a question too, so that a line can be reused.
 PACKET_FLAGS = (
-    *FLAG_GROUPS["Material"], "protocol", "mode", "preset", "perspectives", "perspectives_file", "config", "json", "quiet",
+    *FLAG_GROUPS["Material"], "protocol", "mode", "preset", "perspectives", "perspectives_file", "config", "trust", "json", "quiet",
 )  # fmt: skip
 
 SUMMARY = "Ask several language models one question and get one answer that says how far to trust it."
@@ -81,6 +81,11 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "spend": (
         ("council spend --since 7d", "the last seven days"),
         ("council spend --by run", "every run with its cost"),
+    ),
+    "trust": (
+        ("council trust", "show what needs trust here, and trust it"),
+        ("council trust --show --json", "the same as JSON, with its hash, without trusting it"),
+        ("council trust --revoke", "trust this project no longer"),
     ),
     "models": (("council models --price", "with prices per million tokens"),),
 }

@@ -32,14 +32,14 @@ from council.doors.cli.runner import (
 from council.doors.cli.tables import format_bytes, format_folder, format_table
 from council.doors.cli.terminal_input import TerminalReader, confirm
 from council.engine.minutes import Minutes
-from council.errors import UsageError, message_for
+from council.errors import StoreError, UsageError, message_for
 from council.render.markdown import TextPart
 from council.render.text_layout import cut, terminal_size, text_width
 from council.runs.history import DAY_S, UNFINISHED, Removal, run_summary
 from council.runs.outcome import EXIT_INTERRUPTED, EXIT_USAGE
 from council.runs.service import Convener
 from council.store.interface import OPEN_STATUSES, RunStatus
-from council.text_cleanup import single_line
+from council.text_cleanup import neutralize_commands, single_line
 from council.types import Json
 
 LIST_LIMIT = 20  # runs listed without --limit
@@ -255,9 +255,8 @@ def export_run(run: str | None, output: str | None, **params: Any) -> int:
         import json
 
         path = check_output_path(output)
-        whole = (
-            json.dumps(await convener.export(run or await convener.newest_run()), ensure_ascii=False, indent=1) + "\n"
-        )
+        stored = await convener.export(run or await convener.newest_run())
+        whole = neutralize_commands(json.dumps(stored, ensure_ascii=False, indent=1), "json") + "\n"
         if path is None:
             click.echo(whole, nl=False)
         else:
@@ -445,7 +444,7 @@ def check_runs(run: str | None, repair: bool, **params: Any) -> int:
                 *(f"leftover file: {name}" for name in convener.store.list_temp_files()),
             ]
         }
-        audited = {name: await convener.audit_with_remark(name) for name in names}
+        audited = {name: await _audit(convener, name) for name in names}
         problems |= {name: lines for name, (lines, _) in audited.items()}
         remarks = {name: remark for name, (_, remark) in audited.items() if remark}
         found = {name: lines for name, lines in problems.items() if lines}
@@ -463,6 +462,13 @@ def check_runs(run: str | None, repair: bool, **params: Any) -> int:
         return 1 if found else 0
 
     return make_runner(params).with_convener(job)
+
+
+async def _audit(convener: Convener, run: str) -> tuple[list[str], str]:
+    try:
+        return await convener.audit_with_remark(run)
+    except StoreError as error:  # a run that cannot be read does not hide the others
+        return [message_for(error, "cli")], ""
 
 
 async def _repair(convener: Convener, run: str | None) -> list[str]:

@@ -209,6 +209,7 @@ def doctor_command() -> click.Command:
                 preview_seating,
             )
 
+            convener.settings.require_trust()  # its requests go where the settings say
             rows, seats, warned = (
                 await diagnose(convener, deep=deep),
                 preview_seating(convener),

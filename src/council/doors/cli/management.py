@@ -30,6 +30,7 @@ COMMANDS = {
     "keys": "info_commands:keys_command",
     "init": "setup_commands:init_command",
     "config": "setup_commands:config_command",
+    "trust": "setup_commands:trust_command",
     "skill": "service_commands:skill_command",
     "serve": "service_commands:serve_command",
     "open": "service_commands:open_command",

@@ -40,6 +40,7 @@ COMMAND_HELP = {
     "models": "List the models and whether they are available.",
     "doctor": "Check every member: configured, installed, key or login, answered; list search providers and extensions.",
     "keys": "Store API keys in the system keyring.",
+    "trust": "Show the settings of this project that need trust, and trust them; list or revoke trust.",
     "mcp": "Serve Council as tools for coding agents (Model Context Protocol).",
     "serve": "Serve the web page and the HTTP API on this machine.",
     "open": "Open a run in the web page.",
@@ -73,7 +74,6 @@ WORD_SUGGESTIONS = {
     "logs": "show a run with `council runs show RUN`, or follow it with `council watch RUN`",
     "show": "show a run with `council runs show RUN`",
     "stop": "stop a run with `council cancel RUN`",
-    "trust": "this command is planned and not available yet",
     "tokens": "this command is planned and not available yet",
     "advise": "this command is planned and not available yet",
 }
@@ -103,6 +103,7 @@ COMMON_FLAGS: list[dict[str, Any]] = [
     {"flag": "--no-resend", "name": "no_resend", "kind": "bool", "help": "Never repeat a request that may have been billed; interrupted ones stay in doubt."},
     {"flag": "--effort", "name": "effort", "kind": "choice", "choices": ["low", "medium", "high"], "help": "Reasoning effort of members that support it."},
     {"flag": "--config", "name": "config", "kind": "str", "metavar": "FILE", "help": "Use this file instead of the project's council.toml."},
+    {"flag": "--trust", "name": "trust", "kind": "bool", "help": "Apply the settings of this project that need trust, for this run and its resumes; `council trust` shows them."},
     {"flag": "--spec", "name": "spec", "kind": "str", "metavar": "FILE", "help": "Add the specification of the work to the packet."},
     {"flag": "--decision", "name": "decision", "kind": "many", "metavar": "TEXT", "help": "Add a decision that was already made to the packet; repeatable."},
     {"flag": "--base", "name": "base", "kind": "str", "metavar": "REF", "help": "Review the changes since this revision."},
@@ -138,7 +139,7 @@ def protocol_flags() -> list[dict[str, Any]]:
 
 
 RUN_ID = re.compile(r"r[2-9a-z]{5}(?:[2-9a-z]{3})?")  # a run id; those of earlier versions are shorter
-RUN_WORD = re.compile(r"r(?=\S*\d)[2-9a-z]{1,5}|r[a-z]{3,5}|council-\d{8}-\S+")  # may be an id, its start or a name
+RUN_WORD = re.compile(r"r(?=\S*\d)[2-9a-z]{1,8}|r[a-z]{3,8}|council-\d{8}-\S+")  # may be an id, its start or a name
 
 
 def split_command(arguments: list[str]) -> tuple[str, list[str]]:
@@ -149,8 +150,9 @@ def split_command(arguments: list[str]) -> tuple[str, list[str]]:
     word = arguments[place]
     if word in MANAGEMENT_COMMANDS:
         return word, [word, *arguments[:place], *arguments[place + 1 :]]
-    words = [arguments[at] for at in _find_words(arguments)]
-    flags = [argument for at, argument in enumerate(arguments) if at not in _find_words(arguments)]
+    places = set(_find_words(arguments))
+    words = [argument for at, argument in enumerate(arguments) if at in places]
+    flags = [argument for at, argument in enumerate(arguments) if at not in places]
     if command := _command_of_lone_word([text.strip() for text in words]):
         return command[0] if command[0] in MANAGEMENT_COMMANDS else "", [*command, *flags]
     _reject_misspelled_command(
@@ -423,7 +425,9 @@ def check_grace(seconds: float | None) -> float | None:
 
 
 def print_json(value: Any) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    from council.text_cleanup import neutralize_commands
+
+    click.echo(neutralize_commands(json.dumps(value, ensure_ascii=False, indent=2), "json"))
 
 
 def check_output_path(path: str | None) -> Path | None:

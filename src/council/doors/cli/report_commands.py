@@ -11,10 +11,11 @@ import click
 from council.doors.cli.params import ChoiceParam, print_json, run_argument
 from council.doors.cli.runner import make_command, make_runner, text_options
 from council.doors.cli.tables import format_folder, format_table
+from council.doors.cli.views import write_commands
 from council.engine.minutes import Minutes
 from council.extensions import FORMATS
 from council.money import format_usd
-from council.render.formats import render_as
+from council.render.formats import COMMAND_FORMATS, render_as
 from council.render.markdown import TextPart
 from council.runs.history import parse_since
 from council.runs.service import Convener
@@ -58,6 +59,8 @@ def report_command() -> click.Command:
             text = render_as(Minutes.fold(entries), "json" if params["json"] else form, entries)
             if form == "md" and not params["json"]:
                 make_runner(params).print_parts([TextPart(text)])
+            elif form in COMMAND_FORMATS:
+                write_commands(text)
             else:
                 click.echo(text, nl=False)
             return 0

@@ -249,6 +249,7 @@ def _limit_options() -> list[click.Option]:
         ),
         click.Option(["--max-cost"], type=NumberParam(), metavar="DOLLARS", help="New cost limit of the whole run."),
         click.Option(["--allow-unpriced"], is_flag=True, help="Continue with members that have no known price."),
+        click.Option(["--trust"], is_flag=True, help="Apply the settings of the project that need trust."),
     ]
 
 

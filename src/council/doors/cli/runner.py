@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Any, NoReturn
 
 import click
 
+from council.doors.cli.ci_log import is_ci
 from council.doors.cli.notification import notify
 from council.doors.cli.params import (
     COMMAND_HELP,
@@ -27,6 +27,7 @@ from council.doors.cli.params import (
 from council.doors.cli.terminal_input import (
     HumanPrompter,
     TerminalKeyboard,
+    ask_trust,
     confirm_start,
     cost_reason,
     describe_material,
@@ -41,21 +42,25 @@ from council.doors.cli.views import (
     erase_lines,
     handle_signals,
     join_parts,
+    print_beside,
     replay_entries,
     tick_view,
+    write_commands,
     write_lines,
     write_parts,
     write_status,
 )
 from council.engine.degraded import format_notice_lines
+from council.engine.layout import neutralize_html
 from council.engine.minutes import Minutes
+from council.engine.prompting import dump_packet
 from council.engine.trust import format_trust
-from council.errors import CouncilError, UsageError
+from council.errors import CouncilError, TrustRequired, UsageError
 from council.events import Entry
 from council.planning.intent import Inferred
 from council.planning.plan import Material, Plan, preview_packet
 from council.render import markdown, terminal
-from council.render.formats import render_as
+from council.render.formats import COMMAND_FORMATS, render_as
 from council.render.markdown import TextPart
 from council.render.report import build_report
 from council.render.text_layout import fit_lines, is_drawable, needs_ascii
@@ -63,6 +68,8 @@ from council.runs.ci_gate import verdict_exit_code
 from council.runs.outcome import EXIT_INTERRUPTED, StopEvent, exit_code
 from council.runs.service import Convener
 from council.settings import Settings
+from council.settings.workspace_trust import store_trust
+from council.text_cleanup import clean, neutralize_commands
 from council.types import Json
 
 
@@ -100,7 +107,7 @@ class Runner:
         settings |= {"max_cost": params.get("max_cost"), "allow_unpriced": params.get("allow_unpriced") or None}
         settings |= {"grace": check_grace(params.get("grace")), "no_resend": params.get("no_resend") or None}
         settings |= {"effort": params.get("effort"), "notify": params.get("notify") or None}
-        settings |= {"report_dir": params.get("report_dir")}
+        settings |= {"report_dir": params.get("report_dir"), "trust": params.get("trust") or None}
         plain = params.get("no_color") or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
         return cls(
             settings, Path(params["config"]) if params.get("config") else None, bool(params.get("json")), bool(params.get("jsonl")),
@@ -144,13 +151,9 @@ class Runner:
             if self.json:
                 print_json(preview_packet(plan) | {"receipt": packet.as_json()})
                 return 0
-            click.echo(json.dumps(preview_packet(plan), ensure_ascii=False, indent=1))
-            self.print_status(
-                [
-                    *terminal.format_plan(plan.as_json()),
-                    *(f"left out {item.path}: {item.why}" for item in packet.skipped),
-                ]
-            )
+            click.echo(neutralize_commands(dump_packet(preview_packet(plan)), "json"))
+            skipped = [f"left out {item.path}: {item.why}" for item in packet.skipped]
+            self.print_status([*terminal.format_plan(plan.as_json()), *skipped])
             return 0
 
         return self.with_convener(job)
@@ -205,15 +208,26 @@ class Runner:
         return self.with_convener(job)
 
     def with_convener(self, job: Callable[[Convener], Awaitable[int]]) -> int:
+        """Run a job. Ask at a terminal if the project's settings need trust, and run the job again."""
+
         async def run_job() -> int:
             convener = Convener(flags=self.flags, config=self.config)
-            convener.on_store_wait = lambda message: self.print_status([f"council: {message}"])
+            convener.on_store_wait = print_beside(NoView(), self.print_status)
             try:
-                return await job(convener)
+                code = await job(convener)
+                if ignored := convener.settings.untrusted:
+                    self.print_status([clean(f"council: {ignored.summary}, which were ignored: see `council trust`")])
+                return code
             finally:
                 await convener.close()
 
-        return asyncio.run(run_job())
+        while True:
+            try:
+                return asyncio.run(run_job())
+            except TrustRequired as error:
+                if not self._can_prompt() or not asyncio.run(ask_trust(error.request)):
+                    raise
+                store_trust(error.request, os.environ)
 
     # Views
 
@@ -224,12 +238,7 @@ class Runner:
         stop = StopEvent()
         view = self._guard_view(stop.set if self.jsonl else lambda: None)
         beside = [asyncio.ensure_future(tick_view(view))]
-        loop = asyncio.get_running_loop()
-
-        def on_store_wait(message: str) -> None:
-            loop.call_soon_threadsafe(self._print_beside, view, f"council: {message}")
-
-        convener.on_store_wait = on_store_wait
+        convener.on_store_wait = print_beside(view, self.print_status)
         if self._can_prompt():
             beside.append(asyncio.ensure_future(HumanPrompter(convener, view).run()))
         with handle_signals(stop, view, self._exit_at_once):
@@ -252,10 +261,6 @@ class Runner:
         if convener.settings.notify and not stop.is_set():
             notify(minutes, convener.env)
         return code
-
-    def _print_beside(self, view: View, line: str) -> None:
-        with view.suspend():
-            self.print_status([line])
 
     def _guard_view(self, on_broken_pipe: Callable[[], None]) -> PipeSafeView:
         """Return the view of this command line, which owns the terminal until it is closed."""
@@ -383,7 +388,7 @@ class Runner:
         if not self.jsonl:
             self.print_status(space if at_terminal and not self.output else [])
             if self.format:
-                self._write_output(render_as(minutes, self.format, entries))
+                self._write_output(render_as(minutes, self.format, entries), commands=self.format in COMMAND_FORMATS)
             else:
                 parts = list_parts(minutes, verbose=self.verbose, show=self.show)
                 self.print_parts([*parts, *(TextPart(line, is_markdown=False) for line in trust if with_answer)])
@@ -394,13 +399,18 @@ class Runner:
     def print_parts(self, parts: Sequence[TextPart]) -> None:
         """Print an answer: Markdown rendered for a terminal, else as it is."""
         if self.output:
-            self._write_output(join_parts(parts))
+            self._write_output(neutralize_html(join_parts(parts)))
         else:
             write_parts(parts, raw=self.raw, ascii=self.ascii, color=self.color)
 
-    def _write_output(self, text: str) -> None:
+    def _write_output(self, text: str, *, commands: bool = False) -> None:
+        """Write a text to the file of --output or to standard output. A CI job may print the file, so it is treated alike."""
         if self.output:
-            self.output.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
+            text = text if text.endswith("\n") else text + "\n"
+            safe = neutralize_commands(text) if is_ci() and not commands else text
+            self.output.write_text(safe, encoding="utf-8")
+        elif commands:
+            write_commands(text)
         else:
             write_parts([TextPart(text)], raw=True)
 

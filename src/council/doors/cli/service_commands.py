@@ -88,7 +88,10 @@ def _run_server(
     where = parse_address(unsafe_host, port)
     config = Path(params["config"]).absolute() if params.get("config") else None
     roots = name_roots([Path.cwd(), *map(Path, root)])
-    hall = AppState(roots, Owner(Path.cwd().resolve(), dict(os.environ), config, max_cost))
+    owner = Owner(Path.cwd().resolve(), dict(os.environ), config, max_cost)
+    hall = AppState(roots, owner)
+    if refused := owner.describe_untrusted():
+        click.echo(refused, err=True)
     return serve(hall, where, open_page=open_page, print_url=click.echo, run=run)
 
 

@@ -1,7 +1,8 @@
-"""The commands init and config: set up the models, and show, create and edit configuration files."""
+"""The commands init, config and trust: set up the models, edit configuration files, and trust those of a project."""
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import os
 import shutil
@@ -15,7 +16,7 @@ import click
 
 from council.doors.cli.params import COMMAND_HELP, print_json
 from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, has_terminal, make_command, make_runner
-from council.doors.cli.terminal_input import TerminalReader, confirm
+from council.doors.cli.terminal_input import TerminalReader, ask_trust, confirm, format_trust_request
 from council.doors.cli.views import write_lines
 from council.errors import UsageError
 from council.money import format_usd
@@ -31,6 +32,7 @@ from council.runs.setup import (
     plan_typical_question,
     user_file,
 )
+from council.settings import load_settings
 from council.settings.config_files import (
     cache_folder,
     data_folder,
@@ -41,7 +43,8 @@ from council.settings.config_files import (
     read_config,
     write_private,
 )
-from council.settings.schema import validate_table
+from council.settings.schema import quote_value, validate_table
+from council.settings.workspace_trust import TrustRequest, TrustRow, load_trust, revoke_trust, store_trust
 from council.types import Json
 
 TEMPLATE_FILE = Path(__file__).parents[2] / "data" / "config.toml"  # all settings, commented out
@@ -183,7 +186,7 @@ class Setup:
             "", *(f"  {seat.name:<6} {seat.member}" for seat in seats), "", format_price(plan.as_json(), cheap.cost)
         )
         fresh = Convener(self.convener.folder, self.convener.env, config=self.config)
-        if overrides := find_overrides(fresh.settings, values):
+        if overrides := find_overrides(fresh, values):
             self.echo(f"! here another setting takes precedence: {', '.join(overrides)}")
         await fresh.close()
         self.echo('Next: council "Should we use feature flags?"')
@@ -352,3 +355,107 @@ def _own_file(project: bool) -> Path:
 
 def _write_template(path: Path) -> None:
     write_private(path, TEMPLATE_FILE.read_text(encoding="utf-8"))
+
+
+# council trust
+
+
+def trust_command() -> click.Command:
+    return click.Command(
+        "trust",
+        callback=trust,
+        params=[
+            click.Argument(["file"], required=False, metavar="[FILE]"),
+            click.Option(["--show"], is_flag=True, help="Show what needs trust, and its hash; change nothing."),
+            click.Option(["--list", "is_list"], is_flag=True, help="List the trusted files of all folders."),
+            click.Option(["--revoke"], is_flag=True, help="Trust the files of this folder no longer."),
+            JSON_OPTION,
+        ],
+        help=COMMAND_HELP["trust"],
+    )
+
+
+def trust(file: str | None, show: bool, is_list: bool, revoke: bool, **params: Any) -> int:
+    if sum((show, is_list, revoke)) > 1:
+        raise UsageError("--show, --list and --revoke exclude each other, nothing was changed: give one of them")
+    if is_list:
+        return _list_trust(params["json"])
+    if revoke:
+        return _revoke_trust(params["json"])
+    request, has_trust = _find_trust_request(file)
+    if request is None:
+        return _say_free(params["json"])
+    if show or params["json"]:
+        if not show:
+            store_trust(request, os.environ)
+        return _show_request(request, has_trust or not show, params["json"])
+    if has_trust:
+        write_lines("\n".join([*format_trust_request(request), f"trusted already: {request.digest}"]))
+        return EXIT_COMPLETE
+    if not has_terminal():
+        write_lines("\n".join(format_trust_request(request)))
+    elif not asyncio.run(ask_trust(request)):
+        click.echo("council: not trusted, nothing was changed", err=True)
+        return EXIT_INTERRUPTED
+    store_trust(request, os.environ)
+    click.echo(f"trusted until these settings change: {request.digest}")
+    return EXIT_COMPLETE
+
+
+def _find_trust_request(file: str | None) -> tuple[TrustRequest | None, bool]:
+    """Return what needs trust, in this project or in a roster file, and whether it is trusted."""
+    settings = load_settings(Path.cwd(), os.environ)
+    if file is None:
+        return settings.trusted or settings.untrusted, settings.trusted is not None
+    from council.protocols.common.rosters import find_trust_request
+    from council.protocols.panel import PanelContext
+
+    return find_trust_request(file, PanelContext(settings, os.environ, Path.cwd()))
+
+
+def _say_free(as_json: bool) -> int:
+    if as_json:
+        print_json({"file": None, "hash": None, "trusted": True, "keys": {}, "effects": []})
+    else:
+        click.echo("nothing here needs trust")
+    return EXIT_COMPLETE
+
+
+def _show_request(request: TrustRequest, is_trusted: bool, as_json: bool) -> int:
+    if as_json:
+        print_json({"file": str(request.file), "hash": request.digest, "trusted": is_trusted, "keys": dict(request.values), "effects": request.describe()})  # fmt: skip
+    else:
+        state = "trusted" if is_trusted else "not trusted"
+        write_lines("\n".join([*format_trust_request(request), f"{state}: {request.digest}"]))
+    return EXIT_COMPLETE
+
+
+def _list_trust(as_json: bool) -> int:
+    rows = load_trust(os.environ)
+    if as_json:
+        print_json(
+            [{"file": str(row.path), "hash": row.hash, "at": row.at, "state": _describe_trust(row)} for row in rows]
+        )
+    else:
+        lines = [f"{row.path}  {row.hash[:12]}  {_describe_trust(row)}".rstrip() for row in rows]
+        write_lines("\n".join(lines or ["no folder is trusted"]))
+    return EXIT_COMPLETE
+
+
+def _describe_trust(row: TrustRow) -> str:
+    return "" if row.path.is_file() else "the file no longer exists"
+
+
+def _revoke_trust(as_json: bool) -> int:
+    project = find_project_file(Path.cwd(), os.environ)
+    folder = project.parent if project else Path.cwd()
+    removed = revoke_trust(folder, os.environ)
+    if not removed:
+        raise UsageError(
+            f"nothing in {quote_value(folder)} is trusted, nothing was changed: see `council trust --list`"
+        )
+    if as_json:
+        print_json([{"file": str(row.path), "hash": row.hash} for row in removed])
+    else:
+        click.echo("\n".join(f"no longer trusted: {row.path}" for row in removed))
+    return EXIT_COMPLETE

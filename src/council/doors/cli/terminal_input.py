@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import sys
 import termios
 from collections.abc import Callable
@@ -24,7 +25,9 @@ from council.render.text_layout import fit_lines, terminal_size, text_width
 from council.runs.people import main_field
 from council.runs.service import Convener
 from council.settings import Settings
-from council.text_cleanup import clean
+from council.settings.network import describe_key_leak
+from council.settings.workspace_trust import TrustRequest
+from council.text_cleanup import INVISIBLE_CHARS, clean
 from council.types import Json
 
 POLL_INTERVAL_S = 0.2  # how often to check for open questions
@@ -337,6 +340,27 @@ async def confirm_start(why: str, on_line: Callable[[str], None] = lambda line: 
             on_line(line)
     with contextlib.closing(TerminalReader()) as reader:
         return await confirm(prompt, reader, on_line)
+
+
+def format_trust_request(request: TrustRequest) -> list[str]:
+    """Return what a project's file would send, read and write where, in full. Its texts are foreign."""
+    lines = [f"{request.file} has settings that need your trust:", *(f"  - {line}" for line in request.describe())]  # fmt: skip
+    rows = [request.providers[name] for name in request.provider_names]
+    leaks = (describe_key_leak(str(request.file), row.get("base_url", ""), row.get("api_key_env", "")) for row in rows)
+    lines += [f"  ! {line}" for line in leaks if line]
+    return [INVISIBLE_CHARS.sub(_escape, " ".join(clean(line).split("\n"))) for line in lines]
+
+
+def _escape(found: re.Match[str]) -> str:
+    return found[0].encode("ascii", "backslashreplace").decode()
+
+
+async def ask_trust(request: TrustRequest) -> bool:
+    """Show what would be sent where, and ask whether the file is trusted. It is trusted until these settings change."""
+    with contextlib.closing(TerminalReader()) as reader:
+        reader.discard_input()
+        write_status("\n".join(format_trust_request(request)))
+        return await confirm("Trust these settings in this folder? [y/N]: ", reader)
 
 
 def start_reason(plan: Plan, settings: Settings) -> str:

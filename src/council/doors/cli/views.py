@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NoReturn, Protocol, TextIO
@@ -29,6 +29,7 @@ from council.render.text_layout import (
     to_ascii,
 )
 from council.runs.outcome import StopEvent
+from council.text_cleanup import neutralize_commands
 
 GONE = (errno.EPIPE, errno.EIO, errno.EBADF)  # the reader or the terminal is gone
 
@@ -91,7 +92,7 @@ class JsonlView(NoView):
     """Print every event as one JSON object per line (--jsonl)."""
 
     def on_event(self, entry: Entry) -> None:
-        sys.stdout.write(json.dumps(entry.as_json(), ensure_ascii=False) + "\n")
+        sys.stdout.write(neutralize_commands(json.dumps(entry.as_json(), ensure_ascii=False), "json") + "\n")
         sys.stdout.flush()
 
 
@@ -187,6 +188,21 @@ def handle_signals(
             loop.remove_signal_handler(number)
 
 
+def print_beside(view: View, write: Callable[[list[str]], None]) -> Callable[[str], None]:
+    """Return a function that prints a message while the view is suspended; another thread may call it."""
+    loop = asyncio.get_running_loop()
+
+    def show(message: str) -> None:
+        with view.suspend():
+            write([f"council: {message}"])
+
+    def report(message: str) -> None:
+        with suppress(RuntimeError):  # the event loop has ended
+            loop.call_soon_threadsafe(show, message)
+
+    return report
+
+
 async def replay_entries(entries: list[Entry], view: View, speed: float) -> None:
     """Show entries at `speed` times their original pace (0: at once). Pauses between processes are skipped."""
     pace = ReplayPace(view, speed)
@@ -245,6 +261,12 @@ def write_parts(parts: Sequence[TextPart], *, raw: bool, ascii: bool = False, co
 
     is_ascii = ascii or needs_ascii(sys.stdout)
     _write(sys.stdout, render_parts(parts, width=terminal_size(sys.stdout)[0], ascii=is_ascii, color=color))
+
+
+def write_commands(text: str) -> None:
+    """Write the commands of a CI format to standard output, which neutralizes all other text in a CI job."""
+    getattr(sys.stdout, "write_commands", sys.stdout.write)(text)
+    sys.stdout.flush()
 
 
 def join_parts(parts: Sequence[TextPart]) -> str:

@@ -185,9 +185,10 @@ def serve(
     place = Path(folder or ".").expanduser().resolve()
     if not place.is_dir():
         raise UsageError(f"--folder {quote_value(folder)} does not exist or is not a folder: pass an existing folder")
-    council_tools = CouncilTools(
-        Owner(place, dict(os.environ), Path(config).resolve() if config else None, max_cost, allow_unpriced)
-    )
+    owner = Owner(place, dict(os.environ), Path(config).resolve() if config else None, max_cost, allow_unpriced)
+    council_tools = CouncilTools(owner)
+    if refused := owner.describe_untrusted():
+        print(refused, file=sys.stderr)
     if not http:
         _prepare_stdio()
     asyncio.run(_run_server(council_tools, http, port))

@@ -241,6 +241,7 @@ class CouncilTools:
         common, options = split_common_options(arguments.options)
         limits.check_files(options, folder, client.roots)
         settings = self.owner.settings(folder)
+        settings.require_trust()
         limits.check_members(
             [*common.seats.values(), *common.models, *_as_list(options.get("explorer_model"))], settings
         )

@@ -35,7 +35,7 @@ from council.render.mermaid import render_mermaid
 from council.runs.history import describe_packet, list_attempts, parse_since, query_history
 from council.runs.service import Convener
 from council.settings.schema import quote_value
-from council.store.interface import Record
+from council.store.interface import Record, RunStatus
 from council.types import Json
 
 history_router = APIRouter(prefix="/api", tags=["history"])
@@ -153,6 +153,8 @@ async def resume_run(run: str, app_state: AppStateDep, body: EmptyRequest | None
     """Queue an unfinished run for the local worker, which continues where it stopped."""
     record = await app_state.shared_convener.store.load(await app_state.resolve_run(run))
     async with app_state.open_convener(max_cost=_effective_cap(record, app_state)) as convener:
+        if record.status is not RunStatus.COMPLETE:
+            await convener.find_missing_keys(record.run)  # raises if the settings of its folder need trust
         await _requeue(record.run, convener, app_state)
     await app_state.ensure_worker(record.run)
     return await _status_response(record.run, app_state)

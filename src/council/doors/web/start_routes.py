@@ -60,6 +60,7 @@ async def plan_request(request: RunRequest, app_state: AppState) -> AsyncIterato
     folder, roots = app_state.find_root(request.root), list(app_state.roots.values())
     options = {name: value for name, value in request.options.items() if _is_filled(name, value)}
     settings = app_state.owner.settings(folder)
+    settings.require_trust()
     limits.refuse_owner_options(request.options)
     limits.check_files(options, folder, roots)
     limits.check_members([*request.seats.values(), *request.models, *_as_list(options.get("explorer_model"))], settings)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from council.members.base import DEFAULT_MAX_TOKENS
 from council.members.wires.schema_dialects import ANTHROPIC, convert_schema
-from council.members.wires.stream_parser import StreamParser
+from council.members.wires.stream_parser import StreamParser, read_text
 from council.members.wires.wire import WireMember
 from council.types import Ask, Json, Message, Usage
 
@@ -50,13 +50,13 @@ class MessagesParser(StreamParser):
 
     def _parse_delta(self, delta: Json) -> str:
         if "text" in delta:
-            return str(delta["text"])
+            return read_text(delta["text"])
         self.has_thinking = True  # thinking, its signature or a tool call: activity, but not answer text
         return ""
 
     def _parse_block(self, block: Json) -> str:
         if block.get("type") == "text":
-            return str(block.get("text") or "")
+            return read_text(block.get("text"))
         self.has_thinking = True
         return ""
 

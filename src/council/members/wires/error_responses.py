@@ -42,7 +42,9 @@ WRONG_URL_MESSAGE = re.compile(
 INVALID_KEY_MESSAGE = re.compile(
     r"api.?key.{0,40}(invalid|not valid|incorrect|missing)|(invalid|incorrect|missing).{0,20}api.?key", re.I
 )
-HTML_TAGS = re.compile(r"<(script|style|head)\b.*?</\1>|<[^>]*>", re.I | re.S)
+HTML_TAG = re.compile(r"<[^<>]*>")
+HTML_HIDDEN = re.compile(r"<(script|style|head)\b", re.I)  # elements whose content is not shown
+MAX_MESSAGE_CHARS = 4000  # of a message: the patterns above take quadratic time for some texts
 
 
 class ErrorResponse(NamedTuple):
@@ -60,8 +62,23 @@ def parse_error_body(body: bytes, default: str = "") -> ErrorResponse:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        return ErrorResponse(frozenset(), HTML_TAGS.sub(" ", text).strip() or default, is_html=text.lstrip()[:1] == "<")
+        return ErrorResponse(frozenset(), strip_html(text) or default, is_html=text.lstrip()[:1] == "<")
     return parse_error_json(value, default)
+
+
+def strip_html(text: str) -> str:
+    """Return the visible text of a page, without tags. Linear in time, because the page is not trusted."""
+    visible, at, unclosed = list[str](), 0, set[str]()
+    for opening in HTML_HIDDEN.finditer(text):
+        name = opening[1].lower()
+        if opening.start() < at or name in unclosed:
+            continue
+        if closing := re.compile(f"</{name}", re.I).search(text, opening.end()):
+            visible.append(text[at : opening.start()])
+            at = closing.start()
+        else:
+            unclosed.add(name)
+    return HTML_TAG.sub(" ", " ".join([*visible, text[at:]])).strip()[:MAX_MESSAGE_CHARS]
 
 
 def parse_error_json(value: Any, default: str = "") -> ErrorResponse:
@@ -70,7 +87,7 @@ def parse_error_json(value: Any, default: str = "") -> ErrorResponse:
     if isinstance(value, dict) and value.get("error"):
         value = value["error"]
     if not isinstance(value, dict):
-        return ErrorResponse(frozenset(), str(value or default))
+        return ErrorResponse(frozenset(), str(value or default)[:MAX_MESSAGE_CHARS])
     codes = {str(value[name]) for name in ("code", "type", "status") if value.get(name)}
     retry_after: float | None = None
     for detail in iter_error_details(value):
@@ -78,7 +95,7 @@ def parse_error_json(value: Any, default: str = "") -> ErrorResponse:
         retry_after = (
             parse_seconds(str(detail.get("retryDelay", "")).removesuffix("s")) if retry_after is None else retry_after
         )
-    message = str(value.get("message") or value.get("detail") or default or value)
+    message = str(value.get("message") or value.get("detail") or default or value)[:MAX_MESSAGE_CHARS]
     return ErrorResponse(frozenset(code.lower() for code in codes), message, retry_after)
 
 

@@ -43,6 +43,8 @@ class GenerateContentParser(StreamParser):
     def parse_event(self, event: Json) -> str:
         piece = ""
         for candidate in event.get("candidates") or ():
+            if candidate.get("index"):  # a second answer, which was not requested
+                continue
             piece += self._parse_parts((candidate.get("content") or {}).get("parts") or [])
             if finish := candidate.get("finishReason"):
                 self.finish, self.is_done = str(finish), True

@@ -6,17 +6,18 @@ aiohttp is imported at the first call, so that importing a wire is fast.
 from __future__ import annotations
 
 import asyncio
+import codecs
 import io
-import math
 import re
+import socket
 import time
 import zlib
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from errno import ECONNREFUSED
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urljoin, urlsplit
 from weakref import WeakKeyDictionary
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 STALE_CONNECTION_S = 0.5  # a reused connection that fails within this time was already closed by the server
 MAX_ERROR_BODY_BYTES = 64 * 1024  # maximum size of an error body
+MAX_BATCH_LINES = 1_000  # lines that are parsed before the event loop runs again
+MIN_PAUSE_S = 0.001  # a shorter pause takes longer than what it saves
 INFLATED_CHUNK_BYTES = 64 * 1024  # a compressed body is inflated in pieces of this size
 LOOPBACK_RETRY_S = 0.05  # retry delay for a refused connection to this machine: the server may be starting
 PROXY_AUTH_REQUIRED = 407
@@ -61,28 +64,26 @@ class ByteLimits:
 class ConnectionPool:
     """Connections to one provider in one event loop."""
 
-    def __init__(self, limit: int, reuse: bool) -> None:
+    def __init__(self, limit: int, reuse: bool, proxy: str | None) -> None:
         import aiohttp
+
+        self.proxy = proxy
 
         # A semaphore limits the calls, not the connector, so that waiting does not count against the connect timeout.
         self.semaphore = asyncio.Semaphore(limit)
-        trace = aiohttp.TraceConfig()
-        trace.on_connection_reuseconn.append(_record_reuse)
-        connector = aiohttp.TCPConnector(limit=0, force_close=not reuse)
+        connector = aiohttp.TCPConnector(limit=0, force_close=not reuse, socket_factory=_open_socket)
         self.session: ClientSession = aiohttp.ClientSession(
-            connector=connector, trace_configs=[trace], auto_decompress=False
+            connector=connector, auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar()
         )
         self.users: set[int] = set()
         self.timeouts: set[asyncio.Timeout] = set()  # of the calls in flight
 
-    @asynccontextmanager
-    async def timeout(self, seconds: float | None) -> AsyncIterator[asyncio.Timeout]:
-        async with asyncio.timeout(seconds) as clock:
-            self.timeouts.add(clock)
-            try:
-                yield clock
-            finally:
-                self.timeouts.discard(clock)
+    def close_spoiled_connections(self) -> None:
+        """Close idle connections on which data has arrived: aiohttp would take it for the answer to the next request."""
+        idle: Mapping[Any, Iterable[Any]] = getattr(self.session.connector, "_conns", {})
+        for protocol, _ in (row for rows in idle.values() for row in rows):
+            if protocol.should_close:
+                protocol.close()
 
     async def close(self) -> None:
         for clock in self.timeouts:  # aiohttp does not cancel a call that waits for its first byte
@@ -94,18 +95,28 @@ class ConnectionPool:
 class RequestState:
     """State of one request."""
 
-    reused: float = -math.inf  # when it was sent on a reused connection
+    sent: float = 0.0
+    is_new_connection: bool = False
     has_response: bool = False
 
     def is_stale(self) -> bool:
         """Return whether the server had closed the reused connection, so it did not process the request."""
-        return not self.has_response and time.monotonic() - self.reused < STALE_CONNECTION_S
+        is_reused = not self.is_new_connection and not self.has_response
+        return is_reused and time.monotonic() - self.sent < STALE_CONNECTION_S
 
 
-async def _record_reuse(session: ClientSession, context: SimpleNamespace, params: object) -> None:
-    context.trace_request_ctx.reused = time.monotonic()
+_current_request: ContextVar[RequestState] = ContextVar("current_request")
 
 
+def _open_socket(address: tuple[Any, ...]) -> socket.socket:
+    """Open the socket of a new connection, and record that the request does not reuse one."""
+    if state := _current_request.get(None):
+        state.is_new_connection = True
+    return socket.socket(*address[:3])
+
+
+T = TypeVar("T")
+ReadResponse = Callable[["ClientResponse", asyncio.Timeout], Awaitable[T]]
 _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, ConnectionPool]] = WeakKeyDictionary()
 
 
@@ -133,35 +144,40 @@ class Endpoint:
     def join_pool(self) -> ConnectionPool:
         pools = _pools.setdefault(asyncio.get_running_loop(), {})
         if self.base_url not in pools:
-            pools[self.base_url] = ConnectionPool(self.limit, self.reuse)
+            pools[self.base_url] = ConnectionPool(self.limit, self.reuse, proxy_for(self.base_url))
         pools[self.base_url].users.add(id(self))
         return pools[self.base_url]
 
-    @asynccontextmanager
     async def post(
-        self, path: str, body: bytes, first_byte: float | None, partial_text: Callable[[], str]
-    ) -> AsyncIterator[tuple[ClientResponse, asyncio.Timeout]]:
-        """Yield the response and its timeout, which is `first_byte` seconds until the reader resets it.
+        self, path: str, body: bytes, first_byte: float | None, read: ReadResponse[T], partial_text: Callable[[], str]
+    ) -> T:
+        """Read the response with `read`, which gets it and its timeout: `first_byte` seconds until the reader resets it.
 
         Without `first_byte` an open connection may stay silent: the caller's deadline ends the wait.
         """
         # Above 1 MiB, aiohttp needs a file object so that sending does not block the event loop.
         data = body if len(body) < 2**20 else io.BytesIO(body)
         pool, state = self.join_pool(), RequestState()
-        async with (
-            self.map_errors(state, partial_text),
-            pool.semaphore,
-            pool.timeout(first_byte) as clock,
-            self._request(pool, state, "POST", path, data) as response,
-        ):
-            state.has_response = True
-            yield response, clock
+        try:
+            async with pool.semaphore, asyncio.timeout(first_byte) as clock:
+                pool.timeouts.add(clock)
+                try:
+                    async with self._request(pool, state, "POST", path, data) as response:
+                        state.has_response = True
+                        return await read(response, clock)
+                finally:
+                    pool.timeouts.discard(clock)
+        except _network_errors() as error:
+            raise self._make_network_fault(error, state, partial_text) from None
 
     async def get(self, path: str, within: float) -> bytes:
         pool, state = self.join_pool(), RequestState()
-        async with self.map_errors(state), asyncio.timeout(within), self._request(pool, state, "GET", path) as response:
-            await self.check_status(response)
-            return await read_body(response, self.limits.body)
+        try:
+            async with asyncio.timeout(within), self._request(pool, state, "GET", path) as response:
+                await self.check_status(response)
+                return await read_body(response, self.limits.body)
+        except _network_errors() as error:
+            raise self._make_network_fault(error, state) from None
 
     def _request(
         self, pool: ConnectionPool, state: RequestState, method: str, path: str, data: bytes | io.BytesIO | None = None
@@ -169,44 +185,43 @@ class Endpoint:
         import aiohttp
 
         check_key(self.secrets[0])
+        state.sent = time.monotonic()
+        _current_request.set(state)
         # The connect timeout covers DNS and TLS; the reader sets the other timeouts.
         clocks = aiohttp.ClientTimeout(total=None, connect=self.connect)
         url = self.base_url + path
+        pool.close_spoiled_connections()
         return pool.session.request(method, url, data=data, headers=self.headers, timeout=clocks,
-                                    proxy=proxy_for(url), allow_redirects=False, trace_request_ctx=state)  # fmt: skip
+                                    proxy=pool.proxy, allow_redirects=False)  # fmt: skip
 
-    @asynccontextmanager
-    async def map_errors(self, state: RequestState, partial_text: Callable[[], str] = str) -> AsyncIterator[None]:
-        """Convert network errors to Faults."""
+    def _make_network_fault(
+        self, error: Exception, state: RequestState, partial_text: Callable[[], str] = str
+    ) -> Fault:
+        """Return the Fault of a network error."""
         import aiohttp
 
-        try:
-            yield
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as error:
+        if isinstance(error, (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL)):
             delay = LOOPBACK_RETRY_S if self.is_local() and is_connection_refused(error) else None
             detail = self.format_detail(f"no connection to {self.base_url}: {describe_connection_error(error)}")
-            raise Fault("net", detail, retry_after=delay) from None
-        except aiohttp.ClientHttpProxyError as error:
+            return Fault("net", detail, retry_after=delay)
+        if isinstance(error, aiohttp.ClientHttpProxyError):
             kind = "auth" if error.status == PROXY_AUTH_REQUIRED else "net"
-            detail = self.format_detail(
-                f"the proxy refused to connect to {self.base_url}: {error.status} {error.message}"
-            )
-            raise Fault(kind, detail) from None
-        except TimeoutError:
-            raise Fault("stall", "timed out waiting for data", said=partial_text()) from None
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+            detail = f"the proxy refused to connect to {self.base_url}: {error.status} {error.message}"
+            return Fault(kind, self.format_detail(detail))
+        if isinstance(error, TimeoutError):
+            return Fault("stall", "timed out waiting for data", said=partial_text())
+        if isinstance(error, (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)):
             if state.is_stale():
-                raise Fault("net", "the provider had closed the idle connection") from None
-            raise Fault("cut", self.format_detail(f"the connection was lost: {error}"), said=partial_text()) from None
-        except aiohttp.ClientPayloadError as error:
+                return Fault("net", "the provider had closed the idle connection")
+            return Fault("cut", self.format_detail(f"the connection was lost: {error}"), said=partial_text())
+        if isinstance(error, aiohttp.ClientPayloadError):
             if is_header_flood(error):
-                raise Fault("flood", "a header of the response is too long") from None
-            raise Fault("cut", "the connection closed before the answer was complete", said=partial_text()) from None
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            if is_header_flood(error):
-                raise Fault("flood", "the headers of the response are too long") from None
-            detail = self.format_detail(f"the answer ended early: {error or type(error).__name__}")
-            raise Fault("cut", detail, said=partial_text()) from None
+                return Fault("flood", "a header of the response is too long")
+            return Fault("cut", "the connection closed before the answer was complete", said=partial_text())
+        if is_header_flood(error):
+            return Fault("flood", "the headers of the response are too long")
+        detail = self.format_detail(f"the answer ended early: {error or type(error).__name__}")
+        return Fault("cut", detail, said=partial_text())
 
     async def check_status(self, response: ClientResponse) -> None:
         if not 200 <= response.status < 300:
@@ -239,6 +254,13 @@ class Endpoint:
         if not pool.users:
             del pools[self.base_url]
             await pool.close()
+
+
+@cache
+def _network_errors() -> tuple[type[Exception], ...]:
+    import aiohttp
+
+    return (aiohttp.ClientError, OSError, ValueError)
 
 
 def is_connection_refused(error: Exception) -> bool:
@@ -308,28 +330,47 @@ async def _iter_inflated(response: ClientResponse, limit: int) -> AsyncIterator[
 
 async def read_body(response: ClientResponse, limit: int) -> bytes:
     """Return the whole body, or raise Fault if it is larger than its limit."""
-    body = bytearray()
     if (response.content_length or 0) > limit:
         raise make_flood("the response", limit)
+    chunks, size = [], 0
     async for chunk in iter_chunks(response, limit):
-        body += chunk
-        if len(body) > limit:
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > limit:
             raise make_flood("the response", limit)
-    return bytes(body)
+    return b"".join(chunks)
 
 
 async def iter_lines(response: ClientResponse, limits: ByteLimits) -> AsyncIterator[list[bytes]]:
-    """Yield the complete lines of a body in batches. Ignore an unfinished last line."""
-    unfinished, received = b"", 0
+    """Yield the complete lines of a body in batches. They end with LF, CR or both. Ignore an unfinished last line."""
+    unfinished, size, received, is_first = list[bytes](), 0, 0, True
     async for chunk in iter_chunks(response, limits.stream):
         received += len(chunk)
         if received > limits.stream:
             raise make_flood("the response", limits.stream)
-        *lines, unfinished = (unfinished + chunk).split(b"\n")
-        if len(unfinished) > limits.line:
+        if b"\r" in chunk:  # CRLF becomes an additional blank line, which the parsers ignore
+            chunk = chunk.replace(b"\r", b"\n")
+        size += len(chunk)
+        unfinished.append(chunk)
+        if b"\n" in chunk:
+            *lines, rest = b"".join(unfinished).split(b"\n")
+            unfinished, size = [rest], len(rest)
+            if is_first:
+                lines[0], is_first = lines[0].removeprefix(codecs.BOM_UTF8), False
+            for at in range(0, len(lines), MAX_BATCH_LINES):
+                if at:
+                    await asyncio.sleep(0)  # for the timeouts, and for the other seats
+                yield lines[at : at + MAX_BATCH_LINES]
+        if size > limits.line:
             raise make_flood("a line of the response", limits.line)
-        if lines:
-            yield lines
+
+
+def pause_reading(response: ClientResponse, seconds: float) -> None:
+    """Leave what arrives in these seconds to the operating system, so that one read gets all of it."""
+    connection = response.connection  # None at the end of the body
+    if seconds >= MIN_PAUSE_S and connection and (transport := connection.transport):
+        transport.pause_reading()
+        asyncio.get_running_loop().call_later(seconds, transport.resume_reading)
 
 
 def is_framed(response: ClientResponse) -> bool:
@@ -339,7 +380,12 @@ def is_framed(response: ClientResponse) -> bool:
 
 def describe_redirect(response: ClientResponse) -> str:
     """Describe a redirect and the base_url it suggests. Redirects are not followed, to keep the key at its address."""
-    target = urlsplit(urljoin(str(response.url), response.headers.get("Location", "")))
+    if response.status < 300:
+        return "the endpoint asks for another protocol than HTTP/1.1: check base_url"
+    try:
+        target = urlsplit(urljoin(str(response.url), response.headers.get("Location", "")))
+    except ValueError:  # for example "http://[::1"
+        target = urlsplit("")
     if not response.headers.get("Location") or not target.hostname:
         return "the endpoint redirects without a location: check base_url"
     address = f"{target.scheme}://{target.netloc.rpartition('@')[2]}{target.path}"

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from council.members.base import OnDelta
 from council.members.wires.schema_dialects import OPENAI, convert_schema
-from council.members.wires.stream_parser import StreamParser, ThinkingFilter
+from council.members.wires.stream_parser import StreamParser, ThinkingFilter, read_text
 from council.members.wires.wire import WireMember
 from council.types import Ask, Json, Usage
 
@@ -25,12 +25,22 @@ class ChatCompletionParser(StreamParser):
         self.thinking_filter = ThinkingFilter()  # some servers leave thinking in the content
 
     def filter_thinking(self, piece: str) -> str:
-        return self.thinking_filter.feed(piece)
+        text = self.thinking_filter.feed(piece)
+        self.may_think = not self.thinking_filter.is_over
+        return text
 
     def flush(self) -> str:
         return self.thinking_filter.flush()
 
     def parse_event(self, event: Json) -> str:
+        if self.model and "error" not in event and not event.get("usage"):
+            try:  # most events have one piece of text and nothing else
+                (choice,) = event["choices"]
+                text = choice["delta"]["content"]
+                if text and type(text) is str and not choice.get("finish_reason"):
+                    return text
+            except (KeyError, TypeError, ValueError, AttributeError):
+                pass
         return self._parse_choices(event, "delta")
 
     def parse_body(self, body: Json) -> str:
@@ -39,6 +49,8 @@ class ChatCompletionParser(StreamParser):
     def _parse_choices(self, event: Json, part: str) -> str:
         piece = ""
         for choice in event.get("choices") or ():
+            if choice.get("index"):  # a second answer, which was not requested
+                continue
             piece += self._parse_content(choice.get(part) or {})
             if finish := choice.get("finish_reason"):
                 self.finish = str(finish)
@@ -113,4 +125,4 @@ class OpenAIMember(WireMember):
 
 def join_text_parts(parts: list[Json]) -> str:
     """Join the text parts of content that is sent as a list."""
-    return "".join(str(part.get("text") or "") for part in parts if part.get("type") == "text")
+    return "".join(read_text(part.get("text")) for part in parts if part.get("type") == "text")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
@@ -11,13 +12,23 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from council.errors import Fault
 from council.members.base import OnDelta
 from council.members.wires.error_responses import parse_error_json
-from council.members.wires.http import ByteLimits, describe_non_model_response, is_framed, iter_lines, read_body
+from council.members.wires.http import (
+    ByteLimits,
+    describe_non_model_response,
+    is_framed,
+    iter_lines,
+    pause_reading,
+    read_body,
+)
 from council.types import INVALID_COUNT, Answer, Json, Usage, parse_token_count
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
 
 
+# Events that arrive one by one are read together: a read takes longer than an event.
+MAX_PAUSE_S = 0.05  # seconds between two reads of a stream
+PAUSE_SHARE = 0.05  # of the time since the first byte, so that a short stream ends without delay
 DRAIN_TIMEOUT_S = 0.25  # seconds to wait for the end of a finished body, so that its connection can be reused
 MAX_COUNTS = 100  # different names of token counts in one answer
 MAX_JSON_PARTS = 100_000  # objects and lists in one event or body, as each takes 30 times its bytes in memory
@@ -46,6 +57,7 @@ class StreamParser:
         self.is_done = False  # the terminator was received
         self.has_new_content = False  # content was received since the timeout was last reset
         self.has_thinking = False  # this event shows activity but has no answer text
+        self.may_think = True  # the text may begin with thinking, so it goes through `filter_thinking`
 
     # Implemented by each wire
 
@@ -83,7 +95,7 @@ class StreamParser:
         now, limits = asyncio.get_running_loop().time, limits or ByteLimits()
         if response.content_type == "application/json":
             return self.feed_body(response, await read_body(response, limits.body))
-        lines = iter_lines(response, limits)
+        lines, started = iter_lines(response, limits), now()
         async for batch in lines:
             self.feed_lines(batch)
             if ended := self.is_done or bool(self.error):
@@ -93,6 +105,7 @@ class StreamParser:
             if self.has_new_content or ended:  # comments and empty events do not reset the timeout
                 self.has_new_content = False
                 clock.reschedule(now() + idle if self.pieces or ended else None)  # thinking may pause
+            pause_reading(response, min(MAX_PAUSE_S, PAUSE_SHARE * (now() - started)))
         if not self.has_events and (problem := describe_non_model_response(response)):
             raise Fault("endpoint", problem)
         self.is_done = self.is_complete(is_framed(response))
@@ -122,7 +135,7 @@ class StreamParser:
 
     def feed_lines(self, lines: list[bytes]) -> None:
         for line in lines:
-            if line.startswith(b"data:"):
+            if line[:5] == b"data:":
                 self.has_events = True
                 data = line[5:].strip()
                 if data == b"[DONE]":
@@ -130,6 +143,8 @@ class StreamParser:
                     return
                 if data:
                     self.feed_json(data, self.parse_event)
+                if self.is_done and not self.has_trailing_events:
+                    return
 
     def feed_json(self, data: bytes, parse: Callable[[Json], str]) -> None:
         try:
@@ -138,7 +153,7 @@ class StreamParser:
             raise ValueError(f'unreadable event "{data[:80].decode(errors="replace")}"') from None
         if piece or self.has_thinking:
             self.has_new_content, self.has_thinking = True, False
-            self.emit_text(self.filter_thinking(piece))
+            self.emit_text(self.filter_thinking(piece) if self.may_think else piece)
 
     def emit_text(self, piece: str) -> None:
         """Store answer text and report it. An empty piece reports activity only."""
@@ -177,22 +192,34 @@ class StreamParser:
         return usage if usage.input and (usage.output or not text) else replace(usage, known=False)
 
 
+def read_text(value: Any) -> str:
+    """Return the text of an event: a string, or null for none. Raise TypeError for any other value."""
+    if value is not None and not isinstance(value, str):
+        raise TypeError("a text that is no string")
+    return value or ""
+
+
 def load_json(data: bytes) -> Any:
     """Parse JSON. Python refuses integers with thousands of digits; they become INVALID_COUNT."""
     if len(data) > SMALL_JSON_BYTES and data.count(b"{") + data.count(b"[") > MAX_JSON_PARTS:
         raise Fault("flood", f"the response has more than {MAX_JSON_PARTS} objects and lists")
-    text = data.decode()
+    text = data.removeprefix(codecs.BOM_UTF8).decode()
     try:
-        return json.loads(text)
+        value, end = _decode_json(text)
+        return value if end == len(text) else json.loads(text)
     except ValueError as error:
         if isinstance(error, json.JSONDecodeError):
             raise
         return json.loads(text, parse_int=lambda digits: int(digits) if len(digits) < 20 else INVALID_COUNT)
 
 
+_decode_json = json.JSONDecoder().raw_decode  # an event takes a fifth of the calls of `json.loads`
+
+
 # Thinking
 
 THINKING_TAGS = ("<think>", "<thinking>")
+MAX_TAG_CHARS = 10  # of a tag
 
 
 class ThinkingFilter:
@@ -208,19 +235,25 @@ class ThinkingFilter:
         self.buffer += piece
         return self._state()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the answer has begun, so that everything that follows is answer."""
+        return self._state == self._flush_answer
+
     def flush(self) -> str:
         """Return the buffered text at the end of the stream. An unclosed block is dropped."""
         return "" if self.end_tag else self._flush_answer()
 
     def _before_thinking(self) -> str:
         start = self.buffer.lstrip()
-        tag = next((tag for tag in THINKING_TAGS if start[: len(tag)].lower() == tag), "")
-        if tag:
-            self.buffer, self.end_tag, self._state = start[len(tag) :], f"</{tag[1:]}", self._inside_thinking
-        elif len(self.buffer) < MAX_LEADING_SPACE and any(tag.startswith(start.lower()) for tag in THINKING_TAGS):
-            return ""
-        else:
-            self._state = self._flush_answer
+        opening = start[:MAX_TAG_CHARS].lower()
+        for tag in THINKING_TAGS if opening[:1] in ("", "<") else ():
+            if opening.startswith(tag):
+                self.buffer, self.end_tag, self._state = start[len(tag) :], f"</{tag[1:]}", self._inside_thinking
+                return self._state()
+            if tag.startswith(opening) and len(self.buffer) < MAX_LEADING_SPACE:
+                return ""
+        self._state = self._flush_answer
         return self._state()
 
     def _inside_thinking(self) -> str:

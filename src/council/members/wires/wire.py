@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -90,11 +91,15 @@ class WireMember:
 
     async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
         parser = self.parser(on_delta)
-        async with self.endpoint.post(self.path, body, self.first_byte, parser.text) as (response, clock):
-            if response.status >= 300:
+
+        async def read(response: ClientResponse, clock: asyncio.Timeout) -> Answer | None:
+            if not 200 <= response.status < 300:
                 return await self._handle_error_status(response)
             await parser.read(response, clock, self.idle, self.endpoint.limits)
-        return parser.build_answer(self.endpoint.format_detail)
+            return None
+
+        refused = await self.endpoint.post(self.path, body, self.first_byte, read, parser.text)
+        return refused or parser.build_answer(self.endpoint.format_detail)
 
     async def _handle_error_status(self, response: ClientResponse) -> Answer:
         """Return a refusal if a content filter caused the status, else raise the Fault."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -18,7 +19,9 @@ PRESET_ORDER = (
     "product", "developer-experience",
 )  # fmt: skip
 PERSPECTIVE_KEYS = ("name", "persona", "focus")
-MAX_FILE_BYTES = 256_000  # bytes
+MAX_FILE_BYTES = 64_000  # bytes; YAML is slow to read
+MAX_MERGED_KEYS = 1_000  # keys of a YAML mapping
+MAX_BRACKETS = 300  # in a YAML file; nested ones take quadratic time
 MAX_NAME_LENGTH = 60  # used in seat names and file names
 
 
@@ -105,17 +108,36 @@ def _read_text(path: Path) -> str:
 def _read_toml(path: Path) -> Any:
     try:
         return tomllib.loads(_read_text(path))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also an integer of thousands of digits
         raise UsageError(f"{_format_source(path)} is not valid TOML ({_format_error(error)}): fix the syntax") from None
 
 
 def _read_yaml(path: Path) -> Any:
     import yaml  # slow to import, and few runs need it
 
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]  # the loader in C crashes on deep nesting
+        """Safe loader with a limit for merged mappings: ten lines of them can have a billion keys."""
+
+        def flatten_mapping(self, node: Any) -> None:
+            super().flatten_mapping(node)
+            if len(node.value) > MAX_MERGED_KEYS:
+                raise yaml.constructor.ConstructorError(None, None, "too many merged keys", node.start_mark)
+
     text = _read_text(path)
+    if text.count("[") + text.count("{") > MAX_BRACKETS:
+        raise UsageError(
+            f"{_format_source(path)} is not valid YAML (it has more than {MAX_BRACKETS} brackets): write lists with dashes"
+        )
     try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        return yaml.load(text, Loader)
+    except (
+        yaml.YAMLError,
+        RecursionError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+    ) as error:  # "!!int" alone
         raise UsageError(f"{_format_source(path)} is not valid YAML ({_format_error(error)}): fix the syntax") from None
 
 
@@ -133,7 +155,8 @@ def _parse_perspectives(tables: Any, source: str) -> tuple[Perspective, ...]:
         )
     perspectives = tuple(_parse_perspective(row, n, source) for n, row in enumerate(listed, 1))
     slugs = [slugify(one.name) for one in perspectives]
-    if twice := next((one.name for one, name in zip(perspectives, slugs, strict=True) if slugs.count(name) > 1), None):
+    counts = Counter(slugs)
+    if twice := next((one.name for one, name in zip(perspectives, slugs, strict=True) if counts[name] > 1), None):
         raise UsageError(f'{source} names "{twice}" twice: drop one')
     return perspectives
 

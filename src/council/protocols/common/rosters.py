@@ -13,6 +13,7 @@ from council.protocols.panel import PanelContext
 from council.settings import BUILT_IN, SeatSetting
 from council.settings.config_files import config_folder, read_config
 from council.settings.schema import ROSTER_KEYS, validate_table
+from council.settings.workspace_trust import TrustRequest, find_trusted_rows, is_trusted
 from council.text_cleanup import slugify
 from council.types import Json, Seat
 
@@ -46,7 +47,36 @@ def _format_seat(seat: Seat, setting: SeatSetting) -> Json:
 
 
 def load_roster(name_or_path: str, context: PanelContext, min_seats: int = 2, max_seats: int = 9) -> NamedRoster:
-    """Load a roster by name or path, or raise UsageError."""
+    """Load a roster by name or path, or raise UsageError. Members of a file need trust as in council.toml."""
+    roster = _read_roster(name_or_path, context, min_seats, max_seats)
+    request, has_trust = _make_trust_request(roster, context)
+    if request and not has_trust:
+        raise request.error()
+    return roster
+
+
+def find_trust_request(name_or_path: str, context: PanelContext) -> tuple[TrustRequest | None, bool]:
+    """Return what needs trust in a roster file, or None, and whether it is trusted."""
+    return _make_trust_request(_read_roster(name_or_path, context, 1, MAX_LISTED_SEATS), context)
+
+
+def _make_trust_request(roster: NamedRoster, context: PanelContext) -> tuple[TrustRequest | None, bool]:
+    if roster.path is None or roster.path.parent in (_user_folder(context), SHIPPED_ROSTERS):
+        return None, True
+    settings = {**{f"seats.{name}": setting for name, setting in roster.members.items()}, "chair": roster.chair}
+    rows = [
+        (f"{place}.{key}", value)
+        for place, setting in settings.items()
+        for key, value in (("model", setting.model), ("fallback", list(setting.fallback or ())))
+    ]
+    needed = find_trusted_rows(rows, context.settings.providers)
+    if not needed:
+        return None, True
+    request = TrustRequest(roster.path, context.folder, needed, context.folder)
+    return request, is_trusted(request, context.env, context.settings.trust_flags)
+
+
+def _read_roster(name_or_path: str, context: PanelContext, min_seats: int, max_seats: int) -> NamedRoster:
     name = name_or_path.strip()
     if name in context.settings.rosters:
         return _parse_roster(name, context.settings.rosters[name], f"[rosters.{name}]", min_seats, max_seats)
@@ -91,7 +121,7 @@ def _describe_or_error(name: str, context: PanelContext, origins: Mapping[str, s
 
 
 def _describe_roster(name: str, context: PanelContext, origins: Mapping[str, str]) -> Json:
-    named = load_roster(name, context, 1, MAX_LISTED_SEATS)
+    named = _read_roster(name, context, 1, MAX_LISTED_SEATS)
     return named.as_json() | {"origin": origins.get(named.name, str(named.path)), "error": None}
 
 

@@ -126,6 +126,12 @@ def _compile_research(council: Council, rows: list[Json]) -> Research:
         council.note(
             _format_marked([one["n"] for one in marked]), why=", ".join(dict.fromkeys(one["url"] for one in marked))
         )
+    for one in sources:
+        if removed := one.get("invisible"):
+            council.note(
+                f"source {one['n']}: {removed:,} invisible character{'s' if removed > 1 else ''} removed",
+                why=one["url"],
+            )
     why = "; ".join(dict.fromkeys(row["why"] for row in failed)) or NOTHING_FOUND
     told = tuple(f'"{row["query"]}": {row["why"]}' for row in failed)
     return Research(sources, "" if sources else why, told, remarks)

@@ -121,6 +121,11 @@ async def run_explorer(
             break
         async with council.phase(f"look-{hop + 1}"):
             results = await council.look(explorer, _build_lookup_request(statement.reply))
+            for row in results:
+                if removed := row.get("invisible_characters_removed"):
+                    council.note(
+                        f"{row['path']}: {removed:,} invisible characters removed", why=f"read by {explorer.name}"
+                    )
             reply = Lookups if hop < MAX_LOOKUPS else Exploration
             statement = await council.ask(
                 explorer,

@@ -14,6 +14,7 @@ QuoteState = Literal["", "found", "not_found", "too_long", "ambiguous"]  # empty
 
 MAX_TEXT_CHARS = 1_000  # characters; the rest of a text is ignored
 MAX_QUOTE_LINES = 6  # a longer quote names no place
+MAX_QUOTE_CHARS = 4_000
 MAX_SHARED_LINES = 3  # lines of a quote that count as its place
 MIN_QUOTE_CHARS = 4  # a shorter quote counts only as a whole line
 _NUMBER = r"(?P<line>[1-9]\d{0,6})(?!\d)"
@@ -28,8 +29,9 @@ _TICKED = re.compile(r"`([^`\n]{1,400})`")
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 _LINE_NUMBER_PREFIX = re.compile(r"^[ \t]*\d{1,7}[ \t]*\|[ \t]?", re.MULTILINE)
 _DIFF_PREFIX = re.compile(r"^[+-](?![+-])", re.MULTILINE)
+_UNICODE_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _CODE_FENCE = re.compile(r"^\s*```\w*\s*$", re.MULTILINE)
-_HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+_HUNK = re.compile(r"^@@ -\d{1,9}(?:,\d{1,9})? \+(\d{1,9})(?:,\d{1,9})? @@")
 
 
 def parse_location(text: str) -> tuple[str, int] | None:
@@ -150,6 +152,7 @@ def _quote_forms(quote: str) -> Iterable[str]:
     unnumbered = _LINE_NUMBER_PREFIX.sub("", bare)
     unmarked = _DIFF_PREFIX.sub("", unnumbered)
     unescaped = unnumbered.replace('\\"', '"').replace("\\t", "\t").replace("\\n", "\n").replace("\\\\", "\\")
+    unescaped = _UNICODE_ESCAPE.sub(lambda found: chr(int(found[1], 16)), unescaped)
     forms = [quote, bare, unnumbered, unmarked, unescaped]
     return dict.fromkeys([*forms, *(form.rstrip(" .…") for form in forms)])
 
@@ -235,7 +238,8 @@ def find_place(location: str, ref: str, quote: str, material: Material) -> Place
 def _find_spans(path: str, line: int, quote: str, material: Material) -> tuple[list[tuple[int, int]], QuoteState]:
     if not quote.strip():
         return [], ""
-    if len([row for row in _LINE_BREAK.split(quote) if row.strip()]) > MAX_QUOTE_LINES:
+    too_long = len(quote) > MAX_QUOTE_CHARS
+    if too_long or len([row for row in _LINE_BREAK.split(quote) if row.strip()]) > MAX_QUOTE_LINES:
         return [], "too_long"
     spans = material.find_quote(path, quote)
     if not spans:

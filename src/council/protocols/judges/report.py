@@ -10,6 +10,7 @@ from pathlib import Path
 
 from council.engine.degraded import count_asked_seats, format_degraded_lines
 from council.engine.layout import (
+    CELL_BREAK,
     close_code_fence,
     format_cell,
     format_code,
@@ -337,7 +338,7 @@ def _position_cells(row: Json, by: str, heads: Iterable[str]) -> list[str]:
         return f"{one['verdict']}: {one['why']}{name}"
 
     return [
-        "<br>".join(format_cell(format_position(one), 600) for one in row["positions"] if one[by] == head) or "–" for head in heads
+        CELL_BREAK.join(format_cell(format_position(one), 600) for one in row["positions"] if one[by] == head) or "–" for head in heads
     ]  # fmt: skip
 
 
@@ -451,7 +452,7 @@ def _research_context(minutes: Minutes) -> Json:
     ]
     return {
         "facets": [
-            [format_cell(facet["name"]), format_cell(name), "<br>".join(format_cell(one, 600) for one in facet["findings"]) or "–"]
+            [format_cell(facet["name"]), format_cell(name), CELL_BREAK.join(format_cell(one, 600) for one in facet["findings"]) or "–"]
             for name, reply in judges.items() for facet in reply.get("facets") or []
         ],
         "themes": themes or [row for row in alone if row[1]], "open_questions": list(map(format_text, open_)),

@@ -14,6 +14,7 @@ from tests.doors.web.page.browser import Browser
 from tests.doors.web.page.conftest import run_in_thread
 from tests.doors.web.server import QUESTION, WebServer
 from tests.fake_provider import FakeProvider, Reply
+from tests.trusted_project import trust_project
 
 Look = Callable[..., Browser]
 PRICED = '[prices."sim:*"]\ninput = 1.0\noutput = 5.0\n'
@@ -116,6 +117,7 @@ def run_judges(server: WebServer) -> str:
     )
     seats = "".join(f'[seats.judge-{n}]\nmodel = "scripted:{cast}"\n' for n in (1, 2))
     (server.folder / "council.toml").write_text(seats, encoding="utf-8")
+    trust_project(server.folder)
     return str(run_in_thread(server.run_council, "validate src/core.py", options={"debate": True}))
 
 
@@ -265,6 +267,7 @@ def test_a_person_answers_in_the_page(server: WebServer, look: Look) -> None:
 def test_a_person_who_judges_fills_in_a_form_without_defaults(server: WebServer, look: Look) -> None:
     seats = '[seats.judge-1]\nmodel = "human"\n[seats.judge-2]\nmodel = "scripted:"\n'
     (server.folder / "council.toml").write_text(seats, encoding="utf-8")
+    trust_project(server.folder)
     seen = look().at(server.url)
     seen.page.click("#protocol-judges", force=True)
     submit_question(seen, "src/core.py")

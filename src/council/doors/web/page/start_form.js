@@ -142,6 +142,7 @@ function planNodes(plan, member, isChosen) {
     el("p", { class: "lead" }, el("b", {}, plan.protocol), !isChosen && el("span", { class: "soft" }, ` ${plan.why}`)),
     el("ul", { class: "plain seats" }, seats.map((seat, n) => el("li", { class: seat === plan.chair ? "chair" : `s${(n % 9) + 1}` }, el("span", { class: "dot", "aria-hidden": "true" }), el("b", {}, seat.name), member(seat)))),
     el("p", { class: "soft" }, [`${plan.calls.min === plan.calls.max ? plan.calls.max : `${plan.calls.min} to ${plan.calls.max}`} calls`, packet, cost].filter(Boolean).join(" · ")),
+    (plan.trusted || []).map((line) => el("p", {}, `Trusted settings of the project: ${line}`)),
     [...new Set([...(plan.notices || []), ...(plan.warnings || [])])].map((line) => el("p", { class: "notice" }, line)),
   ];
 }

@@ -1,0 +1,155 @@
+"""Shapes of runs for the crash tests: every protocol with its main options, and the seats that answer, fail and recover."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.acceptance.advisors.fake_advisors import stance_fields
+from tests.acceptance.advisors.fake_advisors import take_seats as take_advisors
+from tests.acceptance.general.fake_general import FakeGeneral
+from tests.acceptance.general.test_rounds import opposed
+from tests.acceptance.helpers import QUESTION, Json, Terminal, Workspace
+from tests.acceptance.judges.fake_judges import JudgesWorkspace, finding, look, opinion, second
+from tests.acceptance.judges.project import FILES
+from tests.acceptance.ranking.fake_readers import take_seats as take_readers
+from tests.acceptance.test_money import PRICES
+from tests.fake_provider import FakeProvider, Reply, Seen
+from tests.packet.conftest import begin
+
+CAP = 2.0
+Prepare = Callable[[Path, FakeProvider], Workspace]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A question with its protocol and options, and the folder and endpoint that it needs."""
+
+    prepare: Prepare
+    protocol: str | None
+    words: tuple[str, ...] = (QUESTION,)
+    options: Json = field(default_factory=dict)
+    cap: float | None = None  # in dollars, of a run with prices
+
+    @property
+    def arguments(self) -> list[str]:
+        """The same as arguments of the command."""
+        flags = ["--protocol", self.protocol] if self.protocol else []
+        for name, value in self.options.items():
+            flags += [f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")]
+        return [*flags, *self.words]
+
+
+def prepare_plain(folder: Path, provider: FakeProvider) -> Workspace:
+    return Workspace(folder, provider)
+
+
+def prepare_priced(folder: Path, provider: FakeProvider) -> Workspace:
+    workspace = Workspace(folder, provider)
+    workspace.configure(more=PRICES + f"[budget]\nmax_cost = {CAP}\n")
+    return workspace
+
+
+def prepare_faults(folder: Path, provider: FakeProvider) -> Workspace:
+    """One seat uses its fallback, one is absent, and the chair needs a repair turn."""
+    workspace = Workspace(folder, provider)
+    workspace.configure(beta=["sim:spare"])
+    workspace.answers.seat_of["spare"] = "beta"
+    workspace.answers.instead |= {
+        "beta": Reply(status=500),
+        "gamma": Reply(status=500),
+        "chair/triage": _wrong_at_first,
+    }
+    return workspace
+
+
+def _wrong_at_first(seen: Seen) -> Reply | None:
+    return Reply(text='{"leader": "alpha"}') if len(seen.body["messages"]) == 2 else None
+
+
+def prepare_advisors(folder: Path, provider: FakeProvider) -> Workspace:
+    """Advisors that do not agree; one changes its stance in the last round."""
+    workspace = Workspace(folder, provider)
+    answers = take_advisors(workspace)
+    opposed_at_first = stance_fields("against", "stay")
+    answers.said = {
+        "r1/visionary": opposed_at_first,
+        "r2/visionary": opposed_at_first,
+        "r3/visionary": stance_fields(evidence="the audit"),
+    }
+    return workspace
+
+
+def prepare_absent_advisor(folder: Path, provider: FakeProvider) -> Workspace:
+    workspace = prepare_advisors(folder, provider)
+    workspace.answers.instead["skeptic/r1"] = Reply(status=500)
+    return workspace
+
+
+def prepare_ranking(folder: Path, provider: FakeProvider) -> Workspace:
+    """One seat gives no answer, another no ballot."""
+    workspace = Workspace(folder, provider)
+    take_readers(workspace).instead |= {"gamma/answer": Reply(status=500), "beta/rank": Reply(status=500)}
+    return workspace
+
+
+def prepare_general(folder: Path, provider: FakeProvider) -> Workspace:
+    """A search, a second round on a disagreement, and a synthesis that is sent back once."""
+    general = FakeGeneral(Workspace(folder, provider), Terminal(lambda: None))
+    general.documents()
+    opposed(general)
+    good = general.says["synthesise"]
+    silent = good | {"disagreements": []}
+    general.says["synthesise"] = lambda seen: good if "was checked and has these problems" in seen.prompt else silent
+    return general.workspace
+
+
+BUG = finding(
+    "critical",
+    "src/auth/jwt.py:7",
+    "The signature is never checked.",
+    quote="return json.loads(base64.b64decode(body))",
+)
+
+
+def prepare_judges(folder: Path, provider: FakeProvider) -> Workspace:
+    """A repository; one judge finds a bug and keeps to it, and its explorer looks a file up."""
+    begin(folder, FILES, "begin")
+    judges = JudgesWorkspace(folder, provider, folder.parent / "council.toml")
+    judges.judge_answers.explorers = 1
+    judges.judge_answers.said |= {"judge/judge-1": opinion("FAIL", BUG), "r2/judge-1": second("FAIL", BUG)}
+    judges.judge_answers.instead["look/judge-1-1"] = _look_at_first
+    return judges
+
+
+def _look_at_first(seen: Seen) -> Reply | None:
+    return Reply(text=json.dumps(look("README.md"))) if len(seen.body["messages"]) == 2 else None
+
+
+def prepare_options(folder: Path, provider: FakeProvider) -> Workspace:
+    """A repository; the judges list options or facets, and the chair consolidates them."""
+    begin(folder, FILES, "begin")
+    return JudgesWorkspace(folder, provider, folder.parent / "council.toml")
+
+
+EXPLORERS: Json = {"explorers": 1, "explorer_model": "sim:explorer"}
+SHAPES = {
+    "triad": Shape(prepare_plain, "triad"),
+    "triad-cap": Shape(prepare_priced, "triad", cap=CAP),
+    "collaborative": Shape(prepare_plain, "collaborative"),
+    "adversarial": Shape(prepare_plain, "adversarial"),
+    "adversarial-faults": Shape(prepare_faults, "adversarial"),
+    "judges": Shape(prepare_judges, None, ("validate", "src/auth")),
+    "judges-debate": Shape(prepare_judges, None, ("validate", "src/auth"), {"debate": True}),
+    "judges-explorers": Shape(prepare_judges, None, ("validate", "src/auth"), {"debate": True, **EXPLORERS}),
+    "brainstorm": Shape(prepare_options, None, ("brainstorm", "caching approaches")),
+    "research": Shape(prepare_options, None, ("research", "caching approaches")),
+    "quick": Shape(prepare_judges, None, ("validate", "src/auth"), {"quick": True}),
+    "advisors": Shape(prepare_advisors, "advisors"),
+    "advisors-debate": Shape(prepare_absent_advisor, "advisors", options={"flow": "debate", "early_stop": True}),
+    "advisors-sequential": Shape(prepare_advisors, "advisors", options={"flow": "sequential", "rounds": 2}),
+    "ranking": Shape(prepare_ranking, "ranking"),
+    "general": Shape(prepare_general, "general", options={"search": "files:docs"}),
+}
