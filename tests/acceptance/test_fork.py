@@ -218,7 +218,9 @@ def test_a_fork_killed_in_any_phase_resumes_to_the_same_result(workspace: Worksp
         process.join(60)
         assert process.exitcode == -signal.SIGKILL
         check_store(council)
-        if not workspace.rows("SELECT 1 FROM runs WHERE status = 'running'"):  # a run is stored before its first request
+        if not workspace.rows(
+            "SELECT 1 FROM runs WHERE status = 'running'"
+        ):  # a run is stored before its first request
             assert workspace.asked() == []
             continue
         resumed += 1
