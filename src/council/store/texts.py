@@ -76,8 +76,10 @@ class TextWriter:
         return value
 
     def _refer(self, text: str) -> list[int | str]:
-        parts = re.split(f"({re.escape(self._question)})", text) if self._question else [text]
-        pieces = [piece for part in parts for piece in ([part] if part == self._question else PIECES.split(part))]
+        pieces = list[str]()
+        for part in text.split(self._question) if self._question else [text]:
+            pieces += [*PIECES.split(part), self._question]
+        pieces.pop()
         return [piece if len(piece) < MIN_CHARS else self._number(piece) for piece in pieces if piece]
 
     def _number(self, piece: str) -> int:
