@@ -34,7 +34,7 @@ T = TypeVar("T")
 SMALL_MODEL_BYTES = 10**9  # models with smaller files get the compact prompts
 SERVER_SCRIPT = Path(__file__).with_name("local_server.py")
 PLACEHOLDER_URL = "http://127.0.0.1:9/v1"  # replaced in `ready`
-# Threads that wait for each other give up their core after 100 turns: with another program on it, the model would stand still.
+# Threads that wait for each other give up their core after 100 turns: otherwise another program on it slows the model down tenfold.
 SPIN_TURNS = "100"
 JOIN_WINDOW_S = 0.02  # the requests of a phase arrive within this time of each other
 MIN_SAVED_CHARS = 256  # sharing a prefix takes a few requests to the server, as long as evaluating this much text
@@ -261,7 +261,7 @@ class PrefixSharing:
             if self.server.requests == len(prompts) <= self.slots and self._saved_chars(prompts) >= MIN_SAVED_CHARS:
                 await self._evaluate_prefix(prompts)
         except (Fault, LookupError, TypeError, ValueError):
-            pass  # the requests themselves report what is wrong
+            pass  # the requests themselves report the problem
         finally:
             self.waiting, self.task = [], None
 
