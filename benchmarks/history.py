@@ -25,7 +25,9 @@ from measure import Spread, isolated_environment, parse_arguments, print_result
 
 from council.runs.service import Convener
 
-STEPS = [f"{phase}/{seat}" for phase in ("draft", "improve") for seat in ("alpha", "beta", "gamma")] + ["synthesise/chair"]
+STEPS = [f"{phase}/{seat}" for phase in ("draft", "improve") for seat in ("alpha", "beta", "gamma")] + [
+    "synthesise/chair"
+]
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 RARE = "zanzibar"  # in the answers of every 10,000th run
 TEXTS = 500  # different answers
@@ -123,7 +125,11 @@ def run_command(folder: Path, env: dict[str, str], arguments: Sequence[str], exp
     """Run a command in its own process."""
     started = time.perf_counter()
     with subprocess.Popen(
-        [sys.executable, "-m", "council", *arguments], cwd=folder, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [sys.executable, "-m", "council", *arguments],
+        cwd=folder,
+        env=env,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     ) as process:
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -176,7 +182,9 @@ def main() -> None:
 
 
 def measure_costs(costs: Sequence[Cost]) -> dict[str, Any]:
-    return {name: Spread.of([getattr(cost, name) for cost in costs]).as_json() for name in ("seconds", "cpu", "megabytes")}
+    return {
+        name: Spread.of([getattr(cost, name) for cost in costs]).as_json() for name in ("seconds", "cpu", "megabytes")
+    }
 
 
 def show(costs: dict[str, Any]) -> str:
