@@ -107,7 +107,7 @@ def test_values_that_look_like_references_are_restored(db: sqlite3.Connection, v
 def test_a_long_text_is_compressed(db: sqlite3.Connection, size: int) -> None:
     stored = TextWriter(db, RUN).pack({"said": "x" * size})
     (used,) = db.execute("SELECT length(body) FROM texts").fetchone()
-    assert used < 100 if size >= MIN_COMPRESSED_BYTES else used == size + 1
+    assert used < size / 20 if size >= MIN_COMPRESSED_BYTES else used == size + 1
     assert TextReader(db, RUN).unpack(stored) == {"said": "x" * size}
     assert TextWriter(db, RUN).pack({"said": "x" * size}) == stored  # by another process
 

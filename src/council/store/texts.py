@@ -1,7 +1,7 @@
 """Texts of a run, stored once: rows refer to them by number.
 
 A prompt is part of a request and of an event; an answer is part of the results of an attempt and of its step, of a statement and
-of later prompts. Every long text is one row of the table `texts`, compressed from 4 KB on, and the JSON of the other rows has a
+of later prompts. Every long text is one row of the table `texts`, compressed from 2 KB on, and the JSON of the other rows has a
 reference in its place: a list of numbers, and of pieces that are too short for a row.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 from council.store.interface import Row
 
 MIN_CHARS = 160  # shorter texts stay in their row
-MIN_COMPRESSED_BYTES = 4096  # compressing a shorter text costs more time than its space is worth
+MIN_COMPRESSED_BYTES = 2048  # compressing a shorter text costs more time than its space is worth
 PLAIN_MARK = b"\0"  # first byte of a text that is not compressed
 REFERENCE, ENCODED = "$text", "$json"
 REQUEST_MARK = b"\0"  # first byte of a request with references; JSON never starts with it
