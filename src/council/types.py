@@ -278,15 +278,6 @@ class Ask:
     effort: str | None = None  # reasoning effort: low | medium | high
     shared: int = 0  # leading characters of the first user message that are the same for every seat
 
-    def shared_prefix(self) -> str:
-        """Return the text that the requests of all seats begin with, up to the end of the packet; empty without a packet."""
-        if not self.shared or self.bare:
-            return ""
-        system = "".join(message["content"] for message in self.messages if message["role"] == "system")
-        return (
-            system + next(message["content"] for message in self.messages if message["role"] == "user")[: self.shared]
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Answer:

@@ -99,6 +99,14 @@ class ConcurrencyLimit:
             self._wake_waiters()
 
 
+def shared_prefix(ask: Ask) -> str:
+    """Return the text that the requests of all seats begin with, up to the end of the packet; empty without a packet."""
+    if not ask.shared or ask.bare:
+        return ""
+    system = "".join(message["content"] for message in ask.messages if message["role"] == "system")
+    return system + next(message["content"] for message in ask.messages if message["role"] == "user")[: ask.shared]
+
+
 def caches_prefix(member: Member) -> bool:
     """Return whether the member's vendor caches a marked prefix when it first reads it, so that it pays to wait for that."""
     return getattr(member, "caches_prefix", False)
@@ -116,7 +124,7 @@ class WarmStart:
 
         The caller sets the event at the first output, and in any case when the request ends.
         """
-        prefix = ask.shared_prefix() if caches_prefix(member) else ""
+        prefix = shared_prefix(ask) if caches_prefix(member) else ""
         if estimate_tokens(prefix) <= MIN_WARM_TOKENS:
             return None
         key = (member.name, ask.schema_name, ask.effort, hash(prefix))  # a vendor caches them apart
