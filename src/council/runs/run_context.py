@@ -48,7 +48,7 @@ class RunContext:
         settings = load_settings(folder, env, flags=flags, config=config)
         known = (*settings.providers, *SPECIAL_MEMBERS)
         custom = {one.name: one.vendor for one in extra_members if split_member(one.name)[0] not in known}
-        self.settings = replace(settings, custom_members=custom)
+        self.settings = replace(settings, custom_members=custom) if custom else settings
         self.members = MemberRegistry(self.settings, env, cache_folder(env), folder)
         for member in extra_members:
             self.members.add(member)

@@ -71,9 +71,10 @@ class Convener(RunRecords):
     def __init__(
         self, folder: Path | None = None, env: Mapping[str, str] | None = None, *,
         flags: Mapping[str, Any] | None = None, config: Path | None = None, members: Iterable[Member] = (),
-        store: SqliteStore | None = None,
+        store: SqliteStore | None = None, keeps_store: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__((folder or Path.cwd()).resolve(), add_stored_keys(os.environ if env is None else env), store)
+        env = add_stored_keys(os.environ if env is None else env)
+        super().__init__((folder or Path.cwd()).resolve(), env, store, keeps_store=keeps_store)
         self._flags, self._config, self._extra_members = dict(flags or {}), config, tuple(members)
         self._has_ended_run = False
         self._load_folder(self.folder)
