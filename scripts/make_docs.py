@@ -48,7 +48,7 @@ from council.members.wires.http import ByteLimits
 from council.members.wires.stream_parser import MAX_JSON_PARTS
 from council.money import UNBILLED_FAULTS
 from council.planning.plan import Plan
-from council.protocols.protocol import CHAIR
+from council.protocols import CHAIR
 from council.render import report_object
 from council.render.mermaid import render_mermaid
 from council.runs import outcome

@@ -28,9 +28,9 @@ from council.planning.estimate import PriceLookup, RehearsedCall, estimate_cost,
 from council.planning.intent import ChosenBy, Inferred, Intent, parse_intent, place_piped_text
 from council.planning.rehearsal import find_phase_timeouts, rehearse_both_ways
 from council.planning.seating import SeatAssignment, Seating, available_members, seat_council
+from council.protocols import Protocol, load_reference
 from council.protocols.options import parse_options
 from council.protocols.panel import Panel, PanelContext, resize_seats
-from council.protocols.protocol import Protocol, load_reference
 from council.settings import SEAT_FLAG, Settings, extend_timeout
 from council.settings.member_lookup import ADDED_SEATS, DEFAULT_SEATS
 from council.types import Json, Packet, PacketFile, Question, Roster, Seat, Skipped, repair_surrogates

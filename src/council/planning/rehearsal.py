@@ -19,7 +19,7 @@ from council.events import Entry
 from council.members.scripted import example_value
 from council.planning.estimate import RehearsedCall, build_call
 from council.planning.intent import focus_line
-from council.protocols.protocol import Protocol
+from council.protocols import Protocol
 from council.store.interface import Record
 from council.types import CarryOut, Json, Outcome, Packet, Question, Roster, Step, Verdict
 

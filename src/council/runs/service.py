@@ -284,7 +284,7 @@ class Convener(RunRecords):
         with store.lock_run(record.run):
             ledger = Ledger(store, record, on_event, redact=redact_event, source=await self._load_inheritance(record))
             convened = ev.Convened(record.run, record.name, plan, record.folder)
-            await ledger.emit_durably(convened, ("run", _format_run_row(record)))
+            ledger.emit(convened, ("run", _format_run_row(record)), may_wait=True)
             _note_other_version(ledger)
             with name_resume(ledger.run):
                 return await self._deliberate(ledger, stop)
@@ -380,10 +380,10 @@ class Convener(RunRecords):
         if record.is_new:
             await asyncio.sleep(CANCEL_POLL_S)
         while True:
+            await asyncio.sleep(CANCEL_POLL_S)
             with suppress(StoreError):  # a busy store does not stop a run; the next write reports the problem
                 if await self.store.is_cancelled(record.run):
                     return
-            await asyncio.sleep(CANCEL_POLL_S)
 
     def _make_council(self, ledger: Ledger) -> Council:
         setup = ledger.record.setup

@@ -17,8 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,23 +25,29 @@ from council.errors import RunOwned, StoreError
 from council.store import locks, sqlite_file, sqlite_queries
 from council.store.interface import OPEN_STATUSES, BudgetRefusal, Hold, Row, RunState, RunStatus
 from council.store.locks import LockOwner, OnWait, is_busy, is_locked
-from council.store.migrations import MIGRATIONS
-from council.store.sqlite_file import WRITE_TIMEOUT_S, explain_damage, explain_error
+from council.store.sqlite_file import (
+    WRITE_TIMEOUT_S,
+    explain_damage,
+    explain_error,
+    open_database,
+    open_to_read,
+    quick_check,
+)
 from council.store.sqlite_queries import RunQueries
+from council.store.texts import TextWriter
 
 R = TypeVar("R")
 Work = Callable[[sqlite3.Connection], Any]
 OnResult = Callable[[Any, BaseException | None], None]
-BUSY_SLICE_S = 0.25  # seconds of one attempt to get a lock
 READ_TIMEOUT_S = 10.0
 SMALL_STORE_BYTES = 16 << 20
 CHECK_INTERVAL_S = 600.0  # seconds between the checks of a small store by one process
 LARGE_CHECK_INTERVAL_S = 86400.0  # seconds between the checks of a large store by all processes
 RUN_ID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # no characters that look alike
 RUN_ID_CHARS = 8
-COUNT_TABLES = "SELECT count(*), coalesce(sum(name = 'settled'), 0) FROM sqlite_master"
 LEDGER_TABLES = ("event", "step", "result", "intent", "settled", "phase", "reserve", "charge")
 OWN_WRITES_TIMEOUT_S = 1.0  # seconds that a read waits for this process's own queued rows
+MAX_DELAY_S = 0.05  # longest time that rows wait for the next rows of their run
 
 # Threads
 
@@ -111,6 +116,16 @@ class JobThread:
             self._thread.join()
 
 
+@dataclass(slots=True)
+class Batch:
+    """Rows of one run that are not sent to the writer yet; they become one transaction."""
+
+    rows: list[Row] = field(default_factory=list)
+    waiting: list[asyncio.Future[None]] = field(default_factory=list)  # callers of `write`
+    is_sent_next: bool = False  # at the end of this turn of the event loop
+    timer: asyncio.TimerHandle | None = None
+
+
 def _resolve_future(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
     if future.cancelled():
         return
@@ -118,78 +133,6 @@ def _resolve_future(future: asyncio.Future[Any], result: Any, error: BaseExcepti
         future.set_exception(error)
     else:
         future.set_result(result)
-
-
-# Database
-
-
-def open_database(path: Path) -> sqlite3.Connection:
-    """Open the database to write, create it if it is missing, and bring it to the present schema. Another one stays as it is."""
-    if path.exists() and not path.stat().st_size and sqlite_file.has_lost_file(path):
-        raise StoreError(explain_damage("the file is empty, but its log is not", path))
-    db = _connect(path)
-    try:
-        version, (tables, ours) = _schema_version(db), db.execute(COUNT_TABLES).fetchone()
-        if (version or tables) and not (ours and version <= len(MIGRATIONS)):
-            raise StoreError(sqlite_file.explain_other(version, bool(ours), path))
-        path.chmod(0o600)
-        if not tables:  # so that a new file can shrink; for an old one, this would write
-            db.execute(f"PRAGMA auto_vacuum = {sqlite_queries.INCREMENTAL}")
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
-        _migrate(db)
-    except BaseException:
-        db.close()  # release its file lock
-        raise
-    return db
-
-
-def _open_to_read(path: Path) -> sqlite3.Connection:
-    """Open a second connection to a database that this process has opened to write. Its reads take no lock."""
-    db = _connect(path)
-    db.execute("PRAGMA query_only = 1")
-    return db
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_SLICE_S)
-
-
-def _migrate(db: sqlite3.Connection) -> None:
-    if _schema_version(db) == len(MIGRATIONS):
-        return
-    db.execute("BEGIN IMMEDIATE")
-    for statement in chain.from_iterable(MIGRATIONS[_schema_version(db) :]):
-        db.execute(statement)
-    db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
-    db.execute("COMMIT")
-
-
-def _schema_version(db: sqlite3.Connection) -> int:
-    return int(db.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _wait_if_busy(
-    path: Path, attempt: Callable[[], R], timeout: Callable[[], float | None], on_wait: OnWait = lambda owners: None
-) -> R:
-    try:
-        return attempt()
-    except sqlite3.OperationalError as error:
-        if not is_busy(error):
-            raise
-    return locks.wait_for_lock(path, attempt, timeout, on_wait)
-
-
-def quick_check(path: Path) -> str:
-    """Return the first problem in the structure of the database, or ""."""
-    db = _open_to_read(path)
-    try:
-        (first,) = db.execute("PRAGMA quick_check(1)").fetchone()
-        return "" if first == "ok" else str(first).splitlines()[-1]
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        return "" if is_busy(error) else str(error)
-    finally:
-        db.close()
 
 
 # Store
@@ -206,8 +149,10 @@ class SqliteStore(RunQueries):
         self.on_wait: Callable[[str], object] = lambda message: None  # called by another thread
         self._writer = JobThread("council-store", self._commit)
         self._reader = JobThread("council-reads", self._read_all)
-        self._unsent: dict[str, list[Row]] = {}  # by run: rows of this turn of the event loop
+        self._batches: dict[str, Batch] = {}  # by run
+        self._batch_lock = threading.Lock()  # the runs of several event loops may share the store
         self._failures: dict[str, BaseException] = {}  # by run: why rows of its ledger were not stored
+        self._texts: dict[str, TextWriter] = {}  # by run, of the thread that writes
         self._owned_runs: set[str] = set()
         self._read_db: sqlite3.Connection | None = None
         self._copy: sqlite_file.ReadOnlyCopy | None = None
@@ -225,7 +170,7 @@ class SqliteStore(RunQueries):
             can_write = not self.path.is_file() or sqlite_file.is_writable(self.path)
             if can_write or not sqlite_file.is_read_only_error(error):
                 raise
-            self._copy = sqlite_file.ReadOnlyCopy(self.path, open_database)
+            self._copy = sqlite_file.ReadOnlyCopy(self.path)
             return self._copy.db
 
     @property
@@ -273,36 +218,82 @@ class SqliteStore(RunQueries):
 
     # Writing
 
-    def post(self, run: str, rows: Sequence[Row]) -> None:
+    def post(self, run: str, rows: Sequence[Row], *, may_wait: bool = False) -> None:
         """Queue rows. The next `write` raises a failure; there is always one before the next paid call.
 
-        Rows posted in one turn of the event loop, and those of a `write` in the same turn, are one transaction.
+        Rows of one turn of the event loop, also those of `write`, are one transaction. Rows that may wait are sent with the
+        next rows of the run, or after 50 ms.
         """
-        unsent = self._unsent.setdefault(run, [])
-        is_first = not unsent
-        unsent.extend(rows)
-        if is_first:
-            try:
-                asyncio.get_running_loop().call_soon(self._send_posted, run)
-            except RuntimeError:  # no event loop
-                self._send_posted(run)
-
-    def _send_posted(self, run: str) -> None:
-        if rows := self._unsent.pop(run, None):
-            self._writer.put(Job(run, _insert_rows(run, rows), lambda result, error: None, _has_ledger_rows(rows)))
-
-    def _send_all_posted(self) -> None:
-        for run in list(self._unsent):
-            self._send_posted(run)
+        with self._batch_lock:
+            batch = self._batches.setdefault(run, Batch())
+            batch.rows.extend(rows)
+            self._schedule(run, batch, may_wait=may_wait)
 
     async def write(self, run: str, rows: Sequence[Row]) -> None:
+        """Store rows, with those posted before them. Return when they are on disk."""
         self._require_writable()
-        rows = [*self._unsent.pop(run, []), *rows]
-        await self._write(run, _insert_rows(run, rows), has_ledger_rows=_has_ledger_rows(rows))
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        with self._batch_lock:
+            batch = self._batches.setdefault(run, Batch())
+            batch.rows.extend(rows)
+            batch.waiting.append(future)
+            self._schedule(run, batch)
+        try:
+            await future
+        except StoreError:
+            raise
+        except (OSError, sqlite3.Error, OverflowError) as error:
+            raise StoreError(explain_error(error, self.path)) from error
+
+    def _schedule(self, run: str, batch: Batch, *, may_wait: bool = False) -> None:
+        if batch.is_sent_next or (may_wait and batch.timer):
+            return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # no event loop
+            self._put_batch(run)
+            return
+        if may_wait:
+            batch.timer = loop.call_later(MAX_DELAY_S, self._send_batch, run, batch)
+        else:
+            batch.is_sent_next = True
+            loop.call_soon(self._send_batch, run, batch)
+
+    def _send_batch(self, run: str, batch: Batch) -> None:
+        with self._batch_lock:
+            if self._batches.get(run) is batch:
+                self._put_batch(run)
+
+    def _put_batch(self, run: str) -> None:
+        batch = self._batches.pop(run)
+        if batch.timer:
+            batch.timer.cancel()
+        waiting = batch.waiting
+
+        def on_result(result: Any, error: BaseException | None) -> None:
+            for future in waiting:
+                with suppress(RuntimeError):  # the loop may be closed; the rows are committed anyway
+                    future.get_loop().call_soon_threadsafe(_resolve_future, future, None, error)
+
+        self._writer.put(Job(run, self._insert_rows(run, batch.rows), on_result, _has_ledger_rows(batch.rows)))
+
+    def _insert_rows(self, run: str, rows: Sequence[Row]) -> Work:
+        def work(db: sqlite3.Connection) -> None:
+            if run not in self._texts:
+                self._texts[run] = TextWriter(db, run)
+            for table, values in self._texts[run].pack_rows(rows):
+                db.execute(sqlite_queries.WRITE_STATEMENTS[table], (run, *values))
+
+        return work
+
+    def _send_all_batches(self) -> None:
+        with self._batch_lock:
+            for run in list(self._batches):
+                self._put_batch(run)
 
     async def reserve(self, run: str, hold: Hold) -> BudgetRefusal | None:
         """Reserve money for one request, or return the cap that refuses it."""
-        self._send_all_posted()  # charges that replace larger reservations come first
+        self._send_all_batches()  # charges that replace larger reservations come first
         return await self._write(run, lambda db: sqlite_queries.reserve_spending(db, run, hold))
 
     async def _write(self, run: str, work: Callable[[sqlite3.Connection], R], *, has_ledger_rows: bool = False) -> R:
@@ -330,6 +321,7 @@ class SqliteStore(RunQueries):
         except Exception as error:  # the thread must go on
             with suppress(sqlite3.Error):
                 self._db.execute("ROLLBACK")
+            self._texts.clear()
             outcomes = [(None, error if job.work else None) for job in jobs]
             for job in jobs:
                 self._note_failure(job, error)
@@ -346,6 +338,7 @@ class SqliteStore(RunQueries):
         except Exception as error:
             if not self._db.in_transaction:  # a full disk has already rolled back everything
                 raise
+            self._texts.pop(job.run, None)  # its numbers were rolled back
             self._db.execute("ROLLBACK TO job")
             self._db.execute("RELEASE job")
             self._note_failure(job, error)
@@ -367,7 +360,7 @@ class SqliteStore(RunQueries):
     async def _read(self, work: Callable[[sqlite3.Connection], R], *, after_own_writes: bool = True) -> R:
         """Read on the connection for reads. The rows that this process has queued are included if they can be written."""
         if after_own_writes:
-            self._send_all_posted()
+            self._send_all_batches()
             if not self._writer.is_idle:  # `wait_for` would ignore a cancellation at the moment of the result
                 await asyncio.wait({self._writer.run("", None)}, timeout=OWN_WRITES_TIMEOUT_S)
         try:
@@ -382,7 +375,7 @@ class SqliteStore(RunQueries):
     def _execute_read(self, job: Job) -> tuple[Any, BaseException | None]:
         try:
             if self._read_db is None:
-                self._read_db = self._copy.db if self._copy else _open_to_read(self.path)
+                self._read_db = self._copy.db if self._copy else open_to_read(self.path)
             db = self._read_db
             return _wait_if_busy(self.path, lambda: _read_snapshot(db, job.work), lambda: READ_TIMEOUT_S), None
         except Exception as error:
@@ -445,6 +438,7 @@ class SqliteStore(RunQueries):
                 yield
             finally:
                 self._owned_runs.discard(run)
+                self._texts.pop(run, None)
         finally:
             os.close(handle)
 
@@ -470,7 +464,7 @@ class SqliteStore(RunQueries):
         return self.folder / "locks" / f"{run}.lock"
 
     def close(self) -> None:
-        self._send_all_posted()
+        self._send_all_batches()
         self._writer.close()
         self._reader.close()
         if self._read_db is not None and self._copy is None:
@@ -482,12 +476,15 @@ def _has_ledger_rows(rows: Sequence[Row]) -> bool:
     return any(table in LEDGER_TABLES for table, _ in rows)
 
 
-def _insert_rows(run: str, rows: Sequence[Row]) -> Work:
-    def work(db: sqlite3.Connection) -> None:
-        for table, values in rows:
-            db.execute(sqlite_queries.WRITE_STATEMENTS[table], (run, *values))
-
-    return work
+def _wait_if_busy(
+    path: Path, attempt: Callable[[], R], timeout: Callable[[], float | None], on_wait: OnWait = lambda owners: None
+) -> R:
+    try:
+        return attempt()
+    except sqlite3.OperationalError as error:
+        if not is_busy(error):
+            raise
+    return locks.wait_for_lock(path, attempt, timeout, on_wait)
 
 
 def _read_snapshot(db: sqlite3.Connection, work: Work | None) -> Any:
