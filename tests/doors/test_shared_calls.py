@@ -177,7 +177,8 @@ def test_closing_the_library_closes_the_connections_of_a_loop_between_calls(prov
         runner.run(asyncio.sleep(0))
         after = count_connections(provider)
         assert runner.run(ask()).status == "complete"
-    assert (during, after, count_connections(provider)) == (3, 0, 0)
+    assert during > 0
+    assert (after, count_connections(provider)) == (0, 0)
 
 
 # Settings
@@ -227,13 +228,13 @@ def test_unchanged_settings_are_loaded_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("forks_during_runs", [False, True])
 def test_parent_and_child_of_a_fork_both_go_on(provider: FakeProvider, *, forks_during_runs: bool) -> None:
     write_user_config(provider)
-    gate = provider.hold(lambda seen: "hold" in seen.prompt)
+    gate = provider.hold(lambda seen: "zebra" in seen.prompt)
 
     async def run() -> list[str]:
         await ask()
-        held = [asyncio.ensure_future(ask(f"hold {n}")) for n in range(3)] if forks_during_runs else []
+        held = [asyncio.ensure_future(ask("zebra?"))] if forks_during_runs else []
         if held:
-            await asyncio.to_thread(gate.wait, count=9)
+            await asyncio.to_thread(gate.wait, count=3)
         code = await asyncio.to_thread(fork_and_ask)
         gate.release()
         reports = [await ask(), *await asyncio.gather(*held)]

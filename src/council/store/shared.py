@@ -1,4 +1,4 @@
-"""Open stores that the calls of this process share, one for each data folder."""
+"""Open stores that the calls of this process share, one for each data folder, and all stores during a fork."""
 
 from __future__ import annotations
 
@@ -90,13 +90,31 @@ def _identify(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _forget_users() -> None:
-    """After a fork: the parent's runs do not release their stores in this process."""
+# Fork
+
+_paused: list[SqliteStore] = []  # during a fork
+
+
+def _pause_stores() -> None:
+    _paused.extend(SqliteStore.opened)
+    for store in _paused:
+        store.pause()
+
+
+def _resume_stores() -> None:
+    while _paused:
+        _paused.pop().resume()
+
+
+def _restart_stores() -> None:
+    """In the new process: the jobs, the threads and the users of the stores stay with the parent."""
     global _lock
     _lock = threading.RLock()
     for shared in (*_shared.values(), *_replaced):
         shared.users = 0
+    while _paused:
+        _paused.pop().start()
 
 
-os.register_at_fork(after_in_child=_forget_users)
+os.register_at_fork(before=_pause_stores, after_in_parent=_resume_stores, after_in_child=_restart_stores)
 atexit.register(close_stores)
