@@ -683,7 +683,8 @@ VARIABLE_DOCS = {
     },
     "Behaviour": {
         "COUNCIL_TIMEOUT": "Same as `timeout` in a file.",
-        "COUNCIL_LOCAL_THREADS": "Threads of the embedded model; default: 1.",
+        "COUNCIL_LOCAL_THREADS": "Threads of the embedded model; default: the cores that the process may use.",
+        "GOMP_SPINCOUNT": "Passed to the embedded model: how often a waiting thread looks again before it gives up its core; default: 100, because the model is very slow on a busy machine otherwise.",
         "COUNCIL_WORKER_IDLE": f"Seconds after which the idle background worker ends; default: {IDLE_TIMEOUT_S:g}.",
         "COUNCIL_DEBUG": "If set, an internal error prints its traceback.",
         "CI": "If it or a variable of a CI system is set, lines that the CI system would run as commands are changed. See [CI](ci.md).",

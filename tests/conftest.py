@@ -29,6 +29,7 @@ if MEMORY_DISK.is_dir() and shutil.disk_usage(MEMORY_DISK).free > 4 * 2**30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY_DISK))
 WEIGHTS_CACHE = Path(os.environ.get("COUNCIL_CACHE") or platformdirs.user_cache_path("council"))
 KEPT = ("COUNCIL_CACHE", "COUNCIL_LOCAL_THREADS")
+os.environ.setdefault("COUNCIL_LOCAL_THREADS", "1")  # several tests use the embedded model at the same time
 # No deadline: a busy machine is slow. The default set tries the same examples each time, so that an unrelated change cannot fail.
 # New ones are searched by `pytest --hypothesis-profile=explore`.
 hypothesis.settings.register_profile("repeat", deadline=None, max_examples=50, derandomize=True)

@@ -219,6 +219,17 @@ async def test_every_shipped_protocol_renders_all_its_prompts(protocol: str, sma
 
 
 @pytest.mark.anyio
+@pytest.mark.behaviour("local.shared-prefix")
+async def test_prompts_of_small_seats_begin_with_the_drafts_in_the_same_order() -> None:
+    asked = await asked_in_rehearsal("collaborative", small=True, agree=True)
+    texts = [event.messages[1]["content"].partition("You are ") for event in asked if event.phase == "improve"]
+    assert len(texts) == 3
+    assert len({shared for shared, *_ in texts}) == 1
+    assert [name in texts[0][0] for name in ("Alpha wrote", "Beta wrote", "Gamma wrote")] == [True] * 3
+    assert len({role for *_, role in texts}) == 3
+
+
+@pytest.mark.anyio
 @pytest.mark.behaviour("10-domain-focus")
 @pytest.mark.parametrize("protocol", BUILT)
 async def test_the_focus_line_appears_only_in_drafts_of_its_domain(protocol: str) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from council.errors import Fault, LocalModelError
-from council.members.local import LocalMember
+from council.members.local import LocalMember, count_cores
 from council.types import Ask
 
 pytest.importorskip("xllamacpp", reason="the embedded model needs model-council[local]")
@@ -41,7 +41,30 @@ async def member(weights_cache: Path) -> AsyncIterator[LocalMember]:
 def test_embedded_model_is_small_and_free_with_vendor_local(tmp_path: Path) -> None:
     member = LocalMember("local:smollm2", cache=tmp_path, env={"COUNCIL_LOCAL_THREADS": "2"})
     assert (member.small, member.free, member.vendor, member.threads) == (True, True, "local", 2)
-    assert LocalMember("local:smollm2", cache=tmp_path, env={}).threads == 1
+    assert LocalMember("local:smollm2", cache=tmp_path, env={}).threads == count_cores()
+
+
+@pytest.mark.behaviour("local.all-cores")
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({}, 3),
+        ({"cpu.max": "max 100000\n"}, 3),
+        ({"cpu.max": "250000 100000\n"}, 2),
+        ({"cpu.max": "50000 100000\n"}, 1),
+        ({"cpu.max": "damaged"}, 3),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, 3),
+        ({"cpu/cpu.cfs_quota_us": "200000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 2),
+    ],
+)
+def test_embedded_model_uses_the_cores_that_the_process_may_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], cores: int
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 2, 5}, raising=False)
+    (tmp_path / "cpu").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="ascii")
+    assert count_cores(tmp_path) == cores
 
 
 def test_file_of_a_gigabyte_is_not_small(tmp_path: Path) -> None:
@@ -69,6 +92,24 @@ async def test_seats_share_one_process(member: LocalMember, weights_cache: Path)
     assert other.endpoint.base_url == member.endpoint.base_url
     await other.close()
     assert (await member.send(member.prepare(Ask("k", LONG.messages, max_tokens=4)), lambda piece: None)).text
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="a slot's state is copied through a file in memory")
+@pytest.mark.behaviour("local.shared-prefix")
+async def test_text_that_seats_share_is_evaluated_once(member: LocalMember) -> None:
+    shared = "Everyone read this report. " + "The harbour has a lighthouse and two piers. " * 12
+    asks = [Ask("k", ({"role": "user", "content": f"{shared}You are {name}. Say hello."},), max_tokens=2)
+            for name in ("Alpha", "Beta", "Gamma", "Delta", "Epsilon")]  # fmt: skip
+    drop = asyncio.create_task(member.send(member.prepare(asks[4]), lambda piece: None))
+    sent = [asyncio.create_task(member.send(member.prepare(ask), lambda piece: None)) for ask in asks[:2]]
+    await asyncio.sleep(0)  # all three wait for each other
+    drop.cancel()
+    first = [answer.usage for answer in await asyncio.gather(*sent)]
+    assert member._prefix and member._prefix.evaluated > 100
+    assert all(usage.cached == member._prefix.evaluated for usage in first)
+    later = await asyncio.gather(*(member.send(member.prepare(ask), lambda piece: None) for ask in asks[:2]))
+    assert all(usage.cached >= old.input - 1 for usage, old in zip((one.usage for one in later), first, strict=True))
+    assert member._prefix.evaluated == first[0].cached  # both slots still had their whole prompt
 
 
 @pytest.mark.behaviour("local.stops-at-once")

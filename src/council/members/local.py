@@ -1,6 +1,7 @@
 """Embedded model: the chat-completions wire to a llama.cpp server on the loopback interface.
 
-One server per weights file, shared by all seats of the process; closing the last member stops it.
+One server per weights file, shared by all seats of the process; closing the last member stops it. The text that the prompts
+of several seats have in common is evaluated once.
 """
 
 from __future__ import annotations
@@ -12,22 +13,32 @@ import secrets
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from council.errors import Fault, LocalModelError, UsageError
 from council.members import local_weights
 from council.members.base import MemberContext, OnDelta, Progress
-from council.members.wires.http import Endpoint
+from council.members.wires.http import Endpoint, read_body
 from council.members.wires.openai import OpenAIMember
 from council.types import Answer, Json
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
 
 T = TypeVar("T")
 SMALL_MODEL_BYTES = 10**9  # models with smaller files get the compact prompts
 SERVER_SCRIPT = Path(__file__).with_name("local_server.py")
 PLACEHOLDER_URL = "http://127.0.0.1:9/v1"  # replaced in `ready`
+# Threads that wait for each other give up their core after 100 turns: otherwise another program on it slows the model down tenfold.
+SPIN_TURNS = "100"
+JOIN_WINDOW_S = 0.02  # the requests of a phase arrive within this time of each other
+MIN_SAVED_CHARS = 256  # sharing a prefix takes a few requests to the server, as long as evaluating this much text
+CGROUPS = Path("/sys/fs/cgroup")
 
 
 class LocalMember(OpenAIMember):
@@ -41,6 +52,7 @@ class LocalMember(OpenAIMember):
         self.seats, self.context = (3, 4096) if small else (1, 8192)
         self.cache, self.threads = cache, _thread_count(env)
         self._server: LocalServer | None = None
+        self._prefix: PrefixSharing | None = None
         super().__init__(name, base_url=PLACEHOLDER_URL, model=self.model_ref, api_key=None, vendor="local", small=small, free=True,
                          efforts=(), first_byte=600.0, idle=120.0, max_connections=self.seats, backoff=0.1)  # fmt: skip
 
@@ -56,6 +68,7 @@ class LocalMember(OpenAIMember):
             self._server = server
             await self.endpoint.close()
             self.endpoint = server.endpoint(self.seats)
+            self._prefix = PrefixSharing(server, self.seats, self.first_byte)
 
     def check_installed(self) -> None:
         """Raise LocalModelError without llama.cpp, and UsageError for a model file that cannot be used."""
@@ -81,7 +94,10 @@ class LocalMember(OpenAIMember):
                 await self.ready(lambda what, done, total: None)
             except LocalModelError as error:
                 raise Fault("model", str(error)) from None
-        return await super().send(body, on_delta)
+        if self._prefix is None:
+            return await super().send(body, on_delta)
+        async with self._prefix.share(body):
+            return await super().send(body, on_delta)
 
     async def probe(self) -> str:
         """Check the installation and the weights file without loading the model."""
@@ -98,7 +114,9 @@ class LocalMember(OpenAIMember):
 
     async def close(self) -> None:
         await super().close()
-        self._server = None
+        if self._prefix:
+            await self._prefix.endpoint.close()
+        self._server = self._prefix = None
         await asyncio.to_thread(LocalServer.release, self)
 
 
@@ -119,11 +137,15 @@ class LocalServer:
         self.file = file
         self.key = secrets.token_urlsafe(24)
         self.users: set[int] = set()
+        self.requests = 0  # of all members, waiting or running
+        self.prompts: deque[str] = deque(maxlen=member.seats)  # the last ones: what the slots hold
         # A new session, so Ctrl-C reaches only the council, which then stops the server.
         self.process = subprocess.Popen([sys.executable, "-P", str(SERVER_SCRIPT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
+                                        stderr=subprocess.DEVNULL, start_new_session=True,
+                                        env={"GOMP_SPINCOUNT": SPIN_TURNS, **os.environ})  # fmt: skip
         config = {"path": str(file), "key": self.key, "threads": member.threads, "seats": member.seats,
                   "context": member.context}  # fmt: skip
+        self.state_file = ""  # name of the file for the state of a slot; empty if there is none
         self.address = self._wait_for_address(config, stop)
 
     @classmethod
@@ -139,10 +161,10 @@ class LocalServer:
     def is_alive(self) -> bool:
         return self.process.poll() is None
 
-    def endpoint(self, seats: int) -> Endpoint:
+    def endpoint(self, seats: int, path: str = "/v1") -> Endpoint:
         # llama.cpp closes connections after a stream without announcing it, so each is used once.
         headers = {"Authorization": f"Bearer {self.key}"}
-        return Endpoint(f"{self.address}/v1", headers=headers, secret=self.key, limit=seats, reuse=False)
+        return Endpoint(f"{self.address}{path}", headers=headers, secret=self.key, limit=seats, reuse=False)
 
     def _wait_for_address(self, config: Json, stop: threading.Event) -> str:
         response: Json = {}
@@ -159,6 +181,7 @@ class LocalServer:
             raise LocalModelError(
                 f'cannot load the model "{self.file.name}" ({why}): check that the file is complete and memory is sufficient'
             )
+        self.state_file = str(response.get("state_file", ""))
         return str(response["address"])
 
     def _send_config(self, config: Json) -> Json:
@@ -186,6 +209,111 @@ class LocalServer:
         self.process.communicate()
 
 
+class PrefixSharing:
+    """Prefixes of the prompts of one member: what the waiting requests have in common is evaluated once, for all slots.
+
+    llama.cpp keeps the last prompt of each slot and evaluates only what follows the part it knows. The seats of a phase start
+    together, in different slots, so each slot would evaluate the common part again.
+    """
+
+    def __init__(self, server: LocalServer, slots: int, timeout: float | None) -> None:
+        self.server, self.slots, self.timeout = server, slots, timeout
+        self.endpoint = server.endpoint(slots, path="")
+        self.evaluated = 0  # tokens of prefixes, which no request counts
+        self.waiting: list[list[Json]] = []  # messages of the requests that wait for the common prefix
+        self.task: asyncio.Task[None] | None = None
+
+    @asynccontextmanager
+    async def share(self, body: bytes) -> AsyncIterator[None]:
+        """Wait until the prefix of this and other waiting requests is evaluated."""
+        messages: list[Json] = json.loads(body)["messages"]
+        self.server.requests += 1
+        try:
+            if self.slots > 1 and self.server.state_file:
+                await self._join(messages)
+            self.server.prompts.append(_join_messages(messages))
+            yield
+        finally:
+            self.server.requests -= 1
+
+    async def _join(self, messages: list[Json]) -> None:
+        if self.task is None:
+            self.task = asyncio.create_task(self._evaluate_when_quiet())
+        self.waiting.append(messages)
+        task = self.task
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if messages in self.waiting:
+                self.waiting.remove(messages)
+            if not self.waiting:
+                task.cancel()
+            raise
+
+    async def _evaluate_when_quiet(self) -> None:
+        """Evaluate the common prefix as soon as no further request arrives, unless the server is busy."""
+        try:
+            count = 0
+            while count < len(self.waiting) < self.slots:
+                count = len(self.waiting)
+                await asyncio.sleep(JOIN_WINDOW_S)
+            prompts = self.waiting
+            if self.server.requests == len(prompts) <= self.slots and self._saved_chars(prompts) >= MIN_SAVED_CHARS:
+                await self._evaluate_prefix(prompts)
+        except (Fault, LookupError, TypeError, ValueError):
+            pass  # the requests themselves report the problem
+        finally:
+            self.waiting, self.task = [], None
+
+    def _saved_chars(self, prompts: Sequence[list[Json]]) -> int:
+        """Return how much less text is evaluated with a shared prefix than without, given what the slots hold."""
+        texts = [_join_messages(messages) for messages in prompts]
+        prefix = texts[0][: _common_length(texts)]
+        alone = sum(len(text) - self._known_chars(text) for text in texts)
+        return alone - (len(prefix) - self._known_chars(prefix)) - sum(len(text) - len(prefix) for text in texts)
+
+    def _known_chars(self, text: str) -> int:
+        return max((_common_length([text, known]) for known in self.server.prompts), default=0)
+
+    async def _evaluate_prefix(self, prompts: Sequence[list[Json]]) -> None:
+        tokens = await asyncio.gather(*(self._tokenize(messages) for messages in prompts))
+        shared = min(
+            _common_length(tokens), *(len(row) - 1 for row in tokens)
+        )  # each request evaluates something itself
+        done = await self._post("/completion", {"prompt": tokens[0][:shared], "n_predict": 0, "cache_prompt": True})
+        self.evaluated += int(done["timings"]["prompt_n"])
+        slot, file = int(done["id_slot"]), {"filename": self.server.state_file}
+        await self._post(f"/slots/{slot}?action=save", file)
+        for other in [n for n in range(self.slots) if n != slot][: len(prompts) - 1]:
+            await self._post(f"/slots/{other}?action=restore", file)
+
+    async def _tokenize(self, messages: list[Json]) -> list[int]:
+        prompt = (await self._post("/apply-template", {"messages": messages}))["prompt"]
+        found = await self._post("/tokenize", {"content": prompt, "add_special": True, "parse_special": True})
+        tokens: list[int] = found["tokens"]
+        return tokens
+
+    async def _post(self, path: str, body: Json) -> Json:
+        async def read(response: ClientResponse, clock: asyncio.Timeout) -> Any:
+            await self.endpoint.check_status(response)
+            return json.loads(await read_body(response, self.endpoint.limits.body))
+
+        found: Json = await self.endpoint.post(path, json.dumps(body).encode(), self.timeout, read, str)
+        return found
+
+
+def _join_messages(messages: Iterable[Json]) -> str:
+    return "\n".join(f"{message['role']}\n{message['content']}" for message in messages)
+
+
+def _common_length(rows: Sequence[str] | Sequence[list[int]]) -> int:
+    """Return how many characters or tokens all rows begin with."""
+    first, last = min(rows), max(rows)  # the rows between them in order share at least what these two do
+    return next(
+        (n for n, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), min(len(first), len(last))
+    )
+
+
 async def _run_in_thread(work: Callable[[], T], stop: threading.Event) -> T:
     try:
         return await asyncio.to_thread(work)
@@ -202,7 +330,24 @@ def _file_size(path: str, folder: Path) -> int:
 
 def _thread_count(env: Mapping[str, str]) -> int:
     value = env.get("COUNCIL_LOCAL_THREADS", "")
-    return max(1, int(value)) if value.isdigit() else 1
+    return max(1, int(value)) if value.isdigit() else count_cores()
+
+
+def count_cores(cgroups: Path = CGROUPS) -> int:
+    """Return how many cores this process may use: by its affinity, and by the quota of its container."""
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min([affinity, *(int(quota) for quota in _read_quotas(cgroups))]))
+
+
+def _read_quotas(cgroups: Path) -> Iterator[float]:
+    """Yield the quotas in cores, of version 2 and of version 1 of the control groups."""
+    for files in (["cpu.max"], ["cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"]):
+        try:
+            quota, period = " ".join((cgroups / file).read_text(encoding="ascii") for file in files).split()
+            if float(quota) > 0:  # "max" and -1 mean no quota
+                yield float(quota) / float(period)
+        except (OSError, ValueError, ZeroDivisionError):
+            continue
 
 
 def make_local_member(name: str, context: MemberContext) -> LocalMember:

@@ -17,17 +17,23 @@ from typing import Any
 def main() -> None:
     config = json.loads(sys.stdin.buffer.readline())
     try:
-        server = start_server(**config)
+        state_file = open_state_file()
+        server = start_server(**config, state_file=state_file)
     except Exception as error:
         response = {"error": str(error)}
     else:
-        response = {"address": server.listening_address}
+        response = {"address": server.listening_address, "state_file": state_file}
     os.write(1, json.dumps(response).encode() + b"\n")
     sys.stdin.buffer.read()
     os._exit(0)  # an orderly shutdown takes seconds and saves nothing
 
 
-def start_server(path: str, key: str, threads: int, seats: int, context: int) -> Any:
+def open_state_file() -> str:
+    """Return the number of an open file in memory, through which a slot gets the state of another one. Only Linux has them."""
+    return str(os.memfd_create("slot")) if hasattr(os, "memfd_create") else ""
+
+
+def start_server(path: str, key: str, threads: int, seats: int, context: int, state_file: str = "") -> Any:
     import xllamacpp
 
     params = xllamacpp.CommonParams()
@@ -38,6 +44,8 @@ def start_server(path: str, key: str, threads: int, seats: int, context: int) ->
     params.hostnames, params.port, params.api_keys = ["127.0.0.1"], 0, [key]
     params.warmup = params.ui = params.endpoint_slots = False
     params.cache_ram_mib = 0
+    if state_file:
+        params.slot_save_path = "/proc/self/fd/"
     params.model_alias = {Path(path).name}  # otherwise answers contain the full path
     params.verbosity = -1
     # A tiny model loops at low temperatures; these penalties prevent it without making it ramble.
