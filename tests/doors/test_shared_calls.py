@@ -70,8 +70,9 @@ def test_many_calls_at_once_share_one_store() -> None:
 
     async def one(n: int) -> str:
         report = await ask(f"Question {n}?", members=[Scripted()], seats=SEATS)
-        databases = [name for name in os.listdir("/proc/self/fd") if _is_database(name)]  # noqa: PTH208
-        seen.append((len(databases), len(store_threads())))
+        if n % 20 == 0:
+            databases = [name for name in os.listdir("/proc/self/fd") if _is_database(name)]  # noqa: PTH208
+            seen.append((len(databases), len(store_threads())))
         return report.status
 
     async def run() -> list[str]:

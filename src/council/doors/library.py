@@ -20,13 +20,12 @@ from council.errors import UsageError
 from council.events import Entry
 from council.flags import negatable_options
 from council.members.base import Member
-from council.members.wires.http import close_connections, keep_connections
 from council.planning.plan import Material, Plan
 from council.render.report import build_report
 from council.render.report_object import Report
 from council.runs.history import run_summary
+from council.runs.run_context import close_shared
 from council.runs.service import Convener
-from council.store.shared import close_stores
 from council.types import Json
 
 if TYPE_CHECKING:
@@ -234,7 +233,7 @@ def check_members(members: Iterable[Any]) -> tuple[Member, ...]:
 
 
 def make_convener(
-    settings: Mapping[str, Any], records: Convener | None = None, *, keeps_store: bool = False
+    settings: Mapping[str, Any], records: Convener | None = None, *, keeps_open: bool = False
 ) -> Convener:
     flags = {name: settings[name] for name in FLAG_SETTINGS if settings.get(name) not in (None, "", (), [], {})}
     flags = {name: _as_flag(value) for name, value in flags.items() if value is not False}
@@ -242,7 +241,7 @@ def make_convener(
     return Convener(
         Path(folder) if folder else None, settings.get("env"), flags=flags, config=Path(config) if config else None,
         members=check_members(settings.get("members") or ()), store=records.store if records else None,
-        keeps_store=keeps_store,
+        keeps_open=keeps_open,
     )  # fmt: skip
 
 
@@ -288,8 +287,7 @@ async def iterate_run(
     question: str, given: Mapping[str, Any], records: Convener | None = None
 ) -> AsyncGenerator[Entry, None]:
     """Run a question as a separate task and yield its events."""
-    convener = make_convener(given, records, keeps_store=records is None)
-    keep_connections()
+    convener = make_convener(given, records, keeps_open=True)
     queue: asyncio.Queue[Entry | None] = asyncio.Queue()
 
     async def work() -> None:
@@ -351,8 +349,7 @@ def close() -> None:
     Those in use are closed when their runs end. The next call opens them again. At the exit of the process this happens by
     itself, and connections are also closed at the end of their event loop.
     """
-    close_connections()
-    close_stores()
+    close_shared()
 
 
 class Client:

@@ -228,11 +228,11 @@ class RunRecords:
     """Stored runs of one user."""
 
     def __init__(
-        self, folder: Path, env: Mapping[str, str], store: SqliteStore | None = None, *, keeps_store: bool = False
+        self, folder: Path, env: Mapping[str, str], store: SqliteStore | None = None, *, keeps_open: bool = False
     ) -> None:
-        """`keeps_store` shares the open store of this process, which stays open after `close`."""
+        """`keeps_open` uses the store and the connections that runs of this process share; they stay open after `close`."""
         self.folder, self.env = folder, env
-        self._store, self._is_own_store, self._keeps_store = store, store is None, keeps_store
+        self._store, self._is_own_store, self._keeps_open = store, store is None, keeps_open
         self._opened = (time.time(), time.monotonic())
         self.on_store_wait: Callable[[str], object] = lambda message: None  # called by another thread
 
@@ -240,7 +240,7 @@ class RunRecords:
     def store(self) -> SqliteStore:
         if self._store is None:
             folder = data_folder(self.env)
-            self._store = acquire_store(folder, keep=True) if self._keeps_store else SqliteStore(folder)
+            self._store = acquire_store(folder, keep=True) if self._keeps_open else SqliteStore(folder)
             self._store.on_wait = lambda message: self.on_store_wait(message)
         return self._store
 
@@ -248,7 +248,7 @@ class RunRecords:
         if self._store is None or not self._is_own_store:
             return
         store, self._store = self._store, None
-        if self._keeps_store:
+        if self._keeps_open:
             release_store(store)
         else:
             store.close()

@@ -26,10 +26,10 @@ from council.errors import CouncilError, UsageError
 from council.money import format_usd
 from council.protocols import get_protocol
 from council.render.report import build_report
+from council.runs.run_context import close_shared
 from council.runs.service import Convener
 from council.settings.config_files import data_folder
 from council.settings.member_lookup import require_available
-from council.store.shared import close_stores
 from council.text_cleanup import single_line
 from council.types import Json
 
@@ -436,12 +436,12 @@ def chat_command() -> click.Command:
 def chat(words: tuple[str, ...], **params: Any) -> int:
     params = dict.fromkeys(OTHER_FLAGS) | params | {"no_stdin": True}
     request = build_request((), params)
-    runner = replace(Runner.from_flags(params, profile=request.options.get("profile")), keeps_store=True)
+    runner = replace(Runner.from_flags(params, profile=request.options.get("profile")), keeps_open=True)
     conversation = Chat(runner, request)
     try:
         return _converse(conversation, " ".join(words).strip())
     finally:
-        close_stores()
+        close_shared()
 
 
 def _converse(conversation: Chat, first: str) -> int:
