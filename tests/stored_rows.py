@@ -29,5 +29,6 @@ def open_copy(path: Path) -> sqlite3.Connection:
     source, copy = sqlite3.connect(path), sqlite3.connect(":memory:")
     source.backup(copy)
     source.close()
-    expand_texts(copy)
+    if copy.execute("SELECT 1 FROM sqlite_master WHERE name = 'texts'").fetchone():  # not in a store of another version
+        expand_texts(copy)
     return copy

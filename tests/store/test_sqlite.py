@@ -25,7 +25,7 @@ from council import events as ev
 from council.errors import RunOwned, StoreError, UnknownRun
 from council.store.interface import Row
 from council.store.migrations import MIGRATIONS
-from council.store.sqlite import Job, SqliteStore
+from council.store.sqlite import SOON_TURNS, Job, SqliteStore
 from council.store.sqlite_file import WRITE_TIMEOUT_S
 from council.types import FinalState, Outcome, Usage
 
@@ -90,6 +90,7 @@ async def test_the_failing_rows_of_one_run_roll_back_only_that_run(store: Sqlite
 
 
 async def test_writes_of_one_turn_and_the_rows_before_them_are_one_transaction(store: SqliteStore) -> None:
+    await store.list_runs()  # the row of the run is stored
     seen = trace_statements(store)
     store.post(RUN, [event(1)], may_wait=True)
     await asyncio.sleep(0)
@@ -111,7 +112,8 @@ async def test_rows_that_may_wait_are_stored_without_other_rows_too(store: Sqlit
 async def test_a_result_is_sent_at_once_with_the_rows_that_waited(store: SqliteStore) -> None:
     store.post(RUN, [event(1)], may_wait=True)
     store.post(RUN, [event(2)])
-    await asyncio.sleep(0)
+    for _ in range(SOON_TURNS + 1):
+        await asyncio.sleep(0)
     assert not store._batches
     assert [entry.seq for entry in (await store.load(RUN)).entries] == [1, 2]
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 from weakref import WeakSet
 
 from council.errors import StoreError
@@ -47,6 +47,7 @@ RUN_ID_CHARS = 8
 LEDGER_TABLES = ("event", "step", "result", "intent", "settled", "phase", "reserve", "charge")
 OWN_WRITES_TIMEOUT_S = 1.0  # seconds that a read waits for this process's own queued rows
 MAX_DELAY_S = 0.05  # longest time that rows wait for the next rows of their run
+SOON_TURNS = 6  # turns of the event loop from the last answer of a run to the rows that close it
 
 # Threads
 
@@ -123,7 +124,7 @@ class Batch:
 
     rows: list[Row] = field(default_factory=list)
     waiting: list[asyncio.Future[None]] = field(default_factory=list)  # callers of `write`
-    is_sent_next: bool = False  # at the end of this turn of the event loop
+    scheduled: set[str] = field(default_factory=set)
     timer: asyncio.TimerHandle | None = None
 
 
@@ -157,7 +158,7 @@ class SqliteStore(RunQueries):
         self.opened.add(self)
         try:
             with self._writer.gate:
-                self._db = self._open()
+                self._db, self._is_open = self._open(), True
         except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
             raise StoreError(explain_error(error, self.path)) from error
 
@@ -185,7 +186,6 @@ class SqliteStore(RunQueries):
             thread.gate.release()
 
     def _open(self) -> sqlite3.Connection:
-        self._is_open = True
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             (self.folder / "locks").mkdir(exist_ok=True, mode=0o700)
@@ -245,13 +245,13 @@ class SqliteStore(RunQueries):
     def post(self, run: str, rows: Sequence[Row], *, may_wait: bool = False) -> None:
         """Queue rows. The next `write` raises a failure; there is always one before the next paid call.
 
-        Rows of one turn of the event loop, also those of `write`, are one transaction. Rows that may wait are sent with the
+        Rows of a few turns of the event loop, also those of `write`, are one transaction. Rows that may wait are sent with the
         next rows of the run, or after 50 ms.
         """
         with self._batch_lock:
             batch = self._batches.setdefault(run, Batch())
             batch.rows.extend(rows)
-            self._schedule(run, batch, may_wait=may_wait)
+            self._schedule(run, batch, "later" if may_wait else "soon")
 
     async def write(self, run: str, rows: Sequence[Row]) -> None:
         """Store rows, with those posted before them. Return when they are on disk."""
@@ -261,7 +261,7 @@ class SqliteStore(RunQueries):
             batch = self._batches.setdefault(run, Batch())
             batch.rows.extend(rows)
             batch.waiting.append(future)
-            self._schedule(run, batch)
+            self._schedule(run, batch, "next")
         try:
             await future
         except StoreError:
@@ -269,37 +269,41 @@ class SqliteStore(RunQueries):
         except (OSError, sqlite3.Error, OverflowError) as error:
             raise StoreError(explain_error(error, self.path)) from error
 
-    def _schedule(self, run: str, batch: Batch, *, may_wait: bool = False) -> None:
-        if batch.is_sent_next or (may_wait and batch.timer):
-            return
+    def _schedule(self, run: str, batch: Batch, when: Literal["next", "soon", "later"]) -> None:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:  # no event loop
             self._put_batch(run)
             return
-        if may_wait:
+        if when in batch.scheduled:
+            return
+        batch.scheduled.add(when)
+        if when == "later":
             batch.timer = loop.call_later(MAX_DELAY_S, self._send_batch, run, batch)
         else:
-            batch.is_sent_next = True
-            loop.call_soon(self._send_batch, run, batch)
+            loop.call_soon(self._send_batch, run, batch, SOON_TURNS if when == "soon" else 0)
 
-    def _send_batch(self, run: str, batch: Batch) -> None:
+    def _send_batch(self, run: str, batch: Batch, turns: int = 0) -> None:
         with self._batch_lock:
-            if self._batches.get(run) is batch:
+            if self._batches.get(run) is not batch:
+                return
+            if turns:
+                asyncio.get_running_loop().call_soon(self._send_batch, run, batch, turns - 1)
+            else:
                 self._put_batch(run)
 
     def _put_batch(self, run: str) -> None:
         batch = self._batches.pop(run)
         if batch.timer:
             batch.timer.cancel()
-        waiting = batch.waiting
+        waiting, has_ledger_rows = batch.waiting, any(table in LEDGER_TABLES for table, _ in batch.rows)
 
         def on_result(result: Any, error: BaseException | None) -> None:
             for future in waiting:
                 with suppress(RuntimeError):  # the loop may be closed; the rows are committed anyway
                     future.get_loop().call_soon_threadsafe(_resolve_future, future, None, error)
 
-        self._writer.put(Job(run, self._insert_rows(run, batch.rows), on_result, _has_ledger_rows(batch.rows)))
+        self._writer.put(Job(run, self._insert_rows(run, batch.rows), on_result, has_ledger_rows))
 
     def _insert_rows(self, run: str, rows: Sequence[Row]) -> Work:
         def work(db: sqlite3.Connection) -> None:
@@ -334,7 +338,7 @@ class SqliteStore(RunQueries):
         outcomes: list[tuple[Any, BaseException | None]] = []
         try:
             if not self._is_open:
-                self._db = self._open()
+                self._db, self._is_open = self._open(), True
                 self._texts.clear()
             begin = lambda: self._db.execute("BEGIN IMMEDIATE")  # noqa: E731
             wait_for_lock(self.path, begin, lambda: self._write_timeout(jobs), self._report_wait)
@@ -483,10 +487,6 @@ class SqliteStore(RunQueries):
             self._read_db.close()
             self._read_db = None
         (self._copy or self._db).close()
-
-
-def _has_ledger_rows(rows: Sequence[Row]) -> bool:
-    return any(table in LEDGER_TABLES for table, _ in rows)
 
 
 def _read_snapshot(db: sqlite3.Connection, work: Work | None) -> Any:

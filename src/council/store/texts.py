@@ -33,6 +33,8 @@ class TextWriter:
         self._db, self._run = db, run
         self._numbers: dict[bytes, int] = {}  # by digest
         self._next = 0
+        (setup,) = db.execute("SELECT setup FROM runs WHERE id = ?", (run,)).fetchone() or ("{}",)
+        self._question = _find_question(setup)  # many prompts contain it
         for n, body in db.execute("SELECT n, body FROM texts WHERE run = ?", (run,)):
             self._next = max(self._next, n + 1)
             with suppress(zlib.error):  # damaged: rows that refer to it cannot be read, but the run can be written
@@ -40,6 +42,9 @@ class TextWriter:
 
     def pack_rows(self, rows: Iterable[Row]) -> list[Row]:
         """Return rows with references instead of long texts: in JSON objects and in requests."""
+        for table, values in rows:
+            if table in ("run", "queue"):
+                self._question = _find_question(str(values[-1]))
         return [(table, tuple(map(self._pack_value, values))) for table, values in rows]
 
     def _pack_value(self, value: object) -> object:
@@ -71,8 +76,11 @@ class TextWriter:
         return value
 
     def _refer(self, text: str) -> list[int | str]:
-        pieces = [piece for piece in PIECES.split(text) if piece]
-        return [piece if len(piece) < MIN_CHARS else self._number(piece) for piece in pieces]
+        pieces = list[str]()
+        for part in text.split(self._question) if self._question else [text]:
+            pieces += [*PIECES.split(part), self._question]
+        pieces.pop()
+        return [piece if len(piece) < MIN_CHARS else self._number(piece) for piece in pieces if piece]
 
     def _number(self, piece: str) -> int:
         data = piece.encode()
@@ -123,6 +131,12 @@ class TextReader:
             except zlib.error as error:
                 raise ValueError(f"text {n}: {error}") from error
         return self._texts[n]
+
+
+def _find_question(setup: str) -> str:
+    """Return the question of a run if it is long, or ""."""
+    question = (json.loads(setup).get("question") or {}).get("text") or ""
+    return question if len(question) >= MIN_CHARS else ""
 
 
 def _digest(data: bytes) -> bytes:
