@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -150,6 +151,21 @@ async def test_attempt_is_on_disk_with_its_bytes_before_it_is_sent(store: Sqlite
     ]
     db.close()
     assert (attempt.n, attempt.result, ledger.calls["made"]) == (1, None, 1)
+
+
+@pytest.mark.behaviour("40-unsent-is-not-counted")
+async def test_a_request_that_was_cancelled_before_it_was_sent_is_not_counted(
+    store: SqliteStore, ledger: Ledger
+) -> None:
+    ledger.begin_step(ASKED.key, "print", ASKED)
+    sending = asyncio.ensure_future(ledger.record_attempt(ASKED.key, "alpha", "scripted:", b"{}", ""))
+    await asyncio.sleep(0)  # it waits for the store
+    sending.cancel()
+    await asyncio.wait({sending})
+    assert sending.cancelled()
+    assert ledger.calls["made"] == 0
+    assert (await reload_ledger(store)).calls == {"made": 0, "replayed": 0, "in_doubt": 0}
+    assert (await ledger.record_attempt(ASKED.key, "alpha", "scripted:", b"{}", "")).n == 1
 
 
 async def test_attempt_numbers_continue_after_a_resume(store: SqliteStore, ledger: Ledger) -> None:

@@ -6,6 +6,7 @@ phase is a separate row. Each write includes its events in the same transaction.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import time
@@ -232,7 +233,13 @@ class Ledger:
         attempt = Attempt(len(past) + 1, member, body)
         past.append(attempt)
         told = ev.Attempted(key, seat, attempt.n, member, why, most, fallback_for, fallback_state, seconds)
-        await self.emit_durably(told, ("intent", (key, attempt.n, member, body, self._now())))
+        try:
+            await self.emit_durably(told, ("intent", (key, attempt.n, member, body, self._now())))
+        except asyncio.CancelledError:  # the request was not sent
+            past.remove(attempt)
+            self.record.spending.pop((key, attempt.n), None)
+            self.store.post(self.run, [("withdraw_attempt", (key, attempt.n)), ("release", (key, attempt.n))])
+            raise
         return attempt
 
     def record_result(self, key: str, attempt: Attempt, result: Json, bill: ev.Billed | None = None) -> None:

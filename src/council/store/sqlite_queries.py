@@ -325,6 +325,7 @@ WRITE_STATEMENTS = {
     "step": "INSERT INTO steps (run, key, fingerprint) VALUES (?, ?, ?)",
     "result": "INSERT INTO results (run, key, body) VALUES (?, ?, ?)",
     "intent": "INSERT INTO intents (run, key, n, member, body, at) VALUES (?, ?, ?, ?, ?, ?)",
+    "withdraw_attempt": "DELETE FROM intents WHERE run = ? AND key = ? AND n = ?",
     "settled": "INSERT INTO settled (run, key, n, body, at) VALUES (?, ?, ?, ?, ?)",
     "phase": "INSERT INTO phases (run, phase, absences) VALUES (?, ?, ?)",
     "live": "INSERT INTO live_parts (run, key, n, text) VALUES (?, ?, ?, ?)",
