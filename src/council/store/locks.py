@@ -15,9 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, TypeVar
-
-from council.errors import RunOwned
+from typing import TypeVar
 
 LOCK_ATTEMPTS = 5
 LOCK_RETRY_S = 0.01  # seconds between attempts
@@ -89,41 +87,9 @@ def make_owner(pid: int, run: str = "") -> LockOwner | None:
 # Locks of runs
 
 
-class RunLock:
-    """Lock of a run, held inside `with`. A forked process does not inherit it: it ends with the process that took it."""
-
-    _held: ClassVar[set[RunLock]] = set()
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        self._held.add(self)
-
-    def __enter__(self) -> None:
-        """Lock the file and write the id of this process into it, or raise RunOwned."""
-        # `is_locked` in another process holds the lock for a moment
-        if not (_try_lock(self._handle, fcntl.LOCK_EX) or _try_lock(self._handle, fcntl.LOCK_EX, LOCK_ATTEMPTS)):
-            self.close()
-            raise RunOwned(explain_owner(self._path.stem, read_owner(self._path)))
-        with suppress(OSError):  # a full disk: the lock holds without the id
-            os.ftruncate(self._handle, 0)
-            os.pwrite(self._handle, f"{os.getpid()}\n".encode(), 0)
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        if self in self._held:
-            self._held.discard(self)
-            os.close(self._handle)
-
-    @classmethod
-    def close_all(cls) -> None:
-        for lock in list(cls._held):
-            lock.close()
-
-
-os.register_at_fork(after_in_child=RunLock.close_all)
+def retry_lock(handle: int) -> bool:
+    """Try again to lock a run: `is_locked` in another process holds the lock for a moment."""
+    return _try_lock(handle, fcntl.LOCK_EX, LOCK_ATTEMPTS)
 
 
 def is_locked(path: Path) -> bool:
@@ -250,11 +216,6 @@ def wait_for_lock(
     path: Path, attempt: Callable[[], R], timeout: Callable[[], float | None], on_wait: OnWait = lambda owners: None
 ) -> R:
     """Repeat an attempt while another process holds the database. `timeout` is None to wait without a limit."""
-    try:
-        return attempt()
-    except sqlite3.OperationalError as error:
-        if not is_busy(error):
-            raise
     waiting = Waiting(lambda: find_holders(path), on_wait)
     try:
         while True:

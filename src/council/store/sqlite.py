@@ -23,15 +23,10 @@ from weakref import WeakSet
 from council.errors import StoreError
 from council.store import locks, sqlite_file, sqlite_queries
 from council.store.interface import OPEN_STATUSES, BudgetRefusal, Hold, Row, RunState, RunStatus
-from council.store.locks import LockOwner, is_locked, wait_for_lock
+from council.store.locks import LockOwner, is_locked
 from council.store.sqlite_file import (
-    WRITE_TIMEOUT_S,
-    explain_damage,
-    explain_error,
-    open_database,
-    open_to_read,
-    quick_check,
-)
+    WRITE_TIMEOUT_S, RunLock, explain_damage, explain_error, open_database, open_to_read, quick_check, wait_if_busy,
+)  # fmt: skip
 from council.store.sqlite_queries import RunQueries
 from council.store.texts import TextWriter
 
@@ -189,7 +184,7 @@ class SqliteStore(RunQueries):
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             (self.folder / "locks").mkdir(exist_ok=True, mode=0o700)
-            return wait_for_lock(self.path, lambda: open_database(self.path), lambda: WRITE_TIMEOUT_S)
+            return wait_if_busy(self.path, lambda: open_database(self.path), lambda: WRITE_TIMEOUT_S)
         except (OSError, sqlite3.Error) as error:
             can_write = not self.path.is_file() or sqlite_file.is_writable(self.path)
             if can_write or not sqlite_file.is_read_only_error(error):
@@ -341,7 +336,7 @@ class SqliteStore(RunQueries):
                 self._db, self._is_open = self._open(), True
                 self._texts.clear()
             begin = lambda: self._db.execute("BEGIN IMMEDIATE")  # noqa: E731
-            wait_for_lock(self.path, begin, lambda: self._write_timeout(jobs), self._report_wait)
+            wait_if_busy(self.path, begin, lambda: self._write_timeout(jobs), self._report_wait)
             for job in jobs:
                 outcomes.append(self._execute_write(job))
             self._db.execute("COMMIT")
@@ -404,7 +399,7 @@ class SqliteStore(RunQueries):
             if self._read_db is None:
                 self._read_db = self._copy.db if self._copy else open_to_read(self.path)
             db = self._read_db
-            return wait_for_lock(self.path, lambda: _read_snapshot(db, job.work), lambda: READ_TIMEOUT_S), None
+            return wait_if_busy(self.path, lambda: _read_snapshot(db, job.work), lambda: READ_TIMEOUT_S), None
         except Exception as error:
             return None, error
 
@@ -454,7 +449,7 @@ class SqliteStore(RunQueries):
         """Lock a run for this process, or raise RunOwned. The lock is released when the process dies."""
         self._require_writable()
         try:
-            lock = locks.RunLock(self._lock_path(run))
+            lock = RunLock(self._lock_path(run))
         except OSError as error:
             raise StoreError(explain_error(error, self._lock_path(run))) from error
         with lock:
