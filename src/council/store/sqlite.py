@@ -25,7 +25,14 @@ from council.store import locks, sqlite_file, sqlite_queries
 from council.store.interface import OPEN_STATUSES, BudgetRefusal, Hold, Row, RunState, RunStatus
 from council.store.locks import LockOwner, is_locked
 from council.store.sqlite_file import (
-    WRITE_TIMEOUT_S, RunLock, explain_damage, explain_error, open_database, open_to_read, quick_check, wait_if_busy,
+    WRITE_TIMEOUT_S,
+    RunLock,
+    explain_damage,
+    explain_error,
+    open_database,
+    open_to_read,
+    quick_check,
+    wait_if_busy,
 )  # fmt: skip
 from council.store.sqlite_queries import RunQueries
 from council.store.texts import TextWriter
