@@ -212,10 +212,14 @@ class RunLimit:
     """
 
     def __init__(self) -> None:
+        self._is_inside: ContextVar[bool] = ContextVar("is_inside_run", default=False)
+        self.reset()
+
+    def reset(self) -> None:
+        """Count from zero: after a fork, the runs of the parent process do not end in this one."""
         self._lock = threading.Lock()  # event loops of several threads share the limit
         self._max_runs, self._running = 0, 0
         self._waiters: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
-        self._is_inside: ContextVar[bool] = ContextVar("is_inside_run", default=False)
 
     @asynccontextmanager
     async def acquire(self) -> AsyncIterator[None]:
@@ -284,3 +288,4 @@ def count_possible_runs() -> int:
 
 
 RUN_LIMIT = RunLimit()
+os.register_at_fork(after_in_child=RUN_LIMIT.reset)

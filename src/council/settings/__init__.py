@@ -14,7 +14,13 @@ from typing import Any
 
 from council.errors import ConfigError, UsageError, option, wording
 from council.settings.catalogue import catalogue, is_reasoning
-from council.settings.config_files import config_folder, find_ignored_file, find_project_file, read_config
+from council.settings.config_files import (
+    config_folder,
+    find_ignored_file,
+    find_project_file,
+    fingerprint_files,
+    read_config,
+)
 from council.settings.schema import VARIABLES, Access, access_of, nest_keys, quote_value, split_key, validate_table
 from council.settings.workspace_trust import TrustRequest, find_trusted_rows, is_trusted
 from council.types import FixedSeconds
@@ -217,13 +223,33 @@ def extend_timeout(seconds: float, *, thinks: bool) -> float:
     return max(seconds, REASONING_TIMEOUT_S) if thinks and not isinstance(seconds, FixedSeconds) else seconds
 
 
+MAX_CACHED_SETTINGS = 32
+_cache: dict[tuple[object, ...], tuple[Mapping[str, str], tuple[object, ...], Settings]] = {}
+
+
 def load_settings(
     folder: Path, env: Mapping[str, str], *, flags: Mapping[str, Any] = NO_FLAGS, config: Path | None = None
 ) -> Settings:
     """Merge all sources in order of precedence; later sources override earlier ones key by key.
 
     Settings of a project that need trust are left out unless they are trusted. A project only lowers the user's caps.
+    The result is reused until a file or the environment changes; not if trust decides, which covers further files.
     """
+    variables = env if isinstance(env, dict) else dict(env)
+    key, files = (folder, config, repr(flags)), fingerprint_files(folder, variables, config)
+    cached = _cache.get(key)
+    if cached and cached[0] == variables and cached[1] == files:
+        return cached[2]
+    settings = _merge_layers(folder, variables, flags, config)
+    _cache.pop(key, None)
+    if not (settings.trusted or settings.untrusted):
+        while len(_cache) >= MAX_CACHED_SETTINGS:
+            _cache.pop(next(iter(list(_cache))), None)
+        _cache[key] = (dict(variables), files, settings)
+    return settings
+
+
+def _merge_layers(folder: Path, env: Mapping[str, str], flags: Mapping[str, Any], config: Path | None) -> Settings:
     values: dict[str, Any] = {}
     origins: dict[str, Origin] = {}
     user_values: Mapping[str, Any] = values
