@@ -7,8 +7,6 @@ connection without a lock, so that a process that is suspended while it writes d
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import os
 import queue
 import secrets
 import sqlite3
@@ -19,20 +17,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
+from weakref import WeakSet
 
-from council.errors import RunOwned, StoreError
+from council.errors import StoreError
 from council.store import locks, sqlite_file, sqlite_queries
 from council.store.interface import OPEN_STATUSES, BudgetRefusal, Hold, Row, RunState, RunStatus
-from council.store.locks import LockOwner, OnWait, is_busy, is_locked
+from council.store.locks import LockOwner, is_locked
 from council.store.sqlite_file import (
     WRITE_TIMEOUT_S,
+    RunLock,
     explain_damage,
     explain_error,
     open_database,
     open_to_read,
     quick_check,
-)
+    wait_if_busy,
+)  # fmt: skip
 from council.store.sqlite_queries import RunQueries
 from council.store.texts import TextWriter
 
@@ -70,6 +71,7 @@ class JobThread:
         self._name, self._execute = name, execute
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._lock, self._open_jobs = threading.Lock(), 0
+        self.gate = threading.Lock()  # held while jobs are executed
         self._thread: threading.Thread | None = None
 
     @property
@@ -104,7 +106,8 @@ class JobThread:
                 taken.append(self._jobs.get())
             is_open = None not in taken
             jobs = [job for job in taken if job is not None]
-            outcomes = self._execute(jobs)
+            with self.gate:
+                outcomes = self._execute(jobs)
             with self._lock:
                 self._open_jobs -= len(jobs)
             for job, (result, error) in zip(jobs, outcomes, strict=True):
@@ -144,10 +147,25 @@ _last_checks: dict[Path, float] = {}  # by database: when this process checked i
 class SqliteStore(RunQueries):
     """Run store in one SQLite file. A store that cannot be written can still be read."""
 
+    opened: ClassVar[WeakSet[SqliteStore]] = WeakSet()
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.path = folder / "council.db"
         self.on_wait: Callable[[str], object] = lambda message: None  # called by another thread
+        self._read_db: sqlite3.Connection | None = None
+        self._copy: sqlite_file.ReadOnlyCopy | None = None
+        self._is_open = False
+        self.start()
+        self.opened.add(self)
+        try:
+            with self._writer.gate:
+                self._db, self._is_open = self._open(), True
+        except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
+            raise StoreError(explain_error(error, self.path)) from error
+
+    def start(self) -> None:
+        """Start without queued jobs, also in a forked process: the jobs and the threads stay with the parent."""
         self._writer = JobThread("council-store", self._commit)
         self._reader = JobThread("council-reads", self._read_all)
         self._batches: dict[str, Batch] = {}  # by run
@@ -155,18 +173,25 @@ class SqliteStore(RunQueries):
         self._failures: dict[str, BaseException] = {}  # by run: why rows of its ledger were not stored
         self._texts: dict[str, TextWriter] = {}  # by run, of the thread that writes
         self._owned_runs: set[str] = set()
-        self._read_db: sqlite3.Connection | None = None
-        self._copy: sqlite_file.ReadOnlyCopy | None = None
-        try:
-            self._db = self._open()
-        except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
-            raise StoreError(explain_error(error, self.path)) from error
+
+    def pause(self) -> None:
+        """Stop at the end of the transactions, without open connections: no connection may cross a fork."""
+        for thread in (self._writer, self._reader):
+            thread.gate.acquire()
+        if self._copy is None and self._is_open:
+            self._close_connections()
+            self._is_open = False
+
+    def resume(self) -> None:
+        """Go on after `pause`. The next job opens its connection again."""
+        for thread in (self._writer, self._reader):
+            thread.gate.release()
 
     def _open(self) -> sqlite3.Connection:
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             (self.folder / "locks").mkdir(exist_ok=True, mode=0o700)
-            return _wait_if_busy(self.path, lambda: open_database(self.path), lambda: WRITE_TIMEOUT_S)
+            return wait_if_busy(self.path, lambda: open_database(self.path), lambda: WRITE_TIMEOUT_S)
         except (OSError, sqlite3.Error) as error:
             can_write = not self.path.is_file() or sqlite_file.is_writable(self.path)
             if can_write or not sqlite_file.is_read_only_error(error):
@@ -314,12 +339,11 @@ class SqliteStore(RunQueries):
             return [(None, None)] * len(jobs)
         outcomes: list[tuple[Any, BaseException | None]] = []
         try:
-            _wait_if_busy(
-                self.path,
-                lambda: self._db.execute("BEGIN IMMEDIATE"),
-                lambda: self._write_timeout(jobs),
-                self._report_wait,
-            )
+            if not self._is_open:
+                self._db, self._is_open = self._open(), True
+                self._texts.clear()
+            begin = lambda: self._db.execute("BEGIN IMMEDIATE")  # noqa: E731
+            wait_if_busy(self.path, begin, lambda: self._write_timeout(jobs), self._report_wait)
             for job in jobs:
                 outcomes.append(self._execute_write(job))
             self._db.execute("COMMIT")
@@ -382,7 +406,7 @@ class SqliteStore(RunQueries):
             if self._read_db is None:
                 self._read_db = self._copy.db if self._copy else open_to_read(self.path)
             db = self._read_db
-            return _wait_if_busy(self.path, lambda: _read_snapshot(db, job.work), lambda: READ_TIMEOUT_S), None
+            return wait_if_busy(self.path, lambda: _read_snapshot(db, job.work), lambda: READ_TIMEOUT_S), None
         except Exception as error:
             return None, error
 
@@ -432,11 +456,10 @@ class SqliteStore(RunQueries):
         """Lock a run for this process, or raise RunOwned. The lock is released when the process dies."""
         self._require_writable()
         try:
-            handle = os.open(self._lock_path(run), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = RunLock(self._lock_path(run))
         except OSError as error:
             raise StoreError(explain_error(error, self._lock_path(run))) from error
-        try:
-            self._lock_file(run, handle)
+        with lock:
             self._failures.pop(run, None)
             self._owned_runs.add(run)
             try:
@@ -444,19 +467,6 @@ class SqliteStore(RunQueries):
             finally:
                 self._owned_runs.discard(run)
                 self._texts.pop(run, None)
-        finally:
-            os.close(handle)
-
-    def _lock_file(self, run: str, handle: int) -> None:
-        """Lock a run's file and write the id of this process into it."""
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if not locks.retry_lock(handle):
-                raise RunOwned(locks.explain_owner(run, self.find_owner(run))) from None
-        with suppress(OSError):  # a full disk: the lock holds without the id
-            os.ftruncate(handle, 0)
-            os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
 
     def is_locked(self, run: str) -> bool:
         return is_locked(self._lock_path(run))
@@ -472,20 +482,13 @@ class SqliteStore(RunQueries):
         self._send_all_batches()
         self._writer.close()
         self._reader.close()
+        self._close_connections()
+
+    def _close_connections(self) -> None:
         if self._read_db is not None and self._copy is None:
             self._read_db.close()
+            self._read_db = None
         (self._copy or self._db).close()
-
-
-def _wait_if_busy(
-    path: Path, attempt: Callable[[], R], timeout: Callable[[], float | None], on_wait: OnWait = lambda owners: None
-) -> R:
-    try:
-        return attempt()
-    except sqlite3.OperationalError as error:
-        if not is_busy(error):
-            raise
-    return locks.wait_for_lock(path, attempt, timeout, on_wait)
 
 
 def _read_snapshot(db: sqlite3.Connection, work: Work | None) -> Any:

@@ -1,24 +1,36 @@
-"""The database file: open and check it, explain its errors, read one that cannot be written, recover a damaged one."""
+"""The database file: open, lock and check it, explain its errors, read one that cannot be written, recover a damaged one."""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
+from typing import ClassVar, TypeVar
 from urllib.parse import quote
 
-from council.errors import StoreError, wording
-from council.store.locks import describe_wait, find_holders, is_busy
+from council.errors import RunOwned, StoreError, wording
+from council.store.locks import (
+    OnWait,
+    describe_wait,
+    explain_owner,
+    find_holders,
+    is_busy,
+    read_owner,
+    retry_lock,
+    wait_for_lock,
+)
 from council.store.migrations import FILL_SUMMARIES_IN_ORDER, MIGRATIONS
 
+R = TypeVar("R")
 BUSY_SLICE_S = 0.25  # seconds of one attempt to get a lock
 WRITE_TIMEOUT_S = 30.0  # seconds that a write waits for other processes; the owner of a run waits longer
 MIN_FREE_BYTES = 1 << 20  # with less, an input/output error is taken for a full disk
@@ -95,6 +107,60 @@ def quick_check(path: Path) -> str:
         return "" if is_busy(error) else str(error)
     finally:
         db.close()
+
+
+# Locks
+
+
+def wait_if_busy(
+    path: Path, attempt: Callable[[], R], timeout: Callable[[], float | None], on_wait: OnWait = lambda owners: None
+) -> R:
+    """Make an attempt, and repeat it while another process holds the database."""
+    try:
+        return attempt()
+    except sqlite3.OperationalError as error:
+        if not is_busy(error):
+            raise
+    return wait_for_lock(path, attempt, timeout, on_wait)
+
+
+class RunLock:
+    """Lock of a run, held inside `with`. A forked process does not inherit it: it ends with the process that took it."""
+
+    _held: ClassVar[set[RunLock]] = set()
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._held.add(self)
+
+    def __enter__(self) -> None:
+        """Lock the file and write the id of this process into it, or raise RunOwned."""
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not retry_lock(self._handle):
+                self.close()
+                raise RunOwned(explain_owner(self._path.stem, read_owner(self._path))) from None
+        with suppress(OSError):  # a full disk: the lock holds without the id
+            os.ftruncate(self._handle, 0)
+            os.pwrite(self._handle, f"{os.getpid()}\n".encode(), 0)
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self in self._held:
+            self._held.discard(self)
+            os.close(self._handle)
+
+    @classmethod
+    def close_all(cls) -> None:
+        for lock in list(cls._held):
+            lock.close()
+
+
+os.register_at_fork(after_in_child=RunLock.close_all)
 
 
 # Errors
