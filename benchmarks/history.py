@@ -15,7 +15,6 @@ import sqlite3
 import subprocess
 import sys
 import time
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import Any
 from measure import Spread, isolated_environment, parse_arguments, print_result
 
 from council.runs.service import Convener
+from council.store.texts import compress_text
 
 STEPS = [f"{phase}/{seat}" for phase in ("draft", "improve") for seat in ("alpha", "beta", "gamma")] + [
     "synthesise/chair"
@@ -64,8 +64,8 @@ def copy_runs(database: Path, run: str, count: int) -> None:
     db = sqlite3.connect(database, isolation_level=None)
     db.execute("PRAGMA synchronous = OFF")
     random_ = random.Random(count)
-    pool = [zlib.compress(" ".join(make_words(random_, 120)).encode()) for _ in range(TEXTS)]
-    rare = zlib.compress(f"The answer is {RARE}. ".encode() * 10)
+    pool = [compress_text(" ".join(make_words(random_, 120)).encode()) for _ in range(TEXTS)]
+    rare = compress_text(f"The answer is {RARE}. ".encode() * 10)
     questions = [" ".join(make_words(random_, 12)) for _ in range(TEXTS)]
     answers = find_answers(db, run)
     db.create_function("pooled", 1, lambda n: rare if n % 10_000 == 1 else pool[n * 7919 % TEXTS])

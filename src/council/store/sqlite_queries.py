@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -306,6 +307,18 @@ class RunQueries(ABC):
 
     async def load(self, run: str) -> Record:
         return await self._read(lambda db: load_record(db, run))
+
+    async def match_runs(self, run: str) -> list[str]:
+        """Return the ids that start with `run`, an exact match first; none for an empty string."""
+        query = "SELECT id FROM runs WHERE ?1 != '' AND id >= ?1 AND id < ?2 ORDER BY id != ?1, rowid"
+        after = f"{run}{chr(sys.maxunicode)}"
+        return [row[0] for row in await self._read(lambda db: db.execute(query, (run, after)).fetchall())]
+
+    async def is_cancelled(self, run: str) -> bool:
+        row = await self._read(
+            lambda db: db.execute("SELECT cancel FROM runs WHERE id = ?", (run,)).fetchone(), after_own_writes=False
+        )
+        return bool(row and row[0])
 
     async def list_runs(
         self, filters: Mapping[str, object] = NO_FILTERS, before: str | None = None, limit: int | None = None
