@@ -425,7 +425,8 @@ class Convener(RunRecords):
             for entry in entries[seen:]:
                 minutes.on_event(entry)
             text = encode_report(minutes)
-            drafts.extend(report_files.draft_report_files(record, minutes, json.loads(text)))  # a full disk stops here
+            minutes.report = json.loads(text)
+            drafts.extend(report_files.draft_report_files(record, minutes, minutes.report))  # a full disk stops here
             return text
 
         await ledger.close(closed, make_report)
