@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from council.calling.budget import Budget, Caps
-from council.calling.concurrency import ConcurrencyLimit, get_limit, no_limit
+from council.calling.concurrency import ConcurrencyLimit, WarmStart, get_limit, no_limit
 from council.calling.fallback import FallbackPolicy
 from council.calling.pricing import find_context_window, find_price, own_price
 from council.calling.retry import Caller
@@ -117,6 +117,7 @@ class RunContext:
         return Caller(
             members, ledger, self.settings.member_timeout, resend, self._concurrency_limit, families, purse,
             no_phase_timeout=(HUMAN,), is_thinking=self.settings.is_thinking,
+            warm_start=WarmStart() if self.settings.warm_start else None,
         )  # fmt: skip
 
     def _concurrency_limit(self, member: str) -> ConcurrencyLimit:

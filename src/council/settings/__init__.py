@@ -70,6 +70,7 @@ PHASE_TIMEOUTS = {"explorer": "COUNCIL_EXPLORER_TIMEOUT", "r2": "COUNCIL_R2_TIME
 DEFAULTS: Mapping[str, Any] = {
     "budget": {"confirm_above": 0.50},
     "notify": False,
+    "warm_start": True,
     "search": {"max_results": 5},
     "general": {"deliberate": True},
     "human": {"timeout": HUMAN_TIMEOUT_S},
@@ -77,6 +78,7 @@ DEFAULTS: Mapping[str, Any] = {
 # Flags that set a configuration key: setting name -> (flag, parent tables of the key).
 FLAG_KEYS = {"timeout": ("--timeout", ()), "report_dir": ("--report-dir", ()), "max_cost": ("--max-cost", ("budget",)),
          "effort": ("--effort", ()), "notify": ("--notify", ())}  # fmt: skip
+NEGATIVE_FLAGS = {"no_warm": ("--no-warm", "warm_start")}  # flags that set a configuration key to false
 SEAT_FLAG = "--seat"
 MAX_NAMED_MEMBERS = 8  # seats of the largest council that `-m` can make
 CHAIR_NAMES = ("chair", "referee")  # two names of the same seat
@@ -146,6 +148,7 @@ class Settings:
     store: Mapping[str, Any] = field(default_factory=dict)
     human: Mapping[str, float] = field(default_factory=lambda: {"timeout": HUMAN_TIMEOUT_S})
     notify: bool = False  # announce the end of a run
+    warm_start: bool = True  # send the first of several requests with a common prefix alone, if its vendor caches it
     vendors: tuple[str, ...] = ()  # vendors for seats and fallbacks without a setting; empty: all that are available
     effort: str | None = None  # reasoning effort; None: the vendor's default
     custom_members: Mapping[str, str] = field(default_factory=dict)  # member object of the caller, by name → vendor
@@ -391,6 +394,9 @@ def _flag_layers(flags: Mapping[str, Any]) -> Iterator[Layer]:
         if flags.get(name) is not None:
             leaf = {name: flags[name]}
             yield Origin(OriginKind.FLAG, flag), {tables[0]: leaf} if tables else leaf
+    for name, (flag, key) in NEGATIVE_FLAGS.items():
+        if flags.get(name):
+            yield Origin(OriginKind.FLAG, flag), {key: False}
     for seat, member in (flags.get("seats") or {}).items():
         setting = {"model": member}
         yield (
@@ -432,6 +438,7 @@ def _build_settings(values: Mapping[str, Any], origins: Mapping[str, Origin], va
         effort=tree.get("effort"),
         report_dir=tree.get("report_dir"),
         notify=tree["notify"],
+        warm_start=tree["warm_start"],
         vendors=tuple(tree.get("vendors", ())),
         variables=variables,
         origins=origins,
