@@ -189,7 +189,7 @@ class Minutes:
         return [said for phase in self.phases.values() for said in phase.said.values()]
 
     def statements_of(self, seat: str) -> list[StatementMinutes]:
-        return [said for said in self.statements if said.seat == seat]
+        return [phase.said[seat] for phase in self.phases.values() if seat in phase.said]
 
     def new_statements_of(self, seat: str) -> list[StatementMinutes]:
         """Return the seat's statements of this run, without those copied from the run that it is a fork of."""

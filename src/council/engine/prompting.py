@@ -13,9 +13,9 @@ import json
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,18 +25,7 @@ import jinja2.meta
 from council.engine.layout import PlainContext, PlainEnvironment, Render, format_count
 from council.errors import PromptError
 from council.text_cleanup import LINE_ENDS, strip_hidden, without_notes
-from council.types import (
-    Cuts,
-    Json,
-    Message,
-    Packet,
-    PacketFile,
-    Question,
-    Round,
-    Seat,
-    Statement,
-    repair_surrogates,
-)
+from council.types import Cuts, Json, Message, Packet, PacketFile, Question, Round, Seat, Statement, repair_surrogates
 
 PARTS_FOLDER = Path(__file__).parent / "prompts"  # parts of every request
 NO_PACKET = Packet()
@@ -94,14 +83,13 @@ class Prompts:
 
     def __init__(self, hmac_key: str, folders: Sequence[Path] = (), protocol: str = "") -> None:
         self.hmac_key = hmac_key.encode()
-        self.folders = tuple(folders)
-        self.protocol = protocol
+        self._find = _make_finder(tuple(folders), protocol)
         self.quoted_keys: dict[str, str] = {}  # the key of the statement that is quoted under a fence mark
         self.marks: set[str] = set()  # all marks so far; an answer that repeats one has copied from its prompt
 
     def find(self, name: str, seat: Seat) -> Prompt:
         """Return `phase.<seat>.md` if it exists, else `phase.md`. The name is "phase", or "protocol/phase" for any shipped protocol."""
-        return _find_prompt(name, seat.name, self.folders, self.protocol)
+        return self._find(name, seat.name)
 
     def render(
         self, name: str, seat: Seat, variables: Mapping[str, Any], conversation: Iterable[Message] = (), key: str = ""
@@ -259,8 +247,12 @@ def _render_notes(names: tuple[str, ...]) -> str:
     return "\n\n" + _load_part("notes.md").render(names=names).strip()
 
 
-@lru_cache(maxsize=1024)
-def _find_prompt(name: str, seat: str, folders: tuple[Path, ...], protocol: str) -> Prompt:
+@lru_cache(maxsize=64)
+def _make_finder(folders: tuple[Path, ...], protocol: str) -> Callable[[str, str], Prompt]:
+    return lru_cache(maxsize=256)(partial(_find_prompt, folders, protocol))
+
+
+def _find_prompt(folders: tuple[Path, ...], protocol: str, name: str, seat: str) -> Prompt:
     for file in (f"{name}.{seat}.md", f"{name}.md"):
         for path in _list_places(file, folders, protocol):
             if path.is_file():

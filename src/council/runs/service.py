@@ -179,6 +179,8 @@ class Convener(RunRecords):
             material = replace(material, earlier=context.files, left_out=context.skipped)
         where = PanelContext(self.settings, self.env, self.folder, strict)
         plan = await make_plan(intent, where, self.members, material, price=self.price)
+        if not self.run_context.file_warnings and not after:
+            return plan
         warnings = (*self.run_context.file_warnings, *plan.warnings)
         return replace(plan, warnings=warnings, continues=after or "", conversation=conversation)
 
@@ -418,7 +420,7 @@ class Convener(RunRecords):
             folder = find_report_folder(record, self._report_dir(record.setup["protocol"], self.store), earlier)
             path = earlier or choose_report_path(record, folder)
             emit_votes(ledger, minutes, folder)
-        verdict, drafts = ev.dump_deeply(ending.verdict), list[Path]()
+        verdict, drafts = ev.dump_deeply(ending.verdict), list[str]()
         closed = ev.Closed(ending.status, verdict, dict(ledger.calls), ending.stopped, path, ending.reason)
 
         def make_report(entries: Sequence[Entry]) -> str:
