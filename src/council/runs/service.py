@@ -180,6 +180,8 @@ class Convener(RunRecords):
             material = replace(material, earlier=context.files, left_out=context.skipped)
         where = PanelContext(self.settings, self.env, self.folder, strict)
         plan = await make_plan(intent, where, self.members, material, price=self.price)
+        if not self.run_context.file_warnings and not after:
+            return plan
         warnings = (*self.run_context.file_warnings, *plan.warnings)
         return replace(plan, warnings=warnings, continues=after or "", conversation=conversation)
 
@@ -419,14 +421,15 @@ class Convener(RunRecords):
             folder = find_report_folder(record, self._report_dir(record.setup["protocol"], self.store), earlier)
             path = earlier or choose_report_path(record, folder)
             emit_votes(ledger, minutes, folder)
-        verdict, drafts = ev.dump_deeply(ending.verdict), list[Path]()
+        verdict, drafts = ev.dump_deeply(ending.verdict), list[str]()
         closed = ev.Closed(ending.status, verdict, dict(ledger.calls), ending.stopped, path, ending.reason)
 
         def make_report(entries: Sequence[Entry]) -> str:
             for entry in entries[seen:]:
                 minutes.on_event(entry)
             text = encode_report(minutes)
-            drafts.extend(report_files.draft_report_files(record, minutes, json.loads(text)))  # a full disk stops here
+            minutes.report = json.loads(text)
+            drafts.extend(report_files.draft_report_files(record, minutes, minutes.report))  # a full disk stops here
             return text
 
         await ledger.close(closed, make_report)

@@ -45,7 +45,7 @@ CHECK_INTERVAL_S = 600.0  # seconds between the checks of a small store by one p
 LARGE_CHECK_INTERVAL_S = 86400.0  # seconds between the checks of a large store by all processes
 RUN_ID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # no characters that look alike
 RUN_ID_CHARS = 8
-LEDGER_TABLES = ("event", "step", "result", "intent", "settled", "phase", "reserve", "charge")
+LEDGER_TABLES = frozenset({"event", "step", "result", "intent", "settled", "phase", "reserve", "charge"})
 OWN_WRITES_TIMEOUT_S = 1.0  # seconds that a read waits for this process's own queued rows
 MAX_DELAY_S = 0.05  # longest time that rows wait for the next rows of their run
 SOON_TURNS = 6  # turns of the event loop from the last answer of a run to the rows that close it
@@ -250,7 +250,7 @@ class SqliteStore(RunQueries):
         next rows of the run, or after 50 ms.
         """
         with self._batch_lock:
-            batch = self._batches.setdefault(run, Batch())
+            batch = self._batches.get(run) or self._batches.setdefault(run, Batch())
             batch.rows.extend(rows)
             self._schedule(run, batch, "later" if may_wait else "soon")
 
@@ -259,7 +259,7 @@ class SqliteStore(RunQueries):
         self._require_writable()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with self._batch_lock:
-            batch = self._batches.setdefault(run, Batch())
+            batch = self._batches.get(run) or self._batches.setdefault(run, Batch())
             batch.rows.extend(rows)
             batch.waiting.append(future)
             self._schedule(run, batch, "next")
@@ -271,12 +271,12 @@ class SqliteStore(RunQueries):
             raise StoreError(explain_error(error, self.path)) from error
 
     def _schedule(self, run: str, batch: Batch, when: Literal["next", "soon", "later"]) -> None:
+        if when in batch.scheduled:
+            return
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:  # no event loop
             self._put_batch(run)
-            return
-        if when in batch.scheduled:
             return
         batch.scheduled.add(when)
         if when == "later":
@@ -286,18 +286,17 @@ class SqliteStore(RunQueries):
 
     def _send_batch(self, run: str, batch: Batch, turns: int = 0) -> None:
         with self._batch_lock:
-            if self._batches.get(run) is not batch:
-                return
-            if turns:
+            if turns and self._batches.get(run) is batch:
                 asyncio.get_running_loop().call_soon(self._send_batch, run, batch, turns - 1)
-            else:
+            elif self._batches.get(run) is batch:
                 self._put_batch(run)
 
     def _put_batch(self, run: str) -> None:
         batch = self._batches.pop(run)
         if batch.timer:
             batch.timer.cancel()
-        waiting, has_ledger_rows = batch.waiting, any(table in LEDGER_TABLES for table, _ in batch.rows)
+        waiting = batch.waiting
+        has_ledger_rows = not LEDGER_TABLES.isdisjoint([table for table, _ in batch.rows])
 
         def on_result(result: Any, error: BaseException | None) -> None:
             for future in waiting:
@@ -463,7 +462,7 @@ class SqliteStore(RunQueries):
         return locks.read_owner(self._lock_path(run))
 
     def _lock_path(self, run: str) -> Path:
-        return self.folder / "locks" / f"{run}.lock"
+        return Path(f"{self.folder}/locks/{run}.lock")
 
     def close(self) -> None:
         self._send_all_batches()
