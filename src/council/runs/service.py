@@ -62,7 +62,9 @@ from council.types import Json, Outcome, Roster, Step
 from council.version import RULES, __version__
 
 # Stored with a run, so that a resumed run uses them again.
-PERSISTED_FLAGS = ("timeout", "max_cost", "allow_unpriced", "grace", "no_warm", "no_resend", "profile", "report_dir")
+PERSISTED_FLAGS = (
+    "timeout", "max_cost", "allow_unpriced", "grace", "hedge", "no_warm", "no_resend", "profile", "report_dir",
+)  # fmt: skip
 CANCEL_POLL_S = 0.5  # seconds between checks for a cancel request
 
 
