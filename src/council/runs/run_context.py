@@ -36,6 +36,10 @@ from council.store.shared import close_stores
 from council.store.sqlite import SqliteStore
 from council.types import CarryOut, Json, Roster, Step
 
+# Stored with a run, so that a resumed run uses them again.
+PERSISTED_FLAGS = (
+    "timeout", "max_cost", "allow_unpriced", "grace", "hedge", "no_warm", "no_resend", "profile", "report_dir",
+)  # fmt: skip
 MAX_CLI_PROCESSES = 4  # at once, of one command-line agent
 
 
