@@ -48,7 +48,7 @@ from council.members.wires.http import ByteLimits
 from council.members.wires.stream_parser import MAX_JSON_PARTS
 from council.money import UNBILLED_FAULTS
 from council.planning.plan import Plan
-from council.protocols.protocol import CHAIR
+from council.protocols import CHAIR
 from council.render import report_object
 from council.render.mermaid import render_mermaid
 from council.runs import outcome
@@ -902,7 +902,9 @@ async with council.stream("Which queue should we use?", protocol="advisors", rou
 print(run.report.answer)
 ```
 
-Settings come from the same files and variables as those of the command; keyword arguments take precedence. Runs are stored, and the command shows them too: `council runs`, `council replay RUN`."""
+Settings come from the same files and variables as those of the command; keyword arguments take precedence. Runs are stored, and the command shows them too: `council runs`, `council replay RUN`.
+
+Calls share one open store per data folder, their settings until a file or the environment changes, and one set of connections per event loop, so that hundreds of them can run at once in one process. They are reopened after a fork."""
 
 API_EXTENSIONS = """A custom [protocol](writing-a-protocol.md) and a custom [member](extending.md#a-member) use these names. `council.register(protocol)` makes a protocol known by its name in this process."""
 EXTENSION_NAMES = (
@@ -917,7 +919,7 @@ def api_page() -> str:
         GENERATED,
         API_INTRO,
         "## Functions",
-        *(_describe_function(f"council.{name}", getattr(council, name)) for name in ("convene", "convene_sync", "stream")),
+        *(_describe_function(f"council.{name}", getattr(council, name)) for name in ("convene", "convene_sync", "stream", "close")),
         "### Arguments",
         "All arguments after the question are keywords; None is the same as not given. A misspelt one raises TypeError.",
         *_argument_tables(),

@@ -78,8 +78,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Hide the keys, configuration and folders of the user; only the model weights are shared."""
+def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Hide the keys, configuration and folders of the user; only the model weights are shared. Close what calls keep open."""
     for name in list(os.environ):
         ours = name.startswith("COUNCIL_") and name not in KEPT
         if ours or name.endswith("_API_KEY") or name in ("OLLAMA_HOST", "NO_COLOR", "FORCE_COLOR", *CI_VARIABLES):
@@ -92,6 +92,9 @@ def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))  # nothing is piped in
+    yield
+    if shared := sys.modules.get("council.store.shared"):
+        shared.close_stores()
 
 
 @pytest.fixture

@@ -223,7 +223,7 @@ class FakeProvider:
         with self._lock:
             nth = 1 + sum(seen.model == model for seen in self._log)
             seen = Seen(len(self._log) + 1, nth, model, time.monotonic(), raw, body, dict(request.headers),
-                        wire=wire, path=request.path_qs)  # fmt: skip
+                        wire=wire, path=request.path_qs, client_port=_client_port(request))  # fmt: skip
             self._log.append(seen)
         return seen
 
@@ -271,6 +271,10 @@ class FakeProvider:
             await keep_alive(response, dialect.breath)
         said = said_by(self._typed, seen, reply)
         return await send(request, response, seen, reply, bytes_of(dialect, seen, reply, said, streamed))
+
+
+def _client_port(request: web.Request) -> int:
+    return int(request.transport.get_extra_info("peername")[1]) if request.transport else 0
 
 
 def wire_of(request: web.Request) -> str:

@@ -17,7 +17,7 @@ from council.version import __version__ as __version__
 if TYPE_CHECKING:
     from council import errors as errors
     from council import events as events
-    from council.doors.library import Client, RunOptions, RunStream, convene, convene_sync, stream
+    from council.doors.library import Client, RunOptions, RunStream, close, convene, convene_sync, stream
     from council.engine.council import Council
     from council.engine.minutes import Minutes
     from council.engine.reply import Reply
@@ -57,13 +57,13 @@ __all__ = [
     "Council", "CouncilError", "EngineError", "Entry", "Event", "Fault", "LocalModelError", "Member", "Minutes",
     "PacketRefused", "PromptError", "Protocol", "Question", "QuorumLost", "QuotaError", "Reply", "Report", "Roster",
     "Round", "RunFailed", "RunIncomplete", "RunInterrupted", "RunOptions", "RunOwned", "RunStream", "SearchNotEnabled",
-    "Seat", "Statement", "StoreError", "TrustRequired", "UnknownRun", "Usage", "UsageError", "Verdict", "__version__", "convene",
-    "convene_sync", "register", "stream",
+    "Seat", "Statement", "StoreError", "TrustRequired", "UnknownRun", "Usage", "UsageError", "Verdict", "__version__", "close",
+    "convene", "convene_sync", "register", "stream",
 ]  # fmt: skip
 
 _EXPORTS = {
     "council.runs.service": ("Convener",),
-    "council.doors.library": ("Client", "RunOptions", "RunStream", "convene", "convene_sync", "stream"),
+    "council.doors.library": ("Client", "RunOptions", "RunStream", "close", "convene", "convene_sync", "stream"),
     "council.engine.council": ("Council",),
     "council.errors": (
         "AccessError", "AuthError", "BudgetSpent", "ChairAbsent", "ConfigError", "CouncilError", "EngineError", "Fault",

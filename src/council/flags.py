@@ -45,6 +45,7 @@ RESERVED_OPTIONS = frozenset(
         "no_match",
         "no_resend",
         "no_stdin",
+        "no_warm",
         "notify",
         "output",
         "protocol",

@@ -23,11 +23,11 @@ class KeepsResultsInMemory(SqliteStore):
         super().__init__(folder)
         self._late: list[Row] = []
 
-    def post(self, run: str, rows: Sequence[Row]) -> None:
+    def post(self, run: str, rows: Sequence[Row], *, may_wait: bool = False) -> None:
         if _has_any(rows, KEPT_LATE):
             self._late += rows
         else:
-            super().post(run, rows)
+            super().post(run, rows, may_wait=may_wait)
 
     async def write(self, run: str, rows: Sequence[Row]) -> None:
         if _has_any(rows, KEPT_LATE):
@@ -52,10 +52,10 @@ class RecordsRequestsLate(SqliteStore):
         else:
             await super().write(run, rows)
 
-    def post(self, run: str, rows: Sequence[Row]) -> None:
+    def post(self, run: str, rows: Sequence[Row], *, may_wait: bool = False) -> None:
         keys = [values[0] for table, values in rows if table == "settled"]
         late = [row for key in keys for row in self._late.pop(key, [])]
-        super().post(run, [*late, *rows])
+        super().post(run, [*late, *rows], may_wait=may_wait)
 
 
 class AcknowledgesEarly(SqliteStore):

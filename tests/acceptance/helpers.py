@@ -11,6 +11,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 from council.doors.cli import run as command
 from tests.fake_provider import FakeProvider, Gate, Reply, Seen
 from tests.fork_server import Process
+from tests.stored_rows import open_copy
 from tests.trusted_project import trust_project
 
 Json = dict[str, Any]
@@ -162,11 +164,8 @@ class Workspace:
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         if not (path := self.data / "council.db").exists():
             return []
-        db = sqlite3.connect(path)
-        try:
+        with closing(open_copy(path)) as db:
             return db.execute(query, values).fetchall()
-        finally:
-            db.close()
 
     def runs(self) -> list[str]:
         """Return the ids of this folder's runs, oldest first."""

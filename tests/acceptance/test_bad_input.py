@@ -11,9 +11,8 @@ import pytest
 from council.doors.cli.params import RESERVED_COMMANDS
 from council.engine.council import Council
 from council.errors import EngineError, PromptError
-from council.protocols import register
+from council.protocols import Protocol, register
 from council.protocols.collaborative import SEATS as COLLABORATIVE_SEATS
-from council.protocols.protocol import Protocol
 from council.runs.service import Convener
 from council.types import Verdict
 from tests.acceptance.helpers import QUESTION, Result, Terminal, Workspace

@@ -8,9 +8,8 @@ import socket
 import pytest
 
 from council.engine.council import Council
-from council.protocols import register
+from council.protocols import Protocol, register
 from council.protocols.collaborative import SEATS as COLLABORATIVE_SEATS
-from council.protocols.protocol import Protocol
 from council.runs.service import Convener
 from council.types import Seat, Verdict
 from tests.acceptance.helpers import QUESTION, SEATS, Json, Result, Terminal, Workspace, mark

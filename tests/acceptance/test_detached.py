@@ -14,6 +14,7 @@ from tests.acceptance.helpers import QUESTION, Result, Terminal, Workspace, comp
 from tests.acceptance.test_worker import check_store, queue_run, status, wait_until_finished, with_convener
 from tests.acceptance.workers import workers
 from tests.fake_provider import Gate, Reply
+from tests.trusted_project import write_user_file
 
 ARGS = ("--protocol", "collaborative")
 
@@ -304,7 +305,7 @@ def test_an_interrupted_run_is_resumed_in_the_background(detached: Workspace, co
 
 @pytest.mark.behaviour("50-resume-detached")
 def test_flags_of_resume_apply_in_the_background(detached: Workspace, council: Terminal) -> None:
-    detached.configure(more='[prices."sim:*"]\ninput = 0\noutput = 1000\n')
+    write_user_file('[prices."sim:*"]\ninput = 0\noutput = 1000\n')
     stopped = council("--json", "--max-cost", "0.01", *ARGS, QUESTION)
     assert stopped.code == 5
     run = stopped.json["run"]

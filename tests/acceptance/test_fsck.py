@@ -11,6 +11,7 @@ import pytest
 
 from tests.acceptance.helpers import QUESTION, SEATS, Terminal, Workspace, mark
 from tests.fake_provider import Reply
+from tests.stored_rows import expand_texts
 
 Damage = Callable[[sqlite3.Connection], object]
 
@@ -72,6 +73,7 @@ def test_a_broken_ledger_is_reported(workspace: Workspace, council: Terminal, da
     (run,) = workspace.runs()
     break_it, told = DAMAGES[damage]
     with sqlite3.connect(workspace.data / "council.db") as db:
+        expand_texts(db)
         break_it(db)
     db.close()
     done = council("runs", "fsck")

@@ -10,6 +10,7 @@ import pytest
 from tests.acceptance.helpers import QUESTION, Terminal, Workspace, kill, wait_for_exit
 from tests.fake_provider import Reply, Seen
 from tests.fakes.replies import Json
+from tests.trusted_project import write_user_file
 
 IN, CACHED, OUT = 3.0, 0.3, 15.0
 PRICES = f'[prices."sim:*"]\ninput = {IN}\ncached = {CACHED}\nwrite = 3.75\noutput = {OUT}\n'
@@ -17,7 +18,8 @@ PRICES = f'[prices."sim:*"]\ninput = {IN}\ncached = {CACHED}\nwrite = 3.75\noutp
 
 @pytest.fixture
 def priced(workspace: Workspace) -> Workspace:
-    workspace.configure(more=PRICES)
+    write_user_file(PRICES)
+    workspace.configure()
     return workspace
 
 
@@ -106,7 +108,7 @@ def test_without_prices_the_cost_is_unknown_and_the_plan_states_the_reason(
 @pytest.mark.behaviour("00-plan-cost")
 @pytest.mark.parametrize("protocol", ["collaborative", "adversarial", "triad", "advisors", "ranking"])
 def test_a_run_costs_no_more_than_its_plan(priced: Workspace, council: Terminal, protocol: str) -> None:
-    priced.configure(more=PRICES + '[models]\ndefault = "sim:alpha"\n')
+    priced.configure(more='[models]\ndefault = "sim:alpha"\n')
     priced.provider.answer = None
     plan = council("--protocol", protocol, "--dry-run", "--json", QUESTION).json
     assert priced.provider.log == []
@@ -189,7 +191,7 @@ def test_an_unpriced_member_under_a_cap_is_refused_before_any_call(
 
 @pytest.mark.behaviour("00-unpriced-refused")
 def test_an_unpriced_fallback_is_refused_too(priced: Workspace, council: Terminal) -> None:
-    priced.configure(more=PRICES + '[providers.simb]\nbase_url = "http://127.0.0.1:9/v1"\n', beta=["simb:m1"])
+    priced.configure(more='[providers.simb]\nbase_url = "http://127.0.0.1:9/v1"\n', beta=["simb:m1"])
     done = council("--max-cost", "1", "--protocol", "triad", QUESTION)
     assert (done.code, 'no price for "simb:m1"' in done.err) == (2, True)
 
@@ -199,7 +201,7 @@ def test_the_runs_of_a_day_share_the_daily_cap(priced: Workspace, council: Termi
     usage = [{"prompt_tokens": 1000, "completion_tokens": 2800}]  # $0.045
     for seat in ("alpha", "beta", "gamma", "chair"):
         priced.answers.instead[seat] = telling(priced, usage)
-    priced.configure(more=PRICES + "[budget]\nmax_cost_per_day = 0.40\n")
+    priced.configure(more="[budget]\nmax_cost_per_day = 0.40\n")
     first, second = (council("--protocol", "triad", "--json", QUESTION) for _ in range(2))
     assert (first.code, first.json["cost"]["usd"]) == (0, pytest.approx(4 * 0.045))
     assert second.code == 5

@@ -8,7 +8,7 @@ import pytest
 
 from tests.acceptance.helpers import Terminal, Workspace
 from tests.fake_provider import Reply, Seen
-from tests.trusted_project import trust_project
+from tests.trusted_project import trust_project, write_user_file
 
 RATES = {"in": 3.0, "cached": 0.3, "written": 3.75, "out": 15.0}
 CONFIG = """
@@ -18,6 +18,8 @@ base_url = "{url}"
 backoff = 0.01
 [models]
 default = "sim:m1"
+"""
+PRICES = """
 [prices."sim:m1"]
 input = 3.0
 cached = 0.3
@@ -39,6 +41,7 @@ def test_on_every_wire_the_report_and_the_store_equal_the_providers_bill(
     workspace: Workspace, council: Terminal, wire: str
 ) -> None:
     Path("council.toml").write_text(CONFIG.format(wire=wire, url=workspace.provider.base(wire)), encoding="utf-8")
+    write_user_file(PRICES)
     trust_project()
     Path("app.py").write_text("print('hello')\n" * 60, encoding="utf-8")
     workspace.provider.answer = (lambda seen: Reply(cached=128)) if wire != "anthropic" else None
@@ -57,6 +60,7 @@ def test_on_every_wire_the_report_and_the_store_equal_the_providers_bill(
 def test_when_one_judge_is_out_of_budget_the_others_finish(workspace: Workspace, council: Terminal) -> None:
     """Judges run independently with their explorers: answers requested before the cap was reached are paid and kept."""
     Path("council.toml").write_text(CONFIG.format(wire="openai", url=workspace.provider.base_url), encoding="utf-8")
+    write_user_file(PRICES)
     trust_project()
     Path("app.py").write_text("print('hello')\n" * 60, encoding="utf-8")
     workspace.provider.answer = lambda seen: Reply(usage=[{"prompt_tokens": 1000, "completion_tokens": 1000}])  # $0.018

@@ -10,7 +10,7 @@ import pytest
 
 from tests.acceptance.helpers import QUESTION, Json, Terminal
 from tests.fake_provider import FakeProvider, Reply, Seen
-from tests.trusted_project import trust_project
+from tests.trusted_project import trust_project, write_user_file
 
 GREEK = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta")
 GENERALS = ("generalist", "skeptic", "domain_expert", *GREEK[3:])
@@ -317,9 +317,7 @@ def test_a_dry_run_is_refused_where_the_run_is(voices: Voices, council: Terminal
 
 @pytest.mark.behaviour("13-dry-run-agrees")
 def test_a_cap_below_the_estimate_is_stated_in_the_plan(voices: Voices, council: Terminal) -> None:
-    with Path("council.toml").open("a", encoding="utf-8") as file:
-        file.write('\n[prices."sim:*"]\ninput = 1\noutput = 10\n')
-    trust_project()
+    write_user_file('[prices."sim:*"]\ninput = 1\noutput = 10\n')
     low = council("--dry-run", "--max-cost", "0.0001", "-m", "sim:m1", QUESTION)
     assert (low.code, "is below the expected $" in low.out) == (0, True)
     assert "below" not in council("--dry-run", "--max-cost", "50", "-m", "sim:m1", QUESTION).out

@@ -9,6 +9,7 @@ import pytest
 from tests.acceptance.helpers import QUESTION, Terminal, Workspace, kill
 from tests.acceptance.test_money import PRICES, billed, priced
 from tests.fake_provider import Reply
+from tests.trusted_project import write_user_file
 
 __all__ = ["priced"]
 
@@ -28,7 +29,7 @@ def test_spend_equals_the_providers_bill(priced: Workspace, council: Terminal) -
 
 @pytest.mark.behaviour("00-spend")
 def test_spend_shows_the_rest_of_the_daily_cap(priced: Workspace, council: Terminal) -> None:
-    priced.configure(more=PRICES + "[budget]\nmax_cost_per_day = 5.00\n")
+    priced.configure(more="[budget]\nmax_cost_per_day = 5.00\n")
     assert council("--protocol", "triad", QUESTION).code == 0
     told = council("spend").out.splitlines()
     assert told[0].split() == ["by", "day", "cost", "calls", "unpriced", "tokens", "in", "tokens", "out"]
@@ -44,7 +45,7 @@ def test_spend_lists_unpriced_and_in_doubt_requests(priced: Workspace, council: 
     gate.wait()
     kill(process)
     gate.release()
-    priced.configure(more=PRICES.replace("sim:*", "sim:alpha"))
+    write_user_file(PRICES.replace("sim:*", "sim:alpha"))
     assert council("--protocol", "triad", QUESTION).code == 0
     told = council("spend").out
     assert "in doubt" in told

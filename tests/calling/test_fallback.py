@@ -169,7 +169,7 @@ async def test_a_resumed_run_remembers_fallbacks_and_excluded_members(ledger: Le
     drafted = asked("alpha", "a", "d")
     outcome = await carry_out(drafted)
     ledger.begin_step(drafted.ask.key, "print")
-    await ledger.accept_result(drafted.ask.key, outcome, ev.Noted("said", "alpha"))
+    ledger.accept_result(drafted.ask.key, outcome, ev.Noted("said", "alpha"))
     reloaded = await reload_ledger(store)
     families = FallbackPolicy.from_record(VOTERS, reloaded.record)
     assert families.exclusion_state("alpha", "a:m") == "failed(quota)"

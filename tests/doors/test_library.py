@@ -55,8 +55,8 @@ def test_the_public_names_are_these_and_no_others() -> None:
         "Council", "CouncilError", "EngineError", "Entry", "Event", "Fault", "LocalModelError", "Member", "Minutes",
         "PacketRefused", "PromptError", "Protocol", "Question", "QuorumLost", "QuotaError", "Reply", "Report", "Roster",
         "Round", "RunFailed", "RunIncomplete", "RunInterrupted", "RunOptions", "RunOwned", "RunStream", "SearchNotEnabled",
-        "Seat", "Statement", "StoreError", "TrustRequired", "UnknownRun", "Usage", "UsageError", "Verdict", "__version__", "convene",
-        "convene_sync", "register", "stream",
+        "Seat", "Statement", "StoreError", "TrustRequired", "UnknownRun", "Usage", "UsageError", "Verdict", "__version__", "close",
+        "convene", "convene_sync", "register", "stream",
     ]  # fmt: skip
     assert {name: getattr(council, name) for name in council.__all__}
     assert set(council.__all__) <= set(dir(council))

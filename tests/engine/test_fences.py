@@ -262,6 +262,13 @@ def test_an_escaped_packet_is_the_same_json(pieces: list[str]) -> None:
     assert not any(pattern.search(fold(line)) for line in shown.split("\n") for pattern in MARKS[1:6:2])
 
 
+@pytest.mark.parametrize("text", ["<system\n>>>", f"<<<Beta\n {MARK}", "[inst\n]"])
+def test_a_mark_over_two_lines_is_escaped_in_the_packet(text: str) -> None:
+    shown = dump_packet({"text": text})
+    assert json.loads(shown) == {"text": text}
+    assert not find_marks(shown)
+
+
 def test_the_time_of_cleaning_grows_with_the_length() -> None:
     for piece in (
         "<<<",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -83,7 +84,7 @@ async def test_a_known_step_is_found_by_its_fingerprint_and_refused_under_anothe
     store: SqliteStore, ledger: Ledger
 ) -> None:
     ledger.begin_step("draft/alpha", "print", ASKED)
-    await ledger.accept_result("draft/alpha", Outcome("ok", "Tabs."), STATED)
+    ledger.accept_result("draft/alpha", Outcome("ok", "Tabs."), STATED)
     reloaded = await reload_ledger(store)
     assert reloaded.find_result("draft/alpha", "print") == Outcome("ok", "Tabs.")
     assert reloaded.calls["replayed"] == 1
@@ -98,7 +99,7 @@ async def test_step_without_a_result_is_not_found_and_can_begin_again(store: Sql
     with pytest.raises(LedgerMismatch):
         reloaded.find_result("draft/alpha", "another print")
     reloaded.begin_step("draft/alpha", "print", ASKED)
-    await reloaded.accept_result("draft/alpha", Outcome("ok", "Tabs."), STATED)
+    reloaded.accept_result("draft/alpha", Outcome("ok", "Tabs."), STATED)
     assert [entry.seq for entry in (await store.load(RUN)).entries] == [1, 2, 3]
 
 
@@ -111,7 +112,7 @@ def test_a_key_is_claimed_once_in_a_process(ledger: Ledger) -> None:
 
 async def test_non_strict_ledger_finds_results_by_key_alone(store: SqliteStore, ledger: Ledger) -> None:
     ledger.begin_step("draft/alpha", "print", ASKED)
-    await ledger.accept_result("draft/alpha", Outcome("ok", "Tabs."), STATED)
+    ledger.accept_result("draft/alpha", Outcome("ok", "Tabs."), STATED)
     lenient = Ledger(store, await store.load(RUN), strict=False)
     assert lenient.find_result("draft/alpha", "other words") == Outcome("ok", "Tabs.")
 
@@ -123,17 +124,17 @@ async def test_non_strict_ledger_finds_results_by_key_alone(store: SqliteStore, 
 async def test_an_absence_is_known_once_its_phase_has_ended(store: SqliteStore, ledger: Ledger) -> None:
     gone = {"seat": "beta", "state": "refused", "reason": "no"}
     assert ledger.find_absence("draft", "draft/beta") is None
-    await ledger.end_phase("draft", {"draft/beta": gone})
+    ledger.end_phase("draft", {"draft/beta": gone})
     reloaded = await reload_ledger(store)
     assert reloaded.find_absence("draft", "draft/beta") == gone
     assert reloaded.find_absence("draft", "draft/alpha") is None
 
 
 async def test_a_phase_ends_once(store: SqliteStore, ledger: Ledger, heard: list[ev.Entry]) -> None:
-    await ledger.end_phase("draft", {})
-    await ledger.end_phase("draft", {})
+    ledger.end_phase("draft", {})
+    ledger.end_phase("draft", {})
     reloaded = await reload_ledger(store)
-    await reloaded.end_phase("draft", {})
+    reloaded.end_phase("draft", {})
     assert [entry.event for entry in (await store.load(RUN)).entries] == [ev.PhaseEnded("draft", [])]
     assert len(heard) == 1
 
@@ -150,6 +151,21 @@ async def test_attempt_is_on_disk_with_its_bytes_before_it_is_sent(store: Sqlite
     ]
     db.close()
     assert (attempt.n, attempt.result, ledger.calls["made"]) == (1, None, 1)
+
+
+@pytest.mark.behaviour("40-unsent-is-not-counted")
+async def test_a_request_that_was_cancelled_before_it_was_sent_is_not_counted(
+    store: SqliteStore, ledger: Ledger
+) -> None:
+    ledger.begin_step(ASKED.key, "print", ASKED)
+    sending = asyncio.ensure_future(ledger.record_attempt(ASKED.key, "alpha", "scripted:", b"{}", ""))
+    await asyncio.sleep(0)  # it waits for the store
+    sending.cancel()
+    await asyncio.wait({sending})
+    assert sending.cancelled()
+    assert ledger.calls["made"] == 0
+    assert (await reload_ledger(store)).calls == {"made": 0, "replayed": 0, "in_doubt": 0}
+    assert (await ledger.record_attempt(ASKED.key, "alpha", "scripted:", b"{}", "")).n == 1
 
 
 async def test_attempt_numbers_continue_after_a_resume(store: SqliteStore, ledger: Ledger) -> None:
@@ -240,7 +256,7 @@ async def test_streamed_text_is_cleared_when_the_statement_is_complete(store: Sq
     await store.list_runs()
     assert live(store) == [("draft/alpha", "Ta"), ("draft/beta", "Spa")]
     ledger.begin_step("draft/alpha", "print", ASKED)
-    await ledger.accept_result("draft/alpha", Outcome("ok", "Tabs."), STATED)
+    ledger.accept_result("draft/alpha", Outcome("ok", "Tabs."), STATED)
     ledger.discard_stream("draft/beta")
     await store.list_runs()
     assert live(store) == []

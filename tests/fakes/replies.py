@@ -63,6 +63,7 @@ class Seen:
     tokens: Json = field(default_factory=lambda: {"in": 0, "out": 0})
     wire: str = "openai"
     path: str = ""
+    client_port: int = 0  # of the connection
 
     @property
     def prompt(self) -> str:

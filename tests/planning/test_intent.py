@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from council import protocols
 from council.errors import UsageError
 from council.planning.intent import ChosenBy, Intent, focus_line, parse_intent
-from council.protocols.protocol import Protocol
+from council.protocols import Protocol
 
 KNOWN = ("collaborative", "adversarial", "triad", "advisors", "judges", "general", "ranking", "quick", "own")
 

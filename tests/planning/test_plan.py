@@ -25,7 +25,7 @@ from council.members.scripted import Scripted
 from council.planning import rehearsal
 from council.planning.plan import Plan, question_from, roster_from
 from council.planning.rehearsal import rehearse
-from council.protocols.protocol import Protocol
+from council.protocols import Protocol
 from council.runs.service import Convener
 from council.types import Question, Roster, Seat, Verdict
 

@@ -10,10 +10,9 @@ import pytest
 from pydantic import BaseModel
 
 from council.errors import UsageError
-from council.protocols import SHIPPED_PROTOCOLS, get_protocol
+from council.protocols import SHIPPED_PROTOCOLS, Protocol, get_protocol
 from council.protocols.judges.options import JudgesOptions
 from council.protocols.options import build_flag_table, parse_options
-from council.protocols.protocol import Protocol
 
 
 @pytest.mark.behaviour("house-flags-generated")

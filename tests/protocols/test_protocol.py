@@ -12,8 +12,7 @@ import pytest
 
 from council import protocols
 from council.engine.prompting import Prompts
-from council.protocols import SHIPPED_PROTOCOLS, find_protocol, get_protocol
-from council.protocols.protocol import Protocol
+from council.protocols import SHIPPED_PROTOCOLS, Protocol, find_protocol, get_protocol
 from council.render.markdown import render_answer, render_document, render_verbose
 from council.render.report import build_report
 from council.types import Seat
@@ -24,7 +23,7 @@ PACKAGE = {
 PROTOCOL = Protocol("poll", "poll_protocol.flow:poll", report_view="poll_protocol.report:PollView", quorum=3)
 """,
     "flow.py": "async def poll(council): ...\n",
-    "report.py": """from council.protocols.report_view import ReportView
+    "report.py": """from council.protocols import ReportView
 class PollView(ReportView):
     def speaker_label(self, minutes, phase, seat):
         return f"voter {seat}"

@@ -10,7 +10,7 @@ import pytest
 from council.engine.council import Council
 from council.errors import BudgetSpent
 from council.members.scripted import Scripted
-from council.protocols.protocol import Protocol
+from council.protocols import Protocol
 from council.runs.outcome import end_cancelled, end_interrupted, run_protocol
 from council.store.sqlite import SqliteStore
 from council.types import Verdict

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from council import events as ev
 from council.errors import StoreError
-from council.protocols.protocol import Protocol
+from council.protocols import Protocol
 from council.runs.report_files import (
     MAX_SLUG_CHARS,
     choose_report_dir,

@@ -19,8 +19,8 @@ import pytest
 from council.errors import RunOwned, StoreError
 from council.store.interface import Row
 from council.store.locks import LockOwner, find_holders, make_owner, read_owner
-from council.store.sqlite import SqliteStore, open_database, quick_check
-from council.store.sqlite_file import repair_file
+from council.store.sqlite import SqliteStore
+from council.store.sqlite_file import quick_check, repair_file
 
 pytestmark = pytest.mark.anyio
 RUN = "r2345"
@@ -29,8 +29,7 @@ RUN_ROW: Row = ("run", ("a run", "here", 1.0, "random", "{}"))
 STOP_IN_TRANSACTION = """
 import os, signal, sys, time
 from pathlib import Path
-from council.store.sqlite import SqliteStore, open_database, quick_check
-from council.store.sqlite_file import repair_file
+from council.store.sqlite import SqliteStore
 store = SqliteStore(Path(sys.argv[1]))
 with store.lock_run("rowner"):
     store._db.execute("BEGIN IMMEDIATE")
@@ -191,7 +190,7 @@ def test_a_store_that_cannot_be_written_can_be_read(left: str) -> None:
         elif left == "of an older version":
             db = sqlite3.connect(store.path)
             db.executescript(
-                "DROP TABLE live_parts; DROP TABLE asks; ALTER TABLE runs DROP COLUMN detached; PRAGMA user_version = 2;"
+                "DROP TABLE texts; DROP TABLE live_parts; DROP TABLE asks; ALTER TABLE runs DROP COLUMN detached; PRAGMA user_version = 2;"
             )
             db.close()
         folder.chmod(0o555)
@@ -243,14 +242,14 @@ async def test_damage_is_noticed_before_a_run_starts(tmp_path: Path) -> None:
 async def test_repair_keeps_the_rows_that_can_be_read(tmp_path: Path) -> None:
     path = await fill(tmp_path)
     damage(path)
-    (line,) = repair_file(path, open_database)
+    (line,) = repair_file(path)
     assert "the readable rows were copied to a new database" in line
     assert quick_check(path) == ""
     store = SqliteStore(tmp_path)
     seqs = [entry.seq for entry in (await store.load(RUN)).entries]
     assert 100 < len(seqs) < 199 and seqs[0] == 1 and seqs[-1] == 199
     store.close()
-    assert repair_file(path, open_database) == []
+    assert repair_file(path) == []
     assert list_damaged(tmp_path)
 
 
@@ -266,6 +265,6 @@ async def test_an_index_is_rebuilt_in_place(tmp_path: Path) -> None:
     start = (root - 1) * 4096
     content[start + 3 : start + 5] = b"\x00\x01"  # one cell of two
     path.write_bytes(content)
-    (line,) = repair_file(path, open_database)
+    (line,) = repair_file(path)
     assert line.startswith("the indexes were rebuilt")
     assert quick_check(path) == ""

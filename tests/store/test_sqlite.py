@@ -25,7 +25,7 @@ from council import events as ev
 from council.errors import RunOwned, StoreError, UnknownRun
 from council.store.interface import Row
 from council.store.migrations import MIGRATIONS
-from council.store.sqlite import Job, SqliteStore
+from council.store.sqlite import SOON_TURNS, Job, SqliteStore
 from council.store.sqlite_file import WRITE_TIMEOUT_S
 from council.types import FinalState, Outcome, Usage
 
@@ -79,18 +79,52 @@ async def test_rows_of_one_write_are_stored_all_or_none(store: SqliteStore) -> N
     assert [entry.seq for entry in (await store.load(RUN)).entries] == [1]
 
 
-async def test_failing_job_rolls_back_only_itself(store: SqliteStore) -> None:
-    jobs = [store.write(RUN, [event(1)]), store.write(RUN, [event(1)]), store.write("r3456", [RUN_ROW])]
+async def test_the_failing_rows_of_one_run_roll_back_only_that_run(store: SqliteStore) -> None:
+    jobs = [store.write(RUN, [event(1)]), store.write("other", [event(1), event(1)]), store.write("r3456", [RUN_ROW])]
     first, second, third = await asyncio.gather(*jobs, return_exceptions=True)
     assert (first, type(second), third) == (None, StoreError, None)
     assert [entry.seq for entry in (await store.load(RUN)).entries] == [1]
 
 
+# Transactions
+
+
+async def test_writes_of_one_turn_and_the_rows_before_them_are_one_transaction(store: SqliteStore) -> None:
+    await store.list_runs()  # the row of the run is stored
+    seen = trace_statements(store)
+    store.post(RUN, [event(1)], may_wait=True)
+    await asyncio.sleep(0)
+    await asyncio.gather(*(store.write(RUN, [event(seq)]) for seq in (2, 3, 4)))
+    assert sum(line == "COMMIT" for line in seen) == 1
+    assert [entry.seq for entry in (await store.load(RUN)).entries] == [1, 2, 3, 4]
+
+
+async def test_rows_that_may_wait_are_stored_without_other_rows_too(store: SqliteStore) -> None:
+    loop, committed = asyncio.get_running_loop(), asyncio.Event()
+    store._db.set_trace_callback(
+        lambda statement: loop.call_soon_threadsafe(committed.set) if statement == "COMMIT" else None
+    )
+    store.post(RUN, [event(1)], may_wait=True)
+    await committed.wait()
+    assert [entry.seq for entry in (await store.load(RUN)).entries] == [1]
+
+
+async def test_a_result_is_sent_at_once_with_the_rows_that_waited(store: SqliteStore) -> None:
+    store.post(RUN, [event(1)], may_wait=True)
+    store.post(RUN, [event(2)])
+    for _ in range(SOON_TURNS + 1):
+        await asyncio.sleep(0)
+    assert not store._batches
+    assert [entry.seq for entry in (await store.load(RUN)).entries] == [1, 2]
+
+
 @pytest.mark.behaviour("40-step-in-one-transaction")
 async def test_after_a_write_that_failed_no_later_row_of_the_run_is_stored(store: SqliteStore) -> None:
-    jobs = [store.write(RUN, [event(1)]), store.write(RUN, [event(1)]), store.write(RUN, [event(2)])]
-    first, second, third = await asyncio.gather(*jobs, return_exceptions=True)
-    assert (first, type(second), type(third)) == (None, StoreError, StoreError)
+    await store.write(RUN, [event(1)])
+    with pytest.raises(StoreError):
+        await store.write(RUN, [event(1)])
+    with pytest.raises(StoreError):
+        await store.write(RUN, [event(2)])
     assert [entry.seq for entry in (await store.load(RUN)).entries] == [1]
 
 

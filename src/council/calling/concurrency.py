@@ -1,9 +1,12 @@
-"""Adaptive concurrency limit per provider, and the limit of runs at once.
+"""When a request may start: an adaptive concurrency limit per provider, the limit of runs at once, and the warm start.
 
 AIMD: start at 4 slots and add one per answered call while all are in use. After the first 429, multiply by 0.8 per
 episode and add 1/slots per answered call. Calls that started before a decrease do not decrease it again. A call without
 output for 2 s lends its slot to the next one, because it may be thinking or hung. The number of calls in flight never
 exceeds the provider's maximum. Time spent waiting for a slot does not count against a seat's timeout.
+
+Warm start: of several requests that begin with the same long text, the first is sent alone if its vendor caches that text
+when it reads it. The others follow at its first output, and then cost a fraction.
 """
 
 from __future__ import annotations
@@ -20,10 +23,14 @@ from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from council.calling.fault_table import FAULT_TABLE
+from council.members.base import Member
+from council.types import Ask, estimate_tokens
 
 START_SLOTS = 4
 DECREASE_FACTOR = 0.8
 SILENT_AFTER_S = 2.0  # seconds without output after which a call lends its slot
+MIN_WARM_TOKENS = 2_000  # a vendor caches only long prefixes, and a short one is not worth the wait
+MAX_WARM_WAIT_S = 5.0  # a first request that takes longer does not delay the others
 
 
 @dataclass(slots=True)
@@ -92,6 +99,43 @@ class ConcurrencyLimit:
             self._wake_waiters()
 
 
+def shared_prefix(ask: Ask) -> str:
+    """Return the text that the requests of all seats begin with, up to the end of the packet; empty without a packet."""
+    if not ask.shared or ask.bare:
+        return ""
+    system = "".join(message["content"] for message in ask.messages if message["role"] == "system")
+    return system + next(message["content"] for message in ask.messages if message["role"] == "user")[: ask.shared]
+
+
+def caches_prefix(member: Member) -> bool:
+    """Return whether the member's vendor caches a marked prefix when it first reads it, so that it pays to wait for that."""
+    return getattr(member, "caches_prefix", False)
+
+
+@dataclass(slots=True)
+class WarmStart:
+    """The long prefixes that the requests of one run have in common, each with an event that its first request sets."""
+
+    max_wait: float = MAX_WARM_WAIT_S
+    first_outputs: dict[tuple[object, ...], asyncio.Event] = field(default_factory=dict)
+
+    async def wait(self, member: Member, ask: Ask) -> asyncio.Event | None:
+        """Wait for the first output of an earlier request with this prefix. Return an event if this is the first one.
+
+        The caller sets the event at the first output, and in any case when the request ends.
+        """
+        prefix = shared_prefix(ask) if caches_prefix(member) else ""
+        if estimate_tokens(prefix) <= MIN_WARM_TOKENS:
+            return None
+        key = (member.name, ask.schema_name, ask.effort, hash(prefix))  # a vendor caches them apart
+        if key not in self.first_outputs:
+            self.first_outputs[key] = asyncio.Event()
+            return self.first_outputs[key]
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.first_outputs[key].wait(), self.max_wait)
+        return None
+
+
 @dataclass(slots=True)
 class Slot:
     """Slot of one call, held inside `async with`."""
@@ -101,6 +145,7 @@ class Slot:
     has_output: bool = False
     is_held: bool = False
     timer: asyncio.TimerHandle | None = None
+    first_output: asyncio.Event | None = None  # set for the requests that wait for this one
 
     async def __aenter__(self) -> Slot:
         await self.limit.wait_for_slot()
@@ -117,6 +162,8 @@ class Slot:
     def on_output(self) -> None:
         """Record the first output of the call, which shows that the provider accepts this load."""
         self.has_output = True
+        if self.first_output:
+            self.first_output.set()
         self.limit.increase()
 
     def release_if_silent(self) -> None:
@@ -165,10 +212,14 @@ class RunLimit:
     """
 
     def __init__(self) -> None:
+        self._is_inside: ContextVar[bool] = ContextVar("is_inside_run", default=False)
+        self.reset()
+
+    def reset(self) -> None:
+        """Count from zero: after a fork, the runs of the parent process do not end in this one."""
         self._lock = threading.Lock()  # event loops of several threads share the limit
         self._max_runs, self._running = 0, 0
         self._waiters: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
-        self._is_inside: ContextVar[bool] = ContextVar("is_inside_run", default=False)
 
     @asynccontextmanager
     async def acquire(self) -> AsyncIterator[None]:
@@ -237,3 +288,4 @@ def count_possible_runs() -> int:
 
 
 RUN_LIMIT = RunLimit()
+os.register_at_fork(after_in_child=RUN_LIMIT.reset)

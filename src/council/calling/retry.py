@@ -19,7 +19,7 @@ from council.calling.answer_check import (
     is_complete_reply,
 )
 from council.calling.budget import CallBudget, NoBudget
-from council.calling.concurrency import ConcurrencyLimit, Slot, no_limit
+from council.calling.concurrency import ConcurrencyLimit, Slot, WarmStart, no_limit
 from council.calling.fallback import FallbackPolicy
 from council.calling.fault_table import FAULT_TABLE, FailedAttempt, NextAttempt, max_retries, next_attempt
 from council.errors import BudgetSpent, Fault
@@ -146,6 +146,7 @@ class Caller:
     no_phase_timeout: Collection[str] = ()  # members to which the timeouts of phases do not apply
     is_thinking: Callable[[str], bool] = lambda member: False  # members known to think before they answer
     seen_thinking: set[str] = field(default_factory=set)  # members that thought in this run
+    warm_start: WarmStart | None = None  # None: requests with a common prefix start at the same time
 
     async def __call__(self, step: Step) -> Outcome:
         return await RetryLoop(self, step).run()
@@ -342,18 +343,29 @@ class RetryLoop:
                 self.caller.budget.bill_attempt(self.key, attempt, Fault("doubt", "no answer was stored"))
             )
             body, why = attempt.body, "resent: the process stopped before the answer was stored"
-        member, journal, started = deadline.member, self.caller.journal, self.now()
-        async with self.caller.limit_for(member.name).acquire() as slot:
-            n = len(journal.attempts(self.key)) + 1
-            max_cost = await self.caller.budget.reserve(self.key, n, member, ask, body)
-            deadline.postpone(self.now() - started)  # waiting for a slot and a reservation does not count
-            attempt = await journal.record_attempt(
-                self.key, self.seat, member.name, body, why, max_cost, request.fallback_for, request.fallback_state,
-                round(deadline.seconds_left(), 1),
-            )  # fmt: skip
-            answer = await self._send(deadline, ask, body, slot)
-            slot.report_result(answer.kind if isinstance(answer, Fault) else "")
-            return attempt, answer
+        started, warm = self.now(), self.caller.warm_start
+        first_output = await warm.wait(deadline.member, ask) if warm and ask.shared else None
+        try:
+            async with self.caller.limit_for(deadline.member.name).acquire() as slot:
+                slot.first_output = first_output
+                max_cost = await self._reserve(deadline, ask, body, started)
+                attempt = await self.caller.journal.record_attempt(
+                    self.key, self.seat, deadline.member.name, body, why, max_cost, request.fallback_for,
+                    request.fallback_state, round(deadline.seconds_left(), 1),
+                )  # fmt: skip
+                answer = await self._send(deadline, ask, body, slot)
+                slot.report_result(answer.kind if isinstance(answer, Fault) else "")
+                return attempt, answer
+        finally:
+            if first_output:
+                first_output.set()
+
+    async def _reserve(self, deadline: MemberDeadline, ask: Ask, body: bytes, started: float) -> float | None:
+        """Reserve the cost of a request. The time since `started`, spent on waiting, does not count."""
+        n = len(self.caller.journal.attempts(self.key)) + 1
+        max_cost = await self.caller.budget.reserve(self.key, n, deadline.member, ask, body)
+        deadline.postpone(self.now() - started)
+        return max_cost
 
     async def _send(self, deadline: MemberDeadline, ask: Ask, body: bytes, slot: Slot) -> Answer | Fault:
         detector, size, watch = LoopDetector(), AnswerSize(ask.max_tokens), self.step.watch or SeatWatch()

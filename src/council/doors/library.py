@@ -24,6 +24,7 @@ from council.planning.plan import Material, Plan
 from council.render.report import build_report
 from council.render.report_object import Report
 from council.runs.history import run_summary
+from council.runs.run_context import close_shared
 from council.runs.service import Convener
 from council.types import Json
 
@@ -74,6 +75,9 @@ class RunSettings(TypedDict, total=False):
     allow_unpriced: Annotated[bool, "Allow members without a known price, even with a budget."]
     effort: Annotated[Literal["low", "medium", "high"] | None, "Reasoning effort of members that support it."]
     grace: Annotated[float | None, "Drop a seat with no output this many seconds after the rest of its phase finished."]
+    no_warm: Annotated[
+        bool, "Start all seats of a phase at once, also if one could fill the vendor's prompt cache for the others."
+    ]
     no_resend: Annotated[bool, "Never repeat a request that may have been billed."]
     report_dir: Annotated[str | PathLike[str] | None, "Folder of the report files."]
     trust: Annotated[bool, "Apply the settings of the project that need trust, for this run and its resumes."]
@@ -124,7 +128,7 @@ class RunRow(TypedDict):
 
 
 FLAG_SETTINGS = (
-    "timeout", "max_cost", "allow_unpriced", "effort", "grace", "no_resend", "report_dir", "seats", "models", "cheap",
+    "timeout", "max_cost", "allow_unpriced", "effort", "grace", "no_warm", "no_resend", "report_dir", "seats", "models", "cheap",
     "profile", "trust",
 )  # fmt: skip
 MATERIAL = ("spec", "decisions", "base", "redact", "skip_secrets")
@@ -231,13 +235,16 @@ def check_members(members: Iterable[Any]) -> tuple[Member, ...]:
     return listed
 
 
-def make_convener(settings: Mapping[str, Any], records: Convener | None = None) -> Convener:
+def make_convener(
+    settings: Mapping[str, Any], records: Convener | None = None, *, keeps_open: bool = False
+) -> Convener:
     flags = {name: settings[name] for name in FLAG_SETTINGS if settings.get(name) not in (None, "", (), [], {})}
     flags = {name: _as_flag(value) for name, value in flags.items() if value is not False}
     folder, config = settings.get("folder"), settings.get("config")
     return Convener(
         Path(folder) if folder else None, settings.get("env"), flags=flags, config=Path(config) if config else None,
         members=check_members(settings.get("members") or ()), store=records.store if records else None,
+        keeps_open=keeps_open,
     )  # fmt: skip
 
 
@@ -283,7 +290,7 @@ async def iterate_run(
     question: str, given: Mapping[str, Any], records: Convener | None = None
 ) -> AsyncGenerator[Entry, None]:
     """Run a question as a separate task and yield its events."""
-    convener = make_convener(given, records)
+    convener = make_convener(given, records, keeps_open=True)
     queue: asyncio.Queue[Entry | None] = asyncio.Queue()
 
     async def work() -> None:
@@ -337,6 +344,15 @@ def convene_sync(question: str, **options: Unpack[RunOptions]) -> Report:
             "convene_sync cannot run inside an event loop (such as a notebook): use `await council.convene(…)`"
         )
     return asyncio.run(convene(question, **options))
+
+
+def close() -> None:
+    """Close the store and the connections that `convene`, `convene_sync` and `stream` keep open between calls.
+
+    Those in use are closed when their runs end. The next call opens them again. At the exit of the process this happens by
+    itself, and connections are also closed at the end of their event loop.
+    """
+    close_shared()
 
 
 class Client:

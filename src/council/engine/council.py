@@ -135,7 +135,7 @@ class Council:
         self.ledger.emit_once(ev.PhaseStarted(self._phases[-1]))
         try:
             yield
-            await self.ledger.end_phase(self._phases[-1], self._absences)
+            self.ledger.end_phase(self._phases[-1], self._absences)
         except BaseException:
             absences.update(self._absences)  # the enclosing phase stores them if it still ends normally
             raise
@@ -380,7 +380,7 @@ class Council:
         if not outcome.ok:
             return self._record_absence(step.ask.key, Absence(seat, outcome.state, outcome.reason), outcome)
         said = self._record_statement(step, seat, outcome)
-        await self.ledger.accept_result(step.ask.key, outcome, self._stated_event(said))
+        self.ledger.accept_result(step.ask.key, outcome, self._stated_event(said))
         return said
 
     def _stated_event(self, said: Statement[Any]) -> ev.Stated:
@@ -479,7 +479,7 @@ class Council:
             found = await self.effects[kind](wanted)
             outcome = Outcome("ok", json.dumps(found, ensure_ascii=False), served_by=kind)
         found = json.loads(outcome.text)
-        await self.ledger.accept_result(
+        self.ledger.accept_result(
             key, outcome, ev.LookedUp(key, self._current_phase, what, sum(map(_has_result, found)))
         )
         return outcome

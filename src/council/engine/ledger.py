@@ -6,6 +6,7 @@ phase is a separate row. Each write includes its events in the same transaction.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import time
@@ -32,7 +33,7 @@ MAX_STREAM_CHARS = 1 << 20  # of one statement; the rest of a longer one is stor
 class NullStore:
     """Store that discards everything, for rehearsals."""
 
-    def post(self, run: str, rows: Sequence[Row]) -> None:
+    def post(self, run: str, rows: Sequence[Row], *, may_wait: bool = False) -> None:
         pass
 
     async def write(self, run: str, rows: Sequence[Row]) -> None:
@@ -124,8 +125,9 @@ class Ledger:
 
     # Events: each gets a number and a time, and is passed to the listener.
 
-    def emit(self, event: Event, *rows: Row) -> None:
-        self.store.post(self.run, [*rows, self._append_event(event)])
+    def emit(self, event: Event, *rows: Row, may_wait: bool = False) -> None:
+        """Emit an event. What costs nothing to repeat may wait for the next rows."""
+        self.store.post(self.run, [*rows, self._append_event(event)], may_wait=may_wait)
 
     async def emit_durably(self, event: Event, *rows: Row) -> None:
         await self.store.write(self.run, [*rows, self._append_event(event)])
@@ -135,7 +137,7 @@ class Ledger:
         text = str(event)
         if text not in self._emitted:
             self._emitted.add(text)
-            self.emit(event)
+            self.emit(event, may_wait=True)
 
     def _append_event(self, event: Event) -> Row:
         self._seq += 1
@@ -143,7 +145,7 @@ class Ledger:
         entry, body = ev.make_entry(self._seq, self._now(), event)
         self.record.entries.append(entry)
         self.on_event(entry)
-        return ("event", (entry.seq, entry.at, event.type, _dump_compact(body)))
+        return ("event", (entry.seq, entry.at, event.type, body))
 
     # Steps and their results.
 
@@ -177,15 +179,16 @@ class Ledger:
         rows: list[Row] = [] if key in self.record.steps else [("step", (key, fingerprint))]
         self.record.steps[key] = fingerprint
         if event:
-            self.emit(event, *rows)
+            self.emit(event, *rows, may_wait=True)
         else:
-            self.store.post(self.run, rows)
+            self.store.post(self.run, rows, may_wait=True)
 
-    async def accept_result(self, key: str, outcome: Outcome, event: Event) -> None:
+    def accept_result(self, key: str, outcome: Outcome, event: Event) -> None:
+        """Store the result of a step. It is on disk before any request that depends on it is sent."""
         self._live.pop(key, None)
         self.record.results[key] = outcome
-        rows: list[Row] = [("result", (key, _dump_compact(outcome.as_json()))), ("hush", (key,))]
-        await self.emit_durably(event, *rows)
+        rows: list[Row] = [("result", (key, outcome.as_json())), ("hush", (key,))]
+        self.emit(event, *rows)
 
     # Phases: one that has ended is never asked again, nor are its absent seats.
 
@@ -198,12 +201,12 @@ class Ledger:
         found: Json | None = self.record.phases.get(phase, {}).get(key)
         return found
 
-    async def end_phase(self, phase: str, absences: Json) -> None:
+    def end_phase(self, phase: str, absences: Json) -> None:
         if phase in self.record.phases:
             return
         self.record.phases[phase] = absences
         absent = sorted(absence["seat"] for absence in absences.values())
-        await self.emit_durably(ev.PhaseEnded(phase, absent), ("phase", (phase, _dump_compact(absences))))
+        self.emit(ev.PhaseEnded(phase, absent), ("phase", (phase, absences)), may_wait=True)
 
     async def close(self, event: ev.Closed, report: Callable[[Sequence[Entry]], str]) -> None:
         """Write the closing event, the status and the report in one transaction."""
@@ -230,13 +233,19 @@ class Ledger:
         attempt = Attempt(len(past) + 1, member, body)
         past.append(attempt)
         told = ev.Attempted(key, seat, attempt.n, member, why, most, fallback_for, fallback_state, seconds)
-        await self.emit_durably(told, ("intent", (key, attempt.n, member, body, self._now())))
+        try:
+            await self.emit_durably(told, ("intent", (key, attempt.n, member, body, self._now())))
+        except asyncio.CancelledError:  # the request was not sent
+            past.remove(attempt)
+            self.record.spending.pop((key, attempt.n), None)
+            self.store.post(self.run, [("withdraw_attempt", (key, attempt.n)), ("release", (key, attempt.n))])
+            raise
         return attempt
 
     def record_result(self, key: str, attempt: Attempt, result: Json, bill: ev.Billed | None = None) -> None:
         """Queue the result and its bill. If it is accepted, it is stored in the same transaction as the step's result."""
         attempt.result = result
-        rows: list[Row] = [("settled", (key, attempt.n, _dump_compact(result), self._now()))]
+        rows: list[Row] = [("settled", (key, attempt.n, result, self._now()))]
         self.store.post(self.run, [*rows, *self._charge_rows(bill)])
 
     def record_charge(self, bill: ev.Billed | None) -> None:
@@ -259,7 +268,7 @@ class Ledger:
         if key not in self._live:
             self._live[key] = LiveText()
         if text := self._live[key].add(piece, time.monotonic()):
-            self.store.post(self.run, [("live", (key, self._live[key].writes, text))])
+            self.store.post(self.run, [("live", (key, self._live[key].writes, text))], may_wait=True)
         self.on_event(ev.make_delta(self._now(), key, seat, piece))
 
     def discard_stream(self, key: str) -> None:
@@ -267,8 +276,6 @@ class Ledger:
         if self._live.pop(key, None):
             self.store.post(self.run, [("hush", (key,))])
 
-
-_dump_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 # Counts
 

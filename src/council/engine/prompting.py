@@ -493,7 +493,7 @@ def _mark_escapes(value: Any) -> Any:
 
 def _escape_marks(text: str) -> str:
     text = repair_surrogates(text)
-    places = list_mark_chars(text, find_marks(text))
+    places = list_mark_chars(text, find_marks(text) | find_marks(text.replace("\n", "\\")))  # one line in JSON
     return "".join(f"{ESCAPED}{char}" if at in places else char for at, char in enumerate(text)) if places else text
 
 

@@ -39,7 +39,7 @@ class HumanMember:
 
     def prepare(self, ask: Ask) -> bytes:
         request = {"key": ask.key, "messages": ask.messages, "schema": ask.schema}
-        return json.dumps(request, ensure_ascii=False).encode()
+        return json.dumps(request, ensure_ascii=False, separators=(",", ":")).encode()
 
     async def ready(self, progress: Progress) -> None:
         pass

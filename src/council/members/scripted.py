@@ -39,7 +39,8 @@ class Scripted:
         self._failures: dict[str, int] = {}
 
     def prepare(self, ask: Ask) -> bytes:
-        return json.dumps({"key": ask.key, "messages": ask.messages, "schema": ask.schema}, ensure_ascii=False).encode()
+        request = {"key": ask.key, "messages": ask.messages, "schema": ask.schema}
+        return json.dumps(request, ensure_ascii=False, separators=(",", ":")).encode()
 
     async def ready(self, progress: Progress) -> None:
         pass

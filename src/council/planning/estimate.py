@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from council.calling.budget import TOKENS_PER_WORD, max_answer_tokens, max_billed_tokens
+from council.calling.concurrency import shared_prefix
 from council.errors import ConfigError
 from council.members.base import Member
 from council.money import FREE, Price, exact_cost, max_cost
@@ -45,6 +46,7 @@ class RehearsedCall:
     words: int
     ask: Ask  # without its messages
     timeout: float | None = None  # seconds of each member, if the phase has its own
+    shared_tokens: int = 0  # of the text that the prompts of all seats begin with
 
 
 def build_call(step: Step, quoted_keys: Mapping[str, str], question: str) -> RehearsedCall:
@@ -55,7 +57,7 @@ def build_call(step: Step, quoted_keys: Mapping[str, str], question: str) -> Reh
     return RehearsedCall(
         ask.key, step.chain, estimate_tokens(prompt) + schema - estimate_tokens(question),
         frozenset(quoted_keys[mark] for mark in FENCE.findall(prompt) if mark in quoted_keys),
-        ask.words or DEFAULT_ANSWER_WORDS, replace(ask, messages=(), schema=None), step.timeout,
+        ask.words or DEFAULT_ANSWER_WORDS, replace(ask, messages=(), schema=None), step.timeout, estimate_tokens(shared_prefix(ask)),
     )  # fmt: skip
 
 

@@ -25,8 +25,7 @@ from council.planning.triggers import (
     phrase_pattern,
     strip_opening,
 )
-from council.protocols import find_protocol, is_registered
-from council.protocols.protocol import TASKS
+from council.protocols import TASKS, find_protocol, is_registered
 
 RUN_A = r"(?:(?:run|convene|hold|start|call|use|have|do)\s+(?:an?\s+|the\s+)?)"
 MAX_VERBOSE_PHRASES = 10  # that are removed from a question

@@ -26,11 +26,11 @@ from council.packet.git import find_repo
 from council.packet.targets import has_changes
 from council.planning.estimate import PriceLookup, RehearsedCall, estimate_cost, with_effort
 from council.planning.intent import ChosenBy, Inferred, Intent, parse_intent, place_piped_text
-from council.planning.rehearsal import find_phase_timeouts, rehearse_both_ways
+from council.planning.rehearsal import find_phase_timeouts, find_warm_starts, rehearse_both_ways
 from council.planning.seating import SeatAssignment, Seating, available_members, seat_council
+from council.protocols import Protocol, load_reference
 from council.protocols.options import parse_options
 from council.protocols.panel import Panel, PanelContext, resize_seats
-from council.protocols.protocol import Protocol, load_reference
 from council.settings import SEAT_FLAG, Settings, extend_timeout
 from council.settings.member_lookup import ADDED_SEATS, DEFAULT_SEATS
 from council.types import Json, Packet, PacketFile, Question, Roster, Seat, Skipped, repair_surrogates
@@ -72,6 +72,9 @@ class Plan:
     timeouts: Mapping[str, float] = field(default_factory=dict)  # member → seconds in a phase
     inferred: Inferred = Inferred.NOTHING  # what the user did not name
     cheap: bool = False  # fast models fill the seats that were not assigned by hand
+    warm_starts: tuple[
+        Json, ...
+    ] = ()  # members that one seat asks first, because their vendor caches the common prefix
     trusted: tuple[str, ...] = ()  # what the trusted settings of the project send, read and write where
 
     def check_runnable(self) -> None:
@@ -93,6 +96,7 @@ class Plan:
             "packet": self.packet.as_json(), "cost": self.cost, "warnings": [*self.notices, *self.warnings], "notices": list(self.notices), "cap": self.cap, "unpriced": list(self.unpriced),
             **({"effort": self.effort} if self.effort else {}), **({"cheap": True} if self.cheap else {}), **({"continues": self.continues} if self.continues else {}),
             **({"conversation": self.conversation} if self.conversation else {}), **({"trusted": list(self.trusted)} if self.trusted else {}),
+            **({"warm_start": list(self.warm_starts)} if self.warm_starts else {}),
         }  # fmt: skip
 
     def setup(self) -> Json:
@@ -240,7 +244,7 @@ async def make_plan(
         trusted=tuple(where.settings.trusted.destinations) if where.settings.trusted else (),
         warnings=(*([word_for(panel.refusal, "cli")] if panel.refusal else []), *_model_warnings(where.settings), *panel.warnings, *strangers, *_cap_warnings(cost, cap), *_packet_warnings(packet), *_advise_mixing(panel, roster, where), *seating.advice), notices=(*seating.notices, *panel.notices, *packet.remarks),
         shared_vendors=seating.shared_vendors, timeouts={name: float(where.settings.member_timeout(name)) for name in roster.member_names},
-        inferred=intent.inferred,
+        inferred=intent.inferred, warm_starts=find_warm_starts(phases, longer, member) if where.settings.warm_start else (),
     )  # fmt: skip
 
 

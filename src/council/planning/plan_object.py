@@ -84,6 +84,13 @@ class Conversation(TypedDict):
     rule: Annotated[str, Field(description="The rule that chose the form.")]
 
 
+class PlanWarmStart(TypedDict):
+    """A member that one seat of a phase asks first, and the others at its first output."""
+
+    member: Name
+    tokens: Annotated[Count, Field(description="Estimated tokens of the prefix that its vendor caches.")]
+
+
 class PlanObject(TypedDict):
     """What --dry-run --json prints: the seats, phases, calls and estimated cost, before anything is spent."""
 
@@ -109,6 +116,12 @@ class PlanObject(TypedDict):
         Annotated[Literal["low", "medium", "high"], Field(description="Reasoning effort; absent if it is not set.")]
     ]
     cheap: NotRequired[Annotated[bool, Field(description="Whether --cheap chose fast models; absent if it did not.")]]
+    warm_start: NotRequired[
+        Annotated[
+            list[PlanWarmStart],
+            Field(description="Members whose vendor caches the prefix of several seats; absent if there are none."),
+        ]
+    ]
     trusted: NotRequired[
         Annotated[
             list[str],

@@ -11,15 +11,17 @@ from functools import partial
 from types import MappingProxyType
 
 from council import events as ev
+from council.calling.concurrency import MIN_WARM_TOKENS, caches_prefix
 from council.engine.council import Council
 from council.engine.ledger import Ledger, NullStore
 from council.engine.prompting import Prompts
 from council.errors import CouncilError, EngineError
 from council.events import Entry
+from council.members.base import Member
 from council.members.scripted import example_value
 from council.planning.estimate import RehearsedCall, build_call
 from council.planning.intent import focus_line
-from council.protocols.protocol import Protocol
+from council.protocols import Protocol
 from council.store.interface import Record
 from council.types import CarryOut, Json, Outcome, Packet, Question, Roster, Step, Verdict
 
@@ -200,6 +202,19 @@ def find_phase_timeouts(calls: Iterable[RehearsedCall], timeout: Callable[[float
             phase = _strip_seat_names(call.ask.key.rpartition("/")[0], seats)
             found[phase] = max(found.get(phase, 0.0), timeout(call.timeout, call.chain[0]))
     return found
+
+
+def find_warm_starts(
+    phases: Iterable[Json], calls: Iterable[RehearsedCall], member: Callable[[str], Member]
+) -> tuple[Json, ...]:
+    """Return the members that several seats of a phase ask with the same long prefix, if their vendor caches it."""
+    long = [call for call in calls if call.shared_tokens > MIN_WARM_TOKENS and caches_prefix(member(call.chain[0]))]
+    seats = {call.key.rpartition("/")[2] for call in long}
+    asked = Counter((_strip_seat_names(call.key.rpartition("/")[0], seats), call.chain[0]) for call in long)
+    parallel = {phase["name"] for phase in phases if phase["parallel"]}
+    names = dict.fromkeys(name for (phase, name), count in asked.items() if phase in parallel and count > 1)
+    tokens = {call.chain[0]: call.shared_tokens for call in long}
+    return tuple({"member": name, "tokens": tokens[name]} for name in names)
 
 
 def _strip_seat_names(phase: str, seats: set[str]) -> str:

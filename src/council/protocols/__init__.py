@@ -1,25 +1,167 @@
-"""Table of protocols. Shipped ones are rows here, others come by entry point or by `register`; each is loaded when it is needed."""
+"""Protocols: their definition, and the table of them.
+
+A definition says what the engine, the planner, the reports and the doors need to know. Shipped protocols are rows of the table,
+others come by entry point or by `register`; each is loaded when it is needed.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from council.errors import CouncilError, UsageError
-from council.extensions import Added, installed
-from council.protocols.protocol import Protocol, load_reference
+from council.extensions import Added, installed, load_attribute
+from council.types import Json, Seat, Verdict
 
-__all__ = [
-    "SHIPPED_PROTOCOLS",
-    "Protocol",
-    "find_protocol",
-    "fixed_seat_names",
-    "get_protocol",
-    "is_registered",
-    "package_of",
-    "protocol_names",
-    "register",
-]
+if TYPE_CHECKING:
+    from council.engine.minutes import Minutes, StatementMinutes
+
+# Definition
+
+ProtocolFunction = Callable[..., Awaitable[Verdict]]  # async def protocol(council, **options) -> Verdict
+TASKS = ("ask", "validate", "brainstorm", "research")
+CHAIR = Seat("chair", "Orchestrator")
+NO_OPTIONS = "council.protocols.options:NoOptions"
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """One protocol. A reference is an object or its "module:attr", which is imported when it is needed.
+
+    Files beside the module of `function` belong to the protocol: `prompts/*.md` and, for its reports, `layout.md` and `layouts/*.md`.
+    """
+
+    name: str
+    function: ProtocolFunction | str
+    seats: tuple[Seat, ...] = ()
+    chair: Seat | None = CHAIR
+    summary: str = ""
+    tasks: tuple[str, ...] = (
+        "ask",
+    )  # the tasks it accepts, the default first: a verb of the question chooses among them
+    prompts: Path | None = None  # folder of the prompts; None: `prompts/` beside the function
+    options: type[Any] | str | None = None  # pydantic model; None: no options
+    spread: bool = True  # spread the seats over vendor families
+    resizable: bool = False  # with 2 to 8 members by `-m` it has as many seats; a panel resizes its own seats
+    panel: Callable[..., Any] | str = ""  # builds the seats from the options; empty if the seats are fixed
+    quorum: int = 1  # seats that must answer
+    reads_question: bool = True  # whether its flow depends on the question's text; if not, plans are cached without it
+    output_schema: Callable[[str], Json | None] | str = ""  # returns the description of a reply in the packet, by task
+    report_view: type[Any] | str = ""  # subclass of ReportView; empty for the default report
+    reports_in_project: bool = False  # keep reports in .agents/council of the run's folder, not in the data folder
+    purpose: str = ""  # what it is for, for `council protocols`
+    example: str = ""  # a command that chooses it; empty for `council --protocol NAME "…"`
+
+    def __post_init__(self) -> None:
+        if unknown := [task for task in self.tasks or ("",) if task not in TASKS]:
+            raise ValueError(f'protocol "{self.name}": unknown task "{unknown[0]}", use {", ".join(TASKS)}')
+
+    def load(self) -> ProtocolFunction:
+        function: ProtocolFunction = load_reference(self.function)
+        return function
+
+    def load_options(self) -> type[Any]:
+        """Return the pydantic model of the options."""
+        model: type[Any] = load_reference(self.options or NO_OPTIONS)
+        return model
+
+    def load_output_schema(self, task: str) -> Json | None:
+        """Return the description of a reply that the packet of this task contains; None if it contains none."""
+        schema: Json | None = load_reference(self.output_schema)(task) if self.output_schema else None
+        return schema
+
+    def load_report_view(self) -> ReportView:
+        view: ReportView = load_reference(self.report_view or ReportView)()
+        return view
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the module that defines the function; None if it has no file."""
+        return _find_folder(
+            self.function.partition(":")[0] if isinstance(self.function, str) else self.function.__module__
+        )
+
+    @property
+    def prompt_folders(self) -> tuple[Path, ...]:
+        if self.prompts:
+            return (self.prompts,)
+        return (self.folder / "prompts",) if self.folder else ()
+
+
+@cache
+def _find_folder(module: str) -> Path | None:
+    try:
+        spec = find_spec(module)
+    except (ImportError, ValueError):  # for example, __main__ of an interactive session
+        return None
+    return Path(spec.origin).parent if spec and spec.origin else None
+
+
+def load_reference(reference: Any) -> Any:
+    """Return the object of a "module:attr"; any other object is returned as it is."""
+    return load_attribute(reference) if isinstance(reference, str) else reference
+
+
+class ReportView:
+    """The parts of a report that depend on the protocol. The default has the answer, then the statements of every phase."""
+
+    def speaker_label(self, minutes: Minutes, phase: str, seat: str) -> str:
+        """Return the name of a seat in a phase."""
+        from council.engine.layout import format_label  # not imported by a command without a report
+
+        return format_label(seat)
+
+    def last_speaker_label(self, minutes: Minutes, seat: str) -> str:
+        """Return the name of a seat in the last phase in which it was asked, or in the first round if there is none."""
+        asked = [phase.name for phase in minutes.phases.values() if seat in phase.asked]
+        return self.speaker_label(minutes, asked[-1] if asked else "r1", seat)
+
+    def report_fields(self, minutes: Minutes) -> Json:
+        """Return extra fields of the report object."""
+        return {}
+
+    def layout_variables(self, minutes: Minutes) -> Json:
+        """Return extra variables of the protocol's layouts."""
+        return {}
+
+    def full_answer(self, minutes: Minutes) -> str:
+        """Return a text to show instead of the answer; empty to show the answer."""
+        return ""
+
+    def closing_text(self, minutes: Minutes) -> str:
+        """Return a few lines to show after the answer on standard output; empty for none."""
+        return ""
+
+    def verdict_text(self, minutes: Minutes) -> str:
+        """Return the whole text for standard output; empty to show the answer under its caveats."""
+        return ""
+
+    def repeats_answer(self, minutes: Minutes, said: StatementMinutes) -> bool:
+        """Return whether a statement is the answer, which the report shows once."""
+        return minutes.status == "complete" and said.said.strip() == str(minutes.verdict.get("answer") or "").strip()
+
+    def document(self, minutes: Minutes, report: Json) -> str:
+        """Return the whole report file; empty to use the layout `document.md`."""
+        return ""
+
+    def file_kind(self, task: str, protocol: str, options: Json) -> str:
+        """Return the word for the kind of run in the name of its report file."""
+        return protocol if task == "ask" else task
+
+    def analysis_name(self, minutes: Minutes, said: StatementMinutes) -> str:
+        """Return the seat's part of the file name of a statement that gets its own file; empty for any other."""
+        return ""
+
+    def analysis(self, minutes: Minutes, said: StatementMinutes) -> str:
+        """Return the content of that file."""
+        return said.said
+
+
+# Table
 
 ENTRY_POINT_GROUP = "council.protocols"
 SHIPPED_PROTOCOLS = {

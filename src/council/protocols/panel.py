@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from council.errors import ConfigError
-from council.protocols.protocol import CHAIR
+from council.protocols import CHAIR
 from council.settings import SeatSetting, Settings
 from council.settings.member_lookup import ADDED_SEATS, resolve_member, vendor_of
 from council.types import Json, Question, Seat

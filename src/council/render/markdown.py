@@ -21,9 +21,7 @@ from council.engine.layout import (
 )
 from council.engine.minutes import Minutes, PhaseMinutes
 from council.engine.trust import format_trust
-from council.protocols import find_protocol
-from council.protocols.protocol import Protocol
-from council.protocols.report_view import ReportView
+from council.protocols import Protocol, ReportView, find_protocol
 from council.render.mermaid import render_mermaid
 from council.render.report import FinishedRun, answer_text, build_report
 from council.text_cleanup import clean

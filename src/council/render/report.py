@@ -13,8 +13,7 @@ from council.engine.minutes import Minutes, SeatMinutes
 from council.engine.trust import compute_trust
 from council.events import Entry, Faulted
 from council.money import UNBILLED_FAULTS
-from council.protocols import find_protocol
-from council.protocols.report_view import ReportView
+from council.protocols import ReportView, find_protocol
 from council.text_cleanup import clean_json, may_be_unclean, neutralize_commands
 from council.types import Json
 

@@ -24,6 +24,7 @@ def format_plan(plan: Json) -> list[str]:
         *_format_continued(plan),
         *_format_timeouts(plan),
         *_packet_lines(plan.get("packet") or {}),
+        *_format_warm_starts(plan),
         *_format_trusted(plan),
         *_format_price(plan),
         _format_calls(plan.get("calls") or {}),
@@ -40,7 +41,13 @@ def format_plan_facts(plan: Json) -> list[str]:
         *_packet_lines(plan.get("packet") or {}),
         *_format_timeouts(plan),
     ]
-    return [" · ".join(facts), *_format_continued(plan), *_format_trusted(plan), *_format_warnings(plan)]
+    return [
+        " · ".join(facts),
+        *_format_continued(plan),
+        *_format_warm_starts(plan),
+        *_format_trusted(plan),
+        *_format_warnings(plan),
+    ]
 
 
 def format_summary(report: Json, verb: str = "") -> list[str]:
@@ -117,6 +124,14 @@ def _format_warnings(plan: Json) -> list[str]:
 def _format_trusted(plan: Json) -> list[str]:
     """Return what the settings of the project that needed trust send, read and write where."""
     return [f"trusted: {' '.join(line.split())}" for line in plan.get("trusted", [])]
+
+
+def _format_warm_starts(plan: Json) -> list[str]:
+    return [
+        f"warm start: one seat on {row['member']} begins, the others follow at its first output, because about "
+        f"{row['tokens']:,} tokens are cached for them"
+        for row in plan.get("warm_start", [])
+    ]
 
 
 def _format_seats(plan: Json) -> list[str]:

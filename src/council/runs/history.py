@@ -27,6 +27,7 @@ from council.settings import OriginKind, Settings
 from council.settings.config_files import data_folder
 from council.settings.schema import quote_value
 from council.store.interface import FINISHED_STATUSES, OPEN_STATUSES, Attempt, Record, RunState, RunStatus
+from council.store.shared import acquire_store, release_store
 from council.store.sqlite import SqliteStore
 from council.text_cleanup import single_line
 from council.types import Json, Usage
@@ -226,23 +227,31 @@ def _has_status(run: Json, status: str | None) -> bool:
 class RunRecords:
     """Stored runs of one user."""
 
-    def __init__(self, folder: Path, env: Mapping[str, str], store: SqliteStore | None = None) -> None:
+    def __init__(
+        self, folder: Path, env: Mapping[str, str], store: SqliteStore | None = None, *, keeps_open: bool = False
+    ) -> None:
+        """`keeps_open` uses the store and the connections that runs of this process share; they stay open after `close`."""
         self.folder, self.env = folder, env
-        self._store, self._is_shared_store = store, store is not None
+        self._store, self._is_own_store, self._keeps_open = store, store is None, keeps_open
         self._opened = (time.time(), time.monotonic())
         self.on_store_wait: Callable[[str], object] = lambda message: None  # called by another thread
 
     @property
     def store(self) -> SqliteStore:
         if self._store is None:
-            self._store = SqliteStore(data_folder(self.env))
+            folder = data_folder(self.env)
+            self._store = acquire_store(folder, keep=True) if self._keeps_open else SqliteStore(folder)
             self._store.on_wait = lambda message: self.on_store_wait(message)
         return self._store
 
     async def close(self) -> None:
-        if self._store and not self._is_shared_store:
-            self._store.close()
-            self._store = None
+        if self._store is None or not self._is_own_store:
+            return
+        store, self._store = self._store, None
+        if self._keeps_open:
+            release_store(store)
+        else:
+            store.close()
 
     # Find
 

@@ -16,8 +16,8 @@ from council.runs.service import Convener
 from council.settings.config_files import data_folder
 from council.store.interface import OPEN_STATUSES, Record, Row, RunStatus
 from council.store.locks import is_locked
-from council.store.sqlite import SqliteStore, open_database, quick_check
-from council.store.sqlite_file import repair_file
+from council.store.sqlite import SqliteStore
+from council.store.sqlite_file import quick_check, repair_file
 
 DRAFT_AGE_S = 60.0  # a younger draft may be in use
 
@@ -45,7 +45,7 @@ def _repair_database(folder: Path) -> list[str]:
         return []
     busy = [path.stem for path in (folder / "locks").glob("*.lock") if is_locked(path)]
     if not busy:
-        return repair_file(database, open_database)
+        return repair_file(database)
     if quick_check(database):
         raise UsageError(
             f"the run store is damaged and cannot be repaired while run {busy[0]} is running: "

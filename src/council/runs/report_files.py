@@ -19,8 +19,7 @@ from council.errors import StoreError
 from council.events import Entry
 from council.packet.secret_filter import PromptRedactor, redact_value
 from council.planning.plan import question_from
-from council.protocols import find_protocol
-from council.protocols.protocol import Protocol
+from council.protocols import Protocol, find_protocol
 from council.render.markdown import render_document
 from council.render.report import encode_report
 from council.store.interface import Record, Store

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from council.calling.budget import Budget, Caps
-from council.calling.concurrency import ConcurrencyLimit, get_limit, no_limit
+from council.calling.concurrency import ConcurrencyLimit, WarmStart, get_limit, no_limit
 from council.calling.fallback import FallbackPolicy
 from council.calling.pricing import find_context_window, find_price, own_price
 from council.calling.retry import Caller
@@ -20,6 +20,7 @@ from council.errors import ConfigError, UsageError, option
 from council.members.base import Member
 from council.members.human import HUMAN
 from council.members.registry import MemberRegistry
+from council.members.wires.http import close_connections
 from council.money import Price
 from council.packet.lookups import look, make_document_reader
 from council.packet.secret_filter import redact_text
@@ -31,6 +32,7 @@ from council.settings.catalogue import split_member
 from council.settings.config_files import cache_folder
 from council.settings.network import find_key_leaks
 from council.settings.schema import SPECIAL_MEMBERS
+from council.store.shared import close_stores
 from council.store.sqlite import SqliteStore
 from council.types import CarryOut, Json, Roster
 
@@ -48,7 +50,7 @@ class RunContext:
         settings = load_settings(folder, env, flags=flags, config=config)
         known = (*settings.providers, *SPECIAL_MEMBERS)
         custom = {one.name: one.vendor for one in extra_members if split_member(one.name)[0] not in known}
-        self.settings = replace(settings, custom_members=custom)
+        self.settings = replace(settings, custom_members=custom) if custom else settings
         self.members = MemberRegistry(self.settings, env, cache_folder(env), folder)
         for member in extra_members:
             self.members.add(member)
@@ -115,6 +117,7 @@ class RunContext:
         return Caller(
             members, ledger, self.settings.member_timeout, resend, self._concurrency_limit, families, purse,
             no_phase_timeout=(HUMAN,), is_thinking=self.settings.is_thinking,
+            warm_start=WarmStart() if self.settings.warm_start else None,
         )  # fmt: skip
 
     def _concurrency_limit(self, member: str) -> ConcurrencyLimit:
@@ -157,3 +160,9 @@ def _make_lookup_effect(root: Path) -> Effect:
         return await asyncio.to_thread(look, root, wanted, redact=True)
 
     return run_lookup
+
+
+def close_shared() -> None:
+    """Close the stores and the connections that are kept open between runs; those in use when their runs end."""
+    close_connections()
+    close_stores()

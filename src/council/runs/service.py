@@ -25,6 +25,7 @@ from council.errors import CouncilError, EngineError, RunOwned, StoreError, Usag
 from council.events import Entry
 from council.members.base import Member
 from council.members.registry import MemberRegistry
+from council.members.wires.http import keep_connections
 from council.money import Price
 from council.packet.secret_filter import redact_value
 from council.planning.plan import Material, Plan, make_plan, packet_from, question_from, read_request, roster_from
@@ -61,7 +62,7 @@ from council.types import Json, Outcome, Roster, Step
 from council.version import RULES, __version__
 
 # Stored with a run, so that a resumed run uses them again.
-PERSISTED_FLAGS = ("timeout", "max_cost", "allow_unpriced", "grace", "no_resend", "profile", "report_dir")
+PERSISTED_FLAGS = ("timeout", "max_cost", "allow_unpriced", "grace", "no_warm", "no_resend", "profile", "report_dir")
 CANCEL_POLL_S = 0.5  # seconds between checks for a cancel request
 
 
@@ -71,9 +72,10 @@ class Convener(RunRecords):
     def __init__(
         self, folder: Path | None = None, env: Mapping[str, str] | None = None, *,
         flags: Mapping[str, Any] | None = None, config: Path | None = None, members: Iterable[Member] = (),
-        store: SqliteStore | None = None,
+        store: SqliteStore | None = None, keeps_open: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__((folder or Path.cwd()).resolve(), add_stored_keys(os.environ if env is None else env), store)
+        env = add_stored_keys(os.environ if env is None else env)
+        super().__init__((folder or Path.cwd()).resolve(), env, store, keeps_open=keeps_open)
         self._flags, self._config, self._extra_members = dict(flags or {}), config, tuple(members)
         self._has_ended_run = False
         self._load_folder(self.folder)
@@ -200,6 +202,8 @@ class Convener(RunRecords):
     async def run(self, plan: Plan, on_event: Listener, *, stop: StopEvent | None = None) -> Minutes:
         """Run a plan and return its minutes. `stop` interrupts the run and leaves it resumable."""
         self.check_plan(plan)
+        if self._keeps_open:
+            keep_connections()
         async with RUN_LIMIT.acquire():
             store = await self.open_store(plan.protocol.name)
             await self._prepare_members(plan.roster, on_event)
@@ -283,7 +287,7 @@ class Convener(RunRecords):
         with store.lock_run(record.run):
             ledger = Ledger(store, record, on_event, redact=redact_event, source=await self._load_inheritance(record))
             convened = ev.Convened(record.run, record.name, plan, record.folder)
-            await ledger.emit_durably(convened, ("run", _format_run_row(record)))
+            ledger.emit(convened, ("run", _format_run_row(record)), may_wait=True)
             _note_other_version(ledger)
             with name_resume(ledger.run):
                 return await self._deliberate(ledger, stop)
@@ -379,10 +383,10 @@ class Convener(RunRecords):
         if record.is_new:
             await asyncio.sleep(CANCEL_POLL_S)
         while True:
+            await asyncio.sleep(CANCEL_POLL_S)
             with suppress(StoreError):  # a busy store does not stop a run; the next write reports the problem
                 if await self.store.is_cancelled(record.run):
                     return
-            await asyncio.sleep(CANCEL_POLL_S)
 
     def _make_council(self, ledger: Ledger) -> Council:
         setup = ledger.record.setup
@@ -458,14 +462,9 @@ class Convener(RunRecords):
         except CouncilError as error:
             return [f"the verdict cannot be recomputed: {error}"]
         computed = redact_value(ev.dump_deeply(ending.verdict))
-        again = {
-            key: value for key, value in computed.items() if key in kept
-        }  # a run of an older version has fewer fields
-        return (
-            []
-            if json.dumps(again) == json.dumps(kept)
-            else ["the verdict recomputed from the statements differs from the stored one"]
-        )
+        again = {key: value for key, value in computed.items() if key in kept}  # an older version has fewer fields
+        is_same = json.dumps(again) == json.dumps(kept)
+        return [] if is_same else ["the verdict recomputed from the statements differs from the stored one"]
 
     def rosters(self, name: str | None = None) -> list[Json]:
         """Describe all named rosters, or only `name`, each with its source."""

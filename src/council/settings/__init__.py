@@ -14,7 +14,13 @@ from typing import Any
 
 from council.errors import ConfigError, UsageError, option, wording
 from council.settings.catalogue import catalogue, is_reasoning
-from council.settings.config_files import config_folder, find_ignored_file, find_project_file, read_config
+from council.settings.config_files import (
+    config_folder,
+    find_ignored_file,
+    find_project_file,
+    fingerprint_files,
+    read_config,
+)
 from council.settings.schema import VARIABLES, Access, access_of, nest_keys, quote_value, split_key, validate_table
 from council.settings.workspace_trust import TrustRequest, find_trusted_rows, is_trusted
 from council.types import FixedSeconds
@@ -64,6 +70,7 @@ PHASE_TIMEOUTS = {"explorer": "COUNCIL_EXPLORER_TIMEOUT", "r2": "COUNCIL_R2_TIME
 DEFAULTS: Mapping[str, Any] = {
     "budget": {"confirm_above": 0.50},
     "notify": False,
+    "warm_start": True,
     "search": {"max_results": 5},
     "general": {"deliberate": True},
     "human": {"timeout": HUMAN_TIMEOUT_S},
@@ -71,6 +78,7 @@ DEFAULTS: Mapping[str, Any] = {
 # Flags that set a configuration key: setting name -> (flag, parent tables of the key).
 FLAG_KEYS = {"timeout": ("--timeout", ()), "report_dir": ("--report-dir", ()), "max_cost": ("--max-cost", ("budget",)),
          "effort": ("--effort", ()), "notify": ("--notify", ())}  # fmt: skip
+NEGATIVE_FLAGS = {"no_warm": ("--no-warm", "warm_start")}  # flags that set a configuration key to false
 SEAT_FLAG = "--seat"
 MAX_NAMED_MEMBERS = 8  # seats of the largest council that `-m` can make
 CHAIR_NAMES = ("chair", "referee")  # two names of the same seat
@@ -140,6 +148,7 @@ class Settings:
     store: Mapping[str, Any] = field(default_factory=dict)
     human: Mapping[str, float] = field(default_factory=lambda: {"timeout": HUMAN_TIMEOUT_S})
     notify: bool = False  # announce the end of a run
+    warm_start: bool = True  # send the first of several requests with a common prefix alone, if its vendor caches it
     vendors: tuple[str, ...] = ()  # vendors for seats and fallbacks without a setting; empty: all that are available
     effort: str | None = None  # reasoning effort; None: the vendor's default
     custom_members: Mapping[str, str] = field(default_factory=dict)  # member object of the caller, by name → vendor
@@ -214,13 +223,33 @@ def extend_timeout(seconds: float, *, thinks: bool) -> float:
     return max(seconds, REASONING_TIMEOUT_S) if thinks and not isinstance(seconds, FixedSeconds) else seconds
 
 
+MAX_CACHED_SETTINGS = 32
+_cache: dict[tuple[object, ...], tuple[Mapping[str, str], tuple[object, ...], Settings]] = {}
+
+
 def load_settings(
     folder: Path, env: Mapping[str, str], *, flags: Mapping[str, Any] = NO_FLAGS, config: Path | None = None
 ) -> Settings:
     """Merge all sources in order of precedence; later sources override earlier ones key by key.
 
     Settings of a project that need trust are left out unless they are trusted. A project only lowers the user's caps.
+    The result is reused until a file or the environment changes; not if trust decides, which covers further files.
     """
+    variables = env if isinstance(env, dict) else dict(env)
+    key, files = (folder, config, repr(flags)), fingerprint_files(folder, variables, config)
+    cached = _cache.get(key)
+    if cached and cached[0] == variables and cached[1] == files:
+        return cached[2]
+    settings = _merge_layers(folder, variables, flags, config)
+    _cache.pop(key, None)
+    if not (settings.trusted or settings.untrusted):
+        while len(_cache) >= MAX_CACHED_SETTINGS:
+            _cache.pop(next(iter(list(_cache))), None)
+        _cache[key] = (dict(variables), files, settings)
+    return settings
+
+
+def _merge_layers(folder: Path, env: Mapping[str, str], flags: Mapping[str, Any], config: Path | None) -> Settings:
     values: dict[str, Any] = {}
     origins: dict[str, Origin] = {}
     user_values: Mapping[str, Any] = values
@@ -365,6 +394,9 @@ def _flag_layers(flags: Mapping[str, Any]) -> Iterator[Layer]:
         if flags.get(name) is not None:
             leaf = {name: flags[name]}
             yield Origin(OriginKind.FLAG, flag), {tables[0]: leaf} if tables else leaf
+    for name, (flag, key) in NEGATIVE_FLAGS.items():
+        if flags.get(name):
+            yield Origin(OriginKind.FLAG, flag), {key: False}
     for seat, member in (flags.get("seats") or {}).items():
         setting = {"model": member}
         yield (
@@ -406,6 +438,7 @@ def _build_settings(values: Mapping[str, Any], origins: Mapping[str, Origin], va
         effort=tree.get("effort"),
         report_dir=tree.get("report_dir"),
         notify=tree["notify"],
+        warm_start=tree["warm_start"],
         vendors=tuple(tree.get("vendors", ())),
         variables=variables,
         origins=origins,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 import tomllib
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +16,7 @@ from council.errors import ConfigError, option
 from council.settings.schema import quote_value
 
 MAX_CONFIG_BYTES = 256_000  # bytes; TOML takes quadratic time for some texts
+RECENT_S = 2.0  # a file that changed so recently can change again without a new time: its content is compared
 
 
 def find_project_file(folder: Path, env: Mapping[str, str], config: Path | None = None) -> Path | None:
@@ -110,6 +113,44 @@ def _read_text(path: Path) -> str:
         raise ConfigError(
             f"cannot read the configuration file {path}: {quote_value(error)}; it must be readable UTF-8 text"
         ) from None
+
+
+# Changes
+
+
+def fingerprint_files(folder: Path, env: Mapping[str, str], config: Path | None = None) -> tuple[object, ...]:
+    """Return a value that differs after any change of the files that the settings of a folder come from."""
+    user = os.fspath(config_folder(env))
+    named = config or env.get("COUNCIL_CONFIG", "").strip()
+    found: list[object] = [_fingerprint_file(f"{user}/config.toml"), _fingerprint_file(f"{user}/trust.json")]
+    if named:
+        return (*found, _fingerprint_file(os.fspath(folder / Path(named).expanduser())))
+    files, repositories = _list_candidates(os.fspath(folder.absolute()))
+    found += map(_fingerprint_file, files)
+    found += map(os.path.exists, repositories)
+    return tuple(found)
+
+
+@lru_cache(maxsize=256)
+def _list_candidates(folder: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the configuration files that a folder and those above it may have, and the marks of a repository."""
+    folders = [Path(folder), *Path(folder).parents]
+    files = (os.fspath(place / name) for place in folders for name in ("council.toml", "pyproject.toml"))
+    return tuple(files), tuple(os.fspath(place / ".git") for place in folders)
+
+
+def _fingerprint_file(path: str) -> object:
+    try:
+        found = os.stat(path)  # noqa: PTH116  # called for every folder above a run's folder
+    except (OSError, ValueError) as error:
+        return getattr(error, "errno", None)
+    content = b""
+    if found.st_ctime > time.time() - RECENT_S and found.st_size <= MAX_CONFIG_BYTES:
+        try:
+            content = Path(path).read_bytes() if Path(path).is_file() else b""
+        except OSError:  # loading it reports the problem
+            return None
+    return found.st_dev, found.st_ino, found.st_uid, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns, content  # fmt: skip
 
 
 # Text of configuration files

@@ -141,10 +141,11 @@ class Record:
 class Store(Protocol):
     """Destination of rows: `post` queues them, `write` returns once they are on disk.
 
-    Rows of one run that are posted in one turn of the event loop, and a `write` in the same turn, are one transaction: the
-    rows of a step's result are stored together or not at all. After a failure, later rows of the run are refused.
+    Rows of one run that are posted or written in one turn of the event loop are one transaction: the rows of a step's result
+    are stored together or not at all, and the requests of a phase share one. Rows are stored in their order. After a failure,
+    later rows of the run are refused.
     """
 
-    def post(self, run: str, rows: Sequence[Row]) -> None: ...
+    def post(self, run: str, rows: Sequence[Row], *, may_wait: bool = False) -> None: ...
 
     async def write(self, run: str, rows: Sequence[Row]) -> None: ...

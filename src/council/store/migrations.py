@@ -35,4 +35,6 @@ ADD_LIVE_PARTS = (
     "DELETE FROM live",
     "CREATE TABLE live_parts (run TEXT, key TEXT, n INTEGER, text TEXT NOT NULL, PRIMARY KEY (run, key, n)) STRICT, WITHOUT ROWID",
 )
-MIGRATIONS: list[tuple[str, ...]] = [CREATE_TABLES, ADD_SPENDING, ADD_ASKS, ADD_LIVE_PARTS]
+# Texts that rows refer to. A table with row ids, because it stores long rows in less space.
+ADD_TEXTS = ("CREATE TABLE texts (run TEXT NOT NULL, n INTEGER NOT NULL, body BLOB NOT NULL, UNIQUE (run, n)) STRICT",)
+MIGRATIONS: list[tuple[str, ...]] = [CREATE_TABLES, ADD_SPENDING, ADD_ASKS, ADD_LIVE_PARTS, ADD_TEXTS]

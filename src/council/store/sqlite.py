@@ -7,8 +7,6 @@ connection without a lock, so that a process that is suspended while it writes d
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import os
 import queue
 import secrets
 import sqlite3
@@ -17,32 +15,41 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
+from weakref import WeakSet
 
-from council.errors import RunOwned, StoreError
+from council.errors import StoreError
 from council.store import locks, sqlite_file, sqlite_queries
 from council.store.interface import OPEN_STATUSES, BudgetRefusal, Hold, Row, RunState, RunStatus
-from council.store.locks import LockOwner, OnWait, is_busy, is_locked
-from council.store.migrations import MIGRATIONS
-from council.store.sqlite_file import WRITE_TIMEOUT_S, explain_damage, explain_error
+from council.store.locks import LockOwner, is_locked
+from council.store.sqlite_file import (
+    WRITE_TIMEOUT_S,
+    RunLock,
+    explain_damage,
+    explain_error,
+    open_database,
+    open_to_read,
+    quick_check,
+    wait_if_busy,
+)  # fmt: skip
 from council.store.sqlite_queries import RunQueries
+from council.store.texts import TextWriter
 
 R = TypeVar("R")
 Work = Callable[[sqlite3.Connection], Any]
 OnResult = Callable[[Any, BaseException | None], None]
-BUSY_SLICE_S = 0.25  # seconds of one attempt to get a lock
 READ_TIMEOUT_S = 10.0
 SMALL_STORE_BYTES = 16 << 20
 CHECK_INTERVAL_S = 600.0  # seconds between the checks of a small store by one process
 LARGE_CHECK_INTERVAL_S = 86400.0  # seconds between the checks of a large store by all processes
 RUN_ID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # no characters that look alike
 RUN_ID_CHARS = 8
-COUNT_TABLES = "SELECT count(*), coalesce(sum(name = 'settled'), 0) FROM sqlite_master"
 LEDGER_TABLES = ("event", "step", "result", "intent", "settled", "phase", "reserve", "charge")
 OWN_WRITES_TIMEOUT_S = 1.0  # seconds that a read waits for this process's own queued rows
+MAX_DELAY_S = 0.05  # longest time that rows wait for the next rows of their run
+SOON_TURNS = 6  # turns of the event loop from the last answer of a run to the rows that close it
 
 # Threads
 
@@ -64,6 +71,7 @@ class JobThread:
         self._name, self._execute = name, execute
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._lock, self._open_jobs = threading.Lock(), 0
+        self.gate = threading.Lock()  # held while jobs are executed
         self._thread: threading.Thread | None = None
 
     @property
@@ -98,7 +106,8 @@ class JobThread:
                 taken.append(self._jobs.get())
             is_open = None not in taken
             jobs = [job for job in taken if job is not None]
-            outcomes = self._execute(jobs)
+            with self.gate:
+                outcomes = self._execute(jobs)
             with self._lock:
                 self._open_jobs -= len(jobs)
             for job, (result, error) in zip(jobs, outcomes, strict=True):
@@ -111,6 +120,16 @@ class JobThread:
             self._thread.join()
 
 
+@dataclass(slots=True)
+class Batch:
+    """Rows of one run that are not sent to the writer yet; they become one transaction."""
+
+    rows: list[Row] = field(default_factory=list)
+    waiting: list[asyncio.Future[None]] = field(default_factory=list)  # callers of `write`
+    scheduled: set[str] = field(default_factory=set)
+    timer: asyncio.TimerHandle | None = None
+
+
 def _resolve_future(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
     if future.cancelled():
         return
@@ -118,78 +137,6 @@ def _resolve_future(future: asyncio.Future[Any], result: Any, error: BaseExcepti
         future.set_exception(error)
     else:
         future.set_result(result)
-
-
-# Database
-
-
-def open_database(path: Path) -> sqlite3.Connection:
-    """Open the database to write, create it if it is missing, and bring it to the present schema. Another one stays as it is."""
-    if path.exists() and not path.stat().st_size and sqlite_file.has_lost_file(path):
-        raise StoreError(explain_damage("the file is empty, but its log is not", path))
-    db = _connect(path)
-    try:
-        version, (tables, ours) = _schema_version(db), db.execute(COUNT_TABLES).fetchone()
-        if (version or tables) and not (ours and version <= len(MIGRATIONS)):
-            raise StoreError(sqlite_file.explain_other(version, bool(ours), path))
-        path.chmod(0o600)
-        if not tables:  # so that a new file can shrink; for an old one, this would write
-            db.execute(f"PRAGMA auto_vacuum = {sqlite_queries.INCREMENTAL}")
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
-        _migrate(db)
-    except BaseException:
-        db.close()  # release its file lock
-        raise
-    return db
-
-
-def _open_to_read(path: Path) -> sqlite3.Connection:
-    """Open a second connection to a database that this process has opened to write. Its reads take no lock."""
-    db = _connect(path)
-    db.execute("PRAGMA query_only = 1")
-    return db
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_SLICE_S)
-
-
-def _migrate(db: sqlite3.Connection) -> None:
-    if _schema_version(db) == len(MIGRATIONS):
-        return
-    db.execute("BEGIN IMMEDIATE")
-    for statement in chain.from_iterable(MIGRATIONS[_schema_version(db) :]):
-        db.execute(statement)
-    db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
-    db.execute("COMMIT")
-
-
-def _schema_version(db: sqlite3.Connection) -> int:
-    return int(db.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _wait_if_busy(
-    path: Path, attempt: Callable[[], R], timeout: Callable[[], float | None], on_wait: OnWait = lambda owners: None
-) -> R:
-    try:
-        return attempt()
-    except sqlite3.OperationalError as error:
-        if not is_busy(error):
-            raise
-    return locks.wait_for_lock(path, attempt, timeout, on_wait)
-
-
-def quick_check(path: Path) -> str:
-    """Return the first problem in the structure of the database, or ""."""
-    db = _open_to_read(path)
-    try:
-        (first,) = db.execute("PRAGMA quick_check(1)").fetchone()
-        return "" if first == "ok" else str(first).splitlines()[-1]
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        return "" if is_busy(error) else str(error)
-    finally:
-        db.close()
 
 
 # Store
@@ -200,32 +147,56 @@ _last_checks: dict[Path, float] = {}  # by database: when this process checked i
 class SqliteStore(RunQueries):
     """Run store in one SQLite file. A store that cannot be written can still be read."""
 
+    opened: ClassVar[WeakSet[SqliteStore]] = WeakSet()
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.path = folder / "council.db"
         self.on_wait: Callable[[str], object] = lambda message: None  # called by another thread
-        self._writer = JobThread("council-store", self._commit)
-        self._reader = JobThread("council-reads", self._read_all)
-        self._unsent: dict[str, list[Row]] = {}  # by run: rows of this turn of the event loop
-        self._failures: dict[str, BaseException] = {}  # by run: why rows of its ledger were not stored
-        self._owned_runs: set[str] = set()
         self._read_db: sqlite3.Connection | None = None
         self._copy: sqlite_file.ReadOnlyCopy | None = None
+        self._is_open = False
+        self.start()
+        self.opened.add(self)
         try:
-            self._db = self._open()
+            with self._writer.gate:
+                self._db, self._is_open = self._open(), True
         except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
             raise StoreError(explain_error(error, self.path)) from error
+
+    def start(self) -> None:
+        """Start without queued jobs, also in a forked process: the jobs and the threads stay with the parent."""
+        self._writer = JobThread("council-store", self._commit)
+        self._reader = JobThread("council-reads", self._read_all)
+        self._batches: dict[str, Batch] = {}  # by run
+        self._batch_lock = threading.Lock()  # the runs of several event loops may share the store
+        self._failures: dict[str, BaseException] = {}  # by run: why rows of its ledger were not stored
+        self._texts: dict[str, TextWriter] = {}  # by run, of the thread that writes
+        self._owned_runs: set[str] = set()
+
+    def pause(self) -> None:
+        """Stop at the end of the transactions, without open connections: no connection may cross a fork."""
+        for thread in (self._writer, self._reader):
+            thread.gate.acquire()
+        if self._copy is None and self._is_open:
+            self._close_connections()
+            self._is_open = False
+
+    def resume(self) -> None:
+        """Go on after `pause`. The next job opens its connection again."""
+        for thread in (self._writer, self._reader):
+            thread.gate.release()
 
     def _open(self) -> sqlite3.Connection:
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             (self.folder / "locks").mkdir(exist_ok=True, mode=0o700)
-            return _wait_if_busy(self.path, lambda: open_database(self.path), lambda: WRITE_TIMEOUT_S)
+            return wait_if_busy(self.path, lambda: open_database(self.path), lambda: WRITE_TIMEOUT_S)
         except (OSError, sqlite3.Error) as error:
             can_write = not self.path.is_file() or sqlite_file.is_writable(self.path)
             if can_write or not sqlite_file.is_read_only_error(error):
                 raise
-            self._copy = sqlite_file.ReadOnlyCopy(self.path, open_database)
+            self._copy = sqlite_file.ReadOnlyCopy(self.path)
             return self._copy.db
 
     @property
@@ -273,36 +244,86 @@ class SqliteStore(RunQueries):
 
     # Writing
 
-    def post(self, run: str, rows: Sequence[Row]) -> None:
+    def post(self, run: str, rows: Sequence[Row], *, may_wait: bool = False) -> None:
         """Queue rows. The next `write` raises a failure; there is always one before the next paid call.
 
-        Rows posted in one turn of the event loop, and those of a `write` in the same turn, are one transaction.
+        Rows of a few turns of the event loop, also those of `write`, are one transaction. Rows that may wait are sent with the
+        next rows of the run, or after 50 ms.
         """
-        unsent = self._unsent.setdefault(run, [])
-        is_first = not unsent
-        unsent.extend(rows)
-        if is_first:
-            try:
-                asyncio.get_running_loop().call_soon(self._send_posted, run)
-            except RuntimeError:  # no event loop
-                self._send_posted(run)
-
-    def _send_posted(self, run: str) -> None:
-        if rows := self._unsent.pop(run, None):
-            self._writer.put(Job(run, _insert_rows(run, rows), lambda result, error: None, _has_ledger_rows(rows)))
-
-    def _send_all_posted(self) -> None:
-        for run in list(self._unsent):
-            self._send_posted(run)
+        with self._batch_lock:
+            batch = self._batches.setdefault(run, Batch())
+            batch.rows.extend(rows)
+            self._schedule(run, batch, "later" if may_wait else "soon")
 
     async def write(self, run: str, rows: Sequence[Row]) -> None:
+        """Store rows, with those posted before them. Return when they are on disk."""
         self._require_writable()
-        rows = [*self._unsent.pop(run, []), *rows]
-        await self._write(run, _insert_rows(run, rows), has_ledger_rows=_has_ledger_rows(rows))
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        with self._batch_lock:
+            batch = self._batches.setdefault(run, Batch())
+            batch.rows.extend(rows)
+            batch.waiting.append(future)
+            self._schedule(run, batch, "next")
+        try:
+            await future
+        except StoreError:
+            raise
+        except (OSError, sqlite3.Error, OverflowError) as error:
+            raise StoreError(explain_error(error, self.path)) from error
+
+    def _schedule(self, run: str, batch: Batch, when: Literal["next", "soon", "later"]) -> None:
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # no event loop
+            self._put_batch(run)
+            return
+        if when in batch.scheduled:
+            return
+        batch.scheduled.add(when)
+        if when == "later":
+            batch.timer = loop.call_later(MAX_DELAY_S, self._send_batch, run, batch)
+        else:
+            loop.call_soon(self._send_batch, run, batch, SOON_TURNS if when == "soon" else 0)
+
+    def _send_batch(self, run: str, batch: Batch, turns: int = 0) -> None:
+        with self._batch_lock:
+            if self._batches.get(run) is not batch:
+                return
+            if turns:
+                asyncio.get_running_loop().call_soon(self._send_batch, run, batch, turns - 1)
+            else:
+                self._put_batch(run)
+
+    def _put_batch(self, run: str) -> None:
+        batch = self._batches.pop(run)
+        if batch.timer:
+            batch.timer.cancel()
+        waiting, has_ledger_rows = batch.waiting, any(table in LEDGER_TABLES for table, _ in batch.rows)
+
+        def on_result(result: Any, error: BaseException | None) -> None:
+            for future in waiting:
+                with suppress(RuntimeError):  # the loop may be closed; the rows are committed anyway
+                    future.get_loop().call_soon_threadsafe(_resolve_future, future, None, error)
+
+        self._writer.put(Job(run, self._insert_rows(run, batch.rows), on_result, has_ledger_rows))
+
+    def _insert_rows(self, run: str, rows: Sequence[Row]) -> Work:
+        def work(db: sqlite3.Connection) -> None:
+            if run not in self._texts:
+                self._texts[run] = TextWriter(db, run)
+            for table, values in self._texts[run].pack_rows(rows):
+                db.execute(sqlite_queries.WRITE_STATEMENTS[table], (run, *values))
+
+        return work
+
+    def _send_all_batches(self) -> None:
+        with self._batch_lock:
+            for run in list(self._batches):
+                self._put_batch(run)
 
     async def reserve(self, run: str, hold: Hold) -> BudgetRefusal | None:
         """Reserve money for one request, or return the cap that refuses it."""
-        self._send_all_posted()  # charges that replace larger reservations come first
+        self._send_all_batches()  # charges that replace larger reservations come first
         return await self._write(run, lambda db: sqlite_queries.reserve_spending(db, run, hold))
 
     async def _write(self, run: str, work: Callable[[sqlite3.Connection], R], *, has_ledger_rows: bool = False) -> R:
@@ -318,18 +339,18 @@ class SqliteStore(RunQueries):
             return [(None, None)] * len(jobs)
         outcomes: list[tuple[Any, BaseException | None]] = []
         try:
-            _wait_if_busy(
-                self.path,
-                lambda: self._db.execute("BEGIN IMMEDIATE"),
-                lambda: self._write_timeout(jobs),
-                self._report_wait,
-            )
+            if not self._is_open:
+                self._db, self._is_open = self._open(), True
+                self._texts.clear()
+            begin = lambda: self._db.execute("BEGIN IMMEDIATE")  # noqa: E731
+            wait_if_busy(self.path, begin, lambda: self._write_timeout(jobs), self._report_wait)
             for job in jobs:
                 outcomes.append(self._execute_write(job))
             self._db.execute("COMMIT")
         except Exception as error:  # the thread must go on
             with suppress(sqlite3.Error):
                 self._db.execute("ROLLBACK")
+            self._texts.clear()
             outcomes = [(None, error if job.work else None) for job in jobs]
             for job in jobs:
                 self._note_failure(job, error)
@@ -346,6 +367,7 @@ class SqliteStore(RunQueries):
         except Exception as error:
             if not self._db.in_transaction:  # a full disk has already rolled back everything
                 raise
+            self._texts.pop(job.run, None)  # its numbers were rolled back
             self._db.execute("ROLLBACK TO job")
             self._db.execute("RELEASE job")
             self._note_failure(job, error)
@@ -367,7 +389,7 @@ class SqliteStore(RunQueries):
     async def _read(self, work: Callable[[sqlite3.Connection], R], *, after_own_writes: bool = True) -> R:
         """Read on the connection for reads. The rows that this process has queued are included if they can be written."""
         if after_own_writes:
-            self._send_all_posted()
+            self._send_all_batches()
             if not self._writer.is_idle:  # `wait_for` would ignore a cancellation at the moment of the result
                 await asyncio.wait({self._writer.run("", None)}, timeout=OWN_WRITES_TIMEOUT_S)
         try:
@@ -382,9 +404,9 @@ class SqliteStore(RunQueries):
     def _execute_read(self, job: Job) -> tuple[Any, BaseException | None]:
         try:
             if self._read_db is None:
-                self._read_db = self._copy.db if self._copy else _open_to_read(self.path)
+                self._read_db = self._copy.db if self._copy else open_to_read(self.path)
             db = self._read_db
-            return _wait_if_busy(self.path, lambda: _read_snapshot(db, job.work), lambda: READ_TIMEOUT_S), None
+            return wait_if_busy(self.path, lambda: _read_snapshot(db, job.work), lambda: READ_TIMEOUT_S), None
         except Exception as error:
             return None, error
 
@@ -434,30 +456,17 @@ class SqliteStore(RunQueries):
         """Lock a run for this process, or raise RunOwned. The lock is released when the process dies."""
         self._require_writable()
         try:
-            handle = os.open(self._lock_path(run), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = RunLock(self._lock_path(run))
         except OSError as error:
             raise StoreError(explain_error(error, self._lock_path(run))) from error
-        try:
-            self._lock_file(run, handle)
+        with lock:
             self._failures.pop(run, None)
             self._owned_runs.add(run)
             try:
                 yield
             finally:
                 self._owned_runs.discard(run)
-        finally:
-            os.close(handle)
-
-    def _lock_file(self, run: str, handle: int) -> None:
-        """Lock a run's file and write the id of this process into it."""
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if not locks.retry_lock(handle):
-                raise RunOwned(locks.explain_owner(run, self.find_owner(run))) from None
-        with suppress(OSError):  # a full disk: the lock holds without the id
-            os.ftruncate(handle, 0)
-            os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+                self._texts.pop(run, None)
 
     def is_locked(self, run: str) -> bool:
         return is_locked(self._lock_path(run))
@@ -470,24 +479,16 @@ class SqliteStore(RunQueries):
         return self.folder / "locks" / f"{run}.lock"
 
     def close(self) -> None:
-        self._send_all_posted()
+        self._send_all_batches()
         self._writer.close()
         self._reader.close()
+        self._close_connections()
+
+    def _close_connections(self) -> None:
         if self._read_db is not None and self._copy is None:
             self._read_db.close()
+            self._read_db = None
         (self._copy or self._db).close()
-
-
-def _has_ledger_rows(rows: Sequence[Row]) -> bool:
-    return any(table in LEDGER_TABLES for table, _ in rows)
-
-
-def _insert_rows(run: str, rows: Sequence[Row]) -> Work:
-    def work(db: sqlite3.Connection) -> None:
-        for table, values in rows:
-            db.execute(sqlite_queries.WRITE_STATEMENTS[table], (run, *values))
-
-    return work
 
 
 def _read_snapshot(db: sqlite3.Connection, work: Work | None) -> Any:

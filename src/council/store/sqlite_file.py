@@ -1,8 +1,9 @@
-"""The database file: explain its errors, read one that cannot be written, recover a damaged one."""
+"""The database file: open, lock and check it, explain its errors, read one that cannot be written, recover a damaged one."""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
 import sqlite3
@@ -10,17 +11,31 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
+from typing import ClassVar, TypeVar
 from urllib.parse import quote
 
-from council.errors import StoreError, wording
-from council.store.locks import describe_wait, find_holders, is_busy
+from council.errors import RunOwned, StoreError, wording
+from council.store.locks import (
+    OnWait,
+    describe_wait,
+    explain_owner,
+    find_holders,
+    is_busy,
+    read_owner,
+    retry_lock,
+    wait_for_lock,
+)
 from council.store.migrations import MIGRATIONS
 
-OpenDatabase = Callable[[Path], sqlite3.Connection]
+R = TypeVar("R")
+BUSY_SLICE_S = 0.25  # seconds of one attempt to get a lock
 WRITE_TIMEOUT_S = 30.0  # seconds that a write waits for other processes; the owner of a run waits longer
 MIN_FREE_BYTES = 1 << 20  # with less, an input/output error is taken for a full disk
 PAGE_BYTES = 4096
+INCREMENTAL = 2  # value of auto_vacuum
+COUNT_TABLES = "SELECT count(*), coalesce(sum(name = 'settled'), 0) FROM sqlite_master"
 DAMAGE_WORDS = (
     "not a database",
     "malformed",
@@ -30,6 +45,121 @@ DAMAGE_WORDS = (
     "no such table",
 )
 SIDE_FILES = ("-wal", "-shm")
+
+# Open
+
+
+def open_database(path: Path) -> sqlite3.Connection:
+    """Open the database to write, create it if it is missing, and bring it to the present schema. Another one stays as it is."""
+    if path.exists() and not path.stat().st_size and has_lost_file(path):
+        raise StoreError(explain_damage("the file is empty, but its log is not", path))
+    db = _connect(path)
+    try:
+        version, (tables, ours) = _schema_version(db), db.execute(COUNT_TABLES).fetchone()
+        if (version or tables) and not (ours and version <= len(MIGRATIONS)):
+            raise StoreError(explain_other(version, bool(ours), path))
+        path.chmod(0o600)
+        if not tables:  # so that a new file can shrink; for an old one, this would write
+            db.execute(f"PRAGMA auto_vacuum = {INCREMENTAL}")
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        _migrate(db)
+    except BaseException:
+        db.close()  # release its file lock
+        raise
+    return db
+
+
+def open_to_read(path: Path) -> sqlite3.Connection:
+    """Open a second connection to a database that this process has opened to write. Its reads take no lock."""
+    db = _connect(path)
+    db.execute("PRAGMA query_only = 1")
+    return db
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_SLICE_S)
+
+
+def _migrate(db: sqlite3.Connection) -> None:
+    if _schema_version(db) == len(MIGRATIONS):
+        return
+    db.execute("BEGIN IMMEDIATE")
+    for statement in chain.from_iterable(MIGRATIONS[_schema_version(db) :]):
+        db.execute(statement)
+    db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    db.execute("COMMIT")
+
+
+def _schema_version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def quick_check(path: Path) -> str:
+    """Return the first problem in the structure of the database, or ""."""
+    db = open_to_read(path)
+    try:
+        (first,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        return "" if first == "ok" else str(first).splitlines()[-1]
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        return "" if is_busy(error) else str(error)
+    finally:
+        db.close()
+
+
+# Locks
+
+
+def wait_if_busy(
+    path: Path, attempt: Callable[[], R], timeout: Callable[[], float | None], on_wait: OnWait = lambda owners: None
+) -> R:
+    """Make an attempt, and repeat it while another process holds the database."""
+    try:
+        return attempt()
+    except sqlite3.OperationalError as error:
+        if not is_busy(error):
+            raise
+    return wait_for_lock(path, attempt, timeout, on_wait)
+
+
+class RunLock:
+    """Lock of a run, held inside `with`. A forked process does not inherit it: it ends with the process that took it."""
+
+    _held: ClassVar[set[RunLock]] = set()
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._held.add(self)
+
+    def __enter__(self) -> None:
+        """Lock the file and write the id of this process into it, or raise RunOwned."""
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not retry_lock(self._handle):
+                self.close()
+                raise RunOwned(explain_owner(self._path.stem, read_owner(self._path))) from None
+        with suppress(OSError):  # a full disk: the lock holds without the id
+            os.ftruncate(self._handle, 0)
+            os.pwrite(self._handle, f"{os.getpid()}\n".encode(), 0)
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self in self._held:
+            self._held.discard(self)
+            os.close(self._handle)
+
+    @classmethod
+    def close_all(cls) -> None:
+        for lock in list(cls._held):
+            lock.close()
+
+
+os.register_at_fork(after_in_child=RunLock.close_all)
+
 
 # Errors
 
@@ -105,9 +235,9 @@ def is_writable(path: Path) -> bool:
 class ReadOnlyCopy:
     """A database that cannot be written: opened as it is, or as a temporary copy if it has to be recovered or migrated."""
 
-    def __init__(self, path: Path, open_database: OpenDatabase) -> None:
+    def __init__(self, path: Path) -> None:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self.db = self._open_in_place(path) or self._open_copy(path, open_database)
+        self.db = self._open_in_place(path) or self._open_copy(path)
 
     def _open_in_place(self, path: Path) -> sqlite3.Connection | None:
         log = _log_of(path)
@@ -129,7 +259,7 @@ class ReadOnlyCopy:
             return None
         return None
 
-    def _open_copy(self, path: Path, open_database: OpenDatabase) -> sqlite3.Connection:
+    def _open_copy(self, path: Path) -> sqlite3.Connection:
         self._folder = tempfile.TemporaryDirectory(prefix="council-")
         copy = Path(self._folder.name) / path.name
         shutil.copyfile(path, copy)
@@ -146,17 +276,17 @@ class ReadOnlyCopy:
 # Repair
 
 
-def repair_file(path: Path, open_database: OpenDatabase) -> list[str]:
+def repair_file(path: Path) -> list[str]:
     """Recover a damaged database into a new one; the damaged one is kept beside it. Return a line for each change."""
     path = path.resolve()  # a link stays a link
-    if not path.is_file() or not (problem := _find_problem(path, open_database)):
+    if not path.is_file() or not (problem := _find_problem(path)):
         return []
     if "index" in problem and _rebuild_indexes(path):
         return [f"the indexes were rebuilt ({problem})"]
     try:
         with tempfile.TemporaryDirectory(prefix="repair-", dir=path.parent) as folder:
             target = Path(folder) / "new.db"
-            lost = _copy_readable_rows(path, target, open_database)
+            lost = _copy_readable_rows(path, target)
             kept = _replace_database(path, target)
     except (OSError, sqlite3.Error) as error:
         raise StoreError(explain_error(error, path)) from error
@@ -178,7 +308,7 @@ def _log_of(path: Path) -> Path:
     return file.with_name(f"{file.name}-wal")
 
 
-def _find_problem(path: Path, open_database: OpenDatabase) -> str:
+def _find_problem(path: Path) -> str:
     """Return what is wrong with the database, or "". Raise StoreError for one of a newer version or another program."""
     if has_lost_file(path):
         return "the file is empty, but its log is not"
@@ -231,7 +361,7 @@ def _replace_database(path: Path, target: Path) -> Path:
     return kept
 
 
-def _copy_readable_rows(source: Path, target: Path, open_database: OpenDatabase) -> list[str]:
+def _copy_readable_rows(source: Path, target: Path) -> list[str]:
     """Copy every table from both ends up to the damage. Return the tables that could not be read completely."""
     open_database(target).close()
     copy = _copy_to_read(source, target)
@@ -291,7 +421,7 @@ def _read_columns(db: sqlite3.Connection, table: str) -> tuple[list[str], list[s
     """Return the columns of a table and those of its key; a table with row ids is read by them."""
     rows = db.execute(f"PRAGMA table_info({table})").fetchall()
     key = [row[1] for row in sorted(rows, key=lambda row: row[5]) if row[5]]
-    return [row[1] for row in rows], ["rowid"] if table == "runs" else key
+    return [row[1] for row in rows], ["rowid"] if table in ("runs", "texts") else key
 
 
 def _copy_rows(old: sqlite3.Connection, new: sqlite3.Connection, table: str, columns: list[str], order: str) -> bool:

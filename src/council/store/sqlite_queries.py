@@ -8,27 +8,29 @@ import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain, groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
 from council import events as ev
 from council.errors import StoreError, UnknownRun, wording
 from council.store.interface import FINISHED_STATUSES, Attempt, BudgetRefusal, Hold, Record, RunStatus, SpendingRow
+from council.store.sqlite_file import INCREMENTAL
+from council.store.texts import TextReader
 from council.types import Json, Outcome
 
 R = TypeVar("R")
 
 # Runs
 
-INCREMENTAL = 2  # value of auto_vacuum
 PAGES_PER_STEP = 1000
 SHRINK_TIMEOUT_S = 1.0
-RUN_TABLES = ("events", "steps", "results", "intents", "phases", "live", "live_parts", "asks")
+RUN_TABLES = ("events", "steps", "results", "intents", "phases", "live", "live_parts", "asks", "texts")
 # Spending rows and their token counts stay after a run is removed, so that totals remain correct.
 HAS_SPENDING = "EXISTS (SELECT 1 FROM spending p WHERE p.run = settled.run AND p.key = settled.key AND p.n = settled.n)"
-SEARCHABLE_TEXT = """SELECT run, json_extract(body, '$.said') FROM events WHERE type = 'statement'
-          UNION ALL SELECT run, json_extract(body, '$.verdict.answer') FROM events WHERE type = 'closed'
-          UNION ALL SELECT id, json_extract(setup, '$.question.text') FROM runs"""
+SEARCHABLE_EVENTS = "SELECT run, body FROM events WHERE type IN ('statement', 'closed') ORDER BY run"
+QUESTIONS = "SELECT id, json_extract(setup, '$.question.text') FROM runs"
 
 
 def delete_run(db: sqlite3.Connection, run: str) -> None:
@@ -41,9 +43,12 @@ def delete_run(db: sqlite3.Connection, run: str) -> None:
 
 def select_report_paths(db: sqlite3.Connection, run: str) -> list[Path]:
     """Return the absolute paths of the report files of a run."""
-    query = """SELECT DISTINCT r.folder, coalesce(json_extract(e.body, '$.report_path'), json_extract(e.body, '$.file'))
-               FROM events e JOIN runs r ON r.id = e.run WHERE e.run = ? AND e.type IN ('closed', 'verdict')"""
-    return [Path(folder, path) for folder, path in db.execute(query, (run,)) if path]
+    query = """SELECT r.folder, e.body FROM events e JOIN runs r ON r.id = e.run
+               WHERE e.run = ? AND e.type IN ('closed', 'verdict')"""
+    texts = TextReader(db, run)
+    events = [(folder, texts.unpack(body)) for folder, body in db.execute(query, (run,)).fetchall()]
+    named = [(folder, event.get("report_path") or event.get("file")) for folder, event in events]
+    return [Path(folder, path) for folder, path in dict.fromkeys(named) if path]
 
 
 def shrink_database(path: Path, *, may_rewrite: bool) -> None:
@@ -72,10 +77,19 @@ def search_runs(db: sqlite3.Connection, words: Sequence[str]) -> list[str]:
     """Return the runs whose question, statements and answer contain all of the words, ignoring case."""
     lower_words = [word.casefold() for word in words]
     missing: dict[str, set[str]] = {}
-    for run, text in db.execute(SEARCHABLE_TEXT):
+    for run, text in chain(db.execute(QUESTIONS), _read_answers(db)):
         remaining, content = missing.setdefault(run, set(lower_words)), (text or "").casefold()
         remaining -= {word for word in remaining if word in content}
     return [run for run, remaining in missing.items() if not remaining]
+
+
+def _read_answers(db: sqlite3.Connection) -> Iterator[tuple[str, str]]:
+    """Yield each run's statements and answers."""
+    for run, rows in groupby(db.execute(SEARCHABLE_EVENTS), itemgetter(0)):
+        texts = TextReader(db, run)
+        for _, body in rows:
+            event = texts.unpack(body)
+            yield run, event.get("said") or (event.get("verdict") or {}).get("answer") or ""
 
 
 def select_unfinished_forks(db: sqlite3.Connection) -> dict[str, str]:
@@ -256,15 +270,16 @@ def _load_record(db: sqlite3.Connection, run: str) -> Record:
         raise unknown_run(run)
     id_, name, folder, created, seed, setup, status, report = row
     record = Record(id_, name, folder, created, seed, json.loads(setup), status, report)
+    texts = TextReader(db, run)
     for seq, at, tag, body in db.execute("SELECT seq, at, type, body FROM events WHERE run = ? ORDER BY seq", (run,)):
-        record.entries.append(ev.Entry(seq, at, ev.parse_event(tag, json.loads(body))))
+        record.entries.append(ev.Entry(seq, at, ev.parse_event(tag, texts.unpack(body))))
     record.steps = dict(db.execute("SELECT key, fingerprint FROM steps WHERE run = ?", (run,)).fetchall())
     for key, body in db.execute("SELECT key, body FROM results WHERE run = ?", (run,)):
-        record.results[key] = Outcome.from_json(json.loads(body))
-    record.attempts = _load_attempts(db, run)
+        record.results[key] = Outcome.from_json(texts.unpack(body))
+    record.attempts = _load_attempts(db, run, texts)
     record.spending = load_spending(db, run)
     for phase, absences in db.execute("SELECT phase, absences FROM phases WHERE run = ?", (run,)):
-        record.phases[phase] = json.loads(absences)
+        record.phases[phase] = texts.unpack(absences)
     return record
 
 
@@ -278,15 +293,16 @@ def load_since(db: sqlite3.Connection, run: str, seq: int) -> tuple[list[ev.Entr
     if status is None:
         raise unknown_run(run)
     rows = db.execute("SELECT seq, at, type, body FROM events WHERE run = ? AND seq > ? ORDER BY seq", (run, seq))
+    texts = TextReader(db, run)
     with _naming_damage(run):
-        entries = [ev.Entry(n, at, ev.parse_event(tag, json.loads(body))) for n, at, tag, body in rows]
+        entries = [ev.Entry(n, at, ev.parse_event(tag, texts.unpack(body))) for n, at, tag, body in rows]
     live: dict[str, str] = {}
     for key, text in db.execute("SELECT key, text FROM live_parts WHERE run = ? ORDER BY key, n", (run,)):
         live[key] = live.get(key, "") + text
     return entries, live, status[0]
 
 
-def _load_attempts(db: sqlite3.Connection, run: str) -> dict[str, list[Attempt]]:
+def _load_attempts(db: sqlite3.Connection, run: str, texts: TextReader) -> dict[str, list[Attempt]]:
     attempts: dict[str, list[Attempt]] = {}
     rows = db.execute(
         """SELECT i.key, i.n, i.member, i.body, s.body FROM intents i
@@ -295,7 +311,8 @@ def _load_attempts(db: sqlite3.Connection, run: str) -> dict[str, list[Attempt]]
         (run,),
     )
     for key, n, member, body, result in rows:
-        attempts.setdefault(key, []).append(Attempt(n, member, body, json.loads(result) if result else None))
+        request, answer = texts.unpack_request(body), texts.unpack(result) if result else None
+        attempts.setdefault(key, []).append(Attempt(n, member, request, answer))
     return attempts
 
 
@@ -308,6 +325,7 @@ WRITE_STATEMENTS = {
     "step": "INSERT INTO steps (run, key, fingerprint) VALUES (?, ?, ?)",
     "result": "INSERT INTO results (run, key, body) VALUES (?, ?, ?)",
     "intent": "INSERT INTO intents (run, key, n, member, body, at) VALUES (?, ?, ?, ?, ?, ?)",
+    "withdraw_attempt": "DELETE FROM intents WHERE run = ? AND key = ? AND n = ?",
     "settled": "INSERT INTO settled (run, key, n, body, at) VALUES (?, ?, ?, ?, ?)",
     "phase": "INSERT INTO phases (run, phase, absences) VALUES (?, ?, ?)",
     "live": "INSERT INTO live_parts (run, key, n, text) VALUES (?, ?, ?, ?)",

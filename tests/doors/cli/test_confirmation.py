@@ -22,7 +22,8 @@ PROMPT = "Continue? [y/N]"
 @pytest.fixture
 def workspace(workspace: Workspace) -> Workspace:
     """A council whose estimate is above confirm_above."""
-    workspace.configure(more=f"{PRICES}[budget]\nconfirm_above = 0.01\n")
+    write_user_file(PRICES)
+    workspace.configure(more="[budget]\nconfirm_above = 0.01\n")
     return workspace
 
 

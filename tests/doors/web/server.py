@@ -21,6 +21,7 @@ from council.doors.web.serve import Address, make_server
 from council.runs.service import Convener
 from council.runs.worker_client import worker_lock
 from tests.acceptance.helpers import wait_until
+from tests.stored_rows import expand_texts
 
 Json = dict[str, Any]
 SEATS = ("alpha", "beta", "gamma")
@@ -178,6 +179,7 @@ class WebServer:
         """Open the store, to simulate a crash."""
         db = sqlite3.connect(Path(self.env["COUNCIL_DATA"]) / "council.db")
         try:
+            expand_texts(db)
             yield db
             db.commit()
         finally:

@@ -26,6 +26,7 @@ from council.errors import CouncilError, UsageError
 from council.money import format_usd
 from council.protocols import get_protocol
 from council.render.report import build_report
+from council.runs.run_context import close_shared
 from council.runs.service import Convener
 from council.settings.config_files import data_folder
 from council.settings.member_lookup import require_available
@@ -435,15 +436,23 @@ def chat_command() -> click.Command:
 def chat(words: tuple[str, ...], **params: Any) -> int:
     params = dict.fromkeys(OTHER_FLAGS) | params | {"no_stdin": True}
     request = build_request((), params)
-    runner = Runner.from_flags(params, profile=request.options.get("profile"))
+    runner = replace(Runner.from_flags(params, profile=request.options.get("profile")), keeps_open=True)
     conversation = Chat(runner, request)
+    try:
+        return _converse(conversation, " ".join(words).strip())
+    finally:
+        close_shared()
+
+
+def _converse(conversation: Chat, first: str) -> int:
+    runner, request = conversation.runner, conversation.request
     if request.continue_from is not None:
         runner.with_convener(lambda convener: _load(conversation, convener))
     source: LineSource = PipedLines(sys.stdin)
     if sys.stdin.isatty():
         source = TerminalLines(data_folder(os.environ) / "chat_history")
         runner.print_status(["council chat: /help lists the commands, Ctrl-D ends the conversation"])
-    return conversation.hold(source, " ".join(words).strip())
+    return conversation.hold(source, first)
 
 
 async def _load(conversation: Chat, convener: Convener) -> int:

@@ -94,6 +94,7 @@ class Runner:
     raw: bool = False  # print Markdown as it is, also at a terminal
     yes: bool = False  # every confirmation is given
     finished: Minutes | None = None  # the last run, after it ended
+    keeps_open: bool = False  # the store, between jobs
 
     @classmethod
     def from_flags(cls, params: Json, profile: str | None = None) -> Runner:
@@ -106,6 +107,7 @@ class Runner:
         }
         settings |= {"max_cost": params.get("max_cost"), "allow_unpriced": params.get("allow_unpriced") or None}
         settings |= {"grace": check_grace(params.get("grace")), "no_resend": params.get("no_resend") or None}
+        settings |= {"no_warm": params.get("no_warm") or None}
         settings |= {"effort": params.get("effort"), "notify": params.get("notify") or None}
         settings |= {"report_dir": params.get("report_dir"), "trust": params.get("trust") or None}
         plain = params.get("no_color") or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
@@ -211,7 +213,7 @@ class Runner:
         """Run a job. Ask at a terminal if the project's settings need trust, and run the job again."""
 
         async def run_job() -> int:
-            convener = Convener(flags=self.flags, config=self.config)
+            convener = Convener(flags=self.flags, config=self.config, keeps_open=self.keeps_open)
             convener.on_store_wait = print_beside(NoView(), self.print_status)
             try:
                 code = await job(convener)

@@ -86,6 +86,7 @@ class AnthropicMember(WireMember):
 
     parser = MessagesParser
     path = "/messages"
+    caches_prefix = True
 
     def headers(self, key: str) -> Mapping[str, str]:
         return {"anthropic-version": API_VERSION, **({"x-api-key": key} if key else {})}

@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import codecs
 import io
+import os
 import re
 import socket
 import time
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from errno import ECONNREFUSED
@@ -117,7 +119,80 @@ def _open_socket(address: tuple[Any, ...]) -> socket.socket:
 
 T = TypeVar("T")
 ReadResponse = Callable[["ClientResponse", asyncio.Timeout], Awaitable[T]]
-_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, ConnectionPool]] = WeakKeyDictionary()
+PoolKey = tuple[str, int, bool, str | None]  # base_url, limit, reuse, proxy
+Pools = dict[PoolKey, ConnectionPool]
+_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, Pools] = WeakKeyDictionary()
+# Event loops whose connections stay open between runs, each with a generator that it closes at its end.
+_kept: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncGenerator[None, None]] = WeakKeyDictionary()
+_inherited: list[object] = []  # of the parent process: closing it here would disturb the parent's event loops
+
+
+def keep_connections() -> None:
+    """Keep the connections of this event loop open between runs, until the loop ends or `close_connections`."""
+    loop = asyncio.get_running_loop()
+    if loop in _kept:
+        return
+    for other in [one for one in _kept if one.is_closed()]:  # it ended without `shutdown_asyncgens`
+        _close_kept(other)
+    generator = _close_at_loop_end()
+    with suppress(StopIteration):
+        generator.asend(None).send(None)  # the loop notes a generator that has started
+    _kept[loop] = generator
+
+
+async def _close_at_loop_end() -> AsyncGenerator[None, None]:
+    try:
+        yield
+    finally:
+        _kept.pop(asyncio.get_running_loop(), None)
+        await _close_idle_pools()
+
+
+async def _close_idle_pools() -> None:
+    pools = _pools.get(asyncio.get_running_loop(), {})
+    for key, pool in [(key, pool) for key, pool in pools.items() if not pool.users]:
+        del pools[key]
+        await pool.close()
+
+
+def close_connections() -> None:
+    """Close the connections that are kept open. Those of running calls are closed when their members are."""
+    for loop in list(_kept):
+        _close_kept(loop)
+
+
+def _close_kept(loop: asyncio.AbstractEventLoop) -> None:
+    _kept.pop(loop, None)
+    if loop.is_closed():
+        for pool in _pools.pop(loop, {}).values():
+            _run_to_first_wait(pool.session.close())
+    elif loop.is_running():
+        asyncio.run_coroutine_threadsafe(_close_idle_pools(), loop)
+    else:
+        work = _close_idle_pools()
+        try:
+            loop.run_until_complete(work)
+        except RuntimeError:  # this thread runs another loop; the garbage collector closes the sockets
+            work.close()
+
+
+def _run_to_first_wait(work: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine without an event loop as far as it goes: a session of a closed loop is closed without waiting."""
+    try:
+        work.send(None)
+    except (StopIteration, RuntimeError):
+        return
+    work.close()
+
+
+def _forget_inherited() -> None:
+    """After a fork: leave the parent's connections alone."""
+    _inherited.append((dict(_pools), dict(_kept)))
+    _pools.clear()
+    _kept.clear()
+
+
+os.register_at_fork(after_in_child=_forget_inherited)
 
 
 class Endpoint:
@@ -140,13 +215,16 @@ class Endpoint:
         self.connect = connect
         self.limit, self.reuse = limit, reuse
         self.limits = limits or ByteLimits()
+        self._key: PoolKey | None = None
 
     def join_pool(self) -> ConnectionPool:
+        if self._key is None:
+            self._key = (self.base_url, self.limit, self.reuse, proxy_for(self.base_url))
         pools = _pools.setdefault(asyncio.get_running_loop(), {})
-        if self.base_url not in pools:
-            pools[self.base_url] = ConnectionPool(self.limit, self.reuse, proxy_for(self.base_url))
-        pools[self.base_url].users.add(id(self))
-        return pools[self.base_url]
+        if self._key not in pools:
+            pools[self._key] = ConnectionPool(self.limit, self.reuse, self._key[-1])
+        pools[self._key].users.add(id(self))
+        return pools[self._key]
 
     async def post(
         self, path: str, body: bytes, first_byte: float | None, read: ReadResponse[T], partial_text: Callable[[], str]
@@ -246,13 +324,14 @@ class Endpoint:
         return is_loopback(urlsplit(self.base_url).hostname or "")
 
     async def close(self) -> None:
-        pools = _pools.get(asyncio.get_running_loop(), {})
-        pool = pools.get(self.base_url)
-        if pool is None:
+        loop, key = asyncio.get_running_loop(), self._key
+        pools = _pools.get(loop, {})
+        if key is None or key not in pools:
             return
+        pool = pools[key]
         pool.users.discard(id(self))
-        if not pool.users:
-            del pools[self.base_url]
+        if not pool.users and loop not in _kept:
+            del pools[key]
             await pool.close()
 
 

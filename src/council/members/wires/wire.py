@@ -41,6 +41,7 @@ class WireMember:
 
     parser: ClassVar[type[StreamParser]]
     path: str  # request path under base_url
+    caches_prefix: ClassVar[bool] = False  # the vendor caches a marked prefix when it first reads it
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """Draft, triage, attack, verdict."""
 
-from council.protocols.protocol import Protocol
+from council.protocols import Protocol
 from council.types import Seat
 
 SEATS = (

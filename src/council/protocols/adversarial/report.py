@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from council.engine.layout import format_count, format_label
 from council.engine.minutes import Minutes
-from council.protocols.report_view import ReportView
+from council.protocols import ReportView
 from council.text_cleanup import single_line
 from council.types import Json
 

@@ -1,6 +1,6 @@
 """Advisors in rounds, and a referee."""
 
-from council.protocols.protocol import Protocol
+from council.protocols import Protocol
 
 PROTOCOL = Protocol(
     "advisors",

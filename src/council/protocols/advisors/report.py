@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from council.engine.minutes import Minutes, StatementMinutes
-from council.protocols.report_view import ReportView
+from council.protocols import ReportView
 from council.text_cleanup import clean
 
 

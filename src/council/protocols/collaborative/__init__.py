@@ -1,6 +1,6 @@
 """Draft, improve, synthesise."""
 
-from council.protocols.protocol import Protocol
+from council.protocols import Protocol
 from council.types import Seat
 
 SEATS = (

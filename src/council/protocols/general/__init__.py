@@ -1,6 +1,6 @@
 """Research, answer, reconcile disputes, synthesise."""
 
-from council.protocols.protocol import Protocol
+from council.protocols import Protocol
 
 PROTOCOL = Protocol(
     "general",

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from council.protocols.protocol import Protocol
+from council.protocols import Protocol
 
 PROTOCOL = Protocol(
     "judges",

@@ -26,8 +26,8 @@ from council.engine.layout import (
 )
 from council.engine.minutes import Minutes, PhaseMinutes, StatementMinutes
 from council.engine.trust import compute_trust, format_trust
+from council.protocols import ReportView
 from council.protocols.judges import summary
-from council.protocols.report_view import ReportView
 from council.text_cleanup import clean, clean_json, single_line
 from council.types import Json
 

@@ -1,6 +1,6 @@
 """Answer, rank each other blind, synthesise."""
 
-from council.protocols.protocol import Protocol
+from council.protocols import Protocol
 
 PROTOCOL = Protocol(
     "ranking",

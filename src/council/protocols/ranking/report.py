@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from council.engine.layout import describe_absence, format_cell, format_label
 from council.engine.minutes import Minutes
-from council.protocols.report_view import ReportView
+from council.protocols import ReportView
 from council.types import Json
 
 MAX_PAIRS = 15  # show all pairs of readers up to this number, else only the most divided

@@ -1,7 +1,7 @@
 """Draft, merge. The seats and the drafts are those of the adversarial protocol."""
 
+from council.protocols import Protocol
 from council.protocols.adversarial import SEATS
-from council.protocols.protocol import Protocol
 
 PROTOCOL = Protocol(
     "triad",

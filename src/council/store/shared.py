@@ -1,0 +1,120 @@
+"""Open stores that the calls of this process share, one for each data folder, and all stores during a fork."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from council.store.sqlite import SqliteStore
+
+MAX_IDLE_STORES = 4  # kept open without a user
+
+
+@dataclass(slots=True)
+class SharedStore:
+    """A store with the number of its users. A kept one stays open without users."""
+
+    store: SqliteStore
+    file: tuple[int, int] | None  # device and inode of the database
+    users: int = 0
+    is_kept: bool = False
+
+
+_shared: dict[Path, SharedStore] = {}  # by data folder, the least recently used first
+_replaced: list[SharedStore] = []  # in use, but their file was removed or replaced
+_lock = threading.RLock()
+
+
+def acquire_store(folder: Path, *, keep: bool = False) -> SqliteStore:
+    """Return the open store of a data folder, or open it. With `keep` it stays open until `close_stores`."""
+    with _lock:
+        shared = _shared.pop(folder, None)
+        if shared and (shared.store.is_read_only or shared.file != _identify(shared.store.path)):
+            _drop(shared)
+            shared = None
+        if shared is None:
+            store = SqliteStore(folder)
+            shared = SharedStore(store, _identify(store.path))
+        _shared[folder] = shared
+        shared.users += 1
+        shared.is_kept |= keep
+        return shared.store
+
+
+def release_store(store: SqliteStore) -> None:
+    """End one use of a store. Close it if it is not kept, or if too many are kept."""
+    with _lock:
+        for shared in (*_shared.values(), *_replaced):
+            if shared.store is store:
+                shared.users -= 1
+                if not shared.users:
+                    store.on_wait = _ignore
+        for shared in [one for one in _replaced if not one.users]:
+            _replaced.remove(shared)
+            shared.store.close()
+        idle = [folder for folder, one in _shared.items() if not one.users]
+        surplus = len(idle) - MAX_IDLE_STORES
+        for n, folder in enumerate(idle):
+            if n < surplus or not _shared[folder].is_kept:
+                _shared.pop(folder).store.close()
+
+
+def close_stores() -> None:
+    """Close the stores that are kept open. One in use is closed by its last user."""
+    with _lock:
+        for folder, shared in list(_shared.items()):
+            shared.is_kept = False
+            if not shared.users:
+                _shared.pop(folder).store.close()
+
+
+def _ignore(message: str) -> None:
+    pass
+
+
+def _drop(shared: SharedStore) -> None:
+    if shared.users:
+        _replaced.append(shared)
+    else:
+        shared.store.close()
+
+
+def _identify(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+# Fork
+
+_paused: list[SqliteStore] = []  # during a fork
+
+
+def _pause_stores() -> None:
+    _paused.extend(SqliteStore.opened)
+    for store in _paused:
+        store.pause()
+
+
+def _resume_stores() -> None:
+    while _paused:
+        _paused.pop().resume()
+
+
+def _restart_stores() -> None:
+    """In the new process: the jobs, the threads and the users of the stores stay with the parent."""
+    global _lock
+    _lock = threading.RLock()
+    for shared in (*_shared.values(), *_replaced):
+        shared.users = 0
+    while _paused:
+        _paused.pop().start()
+
+
+os.register_at_fork(before=_pause_stores, after_in_parent=_resume_stores, after_in_child=_restart_stores)
+atexit.register(close_stores)
