@@ -1,6 +1,6 @@
 """The packet of a folder with 10,000 files, compared with listing the folder by os.walk and reading the same files.
 
-Each side is a process of its own. Council checks names and contents for secrets on the way; the baseline checks nothing.
+Each side is a separate process. Council checks names and contents for secrets on the way; the baseline checks nothing.
 A packet has at most 400 files; the others are counted.
 """
 

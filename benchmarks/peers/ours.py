@@ -38,5 +38,4 @@ class Contestant:
         return sum(path.stat().st_size for path in (self.folder.parent / "data").rglob("*") if path.is_file())
 
     async def close(self) -> None:
-        if hasattr(council, "close"):
-            council.close()
+        council.close()

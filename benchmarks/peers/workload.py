@@ -54,7 +54,7 @@ def messages(role: str, prompt: str) -> list[dict[str, str]]:
 
 
 async def run_waves(call: Call) -> str:
-    """Run the council of a contestant whose library has no order of calls of its own."""
+    """Run the council of a contestant whose library does not order the calls."""
     drafts = await _gather(call, dict.fromkeys(ADVISORS, QUESTION))
     improved = await _gather(call, {name: improve_prompt(name, drafts) for name in ADVISORS})
     return await call(CHAIR, synthesis_prompt(improved))
