@@ -197,6 +197,17 @@ def test_prompts_with_the_same_start_are_redacted_as_if_each_was_alone() -> None
     assert redactor.redact(cut) == redact_text(cut)
 
 
+@pytest.mark.behaviour("packet-asked-masked")
+@pytest.mark.parametrize("kind", sorted(SECRETS))
+def test_a_secret_in_any_block_of_a_prompt_is_masked(kind: str) -> None:
+    line, secret = SECRETS[kind]
+    mark, words = "0123456789ab", "These words have no secret in them, and they are long enough.\n" * 2
+    quotation = f"{words}<<<Alpha {mark}\n{{}}\n{mark}>>>\n{words}<<<{{}} {mark}\nBeta\n{mark}>>>\n{{}}"
+    for place in range(3):
+        prompt = quotation.format(*(line if n == place else "Gamma" for n in range(3)))
+        assert PromptRedactor().redact(prompt) == redact_text(prompt) and secret not in PromptRedactor().redact(prompt)
+
+
 REPEATED = "".join(["Xk29", "fLq8", "Zp4w"])
 
 

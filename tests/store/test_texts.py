@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council.store.migrations import MIGRATIONS
-from council.store.texts import MIN_CHARS, TextReader, TextWriter, dump_compact
+from council.store.texts import MIN_CHARS, MIN_COMPRESSED_BYTES, TextReader, TextWriter, dump_compact
 
 RUN = "r1"
 ANSWER = "Keep the queue small, because a long one hides the cause of a delay. " * 5
@@ -101,6 +101,15 @@ def test_a_request_of_any_form_is_restored_byte_for_byte(db: sqlite3.Connection,
 )
 def test_values_that_look_like_references_are_restored(db: sqlite3.Connection, value: Any) -> None:
     assert TextReader(db, RUN).unpack(TextWriter(db, RUN).pack(value)) == value
+
+
+@pytest.mark.parametrize("size", [MIN_CHARS, MIN_COMPRESSED_BYTES - 1, MIN_COMPRESSED_BYTES, 10 * MIN_COMPRESSED_BYTES])
+def test_a_long_text_is_compressed(db: sqlite3.Connection, size: int) -> None:
+    stored = TextWriter(db, RUN).pack({"said": "x" * size})
+    (used,) = db.execute("SELECT length(body) FROM texts").fetchone()
+    assert used < size / 20 if size >= MIN_COMPRESSED_BYTES else used == size + 1
+    assert TextReader(db, RUN).unpack(stored) == {"said": "x" * size}
+    assert TextWriter(db, RUN).pack({"said": "x" * size}) == stored  # by another process
 
 
 def test_a_missing_text_is_damage(db: sqlite3.Connection) -> None:

@@ -348,13 +348,9 @@ def _load_part(name: str) -> jinja2.Template:
     return _jinja.from_string((PARTS_FOLDER / name).read_text(encoding="utf-8"))
 
 
-def _system_message(part: str = "system.md") -> Message:
-    return {"role": "system", "content": _system_text(part)}
-
-
 @cache
-def _system_text(part: str) -> str:
-    return _load_part(part).render().strip()
+def _system_message(part: str = "system.md") -> Message:
+    return {"role": "system", "content": _load_part(part).render().strip()}
 
 
 # Foreign text: text that another seat, a person, a file or a web page has written
@@ -430,6 +426,7 @@ def _format_count(n: int, word: str) -> str:
     return f"{n:,} {word}{'s' if n > 1 else ''}"
 
 
+@lru_cache(maxsize=64)  # several seats read the same answer
 def clean_quotation(text: str) -> Quotation:
     """Return foreign text without hidden characters and notes, and with imitated marks neutralized."""
     text, hidden = strip_hidden(text)

@@ -25,7 +25,8 @@ from council.packet.secret_rules import KEY_RULES, NEW_LINE, KeyRule, compile_ke
 
 MAX_KEY_BLOCK_CHARS = 20_000  # longest key block without an END line
 MIN_REPEATED_CHARS = 8  # of a secret that is masked wherever it is repeated
-MAX_SHORT_CHARS = 2_000  # of a text that is tested with one pattern first
+MAX_SHORT_CHARS = 60  # of a text that is tested with one pattern first; in a longer one substrings are found faster
+MAX_KEPT_CHARS = 32_000  # of a text whose secrets are kept, because it may come again
 MAX_HINTED_CHARS = 10_000  # of a text that is tested with the hints of a finder first; in a longer one most are found
 # Every secret has a long word or one of these: a sentence has neither.
 POSSIBLE_SECRET = re.compile(
@@ -38,6 +39,16 @@ def find_secrets(text: str) -> list[Secret]:
     """Return all secrets in a text, in order and without overlaps."""
     if len(text) < MAX_SHORT_CHARS and not POSSIBLE_SECRET.search(text):
         return []
+    return list(_search_once(text)) if len(text) <= MAX_KEPT_CHARS else _search(text)
+
+
+@lru_cache(maxsize=128)
+def _search_once(text: str) -> tuple[Secret, ...]:
+    """Search a text that may come again: an answer is stored, and then quoted in the prompts of the next phase."""
+    return tuple(_search(text))
+
+
+def _search(text: str) -> list[Secret]:
     scan = Scan(text)
     secrets = list(_run_finders(scan))
     if _is_escaped(scan):
@@ -114,7 +125,7 @@ class PromptRedactor:
     """Redacts prompts. Those of one phase start with the same material, which is searched once."""
 
     MAX_KEPT = 8  # prompts, one for each run or kind of message
-    MIN_CHARS = 4_000  # a shorter prompt is searched completely
+    MIN_CHARS = MAX_KEPT_CHARS  # a shorter prompt is searched by its blocks
     OVERLAP = 500  # characters before the first difference that are searched again
 
     def __init__(self) -> None:
@@ -142,7 +153,7 @@ class PromptRedactor:
 
     def find_secrets(self, text: str) -> list[Secret]:
         if len(text) < self.MIN_CHARS:
-            return _search_short_prompt(text)
+            return _search_blocks(text)
         start = text[:200]
         before, known = self._kept.pop(start, ("", []))
         at = max(0, _common_length(text, before) - self.OVERLAP)
@@ -158,10 +169,20 @@ class PromptRedactor:
         return [*kept, *found]
 
 
-@lru_cache(maxsize=32)
-def _search_short_prompt(text: str) -> list[Secret]:
-    """Search a prompt that may come again, such as the system message of every request."""
-    return find_secrets(text)
+MARK_LINE = re.compile(r"<<<[A-Z][A-Za-z ]{0,30} ?\d{0,3} [0-9a-f]{12}|[0-9a-f]{12}>>>")
+
+
+def _search_blocks(prompt: str) -> list[Secret]:
+    """Search the blocks of a prompt between the lines that begin and end a quotation."""
+    lines = prompt.split("\n")
+    marks = [n for n, line in enumerate(lines) if line[:3] == "<<<" or line[-3:] == ">>>"]
+    found, start, at = list[Secret](), 0, 0
+    for mark in [*(n for n in marks if MARK_LINE.fullmatch(lines[n])), len(lines)]:
+        block = "\n".join(lines[start:mark])
+        found += [secret._replace(start=secret.start + at, end=secret.end + at) for secret in find_secrets(block)]
+        at += len(block) + (1 if mark > start else 0) + (len(lines[mark]) + 1 if mark < len(lines) else 0)
+        start = mark + 1
+    return found
 
 
 def _common_length(text: str, other: str) -> int:

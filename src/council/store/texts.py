@@ -1,8 +1,8 @@
 """Texts of a run, stored once: rows refer to them by number.
 
 A prompt is part of a request and of an event; an answer is part of the results of an attempt and of its step, of a statement and
-of later prompts. Every long text is one compressed row of the table `texts`, and the JSON of the other rows has a reference in
-its place: a list of numbers, and of pieces that are too short for a row.
+of later prompts. Every long text is one row of the table `texts`, compressed from 2 KB on, and the JSON of the other rows has a
+reference in its place: a list of numbers, and of pieces that are too short for a row.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from typing import Any
 from council.store.interface import Row
 
 MIN_CHARS = 160  # shorter texts stay in their row
+MIN_COMPRESSED_BYTES = 2048  # compressing a shorter text costs more time than its space is worth
+PLAIN_MARK = b"\0"  # first byte of a text that is not compressed
 REFERENCE, ENCODED = "$text", "$json"
 REQUEST_MARK = b"\0"  # first byte of a request with references; JSON never starts with it
 # Where a prompt is divided: around the first and the last line of a quotation, and after the part of a packet that all seats get.
@@ -38,7 +40,7 @@ class TextWriter:
         for n, body in db.execute("SELECT n, body FROM texts WHERE run = ?", (run,)):
             self._next = max(self._next, n + 1)
             with suppress(zlib.error):  # damaged: rows that refer to it cannot be read, but the run can be written
-                self._numbers[_digest(zlib.decompress(body))] = n
+                self._numbers[_digest(_decompress(body))] = n
 
     def pack_rows(self, rows: Iterable[Row]) -> list[Row]:
         """Return rows with references instead of long texts: in JSON objects and in requests."""
@@ -86,7 +88,7 @@ class TextWriter:
         data = piece.encode()
         key = _digest(data)
         if key not in self._numbers:
-            row = (self._run, self._next, zlib.compress(data))
+            row = (self._run, self._next, _compress(data))
             self._db.execute("INSERT INTO texts (run, n, body) VALUES (?, ?, ?)", row)
             self._numbers[key] = self._next
             self._next += 1
@@ -127,7 +129,7 @@ class TextReader:
             if row is None:
                 raise ValueError(f"text {n} is missing")
             try:
-                self._texts[n] = zlib.decompress(row[0]).decode()
+                self._texts[n] = _decompress(row[0]).decode()
             except zlib.error as error:
                 raise ValueError(f"text {n}: {error}") from error
         return self._texts[n]
@@ -137,6 +139,14 @@ def _find_question(setup: str) -> str:
     """Return the question of a run if it is long, or ""."""
     question = (json.loads(setup).get("question") or {}).get("text") or ""
     return question if len(question) >= MIN_CHARS else ""
+
+
+def _compress(data: bytes) -> bytes:
+    return zlib.compress(data, 1) if len(data) >= MIN_COMPRESSED_BYTES else PLAIN_MARK + data
+
+
+def _decompress(body: bytes) -> bytes:
+    return body[1:] if body.startswith(PLAIN_MARK) else zlib.decompress(body)
 
 
 def _digest(data: bytes) -> bytes:
