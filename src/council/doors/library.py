@@ -452,9 +452,9 @@ class Client:
         """Return the report of a stored run. Default: the newest run of the folder."""
         return make_report(await self._records.minutes(run or await self._records.newest_run()))
 
-    async def runs(self) -> list[RunRow]:
-        """Return the stored runs of all folders: unfinished first, then newest first."""
-        return [cast("RunRow", run_summary(run)) for run in await self._records.runs()]
+    async def runs(self, *, limit: int | None = None) -> list[RunRow]:
+        """Return the stored runs of all folders, at most `limit`: unfinished first, then newest first."""
+        return [cast("RunRow", run_summary(run)) for run in await self._records.runs(limit=limit)]
 
     def follow(self, run: str) -> AsyncIterator[Entry]:
         """Yield the stored events of a run, then new ones until it ends, whichever process executes it."""

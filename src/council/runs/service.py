@@ -37,7 +37,7 @@ from council.runs import report_files
 from council.runs.audit import RULES_CHANGED, audit_record, describe_version, is_ours, require_first_event
 from council.runs.continuation import continue_protocol, load_conversation, read_turns, select_turns
 from council.runs.fork import make_inheritance, plan_fork
-from council.runs.history import RunRecords, summarize_spending
+from council.runs.history import RunRecords
 from council.runs.outcome import (
     Ending,
     StopEvent,
@@ -53,6 +53,7 @@ from council.runs.outcome import (
 )
 from council.runs.report_files import choose_report_path, emit_votes, find_report_folder, last_report_path, redact_event
 from council.runs.run_context import RunContext
+from council.runs.spending import summarize_spending
 from council.search import can_search
 from council.settings import Settings
 from council.settings.key_storage import add_stored_keys

@@ -10,7 +10,6 @@ import asyncio
 import queue
 import secrets
 import sqlite3
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -411,12 +410,6 @@ class SqliteStore(RunQueries):
 
     # Reading
 
-    async def match_runs(self, run: str) -> list[str]:
-        """Return the ids that start with `run`, an exact match first; none for an empty string."""
-        query = "SELECT id FROM runs WHERE ?1 != '' AND id >= ?1 AND id < ?2 ORDER BY id != ?1, rowid"
-        after = f"{run}{chr(sys.maxunicode)}"
-        return [row[0] for row in await self._read(lambda db: db.execute(query, (run, after)).fetchall())]
-
     async def new_run_id(self) -> str:
         """Return a random id that no stored run has."""
         while True:
@@ -436,12 +429,6 @@ class SqliteStore(RunQueries):
         stored = RunStatus(row["status"])
         is_owned = stored in OPEN_STATUSES and self.is_locked(row["id"])
         return RunState(row["id"], stored, bool(row["detached"]), is_owned)
-
-    async def is_cancelled(self, run: str) -> bool:
-        row = await self._read(
-            lambda db: db.execute("SELECT cancel FROM runs WHERE id = ?", (run,)).fetchone(), after_own_writes=False
-        )
-        return bool(row and row[0])
 
     async def delete_run(self, run: str) -> None:
         """Delete a run and its lock, which the caller must hold. Its spending rows stay."""
