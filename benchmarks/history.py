@@ -1,7 +1,7 @@
 """Stored runs: what listing, showing, resuming and searching cost with one stored run and with many.
 
 The store of many runs is made from one council of scripted members: its rows are copied with new ids, and with questions and
-answers from a list of words. Every command is a process of its own, as a user starts it, and the two stores take turns. CPU is
+answers from a list of words. Every command is a separate process, as a user starts it, and the two stores take turns. CPU is
 that of the process, memory its peak.
 """
 
@@ -141,7 +141,7 @@ def run_command(folder: Path, env: dict[str, str], arguments: Sequence[str], exp
 def list_commands(run: str) -> dict[str, tuple[list[str], int]]:
     """Return the commands with their exit codes."""
     return {
-        "runs": (["runs"], 0),
+        "runs list": (["runs"], 0),
         "runs show RUN": (["runs", "show", run], 0),
         "resume, without an unfinished run": (["resume"], 2),
         "runs search, a rare word": (["runs", "search", RARE], 0),

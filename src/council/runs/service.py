@@ -458,9 +458,8 @@ class Convener(RunRecords):
         try:
             council = self._make_council(ledger)
             council.carry_out = _refuse_step
-            ending = await run_protocol(
-                council, protocols.get_protocol(record.setup["protocol"]), record.setup["options"]
-            )
+            protocol = protocols.get_protocol(record.setup["protocol"])
+            ending = await run_protocol(council, protocol, record.setup["options"])
         except CouncilError as error:
             return [f"the verdict cannot be recomputed: {error}"]
         computed = redact_value(ev.dump_deeply(ending.verdict))
