@@ -1,7 +1,7 @@
 """Stored runs: what listing, showing, resuming and searching cost with one stored run and with many.
 
 The store of many runs is made from one council of scripted members: its rows are copied with new ids, and with questions and
-answers from a list of words. Every command is a process of its own, as a user starts it, and the two stores take turns. CPU is
+answers from a list of words. Every command is a separate process, as a user starts it, and the two stores take turns. CPU is
 that of the process, memory its peak. The ratio is that of CPU, which depends less than time on what else the machine does.
 """
 
@@ -56,7 +56,7 @@ async def make_first_run(folder: Path, env: dict[str, str]) -> str:
 def make_words(random_: random.Random, count: int) -> Iterator[str]:
     """Yield words: some frequent ones, and rare ones."""
     for _ in range(count):
-        word = random.Random(int(random_.paretovariate(0.7)) % 50_000)
+        word = random.Random(int(random_.random() ** 4 * 50_000))
         yield "".join(word.choices(LETTERS, k=word.randint(2, 9)))
 
 
@@ -150,7 +150,7 @@ def run_command(folder: Path, env: dict[str, str], arguments: Sequence[str], exp
 def list_commands(run: str) -> dict[str, tuple[list[str], int]]:
     """Return the commands with their exit codes."""
     return {
-        "runs": (["runs"], 0),
+        "runs list": (["runs"], 0),
         "runs show RUN": (["runs", "show", run], 0),
         "resume, without an unfinished run": (["resume"], 2),
         "runs search, a rare word": (["runs", "search", RARE], 0),

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 import secrets
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from html import escape
 from itertools import pairwise
 from pathlib import Path
-from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined
-from jinja2.meta import find_undeclared_variables
-from jinja2.runtime import Context
 
 from council.engine.minutes import AbsenceMinutes, Minutes
+from council.errors import PromptError
 from council.money import format_usd
 from council.text_cleanup import clean, single_line
 from council.types import OK_STATES, Json, SeatState, replace_labels
@@ -162,53 +161,11 @@ def render_layout(layout: str, context: Json, folder: Path | None = None) -> str
     return neutralize_html(text).replace(OWN_TAG, "<").replace(OWN_IMAGE, "!")
 
 
-CACHED_VARIABLES = frozenset({"seat", "role", "ask", "words", "focus"})  # of prompts; they have few values
-Render = Callable[[Mapping[str, Any]], str]  # a compiled template: variables → text
-
-
-class PlainContext(Context):
-    """Context that calls plain functions directly: they take no part of the context."""
-
-    plain_types: ClassVar[set[type]] = {FunctionType, MethodType, BuiltinFunctionType, partial}
-
-    def call(self, called: Any, /, *args: Any, **kwargs: Any) -> Any:
-        if type(called) in self.plain_types and not hasattr(called, "jinja_pass_arg"):
-            kwargs.pop("_loop_vars", None)
-            kwargs.pop("_block_vars", None)
-            return called(*args, **kwargs)
-        return super().call(called, *args, **kwargs)
-
-
 class PlainEnvironment(Environment):
     """Environment whose templates have their globals in a plain dictionary: jinja2 chains mappings, which is slow."""
 
-    context_class = PlainContext
-
     def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
         return {**self.globals, **(d or {})}
-
-    def compile_text(self, source: str) -> Render:
-        """Compile a template. One that reads only variables with few values is rendered once for their values."""
-        template, needs = self.from_string(source), find_undeclared_variables(self.parse(source))
-        if not needs <= CACHED_VARIABLES:
-            return template.render
-        names = sorted(needs)
-
-        @lru_cache(maxsize=64)
-        def render_for(*values: Any) -> str:
-            given = zip(names, values, strict=True)
-            return template.render({name: dict(value) if name == "focus" else value for name, value in given})
-
-        def render(variables: Mapping[str, Any]) -> str:
-            values = [variables[name] for name in names]
-            try:
-                if "focus" in names:
-                    values[names.index("focus")] = tuple(variables["focus"].items())
-                return render_for(*values)
-            except (TypeError, AttributeError):  # values of a protocol of another package that cannot be a key
-                return template.render(variables)
-
-        return render
 
 
 class LayoutLoader(FileSystemLoader):
@@ -419,3 +376,36 @@ def format_packet_line(packet: Json) -> str:
 
 def _format_size(size: int) -> str:
     return f"{size / 1000:.0f} KB" if size >= 1000 else f"{size} bytes"
+
+
+# Front matter of prompt files
+
+FRONT_MATTER_FENCE = "+++\n"
+FRONT_MATTER_KEYS: dict[str, tuple[type, str]] = {
+    "role": (str, "a text"),
+    "ask": (str, "a text"),
+    "words": (int, "a whole number"),
+    "tokens": (int, "a whole number"),
+    "material": (list, "a list of expressions"),
+}
+
+
+def _check_front_matter(front: dict[str, Any], name: str) -> None:
+    for key, value in front.items():
+        if key not in FRONT_MATTER_KEYS:
+            raise PromptError(f'the prompt "{name}" has the unknown front matter key "{key}"')
+        kind, what = FRONT_MATTER_KEYS[key]
+        if not isinstance(value, kind):
+            raise PromptError(
+                f'the prompt "{name}" has {key} = {value!r} in its front matter, but "{key}" must be {what}'
+            )
+
+
+def split_front_matter(text: str, name: str) -> tuple[Json, str]:
+    """Return the checked front matter of a prompt file and its body."""
+    if not text.startswith(FRONT_MATTER_FENCE):
+        return {}, text
+    front, _, body = text[len(FRONT_MATTER_FENCE) :].partition(f"\n{FRONT_MATTER_FENCE}")
+    found = tomllib.loads(front)
+    _check_front_matter(found, name)
+    return found, body

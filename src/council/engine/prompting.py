@@ -11,18 +11,20 @@ from __future__ import annotations
 import hmac
 import json
 import re
-import tomllib
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, partial
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any, ClassVar, NamedTuple
 
 import jinja2
 import jinja2.meta
+from jinja2.runtime import Context
 
-from council.engine.layout import PlainContext, PlainEnvironment, Render, format_count
+from council.engine.layout import PlainEnvironment, format_count, split_front_matter
 from council.errors import PromptError
 from council.text_cleanup import LINE_ENDS, strip_hidden, without_notes
 from council.types import Cuts, Json, Message, Packet, PacketFile, Question, Round, Seat, Statement, repair_surrogates
@@ -30,14 +32,6 @@ from council.types import Cuts, Json, Message, Packet, PacketFile, Question, Rou
 PARTS_FOLDER = Path(__file__).parent / "prompts"  # parts of every request
 NO_PACKET = Packet()
 PROTOCOLS_FOLDER = Path(__file__).parents[1] / "protocols"  # shipped protocols, each with a folder `prompts`
-FRONT_MATTER_FENCE = "+++\n"
-FRONT_MATTER_KEYS: dict[str, tuple[type, str]] = {
-    "role": (str, "a text"),
-    "ask": (str, "a text"),
-    "words": (int, "a whole number"),
-    "tokens": (int, "a whole number"),
-    "material": (list, "a list of expressions"),
-}
 CONTEXT_END = "\n  }"  # in the packet's JSON, where strings contain no raw line ends
 SMALL_TEMPERATURE = 0.2
 SMALL_WORDS = 80
@@ -45,12 +39,27 @@ SMALL_QUOTE_WORDS = 90  # words per quoted statement for a small member
 SMALL_MATERIAL_WORDS = 1200  # words of all quoted statements together
 TOKENS_PER_WORD = 2.0  # generous: limits rambling small members without cutting normal answers
 
-_jinja = PlainEnvironment(
-    undefined=jinja2.StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    autoescape=False,
-)
+# Variables with few values, each with the function that makes a key of them.
+CACHE_KEYS: dict[str, Callable[[Any], object]] = {
+    "seat": attrgetter(*Seat.__dataclass_fields__), **dict.fromkeys(("role", "ask", "words", "focus"), repr),
+}  # fmt: skip
+MAX_CACHED_TEXTS = 64  # of one template
+Render = Callable[[Mapping[str, Any]], str]  # a compiled template: variables → text
+
+
+class PlainContext(Context):
+    """Context that calls plain functions directly: they take no part of the context."""
+
+    plain_types: ClassVar[set[type]] = {FunctionType, MethodType, BuiltinFunctionType}
+
+    def call(self, called: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if type(called) in self.plain_types and not kwargs and not hasattr(called, "jinja_pass_arg"):
+            return called(*args)
+        return super().call(called, *args, **kwargs)
+
+
+_jinja = PlainEnvironment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
+_jinja.context_class = PlainContext
 GIVEN_VARIABLES = frozenset({"seat", "role", "ask", "packet", *_jinja.globals})  # the protocol need not pass them
 
 
@@ -275,17 +284,12 @@ def _list_places(file: str, folders: Iterable[Path], own_protocol: str) -> Itera
 def load_prompt(path: Path) -> Prompt:
     text = path.read_text(encoding="utf-8")
     try:
-        front, body = _split_front_matter(text)
-        _check_front_matter(front, path.name)
-        sources = [
-            body,
-            front.get("role", ""),
-            front.get("ask", ""),
-            *(f"{{{{ {m} }}}}" for m in front.get("material", [])),
-        ]
+        front, body = split_front_matter(text, path.name)
+        texts = (body, front.get("role", ""), front.get("ask", ""))
+        sources = [*texts, *(f"{{{{ {m} }}}}" for m in front.get("material", []))]
         needs = frozenset().union(*(jinja2.meta.find_undeclared_variables(_jinja.parse(source)) for source in sources))
         return Prompt(
-            path, _jinja.compile_text(body), _jinja.compile_text(front.get("role", "")), _jinja.compile_text(front.get("ask", "")),
+            path, _compile(body), _compile(front.get("role", "")), _compile(front.get("ask", "")),
             tuple(_jinja.compile_expression(m, undefined_to_none=False) for m in front.get("material", [])),
             front.get("words"), front.get("tokens"), frozenset(needs - {"quote", "request_notes", "words"}),
         )  # fmt: skip
@@ -293,22 +297,25 @@ def load_prompt(path: Path) -> Prompt:
         raise PromptError(f'the prompt "{path.name}" cannot be read: {error}') from error
 
 
-def _check_front_matter(front: dict[str, Any], name: str) -> None:
-    for key, value in front.items():
-        if key not in FRONT_MATTER_KEYS:
-            raise PromptError(f'the prompt "{name}" has the unknown front matter key "{key}"')
-        kind, what = FRONT_MATTER_KEYS[key]
-        if not isinstance(value, kind):
-            raise PromptError(
-                f'the prompt "{name}" has {key} = {value!r} in its front matter, but "{key}" must be {what}'
-            )
+def _compile(source: str) -> Render:
+    """Compile a template. One that reads only variables with few values is rendered once for their values."""
+    template, needs = _jinja.from_string(source), jinja2.meta.find_undeclared_variables(_jinja.parse(source))
+    if not needs <= CACHE_KEYS.keys():
+        return template.render
+    names, texts = sorted(needs), dict[tuple[Any, ...], str]()
 
+    def render(variables: Mapping[str, Any]) -> str:
+        try:
+            key = tuple([CACHE_KEYS[name](variables[name]) for name in names])
+        except AttributeError:  # a seat of another kind
+            return template.render(variables)
+        if key not in texts:
+            if len(texts) >= MAX_CACHED_TEXTS:
+                texts.clear()
+            texts[key] = template.render(variables)
+        return texts[key]
 
-def _split_front_matter(text: str) -> tuple[dict[str, Any], str]:
-    if not text.startswith(FRONT_MATTER_FENCE):
-        return {}, text
-    front, _, body = text[len(FRONT_MATTER_FENCE) :].partition(f"\n{FRONT_MATTER_FENCE}")
-    return tomllib.loads(front), body
+    return render
 
 
 def build_dossier(packet: Packet, question: Question, seat: Seat, output_schema: Json | None = None) -> Json:
