@@ -29,7 +29,8 @@ MAX_LISTED = 2000
 NOT_INDEXED = (
     "SELECT id FROM summaries WHERE indexed = 0 AND status NOT IN ('queued', 'running') ORDER BY n DESC LIMIT ?"
 )
-SEARCHABLE_EVENTS = "SELECT body FROM events WHERE run = ? AND type IN ('statement', 'closed')"
+SEARCHABLE = """SELECT json_extract(setup, '$.question.text', '$.none') FROM runs WHERE id = ?1 AND json_valid(setup) UNION ALL
+       SELECT json_extract(body, '$.said', '$.verdict.answer') FROM events WHERE run = ?1 AND type IN ('statement', 'closed') AND json_valid(body)"""
 
 
 # Write
@@ -98,7 +99,7 @@ def _only_index(db: sqlite3.Connection) -> Iterator[None]:
     db.execute("SAVEPOINT search")
     try:
         yield
-    except (sqlite3.DatabaseError, ValueError, TypeError, AttributeError):  # the last ones for a damaged run
+    except (sqlite3.DatabaseError, ValueError, TypeError):  # the last ones for a damaged run
         if not db.in_transaction:  # a full disk has rolled back everything
             raise
         db.execute("ROLLBACK TO search")
@@ -106,7 +107,9 @@ def _only_index(db: sqlite3.Connection) -> Iterator[None]:
 
 
 def _list_words(db: sqlite3.Connection, run: str) -> list[str]:
-    words = set(chain.from_iterable(WORD.findall(text) for text in _iter_texts(db, run)))
+    found = set(chain.from_iterable(text.split() for text in _iter_texts(db, run)))
+    words = {word for word in found if word.isalnum()}  # the pattern is slower
+    words.update(WORD.findall(" ".join(found - words)))
     long = [word for word in words if len(word) > PIECE_CHARS]
     words.difference_update(long)
     for word in long:
@@ -116,12 +119,9 @@ def _list_words(db: sqlite3.Connection, run: str) -> list[str]:
 
 def _iter_texts(db: sqlite3.Connection, run: str) -> Iterator[str]:
     """Yield the question, statements and answers of a run, without case."""
-    (setup,) = db.execute("SELECT setup FROM runs WHERE id = ?", (run,)).fetchone() or ("{}",)
-    yield ((json.loads(setup).get("question") or {}).get("text") or "").casefold()
     texts = TextReader(db, run)
-    for (body,) in db.execute(SEARCHABLE_EVENTS, (run,)):
-        event = texts.unpack(body)
-        yield (event.get("said") or (event.get("verdict") or {}).get("answer") or "").casefold()
+    for (found,) in db.execute(SEARCHABLE, (run,)):
+        yield from (text.casefold() for text in texts.unpack(found) if isinstance(text, str))
 
 
 # Search
@@ -189,7 +189,7 @@ def _iter_candidates(db: sqlite3.Connection, found: set[int] | None) -> Iterator
 def _contains(db: sqlite3.Connection, run: str, words: Sequence[str]) -> bool:
     """Return whether each of the words is in a text of the run."""
     missing = set(words)
-    with suppress(ValueError, TypeError, AttributeError):  # a damaged run does not hide the others
+    with suppress(ValueError, TypeError):  # a damaged run does not hide the others
         for text in _iter_texts(db, run) if missing else ():
             missing -= {word for word in missing if word in text}
             if not missing:
