@@ -398,7 +398,7 @@ class Convener(RunRecords):
             roster, question, ledger=ledger, prompts=prompts,
             carry_out=self.run_context.make_caller(ledger, roster, self.store), grace=self._flags.get("grace"), effort=setup.get("effort"),
             context=template_context(question, roster, packet_from(setup), day),
-            effects=self.run_context.make_effects(setup, Path(ledger.record.folder)), timeouts=self.settings.phase_timeouts(),
+            effects=self.run_context.make_effects(setup, Path(ledger.record.folder)), timeouts=self.settings.phase_timeouts(), keeps_conversations=protocol.keeps_conversations,
         )  # fmt: skip
 
     async def _prepare_members(self, roster: Roster, on_event: Listener) -> None:
