@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import statistics
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -66,6 +68,26 @@ def write_config(folder: Path, base_url: str, model: str, connections: int = 16)
         f'{seats}[chair]\nmodel = "sim:{model}"\n',
         encoding="utf-8",
     )
+
+
+def resident_mb() -> float:
+    """Return the memory that this process has now; where that is unknown, the most it had."""
+    return _read_memory("VmRSS") or peak_mb()
+
+
+def peak_mb() -> float:
+    """Return the most memory that this process had. Linux reports the peak of the parent in `ru_maxrss` if it is higher."""
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return _read_memory("VmHWM") or most / (1e6 if sys.platform == "darwin" else 1e3)
+
+
+def _read_memory(name: str) -> float:
+    """Return a line of the status of this process in MB, or 0 on systems without it."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+    except OSError:
+        return 0.0
+    return next((int(line.split()[1]) * 1.024 / 1000 for line in status.splitlines() if line.startswith(name)), 0.0)
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -531,6 +531,104 @@ def readme() -> str:
     return _replace_between("README.md", PROMISES, "\n".join(["", *items, ""]))
 
 
+# Performance
+
+PERFORMANCE_INTRO = """# Performance
+
+What a council costs in time, memory and disk, compared with other libraries and with the least that the same requests need. `benchmarks/run` measures all of it in one run; the table below is generated from its recorded result.
+
+## Comparison
+
+- The work is one collaborative council: three drafts, three improvements and a synthesis, seven requests in three waves, answers of 300 words. Every column sends its requests to the same local endpoint, which answers after a fixed delay. No figure depends on the speed of a model, except in the row of the embedded model.
+- `floor` is a minimal HTTP client on asyncio with the json module. `aiohttp` is that library without anything around it. The other libraries are used as their documentation shows, with retries and telemetry off.
+- The other libraries store nothing: when their process ends, the answers are gone. Council stores every run and event on disk before it continues, with `synchronous = FULL`, masks secrets and writes report files. All of that is in its figures.
+- `convene()` is the public function, called for every council. The shared service is one `Convener` for all councils of the process.
+- The rows below the throughput compare Council with itself or with plain Python: a store of 100,000 runs with a store of one run, the embedded model with llama.cpp and the same requests, a packet with `os.walk` and `read`.
+"""
+PERFORMANCE_LEGEND = "`must` and `goal` are the limits of the project. A row holds if it reaches the limit in both columns of Council; “goal” means that it also reaches the goal."
+PERFORMANCE_END = """## Repeat it
+
+```bash
+benchmarks/run                        # everything; installs the other libraries in a cache folder
+benchmarks/run --quick --no-peers     # once, only the floors and Council
+benchmarks/run --rows cpu,throughput  # some rows
+```
+
+Repeats are interleaved: each repeat measures every column in a new random order. Figures are medians of five repeats; of three for 2,000 councils, the embedded model and many processes (one for the other libraries). Counted calls need no repeats. Each measurement is a new process; where there are two cores, the endpoint has one and the measured process the other. `--record` writes `benchmarks/results.json`, from which this page is generated. Times vary from machine to machine and with other load, so compare columns of one run; the counted calls are the same everywhere. [The other benchmarks](../benchmarks/README.md) measure single parts.
+
+No test asserts a time. `tests/test_calls.py` limits the counted calls of a council and of a streamed event.
+"""
+# Why a row does not hold. Shown only if it does not.
+PERFORMANCE_REASONS = {
+    "wall": "Planning and the stored intents come before the first request of a wave; their CPU time is in the critical path.",
+    "cpu": "No single part dominates: prompts, parsing, events, the store, masking and the report share it. About 2 ms are aiohttp itself.",
+    "calls": "`convene()` checks its arguments, the settings and the shared store on every call.",
+    "events": "aiohttp itself needs about as many calls for a packet with one event as the limit allows: see its column.",
+    "throughput": "One core does all the work of the councils, so the councils per second follow from the CPU per council.",
+    "memory": "Each run keeps its events, prompts and answers until it ends.",
+    "many": "See the CPU per council.",
+}
+
+
+def performance_page() -> str:
+    results = json.loads((ROOT / "benchmarks" / "results.json").read_text(encoding="utf-8"))
+    columns, rows = results["columns"], results["rows"]
+    head = ("", *(column["title"] for column in columns), "must", "goal", "holds")
+    cells = [
+        (row["title"], *(_show_figure(row, column["name"]) for column in columns), _show_limit(row, "must"), _show_limit(row, "goal"), row["holds"])
+        for row in rows
+    ]  # fmt: skip
+    notes = [
+        f"- {row['title']}, {column['title']}: {row['notes'][column['name']]}."
+        for row in rows
+        for column in columns
+        if column["name"] in row["notes"]
+    ]
+    versions = [f"{one['title']} {one['version']}" for one in columns if one["version"] and ":" not in one["version"]]
+    reasons = [
+        f"- {row['title']}: {row['holds']}. {PERFORMANCE_REASONS.get(row['name'], '')}".rstrip()
+        for row in rows
+        if row["holds"] == "no" or ": no" in row["holds"]
+    ]
+    return "\n".join(
+        [
+            PERFORMANCE_INTRO,
+            "## Figures\n",
+            _table(head, cells),
+            f"\n{PERFORMANCE_LEGEND}\n",
+            *([*notes, ""] if notes else []),
+            *_list_measurements(rows),
+            f"\nVersions: {', '.join(versions)}.\n",
+            "## What does not hold yet\n",
+            *(reasons or ["Every measured row holds."]),
+            "",
+            PERFORMANCE_END,
+        ]
+    )
+
+
+def _list_measurements(rows: Sequence[Json]) -> list[str]:
+    """Return one line per date, machine and number of repeats, with its rows if there are several lines."""
+    runs: dict[str, list[str]] = {}
+    for row in rows:
+        how = [row["date"], row["machine"], f"{row['repeats']} repeats", *([row["note"]] if "note" in row else [])]
+        runs.setdefault(", ".join(how), []).append(row["title"])
+    if len(runs) == 1:
+        return [f"Measured: {next(iter(runs))}."]
+    return ["Measured:", "", *(f"- {how}: {'; '.join(titles)}." for how, titles in runs.items())]
+
+
+def _show_figure(row: Json, column: str) -> str:
+    if column in row["notes"]:
+        return str(row["notes"][column]).partition(":")[0]
+    figure = row["figures"].get(column)
+    return f"{figure['median']:,.{row['digits']}f}" if figure else ""
+
+
+def _show_limit(row: Json, name: str) -> str:
+    return "" if row[name] is None else f"{'≥' if row['at_least'] else '≤'} {row[name]:,}"
+
+
 # Faults
 
 LIMITS = ByteLimits()
@@ -1077,6 +1175,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/examples.md": examples_page,
     "docs/faults.md": faults_page,
     "docs/protocols.md": protocols_page,
+    "docs/performance.md": performance_page,
     "docs/reliability.md": reliability_page,
     "README.md": readme,
     "docs/architecture.md": architecture,

@@ -58,6 +58,7 @@ NOT_RUN = {
     "council doctor --deep": "also asks the embedded model; see tests/runs",
     "council keys rm": "needs a keyring; see tests/settings",
     "sh ci/review.sh": "see tests/ci",
+    "benchmarks/run": "takes minutes; tests/test_calls.py runs some rows",
     "python benchmarks/reliability.py": "the full suites take long; their short parts are in the default set",
     "pytest ": "this is pytest",
 }

@@ -135,10 +135,9 @@ def test_the_folder_is_shown_unless_it_is_this_one(history: list[str], council: 
 @pytest.mark.parametrize("width", [50, 60, 80, 120, 250])
 @pytest.mark.parametrize("here", [False, True])
 def test_a_list_fits_a_terminal(width: int, here: bool, text: str) -> None:
-    question = {"task": "ask", "text": text * 9}
     run = {
         "id": "r2345x", "created": 1.0, "status": "complete", "detached": False, "folder": "/srv/" + "long-name/" * 9,
-        "setup": {"protocol": "collaborative", "question": question},
+        "protocol": "collaborative", "question": text * 9,
     }  # fmt: skip
     lines = format_runs([run], here=here, width=width)
     assert lines[0].index("QUESTION") == lines[1].index(text[:5])

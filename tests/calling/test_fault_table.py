@@ -80,7 +80,7 @@ async def ask(
                 await session.council.poll([seat], "t/say", reply=Ballot if typed else None)
     finally:
         await member.close()
-    sent = [attempt.body for attempt in (await store.load("r6789")).attempts[PLACE]]
+    sent = [attempt.body for attempt in (await store.load("r6789")).attempts.get(PLACE, [])]
     (last,) = [event for event in session.events if isinstance(event, ev.Stated | ev.WasAbsent)]
     shown = io.StringIO()
     view = PlainView(shown)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from council.doors.cli.report_commands import format_spending
-from council.runs.history import summarize_spending
+from council.runs.spending import summarize_spending
 
 CENT = 10_000_000  # billionths of a dollar
 

@@ -7,7 +7,7 @@ import asyncio
 import inspect
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
@@ -170,7 +170,7 @@ class RunStream(AsyncIterator[Entry]):
 
 
 def make_report(minutes: Minutes) -> Report:
-    return Report.from_dict(build_report(minutes))
+    return Report.from_dict(minutes.report or build_report(minutes))
 
 
 # Arguments
@@ -310,11 +310,14 @@ async def iterate_run(
         await convener.close()
 
 
-async def read_report(stream: RunStream) -> Report:
-    async with aclosing(stream) as entries:
-        async for _ in entries:
-            pass
-    return stream.report
+async def run_to_report(question: str, given: Mapping[str, Any], records: Convener | None = None) -> Report:
+    """Run a question and return its report, which needs no events."""
+    convener = make_convener(given, records, keeps_open=True)
+    try:
+        minutes = await convener.run(await make_plan(convener, question, given), _ignore)
+    finally:
+        await convener.close()
+    return make_report(minutes)
 
 
 @explicit
@@ -331,7 +334,7 @@ def stream(question: str, **options: Unpack[RunOptions]) -> RunStream:
 async def convene(question: str, **options: Unpack[RunOptions]) -> Report:
     """Run a council on a question and return its report. It returns for every status: see `Report.raise_for_status`."""
     check_names("convene", options, RunOptions.__annotations__)
-    return await read_report(stream(question, **options))
+    return await run_to_report(question, options)
 
 
 @explicit
@@ -395,7 +398,7 @@ class Client:
     async def convene(self, question: str, **options: Unpack[RunOptions]) -> Report:
         """Run a council on a question and return its report."""
         check_names("convene", options, RunOptions.__annotations__)
-        return await read_report(self.stream(question, **options))
+        return await run_to_report(question, {**self._options, **options}, self._records)
 
     @explicit
     async def plan(self, question: str, **options: Unpack[RunOptions]) -> PlanObject:
@@ -449,9 +452,9 @@ class Client:
         """Return the report of a stored run. Default: the newest run of the folder."""
         return make_report(await self._records.minutes(run or await self._records.newest_run()))
 
-    async def runs(self) -> list[RunRow]:
-        """Return the stored runs of all folders: unfinished first, then newest first."""
-        return [cast("RunRow", run_summary(run)) for run in await self._records.runs()]
+    async def runs(self, *, limit: int | None = None) -> list[RunRow]:
+        """Return the stored runs of all folders, at most `limit`: unfinished first, then newest first."""
+        return [cast("RunRow", run_summary(run)) for run in await self._records.runs(limit=limit)]
 
     def follow(self, run: str) -> AsyncIterator[Entry]:
         """Yield the stored events of a run, then new ones until it ends, whichever process executes it."""

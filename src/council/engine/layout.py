@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from functools import cache, partial
 from html import escape
@@ -14,6 +15,7 @@ from typing import Any, Literal
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined
 
 from council.engine.minutes import AbsenceMinutes, Minutes
+from council.errors import PromptError
 from council.money import format_usd
 from council.text_cleanup import clean, single_line
 from council.types import OK_STATES, Json, SeatState, replace_labels
@@ -374,3 +376,36 @@ def format_packet_line(packet: Json) -> str:
 
 def _format_size(size: int) -> str:
     return f"{size / 1000:.0f} KB" if size >= 1000 else f"{size} bytes"
+
+
+# Front matter of prompt files
+
+FRONT_MATTER_FENCE = "+++\n"
+FRONT_MATTER_KEYS: dict[str, tuple[type, str]] = {
+    "role": (str, "a text"),
+    "ask": (str, "a text"),
+    "words": (int, "a whole number"),
+    "tokens": (int, "a whole number"),
+    "material": (list, "a list of expressions"),
+}
+
+
+def _check_front_matter(front: dict[str, Any], name: str) -> None:
+    for key, value in front.items():
+        if key not in FRONT_MATTER_KEYS:
+            raise PromptError(f'the prompt "{name}" has the unknown front matter key "{key}"')
+        kind, what = FRONT_MATTER_KEYS[key]
+        if not isinstance(value, kind):
+            raise PromptError(
+                f'the prompt "{name}" has {key} = {value!r} in its front matter, but "{key}" must be {what}'
+            )
+
+
+def split_front_matter(text: str, name: str) -> tuple[Json, str]:
+    """Return the checked front matter of a prompt file and its body."""
+    if not text.startswith(FRONT_MATTER_FENCE):
+        return {}, text
+    front, _, body = text[len(FRONT_MATTER_FENCE) :].partition(f"\n{FRONT_MATTER_FENCE}")
+    found = tomllib.loads(front)
+    _check_front_matter(found, name)
+    return found, body

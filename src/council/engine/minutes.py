@@ -114,6 +114,7 @@ class Minutes:
     files: dict[str, str] = field(default_factory=dict)  # analysis files of judges: "r2/judge-1" → path
     seconds: float = 0.0  # working time, without the pauses between processes
     fetching: ev.Fetching | None = None
+    report: Json | None = None  # the report object of a run that this process has closed
     seq: int = 0
     _last_at: float = 0.0
     _in_doubt: set[tuple[str, int]] = field(default_factory=set)  # requests that were open when a process ended
@@ -188,7 +189,7 @@ class Minutes:
         return [said for phase in self.phases.values() for said in phase.said.values()]
 
     def statements_of(self, seat: str) -> list[StatementMinutes]:
-        return [said for said in self.statements if said.seat == seat]
+        return [phase.said[seat] for phase in self.phases.values() if seat in phase.said]
 
     def new_statements_of(self, seat: str) -> list[StatementMinutes]:
         """Return the seat's statements of this run, without those copied from the run that it is a fork of."""

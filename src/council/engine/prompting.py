@@ -11,44 +11,27 @@ from __future__ import annotations
 import hmac
 import json
 import re
-import tomllib
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any, ClassVar, NamedTuple
 
 import jinja2
 import jinja2.meta
+from jinja2.runtime import Context
 
-from council.engine.layout import PlainEnvironment
+from council.engine.layout import PlainEnvironment, format_count, split_front_matter
 from council.errors import PromptError
 from council.text_cleanup import LINE_ENDS, strip_hidden, without_notes
-from council.types import (
-    Cuts,
-    Json,
-    Message,
-    Packet,
-    PacketFile,
-    Question,
-    Round,
-    Seat,
-    Statement,
-    repair_surrogates,
-)
+from council.types import Cuts, Json, Message, Packet, PacketFile, Question, Round, Seat, Statement, repair_surrogates
 
 PARTS_FOLDER = Path(__file__).parent / "prompts"  # parts of every request
 NO_PACKET = Packet()
 PROTOCOLS_FOLDER = Path(__file__).parents[1] / "protocols"  # shipped protocols, each with a folder `prompts`
-FRONT_MATTER_FENCE = "+++\n"
-FRONT_MATTER_KEYS: dict[str, tuple[type, str]] = {
-    "role": (str, "a text"),
-    "ask": (str, "a text"),
-    "words": (int, "a whole number"),
-    "tokens": (int, "a whole number"),
-    "material": (list, "a list of expressions"),
-}
 CONTEXT_END = "\n  }"  # in the packet's JSON, where strings contain no raw line ends
 SMALL_TEMPERATURE = 0.2
 SMALL_WORDS = 80
@@ -56,14 +39,28 @@ SMALL_QUOTE_WORDS = 90  # words per quoted statement for a small member
 SMALL_MATERIAL_WORDS = 1200  # words of all quoted statements together
 TOKENS_PER_WORD = 2.0  # generous: limits rambling small members without cutting normal answers
 
-_jinja = PlainEnvironment(
-    undefined=jinja2.StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    autoescape=False,
-)
-GIVEN_VARIABLES = frozenset({"seat", "role", "ask", "packet", *_jinja.globals})  # the protocol need not pass them
+# Variables with few values, each with the function that makes a key of them.
+CACHE_KEYS: dict[str, Callable[[Any], object]] = {
+    "seat": attrgetter(*Seat.__dataclass_fields__), **dict.fromkeys(("role", "ask", "words", "focus"), repr),
+}  # fmt: skip
+MAX_CACHED_TEXTS = 64  # of one template
 Render = Callable[[Mapping[str, Any]], str]  # a compiled template: variables → text
+
+
+class PlainContext(Context):
+    """Context that calls plain functions directly: they take no part of the context."""
+
+    plain_types: ClassVar[set[type]] = {FunctionType, MethodType, BuiltinFunctionType}
+
+    def call(self, called: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if type(called) in self.plain_types and not kwargs and not hasattr(called, "jinja_pass_arg"):
+            return called(*args)
+        return super().call(called, *args, **kwargs)
+
+
+_jinja = PlainEnvironment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
+_jinja.context_class = PlainContext
+GIVEN_VARIABLES = frozenset({"seat", "role", "ask", "packet", *_jinja.globals})  # the protocol need not pass them
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +92,13 @@ class Prompts:
 
     def __init__(self, hmac_key: str, folders: Sequence[Path] = (), protocol: str = "") -> None:
         self.hmac_key = hmac_key.encode()
-        self.folders = tuple(folders)
-        self.protocol = protocol
+        self._find = _make_finder(tuple(folders), protocol)
         self.quoted_keys: dict[str, str] = {}  # the key of the statement that is quoted under a fence mark
         self.marks: set[str] = set()  # all marks so far; an answer that repeats one has copied from its prompt
 
     def find(self, name: str, seat: Seat) -> Prompt:
         """Return `phase.<seat>.md` if it exists, else `phase.md`. The name is "phase", or "protocol/phase" for any shipped protocol."""
-        return _find_prompt(name, seat.name, self.folders, self.protocol)
+        return self._find(name, seat.name)
 
     def render(
         self, name: str, seat: Seat, variables: Mapping[str, Any], conversation: Iterable[Message] = (), key: str = ""
@@ -132,7 +128,7 @@ class Prompts:
             return self._render_compact(prompt, variables, conversation)
         user = prompt.body(variables)
         if not conversation:
-            user = _load_part("full.md").render(variables, body=user, dossier=self._render_packet(seat, variables))
+            user = _fill_request(variables["question"], self._render_packet(seat, variables), user)
         messages = (*(conversation or [_system_message()]), {"role": "user", "content": user.strip()})
         tokens = variables.get("tokens") or prompt.tokens
         shared, cleaned = self._shared_length(messages), variables["quote"].cleaned
@@ -220,6 +216,22 @@ class Quoter:
         return quotation.text
 
 
+PlainContext.plain_types.add(Quoter)
+
+
+def _fill_request(question: object, dossier: str, body: str) -> str:
+    """Return the first message of a conversation: `full.md` with these texts."""
+    places = {"question": f"{question}", "dossier": dossier, "body": body}
+    return "".join([places.get(part, part) for part in _split_request(has_packet=bool(dossier))])
+
+
+@cache
+def _split_request(*, has_packet: bool) -> list[str]:
+    """Return the texts of `full.md`, and the names of its variables between them."""
+    marks = {name: f"\0{name}\0" for name in ("question", "dossier", "body")}
+    return _load_part("full.md").render(marks, packet={"empty": not has_packet}).split("\0")
+
+
 def _fence(name: str, mark: str, text: str) -> str:
     return f"<<<{_clean_name(name)} {mark}\n{text}\n{mark}>>>"
 
@@ -235,12 +247,21 @@ def _indent_rest(item: str) -> str:
 
 def request_notes(names: Iterable[str]) -> str:
     """Return the request for a block of notes after the answer; empty if there is nothing to compare."""
-    listed = list(names)
-    return "\n\n" + _load_part("notes.md").render(names=listed).strip() if len(listed) > 1 else ""
+    listed = tuple(names)
+    return _render_notes(listed) if len(listed) > 1 else ""
 
 
-@lru_cache(maxsize=1024)
-def _find_prompt(name: str, seat: str, folders: tuple[Path, ...], protocol: str) -> Prompt:
+@lru_cache(maxsize=64)
+def _render_notes(names: tuple[str, ...]) -> str:
+    return "\n\n" + _load_part("notes.md").render(names=names).strip()
+
+
+@lru_cache(maxsize=64)
+def _make_finder(folders: tuple[Path, ...], protocol: str) -> Callable[[str, str], Prompt]:
+    return lru_cache(maxsize=256)(partial(_find_prompt, folders, protocol))
+
+
+def _find_prompt(folders: tuple[Path, ...], protocol: str, name: str, seat: str) -> Prompt:
     for file in (f"{name}.{seat}.md", f"{name}.md"):
         for path in _list_places(file, folders, protocol):
             if path.is_file():
@@ -263,14 +284,9 @@ def _list_places(file: str, folders: Iterable[Path], own_protocol: str) -> Itera
 def load_prompt(path: Path) -> Prompt:
     text = path.read_text(encoding="utf-8")
     try:
-        front, body = _split_front_matter(text)
-        _check_front_matter(front, path.name)
-        sources = [
-            body,
-            front.get("role", ""),
-            front.get("ask", ""),
-            *(f"{{{{ {m} }}}}" for m in front.get("material", [])),
-        ]
+        front, body = split_front_matter(text, path.name)
+        texts = (body, front.get("role", ""), front.get("ask", ""))
+        sources = [*texts, *(f"{{{{ {m} }}}}" for m in front.get("material", []))]
         needs = frozenset().union(*(jinja2.meta.find_undeclared_variables(_jinja.parse(source)) for source in sources))
         return Prompt(
             path, _compile(body), _compile(front.get("role", "")), _compile(front.get("ask", "")),
@@ -282,34 +298,24 @@ def load_prompt(path: Path) -> Prompt:
 
 
 def _compile(source: str) -> Render:
-    """Compile a template. One without variables is rendered once, one that reads only the seat once for each seat."""
-    template = _jinja.from_string(source)
-    needs = jinja2.meta.find_undeclared_variables(_jinja.parse(source))
-    if not needs:
-        text = template.render()
-        return lambda variables: text
-    if needs != {"seat"}:
+    """Compile a template. One that reads only variables with few values is rendered once for their values."""
+    template, needs = _jinja.from_string(source), jinja2.meta.find_undeclared_variables(_jinja.parse(source))
+    if not needs <= CACHE_KEYS.keys():
         return template.render
-    render_for = lru_cache(maxsize=64)(lambda seat: template.render(seat=seat))
-    return lambda variables: render_for(variables["seat"])
+    names, texts = sorted(needs), dict[tuple[Any, ...], str]()
 
+    def render(variables: Mapping[str, Any]) -> str:
+        try:
+            key = tuple([CACHE_KEYS[name](variables[name]) for name in names])
+        except AttributeError:  # a seat of another kind
+            return template.render(variables)
+        if key not in texts:
+            if len(texts) >= MAX_CACHED_TEXTS:
+                texts.clear()
+            texts[key] = template.render(variables)
+        return texts[key]
 
-def _check_front_matter(front: dict[str, Any], name: str) -> None:
-    for key, value in front.items():
-        if key not in FRONT_MATTER_KEYS:
-            raise PromptError(f'the prompt "{name}" has the unknown front matter key "{key}"')
-        kind, what = FRONT_MATTER_KEYS[key]
-        if not isinstance(value, kind):
-            raise PromptError(
-                f'the prompt "{name}" has {key} = {value!r} in its front matter, but "{key}" must be {what}'
-            )
-
-
-def _split_front_matter(text: str) -> tuple[dict[str, Any], str]:
-    if not text.startswith(FRONT_MATTER_FENCE):
-        return {}, text
-    front, _, body = text[len(FRONT_MATTER_FENCE) :].partition(f"\n{FRONT_MATTER_FENCE}")
-    return tomllib.loads(front), body
+    return render
 
 
 def build_dossier(packet: Packet, question: Question, seat: Seat, output_schema: Json | None = None) -> Json:
@@ -417,13 +423,9 @@ class Quotation(NamedTuple):
     def describe_changes(self, copied: int) -> str:
         """Describe the removals; `copied` is how many marks of the run the text repeats."""
         counts = ((self.hidden, "invisible character"), (self.marks, "imitated mark"))
-        removed = ", ".join(_format_count(n, word) for n, word in counts if n)
+        removed = ", ".join(format_count(n, word) for n, word in counts if n)
         told = [f"{removed} removed from the quotation"] if removed else []
-        return "; ".join([*told, *([f"repeats {_format_count(copied, 'mark')} of its prompt"] if copied else [])])
-
-
-def _format_count(n: int, word: str) -> str:
-    return f"{n:,} {word}{'s' if n > 1 else ''}"
+        return "; ".join([*told, *([f"repeats {format_count(copied, 'mark')} of its prompt"] if copied else [])])
 
 
 @lru_cache(maxsize=64)  # several seats read the same answer

@@ -62,7 +62,8 @@ def build(
     if task == "validate" and packet.empty and not packet.note:
         _reject_unreadable(chosen, packet)
         packet = replace(packet, refusal=chosen.refusal or _explain_left_out(packet))
-    packet = replace(packet, skipped=(*packet.skipped, *left_out))
+    if left_out:
+        packet = replace(packet, skipped=(*packet.skipped, *left_out))
     return packet if fit is None else truncate_packet(packet, fit)
 
 

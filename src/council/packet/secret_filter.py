@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -65,8 +65,15 @@ def _run_finders(scan: Scan) -> Iterator[Secret]:
     if scan.words:
         yield from _find_known_keys(scan)
     for hints, find in FINDERS:
-        if len(scan.text) > MAX_HINTED_CHARS or scan.has(*hints):
+        if len(scan.text) > MAX_HINTED_CHARS or _has_any(scan.lower, hints):
             yield from find(scan)
+
+
+def _has_any(text: bytes, substrings: Iterable[bytes]) -> bool:
+    for substring in substrings:  # noqa: SIM110  # a generator would cost a call for each
+        if substring in text:
+            return True
+    return False
 
 
 def redact_text(text: str) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -354,12 +354,18 @@ def _seat_roster(protocol: Protocol, panel: Panel, where: PanelContext) -> tuple
 
 
 def _assign_place(seat: Seat, place: SeatAssignment) -> Seat:
-    return replace(seat, member=place.member, vendor=place.vendor, fallbacks=place.fallbacks)
+    return _make_seat(seat, place.member, place.vendor, place.fallbacks, seat.small)
+
+
+@lru_cache(maxsize=256)
+def _make_seat(seat: Seat, member: str, vendor: str, fallbacks: tuple[str, ...], small: bool) -> Seat:
+    return replace(seat, member=member, vendor=vendor, fallbacks=fallbacks, small=small)
 
 
 def _mark_small_seats(roster: Roster, member: Callable[[str], Member]) -> Roster:
     def mark_small(seat: Seat) -> Seat:
-        return replace(seat, small=member(seat.member).small)
+        small = member(seat.member).small
+        return seat if small == seat.small else replace(seat, small=small)
 
     return Roster(
         tuple(map(mark_small, roster.seats)),

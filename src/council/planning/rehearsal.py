@@ -70,12 +70,14 @@ def _cache_key(
     protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet, timeouts: Mapping[str, float]
 ) -> tuple[object, ...]:
     """Return everything that the protocol can read. The question's text is left out if its flow does not depend on it."""
+    text = question.text
     if not protocol.reads_question:
+        text = ""
         if packet.target == question.text:
             packet = replace(packet, target="")
-        question = replace(question, text="")
+    asked = (text, question.task, question.target, question.domain)
     clocks = tuple((kind, seconds, type(seconds)) for kind, seconds in sorted(timeouts.items()))
-    return protocol, roster, question, packet, json.dumps(options, sort_keys=True, default=repr), clocks
+    return protocol, roster, asked, packet, json.dumps(options, sort_keys=True, default=repr), clocks
 
 
 class RehearsalStopped(BaseException):

@@ -296,10 +296,12 @@ class _Assigner:
 
 def _merge_settings(own: SeatSetting | None, inherited: SeatSetting | None) -> SeatSetting:
     """Merge a seat's setting with the one it inherits. A fallback is not inherited apart from its model."""
-    own, inherited = own or SeatSetting(), inherited or SeatSetting()
+    own, inherited = own or UNSET_SEAT, inherited or UNSET_SEAT
     if own.model:
         return own
-    return replace(inherited, fallback=inherited.fallback if own.fallback is None else own.fallback)
+    if own.fallback is None:
+        return inherited
+    return replace(inherited, fallback=own.fallback)
 
 
 def _count_vendors(seated: Mapping[str, Candidate]) -> Counter[str]:

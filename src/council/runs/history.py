@@ -1,13 +1,11 @@
-"""Stored runs: list and search them, read or follow one, export or remove it, and sum up spending."""
+"""Stored runs: list and search them, read or follow one, export or remove it."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 import json
-import re
 import time
-from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,14 +13,14 @@ from pathlib import Path
 from council import events as ev
 from council.engine.minutes import Minutes
 from council.engine.prompting import build_dossier
-from council.errors import CouncilError, UnknownRun, UsageError, option, wording
+from council.errors import CouncilError, UnknownRun, UsageError, wording
 from council.events import Entry
-from council.money import nanos_to_usd
 from council.packet.secret_filter import redact_text, redact_value
 from council.planning.plan import packet_from, question_from, roster_from
 from council.protocols import find_protocol
 from council.runs.people import fill_form, form_fields
 from council.runs.report_files import DATA_REPORTS
+from council.runs.spending import DAY_S
 from council.settings import OriginKind, Settings
 from council.settings.config_files import data_folder
 from council.settings.schema import quote_value
@@ -30,7 +28,7 @@ from council.store.interface import FINISHED_STATUSES, OPEN_STATUSES, Attempt, R
 from council.store.shared import acquire_store, release_store
 from council.store.sqlite import SqliteStore
 from council.text_cleanup import single_line
-from council.types import Json, Usage
+from council.types import Json
 
 # Stored statuses of the runs that a filter by status may find, where they differ from that status.
 STORED_STATUSES: dict[str, Sequence[str | None]] = {
@@ -39,7 +37,7 @@ STORED_STATUSES: dict[str, Sequence[str | None]] = {
     RunStatus.STOPPED: [RunStatus.RUNNING],
 }
 UNFINISHED = "unfinished"  # filter: every status but complete and failed
-NO_LIMIT = 1_000_000  # effectively no limit: few runs are open at once
+PAGE = 200  # runs of one query
 
 
 # Queries
@@ -50,7 +48,7 @@ async def query_history(store: SqliteStore, wanted: Mapping[str, str], before: s
     status = wanted.get("status")
     stored = STORED_STATUSES.get(status or "", [status])
     filters = dict(wanted) | ({"status": json.dumps(stored)} if status else {})
-    rows = await store.list_history(filters, before, NO_LIMIT if status in STORED_STATUSES else limit + 1)
+    rows = await store.list_runs(filters, before, None if status in STORED_STATUSES else limit + 1)
     runs = [_add_run_state(store, row) for row in rows]
     if status:
         runs = [run for run in runs if run["status"] == status]
@@ -125,82 +123,10 @@ class FollowCursor:
         return self.orphan_polls > MAX_ORPHAN_POLLS
 
 
-# Spending
-
-DAY_S = 86400
-
-
-def parse_since(value: str, now: float) -> str:
-    """Parse a date such as 2026-11-15, `today`, `7d` or `all`; return the first day, or "" for all."""
-    if value == "all":
-        return ""
-    if value == "today" or re.fullmatch(r"\d{1,4}d", value):
-        back = 0 if value == "today" else max(0, int(value[:-1]) - 1)
-        return time.strftime("%Y-%m-%d", time.localtime(now - back * DAY_S))
-    try:
-        return time.strftime("%Y-%m-%d", time.strptime(value, "%Y-%m-%d"))
-    except ValueError:
-        raise UsageError(
-            f"{option('since')} {quote_value(value)} is not a day: use a date such as 2026-11-15, today, 7d or all"
-        ) from None
-
-
-def summarize_spending(rows: Sequence[Json], since: str, today: str, day_cap: float | None) -> Json:
-    """Return the `council.spend/1` object."""
-    return {
-        "schema": "council.spend/1",
-        "since": since,
-        "total": _summarize_group(rows),
-        "days": _group_rows(rows, "day"),
-        "members": sorted(_group_rows(rows, "member"), key=lambda group: -(group["usd"] or 0.0)),
-        "folders": sorted(_group_rows(rows, "folder"), key=lambda group: -(group["usd"] or 0.0)),
-        "runs": _group_rows(rows, "run"),
-        "unpriced": sorted({row["member"] for row in rows if row["reserved"] is None}),
-        "today": _summarize_day([row for row in rows if row["day"] == today], today, day_cap),
-    }
-
-
-def _group_rows(rows: Iterable[Json], by: str) -> list[Json]:
-    groups: dict[str, list[Json]] = defaultdict(list)
-    for row in rows:
-        groups[row.get(by) or ""].append(row)
-    names = {row["run"]: row["name"] for row in rows} if by == "run" else {}
-    return [
-        {by: key, **({"name": names[key]} if names else {}), **_summarize_group(group)} for key, group in groups.items()
-    ]
-
-
-def _summarize_group(rows: Sequence[Json]) -> Json:
-    """Sum the rows. `usd` includes `estimated` and `in_doubt`, but no unpriced request; it is None if all are unpriced."""
-    usage = sum((Usage.from_json(row["usage"]) for row in rows if row["usage"]), Usage())
-    unknown = sum(row["reserved"] is None for row in rows)
-    return {
-        "usd": None if rows and unknown == len(rows) else _sum_usd(rows),
-        "estimated": _sum_usd(row for row in rows if row["estimated"] or row["charged"] is None),
-        "in_doubt": _sum_usd(row for row in rows if not row["answered"]),
-        "calls": len(rows),
-        "unpriced": unknown,
-        "tokens": usage.as_json(),
-    }
-
-
-def _sum_usd(rows: Iterable[Json]) -> float:
-    counted = (row["reserved"] if row["charged"] is None else row["charged"] for row in rows)
-    return nanos_to_usd(sum(amount or 0 for amount in counted))
-
-
-def _summarize_day(rows: Sequence[Json], day: str, cap: float | None) -> Json:
-    usd = _sum_usd(rows)
-    return {"day": day, "usd": usd, "cap": cap, "left": None if cap is None else max(0.0, round(cap - usd, 9))}
-
-
 def run_summary(run: Json) -> Json:
     """Return the fields of a run that lists show."""
-    setup = run["setup"]
-    return {
-        "run": run["id"], "name": run["name"], "status": run["status"], "protocol": setup["protocol"], "task": setup["question"]["task"],
-        "question": setup["question"]["text"], "folder": run["folder"], "created": run["created"],
-    }  # fmt: skip
+    names = ("name", "status", "protocol", "task", "question", "folder", "created")
+    return {"run": run["id"]} | {name: run[name] for name in names}
 
 
 # Records
@@ -262,9 +188,8 @@ class RunRecords:
 
     async def newest_run(self) -> str:
         """Return the newest run of this folder."""
-        for run in await self.store.list_runs():
-            if run["folder"] == str(self.folder):
-                return str(run["id"])
+        if run := await self.store.find_newest(str(self.folder)):
+            return run
         start = wording(python='`client.convene("…")`', cli='`council "…"`')
         raise UnknownRun(f"this folder has no runs yet: start one with {start}")
 
@@ -286,21 +211,45 @@ class RunRecords:
             raise UnknownRun(f"this folder has no unfinished run: {listing} lists all runs")
         return run
 
-    async def runs(self, *, here: bool = False, status: str | None = None) -> list[Json]:
+    async def runs(self, *, here: bool = False, status: str | None = None, limit: int | None = None) -> list[Json]:
         """Return the runs with their status now, unfinished first, then newest first.
 
         `here` selects the runs of this folder, `status` one status, or "unfinished".
         """
-        rows = [run for run in await self.store.list_runs() if not here or run["folder"] == str(self.folder)]
-        rows = [run | {"status": self.store.state_of(run).status} for run in rows]
-        return sorted(
-            (run for run in rows if _has_status(run, status)), key=lambda run: run["status"] in FINISHED_STATUSES
-        )
+        filters = self._make_filters(here, status)
+        rows = await self.store.list_runs(filters, limit=None if status in STORED_STATUSES else limit)
+        shown = [self._add_status(run) for run in rows]
+        return [run for run in shown if _has_status(run, status)][:limit]
+
+    async def count_runs(self, *, here: bool = False, status: str | None = None) -> int:
+        if status in STORED_STATUSES:
+            return len(await self.runs(here=here, status=status))
+        return await self.store.count_runs(self._make_filters(here, status))
+
+    async def find_runs(self, ids: Iterable[str]) -> list[Json]:
+        """Return these runs, as `runs` does."""
+        return [self._add_status(run) for run in await self.store.list_runs({"ids": json.dumps(list(ids))})]
+
+    async def iter_runs(self) -> AsyncIterator[Json]:
+        """Yield the runs in pages, as `runs` does."""
+        before = None
+        while page := await self.store.list_runs({}, before, PAGE):
+            for run in page:
+                yield self._add_status(run)
+            before = page[-1]["id"]
+
+    def _make_filters(self, here: bool, status: str | None) -> dict[str, object]:
+        filters: dict[str, object] = {"folder": str(self.folder)} if here else {}
+        if status == UNFINISHED:
+            return filters | {"unfinished": 1}
+        return filters | ({"status": json.dumps(STORED_STATUSES.get(status, [status]))} if status else {})
+
+    def _add_status(self, run: Json) -> Json:
+        return run | {"status": self.store.state_of(run).status}
 
     async def search(self, words: Sequence[str]) -> list[Json]:
         """Return the runs whose question, statements and answer contain all of the words."""
-        ids = set(await self.store.search_runs(words))
-        return [run for run in await self.runs() if run["id"] in ids]
+        return await self.find_runs(await self.store.search_runs(words))
 
     # Read
 
@@ -371,12 +320,19 @@ class RunRecords:
             done.freed = max(0, size - self.store.file_size())
         return done
 
-    async def select_old_runs(self, before: float | None, keep: int, *, here: bool = False) -> list[Json]:
+    async def select_old_runs(
+        self, before: float | None, keep: int, *, here: bool = False, limit: int | None = None
+    ) -> list[Json]:
         """Return the finished runs from before a time, without the newest `keep` ones, newest first."""
-        finished = [run for run in await self.runs(here=here) if run["status"] in FINISHED_STATUSES]
-        return [run for run in finished[keep:] if before is None or run["created"] < before]
+        filters = self._make_filters(here, None)
+        if before is not None and not keep:
+            return await self.store.list_runs(filters | {"ended_before": before}, limit=limit)
+        finished = await self.store.list_runs(filters | {"unfinished": 0})
+        return [run for run in finished[keep:] if before is None or run["created"] < before][:limit]
 
-    async def select_expired_runs(self, settings: Settings, *, here: bool = False) -> list[Json]:
+    async def select_expired_runs(
+        self, settings: Settings, *, here: bool = False, limit: int | None = None
+    ) -> list[Json]:
         """Return the finished runs that are older than `[store] keep_days`. A project file decides about its folder only."""
         days = settings.store.get("keep_days")
         if days is None:
@@ -384,12 +340,12 @@ class RunRecords:
         here |= settings.origins["store.keep_days"].kind is OriginKind.PROJECT_FILE
         opened, since = self._opened  # a clock that is set forward during a run removes nothing
         now = min(time.time(), opened + time.monotonic() - since)
-        return await self.select_old_runs(now - days * DAY_S, 0, here=here)
+        return await self.select_old_runs(now - days * DAY_S, 0, here=here, limit=limit)
 
     async def remove_expired_runs(self, settings: Settings) -> None:
         """Delete a few runs that are older than `[store] keep_days`."""
-        old = await self.select_expired_runs(settings)
-        await self.remove_all([run["id"] for run in old[:MAX_EXPIRED_RUNS]], may_rewrite=False)
+        old = await self.select_expired_runs(settings, limit=MAX_EXPIRED_RUNS)
+        await self.remove_all([run["id"] for run in old], may_rewrite=False)
 
     # Human members
 
@@ -430,15 +386,15 @@ def is_stored_run(run: str, env: Mapping[str, str]) -> bool:
     return asyncio.run(find())
 
 
-def list_run_questions(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the question of every run, newest first. Return nothing if there is no store, or it cannot be read."""
+def list_run_questions(env: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """Return runs with their questions, for the completion of an id. Return nothing if there is no store, or it cannot be read."""
     if not (data_folder(env) / "council.db").is_file():
         return {}
 
     async def read() -> list[Json]:
         store = SqliteStore(data_folder(env))
         try:
-            return await store.list_runs()
+            return await store.list_runs({"prefix": prefix}, limit=PAGE)
         finally:
             store.close()
 
@@ -446,7 +402,7 @@ def list_run_questions(env: Mapping[str, str]) -> dict[str, str]:
         rows = asyncio.run(read())
     except CouncilError:
         return {}
-    return {row["id"]: single_line(row["setup"]["question"]["text"], 60) for row in rows}
+    return {row["id"]: single_line(row["question"], 60) for row in rows}
 
 
 def export_record(record: Record) -> Json:

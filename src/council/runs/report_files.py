@@ -26,6 +26,7 @@ from council.store.interface import Record, Store
 from council.text_cleanup import to_latin
 from council.types import Json, Verdict
 
+StrPath = str | os.PathLike[str]
 MAX_SLUG_CHARS = 60
 PROJECT_REPORTS = ".agents/council"  # of protocols that keep their reports in the folder of the run
 DATA_REPORTS = "reports"  # in the data folder
@@ -47,7 +48,11 @@ def choose_report_dir(protocol: Protocol, report_dir: str | None, data: Path) ->
     """Return the report folder: as configured, else the protocol's. A relative one belongs to the folder of the run."""
     if report_dir:
         return str(Path(report_dir).expanduser())
-    return PROJECT_REPORTS if protocol.reports_in_project else str(data.absolute() / DATA_REPORTS)
+    return (
+        PROJECT_REPORTS
+        if protocol.reports_in_project
+        else f"{data if data.is_absolute() else data.absolute()}/{DATA_REPORTS}"
+    )
 
 
 def open_report_folder(root: Path, name: str) -> Path:
@@ -64,9 +69,9 @@ def create_report_folder(root: Path, name: str) -> Path:
     """Create the report folder if it is missing. `.agents/council` gets a .gitignore: findings are private."""
     folder = root / name
     try:
-        if link := _find_link(root, name):
+        if link := _find_link(root, folder):
             raise StoreError(f'"{link}" is a link, and reports are not written through links: make it a real folder')
-        if not folder.is_dir():
+        if not os.path.isdir(folder):  # noqa: PTH112
             folder.mkdir(parents=True, exist_ok=True)
         if name == PROJECT_REPORTS and not (ignore := folder / ".gitignore").exists():
             write_atomically(ignore, "*\n")
@@ -75,9 +80,8 @@ def create_report_folder(root: Path, name: str) -> Path:
     return folder
 
 
-def _find_link(root: Path, name: str) -> Path | None:
+def _find_link(root: Path, folder: Path) -> Path | None:
     """Return the first link on the way from a run's folder to its report folder. Links outside the folder are allowed."""
-    folder = root / name
     if not str(folder).startswith(f"{root}{os.sep}"):
         return None
     inside = [part for part in (folder, *folder.parents) if part.is_relative_to(root) and part != root]
@@ -109,7 +113,7 @@ def reserve_report_path(
 
 
 @contextmanager
-def _explain_failure(path: Path, run: str) -> Iterator[None]:
+def _explain_failure(path: StrPath, run: str) -> Iterator[None]:
     """Raise StoreError, with the path and the fix, for a file that cannot be written inside the block."""
     try:
         yield
@@ -135,7 +139,7 @@ def _first_free_number(folder: Path, stem: str) -> int:
     """Return an unused number after a used one. Doubling and halving take few looks, however many reports there are."""
 
     def is_free(n: int) -> bool:
-        return not os.path.lexists(folder / _numbered_name(stem, n))
+        return not os.path.lexists(f"{folder}/{_numbered_name(stem, n)}")
 
     used, free = 0, 1
     while not is_free(free):
@@ -171,22 +175,23 @@ def _create_placeholder(path: Path, run: str) -> bool:
         _delete_draft(draft)
 
 
-def _draft_path(folder: Path, run: str) -> Path:
-    return folder / f".{run}.tmp"
+def _draft_path(folder: Path, run: str) -> str:
+    return f"{folder}/.{run}.tmp"
 
 
-def _create_file(draft: Path, content: bytes) -> None:
+def _create_file(draft: str, content: bytes) -> None:
     """Write a file under the name of a draft, replacing one that a crash has left."""
-    draft.unlink(missing_ok=True)
+    with suppress(FileNotFoundError):
+        os.unlink(draft)  # noqa: PTH108
     handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY, 0o600)
     with os.fdopen(handle, "wb") as out:
         out.write(content)
 
 
-def _delete_draft(draft: Path) -> None:
+def _delete_draft(draft: StrPath) -> None:
     """Delete a draft. One that cannot be deleted is replaced by the next one."""
     with suppress(OSError):
-        draft.unlink()
+        os.unlink(draft)  # noqa: PTH108
 
 
 def is_unwritten(path: Path, run: str) -> bool:
@@ -206,17 +211,18 @@ def _has_content(path: Path, content: bytes) -> bool:
     return path.read_bytes() == content
 
 
-def _draft_of(path: Path) -> Path:
-    return path.with_name(f".{path.name}.tmp")
+def _draft_of(path: StrPath) -> str:
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}.tmp")  # noqa: PTH118
 
 
-def write_atomically(path: Path, text: str) -> None:
+def write_atomically(path: StrPath, text: str) -> None:
     """Write a file in one step. A draft that a crash leaves is replaced by the next one."""
     write_draft(path, text)
     publish_draft(path)
 
 
-def write_draft(path: Path, text: str) -> None:
+def write_draft(path: StrPath, text: str) -> None:
     """Write the draft of a file beside it."""
     draft = _draft_of(path)
     try:
@@ -226,9 +232,9 @@ def write_draft(path: Path, text: str) -> None:
         raise
 
 
-def publish_draft(path: Path) -> None:
+def publish_draft(path: StrPath) -> None:
     """Replace a file by its draft in one step."""
-    _draft_of(path).replace(path)
+    os.replace(_draft_of(path), path)  # noqa: PTH105
 
 
 # Redaction
@@ -270,7 +276,7 @@ def write_report_files(record: Record, minutes: Minutes, report: Json | None = N
     publish_drafts(record, draft_report_files(record, minutes, report))
 
 
-def draft_report_files(record: Record, minutes: Minutes, report: Json | None = None) -> list[Path]:
+def draft_report_files(record: Record, minutes: Minutes, report: Json | None = None) -> list[str]:
     """Write all report files as drafts beside their paths, which are returned. This takes all the space that they need."""
     if not minutes.report_path:
         return []
@@ -278,14 +284,14 @@ def draft_report_files(record: Record, minutes: Minutes, report: Json | None = N
     by_key = {f"{statement.phase}/{statement.seat}": statement for statement in minutes.statements}
     texts = {path: view.analysis(minutes, by_key[key]) for key, path in minutes.files.items()}
     texts |= {minutes.report_path: render_document(minutes, report)}
-    for name, text in texts.items():
-        path = Path(record.folder) / name
+    paths = {os.path.join(record.folder, name): text for name, text in texts.items()}  # noqa: PTH118
+    for path, text in paths.items():
         with _explain_failure(path, record.run):
             write_draft(path, text)
-    return [Path(record.folder) / name for name in texts]
+    return list(paths)
 
 
-def publish_drafts(record: Record, paths: Sequence[Path]) -> None:
+def publish_drafts(record: Record, paths: Sequence[str]) -> None:
     """Replace the files by their drafts, each in one step."""
     for path in paths:
         with _explain_failure(path, record.run):
@@ -325,7 +331,8 @@ def choose_report_path(record: Record, folder: Path) -> str:
 
 
 def _show_path(path: Path, folder: str) -> str:
-    return os.path.relpath(path, folder) if path.is_relative_to(folder) else str(path)
+    shown = str(path)
+    return os.path.relpath(shown, folder) if shown.startswith(f"{folder}{os.sep}") else shown
 
 
 def last_report_path(entries: Sequence[Entry]) -> str:

@@ -37,7 +37,7 @@ from council.runs import report_files
 from council.runs.audit import RULES_CHANGED, audit_record, describe_version, is_ours, require_first_event
 from council.runs.continuation import continue_protocol, load_conversation, read_turns, select_turns
 from council.runs.fork import make_inheritance, plan_fork
-from council.runs.history import RunRecords, summarize_spending
+from council.runs.history import RunRecords
 from council.runs.outcome import (
     Ending,
     StopEvent,
@@ -53,6 +53,7 @@ from council.runs.outcome import (
 )
 from council.runs.report_files import choose_report_path, emit_votes, find_report_folder, last_report_path, redact_event
 from council.runs.run_context import RunContext
+from council.runs.spending import summarize_spending
 from council.search import can_search
 from council.settings import Settings
 from council.settings.key_storage import add_stored_keys
@@ -179,6 +180,8 @@ class Convener(RunRecords):
             material = replace(material, earlier=context.files, left_out=context.skipped)
         where = PanelContext(self.settings, self.env, self.folder, strict)
         plan = await make_plan(intent, where, self.members, material, price=self.price)
+        if not self.run_context.file_warnings and not after:
+            return plan
         warnings = (*self.run_context.file_warnings, *plan.warnings)
         return replace(plan, warnings=warnings, continues=after or "", conversation=conversation)
 
@@ -418,14 +421,15 @@ class Convener(RunRecords):
             folder = find_report_folder(record, self._report_dir(record.setup["protocol"], self.store), earlier)
             path = earlier or choose_report_path(record, folder)
             emit_votes(ledger, minutes, folder)
-        verdict, drafts = ev.dump_deeply(ending.verdict), list[Path]()
+        verdict, drafts = ev.dump_deeply(ending.verdict), list[str]()
         closed = ev.Closed(ending.status, verdict, dict(ledger.calls), ending.stopped, path, ending.reason)
 
         def make_report(entries: Sequence[Entry]) -> str:
             for entry in entries[seen:]:
                 minutes.on_event(entry)
             text = encode_report(minutes)
-            drafts.extend(report_files.draft_report_files(record, minutes, json.loads(text)))  # a full disk stops here
+            minutes.report = json.loads(text)
+            drafts.extend(report_files.draft_report_files(record, minutes, minutes.report))  # a full disk stops here
             return text
 
         await ledger.close(closed, make_report)
@@ -456,9 +460,8 @@ class Convener(RunRecords):
         try:
             council = self._make_council(ledger)
             council.carry_out = _refuse_step
-            ending = await run_protocol(
-                council, protocols.get_protocol(record.setup["protocol"]), record.setup["options"]
-            )
+            protocol = protocols.get_protocol(record.setup["protocol"])
+            ending = await run_protocol(council, protocol, record.setup["options"])
         except CouncilError as error:
             return [f"the verdict cannot be recomputed: {error}"]
         computed = redact_value(ev.dump_deeply(ending.verdict))

@@ -183,7 +183,7 @@ class Settings:
     @property
     def has_project_file(self) -> bool:
         """Return whether a project file sets anything."""
-        return any(origin.kind is OriginKind.PROJECT_FILE for origin in self.origins.values())
+        return OriginKind.PROJECT_FILE in [origin.kind for origin in self.origins.values()]
 
     @property
     def has_own_timeout(self) -> bool:

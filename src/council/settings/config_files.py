@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-import time
+import stat
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -16,7 +16,6 @@ from council.errors import ConfigError, option
 from council.settings.schema import quote_value
 
 MAX_CONFIG_BYTES = 256_000  # bytes; TOML takes quadratic time for some texts
-RECENT_S = 2.0  # a file that changed so recently can change again without a new time: its content is compared
 
 
 def find_project_file(folder: Path, env: Mapping[str, str], config: Path | None = None) -> Path | None:
@@ -140,17 +139,15 @@ def _list_candidates(folder: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _fingerprint_file(path: str) -> object:
+    """Return the owner and the content of a file; its time is too coarse to notice two quick changes."""
     try:
         found = os.stat(path)  # noqa: PTH116  # called for every folder above a run's folder
+        if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_CONFIG_BYTES:
+            return found.st_dev, found.st_ino, found.st_mode, found.st_size
+        with open(path, "rb") as file:  # noqa: PTH123
+            return found.st_uid, found.st_mode, file.read()
     except (OSError, ValueError) as error:
         return getattr(error, "errno", None)
-    content = b""
-    if found.st_ctime > time.time() - RECENT_S and found.st_size <= MAX_CONFIG_BYTES:
-        try:
-            content = Path(path).read_bytes() if Path(path).is_file() else b""
-        except OSError:  # loading it reports the problem
-            return None
-    return found.st_dev, found.st_ino, found.st_uid, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns, content  # fmt: skip
 
 
 # Text of configuration files
@@ -259,9 +256,18 @@ def _resolve_folder(
     kind: Literal["user_data_path", "user_cache_path", "user_config_path"],
 ) -> Path:
     if variable and env.get(variable):
-        return Path(env[variable]).expanduser()
+        return _make_path(env[variable]) if env[variable][0] != "~" else Path(env[variable]).expanduser()
     if env.get(xdg_variable):
-        return Path(env[xdg_variable]) / "council"
+        return _make_path(env[xdg_variable], "council")
+    return _find_platform_folder(kind, os.environ.get(xdg_variable), os.environ.get("HOME"))
+
+
+_make_path = lru_cache(maxsize=64)(Path)
+
+
+@lru_cache(maxsize=16)
+def _find_platform_folder(kind: str, xdg_folder: str | None, home: str | None) -> Path:
+    """Return a folder of the system's kind. It depends on these variables."""
     import platformdirs  # only needed if the variables are not set
 
     path: Path = getattr(platformdirs, kind)("council", appauthor=False)

@@ -10,7 +10,6 @@ import asyncio
 import queue
 import secrets
 import sqlite3
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,7 +45,7 @@ CHECK_INTERVAL_S = 600.0  # seconds between the checks of a small store by one p
 LARGE_CHECK_INTERVAL_S = 86400.0  # seconds between the checks of a large store by all processes
 RUN_ID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # no characters that look alike
 RUN_ID_CHARS = 8
-LEDGER_TABLES = ("event", "step", "result", "intent", "settled", "phase", "reserve", "charge")
+LEDGER_TABLES = frozenset({"event", "step", "result", "intent", "settled", "phase", "reserve", "charge"})
 OWN_WRITES_TIMEOUT_S = 1.0  # seconds that a read waits for this process's own queued rows
 MAX_DELAY_S = 0.05  # longest time that rows wait for the next rows of their run
 SOON_TURNS = 6  # turns of the event loop from the last answer of a run to the rows that close it
@@ -251,7 +250,7 @@ class SqliteStore(RunQueries):
         next rows of the run, or after 50 ms.
         """
         with self._batch_lock:
-            batch = self._batches.setdefault(run, Batch())
+            batch = self._batches.get(run) or self._batches.setdefault(run, Batch())
             batch.rows.extend(rows)
             self._schedule(run, batch, "later" if may_wait else "soon")
 
@@ -260,7 +259,7 @@ class SqliteStore(RunQueries):
         self._require_writable()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with self._batch_lock:
-            batch = self._batches.setdefault(run, Batch())
+            batch = self._batches.get(run) or self._batches.setdefault(run, Batch())
             batch.rows.extend(rows)
             batch.waiting.append(future)
             self._schedule(run, batch, "next")
@@ -272,12 +271,12 @@ class SqliteStore(RunQueries):
             raise StoreError(explain_error(error, self.path)) from error
 
     def _schedule(self, run: str, batch: Batch, when: Literal["next", "soon", "later"]) -> None:
+        if when in batch.scheduled:
+            return
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:  # no event loop
             self._put_batch(run)
-            return
-        if when in batch.scheduled:
             return
         batch.scheduled.add(when)
         if when == "later":
@@ -287,18 +286,17 @@ class SqliteStore(RunQueries):
 
     def _send_batch(self, run: str, batch: Batch, turns: int = 0) -> None:
         with self._batch_lock:
-            if self._batches.get(run) is not batch:
-                return
-            if turns:
+            if turns and self._batches.get(run) is batch:
                 asyncio.get_running_loop().call_soon(self._send_batch, run, batch, turns - 1)
-            else:
+            elif self._batches.get(run) is batch:
                 self._put_batch(run)
 
     def _put_batch(self, run: str) -> None:
         batch = self._batches.pop(run)
         if batch.timer:
             batch.timer.cancel()
-        waiting, has_ledger_rows = batch.waiting, any(table in LEDGER_TABLES for table, _ in batch.rows)
+        waiting = batch.waiting
+        has_ledger_rows = not LEDGER_TABLES.isdisjoint([table for table, _ in batch.rows])
 
         def on_result(result: Any, error: BaseException | None) -> None:
             for future in waiting:
@@ -412,12 +410,6 @@ class SqliteStore(RunQueries):
 
     # Reading
 
-    async def match_runs(self, run: str) -> list[str]:
-        """Return the ids that start with `run`, an exact match first; none for an empty string."""
-        query = "SELECT id FROM runs WHERE ?1 != '' AND id >= ?1 AND id < ?2 ORDER BY id != ?1, rowid"
-        after = f"{run}{chr(sys.maxunicode)}"
-        return [row[0] for row in await self._read(lambda db: db.execute(query, (run, after)).fetchall())]
-
     async def new_run_id(self) -> str:
         """Return a random id that no stored run has."""
         while True:
@@ -437,12 +429,6 @@ class SqliteStore(RunQueries):
         stored = RunStatus(row["status"])
         is_owned = stored in OPEN_STATUSES and self.is_locked(row["id"])
         return RunState(row["id"], stored, bool(row["detached"]), is_owned)
-
-    async def is_cancelled(self, run: str) -> bool:
-        row = await self._read(
-            lambda db: db.execute("SELECT cancel FROM runs WHERE id = ?", (run,)).fetchone(), after_own_writes=False
-        )
-        return bool(row and row[0])
 
     async def delete_run(self, run: str) -> None:
         """Delete a run and its lock, which the caller must hold. Its spending rows stay."""
@@ -476,7 +462,7 @@ class SqliteStore(RunQueries):
         return locks.read_owner(self._lock_path(run))
 
     def _lock_path(self, run: str) -> Path:
-        return self.folder / "locks" / f"{run}.lock"
+        return Path(f"{self.folder}/locks/{run}.lock")
 
     def close(self) -> None:
         self._send_all_batches()

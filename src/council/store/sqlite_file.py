@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
 import shutil
 import sqlite3
@@ -27,7 +28,7 @@ from council.store.locks import (
     retry_lock,
     wait_for_lock,
 )
-from council.store.migrations import MIGRATIONS
+from council.store.migrations import FILL_SUMMARIES_IN_ORDER, MIGRATIONS
 
 R = TypeVar("R")
 BUSY_SLICE_S = 0.25  # seconds of one attempt to get a lock
@@ -45,6 +46,7 @@ DAMAGE_WORDS = (
     "no such table",
 )
 SIDE_FILES = ("-wal", "-shm")
+DERIVED_TABLES = ("summaries",)  # made again from the others
 
 # Open
 
@@ -369,7 +371,9 @@ def _copy_readable_rows(source: Path, target: Path) -> list[str]:
         old.execute("PRAGMA query_only = 1")
         tables = [name for (name,) in new.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         new.execute("BEGIN")
-        lost = [table for table in tables if not _copy_table(old, new, table)]
+        lost = [table for table in tables if table not in DERIVED_TABLES and not _copy_table(old, new, table)]
+        new.execute("DELETE FROM summaries")  # rows may have been copied in reverse order
+        new.execute(FILL_SUMMARIES_IN_ORDER)
         new.execute("COMMIT")
         new.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return lost
@@ -379,7 +383,7 @@ def _copy_to_read(source: Path, empty: Path) -> Path:
     """Copy a damaged database with its log, so that reading it changes nothing.
 
     If its tables cannot be found, the copy gets the first page of an empty database, which has the same tables in the same
-    places.
+    places. A list of tables alone fits on one page.
     """
     copy = empty.with_name("old.db")
     shutil.copyfile(source, copy)
@@ -388,11 +392,26 @@ def _copy_to_read(source: Path, empty: Path) -> Path:
     if has_lost_file(copy):
         shutil.copyfile(empty, copy)
     elif not _has_tables(copy):
-        content, pages = empty.read_bytes(), copy.stat().st_size // PAGE_BYTES
+        content, pages = _make_first_page(empty), copy.stat().st_size // PAGE_BYTES
         first = content[:28] + pages.to_bytes(4, "big") + bytes(8) + content[40:PAGE_BYTES]  # no free pages
         with copy.open("r+b") as file:
             file.write(first)
     return copy
+
+
+def _make_first_page(empty: Path) -> bytes:
+    """Return the first page of an empty database that lists only the tables that are copied."""
+    copy = empty.with_name("tables.db")
+    shutil.copyfile(empty, copy)
+    with _open_quietly(copy) as db:
+        db.execute("PRAGMA journal_mode = DELETE")
+        db.execute("PRAGMA writable_schema = 1")
+        db.execute(
+            "DELETE FROM sqlite_master WHERE type NOT IN ('table', 'index') OR tbl_name IN (SELECT value FROM json_each(?))",
+            (json.dumps(DERIVED_TABLES),),
+        )
+        db.execute("DELETE FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL")
+    return copy.read_bytes()[:PAGE_BYTES]
 
 
 def _has_tables(path: Path) -> bool:

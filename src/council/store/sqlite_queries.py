@@ -1,26 +1,29 @@
-"""Queries of the run store: search and removal of runs, questions to people, history and spending."""
+"""Queries of the run store: search and removal of runs, questions to people, spending, and whole runs."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import sqlite3
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from council import events as ev
 from council.errors import StoreError, UnknownRun, wording
-from council.store.interface import FINISHED_STATUSES, Attempt, BudgetRefusal, Hold, Record, RunStatus, SpendingRow
+from council.store import summaries
+from council.store.interface import Attempt, BudgetRefusal, Hold, Record, SpendingRow
 from council.store.sqlite_file import INCREMENTAL
 from council.store.texts import TextReader
 from council.types import Json, Outcome
 
 R = TypeVar("R")
+NO_FILTERS: Mapping[str, object] = {}
 
 # Runs
 
@@ -94,7 +97,8 @@ def _read_answers(db: sqlite3.Connection) -> Iterator[tuple[str, str]]:
 
 def select_unfinished_forks(db: sqlite3.Connection) -> dict[str, str]:
     """Return the unfinished forks with their parent runs, whose answers they still reuse."""
-    query = "SELECT id, json_extract(setup, '$.fork.run') FROM runs WHERE status != 'complete'"
+    query = """SELECT id, json_extract(setup, '$.fork.run') FROM runs
+               WHERE id IN (SELECT id FROM summaries WHERE status IN ('queued', 'running', 'incomplete', 'failed'))"""
     return {fork: parent for fork, parent in db.execute(query) if parent}
 
 
@@ -125,45 +129,6 @@ def select_answer(db: sqlite3.Connection, run: str, key: str, prompt: str) -> st
     """Return the answer to this exact prompt, or None."""
     row = db.execute("SELECT answer FROM asks WHERE run = ? AND key = ? AND prompt = ?", (run, key, prompt)).fetchone()
     return row[0] if row else None
-
-
-# History
-
-REPORT_JSON = "NULLIF(report, '')"
-HISTORY_COLUMNS = {
-    "id": "id", "name": "name", "folder": "folder", "created": "created", "status": "status", "detached": "detached",
-    "protocol": "json_extract(setup, '$.protocol')",
-    "task": "json_extract(setup, '$.question.task')",
-    "question": "json_extract(setup, '$.question.text')",
-    "verdict": f"json_extract({REPORT_JSON}, '$.verdict')",
-    "outcome": f"json_extract({REPORT_JSON}, '$.outcome')",
-    "confidence": f"json_extract({REPORT_JSON}, '$.confidence')",
-    "seconds": f"json_extract({REPORT_JSON}, '$.seconds')",
-    "cost": f"json_extract({REPORT_JSON}, '$.cost.usd')",
-}  # fmt: skip
-HISTORY_FILTERS = {
-    "task": f"{HISTORY_COLUMNS['task']} = ?",
-    "protocol": f"{HISTORY_COLUMNS['protocol']} = ?",
-    "status": "status IN (SELECT value FROM json_each(?))",
-    "verdict": f"? IN ({HISTORY_COLUMNS['verdict']}, {HISTORY_COLUMNS['outcome']})",
-    "folder": "folder = ?",
-    "q": f"instr(lower({HISTORY_COLUMNS['question']} || ' ' || name || ' ' || id), lower(?)) > 0",
-}
-IS_FINISHED = f"status IN ({', '.join(map(repr, map(str, FINISHED_STATUSES)))})"
-AFTER_CURSOR = f"""({IS_FINISHED}, -rowid) >
-           (SELECT {IS_FINISHED}, -rowid FROM runs WHERE id = ?)"""
-HISTORY_ORDER = f"ORDER BY {IS_FINISHED}, rowid DESC"  # the order of creation, also if the clock was set back
-
-
-def select_history_page(
-    db: sqlite3.Connection, filters: Mapping[str, str], before: str | None, limit: int
-) -> list[Json]:
-    """Return a page of runs that match every filter: unfinished first, then newest. `before` is the last run of the previous page."""
-    conditions = [HISTORY_FILTERS[name] for name in filters] + ([AFTER_CURSOR] if before else [])
-    where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-    values = [*filters.values(), *([before] if before else []), limit]
-    rows = db.execute(f"SELECT {', '.join(HISTORY_COLUMNS.values())} FROM runs {where} {HISTORY_ORDER} LIMIT ?", values)
-    return [dict(zip(HISTORY_COLUMNS, row, strict=True)) for row in rows]
 
 
 # Spending
@@ -228,21 +193,6 @@ def select_spending_since(db: sqlite3.Connection, day: str) -> list[Json]:
 
 
 # Whole runs
-
-
-def select_runs(db: sqlite3.Connection) -> list[dict[str, Any]]:
-    columns = HISTORY_COLUMNS
-    rows = db.execute(
-        f"""SELECT id, name, folder, created, status, detached, {columns["protocol"]}, {columns["task"]}, {columns["question"]}
-            FROM runs ORDER BY rowid DESC"""
-    )
-    return [
-        {
-            "id": id_, "name": name, "folder": folder, "created": created, "status": status, "detached": bool(detached),
-            "setup": {"protocol": protocol, "question": {"task": task, "text": text}},
-        }
-        for id_, name, folder, created, status, detached, protocol, task, text in rows.fetchall()
-    ]  # fmt: skip
 
 
 def load_record(db: sqlite3.Connection, run: str) -> Record:
@@ -358,24 +308,35 @@ class RunQueries(ABC):
     async def load(self, run: str) -> Record:
         return await self._read(lambda db: load_record(db, run))
 
-    async def list_runs(self) -> list[dict[str, Any]]:
-        """Return all runs, newest first: id, name, folder, created, status, detached, setup (protocol and question)."""
-        return await self._read(select_runs)
+    async def match_runs(self, run: str) -> list[str]:
+        """Return the ids that start with `run`, an exact match first; none for an empty string."""
+        query = "SELECT id FROM runs WHERE ?1 != '' AND id >= ?1 AND id < ?2 ORDER BY id != ?1, rowid"
+        after = f"{run}{chr(sys.maxunicode)}"
+        return [row[0] for row in await self._read(lambda db: db.execute(query, (run, after)).fetchall())]
 
-    async def list_history(self, filters: Mapping[str, str], before: str | None, limit: int) -> list[Json]:
-        """Return a page of run summaries, unfinished first; `before` is the last run of the previous page."""
-        return await self._read(lambda db: select_history_page(db, filters, before, limit))
+    async def is_cancelled(self, run: str) -> bool:
+        row = await self._read(
+            lambda db: db.execute("SELECT cancel FROM runs WHERE id = ?", (run,)).fetchone(), after_own_writes=False
+        )
+        return bool(row and row[0])
+
+    async def list_runs(
+        self, filters: Mapping[str, object] = NO_FILTERS, before: str | None = None, limit: int | None = None
+    ) -> list[Json]:
+        """Return summaries of runs, unfinished first, then newest; `before` is the last run of the previous page."""
+        return await self._read(lambda db: summaries.select_summaries(db, filters, before, limit))
+
+    async def count_runs(self, filters: Mapping[str, object]) -> int:
+        return await self._read(lambda db: summaries.count_summaries(db, filters))
 
     async def list_detached(self) -> list[str]:
         """Return detached runs that are queued, or still running after their worker died, oldest first."""
-        query = "SELECT id FROM runs WHERE detached = 1 AND status IN ('queued', 'running') ORDER BY rowid"
-        rows = await self._read(lambda db: db.execute(query).fetchall())
+        rows = await self._read(lambda db: db.execute(summaries.OPEN_DETACHED).fetchall())
         return [row[0] for row in rows]
 
     async def list_ended_detached(self, limit: int) -> list[str]:
         """Return the newest complete detached runs."""
-        query = "SELECT id FROM runs WHERE detached = 1 AND status = 'complete' ORDER BY rowid DESC LIMIT ?"
-        rows = await self._read(lambda db: db.execute(query, (limit,)).fetchall())
+        rows = await self._read(lambda db: db.execute(summaries.ENDED_DETACHED, (limit,)).fetchall())
         return [row[0] for row in rows]
 
     async def load_since(self, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:
@@ -404,11 +365,11 @@ class RunQueries(ABC):
     async def list_report_paths(self, run: str) -> list[Path]:
         return await self._read(lambda db: select_report_paths(db, run))
 
+    async def find_newest(self, folder: str) -> str | None:
+        return await self._read(lambda db: summaries.select_newest(db, folder))
+
     async def find_newest_unfinished(self, folder: str) -> str | None:
-        unfinished = [
-            run for run in await self.list_runs() if run["folder"] == folder and run["status"] != RunStatus.COMPLETE
-        ]
-        return unfinished[0]["id"] if unfinished else None
+        return await self._read(lambda db: summaries.select_newest_unfinished(db, folder))
 
     async def list_spending(self, day: str) -> list[Json]:
         """Return every request since that day that may cost money, oldest first."""

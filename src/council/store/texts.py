@@ -37,7 +37,7 @@ class TextWriter:
         for n, body in db.execute("SELECT n, body FROM texts WHERE run = ?", (run,)):
             self._next = max(self._next, n + 1)
             with suppress(zlib.error):  # damaged: rows that refer to it cannot be read, but the run can be written
-                self._numbers[_digest(_decompress(body))] = n
+                self._numbers[_digest(decompress_text(body))] = n
 
     def pack_rows(self, rows: Iterable[Row]) -> list[Row]:
         """Return rows with references instead of long texts: in JSON objects and in requests."""
@@ -85,7 +85,7 @@ class TextWriter:
         data = piece.encode()
         key = _digest(data)
         if key not in self._numbers:
-            row = (self._run, self._next, _compress(data))
+            row = (self._run, self._next, compress_text(data))
             self._db.execute("INSERT INTO texts (run, n, body) VALUES (?, ?, ?)", row)
             self._numbers[key] = self._next
             self._next += 1
@@ -126,7 +126,7 @@ class TextReader:
             if row is None:
                 raise ValueError(f"text {n} is missing")
             try:
-                self._texts[n] = _decompress(row[0]).decode()
+                self._texts[n] = decompress_text(row[0]).decode()
             except zlib.error as error:
                 raise ValueError(f"text {n}: {error}") from error
         return self._texts[n]
@@ -151,11 +151,11 @@ def _find_question(setup: str) -> str:
     return question if len(question) >= MIN_CHARS else ""
 
 
-def _compress(data: bytes) -> bytes:
+def compress_text(data: bytes) -> bytes:
     return zlib.compress(data, 1) if len(data) >= MIN_COMPRESSED_BYTES else PLAIN_MARK + data
 
 
-def _decompress(body: bytes) -> bytes:
+def decompress_text(body: bytes) -> bytes:
     return body[1:] if body.startswith(PLAIN_MARK) else zlib.decompress(body)
 
 

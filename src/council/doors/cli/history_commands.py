@@ -35,9 +35,10 @@ from council.engine.minutes import Minutes
 from council.errors import StoreError, UsageError, message_for
 from council.render.markdown import TextPart
 from council.render.text_layout import cut, terminal_size, text_width
-from council.runs.history import DAY_S, UNFINISHED, Removal, run_summary
+from council.runs.history import UNFINISHED, Removal, run_summary
 from council.runs.outcome import EXIT_INTERRUPTED, EXIT_USAGE
 from council.runs.service import Convener
+from council.runs.spending import DAY_S
 from council.store.interface import OPEN_STATUSES, RunStatus
 from council.text_cleanup import neutralize_commands, single_line
 from council.types import Json
@@ -105,11 +106,12 @@ def _list_command() -> click.Command:
 
 def list_runs(limit: int | None, here: bool, status: str | None, **params: Any) -> int:
     async def job(convener: Convener) -> int:
-        rows = await convener.runs(here=here, status=status)
+        most = (None if params["json"] else LIST_LIMIT) if limit is None else limit or None
+        rows = await convener.runs(here=here, status=status, limit=most)
+        total = await convener.count_runs(here=here, status=status) if most and len(rows) == most else len(rows)
         filters = [*(["of this folder"] if here else []), *([f"with status {status}"] if status else [])]
         none = f"no runs {' '.join(filters)}" if filters else 'no runs yet: start one with council "…"'
-        most = (0 if params["json"] else LIST_LIMIT) if limit is None else limit
-        return _print_runs(rows, params["json"], none, limit=most, here=here)
+        return _print_runs(rows, params["json"], none, total=total, here=here)
 
     return make_runner(params).with_convener(job)
 
@@ -128,20 +130,20 @@ def _search_command() -> click.Command:
 def search_runs(words: tuple[str, ...], **params: Any) -> int:
     async def job(convener: Convener) -> int:
         terms = " ".join(words).split()
-        return _print_runs(await convener.search(terms), params["json"], f'no runs match "{" ".join(terms)}"')
+        rows = await convener.search(terms)
+        return _print_runs(rows, params["json"], f'no runs match "{" ".join(terms)}"', total=len(rows))
 
     return make_runner(params).with_convener(job)
 
 
-def _print_runs(rows: list[Json], as_json: bool, none: str, *, limit: int = 0, here: bool = False) -> int:
-    shown = rows[:limit] if limit else rows
+def _print_runs(rows: list[Json], as_json: bool, none: str, *, total: int, here: bool = False) -> int:
     if as_json:
-        print_json([run_summary(run) | {"detached": run["detached"]} for run in shown])
+        print_json([run_summary(run) | {"detached": run["detached"]} for run in rows])
         return 0
     width = terminal_size(sys.stdout)[0] if sys.stdout.isatty() else None
-    click.echo("\n".join(format_runs(shown, here=here, width=width)) if shown else none)
-    if more := len(rows) - len(shown):
-        click.echo(f"{more:,} more: use --limit {len(rows)}, or --limit 0 for all", err=True)
+    click.echo("\n".join(format_runs(rows, here=here, width=width)) if rows else none)
+    if more := total - len(rows):
+        click.echo(f"{more:,} more: use --limit {total}, or --limit 0 for all", err=True)
     return 0
 
 
@@ -151,14 +153,14 @@ def format_runs(rows: Sequence[Json], *, here: bool = False, width: int | None =
         "RUN": [run["id"] for run in rows],
         "STARTED": [_format_time(run["created"], width) for run in rows],
         "STATUS": [_format_status(run) for run in rows],
-        "PROTOCOL": [run["setup"]["protocol"] for run in rows],
+        "PROTOCOL": [run["protocol"] or "" for run in rows],
         **({} if here else {"FOLDER": [format_folder(run["folder"], width) for run in rows]}),
     }
     for droppable in ("PROTOCOL", "FOLDER"):
         if width is not None and width - _table_width(columns) < MIN_QUESTION_CHARS:
             columns.pop(droppable, None)
     room = MAX_QUESTION_CHARS if width is None else max(MIN_QUESTION_CHARS, width - _table_width(columns))
-    columns["QUESTION"] = [cut(single_line(run["setup"]["question"]["text"], MAX_WIDTH), room) for run in rows]
+    columns["QUESTION"] = [cut(single_line(run["question"], MAX_WIDTH), room) for run in rows]
     return format_table(list(columns), zip(*columns.values(), strict=True))
 
 
@@ -312,7 +314,7 @@ def remove_runs(
             chosen = [run for run in found if run["status"] not in OPEN_STATUSES]
             return await _remove_chosen(convener, chosen, dry_run, yes, params["json"], "no runs before that day")
         named = [await convener.resolve_run(run) for run in runs]
-        rows = [run for run in await convener.runs() if run["id"] in named]
+        rows = await convener.find_runs(named)
         if dry_run:
             return _print_dry_run(rows, params["json"], "no runs to remove")
         if rows and has_terminal() and not yes and not await _confirm_removal(rows):
@@ -392,7 +394,7 @@ async def _remove_chosen(
 
 
 def _print_dry_run(rows: Sequence[Json], as_json: bool, none: str) -> int:
-    _print_runs(list(rows), as_json, none)
+    _print_runs(list(rows), as_json, none, total=len(rows))
     if rows and not as_json:
         click.echo(f"{_count_runs(rows)} would be removed", err=True)
     return 0

@@ -474,11 +474,10 @@ def complete_roster(context: click.Context, parameter: click.Parameter, incomple
 
 
 def complete_run(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Suggest the runs, newest first, with their questions."""
+    """Suggest runs with their questions: unfinished first, then newest."""
     from council.runs.history import list_run_questions
 
-    found = list_run_questions(os.environ)
-    return [CompletionItem(run, help=question) for run, question in found.items() if run.startswith(incomplete)]
+    return [CompletionItem(run, help=question) for run, question in list_run_questions(os.environ, incomplete).items()]
 
 
 def _matching(names: Iterable[str], incomplete: str) -> list[CompletionItem]:

@@ -17,8 +17,8 @@ from council.extensions import FORMATS
 from council.money import format_usd
 from council.render.formats import COMMAND_FORMATS, render_as
 from council.render.markdown import TextPart
-from council.runs.history import parse_since
 from council.runs.service import Convener
+from council.runs.spending import parse_since
 from council.types import Json
 
 # Replay, report and gate

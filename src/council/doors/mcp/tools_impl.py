@@ -296,11 +296,14 @@ class CouncilTools:
         return build_report(minutes)
 
     async def list_runs(self, arguments: ListArguments, client: ClientContext) -> Json:
-        runs = [
-            run for run in await self._shared_convener.runs() if limits.is_within(Path(run["folder"]), client.roots)
-        ]
-        rows = [run_summary(run) for run in runs if not arguments.unfinished or run["status"] is not RunStatus.COMPLETE]
-        return {"runs": [row | {"question": single_line(row["question"])} for row in rows[: arguments.limit]]}
+        rows: list[Json] = []
+        async for run in self._shared_convener.iter_runs():
+            is_wanted = not arguments.unfinished or run["status"] is not RunStatus.COMPLETE
+            if is_wanted and limits.is_within(Path(run["folder"]), client.roots):
+                rows.append(run_summary(run) | {"question": single_line(run["question"])})
+            if len(rows) == arguments.limit:
+                break
+        return {"runs": rows}
 
     async def _resolve_run(self, name: str, roots: Sequence[Path]) -> str:
         """Return the id of the named run, or raise UnknownRun if its folder is outside the client's roots."""

@@ -32,8 +32,9 @@ from council.events import Entry
 from council.extensions import FORMATS
 from council.render.formats import render_as
 from council.render.mermaid import render_mermaid
-from council.runs.history import describe_packet, list_attempts, parse_since, query_history
+from council.runs.history import describe_packet, list_attempts, query_history
 from council.runs.service import Convener
+from council.runs.spending import parse_since
 from council.settings.schema import quote_value
 from council.store.interface import Record, RunStatus
 from council.types import Json

@@ -1,0 +1,79 @@
+"""Spending of stored runs: sums by day, member, folder and run, and the rest of today's budget."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from council.errors import UsageError, option
+from council.money import nanos_to_usd
+from council.settings.schema import quote_value
+from council.types import Json, Usage
+
+DAY_S = 86400
+
+
+def parse_since(value: str, now: float) -> str:
+    """Parse a date such as 2026-11-15, `today`, `7d` or `all`; return the first day, or "" for all."""
+    if value == "all":
+        return ""
+    if value == "today" or re.fullmatch(r"\d{1,4}d", value):
+        back = 0 if value == "today" else max(0, int(value[:-1]) - 1)
+        return time.strftime("%Y-%m-%d", time.localtime(now - back * DAY_S))
+    try:
+        return time.strftime("%Y-%m-%d", time.strptime(value, "%Y-%m-%d"))
+    except ValueError:
+        raise UsageError(
+            f"{option('since')} {quote_value(value)} is not a day: use a date such as 2026-11-15, today, 7d or all"
+        ) from None
+
+
+def summarize_spending(rows: Sequence[Json], since: str, today: str, day_cap: float | None) -> Json:
+    """Return the `council.spend/1` object."""
+    return {
+        "schema": "council.spend/1",
+        "since": since,
+        "total": _summarize_group(rows),
+        "days": _group_rows(rows, "day"),
+        "members": sorted(_group_rows(rows, "member"), key=lambda group: -(group["usd"] or 0.0)),
+        "folders": sorted(_group_rows(rows, "folder"), key=lambda group: -(group["usd"] or 0.0)),
+        "runs": _group_rows(rows, "run"),
+        "unpriced": sorted({row["member"] for row in rows if row["reserved"] is None}),
+        "today": _summarize_day([row for row in rows if row["day"] == today], today, day_cap),
+    }
+
+
+def _group_rows(rows: Iterable[Json], by: str) -> list[Json]:
+    groups: dict[str, list[Json]] = defaultdict(list)
+    for row in rows:
+        groups[row.get(by) or ""].append(row)
+    names = {row["run"]: row["name"] for row in rows} if by == "run" else {}
+    return [
+        {by: key, **({"name": names[key]} if names else {}), **_summarize_group(group)} for key, group in groups.items()
+    ]
+
+
+def _summarize_group(rows: Sequence[Json]) -> Json:
+    """Sum the rows. `usd` includes `estimated` and `in_doubt`, but no unpriced request; it is None if all are unpriced."""
+    usage = sum((Usage.from_json(row["usage"]) for row in rows if row["usage"]), Usage())
+    unknown = sum(row["reserved"] is None for row in rows)
+    return {
+        "usd": None if rows and unknown == len(rows) else _sum_usd(rows),
+        "estimated": _sum_usd(row for row in rows if row["estimated"] or row["charged"] is None),
+        "in_doubt": _sum_usd(row for row in rows if not row["answered"]),
+        "calls": len(rows),
+        "unpriced": unknown,
+        "tokens": usage.as_json(),
+    }
+
+
+def _sum_usd(rows: Iterable[Json]) -> float:
+    counted = (row["reserved"] if row["charged"] is None else row["charged"] for row in rows)
+    return nanos_to_usd(sum(amount or 0 for amount in counted))
+
+
+def _summarize_day(rows: Sequence[Json], day: str, cap: float | None) -> Json:
+    usd = _sum_usd(rows)
+    return {"day": day, "usd": usd, "cap": cap, "left": None if cap is None else max(0.0, round(cap - usd, 9))}

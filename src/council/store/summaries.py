@@ -1,0 +1,73 @@
+"""Summaries of runs: one short row for each run, so that lists read no setup and no report. Triggers keep them current."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+
+from council.store.interface import RunStatus
+from council.types import Json
+
+COLUMNS = (
+    "id", "name", "folder", "created", "status", "detached", "protocol", "task", "question", "verdict", "outcome", "confidence",
+    "seconds", "cost",
+)  # fmt: skip
+QUESTION = "coalesce(question, (SELECT json_extract(setup, '$.question.text') FROM runs r WHERE r.id = summaries.id))"
+SELECT_SUMMARIES = f"SELECT {', '.join(COLUMNS)} FROM summaries".replace("question", f"{QUESTION} AS question")
+FILTERS = {
+    "task": "task = ?",
+    "protocol": "protocol = ?",
+    "status": "status IN (SELECT value FROM json_each(?))",
+    "verdict": "? IN (verdict, outcome)",
+    "folder": "folder = ?",
+    "ids": "id IN (SELECT value FROM json_each(?))",
+    "prefix": "instr(id, ?) = 1",
+    "unfinished": "unfinished = ?",
+    "ended_before": "+unfinished = 0 AND n IN (SELECT n FROM summaries INDEXED BY summaries_by_time WHERE created < ?)",
+    "q": f"instr(lower({QUESTION} || ' ' || name || ' ' || id), lower(?)) > 0",
+}
+ORDER = "ORDER BY unfinished DESC, n DESC"  # the order of creation, also if the clock was set back
+AFTER_CURSOR = "(unfinished, n) < (SELECT unfinished, n FROM summaries WHERE id = ?)"
+OPEN_DETACHED = "SELECT id FROM summaries WHERE +detached = 1 AND status IN ('queued', 'running') ORDER BY n"
+ENDED_DETACHED = "SELECT id FROM summaries WHERE detached = 1 AND status = 'complete' ORDER BY n DESC LIMIT ?"
+NEWEST_OF_FOLDER = "SELECT n, id FROM summaries WHERE folder = ? AND unfinished = ? ORDER BY n DESC LIMIT 1"
+RESUMABLE = json.dumps([status for status in RunStatus if status is not RunStatus.COMPLETE])
+
+
+def select_summaries(
+    db: sqlite3.Connection, filters: Mapping[str, object], before: str | None = None, limit: int | None = None
+) -> list[Json]:
+    """Return the runs that match every filter: unfinished first, then newest. `before` is the last run of the previous page."""
+    where, values = _make_conditions(filters)
+    if before:
+        where, values = f"{where} AND {AFTER_CURSOR}", [*values, before]
+    rows = db.execute(f"{SELECT_SUMMARIES} WHERE {where} {ORDER} LIMIT ?", (*values, -1 if limit is None else limit))
+    return [_make_summary(row) for row in rows]
+
+
+def _make_conditions(filters: Mapping[str, object]) -> tuple[str, list[object]]:
+    return " AND ".join(["1", *(FILTERS[name] for name in filters)]), list(filters.values())
+
+
+def _make_summary(row: Sequence[object]) -> Json:
+    summary = dict(zip(COLUMNS, row, strict=True))
+    return summary | {"question": summary["question"] or "", "detached": bool(summary["detached"])}
+
+
+def count_summaries(db: sqlite3.Connection, filters: Mapping[str, object]) -> int:
+    where, values = _make_conditions(filters)
+    (count,) = db.execute(f"SELECT count(*) FROM summaries WHERE {where}", values).fetchone()
+    return int(count)
+
+
+def select_newest(db: sqlite3.Connection, folder: str) -> str | None:
+    """Return the newest run of a folder."""
+    found = [db.execute(NEWEST_OF_FOLDER, (folder, unfinished)).fetchone() for unfinished in (0, 1)]
+    return max((row for row in found if row), default=(0, None))[1]
+
+
+def select_newest_unfinished(db: sqlite3.Connection, folder: str) -> str | None:
+    query = f"SELECT id FROM summaries WHERE folder = ? AND {FILTERS['status']} ORDER BY n DESC LIMIT 1"
+    row = db.execute(query, (folder, RESUMABLE)).fetchone()
+    return row[0] if row else None

@@ -1,0 +1,92 @@
+"""Summaries of runs: they follow every change of a run, and lists read them by index."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from council.store import summaries
+from council.store.migrations import ADD_SUMMARIES, MIGRATIONS
+from council.store.sqlite import SqliteStore
+
+pytestmark = [pytest.mark.anyio, pytest.mark.behaviour("15-lists-by-index")]
+LONG = "Which of the many ways? " * 500
+DROP_SUMMARIES = "".join(
+    f"DROP {' '.join(statement.split()[1:3])};"
+    for statement in reversed(ADD_SUMMARIES)
+    if statement.startswith("CREATE")
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    store = SqliteStore(tmp_path)
+    yield store
+    store.close()
+
+
+def setup(question: str) -> str:
+    return json.dumps({"protocol": "triad", "question": {"task": "ask", "text": question}})
+
+
+async def write_runs(store: SqliteStore) -> None:
+    report = json.dumps({"verdict": "PASS", "confidence": "HIGH", "seconds": 2.5, "cost": {"usd": 0.25}})
+    for n, kind in enumerate(("run", "queue", "run", "run")):
+        await store.write(f"r{n}", [(kind, ("a run", f"folder {n % 2}", 10.0 - n, "random", setup("Short?")))])
+    await store.write("r0", [("close", ("complete", report))])
+    await store.write("r1", [("close", ("incomplete", report)), ("detach", (setup(LONG),))])
+    await store.write("r2", [("close", ("failed", report)), ("reopen", ())])
+    await store.write("r3", [("close", ("failed", "damaged")), ("cancel", ())])
+
+
+def read_summaries(db: sqlite3.Connection) -> list[object]:
+    return db.execute("SELECT * FROM summaries ORDER BY n").fetchall()
+
+
+async def test_a_summary_follows_every_change_of_its_run(store: SqliteStore) -> None:
+    await write_runs(store)
+    rows = {row["id"]: row for row in await store.list_runs()}
+    assert list(rows) == ["r2", "r1", "r3", "r0"]  # unfinished first, then newest
+    assert rows["r0"] == {
+        "id": "r0", "name": "a run", "folder": "folder 0", "created": 10.0, "status": "complete", "detached": False, "protocol": "triad",
+        "task": "ask", "question": "Short?", "verdict": "PASS", "outcome": None, "confidence": "HIGH", "seconds": 2.5, "cost": 0.25,
+    }  # fmt: skip
+    assert (rows["r1"]["status"], rows["r1"]["detached"], rows["r1"]["question"]) == ("queued", True, LONG)
+    assert (rows["r2"]["status"], rows["r2"]["verdict"]) == ("running", None)
+    assert (rows["r3"]["status"], rows["r3"]["verdict"]) == ("failed", None)  # its report cannot be parsed
+    assert not [row for row in read_summaries(store._db) if LONG in str(row)]  # a long question is stored once
+    assert [await store.find_newest(f"folder {n}") for n in (0, 1)] == ["r2", "r3"]
+    await store.delete_run("r2")
+    assert [row["id"] for row in await store.list_runs({"folder": "folder 0"})] == ["r0"]
+    assert await store.count_runs({}) == 3
+
+
+async def test_an_older_store_gets_its_summaries_when_it_is_opened(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    await write_runs(store)
+    before = read_summaries(store._db)
+    store.close()
+    with sqlite3.connect(tmp_path / "council.db") as db:
+        db.executescript(f"{DROP_SUMMARIES} PRAGMA user_version = {MIGRATIONS.index(ADD_SUMMARIES)};")
+    store = SqliteStore(tmp_path)
+    assert read_summaries(store._db) == before
+    store.close()
+
+
+@pytest.mark.parametrize("filters", [{}, {"folder": "here"}, {"unfinished": 1}])
+async def test_a_page_of_runs_is_read_in_the_order_of_an_index(store: SqliteStore, filters: dict[str, object]) -> None:
+    where, values = summaries._make_conditions(filters)
+    query = f"EXPLAIN QUERY PLAN {summaries.SELECT_SUMMARIES} WHERE {where} {summaries.ORDER} LIMIT 20"
+    plan = [row[3] for row in store._db.execute(query, values)]
+    assert "USING INDEX" in plan[0]
+    assert not [step for step in plan if "TEMP B-TREE" in step]
+
+
+async def test_pages_continue_after_the_last_run_of_the_page_before(store: SqliteStore) -> None:
+    await write_runs(store)
+    first = await store.list_runs({}, None, 3)
+    assert [row["id"] for row in await store.list_runs({}, first[-1]["id"], 3)] == ["r0"]
