@@ -86,12 +86,11 @@ def run_side(folder: Path, megabytes: int, arguments: Sequence[str]) -> None:
 
         council.register(make_protocol(folder, megabytes))
         try:
-            code = run_command(list(arguments))
+            run_command(list(arguments))
         except SystemExit as end:
-            code = end.code
-        if code:
-            raise SystemExit(f"council {' '.join(arguments)} ended with exit code {code}")
-        run = arguments[-1]
+            if end.code:
+                raise SystemExit(f"council {' '.join(arguments)} ended with exit code {end.code}") from end
+        run = ""
     else:
         run = asyncio.run(make_run(folder, megabytes))
     figures = {"run": run, "cpu_s": time.process_time() - processor, "peak_mb": peak_mb()}
