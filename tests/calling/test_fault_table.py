@@ -96,9 +96,10 @@ async def folder(tmp_path: Path) -> AsyncIterator[Path]:
     yield tmp_path / "prompts"
 
 
-def check_ledger(heard: Heard, provider: FakeProvider, wire: str, counted: bool) -> None:
+async def check_ledger(heard: Heard, provider: FakeProvider, wire: str, counted: bool) -> None:
     """Check that the ledger has each request byte for byte, and charges at least the provider's bill."""
-    attempts = heard.session.ledger.attempts(PLACE)
+    stored = await heard.session.store.load(heard.session.record.run)
+    attempts = stored.attempts[PLACE]
     assert [attempt.body for attempt in attempts] == [seen.raw for seen in provider.log]
     assert heard.session.ledger.calls["made"] == len(provider.log)
     bill = provider.bill_of(wire)
@@ -127,7 +128,7 @@ async def test_a_fault_at_every_attempt(
     heard = await ask(seated(provider, wire, **_clocks(trouble)), store, folder, typed=trouble.typed)
     row = FAULT_TABLE[trouble.kind]
     assert (heard.state, len(provider.log)) == (row.state, 1 + row.retries)
-    check_ledger(heard, provider, wire, trouble.counted)
+    await check_ledger(heard, provider, wire, trouble.counted)
     check_words(heard, trouble, wire, 1 + row.retries)
     (absent,) = [line for line in heard.lines if "draft alpha absent after " in line]
     assert f": {row.state}: " in absent
@@ -144,7 +145,7 @@ async def test_a_fault_at_the_first_attempt_only(
     row = FAULT_TABLE[trouble.kind]
     heals = row.retries > 0
     assert (heard.state, len(provider.log)) == ((trouble.heals, 2) if heals else (row.state, 1))
-    check_ledger(heard, provider, wire, trouble.counted)
+    await check_ledger(heard, provider, wire, trouble.counted)
     check_words(heard, trouble, wire, 1)
     assert any(f"draft alpha {heard.state} " in line for line in heard.lines) is heals
 
@@ -201,7 +202,7 @@ async def test_json_in_a_code_fence_is_accepted(
     provider.always("m1", Reply(fenced=True))
     heard = await ask(seated(provider, wire), store, folder, typed=True)
     assert (heard.state, len(provider.log)) == ("ok", 1)
-    check_ledger(heard, provider, wire, counted=True)
+    await check_ledger(heard, provider, wire, counted=True)
 
 
 @pytest.mark.behaviour("issue-5-generation-ids")

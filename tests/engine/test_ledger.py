@@ -168,6 +168,15 @@ async def test_a_request_that_was_cancelled_before_it_was_sent_is_not_counted(
     assert (await ledger.record_attempt(ASKED.key, "alpha", "scripted:", b"{}", "")).n == 1
 
 
+@pytest.mark.behaviour("15-requests-not-kept")
+async def test_an_answered_request_is_in_the_store_and_no_longer_in_memory(store: SqliteStore, ledger: Ledger) -> None:
+    attempt = await ledger.record_attempt("draft/alpha", "alpha", "m", b"1", "")
+    assert attempt.body == b"1"  # it may have to be sent again
+    ledger.record_result("draft/alpha", attempt, {"fault": "net", "detail": "", "said": "", "retry_after": None})
+    assert attempt.body == b""
+    assert [one.body for one in (await reload_ledger(store)).attempts("draft/alpha")] == [b"1"]
+
+
 async def test_attempt_numbers_continue_after_a_resume(store: SqliteStore, ledger: Ledger) -> None:
     first = await ledger.record_attempt("draft/alpha", "alpha", "m", b"1", "")
     ledger.record_result("draft/alpha", first, {"fault": "net", "detail": "", "said": "", "retry_after": None})

@@ -244,7 +244,7 @@ class Ledger:
 
     def record_result(self, key: str, attempt: Attempt, result: Json, bill: ev.Billed | None = None) -> None:
         """Queue the result and its bill. If it is accepted, it is stored in the same transaction as the step's result."""
-        attempt.result = result
+        attempt.result, attempt.body = result, b""  # the store has the request, and it is not sent again
         rows: list[Row] = [("settled", (key, attempt.n, result, self._now()))]
         self.store.post(self.run, [*rows, *self._charge_rows(bill)])
 
