@@ -83,6 +83,18 @@ class Attempted:
 
 
 @dataclass(frozen=True, slots=True)
+class Hedged:
+    """With `--hedge`, the member had not answered after `after` seconds, so the member `by` is asked too. The first complete answer counts."""
+
+    type: ClassVar[str] = "hedge"
+    key: str
+    seat: str
+    member: str
+    by: str
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
 class Faulted:
     """An attempt failed; `wait` is the seconds until the next attempt, null if there is none."""
 
@@ -230,6 +242,7 @@ Event = (
     | PhaseEnded
     | Asked
     | Attempted
+    | Hedged
     | Faulted
     | Billed
     | Delta

@@ -34,6 +34,7 @@ RESERVED_OPTIONS = frozenset(
         "folder",
         "format",
         "grace",
+        "hedge",
         "help",
         "json",
         "jsonl",

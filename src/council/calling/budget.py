@@ -30,11 +30,16 @@ class CallBudget(Protocol):
     def cap_output(self, ask: Ask) -> Ask:
         """Return the ask with max_tokens set if spending is capped."""
 
-    async def reserve(self, key: str, n: int, member: Member, ask: Ask, body: bytes) -> float | None:
+    async def reserve(
+        self, key: str, n: int, member: Member, ask: Ask, body: bytes, *, may_wait: bool = True
+    ) -> float | None:
         """Reserve the maximum cost of a request and return it, or None if the price is unknown. Raise BudgetSpent."""
 
     def bill_attempt(self, key: str, attempt: Attempt, answer: Answer | Fault) -> ev.Billed | None:
         """Return the bill of a request that has a reservation."""
+
+    def withdraw(self, key: str, n: int) -> None:
+        """Forget a request that was cancelled before it was sent."""
 
 
 class NoBudget:
@@ -43,11 +48,16 @@ class NoBudget:
     def cap_output(self, ask: Ask) -> Ask:
         return ask
 
-    async def reserve(self, key: str, n: int, member: Member, ask: Ask, body: bytes) -> float | None:
+    async def reserve(
+        self, key: str, n: int, member: Member, ask: Ask, body: bytes, *, may_wait: bool = True
+    ) -> float | None:
         return None
 
     def bill_attempt(self, key: str, attempt: Attempt, answer: Answer | Fault) -> ev.Billed | None:
         return None
+
+    def withdraw(self, key: str, n: int) -> None:
+        pass
 
 
 # Output limits
@@ -101,7 +111,9 @@ class Budget:
     def cap_output(self, ask: Ask) -> Ask:
         return replace(ask, max_tokens=max_answer_tokens(ask)) if self.caps else ask
 
-    async def reserve(self, key: str, n: int, member: Member, ask: Ask, body: bytes) -> float | None:
+    async def reserve(
+        self, key: str, n: int, member: Member, ask: Ask, body: bytes, *, may_wait: bool = True
+    ) -> float | None:
         price = self.price(member)
         if price == FREE:
             return 0.0
@@ -109,7 +121,7 @@ class Budget:
             self._record_unpriced(key, n, member.name, None)
             return None
         nanos = usd_to_nanos(max_cost(_input_tokens(body), max_billed_tokens(member, ask), price), up=True)
-        await self._reserve_or_wait(self._make_hold(key, n, member.name, price, nanos))
+        await self._reserve_or_wait(self._make_hold(key, n, member.name, price, nanos), may_wait)
         self.record.spending[key, n] = SpendingRow(member.name, price.as_json(), nanos)
         self._in_flight.add((key, n))
         return nanos_to_usd(nanos)
@@ -119,10 +131,13 @@ class Budget:
         if row is None or row.price is None or row.charged is not None:
             return None
         usd, estimated = _compute_bill(row, attempt, answer)
-        self._in_flight.discard((key, attempt.n))
+        self.withdraw(key, attempt.n)
+        return ev.Billed(key, key.rpartition("/")[2], attempt.n, attempt.member, usd, estimated)
+
+    def withdraw(self, key: str, n: int) -> None:
+        self._in_flight.discard((key, n))
         released, self._released = self._released, asyncio.Event()
         released.set()
-        return ev.Billed(key, key.rpartition("/")[2], attempt.n, attempt.member, usd, estimated)
 
     def _make_hold(self, key: str, n: int, member: str, price: Price, nanos: int) -> Hold:
         now = time.time()
@@ -135,14 +150,14 @@ class Budget:
         self.record.spending[key, n] = SpendingRow(member, None, reserved)
         self.store.post(self.record.run, [("reserve", (key, n, member, now, local_date(now), "", reserved))])
 
-    async def _reserve_or_wait(self, hold: Hold) -> None:
-        """Reserve the cost. Wait while other requests of this run are in flight, because they may release part of theirs."""
+    async def _reserve_or_wait(self, hold: Hold, may_wait: bool) -> None:
+        """Reserve the cost. If it may, wait while other requests of this run are in flight, because they may release part of theirs."""
         if not self.caps:
             self.store.post(self.record.run, [("reserve", hold.as_row())])
             return
         released = self._released
         while refused := await self._try_reserve(hold):
-            if not self._in_flight and not released.is_set():
+            if not may_wait or (not self._in_flight and not released.is_set()):
                 raise BudgetSpent(_explain_refusal(refused, self.record.run))
             await released.wait()
             released = self._released

@@ -35,6 +35,7 @@ FAULT_TABLE = {
     "server": FaultPolicy(2, "failed(server)", is_vendor_wide=True),
     "cut": FaultPolicy(1, "in_doubt", backs_off=False, is_vendor_wide=True),
     "doubt": FaultPolicy(0, "in_doubt"),  # a request from before a crash, with --no-resend
+    "hedge": FaultPolicy(0, "in_doubt"),  # another member answered first
     "stall": FaultPolicy(1, "timed_out", backs_off=False, is_vendor_wide=True),
     "empty": FaultPolicy(1, "degenerate", backs_off=False, change="warmer"),
     "loop": FaultPolicy(1, "degenerate", backs_off=False, change="warmer"),

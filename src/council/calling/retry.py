@@ -76,8 +76,9 @@ def select_unfinished(attempts: list[Attempt]) -> list[Attempt]:
     """Return the attempts of an interrupted step. A step that was given up starts again."""
     ends = [n for n, attempt in enumerate(attempts, 1) if attempt.result and attempt.result.get("given_up")]
     series = attempts[ends[-1] if ends else 0 :]
-    # A resent request follows the one in doubt that it repeats, so skip the earlier one.
-    return [attempt for n, attempt in enumerate(series, 1) if attempt.result is not None or n == len(series)]
+    # A resent request follows the one in doubt that it repeats, so skip the earlier one. One that lost a race decides nothing.
+    decisive = [attempt for attempt in series if not (attempt.result or {}).get("hedged")]
+    return [attempt for n, attempt in enumerate(decisive, 1) if attempt.result is not None or n == len(decisive)]
 
 
 # Deadlines
@@ -147,9 +148,10 @@ class Caller:
     is_thinking: Callable[[str], bool] = lambda member: False  # members known to think before they answer
     seen_thinking: set[str] = field(default_factory=set)  # members that thought in this run
     warm_start: WarmStart | None = None  # None: requests with a common prefix start at the same time
+    make_loop: Callable[[Caller, Step], RetryLoop] = lambda caller, step: RetryLoop(caller, step)
 
     async def __call__(self, step: Step) -> Outcome:
-        return await RetryLoop(self, step).run()
+        return await self.make_loop(self, step).run()
 
     def member_timeout(self, step: Step, member: str) -> float:
         """Return the seconds of a member for all its attempts at this step."""
@@ -168,10 +170,7 @@ class RetryLoop:
     usage: Usage = NO_USAGE
     timeout: asyncio.Timeout | None = None  # drops the seat after the grace period
     drop_reason: str = ""
-    usable_reply: Outcome | None = (
-        None  # complete typed reply, cut at the length limit or contradictory: used if retries fail
-    )
-
+    usable_reply: Outcome | None = None  # complete typed reply, cut off or contradictory: used if retries fail
     now: Callable[[], float] = field(default_factory=_loop_time)
     key: str = field(init=False)
     seat: str = field(init=False)
@@ -182,6 +181,9 @@ class RetryLoop:
     async def run(self) -> Outcome:
         journal = self.caller.journal
         self.recorded_attempts = select_unfinished(journal.attempts(self.key))
+        for attempt in journal.attempts(self.key):
+            if attempt.result is None and attempt not in self.recorded_attempts:
+                self._charge_in_doubt(attempt)
         started = self.now()
         try:
             if self.step.watch:
@@ -221,8 +223,8 @@ class RetryLoop:
             if requested in failed:
                 state = failed[requested].state
                 trial = NextAttempt(self.step.ask, f"fallback: {requested} {state}", requested, state)
-            seconds = self.caller.member_timeout(self.step, member.name)
-            outcome = await self._try_member(MemberDeadline(member, seconds, bool(remaining)), trial)
+            deadline = MemberDeadline(member, self.caller.member_timeout(self.step, member.name), bool(remaining))
+            outcome = await self._try_next(deadline, trial, remaining, failed)
             if outcome.ok or self._stays_in_doubt(outcome.state):
                 return outcome
             failed[member.name] = outcome
@@ -247,6 +249,12 @@ class RetryLoop:
             return self.caller.member(remaining[0])
         return self.caller.fallbacks.choose(self.seat, [self.caller.member(name) for name in remaining])
 
+    async def _try_next(
+        self, deadline: MemberDeadline, trial: NextAttempt, remaining: list[str], failed: dict[str, Outcome]
+    ) -> Outcome:
+        """Try a member. `remaining` and `failed` are the other members of the chain."""
+        return await self._try_member(deadline, trial)
+
     async def _try_member(self, deadline: MemberDeadline, trial: NextAttempt) -> Outcome:
         """Ask one member until it answers or its retries or time are used up."""
         faults: Counter[str] = Counter()
@@ -257,10 +265,8 @@ class RetryLoop:
             except Fault as fault:
                 faults[fault.kind] += 1
                 self._keep_usable_reply(deadline, trial, fault)
-                recorded, after = (
-                    attempt.result,
-                    next_attempt(self._make_failed_attempt(deadline, trial, fault, answer)),
-                )
+                recorded = attempt.result
+                after = next_attempt(self._make_failed_attempt(deadline, trial, fault, answer))
                 wait = self._retry_delay(deadline, fault, faults[fault.kind], recorded) if after else None
                 self._record_result(attempt, answer, fault, wait, deadline)
                 if wait is None or after is None:
@@ -291,13 +297,9 @@ class RetryLoop:
     def _accept(self, deadline: MemberDeadline, request: NextAttempt, state: FinalState, text: str) -> Outcome:
         self.caller.fallbacks.record_answer(self.seat, deadline.member)
         return Outcome(
-            state,
-            text,
-            served_by=deadline.member.name,
-            cut=request.cut.descriptions,
-            dropped=request.dropped,
+            state, text, served_by=deadline.member.name, cut=request.cut.descriptions, dropped=request.dropped,
             cut_material=request.cut.material,
-        )
+        )  # fmt: skip
 
     def _give_up(self, deadline: MemberDeadline, fault: Fault) -> Outcome:
         if self.usable_reply:
@@ -331,28 +333,20 @@ class RetryLoop:
     async def _run_attempt(self, deadline: MemberDeadline, request: NextAttempt) -> tuple[Attempt, Answer | Fault]:
         ask = self.caller.budget.cap_output(request.ask)
         body, why = deadline.member.prepare(ask), request.why
-        if self.recorded_attempts:
-            attempt = self.recorded_attempts.pop(0)
+        if attempt := self._pop_recorded(deadline.member.name):
             if attempt.result is not None:
                 return attempt, result_from_json(attempt.result)
             if not self.caller.resend:
-                return attempt, Fault(
-                    "doubt", "the process stopped before the answer was stored, and --no-resend is set"
-                )
-            self.caller.journal.record_charge(
-                self.caller.budget.bill_attempt(self.key, attempt, Fault("doubt", "no answer was stored"))
-            )
+                problem = "the process stopped before the answer was stored, and --no-resend is set"
+                return attempt, Fault("doubt", problem)
+            self._charge_in_doubt(attempt)
             body, why = attempt.body, "resent: the process stopped before the answer was stored"
         started, warm = self.now(), self.caller.warm_start
         first_output = await warm.wait(deadline.member, ask) if warm and ask.shared else None
         try:
             async with self.caller.limit_for(deadline.member.name).acquire() as slot:
                 slot.first_output = first_output
-                max_cost = await self._reserve(deadline, ask, body, started)
-                attempt = await self.caller.journal.record_attempt(
-                    self.key, self.seat, deadline.member.name, body, why, max_cost, request.fallback_for,
-                    request.fallback_state, round(deadline.seconds_left(), 1),
-                )  # fmt: skip
+                attempt = await self._open_attempt(deadline, request, ask, body, why, started)
                 answer = await self._send(deadline, ask, body, slot)
                 slot.report_result(answer.kind if isinstance(answer, Fault) else "")
                 return attempt, answer
@@ -360,12 +354,29 @@ class RetryLoop:
             if first_output:
                 first_output.set()
 
-    async def _reserve(self, deadline: MemberDeadline, ask: Ask, body: bytes, started: float) -> float | None:
-        """Reserve the cost of a request. The time since `started`, spent on waiting, does not count."""
-        n = len(self.caller.journal.attempts(self.key)) + 1
-        max_cost = await self.caller.budget.reserve(self.key, n, deadline.member, ask, body)
+    def _pop_recorded(self, member: str) -> Attempt | None:
+        """Return the next recorded attempt of a member. Two members may have worked on the step at the same time."""
+        for n, attempt in enumerate(self.recorded_attempts):
+            if attempt.member == member:
+                return self.recorded_attempts.pop(n)
+        return None
+
+    def _charge_in_doubt(self, attempt: Attempt) -> None:
+        bill = self.caller.budget.bill_attempt(self.key, attempt, Fault("doubt", "no answer was stored"))
+        self.caller.journal.record_charge(bill)
+
+    async def _open_attempt(
+        self, deadline: MemberDeadline, request: NextAttempt, ask: Ask, body: bytes, why: str, started: float, may_wait: bool = True,
+    ) -> Attempt:  # fmt: skip
+        """Reserve the cost of a request and record it. The time since `started`, spent on waiting, does not count."""
+        journal, member = self.caller.journal, deadline.member
+        n = len(journal.attempts(self.key)) + 1
+        cost = await self.caller.budget.reserve(self.key, n, member, ask, body, may_wait=may_wait)
         deadline.postpone(self.now() - started)
-        return max_cost
+        return await journal.record_attempt(
+            self.key, self.seat, member.name, body, why, cost, request.fallback_for, request.fallback_state,
+            round(deadline.seconds_left(), 1),
+        )  # fmt: skip
 
     async def _send(self, deadline: MemberDeadline, ask: Ask, body: bytes, slot: Slot) -> Answer | Fault:
         detector, size, watch = LoopDetector(), AnswerSize(ask.max_tokens), self.step.watch or SeatWatch()
@@ -391,17 +402,13 @@ class RetryLoop:
                     call_soon(stream_pieces)
                 pieces.append(piece)
 
-        def show(text: str) -> None:
-            if text:
-                self.caller.journal.stream_delta(self.key, self.seat, repair_surrogates(text))
-
         def stream_pieces() -> None:
             nonlocal unchecked
             if not pieces:
                 return
             text = "".join(pieces)
             pieces.clear()
-            show(notes.feed(text) if notes else text)
+            self._stream(deadline, notes.feed(text) if notes else text)
             unchecked += text
             if len(unchecked) >= CHECK_INTERVAL_CHARS:
                 repeated, unchecked = detector.feed(unchecked), ""
@@ -414,14 +421,10 @@ class RetryLoop:
                 if 4 * len(answer.text) > size.limit:  # a character has at most four bytes
                     size.check(answer)
                 stream_pieces()
-                show(notes.flush() if notes else "")
+                self._stream(deadline, notes.flush() if notes else "")
         except Fault as fault:
-            return Fault(
-                fault.kind,
-                repair_surrogates(fault.detail),
-                said=repair_surrogates(fault.said),
-                retry_after=fault.retry_after,
-            )
+            detail, said = repair_surrogates(fault.detail), repair_surrogates(fault.said)
+            return Fault(fault.kind, detail, said=said, retry_after=fault.retry_after)
         except TimeoutError:
             if not clock.expired():  # a timeout of the member itself
                 return Fault("stall", "timed out waiting for data")
@@ -431,6 +434,10 @@ class RetryLoop:
         text, usage = repair_surrogates(answer.text), answer.usage.validated()
         is_sound = text == answer.text and usage is answer.usage
         return answer if is_sound else replace(answer, text=text, usage=usage)
+
+    def _stream(self, deadline: MemberDeadline, text: str) -> None:
+        if text:
+            self.caller.journal.stream_delta(self.key, self.seat, repair_surrogates(text))
 
     def _note_thinking(self, deadline: MemberDeadline, timeout: asyncio.Timeout) -> None:
         """Remember that the member thinks, and give it the time of such members from now on."""
@@ -446,22 +453,15 @@ class RetryLoop:
         return Fault("stall", f"no answer within {deadline.seconds:g} s")
 
     def _record_result(
-        self,
-        attempt: Attempt,
-        answer: Answer | Fault,
-        fault: Fault | None,
-        wait: float | None,
-        deadline: MemberDeadline,
-    ) -> None:
+        self, attempt: Attempt, answer: Answer | Fault, fault: Fault | None, wait: float | None, deadline: MemberDeadline
+    ) -> None:  # fmt: skip
         """Record the result of an attempt, unless it is already recorded."""
         if isinstance(answer, Answer):
             self.usage += answer.usage
         if attempt.result is not None:
             return
         over = fault is not None and wait is None
-        has_fallback = (
-            fault is not None and deadline.has_fallback and not self._stays_in_doubt(FAULT_TABLE[fault.kind].state)
-        )
+        has_fallback = fault is not None and deadline.has_fallback and not self._stays_in_doubt(FAULT_TABLE[fault.kind].state)  # fmt: skip
         passed_on = over and (has_fallback or self.usable_reply is not None)
         journal, bill = self.caller.journal, self.caller.budget.bill_attempt(self.key, attempt, answer)
         journal.record_result(

@@ -75,6 +75,9 @@ class RunSettings(TypedDict, total=False):
     allow_unpriced: Annotated[bool, "Allow members without a known price, even with a budget."]
     effort: Annotated[Literal["low", "medium", "high"] | None, "Reasoning effort of members that support it."]
     grace: Annotated[float | None, "Drop a seat with no output this many seconds after the rest of its phase finished."]
+    hedge: Annotated[
+        bool, "When a member takes longer than usual, ask the seat's fallback too; the first complete answer counts."
+    ]
     no_warm: Annotated[
         bool, "Start all seats of a phase at once, also if one could fill the vendor's prompt cache for the others."
     ]
@@ -128,7 +131,7 @@ class RunRow(TypedDict):
 
 
 FLAG_SETTINGS = (
-    "timeout", "max_cost", "allow_unpriced", "effort", "grace", "no_warm", "no_resend", "report_dir", "seats", "models", "cheap",
+    "timeout", "max_cost", "allow_unpriced", "effort", "grace", "hedge", "no_warm", "no_resend", "report_dir", "seats", "models", "cheap",
     "profile", "trust",
 )  # fmt: skip
 MATERIAL = ("spec", "decisions", "base", "redact", "skip_secrets")

@@ -61,6 +61,9 @@ def _statement_caveats(said: StatementMinutes, judging: bool, labels: Mapping[st
         yield StatementCaveat(said.seat, said.phase, "dropped", reason, f"{said.seat}: {reason}.")
 
 
+HEDGED = "hedged"  # the requested member was slow, so another one was asked too
+
+
 @dataclass(frozen=True, slots=True)
 class Fallback:
     seat: str
@@ -71,6 +74,8 @@ class Fallback:
 
     @property
     def reason(self) -> str:
+        if self.state == HEDGED:
+            return f"requested {self.requested}, which was slower: {self.served_by} answered first"
         failed = f"which {self.state}" if self.state.startswith("failed") else f"which was {self.state or 'absent'}"
         return f"requested {self.requested}, {failed}: {self.served_by} answered instead"
 
@@ -146,7 +151,7 @@ def list_absences(minutes: Minutes) -> list[AbsenceMinutes]:
 def format_degraded_lines(minutes: Minutes) -> list[str]:
     """Return the sentences above the answer in a report, the most important first."""
     status = _format_status(minutes)
-    notices = [*minutes.plan.get("notices", []), *_format_shared_members(minutes)]
+    notices = [*minutes.plan.get("notices", []), *format_hedges(minutes), *_format_shared_members(minutes)]
     return [
         *status,
         *_format_fallbacks(list_fallbacks(minutes)),
@@ -179,7 +184,19 @@ def format_notice_lines(minutes: Minutes) -> list[str]:
 
 def list_notices(minutes: Minutes) -> list[str]:
     """Return the notices of the plan and of the verdict, and the seats that share a member they did not request."""
-    return [*minutes.plan.get("notices", []), *_format_shared_members(minutes), *_list_verdict_notices(minutes)]
+    return [
+        *minutes.plan.get("notices", []), *format_hedges(minutes), *_format_shared_members(minutes),
+        *_list_verdict_notices(minutes),
+    ]  # fmt: skip
+
+
+def format_hedges(minutes: Minutes) -> list[str]:
+    """Return one line for each member that was slow, with the member that was asked too."""
+    return [
+        f"{one.seat} was hedged in {one.key.rpartition('/')[0]}: {one.member} had not answered after {one.after:.3g} s, "
+        f"so {one.by} was asked too."
+        for one in minutes.hedges
+    ]
 
 
 def _list_verdict_notices(minutes: Minutes) -> list[str]:
@@ -225,6 +242,9 @@ def _format_fallbacks(fallbacks: list[Fallback]) -> list[str]:
         groups.setdefault((one.requested, one.state, one.served_by), []).append(one.seat)
     lines = []
     for (requested, state, served_by), names in groups.items():
+        if state == HEDGED:
+            lines.append(single_line(f"{join_names(names)} requested {requested}: {served_by} answered first.", 400))
+            continue
         failed = single_line(describe_state(state)) if state else "did not answer"
         line = f"{join_names(names)} requested {requested}: {failed}; {served_by} answered instead."
         lines.append(single_line(line, 400))

@@ -57,7 +57,7 @@ def build_call(step: Step, quoted_keys: Mapping[str, str], question: str) -> Reh
     return RehearsedCall(
         ask.key, step.chain, estimate_tokens(prompt) + schema - estimate_tokens(question),
         frozenset(quoted_keys[mark] for mark in FENCE.findall(prompt) if mark in quoted_keys),
-        ask.words or DEFAULT_ANSWER_WORDS, replace(ask, messages=(), schema=None), step.timeout, estimate_tokens(shared_prefix(ask)),
+        ask.words or DEFAULT_ANSWER_WORDS, replace(ask, messages=(), schema=None), step.timeout, estimate_tokens(shared_prefix(ask)) if ask.shared else 0,
     )  # fmt: skip
 
 
@@ -72,8 +72,13 @@ def estimate_cost(
     question: str,
     price: PriceLookup,
     member: Callable[[str], Member],
+    *,
+    hedge: bool = False,
 ) -> Json | None:
-    """Return {"low", "expected", "worst"} in dollars, or None if a price is unknown."""
+    """Return {"low", "expected", "worst"} in dollars, or None if a price is unknown.
+
+    With `hedge`, two members of a seat may be asked, so the worst cost is twice that of the most expensive one.
+    """
     names = {name for call in (*agreeing_calls, *disagreeing_calls) for name in call.chain}
     prices = {name: price(name) for name in names}
     known = {name: found for name, found in prices.items() if found is not None}
@@ -85,7 +90,7 @@ def estimate_cost(
     return {
         "low": _round_usd(_usual_cost(agreeing_calls, question_tokens, known, 0.5)),
         "expected": _round_usd(_usual_cost(disagreeing_calls, question_tokens, known, 1.0)),
-        "worst": _round_usd(_worst_cost(disagreeing_calls, question_tokens, known, member)),
+        "worst": _round_usd(_worst_cost(disagreeing_calls, question_tokens, known, member) * (2 if hedge else 1)),
     }
 
 

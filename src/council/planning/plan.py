@@ -72,9 +72,8 @@ class Plan:
     timeouts: Mapping[str, float] = field(default_factory=dict)  # member → seconds in a phase
     inferred: Inferred = Inferred.NOTHING  # what the user did not name
     cheap: bool = False  # fast models fill the seats that were not assigned by hand
-    warm_starts: tuple[
-        Json, ...
-    ] = ()  # members that one seat asks first, because their vendor caches the common prefix
+    hedge: bool = False  # a fallback is asked too when a member is slow
+    warm_starts: tuple[Json, ...] = ()  # members that one seat asks first, because their vendor caches the prefix
     trusted: tuple[str, ...] = ()  # what the trusted settings of the project send, read and write where
 
     def check_runnable(self) -> None:
@@ -96,7 +95,7 @@ class Plan:
             "packet": self.packet.as_json(), "cost": self.cost, "warnings": [*self.notices, *self.warnings], "notices": list(self.notices), "cap": self.cap, "unpriced": list(self.unpriced),
             **({"effort": self.effort} if self.effort else {}), **({"cheap": True} if self.cheap else {}), **({"continues": self.continues} if self.continues else {}),
             **({"conversation": self.conversation} if self.conversation else {}), **({"trusted": list(self.trusted)} if self.trusted else {}),
-            **({"warm_start": list(self.warm_starts)} if self.warm_starts else {}),
+            **({"hedge": True} if self.hedge else {}), **({"warm_start": list(self.warm_starts)} if self.warm_starts else {}),
         }  # fmt: skip
 
     def setup(self) -> Json:
@@ -235,7 +234,10 @@ async def make_plan(
         protocol, roster, question, dict(options), packet, where.settings.phase_timeouts()
     )
     shorter, longer = ([with_effort(call, where.settings.effort) for call in way] for way in ways)
-    cost, cap = estimate_cost(shorter, longer, question.text, price, member), where.settings.budget.get("max_cost")
+    cost, cap = (
+        estimate_cost(shorter, longer, question.text, price, member, hedge=where.settings.hedge),
+        where.settings.budget.get("max_cost"),
+    )
     return Plan(
         protocol, intent.why, question, options.model_dump(mode="json"), roster, _add_timeouts(phases, longer, where.settings), calls,
         panel.agents or len(roster.seats), intent.verbose, packet, refusal=panel.refusal, effort=where.settings.effort, given=dict(intent.options),
@@ -244,7 +246,7 @@ async def make_plan(
         trusted=tuple(where.settings.trusted.destinations) if where.settings.trusted else (),
         warnings=(*([word_for(panel.refusal, "cli")] if panel.refusal else []), *_model_warnings(where.settings), *panel.warnings, *strangers, *_cap_warnings(cost, cap), *_packet_warnings(packet), *_advise_mixing(panel, roster, where), *seating.advice), notices=(*seating.notices, *panel.notices, *packet.remarks),
         shared_vendors=seating.shared_vendors, timeouts={name: float(where.settings.member_timeout(name)) for name in roster.member_names},
-        inferred=intent.inferred, warm_starts=find_warm_starts(phases, longer, member) if where.settings.warm_start else (),
+        inferred=intent.inferred, hedge=where.settings.hedge, warm_starts=find_warm_starts(phases, longer, member) if where.settings.warm_start else (),
     )  # fmt: skip
 
 

@@ -116,6 +116,9 @@ class PlanObject(TypedDict):
         Annotated[Literal["low", "medium", "high"], Field(description="Reasoning effort; absent if it is not set.")]
     ]
     cheap: NotRequired[Annotated[bool, Field(description="Whether --cheap chose fast models; absent if it did not.")]]
+    hedge: NotRequired[
+        Annotated[bool, Field(description="Whether fallbacks are asked too when a member is slow; absent if not.")]
+    ]
     warm_start: NotRequired[
         Annotated[
             list[PlanWarmStart],

@@ -119,7 +119,16 @@ def _build_seat(minutes: Minutes, seat: SeatMinutes, view: ReportView) -> Json:
         "cost": None if _list_unpriced(minutes, [seat]) else round(seat.usd + minutes.in_doubt_usd(seat.name), 9),
         "attempts": seat.attempts,
         "seconds": round(seat.seconds, 3),
+        **({"hedged": hedges} if (hedges := _list_hedges(minutes, seat.name)) else {}),
     }
+
+
+def _list_hedges(minutes: Minutes, seat: str) -> list[Json]:
+    return [
+        {"phase": one.key.rpartition("/")[0], "member": one.member, "by": one.by, "after": one.after}
+        for one in minutes.hedges
+        if one.seat == seat
+    ]
 
 
 def _confidence_label(confidence: Any) -> Any:

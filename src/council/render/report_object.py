@@ -89,6 +89,15 @@ class Fork(Part):
     from_phase: Annotated[str, Field(alias="from")]
 
 
+class Hedge(Part):
+    """A member that was slow, and the member that was asked too."""
+
+    phase: str
+    member: Name
+    by: Annotated[Name, Field(description="The member that was asked too.")]
+    after: Annotated[Amount, Field(description="Seconds that the first member had had until then.")]
+
+
 class ReportSeat(Part):
     """A seat after the run."""
 
@@ -112,6 +121,9 @@ class ReportSeat(Part):
         ),
     ]
     seconds: Amount
+    hedged: Annotated[
+        list[Hedge] | None, Field(description="Phases in which another member was asked too; absent if there are none.")
+    ] = None
 
 
 class Degraded(Part):

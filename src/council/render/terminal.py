@@ -24,7 +24,7 @@ def format_plan(plan: Json) -> list[str]:
         *_format_continued(plan),
         *_format_timeouts(plan),
         *_packet_lines(plan.get("packet") or {}),
-        *_format_warm_starts(plan),
+        *_format_timing(plan),
         *_format_trusted(plan),
         *_format_price(plan),
         _format_calls(plan.get("calls") or {}),
@@ -44,7 +44,7 @@ def format_plan_facts(plan: Json) -> list[str]:
     return [
         " · ".join(facts),
         *_format_continued(plan),
-        *_format_warm_starts(plan),
+        *_format_timing(plan),
         *_format_trusted(plan),
         *_format_warnings(plan),
     ]
@@ -126,8 +126,12 @@ def _format_trusted(plan: Json) -> list[str]:
     return [f"trusted: {' '.join(line.split())}" for line in plan.get("trusted", [])]
 
 
-def _format_warm_starts(plan: Json) -> list[str]:
-    return [
+def _format_timing(plan: Json) -> list[str]:
+    """Return how the requests of a phase are timed, if not all at once and one for each seat."""
+    hedge = (
+        ["hedge: if a member is slower than usual, the fallback of its seat is asked too"] if plan.get("hedge") else []
+    )
+    return hedge + [
         f"warm start: one seat on {row['member']} begins, the others follow at its first output, because about "
         f"{row['tokens']:,} tokens are cached for them"
         for row in plan.get("warm_start", [])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -13,10 +13,10 @@ from council.calling.budget import Budget, Caps
 from council.calling.concurrency import ConcurrencyLimit, WarmStart, get_limit, no_limit
 from council.calling.fallback import FallbackPolicy
 from council.calling.pricing import find_context_window, find_price, own_price
-from council.calling.retry import Caller
+from council.calling.retry import Caller, RetryLoop
 from council.engine.council import Effect
 from council.engine.ledger import Ledger
-from council.errors import ConfigError, UsageError, option
+from council.errors import ConfigError, StoreError, UsageError, option
 from council.members.base import Member
 from council.members.human import HUMAN
 from council.members.registry import MemberRegistry
@@ -34,8 +34,12 @@ from council.settings.network import find_key_leaks
 from council.settings.schema import SPECIAL_MEMBERS
 from council.store.shared import close_stores
 from council.store.sqlite import SqliteStore
-from council.types import CarryOut, Json, Roster
+from council.types import CarryOut, Json, Roster, Step
 
+# Stored with a run, so that a resumed run uses them again.
+PERSISTED_FLAGS = (
+    "timeout", "max_cost", "allow_unpriced", "grace", "hedge", "no_warm", "no_resend", "profile", "report_dir",
+)  # fmt: skip
 MAX_CLI_PROCESSES = 4  # at once, of one command-line agent
 
 
@@ -118,6 +122,7 @@ class RunContext:
             members, ledger, self.settings.member_timeout, resend, self._concurrency_limit, families, purse,
             no_phase_timeout=(HUMAN,), is_thinking=self.settings.is_thinking,
             warm_start=WarmStart() if self.settings.warm_start else None,
+            make_loop=_make_hedged_loop(store) if self.settings.hedge else RetryLoop,
         )  # fmt: skip
 
     def _concurrency_limit(self, member: str) -> ConcurrencyLimit:
@@ -153,6 +158,18 @@ class RunContext:
                 await found.close()
 
         return run_search
+
+
+def _make_hedged_loop(store: SqliteStore) -> Callable[[Caller, Step], RetryLoop]:
+    from council.calling.hedge import HedgePolicy, hedge_with
+
+    async def past_seconds(member: str) -> list[float]:
+        try:
+            return await store.answer_seconds(member)
+        except StoreError:  # a busy store does not stop a run
+            return []
+
+    return hedge_with(HedgePolicy(past_seconds))
 
 
 def _make_lookup_effect(root: Path) -> Effect:

@@ -52,7 +52,7 @@ from council.runs.outcome import (
     wait_for_release,
 )
 from council.runs.report_files import choose_report_path, emit_votes, find_report_folder, last_report_path, redact_event
-from council.runs.run_context import RunContext
+from council.runs.run_context import PERSISTED_FLAGS, RunContext
 from council.runs.spending import summarize_spending
 from council.search import can_search
 from council.settings import Settings
@@ -62,8 +62,6 @@ from council.store.sqlite import SqliteStore
 from council.types import Json, Outcome, Roster, Step
 from council.version import RULES, __version__
 
-# Stored with a run, so that a resumed run uses them again.
-PERSISTED_FLAGS = ("timeout", "max_cost", "allow_unpriced", "grace", "no_warm", "no_resend", "profile", "report_dir")
 CANCEL_POLL_S = 0.5  # seconds between checks for a cancel request
 
 
@@ -401,7 +399,7 @@ class Convener(RunRecords):
             roster, question, ledger=ledger, prompts=prompts,
             carry_out=self.run_context.make_caller(ledger, roster, self.store), grace=self._flags.get("grace"), effort=setup.get("effort"),
             context=template_context(question, roster, packet_from(setup), day),
-            effects=self.run_context.make_effects(setup, Path(ledger.record.folder)), timeouts=self.settings.phase_timeouts(),
+            effects=self.run_context.make_effects(setup, Path(ledger.record.folder)), timeouts=self.settings.phase_timeouts(), keeps_conversations=protocol.keeps_conversations,
         )  # fmt: skip
 
     async def _prepare_members(self, roster: Roster, on_event: Listener) -> None:

@@ -71,13 +71,14 @@ DEFAULTS: Mapping[str, Any] = {
     "budget": {"confirm_above": 0.50},
     "notify": False,
     "warm_start": True,
+    "hedge": False,
     "search": {"max_results": 5},
     "general": {"deliberate": True},
     "human": {"timeout": HUMAN_TIMEOUT_S},
 }
 # Flags that set a configuration key: setting name -> (flag, parent tables of the key).
 FLAG_KEYS = {"timeout": ("--timeout", ()), "report_dir": ("--report-dir", ()), "max_cost": ("--max-cost", ("budget",)),
-         "effort": ("--effort", ()), "notify": ("--notify", ())}  # fmt: skip
+         "effort": ("--effort", ()), "notify": ("--notify", ()), "hedge": ("--hedge", ())}  # fmt: skip
 NEGATIVE_FLAGS = {"no_warm": ("--no-warm", "warm_start")}  # flags that set a configuration key to false
 SEAT_FLAG = "--seat"
 MAX_NAMED_MEMBERS = 8  # seats of the largest council that `-m` can make
@@ -148,6 +149,7 @@ class Settings:
     store: Mapping[str, Any] = field(default_factory=dict)
     human: Mapping[str, float] = field(default_factory=lambda: {"timeout": HUMAN_TIMEOUT_S})
     notify: bool = False  # announce the end of a run
+    hedge: bool = False  # ask a fallback too when a member is slow
     warm_start: bool = True  # send the first of several requests with a common prefix alone, if its vendor caches it
     vendors: tuple[str, ...] = ()  # vendors for seats and fallbacks without a setting; empty: all that are available
     effort: str | None = None  # reasoning effort; None: the vendor's default
@@ -439,6 +441,7 @@ def _build_settings(values: Mapping[str, Any], origins: Mapping[str, Origin], va
         report_dir=tree.get("report_dir"),
         notify=tree["notify"],
         warm_start=tree["warm_start"],
+        hedge=tree["hedge"],
         vendors=tuple(tree.get("vendors", ())),
         variables=variables,
         origins=origins,

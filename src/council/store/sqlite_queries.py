@@ -102,6 +102,16 @@ def select_unfinished_forks(db: sqlite3.Connection) -> dict[str, str]:
     return {fork: parent for fork, parent in db.execute(query) if parent}
 
 
+ANSWER_SECONDS = """SELECT s.at - i.at FROM (SELECT id FROM runs ORDER BY created DESC LIMIT 200) r
+           JOIN intents i ON i.run = r.id JOIN settled s ON s.run = i.run AND s.key = i.key AND s.n = i.n
+           WHERE i.member = ? AND json_extract(s.body, '$.fault') IS NULL"""
+
+
+def select_answer_seconds(db: sqlite3.Connection, member: str) -> list[float]:
+    """Return how long the answers of a member took, in the last 200 runs."""
+    return [seconds for (seconds,) in db.execute(ANSWER_SECONDS, (member,))]
+
+
 # Questions to people
 
 ASK_STATEMENTS = {
@@ -328,6 +338,10 @@ class RunQueries(ABC):
 
     async def count_runs(self, filters: Mapping[str, object]) -> int:
         return await self._read(lambda db: summaries.count_summaries(db, filters))
+
+    async def answer_seconds(self, member: str) -> list[float]:
+        """Return how long the answers of a member took, in the last 200 runs."""
+        return await self._read(lambda db: select_answer_seconds(db, member))
 
     async def list_detached(self) -> list[str]:
         """Return detached runs that are queued, or still running after their worker died, oldest first."""

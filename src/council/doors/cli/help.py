@@ -35,7 +35,7 @@ COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
 FLAG_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Protocol and members": ("protocol", "mode", "models", "members", "cheap", "seat", "effort", "strict"),
     "Material": ("spec", "decision", "base", "continued", "no_match", "no_stdin", "redact", "skip_secrets"),
-    "Cost and time": ("max_cost", "allow_unpriced", "yes", "timeout", "grace", "no_warm", "no_resend"),
+    "Cost and time": ("max_cost", "allow_unpriced", "yes", "timeout", "grace", "hedge", "no_warm", "no_resend"),
     "Execution": ("dry_run", "detach", "no_input", "notify", "config", "trust"),
     "Output": (
         "output", "report_dir", "verbose", "show", "raw", "json", "jsonl", "format", "fail_on", "quiet", "no_color", "ascii",

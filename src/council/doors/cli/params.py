@@ -100,6 +100,7 @@ COMMON_FLAGS: list[dict[str, Any]] = [
     {"flag": "--max-cost", "name": "max_cost", "kind": "float", "metavar": "DOLLARS", "help": "Stop before this run could cost more; continue with `council resume --max-cost`."},
     {"flag": "--allow-unpriced", "name": "allow_unpriced", "kind": "bool", "help": "Allow members without a known price, even with a budget."},
     {"flag": "--grace", "name": "grace", "kind": "float", "metavar": "SECONDS", "help": "Drop a seat with no output SECONDS after the rest of its phase finished."},
+    {"flag": "--hedge", "name": "hedge", "kind": "bool", "help": "When a member takes longer than usual, ask the seat's fallback too; the first complete answer counts."},
     {"flag": "--no-warm", "name": "no_warm", "kind": "bool", "help": "Start all seats of a phase at once, also if one could fill the vendor's prompt cache for the others."},
     {"flag": "--no-resend", "name": "no_resend", "kind": "bool", "help": "Never repeat a request that may have been billed; interrupted ones stay in doubt."},
     {"flag": "--effort", "name": "effort", "kind": "choice", "choices": ["low", "medium", "high"], "help": "Reasoning effort of members that support it."},

@@ -3,7 +3,7 @@
 
 const TRANSIENT = new Set(["delta", "fetch"]);
 export const TYPES = [
-  "convened", "resumed", "phase", "phase_ended", "asked", "attempt", "fault", "bill", "delta", "statement", "absence",
+  "convened", "resumed", "phase", "phase_ended", "asked", "attempt", "hedge", "fault", "bill", "delta", "statement", "absence",
   "lookup", "note", "labels", "verdict", "fetch", "closed",
 ];
 
