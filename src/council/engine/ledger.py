@@ -279,9 +279,10 @@ class Ledger:
 
 def _without_prompt(entry: Entry) -> Entry:
     """Return the entry to keep in memory: the store has the prompts, and no later step reads them."""
-    if isinstance(entry.event, ev.Asked):
-        return replace(entry, event=replace(entry.event, messages=[]))
-    return entry
+    asked = entry.event
+    if not isinstance(asked, ev.Asked):
+        return entry
+    return Entry(entry.seq, entry.at, ev.Asked(asked.key, asked.phase, asked.seat, asked.member, [], asked.schema_name))
 
 
 # Counts
