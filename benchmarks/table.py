@@ -47,6 +47,8 @@ ALONE_MODEL, TOGETHER_MODEL, COUNT_MODEL = (f"sim-{delay}ms-{WORDS}w-varied" for
 CRITICAL_PATH_S = WAVES * 0.2
 MAX_SECONDS = 120.0  # of councils that start together
 HISTORY, QUICK_HISTORY = 100_000, 2_000  # stored runs
+BIG_RUNS = (10, 100)  # MB
+BIG_RUN_COMMANDS = {"run": "run", "show": "runs show", "resume": "resume", "html": "report, HTML"}
 Json = dict[str, Any]
 Figures = dict[tuple[str, str], list[float]]  # the row and the column → repeated measurements
 
@@ -87,6 +89,12 @@ ROWS = (
     Row("packet", "packet of a folder with 10,000 files ÷ os.walk and read", "packets", 1),
     Row("packet-memory", "packet of a folder with 10,000 files: MB", "packets", 1),
     Row("processes", "councils/s, 50 processes × 4 councils, one store", "processes", 1),
+    *(
+        Row(f"{size}mb-{name}", f"run with {size} MB of answers, {command}: CPU s", "big", 1)
+        for size in BIG_RUNS
+        for name, command in BIG_RUN_COMMANDS.items()
+    ),
+    *(Row(f"{size}mb-memory", f"run with {size} MB of answers: highest peak MB", "big") for size in BIG_RUNS),
 )
 GROUPS = tuple(dict.fromkeys(row.group for row in ROWS))
 PEER_GROUPS = ("alone", "calls", "together", "many")  # with figures of the other libraries
@@ -286,6 +294,17 @@ def measure_packets(session: Session) -> None:
     session.add_spread("packet-memory", PLAIN_COLUMN, result["council"]["megabytes"])
 
 
+def measure_big_runs(session: Session) -> None:
+    """Measure once, and only the smaller run with --quick."""
+    tell("big runs")
+    small, large = BIG_RUNS
+    result = run_benchmark("big_runs.py", "--small", str(small), "--large", "0" if session.quick else str(large))
+    for size, sides in result.items():
+        for name, command in BIG_RUN_COMMANDS.items():
+            session.add(f"{size}mb-{name}", PLAIN_COLUMN, sides[command]["cpu_s"])
+        session.add(f"{size}mb-memory", PLAIN_COLUMN, max(side["peak_mb"] for side in sides.values()))
+
+
 def measure_processes(session: Session) -> None:
     tell("processes")
     result = run_benchmark("processes.py", "--runs", "1" if session.quick else "3")
@@ -300,6 +319,7 @@ MEASURES: dict[str, Callable[[Session], None]] = {
     "history": measure_history,
     "embedded": measure_embedded,
     "packets": measure_packets,
+    "big": measure_big_runs,
     "processes": measure_processes,
 }
 

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from council.calling import concurrency
 from council.calling.concurrency import (
     FILES_PER_RUN,
+    MIN_PARALLEL_RUNS,
     RESERVED_FILES,
     SILENT_AFTER_S,
     START_SLOTS,
@@ -273,3 +275,38 @@ def test_a_low_limit_of_files_allows_one_run(monkeypatch: pytest.MonkeyPatch) ->
     for limit, runs in ((0, 1), (resource.RLIM_INFINITY, 2**31)):
         monkeypatch.setattr(resource, "getrlimit", lambda which, limit=limit: (limit, limit))
         assert count_possible_runs() == runs
+
+
+@pytest.mark.behaviour("15-paced-starts")
+async def test_of_many_runs_the_first_start_at_once_and_the_others_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    limit, started, may_end = RunLimit(), list[int](), asyncio.Event()
+    total = MIN_PARALLEL_RUNS + 4
+
+    async def run(n: int) -> None:
+        async with limit.acquire():
+            started.append(n)
+            await may_end.wait()
+
+    monkeypatch.setattr(concurrency, "START_INTERVAL_S", 3600.0)
+    tasks = [asyncio.ensure_future(run(n)) for n in range(total)]
+    await settle()
+    assert started == list(range(MIN_PARALLEL_RUNS))
+    for task in tasks[MIN_PARALLEL_RUNS:]:
+        task.cancel()
+    await asyncio.wait(tasks[MIN_PARALLEL_RUNS:])
+    monkeypatch.setattr(concurrency, "START_INTERVAL_S", 0.0)
+    tasks += [asyncio.ensure_future(run(n)) for n in range(MIN_PARALLEL_RUNS, total)]
+    for _ in tasks:
+        await settle()
+    assert started == list(range(total))
+    may_end.set()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert limit._running == 0
+
+
+@pytest.mark.behaviour("15-paced-starts")
+async def test_a_run_also_starts_if_the_event_loop_stays_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(concurrency, "MIN_PARALLEL_RUNS", 0)
+    monkeypatch.setattr(concurrency, "MAX_TURN_S", -1.0)  # every turn takes too long
+    async with RunLimit().acquire():
+        pass

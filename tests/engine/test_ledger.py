@@ -17,7 +17,7 @@ from council.engine.ledger import MAX_STREAM_CHARS, Ledger, compute_fingerprint
 from council.errors import DuplicateKey, LedgerMismatch
 from council.store.interface import Record
 from council.store.sqlite import SqliteStore
-from council.types import Outcome
+from council.types import Message, Outcome
 from tests.run_session import make_ask
 
 pytestmark = pytest.mark.anyio
@@ -166,6 +166,18 @@ async def test_a_request_that_was_cancelled_before_it_was_sent_is_not_counted(
     assert ledger.calls["made"] == 0
     assert (await reload_ledger(store)).calls == {"made": 0, "replayed": 0, "in_doubt": 0}
     assert (await ledger.record_attempt(ASKED.key, "alpha", "scripted:", b"{}", "")).n == 1
+
+
+@pytest.mark.behaviour("15-prompts-leave-memory")
+async def test_an_answered_request_and_its_prompt_are_only_in_the_store(store: SqliteStore, ledger: Ledger) -> None:
+    prompt: list[Message] = [{"role": "user", "content": "Tabs or spaces?"}]
+    ledger.begin_step(ASKED.key, "print", replace(ASKED, messages=prompt))
+    attempt = await ledger.record_attempt(ASKED.key, "alpha", "scripted:", b"the request", "")
+    ledger.record_result(ASKED.key, attempt, {"text": "Tabs."})
+    assert attempt.body == b"" and ledger.record.entries[0].event == ASKED
+    stored = await store.load(RUN)
+    assert stored.entries[0].event == replace(ASKED, messages=prompt)
+    assert stored.attempts[ASKED.key][0].body == b"the request"
 
 
 async def test_attempt_numbers_continue_after_a_resume(store: SqliteStore, ledger: Ledger) -> None:

@@ -203,12 +203,18 @@ def no_limit(member: str) -> ConcurrencyLimit:
 
 FILES_PER_RUN = 24  # store, lock, reports and connections; those of an ended run are closed a little later
 RESERVED_FILES = 32  # for imports, look-ups and command-line agents
+MIN_PARALLEL_RUNS = 16  # as many start at once
+START_INTERVAL_S = 0.01  # between the starts of further ones: a run needs about as much CPU time
+MAX_TURN_S = 0.01  # a turn of the event loop that takes longer shows that the process has enough to do
+MAX_START_WAIT_S = 0.1  # at least one waiting run starts in this time
 
 
 class RunLimit:
     """Limit of runs at once in this process, so that they do not need more open files than the system allows.
 
-    Further runs wait in order. A run inside another run does not wait, because the other one may wait for it.
+    Of many runs that are started together, each begins when the event loop has time for it: they would end no earlier, and
+    each would need its memory meanwhile. Waiting runs begin in order. A run inside another run does not wait, because the
+    other one may wait for it.
     """
 
     def __init__(self) -> None:
@@ -220,6 +226,7 @@ class RunLimit:
         self._lock = threading.Lock()  # event loops of several threads share the limit
         self._max_runs, self._running = 0, 0
         self._waiters: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
     @asynccontextmanager
     async def acquire(self) -> AsyncIterator[None]:
@@ -228,13 +235,28 @@ class RunLimit:
             yield
             return
         await self._wait()
-        token = self._is_inside.set(True)
         try:
-            yield
+            if self._running > MIN_PARALLEL_RUNS:
+                await self._wait_for_time()
+            token = self._is_inside.set(True)
+            try:
+                yield
+            finally:
+                with suppress(ValueError):  # closed in another context
+                    self._is_inside.reset(token)
         finally:
-            with suppress(ValueError):  # closed in another context
-                self._is_inside.reset(token)
             self._release()
+
+    async def _wait_for_time(self) -> None:
+        """Return when the event loop is not busy, or after a short time; one run after the other."""
+        loop = asyncio.get_running_loop()
+        async with self._turns.setdefault(loop, asyncio.Lock()):
+            started = loop.time()
+            while True:
+                planned = loop.time() + START_INTERVAL_S
+                await asyncio.sleep(START_INTERVAL_S)
+                if loop.time() - planned < MAX_TURN_S or loop.time() - started > MAX_START_WAIT_S:
+                    return
 
     async def _wait(self) -> None:
         with self._lock:

@@ -28,7 +28,6 @@ from council.types import (
     CarryOut,
     Cuts,
     Json,
-    Message,
     Outcome,
     Packet,
     Question,
@@ -76,11 +75,10 @@ class Council:
         self, roster: Roster, question: Question, *, ledger: Ledger, prompts: Prompts, carry_out: CarryOut,
         context: Mapping[str, Any] | None = None, effects: Mapping[str, Effect] | None = None,
         timeouts: Mapping[str, float] | None = None, quorum: int = 1, grace: float | None = None,
-        effort: str | None = None,
+        effort: str | None = None, keeps_conversations: bool = True,
     ) -> None:  # fmt: skip
-        self.roster = roster
-        self.question = question
-        self.quorum = quorum
+        self.roster, self.question, self.quorum = roster, question, quorum
+        self.keeps_conversations = keeps_conversations  # for `after=`
         self.grace = grace  # seconds to wait for a seat without output after the rest of a poll finished
         self.effort = effort  # reasoning effort of members that support it
         self.ledger = ledger
@@ -342,6 +340,8 @@ class Council:
     ) -> Step:
         reply, choices = request.reply, request.choices
         known = {"question": self.question, **self.context, **request.variables}
+        if after and not self.keeps_conversations:
+            raise EngineError("this protocol passes after=, but its Protocol entry has keeps_conversations=False")
         rendered = self.prompts.render(request.prompt, seat, known, after.conversation if after else (), key)
         for source, changes in rendered.cleaned.items():
             self.note(f"{source}: {changes}", why="it can pass for text of the council")
@@ -398,8 +398,8 @@ class Council:
             reply = reply.with_low_confidence()
         has_fence = not step.reply and ("```" in outcome.text or "~~~" in outcome.text)
         text = without_notes(outcome.text) if has_fence else outcome.text
-        answer: Message = {"role": "assistant", "content": text}
-        said: Statement[Any] = Statement(seat, step.ask.key, text, reply, outcome, (*step.ask.messages, answer))
+        spoken = (*step.ask.messages, {"role": "assistant", "content": text}) if self.keeps_conversations else ()
+        said: Statement[Any] = Statement(seat, step.ask.key, text, reply, outcome, spoken)
         if seat.name in self._seat_names and getattr(said.reply, "takes_a_position", True):
             self.positions[seat.name] = said
             if stance := getattr(said.reply, "verdict", None):

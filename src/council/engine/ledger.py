@@ -143,7 +143,7 @@ class Ledger:
         self._seq += 1
         event = self.redact(event)
         entry, body = ev.make_entry(self._seq, self._now(), event)
-        self.record.entries.append(entry)
+        self.record.entries.append(entry if isinstance(self.store, NullStore) else _without_prompt(entry))
         self.on_event(entry)
         return ("event", (entry.seq, entry.at, event.type, body))
 
@@ -244,7 +244,7 @@ class Ledger:
 
     def record_result(self, key: str, attempt: Attempt, result: Json, bill: ev.Billed | None = None) -> None:
         """Queue the result and its bill. If it is accepted, it is stored in the same transaction as the step's result."""
-        attempt.result = result
+        attempt.result, attempt.body = result, b""  # the store has it
         rows: list[Row] = [("settled", (key, attempt.n, result, self._now()))]
         self.store.post(self.run, [*rows, *self._charge_rows(bill)])
 
@@ -275,6 +275,14 @@ class Ledger:
         """Discard the streamed text of a failed attempt."""
         if self._live.pop(key, None):
             self.store.post(self.run, [("hush", (key,))])
+
+
+def _without_prompt(entry: Entry) -> Entry:
+    """Return the entry to keep in memory: the store has the prompts, and no later step reads them."""
+    asked = entry.event
+    if not isinstance(asked, ev.Asked):
+        return entry
+    return Entry(entry.seq, entry.at, ev.Asked(asked.key, asked.phase, asked.seat, asked.member, [], asked.schema_name))
 
 
 # Counts

@@ -75,7 +75,10 @@ def is_lock_file(path: str) -> bool:
 
 def is_private(path: str) -> bool:
     """Return whether a file is in .git or .agents, which are never material (the environment file is read by name)."""
-    parts = PurePosixPath(path.lower()).parts  # some file systems ignore case
+    lower = path.lower()  # some file systems ignore case
+    if ".git" not in lower and ".agents" not in lower:
+        return False
+    parts = PurePosixPath(lower).parts
     return ".git" in parts or parts[:1] == (".agents",)
 
 
@@ -313,7 +316,7 @@ def list_files(repo: Repo | None, root: Path, folder: str = "") -> list[str]:
     names: list[str] = []
     if repo:
         try:
-            names = [name for name in repo.list_files(folder) if os.path.lexists(root / name)]
+            names = [name for name in repo.list_files(folder) if os.path.lexists(f"{root}/{name}")]
         except GitFailed:
             names = []
     # A folder that git ignores can still be named.
@@ -324,7 +327,8 @@ def _walk_files(root: Path, folder: str) -> list[str]:
     paths: list[str] = []
     for place, folders, names in os.walk(root / folder, followlinks=False):
         folders[:] = sorted(name for name in folders if name not in SKIPPED_FOLDERS)
-        paths += ((Path(place) / name).relative_to(root).as_posix() for name in names)
+        prefix = f"{Path(place).relative_to(root).as_posix()}/".removeprefix("./")
+        paths += (prefix + name for name in names)
         if len(paths) > MAX_WALKED_FILES:
             raise UsageError(
                 f'"{format_path(folder) or "."}" contains more than {MAX_WALKED_FILES:,} files: name a smaller folder'

@@ -128,7 +128,7 @@ async def rehearse(
     council = Council(
         roster, question, ledger=Ledger(NullStore(), record, limit.on_event), prompts=prompts,
         carry_out=carry_out, context=template_context(question, roster, packet), effects={"look": _fake_lookup, "search": _fake_search},
-        timeouts=timeouts,
+        timeouts=timeouts, keeps_conversations=protocol.keeps_conversations,
     )  # fmt: skip
     try:
         async with asyncio.timeout(MAX_REHEARSAL_S):

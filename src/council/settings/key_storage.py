@@ -7,6 +7,7 @@ configuration. The keyring package is imported only if a key is stored.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,17 @@ from council.settings.config_files import config_folder
 from council.settings.schema import quote_value
 
 SERVICE = "council"
+NAMES_FILE = "keys.json"
 NOT_INSTALLED = "the keyring package is not installed: run `pip install 'model-council[keys]'`, or set the key as an environment variable"
 
 
 def stored_key_names(env: Mapping[str, str]) -> list[str]:
     """Return the names of the variables whose keys are stored."""
+    path = f"{config_folder(env)}/{NAMES_FILE}"
     try:
-        names = json.loads(_names_file(env).read_text(encoding="utf-8"))
+        if not os.path.exists(path):  # noqa: PTH110  # checked by every call of the library
+            return []
+        names = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return []
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
@@ -31,7 +36,22 @@ def stored_key_names(env: Mapping[str, str]) -> list[str]:
 def add_stored_keys(env: Mapping[str, str]) -> dict[str, str]:
     """Return the environment plus stored keys for variables that are not set. A locked keyring adds nothing."""
     missing = [name for name in stored_key_names(env) if not env.get(name, "").strip()]
-    return {**env, **{name: key for name in missing if (key := load_key(name))}}
+    keys = {name: key for name in missing if (key := load_key(name))}
+    return {**env, **keys} if keys or env is not os.environ else copy_environment()
+
+
+_copied: tuple[dict[Any, Any], dict[str, str]] = {}, {}  # the variables in the form of the system, and their copy
+
+
+def copy_environment() -> dict[str, str]:
+    """Return the environment of the process. Callers share the copy until a variable changes."""
+    global _copied
+    raw = getattr(os.environ, "_data", None)
+    if not isinstance(raw, dict):
+        return dict(os.environ)
+    if raw != _copied[0]:
+        _copied = dict(raw), dict(os.environ)
+    return _copied[1]
 
 
 def load_key(name: str) -> str:
@@ -86,7 +106,7 @@ def _keyring_error(error: Exception | None) -> UsageError:
 
 
 def _names_file(env: Mapping[str, str]) -> Path:
-    return config_folder(env) / "keys.json"
+    return config_folder(env) / NAMES_FILE
 
 
 def _write_names(names: list[str], env: Mapping[str, str]) -> None:

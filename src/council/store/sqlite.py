@@ -48,7 +48,9 @@ RUN_ID_CHARS = 8
 LEDGER_TABLES = frozenset({"event", "step", "result", "intent", "settled", "phase", "reserve", "charge"})
 OWN_WRITES_TIMEOUT_S = 1.0  # seconds that a read waits for this process's own queued rows
 MAX_DELAY_S = 0.05  # longest time that rows wait for the next rows of their run
-SOON_TURNS = 6  # turns of the event loop from the last answer of a run to the rows that close it
+SHORT_DELAY_S = (
+    0.001  # so that the answers that arrive together are one transaction, and the last one with the end of the run
+)
 
 # Threads
 
@@ -126,7 +128,7 @@ class Batch:
     rows: list[Row] = field(default_factory=list)
     waiting: list[asyncio.Future[None]] = field(default_factory=list)  # callers of `write`
     scheduled: set[str] = field(default_factory=set)
-    timer: asyncio.TimerHandle | None = None
+    timers: list[asyncio.TimerHandle] = field(default_factory=list)
 
 
 def _resolve_future(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
@@ -246,7 +248,7 @@ class SqliteStore(RunQueries):
     def post(self, run: str, rows: Sequence[Row], *, may_wait: bool = False) -> None:
         """Queue rows. The next `write` raises a failure; there is always one before the next paid call.
 
-        Rows of a few turns of the event loop, also those of `write`, are one transaction. Rows that may wait are sent with the
+        Rows of one millisecond, also those of the next `write`, are one transaction. Rows that may wait are sent with the
         next rows of the run, or after 50 ms.
         """
         with self._batch_lock:
@@ -279,22 +281,21 @@ class SqliteStore(RunQueries):
             self._put_batch(run)
             return
         batch.scheduled.add(when)
-        if when == "later":
-            batch.timer = loop.call_later(MAX_DELAY_S, self._send_batch, run, batch)
+        if when == "next":
+            loop.call_soon(self._send_batch, run, batch)
         else:
-            loop.call_soon(self._send_batch, run, batch, SOON_TURNS if when == "soon" else 0)
+            delay = SHORT_DELAY_S if when == "soon" else MAX_DELAY_S
+            batch.timers.append(loop.call_later(delay, self._send_batch, run, batch))
 
-    def _send_batch(self, run: str, batch: Batch, turns: int = 0) -> None:
+    def _send_batch(self, run: str, batch: Batch) -> None:
         with self._batch_lock:
-            if turns and self._batches.get(run) is batch:
-                asyncio.get_running_loop().call_soon(self._send_batch, run, batch, turns - 1)
-            elif self._batches.get(run) is batch:
+            if self._batches.get(run) is batch:
                 self._put_batch(run)
 
     def _put_batch(self, run: str) -> None:
         batch = self._batches.pop(run)
-        if batch.timer:
-            batch.timer.cancel()
+        for timer in batch.timers:
+            timer.cancel()
         waiting = batch.waiting
         has_ledger_rows = not LEDGER_TABLES.isdisjoint([table for table, _ in batch.rows])
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import sqlite3
 import zlib
 from collections.abc import Iterable
@@ -23,8 +22,6 @@ MIN_COMPRESSED_BYTES = 2048  # compressing a shorter text costs more time than i
 PLAIN_MARK = b"\0"  # first byte of a text that is not compressed
 REFERENCE, ENCODED = "$text", "$json"
 REQUEST_MARK = b"\0"  # first byte of a request with references; JSON never starts with it
-# Where a prompt is divided: around the first and the last line of a quotation, and after the part of a packet that all seats get.
-PIECES = re.compile(r"(^<<<[^\n]*\n|\n[^\n]*>>>$)|(?<=\n  \},\n)", re.MULTILINE)
 dump_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -80,7 +77,7 @@ class TextWriter:
     def _refer(self, text: str) -> list[int | str]:
         pieces = list[str]()
         for part in text.split(self._question) if self._question else [text]:
-            pieces += [*PIECES.split(part), self._question]
+            pieces += [*_divide(part), self._question]
         pieces.pop()
         return [piece if len(piece) < MIN_CHARS else self._number(piece) for piece in pieces if piece]
 
@@ -133,6 +130,19 @@ class TextReader:
             except zlib.error as error:
                 raise ValueError(f"text {n}: {error}") from error
         return self._texts[n]
+
+
+def _divide(text: str) -> list[str]:
+    """Divide a prompt around the lines that begin and end a quotation, and after the part of a packet that all seats get."""
+    if "<<<" not in text and ">>>" not in text and "\n  },\n" not in text:
+        return [text]
+    lines, pieces, start = text.split("\n"), list[str](), 0
+    for n, line in enumerate(lines):
+        if line[:3] == "<<<" or line[-3:] == ">>>" or line == "  },":
+            before = ["\n".join(lines[start:n]), "\n"] if n > start else []
+            pieces += [*before, line, "\n" if n + 1 < len(lines) else ""]
+            start = n + 1
+    return [*pieces, "\n".join(lines[start:])]
 
 
 def _find_question(setup: str) -> str:

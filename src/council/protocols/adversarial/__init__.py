@@ -16,6 +16,7 @@ PROTOCOL = Protocol(
     summary="draft independently, attack the leading draft, rule",
     resizable=True,
     reads_question=False,
+    keeps_conversations=False,
     purpose="choices and claims: the leading answer has to survive attacks",
     example='council "Redis or Postgres for our sessions?"',
 )

@@ -11,6 +11,7 @@ PROTOCOL = Protocol(
     panel="council.protocols.advisors.panel:advisors_panel",
     report_view="council.protocols.advisors.report:AdvisorsView",
     reads_question=False,
+    keeps_conversations=False,
     purpose="decisions with trade-offs: advisors with different stances, and a referee who decides",
     example='council --flow debate --rounds 2 "Should we open an office in Lisbon?"',
 )

@@ -15,6 +15,7 @@ PROTOCOL = Protocol(
     summary="draft independently, improve on each other, synthesise",
     resizable=True,
     reads_question=False,
+    keeps_conversations=False,
     purpose="questions and plans: one answer built from several drafts; the default",
     example='council "How should we roll out feature flags?"',
 )

@@ -11,6 +11,7 @@ PROTOCOL = Protocol(
     report_view="council.protocols.ranking.report:RankingView",
     quorum=2,  # a single answer cannot be compared
     reads_question=False,
+    keeps_conversations=False,
     purpose="comparing answers: every member ranks the others' answers without their names",
     example='council --protocol ranking "What should we name the new service?"',
 )

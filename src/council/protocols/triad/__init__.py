@@ -10,6 +10,7 @@ PROTOCOL = Protocol(
     summary="draft independently, merge once",
     resizable=True,
     reads_question=False,
+    keeps_conversations=False,
     purpose="short answers and texts: three drafts merged in one step, with fewer calls",
     example='council --protocol triad "Write a release note for version 2."',
 )
