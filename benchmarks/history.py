@@ -39,7 +39,7 @@ MAX_RATIO, MAX_SEARCH_S = 1.5, 1.0
 
 
 async def make_first_run(folder: Path, env: dict[str, str]) -> str:
-    """Run a council whose answers are long enough to be texts of their own."""
+    """Run a council whose answers are long enough to be separate texts."""
     random_ = random.Random(1)
     answers = {step: " ".join(make_words(random_, 60)) for step in STEPS}
     (folder / "script.toml").write_text("".join(f'["{step}"]\ntext = "{text}"\n' for step, text in answers.items()))
