@@ -27,7 +27,7 @@ FAST = [0.01] * MIN_SAMPLES  # the requested member is slow at once
 
 
 class Answers(FunctionMember):
-    """Member that answers when it is told to."""
+    """Member that answers when its event is set."""
 
     def __init__(self, name: str) -> None:
         self.reached, self.told = asyncio.Event(), asyncio.Event()

@@ -264,7 +264,7 @@ def _as_flag(value: Any) -> Any:
             return value
 
 
-async def make_plan(convener: Convener, question: str, given: Mapping[str, Any]) -> Plan:
+async def make_plan(convener: Convener, question: str, given: Mapping[str, Any], *, will_run: bool = False) -> Plan:
     check_question(question, given)
     protocol = given.get("protocol")
     if isinstance(protocol, protocols.Protocol):
@@ -275,7 +275,7 @@ async def make_plan(convener: Convener, question: str, given: Mapping[str, Any])
     material = Material(**kept, stdin=given.get("material"), match=not given.get("no_match"))
     return await convener.plan(
         [question] if (question or "").strip() else [], list_protocol_options(given), protocol=protocol, verbose=bool(given.get("verbose")),
-        material=material, strict=bool(given.get("strict")), after=given.get("continues"),
+        material=material, strict=bool(given.get("strict")), after=given.get("continues"), will_run=will_run,
     )  # fmt: skip
 
 
@@ -298,7 +298,8 @@ async def iterate_run(
 
     async def work() -> None:
         try:
-            await convener.run(await make_plan(convener, question, given), queue.put_nowait)
+            plan = await make_plan(convener, question, given, will_run=True)
+            await convener.run(plan, queue.put_nowait)
         finally:
             queue.put_nowait(None)
 
@@ -317,7 +318,7 @@ async def run_to_report(question: str, given: Mapping[str, Any], records: Conven
     """Run a question and return its report, which needs no events."""
     convener = make_convener(given, records, keeps_open=True)
     try:
-        minutes = await convener.run(await make_plan(convener, question, given), _ignore)
+        minutes = await convener.run(await make_plan(convener, question, given, will_run=True), _ignore)
     finally:
         await convener.close()
     return make_report(minutes)

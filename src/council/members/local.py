@@ -70,6 +70,9 @@ class LocalMember(OpenAIMember):
             self.endpoint = server.endpoint(self.seats)
             self._prefix = PrefixSharing(server, self.seats, self.first_byte)
 
+    async def connect_ahead(self) -> None:
+        """Do nothing: the server starts in `ready`."""
+
     def check_installed(self) -> None:
         """Raise LocalModelError without llama.cpp, and UsageError for a model file that cannot be used."""
         _require_llama()

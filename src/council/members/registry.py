@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from council.errors import ConfigError, CouncilError
@@ -18,6 +19,7 @@ class MemberRegistry:
     def __init__(self, settings: Settings, env: Mapping[str, str], cache: Path, folder: Path = Path()) -> None:
         self.context = MemberContext(settings, env, cache, folder)
         self._members: dict[str, Member] = {}
+        self._connecting: set[asyncio.Task[None]] = set()
 
     def __call__(self, name: str) -> Member:
         if name not in self._members:
@@ -32,7 +34,18 @@ class MemberRegistry:
         """Return the registry's lookup with the human members of one run."""
         return lambda name: HumanMember(human_input) if name == HUMAN else self(name)
 
+    def connect_ahead(self, names: Iterable[str]) -> None:
+        """Open the connections of these members in the background, so that their first requests need not wait for them."""
+        for name in dict.fromkeys(names):
+            if connect := getattr(self(name), "connect_ahead", None):
+                task = asyncio.ensure_future(connect())
+                self._connecting.add(task)
+                task.add_done_callback(self._connecting.discard)
+
     async def close(self) -> None:
+        for task in list(self._connecting):
+            task.cancel()
+        await asyncio.gather(*self._connecting, return_exceptions=True)
         for member in self._members.values():
             await member.close()
         self._members.clear()

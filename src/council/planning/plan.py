@@ -219,8 +219,9 @@ def _is_verb_only(words: Sequence[str], intent: Intent) -> bool:
 
 async def make_plan(
     intent: Intent, where: PanelContext, member: Callable[[str], Member], material: Material | None = None,
-    *, price: PriceLookup = lambda name: None,
+    *, price: PriceLookup = lambda name: None, on_seated: Callable[[Iterable[str]], None] | None = None,
 ) -> Plan:  # fmt: skip
+    """Make the plan of an intent. `on_seated` gets the members that are asked first, as soon as nothing refuses the packet."""
     protocol = protocols.get_protocol(intent.protocol)
     question = Question(intent.question, intent.task, intent.target, intent.domain)
     given = parse_options(protocol.name, intent.task, intent.options, protocol.load_options())
@@ -230,6 +231,8 @@ async def make_plan(
     strangers = _check_seat_flags(protocol, roster, where.settings)
     roster = _mark_small_seats(roster, member)
     packet = await _build_packet(question, roster, where.folder, material or Material())
+    if on_seated and not (packet.refusal or panel.refusal):
+        on_seated(seat.member for seat in roster.seats)
     phases, calls, *ways = await rehearse_both_ways(
         protocol, roster, question, dict(options), packet, where.settings.phase_timeouts()
     )

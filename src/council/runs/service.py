@@ -159,6 +159,7 @@ class Convener(RunRecords):
         strict: bool = False,
         after: str | None = None,
         preview: bool = False,
+        will_run: bool = False,
     ) -> Plan:
         """Return the plan for a question; `after` is an earlier run. A preview leaves settings out that need trust."""
         if not preview:
@@ -177,7 +178,8 @@ class Convener(RunRecords):
             intent, after, conversation = continue_protocol(intent, record, known), record.run, context.as_json()
             material = replace(material, earlier=context.files, left_out=context.skipped)
         where = PanelContext(self.settings, self.env, self.folder, strict)
-        plan = await make_plan(intent, where, self.members, material, price=self.price)
+        on_seated = self.members.connect_ahead if will_run else None
+        plan = await make_plan(intent, where, self.members, material, price=self.price, on_seated=on_seated)
         if not self.run_context.file_warnings and not after:
             return plan
         warnings = (*self.run_context.file_warnings, *plan.warnings)

@@ -127,7 +127,7 @@ class Runner:
         """Run a council, or print its plan for a dry run. A dry run is refused where the run would be."""
 
         async def job(convener: Convener) -> int:
-            plan = await make_plan(convener, request)
+            plan = await make_plan(convener, request, will_run=not (dry_run or detach))
             self.verbose |= plan.verbose
             self._require_review(plan.as_json())
             convener.check_plan(plan)
@@ -456,11 +456,11 @@ def _with_absolute_path(result: Json, folder: str) -> Json:
     return result | {"report_path": str(Path(folder) / result["report_path"]) if result["report_path"] else None}
 
 
-async def make_plan(convener: Convener, request: RunRequest) -> Plan:
+async def make_plan(convener: Convener, request: RunRequest, *, will_run: bool = False) -> Plan:
     material = Material(**request.material)
     return await convener.plan(
         request.words, request.options, protocol=request.protocol, verbose=request.verbose, material=material, strict=request.strict,
-        after=await convener.find_continued_run(request.continue_from),
+        after=await convener.find_continued_run(request.continue_from), will_run=will_run,
     )  # fmt: skip
 
 

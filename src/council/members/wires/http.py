@@ -246,7 +246,7 @@ class Endpoint:
                         return await read(response, clock)
                 finally:
                     pool.timeouts.discard(clock)
-        except _network_errors() as error:
+        except network_errors() as error:
             raise self._make_network_fault(error, state, partial_text) from None
 
     async def get(self, path: str, within: float) -> bytes:
@@ -255,7 +255,7 @@ class Endpoint:
             async with asyncio.timeout(within), self._request(pool, state, "GET", path) as response:
                 await self.check_status(response)
                 return await read_body(response, self.limits.body)
-        except _network_errors() as error:
+        except network_errors() as error:
             raise self._make_network_fault(error, state) from None
 
     def _request(
@@ -336,7 +336,7 @@ class Endpoint:
 
 
 @cache
-def _network_errors() -> tuple[type[Exception], ...]:
+def network_errors() -> tuple[type[Exception], ...]:
     import aiohttp
 
     return (aiohttp.ClientError, OSError, ValueError)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from council.errors import Fault
 from council.members.base import OnDelta, Progress
 from council.members.wires.error_responses import REFUSAL_CODES
-from council.members.wires.http import ByteLimits, Endpoint
+from council.members.wires.http import ByteLimits, Endpoint, network_errors
 from council.members.wires.stream_parser import StreamParser, load_json
 from council.types import Answer, Ask, Json, Message
 
@@ -89,6 +90,21 @@ class WireMember:
 
     async def ready(self, progress: Progress) -> None:
         """Do nothing: an endpoint needs no download."""
+
+    async def connect_ahead(self) -> None:
+        """Open a connection for the first request, if none is open and there is no proxy. Only the TLS handshake is sent."""
+        import aiohttp
+        from yarl import URL
+
+        pool = self.endpoint.join_pool()
+        connector = pool.session.connector
+        if pool.proxy or connector is None or any(getattr(connector, name, None) for name in ("_conns", "_acquired")):
+            return
+        url, loop = URL(self.endpoint.base_url), asyncio.get_running_loop()
+        with suppress(*network_errors()):  # the request reports the problem
+            target = aiohttp.ClientRequest("POST", url, loop=loop, session=pool.session)
+            clocks = aiohttp.ClientTimeout(total=None, connect=self.endpoint.connect)
+            (await connector.connect(target, [], clocks)).release()
 
     async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
         parser = self.parser(on_delta)
