@@ -418,7 +418,10 @@ class SqliteStore(RunQueries):
     async def new_run_id(self) -> str:
         """Return a random id that no stored run has."""
         while True:
-            run = "r" + "".join(secrets.choice(RUN_ID_ALPHABET) for _ in range(RUN_ID_CHARS))
+            number, run = secrets.randbelow(len(RUN_ID_ALPHABET) ** RUN_ID_CHARS), "r"
+            for _ in range(RUN_ID_CHARS):
+                number, at = divmod(number, len(RUN_ID_ALPHABET))
+                run += RUN_ID_ALPHABET[at]
             if run not in await self.match_runs(run):
                 return run
 
