@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from weakref import WeakSet
 
 from council.errors import StoreError
-from council.store import locks, sqlite_file, sqlite_queries
+from council.store import locks, search_index, sqlite_file, sqlite_queries
 from council.store.interface import OPEN_STATUSES, BudgetRefusal, Hold, Row, RunState, RunStatus
 from council.store.locks import LockOwner, is_locked
 from council.store.sqlite_file import (
@@ -312,7 +312,11 @@ class SqliteStore(RunQueries):
             if run not in self._texts:
                 self._texts[run] = TextWriter(db, run)
             for table, values in self._texts[run].pack_rows(rows):
+                if table in ("reopen", "detach"):
+                    search_index.remove_run(db, run)
                 db.execute(sqlite_queries.WRITE_STATEMENTS[table], (run, *values))
+                if table == "close":
+                    search_index.add_run(db, run)
 
         return work
 
