@@ -249,7 +249,8 @@ async def test_integrity_check_finds_an_overwritten_page(tmp_path: Path) -> None
     store.close()
     path = tmp_path / "council.db"
     whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2] + b"\xff" * 4096 + whole[len(whole) // 2 + 4096 :])
+    at = len(whole) * 3 // 4  # behind the list of tables
+    path.write_bytes(whole[:at] + b"\xff" * 4096 + whole[at + 4096 :])
     store = SqliteStore(tmp_path)
     try:
         assert await store.check_integrity()
