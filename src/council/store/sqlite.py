@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 from weakref import WeakSet
@@ -23,16 +24,7 @@ from council.errors import StoreError
 from council.store import locks, search_index, sqlite_file, sqlite_queries
 from council.store.interface import OPEN_STATUSES, BudgetRefusal, Hold, Row, RunState, RunStatus
 from council.store.locks import LockOwner, is_locked
-from council.store.sqlite_file import (
-    WRITE_TIMEOUT_S,
-    RunLock,
-    explain_damage,
-    explain_error,
-    open_database,
-    open_to_read,
-    quick_check,
-    wait_if_busy,
-)  # fmt: skip
+from council.store.sqlite_file import WRITE_TIMEOUT_S, RunLock, explain_error, open_database, open_to_read, wait_if_busy
 from council.store.sqlite_queries import RunQueries
 from council.store.texts import TextWriter
 
@@ -226,8 +218,8 @@ class SqliteStore(RunQueries):
         mark = self.path.with_name(f"{self.path.name}-checked")  # its time says when a large database was checked
         if is_large and mark.exists() and 0 <= time.time() - mark.stat().st_mtime < LARGE_CHECK_INTERVAL_S:
             return
-        if problem := await asyncio.to_thread(quick_check, self.path):
-            raise StoreError(explain_damage(problem, self.path))
+        if problem := await asyncio.to_thread(sqlite_file.quick_check, self.path):
+            raise StoreError(sqlite_file.explain_damage(problem, self.path))
         if is_large:
             with suppress(OSError):
                 mark.touch(mode=0o600)
@@ -345,8 +337,11 @@ class SqliteStore(RunQueries):
             if not self._is_open:
                 self._db, self._is_open = self._open(), True
                 self._texts.clear()
-            begin = lambda: self._db.execute("BEGIN IMMEDIATE")  # noqa: E731
-            wait_if_busy(self.path, begin, lambda: self._write_timeout(jobs), self._report_wait)
+            begin = partial(self._db.execute, "BEGIN IMMEDIATE")
+            try:
+                begin()
+            except sqlite3.OperationalError:  # the second attempt raises other problems than a busy database
+                wait_if_busy(self.path, begin, lambda: self._write_timeout(jobs), self._report_wait)
             for job in jobs:
                 outcomes.append(self._execute_write(job))
             self._db.execute("COMMIT")
@@ -409,7 +404,10 @@ class SqliteStore(RunQueries):
             if self._read_db is None:
                 self._read_db = self._copy.db if self._copy else open_to_read(self.path)
             db = self._read_db
-            return wait_if_busy(self.path, lambda: _read_snapshot(db, job.work), lambda: READ_TIMEOUT_S), None
+            try:
+                return _read_snapshot(db, job.work), None
+            except sqlite3.OperationalError:  # the second attempt raises other problems than a busy database
+                return wait_if_busy(self.path, lambda: _read_snapshot(db, job.work), lambda: READ_TIMEOUT_S), None
         except Exception as error:
             return None, error
 
