@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from council.store import search_index
+from council.store import texts as stored_texts
 from council.store.interface import Row
 from council.store.sqlite import SqliteStore
 
@@ -72,7 +72,7 @@ def test_the_index_finds_what_is_in_the_texts(texts: list[tuple[str, str]], word
         for n, (question, said) in enumerate(texts):
             for table, values in [*make_rows(question, said), CLOSE]:
                 store._insert_rows(f"r{n}", [(table, values)])(db)
-        found = search_index.search_runs(db, words, None)
+        found = stored_texts.search_runs(db, words, None)
         store.close()
     expected = [
         f"r{n}"
@@ -129,7 +129,7 @@ async def test_runs_of_an_older_version_are_indexed_in_steps(store: SqliteStore)
 async def test_a_frequent_word_is_looked_up_in_the_newest_runs(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search_index, "MAX_WORDS", 2)
+    monkeypatch.setattr(stored_texts, "MAX_WORDS", 2)
     for n in range(5):
         await store.write(f"r{n}", [*make_rows("Where?", f"word{n} {'odd' if n % 2 else 'even'}"), CLOSE])
     assert await store.search_runs(["word"], 2) == ["r4", "r3"]

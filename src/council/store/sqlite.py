@@ -21,12 +21,12 @@ from typing import Any, ClassVar, Literal, TypeVar
 from weakref import WeakSet
 
 from council.errors import StoreError
-from council.store import locks, search_index, sqlite_file, sqlite_queries
+from council.store import locks, sqlite_file, sqlite_queries
 from council.store.interface import OPEN_STATUSES, BudgetRefusal, Hold, Row, RunState, RunStatus
 from council.store.locks import LockOwner, is_locked
 from council.store.sqlite_file import WRITE_TIMEOUT_S, RunLock, explain_error, open_database, open_to_read, wait_if_busy
 from council.store.sqlite_queries import RunQueries
-from council.store.texts import TextWriter
+from council.store.texts import TextWriter, index_run, unindex_run
 
 R = TypeVar("R")
 Work = Callable[[sqlite3.Connection], Any]
@@ -304,10 +304,10 @@ class SqliteStore(RunQueries):
                 self._texts[run] = TextWriter(db, run)
             for table, values in self._texts[run].pack_rows(rows):
                 if table in ("reopen", "detach"):
-                    search_index.remove_run(db, run)
+                    unindex_run(db, run)
                 db.execute(sqlite_queries.WRITE_STATEMENTS[table], (run, *values))
                 if table == "close":
-                    search_index.add_run(db, run)
+                    index_run(db, run)
 
         return work
 
@@ -420,8 +420,12 @@ class SqliteStore(RunQueries):
             for _ in range(RUN_ID_CHARS):
                 number, at = divmod(number, len(RUN_ID_ALPHABET))
                 run += RUN_ID_ALPHABET[at]
-            if run not in await self.match_runs(run):
+            if not await self._has_run(run):
                 return run
+
+    async def _has_run(self, run: str) -> bool:
+        query = "SELECT 1 FROM runs WHERE id = ?"
+        return bool(await self._read(lambda db: db.execute(query, (run,)).fetchall()))
 
     async def run_state(self, run: str) -> RunState:
         query = "SELECT id, status, detached FROM runs WHERE id = ?"

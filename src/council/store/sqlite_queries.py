@@ -14,10 +14,11 @@ from typing import TypeVar
 
 from council import events as ev
 from council.errors import StoreError, UnknownRun, wording
-from council.store import search_index, summaries
+from council.store import summaries
 from council.store.interface import Attempt, BudgetRefusal, Hold, Record, SpendingRow
 from council.store.sqlite_file import INCREMENTAL
-from council.store.texts import TextReader
+from council.store.texts import TextReader, index_older_runs, reset_index, unindex_run
+from council.store.texts import search_runs as search_texts
 from council.types import Json, Outcome
 
 R = TypeVar("R")
@@ -33,7 +34,7 @@ HAS_SPENDING = "EXISTS (SELECT 1 FROM spending p WHERE p.run = settled.run AND p
 
 
 def delete_run(db: sqlite3.Connection, run: str) -> None:
-    search_index.remove_run(db, run, forget_words=True)
+    unindex_run(db, run, forget_words=True)
     for table in RUN_TABLES:
         db.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
     db.execute(f"DELETE FROM settled WHERE run = ? AND NOT {HAS_SPENDING}", (run,))
@@ -348,15 +349,15 @@ class RunQueries(ABC):
 
     async def search_runs(self, words: Sequence[str], limit: int | None = None) -> list[str]:
         """Return runs that contain all of these words, in the order of lists."""
-        return await self._read(lambda db: search_index.search_runs(db, words, limit))
+        return await self._read(lambda db: search_texts(db, words, limit))
 
     async def index_older_runs(self, count: int) -> int:
         """Index runs of an older version for the search. Return how many: 0 if none is left."""
-        return await self._write("", lambda db: search_index.add_older_runs(db, count))
+        return await self._write("", lambda db: index_older_runs(db, count))
 
     async def rebuild_search(self) -> None:
         """Index all runs again, in small transactions."""
-        await self._write("", search_index.rebuild)
+        await self._write("", reset_index)
         while await self.index_older_runs(RUNS_PER_STEP):
             pass
 

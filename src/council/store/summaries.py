@@ -33,7 +33,7 @@ AFTER_CURSOR = "(unfinished, n) < (SELECT unfinished, n FROM summaries WHERE id 
 OPEN_DETACHED = "SELECT id FROM summaries WHERE +detached = 1 AND status IN ('queued', 'running') ORDER BY n"
 ENDED_DETACHED = "SELECT id FROM summaries WHERE detached = 1 AND status = 'complete' ORDER BY n DESC LIMIT ?"
 NEWEST_OF_FOLDER = "SELECT n, id FROM summaries WHERE folder = ? AND unfinished = ? ORDER BY n DESC LIMIT 1"
-RESUMABLE = json.dumps([status for status in RunStatus if status is not RunStatus.COMPLETE])
+RESUMABLE = json.dumps(sorted({*RunStatus} - {RunStatus.COMPLETE}))
 
 
 def select_summaries(
