@@ -2,7 +2,7 @@
 
 The store of many runs is made from one council of scripted members: its rows are copied with new ids, and with questions and
 answers from a list of words. Every command is a separate process, as a user starts it, and the two stores take turns. CPU is
-that of the process, memory its peak.
+that of the process, memory its peak. The ratio is that of CPU, which depends less than time on what else the machine does.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 from measure import Spread, isolated_environment, parse_arguments, print_result
 
 from council.runs.service import Convener
+from council.store.sqlite import SqliteStore
 from council.store.texts import compress_text
 
 STEPS = [f"{phase}/{seat}" for phase in ("draft", "improve") for seat in ("alpha", "beta", "gamma")] + [
@@ -38,7 +39,7 @@ MAX_RATIO, MAX_SEARCH_S = 1.5, 1.0
 
 
 async def make_first_run(folder: Path, env: dict[str, str]) -> str:
-    """Run a council whose answers are long enough to be texts of their own."""
+    """Run a council whose answers are long enough to be separate texts."""
     random_ = random.Random(1)
     answers = {step: " ".join(make_words(random_, 60)) for step in STEPS}
     (folder / "script.toml").write_text("".join(f'["{step}"]\ntext = "{text}"\n' for step, text in answers.items()))
@@ -55,7 +56,7 @@ async def make_first_run(folder: Path, env: dict[str, str]) -> str:
 def make_words(random_: random.Random, count: int) -> Iterator[str]:
     """Yield words: some frequent ones, and rare ones."""
     for _ in range(count):
-        word = random.Random(int(random_.paretovariate(0.7)) % 50_000)
+        word = random.Random(int(random_.random() ** 4 * 50_000))
         yield "".join(word.choices(LETTERS, k=word.randint(2, 9)))
 
 
@@ -100,6 +101,14 @@ def copy_runs(database: Path, run: str, count: int) -> None:
     db.execute("COMMIT")
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     db.close()
+
+
+async def index_runs(env: dict[str, str]) -> None:
+    store = SqliteStore(Path(env["COUNCIL_DATA"]))
+    store._db.execute("PRAGMA synchronous = OFF")
+    while await store.index_older_runs(5000):
+        pass
+    store.close()
 
 
 def find_answers(db: sqlite3.Connection, run: str) -> list[int]:
@@ -160,23 +169,23 @@ def main() -> None:
         started = time.perf_counter()
         database = Path(other_env["COUNCIL_DATA"], "council.db")
         copy_runs(database, many, options.runs)
-        made = time.perf_counter() - started
         places = ((folder, env, few), (other, other_env, many))
-        for place, place_env, _ in places:
-            run_command(place, place_env, ["runs", "search", "nothing"])  # opens the store, and indexes the copies
+        for _, place_env, _ in places:
+            asyncio.run(index_runs(place_env))
+        made = time.perf_counter() - started
         for name in list_commands(""):
             costs: list[list[Cost]] = [[], []]
             for _ in range(options.repeats):
                 for found, (place, place_env, run) in zip(costs, places, strict=True):
                     found.append(run_command(place, place_env, *list_commands(run)[name]))
             one, all_ = (measure_costs(found) for found in costs)
-            ratio = all_["seconds"]["median"] / one["seconds"]["median"]
-            is_ok = all_["seconds"]["median"] <= MAX_SEARCH_S if "search" in name else ratio <= MAX_RATIO
+            ratio = all_["cpu"]["median"] / one["cpu"]["median"]
+            is_ok = all_["cpu"]["median"] <= MAX_SEARCH_S if "search" in name else ratio <= MAX_RATIO
             rows.append((name, show(one), show(all_), f"{ratio:.2f}", "ok" if is_ok else "over"))
             result[name] = {"one": one, "many": all_, "ratio": round(ratio, 2), "ok": is_ok}
         size = database.stat().st_size
     result |= {"runs": options.runs, "made_s": round(made, 1), "bytes_per_run": size // options.runs}
-    print_result(options, result, ("command", "1 run", f"{options.runs:,} runs", "ratio", "budget"), rows)
+    print_result(options, result, ("command", "1 run", f"{options.runs:,} runs", "ratio of CPU", "budget"), rows)
     if not options.json:
         print(f"s wall / s CPU / MB; store made in {made:.0f} s, {size / options.runs / 1000:.1f} KB per run")
 

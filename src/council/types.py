@@ -83,9 +83,10 @@ class Usage:
 
     def validated(self) -> Usage:
         """Return the usage, as unknown and with 0 for each invalid count if there is one."""
-        counts = [parse_token_count(count) for count in (self.input, self.output, self.cached, self.written)]
-        if INVALID_COUNT not in counts:
+        reported = (self.input, self.output, self.cached, self.written)
+        if {type(count) for count in reported} == {int} and min(reported) >= 0 and max(reported) < MAX_TOKEN_COUNT:
             return self
+        counts = map(parse_token_count, reported)
         input_tokens, output_tokens, cached, written = (0 if count == INVALID_COUNT else count for count in counts)
         return Usage(input_tokens, output_tokens, cached, False, written)
 

@@ -91,6 +91,7 @@ def keep_log(path: Path) -> None:
     db = sqlite3.connect(path, isolation_level=None)
     db.execute("PRAGMA wal_autocheckpoint = 0")
     tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    tables = [table for table in tables if not table.startswith("search_index")]
     rows = {table: db.execute(f"SELECT * FROM {table}").fetchall() for table in tables}
     for table, found in rows.items():
         if not found:

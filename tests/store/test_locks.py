@@ -190,7 +190,7 @@ def test_a_store_that_cannot_be_written_can_be_read(left: str) -> None:
         elif left == "of an older version":
             db = sqlite3.connect(store.path)
             db.executescript(
-                "DROP TRIGGER run_added; DROP TRIGGER run_changed; DROP TRIGGER run_removed; DROP VIEW run_summaries; DROP TABLE summaries; DROP TABLE texts; DROP TABLE live_parts; DROP TABLE asks; ALTER TABLE runs DROP COLUMN detached; PRAGMA user_version = 2;"
+                "DROP TRIGGER run_added; DROP TRIGGER run_changed; DROP TRIGGER run_removed; DROP VIEW run_summaries; DROP TABLE summaries; DROP TABLE search_words; DROP TABLE search_index; DROP TABLE texts; DROP TABLE live_parts; DROP TABLE asks; ALTER TABLE runs DROP COLUMN detached; PRAGMA user_version = 2;"
             )
             db.close()
         folder.chmod(0o555)
@@ -210,10 +210,10 @@ def test_a_store_that_cannot_be_written_can_be_read(left: str) -> None:
 
 
 def damage(path: Path) -> None:
-    """Overwrite a page in the middle of the file."""
+    """Overwrite a page of the events, which are at the end of the file."""
     content = path.read_bytes()
-    middle = len(content) // 2 // 4096 * 4096
-    path.write_bytes(content[:middle] + b"\xff" * 4096 + content[middle + 4096 :])
+    at = len(content) * 3 // 4 // 4096 * 4096
+    path.write_bytes(content[:at] + b"\xff" * 4096 + content[at + 4096 :])
 
 
 def list_damaged(folder: Path) -> list[Path]:

@@ -249,7 +249,8 @@ async def test_integrity_check_finds_an_overwritten_page(tmp_path: Path) -> None
     store.close()
     path = tmp_path / "council.db"
     whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2] + b"\xff" * 4096 + whole[len(whole) // 2 + 4096 :])
+    at = len(whole) * 3 // 4  # behind the list of tables
+    path.write_bytes(whole[:at] + b"\xff" * 4096 + whole[at + 4096 :])
     store = SqliteStore(tmp_path)
     try:
         assert await store.check_integrity()
@@ -378,8 +379,8 @@ async def test_the_newest_unfinished_run_of_a_folder_is_found(store: SqliteStore
 
 async def test_a_run_id_that_is_taken_is_not_used(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     await store.write("r22222222", [RUN_ROW])
-    characters = iter("22222222" + "33333333")
-    monkeypatch.setattr(secrets, "choice", lambda alphabet: next(characters))
+    numbers = iter((0, sum(31**place for place in range(8))))  # the first character everywhere, then the second one
+    monkeypatch.setattr(secrets, "randbelow", lambda limit: next(numbers))
     assert await store.new_run_id() == "r33333333"
 
 

@@ -10,16 +10,17 @@ from pathlib import Path
 import pytest
 
 from council.store import summaries
-from council.store.migrations import ADD_SUMMARIES, MIGRATIONS
+from council.store.migrations import ADD_SEARCH, ADD_SUMMARIES, MIGRATIONS, SUMMARY_COLUMNS
 from council.store.sqlite import SqliteStore
 
 pytestmark = [pytest.mark.anyio, pytest.mark.behaviour("15-lists-by-index")]
 LONG = "Which of the many ways? " * 500
-DROP_SUMMARIES = "".join(
-    f"DROP {' '.join(statement.split()[1:3])};"
-    for statement in reversed(ADD_SUMMARIES)
+CREATED = [
+    statement.replace("VIRTUAL ", "").split()
+    for statement in (*ADD_SUMMARIES, *ADD_SEARCH)
     if statement.startswith("CREATE")
-)
+]
+DROP_SUMMARIES = "".join(f"DROP {kind} IF EXISTS {name};" for _, kind, name, *_ in reversed(CREATED))
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ async def write_runs(store: SqliteStore) -> None:
 
 
 def read_summaries(db: sqlite3.Connection) -> list[object]:
-    return db.execute("SELECT * FROM summaries ORDER BY n").fetchall()
+    return db.execute(f"SELECT {SUMMARY_COLUMNS} FROM summaries ORDER BY n").fetchall()
 
 
 async def test_a_summary_follows_every_change_of_its_run(store: SqliteStore) -> None:

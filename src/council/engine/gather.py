@@ -44,7 +44,7 @@ def _has_partial_answer(watch: dict[asyncio.Future[Any], SeatWatch], pending: se
 
 async def gather_or_cancel(coroutines: Sequence[Coroutine[Any, Any, T]], grace: Grace | None = None) -> list[T]:
     """Run all coroutines in parallel. Raise the first error and cancel the rest."""
-    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
+    tasks = list(map(asyncio.get_running_loop().create_task, coroutines))
     try:
         if grace:
             await grace.wait(tasks)

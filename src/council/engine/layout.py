@@ -221,7 +221,7 @@ def format_cell(value: Any, limit: int = 300) -> str:
 
 def format_table_rows(rows: Iterable[Sequence[Any]]) -> str:
     """Format the rows of a Markdown table, each on a line."""
-    return "".join(f"| {' | '.join(map(format_cell, row))} |\n" for row in rows)
+    return "".join([f"| {' | '.join(map(format_cell, row))} |\n" for row in rows])
 
 
 def format_code(value: Any) -> str:

@@ -67,6 +67,8 @@ class LocalMember(OpenAIMember):
         if server is not self._server:
             self._server = server
             await self.endpoint.close()
+            if self._prefix:
+                await self._prefix.endpoint.close()
             self.endpoint = server.endpoint(self.seats)
             self._prefix = PrefixSharing(server, self.seats, self.first_byte)
 

@@ -38,6 +38,7 @@ STORED_STATUSES: dict[str, Sequence[str | None]] = {
 }
 UNFINISHED = "unfinished"  # filter: every status but complete and failed
 PAGE = 200  # runs of one query
+MAX_INDEXED, RUNS_PER_STEP = 5000, 100  # runs of an older version that one search indexes, and of one transaction
 
 
 # Queries
@@ -247,9 +248,19 @@ class RunRecords:
     def _add_status(self, run: Json) -> Json:
         return run | {"status": self.store.state_of(run).status}
 
-    async def search(self, words: Sequence[str]) -> list[Json]:
-        """Return the runs whose question, statements and answer contain all of the words."""
-        return await self.find_runs(await self.store.search_runs(words))
+    async def search(self, words: Sequence[str], limit: int | None = None) -> list[Json]:
+        """Return runs whose question, statements and answer contain all of the words, as `runs` does."""
+        await self._index_older_runs()
+        return await self.find_runs(await self.store.search_runs(words, limit))
+
+    async def _index_older_runs(self) -> None:
+        """Index runs that an older version has stored. Searches read the texts of the others, until all are indexed."""
+        count = 0 if self.store.is_read_only else await self.store.count_runs({"indexed": 0})
+        if count > RUNS_PER_STEP:
+            self.on_store_wait(f"indexing {min(count, MAX_INDEXED):,} of {count:,} older runs for the search")
+        for _ in range(0, min(count, MAX_INDEXED), RUNS_PER_STEP):
+            if not await self.store.index_older_runs(RUNS_PER_STEP):
+                break
 
     # Read
 

@@ -34,6 +34,7 @@ async def repair_data(convener: Convener, run: str | None) -> list[str]:
         except (RunOwned, UsageError, StoreError):  # it is running; or damage has made it unreadable
             continue
     if not run:
+        await convener.store.rebuild_search()
         done += [f"store: {line}" for line in _remove_leftovers(folder, set(names))]
     return done
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ PROJECT_REPORTS = ".agents/council"  # of protocols that keep their reports in t
 DATA_REPORTS = "reports"  # in the data folder
 
 
+@lru_cache(maxsize=64)
 def slugify(text: str) -> str:
     """Return lower-case Latin letters, digits and hyphens, at most 60 characters, cut at a word."""
     text = "stdin" if text.strip() == "-" else text

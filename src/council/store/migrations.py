@@ -65,4 +65,19 @@ ADD_SUMMARIES = (
        UPDATE summaries SET ({SUMMARY_COLUMNS}) = (SELECT * FROM run_summaries WHERE id = new.id) WHERE id = old.id; END""",
     "CREATE TRIGGER run_removed AFTER DELETE ON runs BEGIN DELETE FROM summaries WHERE id = old.id; END",
 )
-MIGRATIONS: list[tuple[str, ...]] = [CREATE_TABLES, ADD_SPENDING, ADD_ASKS, ADD_LIVE_PARTS, ADD_TEXTS, ADD_SUMMARIES]
+# Full-text search. SQLite may have been built without it: then a search reads the texts of all runs.
+ADD_SEARCH = (
+    "ALTER TABLE summaries ADD COLUMN indexed INTEGER NOT NULL DEFAULT 0",
+    "CREATE INDEX summaries_not_indexed ON summaries (indexed) WHERE indexed = 0",
+    "CREATE TABLE search_words (word TEXT PRIMARY KEY) STRICT, WITHOUT ROWID",
+    """CREATE VIRTUAL TABLE search_index USING fts5(words, content='', columnsize=0, detail=none, tokenize="ascii tokenchars '_'")""",
+)
+MIGRATIONS: list[tuple[str, ...]] = [
+    CREATE_TABLES,
+    ADD_SPENDING,
+    ADD_ASKS,
+    ADD_LIVE_PARTS,
+    ADD_TEXTS,
+    ADD_SUMMARIES,
+    ADD_SEARCH,
+]

@@ -15,12 +15,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 from weakref import WeakSet
 
 from council.errors import StoreError
-from council.store import locks, sqlite_file, sqlite_queries
+from council.store import locks, search_index, sqlite_file, sqlite_queries
 from council.store.interface import OPEN_STATUSES, BudgetRefusal, Hold, Row, RunState, RunStatus
 from council.store.locks import LockOwner, is_locked
 from council.store.sqlite_file import (
@@ -311,7 +312,11 @@ class SqliteStore(RunQueries):
             if run not in self._texts:
                 self._texts[run] = TextWriter(db, run)
             for table, values in self._texts[run].pack_rows(rows):
+                if table in ("reopen", "detach"):
+                    search_index.remove_run(db, run)
                 db.execute(sqlite_queries.WRITE_STATEMENTS[table], (run, *values))
+                if table == "close":
+                    search_index.add_run(db, run)
 
         return work
 
@@ -341,8 +346,11 @@ class SqliteStore(RunQueries):
             if not self._is_open:
                 self._db, self._is_open = self._open(), True
                 self._texts.clear()
-            begin = lambda: self._db.execute("BEGIN IMMEDIATE")  # noqa: E731
-            wait_if_busy(self.path, begin, lambda: self._write_timeout(jobs), self._report_wait)
+            begin = partial(self._db.execute, "BEGIN IMMEDIATE")
+            try:
+                begin()
+            except sqlite3.OperationalError:  # the second attempt raises other problems than a busy database
+                wait_if_busy(self.path, begin, lambda: self._write_timeout(jobs), self._report_wait)
             for job in jobs:
                 outcomes.append(self._execute_write(job))
             self._db.execute("COMMIT")
@@ -405,7 +413,10 @@ class SqliteStore(RunQueries):
             if self._read_db is None:
                 self._read_db = self._copy.db if self._copy else open_to_read(self.path)
             db = self._read_db
-            return wait_if_busy(self.path, lambda: _read_snapshot(db, job.work), lambda: READ_TIMEOUT_S), None
+            try:
+                return _read_snapshot(db, job.work), None
+            except sqlite3.OperationalError:  # the second attempt raises other problems than a busy database
+                return wait_if_busy(self.path, lambda: _read_snapshot(db, job.work), lambda: READ_TIMEOUT_S), None
         except Exception as error:
             return None, error
 
@@ -414,7 +425,10 @@ class SqliteStore(RunQueries):
     async def new_run_id(self) -> str:
         """Return a random id that no stored run has."""
         while True:
-            run = "r" + "".join(secrets.choice(RUN_ID_ALPHABET) for _ in range(RUN_ID_CHARS))
+            number, run = secrets.randbelow(len(RUN_ID_ALPHABET) ** RUN_ID_CHARS), "r"
+            for _ in range(RUN_ID_CHARS):
+                number, at = divmod(number, len(RUN_ID_ALPHABET))
+                run += RUN_ID_ALPHABET[at]
             if run not in await self.match_runs(run):
                 return run
 

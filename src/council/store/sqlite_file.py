@@ -46,7 +46,15 @@ DAMAGE_WORDS = (
     "no such table",
 )
 SIDE_FILES = ("-wal", "-shm")
-DERIVED_TABLES = ("summaries",)  # made again from the others
+# Tables that are made again from the others.
+DERIVED_TABLES = (
+    "summaries",
+    "search_words",
+    "search_index",
+    "search_index_data",
+    "search_index_idx",
+    "search_index_config",
+)
 
 # Open
 
@@ -88,7 +96,11 @@ def _migrate(db: sqlite3.Connection) -> None:
         return
     db.execute("BEGIN IMMEDIATE")
     for statement in chain.from_iterable(MIGRATIONS[_schema_version(db) :]):
-        db.execute(statement)
+        try:
+            db.execute(statement)
+        except sqlite3.OperationalError as error:
+            if "no such module" not in str(error):  # built without full-text search
+                raise
     db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
     db.execute("COMMIT")
 

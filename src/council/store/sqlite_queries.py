@@ -1,4 +1,4 @@
-"""Queries of the run store: search and removal of runs, questions to people, spending, and whole runs."""
+"""Queries of the run store: removal of runs, questions to people, spending, and whole runs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain, groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import TypeVar
 
 from council import events as ev
 from council.errors import StoreError, UnknownRun, wording
-from council.store import summaries
+from council.store import search_index, summaries
 from council.store.interface import Attempt, BudgetRefusal, Hold, Record, SpendingRow
 from council.store.sqlite_file import INCREMENTAL
 from council.store.texts import TextReader
@@ -27,16 +25,15 @@ NO_FILTERS: Mapping[str, object] = {}
 
 # Runs
 
-PAGES_PER_STEP = 1000
+PAGES_PER_STEP, RUNS_PER_STEP = 1000, 100
 SHRINK_TIMEOUT_S = 1.0
 RUN_TABLES = ("events", "steps", "results", "intents", "phases", "live", "live_parts", "asks", "texts")
 # Spending rows and their token counts stay after a run is removed, so that totals remain correct.
 HAS_SPENDING = "EXISTS (SELECT 1 FROM spending p WHERE p.run = settled.run AND p.key = settled.key AND p.n = settled.n)"
-SEARCHABLE_EVENTS = "SELECT run, body FROM events WHERE type IN ('statement', 'closed') ORDER BY run"
-QUESTIONS = "SELECT id, json_extract(setup, '$.question.text') FROM runs"
 
 
 def delete_run(db: sqlite3.Connection, run: str) -> None:
+    search_index.remove_run(db, run, forget_words=True)
     for table in RUN_TABLES:
         db.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
     db.execute(f"DELETE FROM settled WHERE run = ? AND NOT {HAS_SPENDING}", (run,))
@@ -74,25 +71,6 @@ def shrink_database(path: Path, *, may_rewrite: bool) -> None:
         pass  # busy
     finally:
         db.close()
-
-
-def search_runs(db: sqlite3.Connection, words: Sequence[str]) -> list[str]:
-    """Return the runs whose question, statements and answer contain all of the words, ignoring case."""
-    lower_words = [word.casefold() for word in words]
-    missing: dict[str, set[str]] = {}
-    for run, text in chain(db.execute(QUESTIONS), _read_answers(db)):
-        remaining, content = missing.setdefault(run, set(lower_words)), (text or "").casefold()
-        remaining -= {word for word in remaining if word in content}
-    return [run for run, remaining in missing.items() if not remaining]
-
-
-def _read_answers(db: sqlite3.Connection) -> Iterator[tuple[str, str]]:
-    """Yield each run's statements and answers."""
-    for run, rows in groupby(db.execute(SEARCHABLE_EVENTS), itemgetter(0)):
-        texts = TextReader(db, run)
-        for _, body in rows:
-            event = texts.unpack(body)
-            yield run, event.get("said") or (event.get("verdict") or {}).get("answer") or ""
 
 
 def select_unfinished_forks(db: sqlite3.Connection) -> dict[str, str]:
@@ -368,9 +346,19 @@ class RunQueries(ABC):
     async def get_answer(self, run: str, key: str, prompt: str) -> str | None:
         return await self._read(lambda db: select_answer(db, run, key, prompt), after_own_writes=False)
 
-    async def search_runs(self, words: Sequence[str]) -> list[str]:
-        """Return the runs that contain all of these words."""
-        return await self._read(lambda db: search_runs(db, words))
+    async def search_runs(self, words: Sequence[str], limit: int | None = None) -> list[str]:
+        """Return runs that contain all of these words, in the order of lists."""
+        return await self._read(lambda db: search_index.search_runs(db, words, limit))
+
+    async def index_older_runs(self, count: int) -> int:
+        """Index runs of an older version for the search. Return how many: 0 if none is left."""
+        return await self._write("", lambda db: search_index.add_older_runs(db, count))
+
+    async def rebuild_search(self) -> None:
+        """Index all runs again, in small transactions."""
+        await self._write("", search_index.rebuild)
+        while await self.index_older_runs(RUNS_PER_STEP):
+            pass
 
     async def list_unfinished_forks(self) -> dict[str, str]:
         """Return the unfinished forks with their parent runs, whose answers they still reuse."""

@@ -22,6 +22,7 @@ FILTERS = {
     "verdict": "? IN (verdict, outcome)",
     "folder": "folder = ?",
     "ids": "id IN (SELECT value FROM json_each(?))",
+    "indexed": "indexed = ?",
     "prefix": "instr(id, ?) = 1",
     "unfinished": "unfinished = ?",
     "ended_before": "+unfinished = 0 AND n IN (SELECT n FROM summaries INDEXED BY summaries_by_time WHERE created < ?)",

@@ -86,9 +86,14 @@ def _here_option(help: str) -> click.Option:
     return click.Option(["--here"], is_flag=True, help=help)
 
 
+def _limit_option() -> click.Option:
+    about = f"List at most N runs; 0 lists all. Default: {LIST_LIMIT}, with --json all."
+    return click.Option(["--limit"], type=click.IntRange(min=0), default=None, metavar="N", help=about)
+
+
 def _list_options() -> list[click.Option]:
     return [
-        click.Option(["--limit"], type=click.IntRange(min=0), default=None, metavar="N", help=f"List at most N runs; 0 lists all. Default: {LIST_LIMIT}, with --json all."),
+        _limit_option(),
         _here_option("List the runs of this folder only."),
         click.Option(["--status"], type=ChoiceParam([UNFINISHED, *(status.value for status in RunStatus)], case_sensitive=False), default=None, help="List the runs with this status only."),
     ]  # fmt: skip
@@ -122,16 +127,22 @@ def _search_command() -> click.Command:
         "search",
         search_runs,
         words,
+        _limit_option(),
         help="Search questions, statements and answers; all words must match.",
         uses_config=False,
     )
 
 
-def search_runs(words: tuple[str, ...], **params: Any) -> int:
+def search_runs(words: tuple[str, ...], limit: int | None, **params: Any) -> int:
     async def job(convener: Convener) -> int:
         terms = " ".join(words).split()
-        rows = await convener.search(terms)
-        return _print_runs(rows, params["json"], f'no runs match "{" ".join(terms)}"', total=len(rows))
+        most = (None if params["json"] else LIST_LIMIT) if limit is None else limit or None
+        rows = await convener.search(terms, most + 1 if most else None)
+        shown, none = rows[:most], f'no runs match "{" ".join(terms)}"'
+        done = _print_runs(shown, params["json"], none, total=len(shown))
+        if len(rows) > len(shown) and not params["json"]:
+            click.echo("more runs match: use a higher --limit, or --limit 0 for all", err=True)
+        return done
 
     return make_runner(params).with_convener(job)
 

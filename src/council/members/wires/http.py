@@ -19,6 +19,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from errno import ECONNREFUSED
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urljoin, urlsplit
 from weakref import WeakKeyDictionary
@@ -83,7 +84,7 @@ class ConnectionPool:
     def close_spoiled_connections(self) -> None:
         """Close idle connections on which data has arrived: aiohttp would take it for the answer to the next request."""
         idle: Mapping[Any, Iterable[Any]] = getattr(self.session.connector, "_conns", {})
-        for protocol, _ in (row for rows in idle.values() for row in rows):
+        for protocol, _ in chain.from_iterable(idle.values()):
             if protocol.should_close:
                 protocol.close()
 
@@ -267,9 +268,8 @@ class Endpoint:
         _current_request.set(state)
         # The connect timeout covers DNS and TLS; the reader sets the other timeouts.
         clocks = aiohttp.ClientTimeout(total=None, connect=self.connect)
-        url = self.base_url + path
         pool.close_spoiled_connections()
-        return pool.session.request(method, url, data=data, headers=self.headers, timeout=clocks,
+        return pool.session.request(method, self.base_url + path, data=data, headers=self.headers, timeout=clocks,
                                     proxy=pool.proxy, allow_redirects=False)  # fmt: skip
 
     def _make_network_fault(
