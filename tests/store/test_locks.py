@@ -20,7 +20,7 @@ from council.errors import RunOwned, StoreError
 from council.store.interface import Row
 from council.store.locks import LockOwner, find_holders, make_owner, read_owner
 from council.store.sqlite import SqliteStore
-from council.store.sqlite_file import quick_check, repair_file
+from council.store.sqlite_file import RunLock, quick_check, repair_file
 
 pytestmark = pytest.mark.anyio
 RUN = "r2345"
@@ -204,6 +204,21 @@ def test_a_store_that_cannot_be_written_can_be_read(left: str) -> None:
         for path in (folder, *folder.iterdir()):
             path.chmod(0o700)
         shutil.rmtree(folder)
+
+
+@pytest.mark.behaviour("15-no-lock-files-left")
+async def test_a_lock_file_is_removed_while_it_is_locked(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    late = RunLock(tmp_path / "locks" / f"{RUN}.lock")  # has opened the file, but not locked it yet
+    with store.lock_run(RUN):
+        assert store.is_locked(RUN)
+    assert not list((tmp_path / "locks").iterdir())
+    with late:  # its file is not the one that was removed
+        with pytest.raises(RunOwned), store.lock_run(RUN):
+            pass
+        assert store.is_locked(RUN)
+    assert not list((tmp_path / "locks").iterdir())
+    store.close()
 
 
 # Damage

@@ -24,16 +24,7 @@ from council.errors import StoreError
 from council.store import locks, search_index, sqlite_file, sqlite_queries
 from council.store.interface import OPEN_STATUSES, BudgetRefusal, Hold, Row, RunState, RunStatus
 from council.store.locks import LockOwner, is_locked
-from council.store.sqlite_file import (
-    WRITE_TIMEOUT_S,
-    RunLock,
-    explain_damage,
-    explain_error,
-    open_database,
-    open_to_read,
-    quick_check,
-    wait_if_busy,
-)  # fmt: skip
+from council.store.sqlite_file import WRITE_TIMEOUT_S, RunLock, explain_error, open_database, open_to_read, wait_if_busy
 from council.store.sqlite_queries import RunQueries
 from council.store.texts import TextWriter
 
@@ -227,8 +218,8 @@ class SqliteStore(RunQueries):
         mark = self.path.with_name(f"{self.path.name}-checked")  # its time says when a large database was checked
         if is_large and mark.exists() and 0 <= time.time() - mark.stat().st_mtime < LARGE_CHECK_INTERVAL_S:
             return
-        if problem := await asyncio.to_thread(quick_check, self.path):
-            raise StoreError(explain_damage(problem, self.path))
+        if problem := await asyncio.to_thread(sqlite_file.quick_check, self.path):
+            raise StoreError(sqlite_file.explain_damage(problem, self.path))
         if is_large:
             with suppress(OSError):
                 mark.touch(mode=0o600)

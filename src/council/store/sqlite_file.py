@@ -137,28 +137,51 @@ def wait_if_busy(
 
 
 class RunLock:
-    """Lock of a run, held inside `with`. A forked process does not inherit it: it ends with the process that took it."""
+    """Lock of a run, held inside `with`. A forked process does not inherit it: it ends with the process that took it.
+
+    The holder removes the file at the end. A process that has opened it before that opens it again.
+    """
 
     _held: ClassVar[set[RunLock]] = set()
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._open()
+
+    def _open(self) -> None:
+        self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._held.add(self)
 
     def __enter__(self) -> None:
         """Lock the file and write the id of this process into it, or raise RunOwned."""
+        self._lock()
+        while not self._is_in_place():
+            self.close()
+            self._open()
+            self._lock()
+        with suppress(OSError):  # a full disk: the lock holds without the id
+            os.ftruncate(self._handle, 0)
+            os.pwrite(self._handle, f"{os.getpid()}\n".encode(), 0)
+
+    def _lock(self) -> None:
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if not retry_lock(self._handle):
                 self.close()
                 raise RunOwned(explain_owner(self._path.stem, read_owner(self._path))) from None
-        with suppress(OSError):  # a full disk: the lock holds without the id
-            os.ftruncate(self._handle, 0)
-            os.pwrite(self._handle, f"{os.getpid()}\n".encode(), 0)
+
+    def _is_in_place(self) -> bool:
+        """Return whether the locked file is the one that other processes open."""
+        try:
+            return os.path.samestat(os.fstat(self._handle), os.stat(self._path))  # noqa: PTH116
+        except FileNotFoundError:
+            return False
 
     def __exit__(self, *error: object) -> None:
+        with suppress(OSError):  # the lock ends anyway
+            if self in self._held and self._is_in_place():
+                self._path.unlink()
         self.close()
 
     def close(self) -> None:
