@@ -1,6 +1,6 @@
 """One table: what a council costs, compared with other libraries, the floors and the limits of the project.
 
-    benchmarks/run                                # everything, about 45 minutes; installs the other libraries once
+    benchmarks/run                                # everything, about 35 minutes; installs the other libraries once
     benchmarks/run --quick --no-peers             # once, and only the floors and Council
     benchmarks/run --rows cpu,calls               # some rows
     benchmarks/run --record                       # also writes results.json, from which docs/performance.md is generated
@@ -77,8 +77,8 @@ ROWS = (
     Row("events", "Python calls per streamed event, one per packet", "calls", 1, 83, 6),
     Row("events8", "Python calls per streamed event, eight per packet", "calls", 1),
     Row("throughput", "councils/s, 200 at once, one core, 50 ms model", "together", 1, 80, 120, at_least=True),
-    Row("memory", "KB of memory per council there", "together", 0, 150, 120),
-    Row("stored", "KB stored per council there", "together", 0, 110, 70),
+    Row("memory", "KB of memory per council, 200 at once", "together", 0, 150, 120),
+    Row("stored", "KB stored per council", "together", 0, 110, 70),
     Row("many", "2,000 at once: seconds", "many", 1, 35, 20),
     Row("many-memory", "2,000 at once: peak MB", "many", 0, 400, 400),
     Row("list", f"runs list at {HISTORY:,} runs ÷ at 1 run", "history", 2, 1.5, 1.2),
@@ -446,8 +446,10 @@ def record(result: Json) -> None:
     }
     columns = [{**column, "version": versions.get(column["name"], "")} for column in result["columns"]]
     ordered = [rows[row.name] for row in ROWS if row.name in rows]
+    missing = [row.title for row in ROWS if row.name not in rows]
     RESULTS.write_text(
-        json.dumps({"columns": columns, "rows": ordered}, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+        json.dumps({"columns": columns, "rows": ordered, "missing": missing}, indent=2, ensure_ascii=False) + "\n",
+        encoding="utf-8",
     )
 
 

@@ -543,7 +543,7 @@ What a council costs in time, memory and disk, compared with other libraries and
 - `floor` is a minimal HTTP client on asyncio with the json module. `aiohttp` is that library without anything around it. The other libraries are used as their documentation shows, with retries and telemetry off.
 - The other libraries store nothing: when their process ends, the answers are gone. Council stores every run and event on disk before it continues, with `synchronous = FULL`, masks secrets and writes report files. All of that is in its figures.
 - `convene()` is the public function, called for every council. The shared service is one `Convener` for all councils of the process.
-- The rows below the throughput compare Council with itself or with plain Python: a store of 100,000 runs with a store of one run, the embedded model with llama.cpp and the same requests, a packet with `os.walk` and `read`.
+- The rows from `runs list` on compare Council with itself or with plain Python: a store of 100,000 runs with a store of one run, the embedded model with llama.cpp and the same requests, a packet with `os.walk` and `read`.
 """
 PERFORMANCE_LEGEND = "`must` and `goal` are the limits of the project. A row holds if it reaches the limit in both columns of Council; “goal” means that it also reaches the goal."
 PERFORMANCE_END = """## Repeat it
@@ -558,6 +558,9 @@ Repeats are interleaved: each repeat measures every column in a new random order
 
 No test asserts a time. `tests/test_calls.py` limits the counted calls of a council and of a streamed event.
 """
+PERFORMANCE_PROFILE = (
+    "`python benchmarks/calls.py --top 20` lists the parts of Council and the functions that cause most calls."
+)
 # Why a row does not hold. Shown only if it does not.
 PERFORMANCE_REASONS = {
     "wall": "Planning and the stored intents come before the first request of a wave; their CPU time is in the critical path.",
@@ -598,9 +601,10 @@ def performance_page() -> str:
             f"\n{PERFORMANCE_LEGEND}\n",
             *([*notes, ""] if notes else []),
             *_list_measurements(rows),
+            *([f"\nNot measured yet: {'; '.join(results['missing'])}."] if results["missing"] else []),
             f"\nVersions: {', '.join(versions)}.\n",
             "## What does not hold yet\n",
-            *(reasons or ["Every measured row holds."]),
+            *([*reasons, "", PERFORMANCE_PROFILE] if reasons else ["Every measured row holds."]),
             "",
             PERFORMANCE_END,
         ]
@@ -611,7 +615,7 @@ def _list_measurements(rows: Sequence[Json]) -> list[str]:
     """Return one line per date, machine and number of repeats, with its rows if there are several lines."""
     runs: dict[str, list[str]] = {}
     for row in rows:
-        how = [row["date"], row["machine"], f"{row['repeats']} repeats", *([row["note"]] if "note" in row else [])]
+        how = [row["date"], row["machine"], f"repeats: {row['repeats']}", *([row["note"]] if "note" in row else [])]
         runs.setdefault(", ".join(how), []).append(row["title"])
     if len(runs) == 1:
         return [f"Measured: {next(iter(runs))}."]

@@ -62,19 +62,12 @@ def _add_run_state(store: SqliteStore, row: Json) -> Json:
     return {name: value for name, value in row.items() if name != "detached"} | about
 
 
-def list_attempts(record: Record, only: str = "") -> list[Json]:
-    """Return every request of a run, or of one step, with its result. Secrets are masked."""
-    events = {(event.key, event.n): event for event in _iter_attempt_events(record)}
+def list_attempts(attempts: Mapping[str, Sequence[Attempt]], events: Iterable[ev.Attempted]) -> list[Json]:
+    """Return requests of a run with their results. Secrets are masked."""
+    known = {(event.key, event.n): event for event in events}
     return [
-        _attempt_json(key, attempt, events.get((key, attempt.n)))
-        for key, attempts in record.attempts.items()
-        for attempt in attempts
-        if only in ("", key)
+        _attempt_json(key, attempt, known.get((key, attempt.n))) for key, found in attempts.items() for attempt in found
     ]
-
-
-def _iter_attempt_events(record: Record) -> Iterator[ev.Attempted]:
-    return (entry.event for entry in record.entries if isinstance(entry.event, ev.Attempted))
 
 
 def _attempt_json(key: str, attempt: Attempt, event: ev.Attempted | None) -> Json:

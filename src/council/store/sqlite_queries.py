@@ -241,17 +241,35 @@ def load_since(db: sqlite3.Connection, run: str, seq: int) -> tuple[list[ev.Entr
     return entries, live, status[0]
 
 
-def _load_attempts(db: sqlite3.Connection, run: str, texts: TextReader) -> dict[str, list[Attempt]]:
-    attempts: dict[str, list[Attempt]] = {}
-    rows = db.execute(
-        """SELECT i.key, i.n, i.member, i.body, s.body FROM intents i
+SELECT_ATTEMPTS = """SELECT i.key, i.n, i.member, i.body, s.body FROM intents i
            LEFT JOIN settled s ON s.run = i.run AND s.key = i.key AND s.n = i.n
-           WHERE i.run = ? ORDER BY i.key, i.n""",
-        (run,),
-    )
-    for key, n, member, body, result in rows:
+           WHERE i.run = ?1 AND (?2 = '' OR i.key = ?2) AND (i.key, i.n) > (?3, ?4) ORDER BY i.key, i.n LIMIT ?5"""
+
+
+def load_attempt_page(
+    db: sqlite3.Connection, run: str, key: str, after: tuple[str, int], limit: int
+) -> tuple[dict[str, list[Attempt]], list[ev.Attempted]]:
+    """Return a page of the requests of a run, of one step or of all, and the events of all its requests."""
+    query = "SELECT body FROM events WHERE run = ? AND type = 'attempt' ORDER BY seq"
+    texts = TextReader(db, run)
+    with _naming_damage(run):
+        events = [ev.parse_event("attempt", texts.unpack(body)) for (body,) in db.execute(query, (run,))]
+        attempts = _load_attempts(db, run, texts, key, after, limit)
+    return attempts, [event for event in events if isinstance(event, ev.Attempted)]
+
+
+def _load_attempts(
+    db: sqlite3.Connection,
+    run: str,
+    texts: TextReader,
+    key: str = "",
+    after: tuple[str, int] = ("", 0),
+    limit: int = -1,
+) -> dict[str, list[Attempt]]:
+    attempts: dict[str, list[Attempt]] = {}
+    for step, n, member, body, result in db.execute(SELECT_ATTEMPTS, (run, key, *after, limit)):
         request, answer = texts.unpack_request(body), texts.unpack(result) if result else None
-        attempts.setdefault(key, []).append(Attempt(n, member, request, answer))
+        attempts.setdefault(step, []).append(Attempt(n, member, request, answer))
     return attempts
 
 
@@ -331,6 +349,12 @@ class RunQueries(ABC):
         """Return the newest complete detached runs."""
         rows = await self._read(lambda db: db.execute(summaries.ENDED_DETACHED, (limit,)).fetchall())
         return [row[0] for row in rows]
+
+    async def load_attempts(
+        self, run: str, key: str, after: tuple[str, int], limit: int
+    ) -> tuple[dict[str, list[Attempt]], list[ev.Attempted]]:
+        """Return requests of a run after this step and number, and the events of all its requests."""
+        return await self._read(lambda db: load_attempt_page(db, run, key, after, limit))
 
     async def load_since(self, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:
         """Return the events after `seq`, the text streaming now by key, and the run's status."""

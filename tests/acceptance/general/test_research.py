@@ -165,4 +165,5 @@ def test_a_skipped_file_is_named_and_is_not_a_failed_search(general: FakeGeneral
     text = (general.workspace.folder / report["report_path"]).read_text(encoding="utf-8")
     assert "- not everything was searched: 1 file was skipped (manual.txt): " in text
     assert "a search failed" not in text
+    assert "Not everything was searched: 1 file was skipped (manual.txt)" in text
     assert len(report["sources"]) == 2

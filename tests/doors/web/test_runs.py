@@ -227,6 +227,9 @@ def test_attempts_show_the_requests_with_secrets_masked(site: WebServer) -> None
         or "cold storage" in rows[1]["request"]
     )
     assert [row["key"] for row in site.get(f"/api/runs/{run}/attempts?key=draft/beta")] == ["draft/beta"]
+    last = rows[1]
+    assert site.get(f"/api/runs/{run}/attempts?limit=2") == rows[:2]
+    assert site.get(f"/api/runs/{run}/attempts?limit=2&after={last['key']}&after_n={last['n']}") == rows[2:4]
 
 
 @pytest.mark.behaviour("50-web-packet")

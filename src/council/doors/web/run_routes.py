@@ -114,10 +114,15 @@ async def get_attempts(
     run: str,
     app_state: AppStateDep,
     key: Annotated[str, Query(max_length=400, description="Only attempts of this step.")] = "",
+    after: Annotated[str, Query(max_length=400, description="Step of the last attempt of the previous page.")] = "",
+    after_n: Annotated[int, Query(ge=0, le=1_000_000, description="Number of that attempt.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=100_000)] = 100_000,
 ) -> ApiResponse:
-    """List every request as sent, with its result."""
-    record = await app_state.shared_convener.store.load(await app_state.resolve_run(run))
-    return ApiResponse(await asyncio.to_thread(list_attempts, record, key))
+    """List the requests as sent, with their results, sorted by step and number."""
+    store, run = app_state.shared_convener.store, await app_state.resolve_run(run)
+    await store.run_state(run)  # raises if there is no such run
+    found = await store.load_attempts(run, key, (after, after_n), limit)
+    return ApiResponse(await asyncio.to_thread(list_attempts, *found))
 
 
 @history_router.get("/runs/{run}/packet", responses=example_responses(EXAMPLE_PACKET, 404))

@@ -358,11 +358,13 @@ def _list_caveats(table: Deliberation, problems: list[str], numbers: list[int], 
             f"The members answered ten disagreements, and {more}: the answer lists them without a second round."
         )
     lines += _unknown_citation_caveats(table)
-    if not table.research.sources:
+    if table.research.sources:
+        lines += [f"Not everything was searched: {remark}." for remark in table.research.remarks]
+    else:
         lines.append(f"No source supports this answer: {'; '.join((table.research.missing, *table.research.remarks))}.")
         if is_time_sensitive(question.text):
             lines.append("The question asks for current information, and none was found: check before you act.")
-    elif not numbers and not any(one["cited_by"] for one in _sources_json(table, numbers)):
+    if table.research.sources and not numbers and not any(one["cited_by"] for one in _sources_json(table, numbers)):
         lines.append("No source was cited: the answer rests on what the members know.")
     return lines
 
