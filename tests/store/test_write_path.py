@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -49,3 +50,17 @@ async def test_the_question_and_each_answer_are_stored_once(convener: Convener) 
     texts = [reader._text(n) for (n,) in db.execute("SELECT n FROM texts WHERE run = ?", (run,))]
     assert len(texts) == len(set(texts))
     assert sum(question in text for text in texts) == 1
+
+
+@pytest.mark.behaviour("15-export-in-pieces")
+async def test_an_export_is_written_in_pieces_and_equals_the_stored_run(convener: Convener) -> None:
+    minutes = await convener.run(await convener.plan(["Tabs or spaces?"], protocol="collaborative"), lambda entry: None)
+    pieces: list[str] = []
+    await convener.export(minutes.run, pieces.append)
+    whole, record = json.loads("".join(pieces)), await convener.store.load(minutes.run)
+    assert "".join(pieces) == json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
+    assert whole["events"] == [entry.as_json() for entry in record.entries]
+    assert whole["results"] == {key: outcome.as_json() for key, outcome in record.results.items()}
+    assert (whole["steps"], whole["phases"], whole["spending"]) == (record.steps, record.phases, [])
+    assert len(whole["attempts"]) == 7
+    assert len(pieces) > len(record.entries) + len(record.results) + len(record.attempts)

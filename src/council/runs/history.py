@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from council import events as ev
@@ -281,9 +280,9 @@ class RunRecords:
         """Return whether the run was started with verbose output."""
         return bool((await self.store.load(await self.resolve_run(run))).setup.get("verbose"))
 
-    async def export(self, run: str) -> Json:
-        """Return everything stored about a run as one object; request bodies are base64."""
-        return export_record(await self.store.load(await self.resolve_run(run)))
+    async def export(self, run: str, write: Callable[[str], object]) -> None:
+        """Write everything stored about a run as one JSON object, piece by piece; request bodies are base64."""
+        await self.store.export_run(await self.resolve_run(run), write)
 
     async def _remove(self, run: str, forks: Mapping[str, str]) -> str:
         """Delete a run from the store, and its report in the data folder. Other report files and its spending rows stay.
@@ -407,37 +406,3 @@ def list_run_questions(env: Mapping[str, str], prefix: str) -> dict[str, str]:
     except CouncilError:
         return {}
     return {row["id"]: single_line(row["question"], 60) for row in rows}
-
-
-def export_record(record: Record) -> Json:
-    return {
-        "schema": "council.run/1",
-        "run": record.run,
-        "name": record.name,
-        "folder": record.folder,
-        "created": record.created,
-        "seed": record.seed,
-        "status": record.status,
-        "setup": record.setup,
-        "report": record.report,
-        "events": [entry.as_json() for entry in record.entries],
-        "steps": record.steps,
-        "results": {key: outcome.as_json() for key, outcome in record.results.items()},
-        "attempts": [
-            {
-                "key": key,
-                "n": attempt.n,
-                "member": attempt.member,
-                "request": _encode_base64(attempt.body),
-                "result": attempt.result,
-            }
-            for key, attempts in record.attempts.items()
-            for attempt in attempts
-        ],
-        "phases": record.phases,
-        "spending": [{"key": key, "n": n, **asdict(spent)} for (key, n), spent in record.spending.items()],
-    }
-
-
-def _encode_base64(body: bytes) -> str:
-    return base64.b64encode(body).decode()

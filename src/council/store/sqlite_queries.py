@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import sqlite3
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from council import events as ev
 from council.errors import StoreError, UnknownRun, wording
@@ -273,6 +275,68 @@ def _load_attempts(
     return attempts
 
 
+# Export
+
+
+def export_run(db: sqlite3.Connection, run: str, write: Callable[[str], object]) -> None:
+    """Write everything stored about a run as one JSON object. Only one event or request is in memory at a time."""
+    columns = ("run", "name", "folder", "created", "seed", "status", "setup", "report")
+    row = db.execute(
+        "SELECT id, name, folder, created, seed, status, setup, report FROM runs WHERE id = ?", (run,)
+    ).fetchone()
+    if row is None:
+        raise unknown_run(run)
+    with _naming_damage(run):
+        head = {"schema": "council.run/1", **dict(zip(columns, row, strict=True)), "setup": json.loads(row[6])}
+        write(_dump_indented(head)[:-2])
+        for name, brackets, items in _list_parts(db, run):
+            write(f',\n "{name}": ')
+            _write_items(items, brackets, write)
+        write("\n}\n")
+
+
+def _list_parts(db: sqlite3.Connection, run: str) -> Iterator[tuple[str, str, Iterator[tuple[str | None, Any]]]]:
+    """Yield name, brackets and items of each list and object of an exported run; an item is a name, for a list None, and a value."""
+    events = db.execute("SELECT seq, at, type, body FROM events WHERE run = ? ORDER BY seq", (run,))
+    yield (
+        "events",
+        "[]",
+        (
+            (None, ev.Entry(seq, at, ev.parse_event(tag, _unpack(db, run, body))).as_json())
+            for seq, at, tag, body in events
+        ),
+    )
+    yield "steps", "{}", iter(db.execute("SELECT key, fingerprint FROM steps WHERE run = ?", (run,)))
+    results = db.execute("SELECT key, body FROM results WHERE run = ?", (run,))
+    yield "results", "{}", ((key, Outcome.from_json(_unpack(db, run, body)).as_json()) for key, body in results)
+    attempts = db.execute(SELECT_ATTEMPTS, (run, "", "", 0, -1))
+    yield "attempts", "[]", (
+        (None, {"key": key, "n": n, "member": member, "request": base64.b64encode(TextReader(db, run).unpack_request(body)).decode(),
+                "result": _unpack(db, run, result) if result else None})
+        for key, n, member, body, result in attempts
+    )  # fmt: skip
+    phases = db.execute("SELECT phase, absences FROM phases WHERE run = ?", (run,))
+    yield "phases", "{}", ((phase, _unpack(db, run, absences)) for phase, absences in phases)
+    spending = load_spending(db, run)
+    yield "spending", "[]", ((None, {"key": key, "n": n, **asdict(spent)}) for (key, n), spent in spending.items())
+
+
+def _unpack(db: sqlite3.Connection, run: str, body: str) -> Any:
+    return TextReader(db, run).unpack(body)  # a new reader, which keeps no texts of other rows
+
+
+def _write_items(items: Iterator[tuple[str | None, Any]], brackets: str, write: Callable[[str], object]) -> None:
+    """Write a list or an object as `json.dumps` with an indent of 1 would."""
+    before = brackets[0]
+    for name, value in items:
+        label = "" if name is None else f"{_dump_indented(name)}: "
+        write(f"{before}\n  {label}" + _dump_indented(value).replace("\n", "\n  "))
+        before = ","
+    write(brackets if before != "," else f"\n {brackets[1]}")
+
+
+_dump_indented = json.JSONEncoder(ensure_ascii=False, indent=1).encode
+
 # Writing
 
 WRITE_STATEMENTS = {
@@ -384,6 +448,10 @@ class RunQueries(ABC):
         await self._write("", reset_index)
         while await self.index_older_runs(RUNS_PER_STEP):
             pass
+
+    async def export_run(self, run: str, write: Callable[[str], object]) -> None:
+        """Write everything stored about a run as one JSON object, piece by piece. `write` is called by another thread."""
+        await self._read(lambda db: export_run(db, run, write))
 
     async def list_unfinished_forks(self) -> dict[str, str]:
         """Return the unfinished forks with their parent runs, whose answers they still reuse."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import click
@@ -265,19 +268,20 @@ def _export_command() -> click.Command:
 
 def export_run(run: str | None, output: str | None, **params: Any) -> int:
     async def job(convener: Convener) -> int:
-        import json
-
         path = check_output_path(output)
-        stored = await convener.export(run or await convener.newest_run())
-        whole = neutralize_commands(json.dumps(stored, ensure_ascii=False, indent=1), "json") + "\n"
-        if path is None:
-            click.echo(whole, nl=False)
-        else:
-            handle = os.open(
-                path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600
-            )  # private: contains the whole conversation
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(whole)
+        chosen = await convener.resolve_run(run) if run else await convener.newest_run()
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as whole:  # a large run is never in memory as a whole
+            await convener.export(chosen, lambda piece: whole.write(neutralize_commands(piece, "json")))
+            whole.seek(0)
+            if path is None:
+                for piece in iter(partial(whole.read, 1 << 20), ""):
+                    click.echo(piece, nl=False)
+            else:
+                handle = os.open(
+                    path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600
+                )  # private: contains the whole conversation
+                with os.fdopen(handle, "w", encoding="utf-8") as file:
+                    shutil.copyfileobj(whole, file)
         return 0
 
     return make_runner(params).with_convener(job)
