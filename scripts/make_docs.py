@@ -558,14 +558,14 @@ Repeats are interleaved: each repeat measures every column in a new random order
 
 No test asserts a time. `tests/test_calls.py` limits the counted calls of a council and of a streamed event.
 """
-PERFORMANCE_PROFILE = """Where the time of a council goes (sampled with py-spy, 300 councils by the shared service, 2026-11-16): about 70 % in the event loop,
-30 % in the thread that writes to the store. Of the event loop: requests and answers of members 24 % (aiohttp 9 %), the report 20 % (its
-Markdown 11 %), planning 11 %, masking of secrets 9 %, prompts 7 %, the rest in events, locks and tasks. Of the other thread, the commits
-with their syncs take most.
+PERFORMANCE_PROFILE = """Where the time of a council goes (300 councils by the shared service, beside another benchmark, 2026-11-16): about 70 % of the CPU time is
+in the event loop, 30 % in the threads of the store (`getrusage`). Of the event loop, by samples of py-spy: requests and answers of
+members 24 % (sending and receiving 9 %), the report 20 % (its Markdown 11 %), planning 11 %, masking of secrets 9 %, prompts 7 %, the
+rest in events, locks and tasks. In the thread that writes, most samples are in the commits, which wait for the disk.
 
 Tried: one transaction for the requests of a phase (14 commits became 4 to 6), texts stored once, each block of a prompt searched for
 secrets once, plans shared between questions of one kind, and runs that start in turn (the median duration of 200 councils that start
-together fell from 93 to 53 % of the time of all). Compressing every text cost about 1 ms per council, so only those from 2 KB on are compressed.
+together fell from 93 to 53 % of the time of all). Compressing every text cost 0.7 to 1.1 ms per council on a busy machine, so only those from 2 KB on are compressed.
 
 `python benchmarks/calls.py --top 20` lists the parts of Council and the functions that cause most calls."""
 # Why a row does not hold. Shown only if it does not.

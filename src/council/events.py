@@ -82,6 +82,9 @@ class Attempted:
     seconds: float | None = None
 
 
+HEDGED = "hedged"  # state of a slow member for the attempt of the member that is asked too
+
+
 @dataclass(frozen=True, slots=True)
 class Hedged:
     """With `--hedge`, the member had not answered after `after` seconds, so the member `by` is asked too. The first complete answer counts."""

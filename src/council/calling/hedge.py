@@ -24,7 +24,6 @@ from council.types import Answer, Ask, Outcome, Step
 MIN_SAMPLES = 20
 QUANTILE = 0.95
 DEFAULT_SHARE = 0.5  # of the member's time for a phase, without enough samples
-HEDGED = "hedged"  # state of the requested member for the attempt of the other one
 PastSeconds = Callable[[str], Awaitable[Sequence[float]]]  # member → how long its past answers took
 
 
@@ -137,7 +136,7 @@ class HedgedLoop(RetryLoop):
         why = f"hedge: {slow.member.name} has not answered after {self.race.delay:.3g} s"
         deadline = MemberDeadline(member, self.caller.member_timeout(self.step, member.name), bool(remaining))
         try:
-            return await self._try_member(deadline, NextAttempt(ask, why, slow.member.name, HEDGED))
+            return await self._try_member(deadline, NextAttempt(ask, why, slow.member.name, ev.HEDGED))
         except BudgetSpent:
             self.race.running.discard(member.name)
             remaining.insert(0, member.name)
@@ -165,7 +164,7 @@ class HedgedLoop(RetryLoop):
                 self.caller.budget.withdraw(self.key, n)
                 raise
         race.in_flight[name] = attempt
-        if request.fallback_state == HEDGED:
+        if request.fallback_state == ev.HEDGED:
             hedge = ev.Hedged(self.key, self.seat, request.fallback_for, name, round(race.delay, 3))
             self.caller.journal.emit(hedge)
         return attempt

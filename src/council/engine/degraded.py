@@ -9,7 +9,7 @@ from enum import Enum
 
 from council.engine.layout import describe_absence, describe_state, unblind
 from council.engine.minutes import AbsenceMinutes, Minutes, StatementMinutes
-from council.events import Attempted
+from council.events import HEDGED, Attempted
 from council.text_cleanup import single_line
 from council.types import FinalState, Json
 
@@ -59,9 +59,6 @@ def _statement_caveats(said: StatementMinutes, judging: bool, labels: Mapping[st
     if said.dropped:
         reason = f"{said.served_by} was asked without {', '.join(said.dropped)}, which it refused"
         yield StatementCaveat(said.seat, said.phase, "dropped", reason, f"{said.seat}: {reason}.")
-
-
-HEDGED = "hedged"  # the requested member was slow, so another one was asked too
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,10 +23,8 @@ from council.types import Ask, Json, Outcome, Usage
 
 Listener = Callable[[Entry], None]
 STREAM_WRITE_INTERVAL_S = 0.1  # least seconds between writes of one statement's stream
-STREAM_FAST_CHARS, MAX_STREAM_SLOWDOWN = (
-    16 * 1024,
-    5.0,
-)  # a longer stream is written less often, at least twice a second
+STREAM_FAST_CHARS = 16 * 1024  # a longer stream is written less often
+MAX_STREAM_SLOWDOWN = 5.0  # but at least twice a second
 MAX_STREAM_CHARS = 1 << 20  # of one statement; the rest of a longer one is stored when it is complete
 
 

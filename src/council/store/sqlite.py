@@ -41,7 +41,7 @@ LEDGER_TABLES = frozenset({"event", "step", "result", "intent", "settled", "phas
 OWN_WRITES_TIMEOUT_S = 1.0  # seconds that a read waits for this process's own queued rows
 MAX_DELAY_S = 0.05  # longest time that rows wait for the next rows of their run
 SHORT_DELAY_S = (
-    0.001  # so that the answers that arrive together are one transaction, and the last one with the end of the run
+    0.001  # answers that arrive together are one transaction, and the last one is stored with the end of the run
 )
 
 # Threads

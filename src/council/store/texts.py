@@ -178,10 +178,8 @@ def _digest(data: bytes) -> bytes:
 WORD = re.compile(r"\w+")
 PIECE_CHARS = 64  # longer words are indexed in pieces, each starting in the middle of the one before
 MAX_WORD_CHARS = PIECE_CHARS // 2  # a longer search word may be divided in the index
-MAX_WORDS, MAX_MATCHES = (
-    5000,
-    300_000,
-)  # a search word with more is looked up in the texts: runs that contain it are frequent
+# A search word with more words or matches is looked up in the texts: runs that contain it are frequent.
+MAX_WORDS, MAX_MATCHES = 5000, 300_000
 MAX_LISTED = 2000
 NOT_INDEXED = (
     "SELECT id FROM summaries WHERE indexed = 0 AND status NOT IN ('queued', 'running') ORDER BY n DESC LIMIT ?"
