@@ -46,6 +46,15 @@ def test_the_report_says_that_a_seat_was_hedged_and_by_whom(slow_beta: Workspace
 
 
 @pytest.mark.behaviour("15-hedge")
+def test_the_plan_says_nothing_of_a_hedge_that_cannot_happen(slow_beta: Workspace, council: Terminal) -> None:
+    plan = ("--dry-run", "--hedge", "--protocol", "triad", "--json", QUESTION)
+    assert council(*plan).json["hedge"] is True
+    assert "hedge" not in council("--no-resend", *plan).json  # a second request may be billed too
+    slow_beta.configure()  # without fallbacks
+    assert "hedge" not in council(*plan).json
+
+
+@pytest.mark.behaviour("15-hedge")
 def test_a_crash_during_the_race_buys_no_stored_answer_again(slow_beta: Workspace, council: Terminal) -> None:
     gate = slow_beta.provider.hold(lambda seen: seen.model in ("beta", "spare"))
     process = slow_beta.process(*RUN)

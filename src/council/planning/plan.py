@@ -249,7 +249,7 @@ async def make_plan(
         trusted=tuple(where.settings.trusted.destinations) if where.settings.trusted else (),
         warnings=(*([word_for(panel.refusal, "cli")] if panel.refusal else []), *_model_warnings(where.settings), *panel.warnings, *strangers, *_cap_warnings(cost, cap), *_packet_warnings(packet), *_advise_mixing(panel, roster, where), *seating.advice), notices=(*seating.notices, *panel.notices, *packet.remarks),
         shared_vendors=seating.shared_vendors, timeouts={name: float(where.settings.member_timeout(name)) for name in roster.member_names},
-        inferred=intent.inferred, hedge=where.settings.hedge, warm_starts=find_warm_starts(phases, longer, member) if where.settings.warm_start else (),
+        inferred=intent.inferred, hedge=where.settings.hedge and any(seat.fallbacks for seat in roster.all_seats), warm_starts=find_warm_starts(phases, longer, member) if where.settings.warm_start else (),
     )  # fmt: skip
 
 

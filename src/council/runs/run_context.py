@@ -52,6 +52,8 @@ class RunContext:
     ) -> None:  # fmt: skip
         self.folder, self.env, self.flags = folder, env, flags
         settings = load_settings(folder, env, flags=flags, config=config)
+        if settings.hedge and flags.get("no_resend"):  # a second request may be billed too
+            settings = replace(settings, hedge=False)
         known = (*settings.providers, *SPECIAL_MEMBERS)
         custom = {one.name: one.vendor for one in extra_members if split_member(one.name)[0] not in known}
         self.settings = replace(settings, custom_members=custom) if custom else settings
