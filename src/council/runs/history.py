@@ -51,7 +51,7 @@ MAX_INDEXED, RUNS_PER_STEP = 5000, 100  # runs of an older version that one sear
 
 def find_store_address(env: Mapping[str, str]) -> StoreAddress:
     """Return where the runs of this user are stored."""
-    return StoreAddress(data_folder(env))
+    return StoreAddress(data_folder(env), env.get("COUNCIL_DATABASE", "").strip())
 
 
 # Queries
