@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 import os
 import signal
 import socket
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from council.errors import LeaseLost
+from council.settings.config_files import default_owner
 from council.store.interface import RunOwner
 from council.store.locks import LockOwner, make_owner
 from council.store.texts import index_run, unindex_run
@@ -49,15 +49,6 @@ def _name_process(pid: int) -> ProcessName:
 
 def this_process() -> ProcessName:
     return _name_process(os.getpid())
-
-
-def default_owner() -> str:
-    """Return user@host."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        user = str(os.getuid())
-    return f"{user}@{socket.gethostname()}"
 
 
 @lru_cache(maxsize=1)

@@ -339,7 +339,7 @@ class PostgresStore(RunStore):
             insert(db)
             for kind, values in rows:
                 if kind == "release_lease":
-                    db.execute(RELEASE_LEASE, (run, *values))
+                    db.execute(RELEASE_LEASE, values)
 
         return work
 
@@ -392,7 +392,8 @@ class PostgresStore(RunStore):
         if is_new:
             self.post(run, [("lease", row)], may_wait=True)
         else:
-            await self._write(run, lambda db: self._take_lease(db, run, row))
+            self._send_all_batches()  # this process may have released it just now
+            await self._write("", lambda db: self._take_lease(db, run, row))
         try:
             with self._own(run, token):
                 self._leases.start()
@@ -403,7 +404,7 @@ class PostgresStore(RunStore):
                         if run in self._batches:  # its rows are checked against this token
                             self._put_batch(run)
         finally:
-            self.post(run, [("release_lease", (token,))])
+            self.post("", [("release_lease", (run, token))])
 
     def _take_lease(self, db: Connection, run: str, row: tuple[object, ...]) -> None:
         query = "SELECT owner, host, pid, started, expires > clock_timestamp() FROM leases WHERE run = ? FOR UPDATE"

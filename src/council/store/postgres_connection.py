@@ -14,6 +14,7 @@ from psycopg.pq import TransactionStatus
 from council.errors import StoreError, UsageError
 from council.store.interface import Cursor
 from council.store.postgres_schema import MIGRATIONS, REPLACED, SCHEMA
+from council.store.summaries import BY_TIME
 
 CONNECT_TIMEOUT_S = 10
 MIGRATION_LOCK = 0x636F756E63696C  # key of the advisory lock: "council"
@@ -27,7 +28,7 @@ PLACEHOLDER = re.compile(r"\?(\d*)")
 def translate(statement: str) -> str:
     """Return a statement of the queries in PostgreSQL's spelling."""
     numbers = iter(range(1, 1000))
-    statement = REPLACED.get(statement, statement).replace("json_each(", "json_items(")
+    statement = REPLACED.get(statement, statement).replace("json_each(", "json_items(").replace(BY_TIME, "")
     return PLACEHOLDER.sub(lambda found: f"${found[1] or next(numbers)}", statement)
 
 

@@ -177,8 +177,8 @@ CHANGED = {
         "UPDATE runs r SET status = v.c2, report = v.c3, cancel = 0 FROM (VALUES {}) v (c1, c2, c3) WHERE r.id = v.c1",
     ),
     "release_lease": (
-        "text bigint",
-        "DELETE FROM leases l USING (VALUES {}) v (c1, c2) WHERE l.run = v.c1 AND l.token = v.c2",
+        "text text bigint",  # its rows belong to no run, so that a run whose rows failed is released too
+        "DELETE FROM leases l USING (VALUES {}) v (c1, c2, c3) WHERE l.run = v.c2 AND l.token = v.c3",
     ),
 }
 ADD_LEASE = """INSERT INTO leases (run, token, owner, host, pid, started, expires)
