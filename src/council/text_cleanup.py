@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -421,3 +421,21 @@ def _truncate_lines(text: str, tokens: int) -> str:
             break
         lines.append(line)
     return "".join([*lines, TRUNCATION_MARKER, "\n"]) if lines else ""
+
+
+# Labels
+
+RESPONSE_LABELS = re.compile(
+    r"\b[Rr]esponses ([A-Z]{1,2}\b(?:(?:, | and | or |, and |, or )[A-Z]{1,2}\b)+)|\b[Rr]esponses? ([A-Z]{1,2})\b"
+)
+
+
+def replace_labels(text: str, names: Mapping[str, str]) -> str:
+    """Replace labels ("Response B", "Responses A and C") with names; unknown labels stay."""
+
+    def replace_match(match: re.Match[str]) -> str:
+        labels = match[1] or match[2]
+        is_known = set(re.findall(r"[A-Z]{1,2}", labels)) <= names.keys()
+        return re.sub(r"[A-Z]{1,2}", lambda label: names[label[0]], labels) if is_known else match[0]
+
+    return RESPONSE_LABELS.sub(replace_match, text) if "esponse" in text else text
