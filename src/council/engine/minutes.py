@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from council import events as ev
+from council.answer_text import count_words
 from council.events import Entry
 from council.types import NO_USAGE, OK_STATES, FinalState, Json, SeatState, Usage
 
@@ -311,7 +312,7 @@ def _apply_delta(m: Minutes, event: ev.Delta, at: float) -> None:
     seat = m.seat(event.seat)
     seat.state = "writing"
     continues_word = seat.mid_word and not event.text[:1].isspace()
-    seat.words += len(event.text.split()) - (1 if continues_word and event.text else 0)
+    seat.words += count_words(event.text) - (1 if continues_word and event.text else 0)
     seat.mid_word = not event.text[-1:].isspace() if event.text else seat.mid_word
 
 
@@ -333,7 +334,7 @@ def _apply_stated(m: Minutes, event: ev.Stated, at: float) -> None:
     seat.attempts += event.attempts
     seat.seconds += event.seconds
     seat.statements += event.seat not in event.phase.split("/")[1:]
-    seat.words = len(event.said.split())
+    seat.words = count_words(event.said)
 
 
 def _apply_absent(m: Minutes, event: ev.WasAbsent, at: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from council.answer_text import count_words
 from council.engine.council import Council
 from council.engine.trust import assess_notes, parse_notes, round_voices, seat_names
 from council.types import Round, Verdict
@@ -45,5 +46,6 @@ async def collaborative(council: Council) -> Verdict:
 
 def word_limit(versions: Round[None]) -> int:
     """Return the maximum words of the synthesis, rounded up to tens. A character of a script without spaces is a word."""
-    longest = max(len(WORDS.findall(one.text)) for one in versions.values())
+    texts = [one.text for one in versions.values()]
+    longest = max(count_words(text) if text.isascii() else len(WORDS.findall(text)) for text in texts)
     return max(MIN_WORD_LIMIT, -(-int(MAX_GROWTH * longest) // 10) * 10)
