@@ -3,20 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
-
-MAX_KEPT_CHARS = 32_000  # of a text whose words are counted once
-
-
-def count_words(text: str) -> int:
-    return _count_once(text) if len(text) <= MAX_KEPT_CHARS else len(text.split())
-
-
-@lru_cache(maxsize=64)
-def _count_once(text: str) -> int:
-    """Count the words of a text that comes again: an answer is checked, shown, stored and reported."""
-    return len(text.split())
-
 
 # Matches placeholders only; short answers such as "No." are valid.
 PUNCTUATION = r"[\s!-/:-@\[-`{-~…–—]*"  # punctuation around words, or instead of them
@@ -106,7 +92,7 @@ def find_refusal(text: str) -> str:
     subject. A sentence that names a missing fact, or declines a part of the subject ("I cannot recommend B"), is no refusal;
     neither is the text of a letter.
     """
-    if len(text) > 20 * MAX_REFUSAL_WORDS or count_words(text) > MAX_REFUSAL_WORDS or _LETTER.search(text):
+    if len(text) > 20 * MAX_REFUSAL_WORDS or len(text.split()) > MAX_REFUSAL_WORDS or _LETTER.search(text):
         return ""
     sentences = [part.strip() for part in _SENTENCE_END.split(text) if part.strip(" \t*_`>#-")]
     declining = [part for part in sentences if _REFUSAL.search(part)]

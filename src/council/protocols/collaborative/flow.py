@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from council.answer_text import count_words
 from council.engine.council import Council
 from council.engine.trust import assess_notes, parse_notes, round_voices, seat_names
 from council.types import Round, Verdict
@@ -47,5 +46,5 @@ async def collaborative(council: Council) -> Verdict:
 def word_limit(versions: Round[None]) -> int:
     """Return the maximum words of the synthesis, rounded up to tens. A character of a script without spaces is a word."""
     texts = [one.text for one in versions.values()]
-    longest = max(count_words(text) if text.isascii() else len(WORDS.findall(text)) for text in texts)
+    longest = max(len(text.split()) if text.isascii() else len(WORDS.findall(text)) for text in texts)
     return max(MIN_WORD_LIMIT, -(-int(MAX_GROWTH * longest) // 10) * 10)
