@@ -14,14 +14,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from typing import Any
 
-from council.store.interface import Row
+from council.store.interface import Connection, Row
 from council.store.migrations import ADD_SEARCH
 from council.store.summaries import ORDER
 from council.types import JsonBytes
@@ -40,7 +39,7 @@ dump_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encod
 class TextWriter:
     """Replaces the long texts of a run's rows by references, and stores the texts."""
 
-    def __init__(self, db: sqlite3.Connection, run: str) -> None:
+    def __init__(self, db: Connection, run: str) -> None:
         self._db, self._run = db, run
         self._numbers: dict[bytes, int] = {}  # by digest
         self._next = 0
@@ -122,7 +121,7 @@ class TextWriter:
 class TextReader:
     """Restores the texts of a run's rows."""
 
-    def __init__(self, db: sqlite3.Connection, run: str) -> None:
+    def __init__(self, db: Connection, run: str) -> None:
         self._db, self._run = db, run
         self._texts: dict[int, str] = {}
 
@@ -201,11 +200,12 @@ MAX_LISTED = 2000
 NOT_INDEXED = (
     "SELECT id FROM summaries WHERE indexed = 0 AND status NOT IN ('queued', 'running') ORDER BY n DESC LIMIT ?"
 )
+KNOWN_WORDS = "SELECT word FROM search_words WHERE word IN (SELECT value FROM json_each(?))"
 SEARCHABLE = """SELECT json_extract(setup, '$.question.text', '$.none') FROM runs WHERE id = ?1 AND json_valid(setup) UNION ALL
        SELECT json_extract(body, '$.said', '$.verdict.answer') FROM events WHERE run = ?1 AND type IN ('statement', 'closed') AND json_valid(body)"""
 
 
-def index_run(db: sqlite3.Connection, run: str) -> None:
+def index_run(db: Connection, run: str) -> None:
     """Index a run that has ended. If that fails, a search reads its texts."""
     n, is_indexed = _find_document(db, run)
     if is_indexed:
@@ -217,7 +217,7 @@ def index_run(db: sqlite3.Connection, run: str) -> None:
         db.execute("UPDATE summaries SET indexed = 1 WHERE n = ?", (n,))
 
 
-def unindex_run(db: sqlite3.Connection, run: str, *, forget_words: bool = False) -> None:
+def unindex_run(db: Connection, run: str, *, forget_words: bool = False) -> None:
     """Remove a run that changes or is deleted from the index; also the words that no other run has."""
     n, is_indexed = _find_document(db, run)
     if not is_indexed:
@@ -227,12 +227,13 @@ def unindex_run(db: sqlite3.Connection, run: str, *, forget_words: bool = False)
         db.execute(
             "INSERT INTO search_index (search_index, rowid, words) VALUES ('delete', ?, ?)", (n, " ".join(words))
         )
-        unused = [(word,) for word in words if forget_words and not list(_find_documents(db, word, 1))]
+        known = db.execute(KNOWN_WORDS, (json.dumps(words),)).fetchall() if forget_words else []
+        unused = [row for row in known if not list(_find_documents(db, row[0], 1))]
         db.executemany("DELETE FROM search_words WHERE word = ?", unused)
     db.execute("UPDATE summaries SET indexed = 0 WHERE n = ?", (n,))
 
 
-def index_older_runs(db: sqlite3.Connection, count: int) -> int:
+def index_older_runs(db: Connection, count: int) -> int:
     """Index runs of an older version. Return how many are indexed now: 0 at the end, or without full-text search."""
     runs = [run for (run,) in db.execute(NOT_INDEXED, (count,)).fetchall()] if has_index(db) else []
     for run in runs:
@@ -240,42 +241,42 @@ def index_older_runs(db: sqlite3.Connection, count: int) -> int:
     return sum(_find_document(db, run)[1] for run in runs)
 
 
-def reset_index(db: sqlite3.Connection) -> None:
+def reset_index(db: Connection) -> None:
     """Make an empty index."""
-    with suppress(sqlite3.OperationalError):  # without full-text search
+    with suppress(db.OperationalError):  # without full-text search
         db.execute("DROP TABLE IF EXISTS search_index")
         db.execute(ADD_SEARCH[-1])
     db.execute("DELETE FROM search_words")
     db.execute("UPDATE summaries SET indexed = 0")
 
 
-def has_index(db: sqlite3.Connection) -> bool:
+def has_index(db: Connection) -> bool:
     try:
         db.execute("SELECT rowid FROM search_index LIMIT 0")
         return True
-    except sqlite3.OperationalError:
+    except db.OperationalError:
         return False
 
 
-def _find_document(db: sqlite3.Connection, run: str) -> tuple[int, bool]:
+def _find_document(db: Connection, run: str) -> tuple[int, bool]:
     row = db.execute("SELECT n, indexed FROM summaries WHERE id = ?", (run,)).fetchone()
     return (row[0], bool(row[1])) if row else (0, True)
 
 
 @contextmanager
-def _only_index(db: sqlite3.Connection) -> Iterator[None]:
+def _only_index(db: Connection) -> Iterator[None]:
     """Undo the changes of the index if they fail: a run is stored without it."""
     db.execute("SAVEPOINT search")
     try:
         yield
-    except (sqlite3.DatabaseError, ValueError, TypeError):  # the last ones for a damaged run
+    except (db.DatabaseError, ValueError, TypeError):  # the last ones for a damaged run
         if not db.in_transaction:  # a full disk has rolled back everything
             raise
         db.execute("ROLLBACK TO search")
     db.execute("RELEASE search")
 
 
-def _list_words(db: sqlite3.Connection, run: str) -> list[str]:
+def _list_words(db: Connection, run: str) -> list[str]:
     found = set(chain.from_iterable(text.split() for text in _iter_texts(db, run)))
     words = {word for word in found if word.isalnum()}  # the pattern is slower
     words.update(WORD.findall(" ".join(found - words)))
@@ -286,14 +287,14 @@ def _list_words(db: sqlite3.Connection, run: str) -> list[str]:
     return sorted(words)
 
 
-def _iter_texts(db: sqlite3.Connection, run: str) -> Iterator[str]:
+def _iter_texts(db: Connection, run: str) -> Iterator[str]:
     """Yield the question, statements and answers of a run, without case."""
     texts = TextReader(db, run)
     for (found,) in db.execute(SEARCHABLE, (run,)):
         yield from (text.casefold() for text in texts.unpack(found) if isinstance(text, str))
 
 
-def search_runs(db: sqlite3.Connection, words: Sequence[str], limit: int | None) -> list[str]:
+def search_runs(db: Connection, words: Sequence[str], limit: int | None) -> list[str]:
     """Return the runs whose question, statements and answer contain all of the words, ignoring case, in the order of lists."""
     wanted = [word.casefold() for word in words]
     found, unsure = _look_up(db, wanted) if has_index(db) else (None, wanted)
@@ -305,7 +306,7 @@ def search_runs(db: sqlite3.Connection, words: Sequence[str], limit: int | None)
     return list(islice(matches, limit))
 
 
-def _look_up(db: sqlite3.Connection, wanted: Sequence[str]) -> tuple[set[int] | None, list[str]]:
+def _look_up(db: Connection, wanted: Sequence[str]) -> tuple[set[int] | None, list[str]]:
     """Return the numbers of the runs that may match, None for all, and the words that have to be looked up in their texts."""
     found: set[int] | None = None
     unsure: list[str] = []
@@ -321,7 +322,7 @@ def _look_up(db: sqlite3.Connection, wanted: Sequence[str]) -> tuple[set[int] | 
     return found, list(dict.fromkeys(unsure))
 
 
-def _find_part(db: sqlite3.Connection, part: str) -> set[int] | None:
+def _find_part(db: Connection, part: str) -> set[int] | None:
     """Return the runs with a word that contains this part, or None if these are too many to look up."""
     query = "SELECT word FROM search_words WHERE instr(word, ?) LIMIT ?"
     words = [word for (word,) in db.execute(query, (part, MAX_WORDS + 1))]
@@ -338,12 +339,12 @@ def _find_part(db: sqlite3.Connection, part: str) -> set[int] | None:
     return found
 
 
-def _find_documents(db: sqlite3.Connection, word: str, limit: int) -> Iterator[int]:
+def _find_documents(db: Connection, word: str, limit: int) -> Iterator[int]:
     query = "SELECT rowid FROM search_index WHERE search_index MATCH ? LIMIT ?"
     return (n for (n,) in db.execute(query, (f'"{word}"', limit)))
 
 
-def _iter_candidates(db: sqlite3.Connection, found: set[int] | None) -> Iterator[tuple[int, str, bool]]:
+def _iter_candidates(db: Connection, found: set[int] | None) -> Iterator[tuple[int, str, bool]]:
     """Yield number, run and whether it is indexed, in the order of lists."""
     query, values = "SELECT n, id, indexed FROM summaries", list[object]()
     if found is not None and len(found) <= MAX_LISTED:
@@ -352,7 +353,7 @@ def _iter_candidates(db: sqlite3.Connection, found: set[int] | None) -> Iterator
     return iter(db.execute(f"{query} {ORDER}", values))
 
 
-def _contains(db: sqlite3.Connection, run: str, words: Sequence[str]) -> bool:
+def _contains(db: Connection, run: str, words: Sequence[str]) -> bool:
     """Return whether each of the words is in a text of the run."""
     missing = set(words)
     with suppress(ValueError, TypeError):  # a damaged run does not hide the others
