@@ -330,6 +330,21 @@ def _any_value(hint: Any) -> st.SearchStrategy[Any]:
     return found
 
 
+async def test_streamed_text_that_is_deleted_in_the_same_transaction_is_not_written(store: SqliteStore) -> None:
+    rows = [
+        ("live", ("k", 1, "a failed attempt")),
+        ("hush", ("k",)),
+        ("live", ("k", 1, "its retry")),
+        ("live", ("other", 1, "text")),
+    ]
+    statements: list[str] = []
+    await store.write(RUN, [])
+    store._db.set_trace_callback(statements.append)
+    await store.write(RUN, rows)
+    assert sum("INSERT INTO live_parts" in line for line in statements) == 2
+    assert (await store.load_since(RUN, 0))[1] == {"k": "its retry", "other": "text"}
+
+
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Any:
     store = SqliteStore(tmp_path_factory.mktemp("shared"))

@@ -126,6 +126,18 @@ class Batch:
     timers: list[asyncio.TimerHandle] = field(default_factory=list)
 
 
+def _without_discarded(rows: Sequence[Row]) -> list[Row]:
+    """Return rows without the streamed text that a later row of the same transaction deletes."""
+    ended, kept = set[object](), list[Row]()
+    for row in reversed(rows):
+        if row[0] == "hush":
+            ended.add(row[1][0])
+        elif row[0] == "live" and row[1][0] in ended:
+            continue
+        kept.append(row)
+    return kept[::-1]
+
+
 def _resolve_future(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
     if future.cancelled():
         return
@@ -286,7 +298,7 @@ class RunStore(RunQueries):
         def work(db: Connection) -> None:
             if run not in self._texts:
                 self._texts[run] = TextWriter(db, run)
-            for table, values in self._texts[run].pack_rows(rows):
+            for table, values in self._texts[run].pack_rows(_without_discarded(rows)):
                 if table in ("reopen", "detach"):
                     unindex_run(db, run)
                 db.execute(queries.WRITE_STATEMENTS[table], (run, *values))
