@@ -1,7 +1,7 @@
 """Batches: run many questions in one process, with one cost limit, and continue after a crash without repeating a row.
 
-A row is one run, with an id that follows from the batch and the row. What has ended is in the output file; what has started
-is in the run store. `batch_execution.run_here` executes one row; a function with the same signature may queue it instead.
+A row is one run, with an id that follows from the batch and the row. Ended rows are in the output file, started ones in the
+run store. `batch_execution.run_here` executes one row; a function with the same signature may queue it instead.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class StoredRun:
     cost: Json | None = None
 
 
-class Batch:
+class QuestionBatch:
     """A batch of rows with an output file: `check` it, `run` it, and `close` it."""
 
     def __init__(
@@ -307,7 +307,10 @@ class Batch:
         if stored := self._stored.get(row.id):
             kept = {name: value for name, value in flags.items() if name in (*PERSISTED_FLAGS, "effort")}
             task = RowRun(stored.run, resend=not options.get("no_resend"))
-            return await self._run_within_limit(task, kept, stop, stored, kept.get("max_cost"))
+            minutes, is_ended = await self._run_within_limit(task, kept, stop, stored, kept.get("max_cost"))
+            if minutes and minutes.report is None:  # it had ended before: the report as it is stored
+                minutes = await self._records.minutes(stored.run)
+            return minutes, is_ended
         async with self._conveners.use(flags) as convener:
             plan = await self._plan(convener, row, will_run=True)
             convener.check_plan(plan)
@@ -409,7 +412,7 @@ def _choose_limit(cost: Json) -> int:
 
 
 def _known_cost(minutes: Minutes) -> float:
-    """Return what a run has cost or may have cost; of members without a price nothing is known."""
+    """Return the cost of a run with that of open requests; members without a price are not included."""
     return round(minutes.usd + minutes.in_doubt_usd(), 9)
 
 

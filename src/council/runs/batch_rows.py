@@ -252,7 +252,7 @@ def _check_id(value: Any, digest: str) -> str:
 
 
 def read_rows(stream: IO[bytes], problems: Problems, *, is_csv: bool) -> Iterator[Row]:
-    """Yield the rows of a file. A bad row is added to the problems, and reading goes on."""
+    """Yield the rows of a file. A bad row is added to the problems, and the next one is read."""
     for line, value in (_read_csv if is_csv else _read_json_lines)(_read_lines(stream, problems), problems):
         try:
             yield make_row(value, line)

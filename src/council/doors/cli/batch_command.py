@@ -36,7 +36,7 @@ from council.events import Entry
 from council.money import format_usd
 from council.render.screen import Symbols
 from council.render.text_layout import cut, is_drawable, needs_ascii, terminal_size, to_ascii
-from council.runs.batch import DEFAULT_CONCURRENCY, Batch, BatchSettings
+from council.runs.batch import DEFAULT_CONCURRENCY, BatchSettings, QuestionBatch
 from council.runs.batch_output import BatchOutput, EndedRow, Estimate, Progress, Summary
 from council.runs.batch_rows import Problems, RowErrors, RowTable, detect_csv, read_rows
 from council.runs.outcome import EXIT_INTERRUPTED, StopEvent
@@ -164,7 +164,7 @@ class BatchRunner:
     async def _run(self, convener: Convener) -> int:
         table = self._read_rows()
         out = BatchOutput(self.output, lambda line: neutralize_commands(line, "json") if is_ci() else line)
-        batch = Batch(table, out, convener, self.settings)
+        batch = QuestionBatch(table, out, convener, self.settings)
         try:
             estimate = await self._check(batch)
             if self.dry_run:
@@ -206,7 +206,7 @@ class BatchRunner:
             f'{error.count:,} rows of "{self.name}" cannot be used, nothing was sent: correct them and run the same command again'
         )
 
-    async def _check(self, batch: Batch) -> Estimate:
+    async def _check(self, batch: QuestionBatch) -> Estimate:
         bar = self._make_bar(batch.progress)
         try:
             return await batch.check(bar.show_checked)
@@ -225,7 +225,7 @@ class BatchRunner:
         why = cost_reason(estimate.as_json(), convener.settings) if asks else ""
         return not why or await confirm_start(why)
 
-    async def _run_rows(self, batch: Batch) -> Summary:
+    async def _run_rows(self, batch: QuestionBatch) -> Summary:
         stop = StopEvent()
         bar = self._make_bar(batch.progress)
         view = PipeSafeView(bar, lambda: None)
