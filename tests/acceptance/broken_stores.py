@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from council.store.interface import Record, Row
+from council.store.interface import Connection, Record, Row
 from council.store.sqlite import SqliteStore
 
 KEPT_LATE = ("result", "settled", "phase")
@@ -83,7 +82,7 @@ class ForgetsUnfinishedPhase(SqliteStore):
         if not keys or record.status != "running":
             return record
 
-        def delete(db: sqlite3.Connection) -> None:
+        def delete(db: Connection) -> None:
             for key in keys:
                 for table in ("results", "settled"):
                     db.execute(f"DELETE FROM {table} WHERE run = ? AND key = ?", (run, key))

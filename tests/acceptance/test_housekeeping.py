@@ -16,7 +16,7 @@ import pytest
 from council.doors.cli.history_commands import format_runs
 from council.render.text_layout import text_width
 from council.runs.service import Convener
-from council.store.sqlite import SqliteStore
+from council.store.sqlite import RunLock, SqliteStore
 from tests.acceptance.helpers import QUESTION, Terminal, Workspace, wait_for_exit, wait_until
 from tests.doors.cli.terminal import TerminalProcess
 from tests.fake_provider import Reply
@@ -209,7 +209,7 @@ def test_removal_asks_at_a_terminal(history: list[str], council: Terminal) -> No
 
 @pytest.mark.behaviour("13-runs-prune")
 def test_a_run_that_a_process_holds_is_kept(history: list[str], store: SqliteStore, council: Terminal) -> None:
-    with store.lock_run("rold22"):
+    with RunLock(store.folder / "locks" / "rold22.lock"):
         done = council("runs", "prune", "--older-than", "1d", "--yes")
     assert "kept rold22: run rold22 is running in another process" in done.out
     assert stored() & {"rold22", "rfai22"} == {"rold22"}

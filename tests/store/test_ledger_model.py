@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -74,7 +74,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.started = 0
         self.runs: dict[str, ModelRun] = {}
         self.removed: Counter[str] = Counter()  # spending of removed runs, by day
-        self.owned: dict[str, tuple[Ledger, ExitStack]] = {}
+        self.owned: dict[str, tuple[Ledger, AsyncExitStack]] = {}
         self.figures["machines"] += 1
 
     def teardown(self) -> None:
@@ -82,7 +82,7 @@ class LedgerMachine(RuleBasedStateMachine):
             assert self.wait(self.stores[0].check_integrity()) == []
         finally:
             for _, lock in self.owned.values():
-                lock.close()
+                self.wait(lock.aclose())
             for store in self.stores:
                 store.close()
             self.loop.close()
@@ -137,8 +137,8 @@ class LedgerMachine(RuleBasedStateMachine):
         run = f"r{self.started:08}"  # not random, so that a sequence can be repeated
         setup = {"version": __version__, "rules": RULES, **setup}
         record = Record(run, "a run", "here", 1.0, "random", setup, is_new=True)
-        lock = ExitStack()
-        lock.enter_context(store.lock_run(run))
+        lock = AsyncExitStack()
+        self.wait(lock.enter_async_context(store.lock_run(run)))
         ledger = Ledger(store, record, source=source)
         row = ("run", (record.name, record.folder, record.created, record.seed, json.dumps(setup)))
         self.wait(ledger.emit_durably(ev.Convened(run, record.name, {"cap": RUN_CAP / 1e9}, record.folder), row))
@@ -152,7 +152,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self._drop(self.pick(data, list(self.owned)))
 
     def _drop(self, run: str) -> None:
-        self.owned.pop(run)[1].close()
+        self.wait(self.owned.pop(run)[1].aclose())
 
     @precondition(lambda self: self.free_runs())
     @rule(data=st.data(), which=st.integers(0, 1))
@@ -160,8 +160,8 @@ class LedgerMachine(RuleBasedStateMachine):
         run, store = self.pick(data, self.free_runs()), self.stores[which]
         if self.runs[run].status == "complete":
             return
-        lock = ExitStack()
-        lock.enter_context(store.lock_run(run))
+        lock = AsyncExitStack()
+        self.wait(lock.enter_async_context(store.lock_run(run)))
         ledger = Ledger(store, self.wait(store.load(run)))
         self.wait(ledger.emit_durably(ev.Resumed(run, RUN_CAP / 1e9), ("reopen", ())))
         self.owned[run], self.runs[run].status = (ledger, lock), "running"
@@ -171,8 +171,10 @@ class LedgerMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.owned)
     @rule(data=st.data(), which=st.integers(0, 1))
     def resume_a_run_that_has_an_owner(self, data: st.DataObject, which: int) -> None:
-        with pytest.raises(RunOwned), self.stores[which].lock_run(self.pick(data, list(self.owned))):
-            pass
+        with pytest.raises(RunOwned):
+            self.wait(
+                AsyncExitStack().enter_async_context(self.stores[which].lock_run(self.pick(data, list(self.owned))))
+            )
 
     @precondition(lambda self: self.runs)
     @rule(data=st.data(), which=st.integers(0, 1))
@@ -209,8 +211,12 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(data=st.data(), which=st.integers(0, 1))
     def remove(self, data: st.DataObject, which: int) -> None:
         run, store = self.pick(data, self.closed_runs()), self.stores[which]
-        with store.lock_run(run):
-            self.wait(store.delete_run(run))
+
+        async def delete() -> None:
+            async with store.lock_run(run):
+                await store.delete_run(run)
+
+        self.wait(delete())
         self.removed[DAY] += sum(self.runs.pop(run).spent.values())
         with pytest.raises(UnknownRun):
             self.wait(store.load(run))

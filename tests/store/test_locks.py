@@ -19,8 +19,8 @@ import pytest
 from council.errors import RunOwned, StoreError
 from council.store.interface import Row
 from council.store.locks import LockOwner, find_holders, make_owner, read_owner
-from council.store.sqlite import SqliteStore
-from council.store.sqlite_file import RunLock, quick_check, repair_file
+from council.store.sqlite import RunLock, SqliteStore, quick_check
+from council.store.sqlite_repair import repair_file
 
 pytestmark = pytest.mark.anyio
 RUN = "r2345"
@@ -29,9 +29,9 @@ RUN_ROW: Row = ("run", ("a run", "here", 1.0, "random", "{}"))
 STOP_IN_TRANSACTION = """
 import os, signal, sys, time
 from pathlib import Path
-from council.store.sqlite import SqliteStore
+from council.store.sqlite import RunLock, SqliteStore
 store = SqliteStore(Path(sys.argv[1]))
-with store.lock_run("rowner"):
+with RunLock(store.folder / "locks" / "rowner.lock"):
     store._db.execute("BEGIN IMMEDIATE")
     store._db.execute("INSERT INTO events VALUES ('rowner', 1, 1.0, 'note', '{}')")
     print("writing", flush=True)
@@ -123,16 +123,14 @@ async def test_a_busy_store_names_the_process_that_it_waits_for(
 
 
 @pytest.mark.behaviour("40-one-owner", "40-waiting-names-the-process")
-def test_the_owner_of_a_run_is_named(store: SqliteStore) -> None:
+async def test_the_owner_of_a_run_is_named(store: SqliteStore) -> None:
     with suspended_writer(store) as (process, _):
-        assert store.find_owner("rowner") is not None
-        with (
-            pytest.raises(RunOwned, match=rf"suspended \(process {process.pid}\): continue it"),
-            store.lock_run("rowner"),
-        ):
-            pass
-    assert store.find_owner("rowner") is None
-    with store.lock_run(RUN):
+        assert await store.find_owner("rowner") is not None
+        with pytest.raises(RunOwned, match=rf"suspended \(process {process.pid}\): continue it"):
+            async with store.lock_run("rowner"):
+                pass
+    assert await store.find_owner("rowner") is None
+    async with store.lock_run(RUN):
         owner = read_owner(store.folder / "locks" / f"{RUN}.lock")
         assert owner is not None and (owner.pid, owner.run, owner.is_suspended) == (os.getpid(), RUN, False)
 
@@ -150,6 +148,11 @@ def test_a_process_id_that_was_used_again_is_not_signalled() -> None:
 OTHER_USER = 65534
 
 
+async def try_lock(store: SqliteStore, lines: list[str]) -> None:
+    async with store.lock_run(RUN):
+        lines.append("locked")
+
+
 def read_as_another_user(folder: Path) -> list[str]:
     """List the runs and try to write, in a process that may not write to the folder."""
     read, write = os.pipe()
@@ -160,8 +163,8 @@ def read_as_another_user(folder: Path) -> list[str]:
                 os.setuid(OTHER_USER)
             store = SqliteStore(folder)
             lines.append(f"{[run['id'] for run in asyncio.run(store.list_runs())]} {store.is_read_only}")
-            with suppress(StoreError), store.lock_run(RUN):
-                lines.append("locked")
+            with suppress(StoreError):
+                asyncio.run(try_lock(store, lines))
             asyncio.run(store.write(RUN, []))
         except BaseException as error:
             lines.append(str(error))
@@ -210,13 +213,14 @@ def test_a_store_that_cannot_be_written_can_be_read(left: str) -> None:
 async def test_a_lock_file_is_removed_while_it_is_locked(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path)
     late = RunLock(tmp_path / "locks" / f"{RUN}.lock")  # has opened the file, but not locked it yet
-    with store.lock_run(RUN):
-        assert store.is_locked(RUN)
+    async with store.lock_run(RUN):
+        assert await store.is_locked(RUN)
     assert not list((tmp_path / "locks").iterdir())
     with late:  # its file is not the one that was removed
-        with pytest.raises(RunOwned), store.lock_run(RUN):
-            pass
-        assert store.is_locked(RUN)
+        with pytest.raises(RunOwned):
+            async with store.lock_run(RUN):
+                pass
+        assert await store.is_locked(RUN)
     assert not list((tmp_path / "locks").iterdir())
     store.close()
 

@@ -23,11 +23,11 @@ from hypothesis import strategies as st
 
 from council import events as ev
 from council.errors import RunOwned, StoreError, UnknownRun
-from council.store import sqlite
+from council.store import run_store
 from council.store.interface import Row
 from council.store.migrations import MIGRATIONS
-from council.store.sqlite import Job, SqliteStore
-from council.store.sqlite_file import WRITE_TIMEOUT_S
+from council.store.run_store import Job
+from council.store.sqlite import WRITE_TIMEOUT_S, SqliteStore
 from council.types import FinalState, Outcome, Usage
 
 pytestmark = pytest.mark.anyio
@@ -113,7 +113,7 @@ async def test_rows_that_may_wait_are_stored_without_other_rows_too(store: Sqlit
 async def test_a_result_is_sent_soon_with_the_rows_that_waited(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "MAX_DELAY_S", 3600.0)
+    monkeypatch.setattr(run_store, "MAX_DELAY_S", 3600.0)
     loop, committed = asyncio.get_running_loop(), asyncio.Event()
     await store.list_runs()  # the row of the run is stored
     store._db.set_trace_callback(
@@ -199,24 +199,36 @@ async def test_close_waits_for_queued_rows(tmp_path: Path) -> None:
 
 # One owner
 
-HOLD = "import sys; from pathlib import Path; from council.store.sqlite import SqliteStore\nwith SqliteStore(Path(sys.argv[1])).lock_run('r2345'): print('held', flush=True); sys.stdin.read()"
+HOLD = """
+import asyncio, sys
+from pathlib import Path
+from council.store.sqlite import SqliteStore
+
+async def hold():
+    async with SqliteStore(Path(sys.argv[1])).lock_run("r2345"):
+        print("held", flush=True)
+        sys.stdin.read()
+
+asyncio.run(hold())
+"""
 
 
 @pytest.mark.behaviour("40-one-owner")
-def test_second_process_is_refused_and_a_killed_one_releases_the_lock(store: SqliteStore) -> None:
+async def test_second_process_is_refused_and_a_killed_one_releases_the_lock(store: SqliteStore) -> None:
     argv = [sys.executable, "-c", HOLD, str(store.folder)]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:  # noqa: ASYNC220
         assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
-        assert store.is_locked(RUN)
-        with pytest.raises(RunOwned, match="run r2345 is running in another process"), store.lock_run(RUN):
-            pass
-        with store.lock_run("r3456"):
+        assert await store.is_locked(RUN)
+        with pytest.raises(RunOwned, match="run r2345 is running in another process"):
+            async with store.lock_run(RUN):
+                pass
+        async with store.lock_run("r3456"):
             pass  # another run is free
         holder.send_signal(signal.SIGKILL)
         holder.wait()
-        with store.lock_run(RUN):
-            assert store.is_locked(RUN)
-    assert not store.is_locked(RUN)
+        async with store.lock_run(RUN):
+            assert await store.is_locked(RUN)
+    assert not await store.is_locked(RUN)
 
 
 # Unusable databases
@@ -318,6 +330,21 @@ def _any_value(hint: Any) -> st.SearchStrategy[Any]:
     return found
 
 
+async def test_streamed_text_that_is_deleted_in_the_same_transaction_is_not_written(store: SqliteStore) -> None:
+    rows = [
+        ("live", ("k", 1, "a failed attempt")),
+        ("hush", ("k",)),
+        ("live", ("k", 1, "its retry")),
+        ("live", ("other", 1, "text")),
+    ]
+    statements: list[str] = []
+    await store.write(RUN, [])
+    store._db.set_trace_callback(statements.append)
+    await store.write(RUN, rows)
+    assert sum("INSERT INTO live_parts" in line for line in statements) == 2
+    assert (await store.load_since(RUN, 0))[1] == {"k": "its retry", "other": "text"}
+
+
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Any:
     store = SqliteStore(tmp_path_factory.mktemp("shared"))
@@ -409,7 +436,7 @@ async def test_rows_that_cannot_be_stored_take_the_others_of_their_step_with_the
     record = await store.load(RUN)
     assert (record.results, record.entries) == ({}, [])
     await store.write("r3456", [RUN_ROW])  # other runs of the process continue
-    with store.lock_run(RUN):  # resumed
+    async with store.lock_run(RUN):  # resumed
         await store.write(RUN, [event(1)])
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from council import Convener
-from council.store import sqlite
+from council.store import run_store
 from council.store.texts import TextReader
 
 pytestmark = pytest.mark.anyio
@@ -27,7 +27,9 @@ async def convener(tmp_path: Path) -> AsyncIterator[Convener]:
 async def test_a_collaborative_council_needs_six_transactions(
     convener: Convener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "SHORT_DELAY_S", 60.0)  # the answers of a phase arrive together, also on a busy machine
+    monkeypatch.setattr(
+        run_store, "SHORT_DELAY_S", 60.0
+    )  # the answers of a phase arrive together, also on a busy machine
     await convener.run(
         await convener.plan(["Tabs or spaces?"], protocol="collaborative"), lambda entry: None
     )  # opens the store

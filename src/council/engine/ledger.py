@@ -18,7 +18,7 @@ from council import events as ev
 from council.errors import DuplicateKey, LedgerMismatch
 from council.events import Entry, Event
 from council.money import usd_to_nanos
-from council.store.interface import Attempt, Record, Row, Store
+from council.store.interface import Attempt, LedgerStore, Record, Row
 from council.types import Ask, Json, Outcome, Usage
 
 Listener = Callable[[Entry], None]
@@ -91,7 +91,7 @@ class LiveText:
 class Ledger:
     def __init__(
         self,
-        store: Store,
+        store: LedgerStore,
         record: Record,
         on_event: Listener = lambda entry: None,
         *,

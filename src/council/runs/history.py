@@ -23,9 +23,18 @@ from council.runs.spending import DAY_S
 from council.settings import OriginKind, Settings
 from council.settings.config_files import data_folder
 from council.settings.schema import quote_value
-from council.store.interface import FINISHED_STATUSES, OPEN_STATUSES, Attempt, Record, RunState, RunStatus
+from council.store.interface import (
+    FINISHED_STATUSES,
+    OPEN_STATUSES,
+    Attempt,
+    Record,
+    RunState,
+    RunStatus,
+    Store,
+    StoreAddress,
+)
+from council.store.run_store import open_store
 from council.store.shared import acquire_store, release_store
-from council.store.sqlite import SqliteStore
 from council.text_cleanup import single_line
 from council.types import Json
 
@@ -40,23 +49,27 @@ PAGE = 200  # runs of one query
 MAX_INDEXED, RUNS_PER_STEP = 5000, 100  # runs of an older version that one search indexes, and of one transaction
 
 
+def find_store_address(env: Mapping[str, str]) -> StoreAddress:
+    """Return where the runs of this user are stored."""
+    return StoreAddress(data_folder(env))
+
+
 # Queries
 
 
-async def query_history(store: SqliteStore, wanted: Mapping[str, str], before: str | None, limit: int) -> Json:
+async def query_history(store: Store, wanted: Mapping[str, str], before: str | None, limit: int) -> Json:
     """Return {runs, more}, unfinished runs first."""
     status = wanted.get("status")
     stored = STORED_STATUSES.get(status or "", [status])
     filters = dict(wanted) | ({"status": json.dumps(stored)} if status else {})
     rows = await store.list_runs(filters, before, None if status in STORED_STATUSES else limit + 1)
-    runs = [_add_run_state(store, row) for row in rows]
+    runs = [_add_run_state(row, state) for row, state in zip(rows, await store.states_of(rows), strict=True)]
     if status:
         runs = [run for run in runs if run["status"] == status]
     return {"runs": runs[:limit], "more": len(runs) > limit}
 
 
-def _add_run_state(store: SqliteStore, row: Json) -> Json:
-    state = store.state_of(row)
+def _add_run_state(row: Json, state: RunState) -> Json:
     about = {"status": state.status, "running": state.is_running, "unfinished": state.stored is not RunStatus.COMPLETE}
     return {name: value for name, value in row.items() if name != "detached"} | about
 
@@ -124,9 +137,6 @@ def run_summary(run: Json) -> Json:
 
 # Records
 
-FOLLOW_POLL_S = 0.1  # seconds between polls of a run that another process executes
-
-
 MAX_EXPIRED_RUNS = 20  # removed after one run, so that it does not delay the end of the command
 
 
@@ -147,7 +157,7 @@ class RunRecords:
     """Stored runs of one user."""
 
     def __init__(
-        self, folder: Path, env: Mapping[str, str], store: SqliteStore | None = None, *, keeps_open: bool = False
+        self, folder: Path, env: Mapping[str, str], store: Store | None = None, *, keeps_open: bool = False
     ) -> None:
         """`keeps_open` uses the store and the connections that runs of this process share; they stay open after `close`."""
         self.folder, self.env = folder, env
@@ -156,12 +166,15 @@ class RunRecords:
         self.on_store_wait: Callable[[str], object] = lambda message: None  # called by another thread
 
     @property
-    def store(self) -> SqliteStore:
+    def store(self) -> Store:
         if self._store is None:
-            folder = data_folder(self.env)
-            self._store = acquire_store(folder, keep=True) if self._keeps_open else SqliteStore(folder)
+            address = self.find_store()
+            self._store = acquire_store(address, keep=True) if self._keeps_open else open_store(address)
             self._store.on_wait = lambda message: self.on_store_wait(message)
         return self._store
+
+    def find_store(self) -> StoreAddress:
+        return find_store_address(self.env)
 
     async def close(self) -> None:
         if self._store is None or not self._is_own_store:
@@ -211,7 +224,7 @@ class RunRecords:
         """
         filters = self._make_filters(here, status)
         rows = await self.store.list_runs(filters, limit=None if status in STORED_STATUSES else limit)
-        shown = [self._add_status(run) for run in rows]
+        shown = await self._add_statuses(rows)
         return [run for run in shown if _has_status(run, status)][:limit]
 
     async def count_runs(self, *, here: bool = False, status: str | None = None) -> int:
@@ -221,14 +234,14 @@ class RunRecords:
 
     async def find_runs(self, ids: Iterable[str]) -> list[Json]:
         """Return these runs, as `runs` does."""
-        return [self._add_status(run) for run in await self.store.list_runs({"ids": json.dumps(list(ids))})]
+        return await self._add_statuses(await self.store.list_runs({"ids": json.dumps(list(ids))}))
 
     async def iter_runs(self) -> AsyncIterator[Json]:
         """Yield the runs in pages, as `runs` does."""
         before = None
         while page := await self.store.list_runs({}, before, PAGE):
-            for run in page:
-                yield self._add_status(run)
+            for run in await self._add_statuses(page):
+                yield run
             before = page[-1]["id"]
 
     def _make_filters(self, here: bool, status: str | None) -> dict[str, object]:
@@ -237,8 +250,9 @@ class RunRecords:
             return filters | {"unfinished": 1}
         return filters | ({"status": json.dumps(STORED_STATUSES.get(status, [status]))} if status else {})
 
-    def _add_status(self, run: Json) -> Json:
-        return run | {"status": self.store.state_of(run).status}
+    async def _add_statuses(self, runs: Sequence[Json]) -> list[Json]:
+        states = await self.store.states_of(runs)
+        return [run | {"status": state.status} for run, state in zip(runs, states, strict=True)]
 
     async def search(self, words: Sequence[str], limit: int | None = None) -> list[Json]:
         """Return runs whose question, statements and answer contain all of the words, as `runs` does."""
@@ -269,9 +283,11 @@ class RunRecords:
             entries, live, status = await self.store.load_since(run, cursor.seq)
             for entry in cursor.iter_new(entries, live):
                 yield entry
-            if status not in OPEN_STATUSES or (not entries and cursor.is_orphan(self.store.is_locked(run), status)):
+            if status not in OPEN_STATUSES or (
+                not entries and cursor.is_orphan(await self.store.is_locked(run), status)
+            ):
                 return
-            await asyncio.sleep(FOLLOW_POLL_S)
+            await self.store.wait_for_change(run)
 
     async def run_state(self, run: str) -> RunState:
         return await self.store.run_state(await self.resolve_run(run))
@@ -290,7 +306,7 @@ class RunRecords:
         `forks` has the parent runs of unfinished forks.
         """
         run = await self.resolve_run(run)
-        with self.store.lock_run(run):
+        async with self.store.lock_run(run):
             if (await self.store.run_state(run)).stored is RunStatus.QUEUED:
                 raise UsageError(f"run {run} is queued, so it was not removed: run `council cancel {run}` first")
             if fork := next((fork for fork, parent in forks.items() if parent == run), None):
@@ -311,7 +327,7 @@ class RunRecords:
         if not runs:
             return done
         forks = await self.store.list_unfinished_forks()
-        size = self.store.file_size()
+        size = await self.store.size()
         for run in runs:
             try:
                 done.removed.append(await self._remove(run, forks))
@@ -320,7 +336,7 @@ class RunRecords:
                 done.kept[run] = error
         if done.removed:
             await self.store.shrink(may_rewrite=may_rewrite)
-            done.freed = max(0, size - self.store.file_size())
+            done.freed = max(0, size - await self.store.size())
         return done
 
     async def select_old_runs(
@@ -395,7 +411,7 @@ def list_run_questions(env: Mapping[str, str], prefix: str) -> dict[str, str]:
         return {}
 
     async def read() -> list[Json]:
-        store = SqliteStore(data_folder(env))
+        store = open_store(find_store_address(env))
         try:
             return await store.list_runs({"prefix": prefix}, limit=PAGE)
         finally:

@@ -13,8 +13,7 @@ from council import protocols
 from council.engine.council import Council
 from council.errors import BudgetSpent, ChairAbsent, QuorumLost, RunOwned, StoreError
 from council.protocols.options import parse_options
-from council.store.interface import OPEN_STATUSES
-from council.store.sqlite import SqliteStore
+from council.store.interface import OPEN_STATUSES, Store
 from council.types import Json, Seat, Statement, Verdict
 
 RELEASE_POLLS, RELEASE_POLL_S = 100, 0.05
@@ -177,34 +176,35 @@ def has_returned(task: asyncio.Future[None]) -> bool:
 
 
 @asynccontextmanager
-async def hold_run(store: SqliteStore, run: str) -> AsyncIterator[None]:
+async def hold_run(store: Store, run: str) -> AsyncIterator[None]:
     """Hold the lock of a stored run inside the block."""
-    with store.lock_run(run), name_resume(run):
-        yield
+    async with store.lock_run(run):
+        with name_resume(run):
+            yield
 
 
-async def wait_for_release(store: SqliteStore, run: str) -> None:
+async def wait_for_release(store: Store, run: str) -> None:
     """Wait while another process releases a run that has ended, for example one that was cancelled a moment ago."""
     for _ in range(RELEASE_POLLS):
         try:
-            with store.lock_run(run):
+            async with store.lock_run(run):
                 return
         except RunOwned:
-            owner = store.find_owner(run)
+            owner = await store.find_owner(run)
             if (owner is None or owner.is_alive) and (await store.run_state(run)).stored in OPEN_STATUSES:
                 return  # it is in use: the caller says so
         await asyncio.sleep(RELEASE_POLL_S)
 
 
-async def end_suspended_owner(store: SqliteStore, run: str) -> None:
+async def end_suspended_owner(store: Store, run: str) -> None:
     """Continue the suspended owner of a cancelled run, so that it ends the run. End the process if it stays suspended."""
-    owner = store.find_owner(run)
+    owner = await store.find_owner(run)
     if owner is None or not owner.is_suspended:
         return
     owner.send(signal.SIGCONT)
     suspended_polls = 0
     for _ in range(RELEASE_POLLS):
-        if not store.is_locked(run):
+        if not await store.is_locked(run):
             return
         suspended_polls = suspended_polls + 1 if owner.is_suspended else 0
         if suspended_polls == MAX_SUSPENDED_POLLS:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from council.errors import UsageError
-from council.store.sqlite import SqliteStore
+from council.store.interface import Store
 from council.types import Json
 
 ANSWER_POLL_S = 0.2  # seconds between checks for an answer
@@ -20,7 +20,7 @@ ANSWER_POLL_S = 0.2  # seconds between checks for an answer
 class StoredQuestions:
     """Stored questions of one run. An answer given before a crash is reused."""
 
-    store: SqliteStore
+    store: Store
     run: str
 
     async def ask(self, key: str, seat: str, prompt: str, schema: Json | None) -> str:

@@ -13,49 +13,31 @@ from council.render.report import encode_report
 from council.runs.audit import is_ours, is_same_report
 from council.runs.report_files import is_unwritten, write_report_files
 from council.runs.service import Convener
-from council.settings.config_files import data_folder
-from council.store.interface import OPEN_STATUSES, Record, Row, RunStatus
+from council.store.interface import OPEN_STATUSES, Record, Row, RunStatus, Store
 from council.store.locks import is_locked
-from council.store.sqlite import SqliteStore
-from council.store.sqlite_file import quick_check, repair_file
+from council.store.run_store import repair_store
 
 DRAFT_AGE_S = 60.0  # a younger draft may be in use
 
 
 async def repair_data(convener: Convener, run: str | None) -> list[str]:
     """Repair the database, then one run or all. Return a line for each repair."""
-    folder = data_folder(convener.env)
-    done = [f"store: {line}" for line in _repair_database(folder)]
+    address = convener.find_store()
+    done = [f"store: {line}" for line in repair_store(address)]
     names = [await convener.resolve_run(run)] if run else [row["id"] for row in await convener.runs()]
     for name in names:
         try:
-            with convener.store.lock_run(name):
+            async with convener.store.lock_run(name):
                 done += [f"{name}: {line}" for line in await _repair_run(convener.store, name)]
         except (RunOwned, UsageError, StoreError):  # it is running; or damage has made it unreadable
             continue
     if not run:
         await convener.store.rebuild_search()
-        done += [f"store: {line}" for line in _remove_leftovers(folder, set(names))]
+        done += [f"store: {line}" for line in _remove_leftovers(address.folder, set(names))]
     return done
 
 
-def _repair_database(folder: Path) -> list[str]:
-    """Recover a damaged database. Refuse while a run is executed, because its process has the database open."""
-    database = folder / "council.db"
-    if not database.is_file():
-        return []
-    busy = [path.stem for path in (folder / "locks").glob("*.lock") if is_locked(path)]
-    if not busy:
-        return repair_file(database)
-    if quick_check(database):
-        raise UsageError(
-            f"the run store is damaged and cannot be repaired while run {busy[0]} is running: "
-            f"wait for it, or stop it with `council cancel {busy[0]}`"
-        )
-    return []
-
-
-async def _repair_run(store: SqliteStore, run: str) -> list[str]:
+async def _repair_run(store: Store, run: str) -> list[str]:
     record = await store.load(run)
     rows, lines = _find_repairs(record)
     if rows:

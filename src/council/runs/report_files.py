@@ -23,7 +23,7 @@ from council.planning.plan import question_from
 from council.protocols import Protocol, find_protocol
 from council.render.markdown import render_document
 from council.render.report import encode_report
-from council.store.interface import Record, Store
+from council.store.interface import LedgerStore, Record
 from council.text_cleanup import to_latin
 from council.types import Json, Verdict
 
@@ -264,7 +264,7 @@ def redact_event(event: ev.Event) -> ev.Event:
     return replace(event, **masked) if masked else event
 
 
-async def close_failed_run(store: Store, record: Record, reason: str, stopped: str = "") -> None:
+async def close_failed_run(store: LedgerStore, record: Record, reason: str, stopped: str = "") -> None:
     """Close a run that cannot be executed, without a report file: its folder may be missing."""
     ledger = Ledger(store, record, redact=redact_event)
     ending = ev.Closed(

@@ -32,8 +32,8 @@ from council.settings.catalogue import split_member
 from council.settings.config_files import cache_folder
 from council.settings.network import find_key_leaks
 from council.settings.schema import SPECIAL_MEMBERS
+from council.store.interface import Store
 from council.store.shared import close_stores
-from council.store.sqlite import SqliteStore
 from council.types import CarryOut, Json, Roster, Step
 
 # Stored with a run, so that a resumed run uses them again.
@@ -115,7 +115,7 @@ class RunContext:
 
     # Calls
 
-    def make_caller(self, ledger: Ledger, roster: Roster, store: SqliteStore) -> CarryOut:
+    def make_caller(self, ledger: Ledger, roster: Roster, store: Store) -> CarryOut:
         families = FallbackPolicy.from_record({seat.name: seat.vendor for seat in roster.seats}, ledger.record)
         resend = not self.flags.get("no_resend")
         purse = Budget(store, ledger.record, lambda member: self.price(member.name), self.caps)
@@ -162,7 +162,7 @@ class RunContext:
         return run_search
 
 
-def _make_hedged_loop(store: SqliteStore) -> Callable[[Caller, Step], RetryLoop]:
+def _make_hedged_loop(store: Store) -> Callable[[Caller, Step], RetryLoop]:
     from council.calling.hedge import HedgePolicy, hedge_with
 
     async def past_seconds(member: str) -> list[float]:

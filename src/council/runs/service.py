@@ -57,8 +57,7 @@ from council.runs.spending import summarize_spending
 from council.search import can_search
 from council.settings import Settings
 from council.settings.key_storage import add_stored_keys
-from council.store.interface import OPEN_STATUSES, Record, RunStatus
-from council.store.sqlite import SqliteStore
+from council.store.interface import OPEN_STATUSES, Record, RunStatus, Store
 from council.types import Json, Outcome, Roster, Step
 from council.version import RULES, __version__
 
@@ -71,7 +70,7 @@ class Convener(RunRecords):
     def __init__(
         self, folder: Path | None = None, env: Mapping[str, str] | None = None, *,
         flags: Mapping[str, Any] | None = None, config: Path | None = None, members: Iterable[Member] = (),
-        store: SqliteStore | None = None, keeps_open: bool = False,
+        store: Store | None = None, keeps_open: bool = False,
     ) -> None:  # fmt: skip
         env = add_stored_keys(os.environ if env is None else env)
         super().__init__((folder or Path.cwd()).resolve(), env, store, keeps_open=keeps_open)
@@ -92,14 +91,14 @@ class Convener(RunRecords):
     def members(self) -> MemberRegistry:
         return self.run_context.members
 
-    async def open_store(self, protocol: str) -> SqliteStore:
+    async def open_store(self, protocol: str) -> Store:
         """Check that the store is sound and the protocol's report folder writable, before any request is sent."""
         store = self.store
         await store.require_sound()
         report_files.open_report_folder(self.folder, self._report_dir(protocol, store))
         return store
 
-    def _report_dir(self, protocol: str, store: SqliteStore) -> str:
+    def _report_dir(self, protocol: str, store: Store) -> str:
         named = protocols.find_protocol(protocol)
         return report_files.choose_report_dir(named, self.settings.report_dir, store.folder)
 
@@ -226,7 +225,7 @@ class Convener(RunRecords):
     async def requeue(self, run: str) -> str:
         """Queue an unfinished run for the worker. The flags given now are stored with it."""
         run = await self.resolve_run(run)
-        with self.store.lock_run(run):
+        async with self.store.lock_run(run):
             record = await self.store.load(run)
             if record.status != RunStatus.COMPLETE:
                 said = {flag: value for flag, value in self._persisted_flags().items() if value is not None}
@@ -285,9 +284,9 @@ class Convener(RunRecords):
         return {flag: self._flags.get(flag) for flag in PERSISTED_FLAGS} | {"trusted": hashes}
 
     async def _begin(
-        self, store: SqliteStore, record: Record, plan: Json, on_event: Listener, stop: StopEvent | None
+        self, store: Store, record: Record, plan: Json, on_event: Listener, stop: StopEvent | None
     ) -> Minutes:
-        with store.lock_run(record.run):
+        async with store.lock_run(record.run, is_new=record.is_new):
             ledger = Ledger(store, record, on_event, redact=redact_event, source=await self._load_inheritance(record))
             convened = ev.Convened(record.run, record.name, plan, record.folder)
             ledger.emit(convened, ("run", _format_run_row(record)), may_wait=True)
@@ -351,10 +350,11 @@ class Convener(RunRecords):
             return False
         await self.store.write(run, [("cancel", ())])
         await end_suspended_owner(self.store, run)
-        with suppress(RunOwned), self.store.lock_run(run):  # no process owns it, so close it here
-            record = await self.store.load(run)
-            if record.status in OPEN_STATUSES:
-                await self._close_cancelled(record)
+        with suppress(RunOwned):
+            async with self.store.lock_run(run):  # no process owns it, so close it here
+                record = await self.store.load(run)
+                if record.status in OPEN_STATUSES:
+                    await self._close_cancelled(record)
         return True
 
     async def _close_cancelled(self, record: Record) -> None:

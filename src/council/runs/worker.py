@@ -16,12 +16,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from council.errors import CouncilError, RunOwned, StoreError, UnknownRun, message_for
+from council.runs.history import find_store_address
 from council.runs.report_files import close_failed_run, is_unwritten
 from council.runs.service import Convener
 from council.runs.worker_client import LOCK_VARIABLE, find_inherited_lock, serve_socket, worker_lock
 from council.settings.config_files import data_folder
 from council.store.interface import OPEN_STATUSES
-from council.store.sqlite import SqliteStore
+from council.store.run_store import open_store
 
 QUEUE_POLL_S = 0.2  # seconds between polls of the queue
 IDLE_TIMEOUT_S = 10.0  # seconds without work before it exits; IDLE_VARIABLE overrides it
@@ -37,7 +38,7 @@ class Worker:
     def __init__(self, env: Mapping[str, str], *, env_timeout: float = ENV_TIMEOUT_S) -> None:
         self.env = dict(env)
         self.folder = data_folder(env)
-        self.store = SqliteStore(self.folder)
+        self.store = open_store(find_store_address(env))
         self.env_timeout = env_timeout
         self.idle_timeout = _parse_seconds(env.get(IDLE_VARIABLE), IDLE_TIMEOUT_S)
         self._envs: dict[str, dict[str, str]] = {}  # by run, as the client sent them
@@ -110,7 +111,7 @@ class Worker:
     async def _list_waiting(self) -> list[str]:
         """Return the queued runs that no process owns and that this process can execute."""
         waiting = [run for run in await self.store.list_detached() if run not in self._skipped_runs]
-        return [run for run in waiting if run not in self._tasks and not self.store.is_locked(run)]
+        return [run for run in waiting if run not in self._tasks and not await self.store.is_locked(run)]
 
     async def _has_work(self) -> bool:
         try:
@@ -152,8 +153,9 @@ class Worker:
             reason = (
                 message_for(error, "cli") if isinstance(error, CouncilError) else f"{type(error).__name__}: {error}"
             )
-            with suppress(CouncilError), self.store.lock_run(run):
-                await self._fail_run(run, reason)
+            with suppress(CouncilError):
+                async with self.store.lock_run(run):
+                    await self._fail_run(run, reason)
 
     async def _fail_run(self, run: str, reason: str) -> None:
         record = await self.store.load(run)

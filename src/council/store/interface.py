@@ -1,13 +1,16 @@
-"""Stored data of a run, and the interface of a store."""
+"""Stored data of a run, the interface of a store, and the address that opens one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import signal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
-from council.events import Entry
+from council.events import Attempted, Entry
 from council.types import Json, Outcome
 
 Row = tuple[str, tuple[object, ...]]  # statement name, values after the run id
@@ -138,7 +141,36 @@ class Record:
     is_new: bool = False  # this process has made the run
 
 
-class Store(Protocol):
+# Databases
+
+
+class Cursor(Protocol):
+    """Rows of a statement."""
+
+    @property
+    def rowcount(self) -> int: ...
+    def fetchone(self) -> Any: ...
+    def fetchall(self) -> list[Any]: ...
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class Connection(Protocol):
+    """What the queries use of a connection: `sqlite3.Connection` has it. Placeholders are `?` and `?1`."""
+
+    @property
+    def OperationalError(self) -> type[Exception]: ...
+    @property
+    def DatabaseError(self) -> type[Exception]: ...
+    @property
+    def in_transaction(self) -> bool: ...
+    def execute(self, statement: str, values: Sequence[Any] = ..., /) -> Cursor: ...
+    def executemany(self, statement: str, values: Iterable[Sequence[Any]], /) -> Cursor: ...
+
+
+# Stores
+
+
+class LedgerStore(Protocol):
     """Destination of rows: `post` queues them, `write` returns once they are on disk.
 
     Rows of one run that are posted or written in one turn of the event loop are one transaction: the rows of a step's result
@@ -149,3 +181,119 @@ class Store(Protocol):
     def post(self, run: str, rows: Sequence[Row], *, may_wait: bool = False) -> None: ...
 
     async def write(self, run: str, rows: Sequence[Row]) -> None: ...
+
+
+class RunOwner(Protocol):
+    """Process that executes a run. Only one of this machine can be alive, be suspended or get a signal."""
+
+    @property
+    def is_alive(self) -> bool: ...
+    @property
+    def is_suspended(self) -> bool: ...
+    def send(self, number: signal.Signals) -> bool: ...
+
+
+class Store(LedgerStore, Protocol):
+    """Stored runs, in any database. Runs, interfaces and workers use no other part of a store."""
+
+    folder: Path  # for the files of this machine
+    is_read_only: bool
+    on_wait: Callable[[str], object]  # gets a message while the store waits; called by another thread
+
+    async def require_sound(self) -> None:
+        """Before a run sends anything: raise StoreError if the database cannot be used."""
+
+    def close(self) -> None:
+        """Store the queued rows and close the connections."""
+
+    # Owners of runs
+
+    def lock_run(self, run: str, *, is_new: bool = False) -> AbstractAsyncContextManager[None]:
+        """Own a run inside the block, or raise RunOwned. `is_new`: no other process can know the run yet."""
+
+    async def is_locked(self, run: str) -> bool:
+        """Return whether a process executes the run."""
+
+    async def find_owner(self, run: str) -> RunOwner | None:
+        """Return the process that executes a run, if one does and its name is known."""
+
+    async def list_abandoned(self) -> list[str]:
+        """Return detached runs that have started and that no process executes, oldest first."""
+
+    async def run_state(self, run: str) -> RunState: ...
+    async def states_of(self, rows: Sequence[Mapping[str, Any]]) -> list[RunState]:
+        """Return the states of listed runs, from their `id`, `status` and `detached`."""
+
+    async def is_cancelled(self, run: str) -> bool: ...
+    async def wait_for_change(self, run: str) -> None:
+        """Return when a run that another process executes may have new rows."""
+
+    # Runs
+
+    async def new_run_id(self) -> str: ...
+    async def load(self, run: str) -> Record: ...
+    async def load_since(self, run: str, seq: int) -> tuple[list[Entry], dict[str, str], str]:
+        """Return the events after `seq`, the text streaming now by key, and the run's status."""
+
+    async def load_attempts(
+        self, run: str, key: str, after: tuple[str, int], limit: int
+    ) -> tuple[dict[str, list[Attempt]], list[Attempted]]:
+        """Return requests of a run after this step and number, and the events of all its requests."""
+
+    async def match_runs(self, run: str) -> list[str]: ...
+    async def list_runs(
+        self, filters: Mapping[str, object] = ..., before: str | None = None, limit: int | None = None
+    ) -> list[Json]: ...
+    async def count_runs(self, filters: Mapping[str, object]) -> int: ...
+    async def find_newest(self, folder: str) -> str | None: ...
+    async def find_newest_unfinished(self, folder: str) -> str | None: ...
+    async def list_detached(self) -> list[str]: ...
+    async def list_ended_detached(self, limit: int) -> list[str]: ...
+    async def list_unfinished_forks(self) -> dict[str, str]: ...
+    async def list_report_paths(self, run: str) -> list[Path]: ...
+    async def answer_seconds(self, member: str) -> list[float]: ...
+    async def delete_run(self, run: str) -> None: ...
+    async def export_run(self, run: str, write: Callable[[str], object]) -> None: ...
+
+    # Search
+
+    async def search_runs(self, words: Sequence[str], limit: int | None = None) -> list[str]: ...
+    async def index_older_runs(self, count: int) -> int: ...
+    async def rebuild_search(self) -> None: ...
+
+    # Questions to people
+
+    async def list_open_asks(self, run: str | None = None) -> list[Json]: ...
+    async def save_answer(self, run: str, key: str, text: str) -> bool: ...
+    async def get_answer(self, run: str, key: str, prompt: str) -> str | None: ...
+
+    # Money
+
+    async def reserve(self, run: str, hold: Hold) -> BudgetRefusal | None:
+        """Reserve money for one request within the caps, over all processes, or return the cap that refuses it."""
+
+    async def list_spending(self, day: str) -> list[Json]: ...
+
+    # Upkeep
+
+    async def check_integrity(self) -> list[str]:
+        """Return the problems of the database itself."""
+
+    def list_temp_files(self) -> list[str]: ...
+    async def size(self) -> int:
+        """Return the bytes of the database."""
+
+    async def shrink(self, *, may_rewrite: bool = True) -> None:
+        """Return the space of deleted runs to the file system."""
+
+
+LEASE_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class StoreAddress:
+    """Where runs are stored: in a folder, or in a database with an address; other files stay in the folder."""
+
+    folder: Path
+    url: str = field(default="", repr=False)  # it may have a password
+    lease_seconds: float = LEASE_SECONDS

@@ -22,7 +22,7 @@ LOCK_RETRY_S = 0.01  # seconds between attempts
 LOCK_TABLE = Path("/proc/locks")  # the file locks of all processes, on Linux
 STOPPED_STATE = "T"
 R = TypeVar("R")
-OnWait = Callable[[list["LockOwner"]], None]
+OnWait = Callable[[list["LockOwner"]], object]
 
 
 # Processes

@@ -1,4 +1,4 @@
-"""Open stores that the calls of this process share, one for each data folder, and all stores during a fork."""
+"""Open stores that the calls of this process share, one for each address, and all stores during a fork."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import atexit
 import os
 import threading
 from dataclasses import dataclass
-from pathlib import Path
 
-from council.store.sqlite import SqliteStore
+from council.store.interface import Store, StoreAddress
+from council.store.run_store import RunStore, open_store
 
 MAX_IDLE_STORES = 4  # kept open without a user
 
@@ -17,34 +17,33 @@ MAX_IDLE_STORES = 4  # kept open without a user
 class SharedStore:
     """A store with the number of its users. A kept one stays open without users."""
 
-    store: SqliteStore
-    file: tuple[int, int] | None  # device and inode of the database
+    store: Store
+    file: tuple[int, int] | None  # device and inode of a database file
     users: int = 0
     is_kept: bool = False
 
 
-_shared: dict[Path, SharedStore] = {}  # by data folder, the least recently used first
+_shared: dict[StoreAddress, SharedStore] = {}  # the least recently used first
 _replaced: list[SharedStore] = []  # in use, but their file was removed or replaced
 _lock = threading.RLock()
 
 
-def acquire_store(folder: Path, *, keep: bool = False) -> SqliteStore:
-    """Return the open store of a data folder, or open it. With `keep` it stays open until `close_stores`."""
+def acquire_store(address: StoreAddress, *, keep: bool = False) -> Store:
+    """Return the open store of an address, or open it. With `keep` it stays open until `close_stores`."""
     with _lock:
-        shared = _shared.pop(folder, None)
-        if shared and (shared.store.is_read_only or shared.file != _identify(shared.store.path)):
+        shared = _shared.pop(address, None)
+        if shared and (shared.store.is_read_only or shared.file != _identify(address)):
             _drop(shared)
             shared = None
         if shared is None:
-            store = SqliteStore(folder)
-            shared = SharedStore(store, _identify(store.path))
-        _shared[folder] = shared
+            shared = SharedStore(open_store(address), _identify(address))
+        _shared[address] = shared
         shared.users += 1
         shared.is_kept |= keep
         return shared.store
 
 
-def release_store(store: SqliteStore) -> None:
+def release_store(store: Store) -> None:
     """End one use of a store. Close it if it is not kept, or if too many are kept."""
     with _lock:
         for shared in (*_shared.values(), *_replaced):
@@ -55,20 +54,20 @@ def release_store(store: SqliteStore) -> None:
         for shared in [one for one in _replaced if not one.users]:
             _replaced.remove(shared)
             shared.store.close()
-        idle = [folder for folder, one in _shared.items() if not one.users]
+        idle = [address for address, one in _shared.items() if not one.users]
         surplus = len(idle) - MAX_IDLE_STORES
-        for n, folder in enumerate(idle):
-            if n < surplus or not _shared[folder].is_kept:
-                _shared.pop(folder).store.close()
+        for n, address in enumerate(idle):
+            if n < surplus or not _shared[address].is_kept:
+                _shared.pop(address).store.close()
 
 
 def close_stores() -> None:
     """Close the stores that are kept open. One in use is closed by its last user."""
     with _lock:
-        for folder, shared in list(_shared.items()):
+        for address, shared in list(_shared.items()):
             shared.is_kept = False
             if not shared.users:
-                _shared.pop(folder).store.close()
+                _shared.pop(address).store.close()
 
 
 def _ignore(message: str) -> None:
@@ -82,9 +81,11 @@ def _drop(shared: SharedStore) -> None:
         shared.store.close()
 
 
-def _identify(path: Path) -> tuple[int, int] | None:
+def _identify(address: StoreAddress) -> tuple[int, int] | None:
+    if address.url:
+        return None
     try:
-        found = path.stat()
+        found = (address.folder / "council.db").stat()
     except OSError:
         return None
     return found.st_dev, found.st_ino
@@ -92,11 +93,11 @@ def _identify(path: Path) -> tuple[int, int] | None:
 
 # Fork
 
-_paused: list[SqliteStore] = []  # during a fork
+_paused: list[RunStore] = []  # during a fork
 
 
 def _pause_stores() -> None:
-    _paused.extend(SqliteStore.opened)
+    _paused.extend(RunStore.opened)
     for store in _paused:
         store.pause()
 

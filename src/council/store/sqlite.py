@@ -1,135 +1,324 @@
-"""Run store in one SQLite file.
-
-One thread writes: it commits whatever is queued as soon as it is free, in short transactions. Another thread reads on its own
-connection without a lock, so that a process that is suspended while it writes delays no reader.
-"""
+"""Run store in one SQLite file: open, lock and check the file, explain its errors, and read one that cannot be written."""
 
 from __future__ import annotations
 
 import asyncio
-import queue
-import secrets
+import errno
+import fcntl
+import os
+import shutil
 import sqlite3
-import threading
+import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
-from weakref import WeakSet
+from typing import Any, ClassVar, TypeVar
+from urllib.parse import quote
 
-from council.errors import StoreError
-from council.store import locks, sqlite_file, sqlite_queries
-from council.store.interface import OPEN_STATUSES, BudgetRefusal, Hold, Row, RunState, RunStatus
-from council.store.locks import LockOwner, is_locked
-from council.store.sqlite_file import WRITE_TIMEOUT_S, RunLock, explain_error, open_database, open_to_read, wait_if_busy
-from council.store.sqlite_queries import RunQueries
-from council.store.texts import TextWriter, index_run, unindex_run
+from council.errors import RunOwned, StoreError, wording
+from council.store.locks import (
+    LockOwner,
+    OnWait,
+    describe_wait,
+    explain_owner,
+    find_holders,
+    is_busy,
+    is_locked,
+    read_owner,
+    retry_lock,
+    wait_for_lock,
+)
+from council.store.migrations import MIGRATIONS
+from council.store.run_store import Job, RunStore, Work, read_snapshot
 
 R = TypeVar("R")
-Work = Callable[[sqlite3.Connection], Any]
-OnResult = Callable[[Any, BaseException | None], None]
+BUSY_SLICE_S = 0.25  # seconds of one attempt to get a lock
+WRITE_TIMEOUT_S = 30.0  # seconds that a write waits for other processes; the owner of a run waits longer
 READ_TIMEOUT_S = 10.0
+FOLLOW_POLL_S = 0.1  # seconds between polls of a run that another process executes
 SMALL_STORE_BYTES = 16 << 20
 CHECK_INTERVAL_S = 600.0  # seconds between the checks of a small store by one process
 LARGE_CHECK_INTERVAL_S = 86400.0  # seconds between the checks of a large store by all processes
-RUN_ID_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"  # no characters that look alike
-RUN_ID_CHARS = 8
-LEDGER_TABLES = frozenset({"event", "step", "result", "intent", "settled", "phase", "reserve", "charge"})
-OWN_WRITES_TIMEOUT_S = 1.0  # seconds that a read waits for this process's own queued rows
-MAX_DELAY_S = 0.05  # longest time that rows wait for the next rows of their run
-SHORT_DELAY_S = (
-    0.001  # answers that arrive together are one transaction, and the last one is stored with the end of the run
+PAGES_PER_STEP = 1000
+SHRINK_TIMEOUT_S = 1.0
+MIN_FREE_BYTES = 1 << 20  # with less, an input/output error is taken for a full disk
+INCREMENTAL = 2  # value of auto_vacuum
+COUNT_TABLES = "SELECT count(*), coalesce(sum(name = 'settled'), 0) FROM sqlite_master"
+DAMAGE_WORDS = (
+    "not a database",
+    "malformed",
+    "unsupported file format",
+    "already exists",
+    "duplicate column",
+    "no such table",
 )
-
-# Threads
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """Work of a thread, and the function that gets its result."""
-
-    run: str
-    work: Work | None  # None: report when all earlier jobs are done
-    on_result: OnResult
-    has_ledger_rows: bool = False  # without them, later rows of the run would leave a gap
+# Open
 
 
-class JobThread:
-    """Thread that executes jobs in order, several at a time. It starts with the first one."""
+def open_database(path: Path) -> sqlite3.Connection:
+    """Open the database to write, create it if it is missing, and bring it to the present schema. Another one stays as it is."""
+    if path.exists() and not path.stat().st_size and has_lost_file(path):
+        raise StoreError(explain_damage("the file is empty, but its log is not", path))
+    db = _connect(path)
+    try:
+        version, (tables, ours) = _schema_version(db), db.execute(COUNT_TABLES).fetchone()
+        if (version or tables) and not (ours and version <= len(MIGRATIONS)):
+            raise StoreError(explain_other(version, bool(ours), path))
+        path.chmod(0o600)
+        if not tables:  # so that a new file can shrink; for an old one, this would write
+            db.execute(f"PRAGMA auto_vacuum = {INCREMENTAL}")
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        _migrate(db)
+    except BaseException:
+        db.close()  # release its file lock
+        raise
+    return db
 
-    def __init__(self, name: str, execute: Callable[[list[Job]], list[tuple[Any, BaseException | None]]]) -> None:
-        self._name, self._execute = name, execute
-        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._lock, self._open_jobs = threading.Lock(), 0
-        self.gate = threading.Lock()  # held while jobs are executed
-        self._thread: threading.Thread | None = None
 
-    @property
-    def is_idle(self) -> bool:
-        return self._open_jobs == 0
+def open_to_read(path: Path) -> sqlite3.Connection:
+    """Open a second connection to a database that this process has opened to write. Its reads take no lock."""
+    db = _connect(path)
+    db.execute("PRAGMA query_only = 1")
+    return db
 
-    def put(self, job: Job) -> None:
-        with self._lock:
-            self._open_jobs += 1
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-                self._thread.start()
-        self._jobs.put(job)
 
-    def run(self, run: str, work: Work | None, *, has_ledger_rows: bool = False) -> asyncio.Future[Any]:
-        """Execute work; the future gets its result."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_SLICE_S)
 
-        def on_result(result: Any, error: BaseException | None) -> None:
-            with suppress(RuntimeError):  # the loop may be closed; the row is committed anyway
-                loop.call_soon_threadsafe(_resolve_future, future, result, error)
 
-        self.put(Job(run, work, on_result, has_ledger_rows))
-        return future
+def _migrate(db: sqlite3.Connection) -> None:
+    if _schema_version(db) == len(MIGRATIONS):
+        return
+    db.execute("BEGIN IMMEDIATE")
+    for statement in chain.from_iterable(MIGRATIONS[_schema_version(db) :]):
+        try:
+            db.execute(statement)
+        except sqlite3.OperationalError as error:
+            if "no such module" not in str(error):  # built without full-text search
+                raise
+    db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    db.execute("COMMIT")
 
-    def _run(self) -> None:
-        is_open = True
-        while is_open:
-            taken = [self._jobs.get()]
-            while not self._jobs.empty():
-                taken.append(self._jobs.get())
-            is_open = None not in taken
-            jobs = [job for job in taken if job is not None]
-            with self.gate:
-                outcomes = self._execute(jobs)
-            with self._lock:
-                self._open_jobs -= len(jobs)
-            for job, (result, error) in zip(jobs, outcomes, strict=True):
-                job.on_result(result, error)
+
+def _schema_version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def quick_check(path: Path) -> str:
+    """Return the first problem in the structure of the database, or ""."""
+    db = open_to_read(path)
+    try:
+        (first,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        return "" if first == "ok" else str(first).splitlines()[-1]
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        return "" if is_busy(error) else str(error)
+    finally:
+        db.close()
+
+
+# Locks
+
+
+def wait_if_busy(
+    path: Path, attempt: Callable[[], R], timeout: Callable[[], float | None], on_wait: OnWait = lambda owners: None
+) -> R:
+    """Make an attempt, and repeat it while another process holds the database."""
+    try:
+        return attempt()
+    except sqlite3.OperationalError as error:
+        if not is_busy(error):
+            raise
+    return wait_for_lock(path, attempt, timeout, on_wait)
+
+
+class RunLock:
+    """Lock of a run, held inside `with`. A forked process does not inherit it: it ends with the process that took it.
+
+    The holder removes the file at the end. A process that has opened it before that opens it again.
+    """
+
+    _held: ClassVar[set[RunLock]] = set()
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._open()
+
+    def _open(self) -> None:
+        self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._held.add(self)
+
+    def __enter__(self) -> None:
+        """Lock the file and write the id of this process into it, or raise RunOwned."""
+        self._lock()
+        while not self._is_in_place():
+            self.close()
+            self._open()
+            self._lock()
+        with suppress(OSError):  # a full disk: the lock holds without the id
+            os.ftruncate(self._handle, 0)
+            os.pwrite(self._handle, f"{os.getpid()}\n".encode(), 0)
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not retry_lock(self._handle):
+                self.close()
+                raise RunOwned(explain_owner(self._path.stem, read_owner(self._path))) from None
+
+    def _is_in_place(self) -> bool:
+        """Return whether the locked file is the one that other processes open."""
+        try:
+            return os.path.samestat(os.fstat(self._handle), os.stat(self._path))  # noqa: PTH116
+        except FileNotFoundError:
+            return False
+
+    def __exit__(self, *error: object) -> None:
+        with suppress(OSError):  # the lock ends anyway
+            if self in self._held and self._is_in_place():
+                self._path.unlink()
+        self.close()
 
     def close(self) -> None:
-        """Finish the queued jobs and end the thread."""
-        if self._thread:
-            self._jobs.put(None)
-            self._thread.join()
+        if self in self._held:
+            self._held.discard(self)
+            os.close(self._handle)
+
+    @classmethod
+    def close_all(cls) -> None:
+        for lock in list(cls._held):
+            lock.close()
 
 
-@dataclass(slots=True)
-class Batch:
-    """Rows of one run that are not sent to the writer yet; they become one transaction."""
-
-    rows: list[Row] = field(default_factory=list)
-    waiting: list[asyncio.Future[None]] = field(default_factory=list)  # callers of `write`
-    scheduled: set[str] = field(default_factory=set)
-    timers: list[asyncio.TimerHandle] = field(default_factory=list)
+os.register_at_fork(after_in_child=RunLock.close_all)
 
 
-def _resolve_future(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
-    if future.cancelled():
-        return
-    if error:
-        future.set_exception(error)
-    else:
-        future.set_result(result)
+# Errors
+
+
+def explain_error(error: BaseException, path: Path) -> str:
+    """Return one line: the problem and its fix."""
+    text, number = str(error), getattr(error, "errno", None)
+    if path.is_dir():
+        return f'the run store "{path}" is a folder: move it away, or set COUNCIL_DATA to another folder'
+    if is_busy(error):
+        return f'the run store "{path}" is busy: {describe_wait(find_holders(path))}'
+    if number in (errno.EMFILE, errno.ENFILE) or ("unable to open" in text and not _can_open_files()):
+        return f'the run store "{path}" cannot be opened, because too many files are open: run fewer councils at once, or raise `ulimit -n`'
+    if is_read_only_error(error):
+        return f'cannot write to the run store "{path}" ({error}): make the folder writable, or set COUNCIL_DATA to another one'
+    if isinstance(error, UnicodeDecodeError) or any(word in text for word in DAMAGE_WORDS):
+        return explain_damage(text, path)
+    if "full" in text or number in (errno.ENOSPC, errno.EDQUOT) or ("I/O" in text and _is_disk_full(path)):
+        return f'the run store "{path}" cannot be used ({error}): free some space or set COUNCIL_DATA to another folder'
+    return f'the run store "{path}" cannot be used ({error}): check the disk and your quota, or set COUNCIL_DATA to another folder'
+
+
+def explain_damage(problem: str, path: Path) -> str:
+    repair = wording(python="`council runs fsck --repair`", cli="`council runs fsck --repair`")
+    return (
+        f'the run store "{path}" is damaged ({problem}): recover its runs with {repair}, '
+        "move it away to start a new one, or set COUNCIL_DATA to another folder"
+    )
+
+
+def explain_newer(version: int, path: Path) -> str:
+    return (
+        f'the run store "{path}" was written by a newer council (schema version {version}, this one supports {len(MIGRATIONS)}): '
+        "upgrade council, or set COUNCIL_DATA to another folder"
+    )
+
+
+def explain_other(version: int, is_ours: bool, path: Path) -> str:
+    """Explain a database that this version does not use: one of a newer version, or of another program."""
+    if is_ours:
+        return explain_newer(version, path)
+    return f'"{path}" is a database of another program, and was not changed: move it away, or set COUNCIL_DATA to another folder'
+
+
+def is_read_only_error(error: BaseException) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+    return "readonly" in str(error) or "unable to open" in str(error)
+
+
+def _is_disk_full(path: Path) -> bool:
+    try:
+        return shutil.disk_usage(path.parent).free < MIN_FREE_BYTES
+    except OSError:
+        return False
+
+
+def _can_open_files() -> bool:
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        return False
+    return True
+
+
+def is_writable(path: Path) -> bool:
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+
+
+# Read only
+
+
+class ReadOnlyCopy:
+    """A database that cannot be written: opened as it is, or as a temporary copy if it has to be recovered or migrated."""
+
+    def __init__(self, path: Path) -> None:
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self.db = self._open_in_place(path) or self._open_copy(path)
+
+    def _open_in_place(self, path: Path) -> sqlite3.Connection | None:
+        log = log_of(path)
+        modes = ["mode=ro"] + ([] if log.exists() and log.stat().st_size else ["mode=ro&immutable=1"])
+        for mode in modes:
+            address = f"file:{quote(str(path.absolute()))}?{mode}"
+            db = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
+            try:
+                version = int(db.execute("PRAGMA user_version").fetchone()[0])
+                db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            except sqlite3.OperationalError:  # the files beside it are missing and cannot be created
+                db.close()
+                continue
+            if version == len(MIGRATIONS):
+                return db
+            db.close()
+            if version > len(MIGRATIONS):
+                raise StoreError(explain_newer(version, path))
+            return None
+        return None
+
+    def _open_copy(self, path: Path) -> sqlite3.Connection:
+        self._folder = tempfile.TemporaryDirectory(prefix="council-")
+        copy = Path(self._folder.name) / path.name
+        shutil.copyfile(path, copy)
+        with suppress(FileNotFoundError):
+            shutil.copyfile(log_of(path), log_of(copy))
+        return open_database(copy)
+
+    def close(self) -> None:
+        self.db.close()
+        if self._folder:
+            self._folder.cleanup()
+
+
+def has_lost_file(path: Path) -> bool:
+    """Return whether the file is empty although its log is not. SQLite would delete the log."""
+    log = log_of(path)
+    return path.exists() and path.stat().st_size == 0 and log.exists() and log.stat().st_size > 0
+
+
+def log_of(path: Path) -> Path:
+    """Return the log of a database, which is beside the file itself, not beside a link to it."""
+    file = path.resolve()
+    return file.with_name(f"{file.name}-wal")
 
 
 # Store
@@ -137,48 +326,22 @@ def _resolve_future(future: asyncio.Future[Any], result: Any, error: BaseExcepti
 _last_checks: dict[Path, float] = {}  # by database: when this process checked it
 
 
-class SqliteStore(RunQueries):
-    """Run store in one SQLite file. A store that cannot be written can still be read."""
+class SqliteStore(RunStore):
+    """Run store in one SQLite file. A store that cannot be written can still be read. A run is locked by a file lock."""
 
-    opened: ClassVar[WeakSet[SqliteStore]] = WeakSet()
+    database_errors = (OSError, sqlite3.Error, OverflowError, UnicodeDecodeError)
+    begin = "BEGIN IMMEDIATE"
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.path = folder / "council.db"
-        self.on_wait: Callable[[str], object] = lambda message: None  # called by another thread
-        self._read_db: sqlite3.Connection | None = None
-        self._copy: sqlite_file.ReadOnlyCopy | None = None
-        self._is_open = False
-        self.start()
-        self.opened.add(self)
+        self._copy: ReadOnlyCopy | None = None
+        super().__init__()
         try:
             with self._writer.gate:
                 self._db, self._is_open = self._open(), True
-        except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
-            raise StoreError(explain_error(error, self.path)) from error
-
-    def start(self) -> None:
-        """Start without queued jobs, also in a forked process: the jobs and the threads stay with the parent."""
-        self._writer = JobThread("council-store", self._commit)
-        self._reader = JobThread("council-reads", self._read_all)
-        self._batches: dict[str, Batch] = {}  # by run
-        self._batch_lock = threading.Lock()  # the runs of several event loops may share the store
-        self._failures: dict[str, BaseException] = {}  # by run: why rows of its ledger were not stored
-        self._texts: dict[str, TextWriter] = {}  # by run, of the thread that writes
-        self._owned_runs: set[str] = set()
-
-    def pause(self) -> None:
-        """Stop at the end of the transactions, without open connections: no connection may cross a fork."""
-        for thread in (self._writer, self._reader):
-            thread.gate.acquire()
-        if self._copy is None and self._is_open:
-            self._close_connections()
-            self._is_open = False
-
-    def resume(self) -> None:
-        """Go on after `pause`. The next job opens its connection again."""
-        for thread in (self._writer, self._reader):
-            thread.gate.release()
+        except self.database_errors as error:
+            raise StoreError(self._explain(error)) from error
 
     def _open(self) -> sqlite3.Connection:
         try:
@@ -186,29 +349,58 @@ class SqliteStore(RunQueries):
             (self.folder / "locks").mkdir(exist_ok=True, mode=0o700)
             return wait_if_busy(self.path, lambda: open_database(self.path), lambda: WRITE_TIMEOUT_S)
         except (OSError, sqlite3.Error) as error:
-            can_write = not self.path.is_file() or sqlite_file.is_writable(self.path)
-            if can_write or not sqlite_file.is_read_only_error(error):
+            can_write = not self.path.is_file() or is_writable(self.path)
+            if can_write or not is_read_only_error(error):
                 raise
-            self._copy = sqlite_file.ReadOnlyCopy(self.path)
+            self._copy, self.is_read_only = ReadOnlyCopy(self.path), True
             return self._copy.db
 
-    @property
-    def is_read_only(self) -> bool:
-        return self._copy is not None
+    def _open_to_read(self) -> sqlite3.Connection:
+        return self._copy.db if self._copy else open_to_read(self.path)
+
+    def _begin_again(self, jobs: Sequence[Job], error: BaseException) -> None:
+        """The second attempt raises other problems than a busy database. A run of this process may have paid for its rows."""
+        begin = partial(self._db.execute, self.begin)
+        wait_if_busy(
+            self.path,
+            begin,
+            lambda: None if any(job.run in self._owned_runs for job in jobs) else WRITE_TIMEOUT_S,
+            lambda owners: self.on_wait(f"the run store is busy: {describe_wait(owners)}"),
+        )
+
+    def _read_again(self, work: Work | None, error: BaseException) -> Any:
+        if not isinstance(error, sqlite3.OperationalError):
+            raise error
+        return wait_if_busy(self.path, lambda: read_snapshot(self._read_db, work), lambda: READ_TIMEOUT_S)
+
+    def _explain(self, error: BaseException) -> str:
+        return explain_error(error, self.path)
+
+    def _refuse_write(self) -> None:
+        raise StoreError(self._explain(sqlite3.OperationalError("attempt to write a readonly database")))
+
+    def _close_connections(self) -> None:
+        if self._read_db is not None and self._copy is None:
+            self._read_db.close()
+            self._read_db = None
+        (self._copy or self._db).close()
+
+    # Checks
 
     async def require_sound(self) -> None:
         """Before a run sends anything: refuse a damaged database, and remove the text that dead processes have left.
 
         A process does this every ten minutes, and checks a large database once a day.
         """
-        self._require_writable()
+        if self.is_read_only:
+            self._refuse_write()
         now = time.time()
         if 0 <= now - _last_checks.get(self.path, 0.0) < CHECK_INTERVAL_S:
             return
         _last_checks[self.path] = now  # runs that start meanwhile do not check again
         try:
             await self._refuse_damage()
-            await self._remove_abandoned_text()
+            await self.remove_abandoned_text()
         except StoreError:
             _last_checks.pop(self.path, None)
             raise
@@ -218,280 +410,81 @@ class SqliteStore(RunQueries):
         mark = self.path.with_name(f"{self.path.name}-checked")  # its time says when a large database was checked
         if is_large and mark.exists() and 0 <= time.time() - mark.stat().st_mtime < LARGE_CHECK_INTERVAL_S:
             return
-        if problem := await asyncio.to_thread(sqlite_file.quick_check, self.path):
-            raise StoreError(sqlite_file.explain_damage(problem, self.path))
+        if problem := await asyncio.to_thread(quick_check, self.path):
+            raise StoreError(explain_damage(problem, self.path))
         if is_large:
             with suppress(OSError):
                 mark.touch(mode=0o600)
 
-    async def _remove_abandoned_text(self) -> None:
-        """Remove the streamed text of runs that no process executes."""
-        rows = await self._read(lambda db: db.execute("SELECT DISTINCT run FROM live_parts").fetchall())
-        for (run,) in rows:
-            if not self.is_locked(run):
-                await self.write(run, [("hush_all", ())])
+    async def check_integrity(self) -> list[str]:
+        """Return the problems that SQLite's integrity check finds."""
+        rows = await self._read(lambda db: db.execute("PRAGMA integrity_check").fetchall())
+        return [row[0] for row in rows if row[0] != "ok"]
 
-    def _require_writable(self) -> None:
-        if self.is_read_only:
-            raise StoreError(explain_error(sqlite3.OperationalError("attempt to write a readonly database"), self.path))
+    async def shrink(self, *, may_rewrite: bool = True) -> None:
+        """Return the space of deleted runs to the file system."""
+        await asyncio.to_thread(shrink_database, self.path, may_rewrite=may_rewrite)
 
-    # Writing
+    async def size(self) -> int:
+        """Return the bytes of the database, including those not yet in its main file."""
+        files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
 
-    def post(self, run: str, rows: Sequence[Row], *, may_wait: bool = False) -> None:
-        """Queue rows. The next `write` raises a failure; there is always one before the next paid call.
+    # Owners
 
-        Rows of one millisecond, also those of the next `write`, are one transaction. Rows that may wait are sent with the
-        next rows of the run, or after 50 ms.
-        """
-        with self._batch_lock:
-            batch = self._batches.get(run) or self._batches.setdefault(run, Batch())
-            batch.rows.extend(rows)
-            self._schedule(run, batch, "later" if may_wait else "soon")
-
-    async def write(self, run: str, rows: Sequence[Row]) -> None:
-        """Store rows, with those posted before them. Return when they are on disk."""
-        self._require_writable()
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        with self._batch_lock:
-            batch = self._batches.get(run) or self._batches.setdefault(run, Batch())
-            batch.rows.extend(rows)
-            batch.waiting.append(future)
-            self._schedule(run, batch, "next")
-        try:
-            await future
-        except StoreError:
-            raise
-        except (OSError, sqlite3.Error, OverflowError) as error:
-            raise StoreError(explain_error(error, self.path)) from error
-
-    def _schedule(self, run: str, batch: Batch, when: Literal["next", "soon", "later"]) -> None:
-        if when in batch.scheduled:
-            return
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:  # no event loop
-            self._put_batch(run)
-            return
-        batch.scheduled.add(when)
-        if when == "next":
-            loop.call_soon(self._send_batch, run, batch)
-        else:
-            delay = SHORT_DELAY_S if when == "soon" else MAX_DELAY_S
-            batch.timers.append(loop.call_later(delay, self._send_batch, run, batch))
-
-    def _send_batch(self, run: str, batch: Batch) -> None:
-        with self._batch_lock:
-            if self._batches.get(run) is batch:
-                self._put_batch(run)
-
-    def _put_batch(self, run: str) -> None:
-        batch = self._batches.pop(run)
-        for timer in batch.timers:
-            timer.cancel()
-        waiting = batch.waiting
-        has_ledger_rows = not LEDGER_TABLES.isdisjoint([table for table, _ in batch.rows])
-
-        def on_result(result: Any, error: BaseException | None) -> None:
-            for future in waiting:
-                with suppress(RuntimeError):  # the loop may be closed; the rows are committed anyway
-                    future.get_loop().call_soon_threadsafe(_resolve_future, future, None, error)
-
-        self._writer.put(Job(run, self._insert_rows(run, batch.rows), on_result, has_ledger_rows))
-
-    def _insert_rows(self, run: str, rows: Sequence[Row]) -> Work:
-        def work(db: sqlite3.Connection) -> None:
-            if run not in self._texts:
-                self._texts[run] = TextWriter(db, run)
-            for table, values in self._texts[run].pack_rows(rows):
-                if table in ("reopen", "detach"):
-                    unindex_run(db, run)
-                db.execute(sqlite_queries.WRITE_STATEMENTS[table], (run, *values))
-                if table == "close":
-                    index_run(db, run)
-
-        return work
-
-    def _send_all_batches(self) -> None:
-        with self._batch_lock:
-            for run in list(self._batches):
-                self._put_batch(run)
-
-    async def reserve(self, run: str, hold: Hold) -> BudgetRefusal | None:
-        """Reserve money for one request, or return the cap that refuses it."""
-        self._send_all_batches()  # charges that replace larger reservations come first
-        return await self._write(run, lambda db: sqlite_queries.reserve_spending(db, run, hold))
-
-    async def _write(self, run: str, work: Callable[[sqlite3.Connection], R], *, has_ledger_rows: bool = False) -> R:
-        try:
-            result: R = await self._writer.run(run, work, has_ledger_rows=has_ledger_rows)
-            return result
-        except (OSError, sqlite3.Error, OverflowError) as error:
-            raise StoreError(explain_error(error, self.path)) from error
-
-    def _commit(self, jobs: list[Job]) -> list[tuple[Any, BaseException | None]]:
-        """Execute jobs in one transaction; a failing job rolls back only itself."""
-        if not any(job.work for job in jobs):
-            return [(None, None)] * len(jobs)
-        outcomes: list[tuple[Any, BaseException | None]] = []
-        try:
-            if not self._is_open:
-                self._db, self._is_open = self._open(), True
-                self._texts.clear()
-            begin = partial(self._db.execute, "BEGIN IMMEDIATE")
-            try:
-                begin()
-            except sqlite3.OperationalError:  # the second attempt raises other problems than a busy database
-                wait_if_busy(self.path, begin, lambda: self._write_timeout(jobs), self._report_wait)
-            for job in jobs:
-                outcomes.append(self._execute_write(job))
-            self._db.execute("COMMIT")
-        except Exception as error:  # the thread must go on
-            with suppress(sqlite3.Error):
-                self._db.execute("ROLLBACK")
-            self._texts.clear()
-            outcomes = [(None, error if job.work else None) for job in jobs]
-            for job in jobs:
-                self._note_failure(job, error)
-        return outcomes
-
-    def _execute_write(self, job: Job) -> tuple[Any, BaseException | None]:
-        if job.work is None:
-            return None, None
-        if failure := self._failures.get(job.run):  # later rows would leave a gap in the run
-            return None, failure
-        self._db.execute("SAVEPOINT job")
-        try:
-            result = job.work(self._db)
-        except Exception as error:
-            if not self._db.in_transaction:  # a full disk has already rolled back everything
-                raise
-            self._texts.pop(job.run, None)  # its numbers were rolled back
-            self._db.execute("ROLLBACK TO job")
-            self._db.execute("RELEASE job")
-            self._note_failure(job, error)
-            return None, error
-        self._db.execute("RELEASE job")
-        return result, None
-
-    def _note_failure(self, job: Job, error: BaseException) -> None:
-        if job.has_ledger_rows:
-            self._failures.setdefault(job.run, error)
-
-    def _write_timeout(self, jobs: Sequence[Job]) -> float | None:
-        """Return how long to wait for other processes. A run of this process may have paid for its rows: it waits on."""
-        return None if any(job.run in self._owned_runs for job in jobs) else WRITE_TIMEOUT_S
-
-    def _report_wait(self, owners: list[LockOwner]) -> None:
-        self.on_wait(f"the run store is busy: {locks.describe_wait(owners)}")
-
-    async def _read(self, work: Callable[[sqlite3.Connection], R], *, after_own_writes: bool = True) -> R:
-        """Read on the connection for reads. The rows that this process has queued are included if they can be written."""
-        if after_own_writes:
-            self._send_all_batches()
-            if not self._writer.is_idle:  # `wait_for` would ignore a cancellation at the moment of the result
-                await asyncio.wait({self._writer.run("", None)}, timeout=OWN_WRITES_TIMEOUT_S)
-        try:
-            result: R = await self._reader.run("", work)
-            return result
-        except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
-            raise StoreError(explain_error(error, self.path)) from error
-
-    def _read_all(self, jobs: list[Job]) -> list[tuple[Any, BaseException | None]]:
-        return [self._execute_read(job) for job in jobs]
-
-    def _execute_read(self, job: Job) -> tuple[Any, BaseException | None]:
-        try:
-            if self._read_db is None:
-                self._read_db = self._copy.db if self._copy else open_to_read(self.path)
-            db = self._read_db
-            try:
-                return _read_snapshot(db, job.work), None
-            except sqlite3.OperationalError:  # the second attempt raises other problems than a busy database
-                return wait_if_busy(self.path, lambda: _read_snapshot(db, job.work), lambda: READ_TIMEOUT_S), None
-        except Exception as error:
-            return None, error
-
-    # Reading
-
-    async def new_run_id(self) -> str:
-        """Return a random id that no stored run has."""
-        while True:
-            number, run = secrets.randbelow(len(RUN_ID_ALPHABET) ** RUN_ID_CHARS), "r"
-            for _ in range(RUN_ID_CHARS):
-                number, at = divmod(number, len(RUN_ID_ALPHABET))
-                run += RUN_ID_ALPHABET[at]
-            if not await self._has_run(run):
-                return run
-
-    async def _has_run(self, run: str) -> bool:
-        query = "SELECT 1 FROM runs WHERE id = ?"
-        return bool(await self._read(lambda db: db.execute(query, (run,)).fetchall()))
-
-    async def run_state(self, run: str) -> RunState:
-        query = "SELECT id, status, detached FROM runs WHERE id = ?"
-        row = await self._read(lambda db: db.execute(query, (run,)).fetchone())
-        if row is None:
-            raise sqlite_queries.unknown_run(run)
-        return self.state_of(dict(zip(("id", "status", "detached"), row, strict=True)))
-
-    def state_of(self, row: Mapping[str, Any]) -> RunState:
-        """Return the state of a listed run, from its `id`, `status` and `detached`."""
-        stored = RunStatus(row["status"])
-        is_owned = stored in OPEN_STATUSES and self.is_locked(row["id"])
-        return RunState(row["id"], stored, bool(row["detached"]), is_owned)
-
-    async def delete_run(self, run: str) -> None:
-        """Delete a run and its lock, which the caller must hold. Its spending rows stay."""
-        await self._write(run, lambda db: sqlite_queries.delete_run(db, run))
-        self._lock_path(run).unlink(missing_ok=True)
-
-    # Locking
-
-    @contextmanager
-    def lock_run(self, run: str) -> Iterator[None]:
+    @asynccontextmanager
+    async def lock_run(self, run: str, *, is_new: bool = False) -> AsyncIterator[None]:
         """Lock a run for this process, or raise RunOwned. The lock is released when the process dies."""
-        self._require_writable()
+        if self.is_read_only:
+            self._refuse_write()
         try:
             lock = RunLock(self._lock_path(run))
         except OSError as error:
             raise StoreError(explain_error(error, self._lock_path(run))) from error
-        with lock:
-            self._failures.pop(run, None)
-            self._owned_runs.add(run)
-            try:
-                yield
-            finally:
-                self._owned_runs.discard(run)
-                self._texts.pop(run, None)
+        with lock, self._own(run):
+            yield
 
-    def is_locked(self, run: str) -> bool:
-        return is_locked(self._lock_path(run))
+    async def _find_owned(self, runs: Sequence[str]) -> set[str]:
+        return {run for run in runs if is_locked(self._lock_path(run))}
 
-    def find_owner(self, run: str) -> LockOwner | None:
+    async def find_owner(self, run: str) -> LockOwner | None:
         """Return the process that executes a run, if one does and its name is known."""
-        return locks.read_owner(self._lock_path(run))
+        return read_owner(self._lock_path(run))
+
+    async def list_abandoned(self) -> list[str]:
+        """Return detached runs that have started and that no process executes, oldest first."""
+        running = [row["id"] for row in await self.list_runs({"status": '["running"]'}) if row["detached"]]
+        return [run for run in reversed(running) if not await self.is_locked(run)]
+
+    async def delete_run(self, run: str) -> None:
+        await super().delete_run(run)
+        self._lock_path(run).unlink(missing_ok=True)
 
     def _lock_path(self, run: str) -> Path:
         return Path(f"{self.folder}/locks/{run}.lock")
 
-    def close(self) -> None:
-        self._send_all_batches()
-        self._writer.close()
-        self._reader.close()
-        self._close_connections()
-
-    def _close_connections(self) -> None:
-        if self._read_db is not None and self._copy is None:
-            self._read_db.close()
-            self._read_db = None
-        (self._copy or self._db).close()
+    async def wait_for_change(self, run: str) -> None:
+        """Return when a run that another process executes may have new rows."""
+        await asyncio.sleep(FOLLOW_POLL_S)
 
 
-def _read_snapshot(db: sqlite3.Connection, work: Work | None) -> Any:
-    """Read everything from one state of the database."""
-    db.execute("BEGIN")
+def shrink_database(path: Path, *, may_rewrite: bool) -> None:
+    """Return free pages to the file system in small transactions. A database of an older version is rewritten once.
+
+    A reader keeps the pages it reads, and a writer waits for one small transaction. If the database is busy, the pages stay
+    free and are used again.
+    """
+    db = sqlite3.connect(path, isolation_level=None, timeout=SHRINK_TIMEOUT_S)
     try:
-        return work(db) if work else None
+        if db.execute("PRAGMA auto_vacuum").fetchone()[0] == INCREMENTAL:
+            (free,) = db.execute("PRAGMA freelist_count").fetchone()
+            for _ in range(0, free, PAGES_PER_STEP):
+                db.executescript(f"PRAGMA incremental_vacuum({PAGES_PER_STEP})")  # `execute` would free one page
+        elif may_rewrite:
+            db.execute(f"PRAGMA auto_vacuum = {INCREMENTAL}")
+            db.execute("VACUUM")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except sqlite3.OperationalError:
+        pass  # busy
     finally:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
+        db.close()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
 
-from council.store.interface import RunStatus
+from council.store.interface import Connection, RunStatus
 from council.types import Json
 
 COLUMNS = (
@@ -34,21 +33,24 @@ OPEN_DETACHED = "SELECT id FROM summaries WHERE +detached = 1 AND status IN ('qu
 ENDED_DETACHED = "SELECT id FROM summaries WHERE detached = 1 AND status = 'complete' ORDER BY n DESC LIMIT ?"
 NEWEST_OF_FOLDER = "SELECT n, id FROM summaries WHERE folder = ? AND unfinished = ? ORDER BY n DESC LIMIT 1"
 RESUMABLE = json.dumps(sorted({*RunStatus} - {RunStatus.COMPLETE}))
+NO_LIMIT = 1 << 62  # rows
 
 
 def select_summaries(
-    db: sqlite3.Connection, filters: Mapping[str, object], before: str | None = None, limit: int | None = None
+    db: Connection, filters: Mapping[str, object], before: str | None = None, limit: int | None = None
 ) -> list[Json]:
     """Return the runs that match every filter: unfinished first, then newest. `before` is the last run of the previous page."""
     where, values = _make_conditions(filters)
     if before:
         where, values = f"{where} AND {AFTER_CURSOR}", [*values, before]
-    rows = db.execute(f"{SELECT_SUMMARIES} WHERE {where} {ORDER} LIMIT ?", (*values, -1 if limit is None else limit))
+    rows = db.execute(
+        f"{SELECT_SUMMARIES} WHERE {where} {ORDER} LIMIT ?", (*values, NO_LIMIT if limit is None else limit)
+    )
     return [_make_summary(row) for row in rows]
 
 
 def _make_conditions(filters: Mapping[str, object]) -> tuple[str, list[object]]:
-    return " AND ".join(["1", *(FILTERS[name] for name in filters)]), list(filters.values())
+    return " AND ".join(["1 = 1", *(FILTERS[name] for name in filters)]), list(filters.values())
 
 
 def _make_summary(row: Sequence[object]) -> Json:
@@ -56,19 +58,19 @@ def _make_summary(row: Sequence[object]) -> Json:
     return summary | {"question": summary["question"] or "", "detached": bool(summary["detached"])}
 
 
-def count_summaries(db: sqlite3.Connection, filters: Mapping[str, object]) -> int:
+def count_summaries(db: Connection, filters: Mapping[str, object]) -> int:
     where, values = _make_conditions(filters)
     (count,) = db.execute(f"SELECT count(*) FROM summaries WHERE {where}", values).fetchone()
     return int(count)
 
 
-def select_newest(db: sqlite3.Connection, folder: str) -> str | None:
+def select_newest(db: Connection, folder: str) -> str | None:
     """Return the newest run of a folder."""
     found = [db.execute(NEWEST_OF_FOLDER, (folder, unfinished)).fetchone() for unfinished in (0, 1)]
     return max((row for row in found if row), default=(0, None))[1]
 
 
-def select_newest_unfinished(db: sqlite3.Connection, folder: str) -> str | None:
+def select_newest_unfinished(db: Connection, folder: str) -> str | None:
     query = f"SELECT id FROM summaries WHERE folder = ? AND {FILTERS['status']} ORDER BY n DESC LIMIT 1"
     row = db.execute(query, (folder, RESUMABLE)).fetchone()
     return row[0] if row else None

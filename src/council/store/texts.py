@@ -14,22 +14,23 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from typing import Any
 
-from council.store.interface import Row
+from council.store.interface import Connection, Row
 from council.store.migrations import ADD_SEARCH
 from council.store.summaries import ORDER
+from council.types import JsonBytes
 
 # Storage
 
 MIN_CHARS = 160  # shorter texts stay in their row
 MIN_COMPRESSED_BYTES = 2048  # compressing a shorter text costs more time than its space is worth
 PLAIN_MARK = b"\0"  # first byte of a text that is not compressed
+NUMBER_TYPES = (int, float, bool, type(None))  # what a JSON value has besides texts, lists and objects
 REFERENCE, ENCODED = "$text", "$json"
 REQUEST_MARK = b"\0"  # first byte of a request with references; JSON never starts with it
 dump_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -38,10 +39,11 @@ dump_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encod
 class TextWriter:
     """Replaces the long texts of a run's rows by references, and stores the texts."""
 
-    def __init__(self, db: sqlite3.Connection, run: str) -> None:
+    def __init__(self, db: Connection, run: str) -> None:
         self._db, self._run = db, run
         self._numbers: dict[bytes, int] = {}  # by digest
         self._next = 0
+        self._references: dict[str, list[int | str]] = {}  # of the texts of one batch, where most are repeated
         (setup,) = db.execute("SELECT setup FROM runs WHERE id = ?", (run,)).fetchone() or ("{}",)
         self._question = _find_question(setup)  # many prompts contain it
         for n, body in db.execute("SELECT n, body FROM texts WHERE run = ?", (run,)):
@@ -51,10 +53,13 @@ class TextWriter:
 
     def pack_rows(self, rows: Iterable[Row]) -> list[Row]:
         """Return rows with references instead of long texts: in JSON objects and in requests."""
+        packed: list[Row] = []
         for table, values in rows:
             if table in ("run", "queue"):
                 self._question = _find_question(str(values[-1]))
-        return [(table, tuple(map(self._pack_value, values))) for table, values in rows]
+            packed.append((table, tuple([self._pack_value(value) for value in values])))
+        self._references.clear()
+        return packed
 
     def _pack_value(self, value: object) -> object:
         if isinstance(value, dict):
@@ -67,6 +72,8 @@ class TextWriter:
 
     def pack_request(self, body: bytes) -> bytes:
         """Return a request with references if it is JSON that can be restored exactly; any other is returned as it is."""
+        if isinstance(body, JsonBytes):
+            return REQUEST_MARK + self.pack(body.value).encode()
         with suppress(ValueError, RecursionError):  # not JSON, or a lone surrogate
             value = json.loads(body)
             if dump_compact(value).encode() == body:
@@ -79,17 +86,26 @@ class TextWriter:
         if isinstance(value, dict):
             if REFERENCE in value:  # not ours
                 return {REFERENCE: self._refer(dump_compact(value)), ENCODED: True}
-            return {key: self._replace_texts(item) for key, item in value.items()}
+            return {
+                key: item
+                if (kind := type(item)) in NUMBER_TYPES or (kind is str and len(item) < MIN_CHARS)
+                else self._replace_texts(item)
+                for key, item in value.items()
+            }
         if isinstance(value, list | tuple):
             return [self._replace_texts(item) for item in value]
         return value
 
     def _refer(self, text: str) -> list[int | str]:
+        if (known := self._references.get(text)) is not None:
+            return known
         pieces = list[str]()
         for part in text.split(self._question) if self._question else [text]:
             pieces += [*_divide(part), self._question]
         pieces.pop()
-        return [piece if len(piece) < MIN_CHARS else self._number(piece) for piece in pieces if piece]
+        found = [piece if len(piece) < MIN_CHARS else self._number(piece) for piece in pieces if piece]
+        self._references[text] = found
+        return found
 
     def _number(self, piece: str) -> int:
         data = piece.encode()
@@ -105,7 +121,7 @@ class TextWriter:
 class TextReader:
     """Restores the texts of a run's rows."""
 
-    def __init__(self, db: sqlite3.Connection, run: str) -> None:
+    def __init__(self, db: Connection, run: str) -> None:
         self._db, self._run = db, run
         self._texts: dict[int, str] = {}
 
@@ -184,11 +200,12 @@ MAX_LISTED = 2000
 NOT_INDEXED = (
     "SELECT id FROM summaries WHERE indexed = 0 AND status NOT IN ('queued', 'running') ORDER BY n DESC LIMIT ?"
 )
+KNOWN_WORDS = "SELECT word FROM search_words WHERE word IN (SELECT value FROM json_each(?))"
 SEARCHABLE = """SELECT json_extract(setup, '$.question.text', '$.none') FROM runs WHERE id = ?1 AND json_valid(setup) UNION ALL
        SELECT json_extract(body, '$.said', '$.verdict.answer') FROM events WHERE run = ?1 AND type IN ('statement', 'closed') AND json_valid(body)"""
 
 
-def index_run(db: sqlite3.Connection, run: str) -> None:
+def index_run(db: Connection, run: str) -> None:
     """Index a run that has ended. If that fails, a search reads its texts."""
     n, is_indexed = _find_document(db, run)
     if is_indexed:
@@ -200,7 +217,7 @@ def index_run(db: sqlite3.Connection, run: str) -> None:
         db.execute("UPDATE summaries SET indexed = 1 WHERE n = ?", (n,))
 
 
-def unindex_run(db: sqlite3.Connection, run: str, *, forget_words: bool = False) -> None:
+def unindex_run(db: Connection, run: str, *, forget_words: bool = False) -> None:
     """Remove a run that changes or is deleted from the index; also the words that no other run has."""
     n, is_indexed = _find_document(db, run)
     if not is_indexed:
@@ -210,12 +227,13 @@ def unindex_run(db: sqlite3.Connection, run: str, *, forget_words: bool = False)
         db.execute(
             "INSERT INTO search_index (search_index, rowid, words) VALUES ('delete', ?, ?)", (n, " ".join(words))
         )
-        unused = [(word,) for word in words if forget_words and not list(_find_documents(db, word, 1))]
+        known = db.execute(KNOWN_WORDS, (json.dumps(words),)).fetchall() if forget_words else []
+        unused = [row for row in known if not list(_find_documents(db, row[0], 1))]
         db.executemany("DELETE FROM search_words WHERE word = ?", unused)
     db.execute("UPDATE summaries SET indexed = 0 WHERE n = ?", (n,))
 
 
-def index_older_runs(db: sqlite3.Connection, count: int) -> int:
+def index_older_runs(db: Connection, count: int) -> int:
     """Index runs of an older version. Return how many are indexed now: 0 at the end, or without full-text search."""
     runs = [run for (run,) in db.execute(NOT_INDEXED, (count,)).fetchall()] if has_index(db) else []
     for run in runs:
@@ -223,42 +241,42 @@ def index_older_runs(db: sqlite3.Connection, count: int) -> int:
     return sum(_find_document(db, run)[1] for run in runs)
 
 
-def reset_index(db: sqlite3.Connection) -> None:
+def reset_index(db: Connection) -> None:
     """Make an empty index."""
-    with suppress(sqlite3.OperationalError):  # without full-text search
+    with suppress(db.OperationalError):  # without full-text search
         db.execute("DROP TABLE IF EXISTS search_index")
         db.execute(ADD_SEARCH[-1])
     db.execute("DELETE FROM search_words")
     db.execute("UPDATE summaries SET indexed = 0")
 
 
-def has_index(db: sqlite3.Connection) -> bool:
+def has_index(db: Connection) -> bool:
     try:
         db.execute("SELECT rowid FROM search_index LIMIT 0")
         return True
-    except sqlite3.OperationalError:
+    except db.OperationalError:
         return False
 
 
-def _find_document(db: sqlite3.Connection, run: str) -> tuple[int, bool]:
+def _find_document(db: Connection, run: str) -> tuple[int, bool]:
     row = db.execute("SELECT n, indexed FROM summaries WHERE id = ?", (run,)).fetchone()
     return (row[0], bool(row[1])) if row else (0, True)
 
 
 @contextmanager
-def _only_index(db: sqlite3.Connection) -> Iterator[None]:
+def _only_index(db: Connection) -> Iterator[None]:
     """Undo the changes of the index if they fail: a run is stored without it."""
     db.execute("SAVEPOINT search")
     try:
         yield
-    except (sqlite3.DatabaseError, ValueError, TypeError):  # the last ones for a damaged run
+    except (db.DatabaseError, ValueError, TypeError):  # the last ones for a damaged run
         if not db.in_transaction:  # a full disk has rolled back everything
             raise
         db.execute("ROLLBACK TO search")
     db.execute("RELEASE search")
 
 
-def _list_words(db: sqlite3.Connection, run: str) -> list[str]:
+def _list_words(db: Connection, run: str) -> list[str]:
     found = set(chain.from_iterable(text.split() for text in _iter_texts(db, run)))
     words = {word for word in found if word.isalnum()}  # the pattern is slower
     words.update(WORD.findall(" ".join(found - words)))
@@ -269,14 +287,14 @@ def _list_words(db: sqlite3.Connection, run: str) -> list[str]:
     return sorted(words)
 
 
-def _iter_texts(db: sqlite3.Connection, run: str) -> Iterator[str]:
+def _iter_texts(db: Connection, run: str) -> Iterator[str]:
     """Yield the question, statements and answers of a run, without case."""
     texts = TextReader(db, run)
     for (found,) in db.execute(SEARCHABLE, (run,)):
         yield from (text.casefold() for text in texts.unpack(found) if isinstance(text, str))
 
 
-def search_runs(db: sqlite3.Connection, words: Sequence[str], limit: int | None) -> list[str]:
+def search_runs(db: Connection, words: Sequence[str], limit: int | None) -> list[str]:
     """Return the runs whose question, statements and answer contain all of the words, ignoring case, in the order of lists."""
     wanted = [word.casefold() for word in words]
     found, unsure = _look_up(db, wanted) if has_index(db) else (None, wanted)
@@ -288,7 +306,7 @@ def search_runs(db: sqlite3.Connection, words: Sequence[str], limit: int | None)
     return list(islice(matches, limit))
 
 
-def _look_up(db: sqlite3.Connection, wanted: Sequence[str]) -> tuple[set[int] | None, list[str]]:
+def _look_up(db: Connection, wanted: Sequence[str]) -> tuple[set[int] | None, list[str]]:
     """Return the numbers of the runs that may match, None for all, and the words that have to be looked up in their texts."""
     found: set[int] | None = None
     unsure: list[str] = []
@@ -304,7 +322,7 @@ def _look_up(db: sqlite3.Connection, wanted: Sequence[str]) -> tuple[set[int] | 
     return found, list(dict.fromkeys(unsure))
 
 
-def _find_part(db: sqlite3.Connection, part: str) -> set[int] | None:
+def _find_part(db: Connection, part: str) -> set[int] | None:
     """Return the runs with a word that contains this part, or None if these are too many to look up."""
     query = "SELECT word FROM search_words WHERE instr(word, ?) LIMIT ?"
     words = [word for (word,) in db.execute(query, (part, MAX_WORDS + 1))]
@@ -321,12 +339,12 @@ def _find_part(db: sqlite3.Connection, part: str) -> set[int] | None:
     return found
 
 
-def _find_documents(db: sqlite3.Connection, word: str, limit: int) -> Iterator[int]:
+def _find_documents(db: Connection, word: str, limit: int) -> Iterator[int]:
     query = "SELECT rowid FROM search_index WHERE search_index MATCH ? LIMIT ?"
     return (n for (n,) in db.execute(query, (f'"{word}"', limit)))
 
 
-def _iter_candidates(db: sqlite3.Connection, found: set[int] | None) -> Iterator[tuple[int, str, bool]]:
+def _iter_candidates(db: Connection, found: set[int] | None) -> Iterator[tuple[int, str, bool]]:
     """Yield number, run and whether it is indexed, in the order of lists."""
     query, values = "SELECT n, id, indexed FROM summaries", list[object]()
     if found is not None and len(found) <= MAX_LISTED:
@@ -335,7 +353,7 @@ def _iter_candidates(db: sqlite3.Connection, found: set[int] | None) -> Iterator
     return iter(db.execute(f"{query} {ORDER}", values))
 
 
-def _contains(db: sqlite3.Connection, run: str, words: Sequence[str]) -> bool:
+def _contains(db: Connection, run: str, words: Sequence[str]) -> bool:
     """Return whether each of the words is in a text of the run."""
     missing = set(words)
     with suppress(ValueError, TypeError):  # a damaged run does not hide the others

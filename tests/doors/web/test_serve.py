@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from council.runs.service import Convener
+from council.store.sqlite import RunLock
 from tests.acceptance.helpers import Result, Terminal, wait_for_exit, wait_until
 from tests.doors.web.conftest import write_project
 from tests.doors.web.server import environment
@@ -105,7 +106,7 @@ def waiting(folder: Path, place: Path) -> Iterator[str]:
 
     convener = Convener(folder, environment(place))
     run = asyncio.run(queued(convener))
-    with convener.store.lock_run(run):
+    with RunLock(convener.store.folder / "locks" / f"{run}.lock"):
         yield run
     asyncio.run(convener.close())
 

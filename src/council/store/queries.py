@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
-import sqlite3
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,8 +15,8 @@ from typing import Any, TypeVar
 from council import events as ev
 from council.errors import StoreError, UnknownRun, wording
 from council.store import summaries
-from council.store.interface import Attempt, BudgetRefusal, Hold, Record, SpendingRow
-from council.store.sqlite_file import INCREMENTAL
+from council.store.interface import Attempt, BudgetRefusal, Connection, Hold, Record, SpendingRow
+from council.store.summaries import NO_LIMIT
 from council.store.texts import TextReader, index_older_runs, reset_index, unindex_run
 from council.store.texts import search_runs as search_texts
 from council.types import Json, Outcome
@@ -28,14 +26,13 @@ NO_FILTERS: Mapping[str, object] = {}
 
 # Runs
 
-PAGES_PER_STEP, RUNS_PER_STEP = 1000, 100
-SHRINK_TIMEOUT_S = 1.0
+RUNS_PER_STEP = 100
 RUN_TABLES = ("events", "steps", "results", "intents", "phases", "live", "live_parts", "asks", "texts")
 # Spending rows and their token counts stay after a run is removed, so that totals remain correct.
 HAS_SPENDING = "EXISTS (SELECT 1 FROM spending p WHERE p.run = settled.run AND p.key = settled.key AND p.n = settled.n)"
 
 
-def delete_run(db: sqlite3.Connection, run: str) -> None:
+def delete_run(db: Connection, run: str) -> None:
     unindex_run(db, run, forget_words=True)
     for table in RUN_TABLES:
         db.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
@@ -44,7 +41,7 @@ def delete_run(db: sqlite3.Connection, run: str) -> None:
     db.execute("DELETE FROM runs WHERE id = ?", (run,))
 
 
-def select_report_paths(db: sqlite3.Connection, run: str) -> list[Path]:
+def select_report_paths(db: Connection, run: str) -> list[Path]:
     """Return the absolute paths of the report files of a run."""
     query = """SELECT r.folder, e.body FROM events e JOIN runs r ON r.id = e.run
                WHERE e.run = ? AND e.type IN ('closed', 'verdict')"""
@@ -54,29 +51,7 @@ def select_report_paths(db: sqlite3.Connection, run: str) -> list[Path]:
     return [Path(folder, path) for folder, path in dict.fromkeys(named) if path]
 
 
-def shrink_database(path: Path, *, may_rewrite: bool) -> None:
-    """Return free pages to the file system in small transactions. A database of an older version is rewritten once.
-
-    A reader keeps the pages it reads, and a writer waits for one small transaction. If the database is busy, the pages stay
-    free and are used again.
-    """
-    db = sqlite3.connect(path, isolation_level=None, timeout=SHRINK_TIMEOUT_S)
-    try:
-        if db.execute("PRAGMA auto_vacuum").fetchone()[0] == INCREMENTAL:
-            (free,) = db.execute("PRAGMA freelist_count").fetchone()
-            for _ in range(0, free, PAGES_PER_STEP):
-                db.executescript(f"PRAGMA incremental_vacuum({PAGES_PER_STEP})")  # `execute` would free one page
-        elif may_rewrite:
-            db.execute(f"PRAGMA auto_vacuum = {INCREMENTAL}")
-            db.execute("VACUUM")
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    except sqlite3.OperationalError:
-        pass  # busy
-    finally:
-        db.close()
-
-
-def select_unfinished_forks(db: sqlite3.Connection) -> dict[str, str]:
+def select_unfinished_forks(db: Connection) -> dict[str, str]:
     """Return the unfinished forks with their parent runs, whose answers they still reuse."""
     query = """SELECT id, json_extract(setup, '$.fork.run') FROM runs
                WHERE id IN (SELECT id FROM summaries WHERE status IN ('queued', 'running', 'incomplete', 'failed'))"""
@@ -88,7 +63,7 @@ ANSWER_SECONDS = """SELECT s.at - i.at FROM (SELECT id FROM runs ORDER BY create
            WHERE i.member = ? AND json_extract(s.body, '$.fault') IS NULL"""
 
 
-def select_answer_seconds(db: sqlite3.Connection, member: str) -> list[float]:
+def select_answer_seconds(db: Connection, member: str) -> list[float]:
     """Return how long the answers of a member took, in the last 200 runs."""
     return [seconds for (seconds,) in db.execute(ANSWER_SECONDS, (member,))]
 
@@ -96,27 +71,28 @@ def select_answer_seconds(db: sqlite3.Connection, member: str) -> list[float]:
 # Questions to people
 
 ASK_STATEMENTS = {
-    "ask": "INSERT OR REPLACE INTO asks (run, key, seat, prompt, schema, at) VALUES (?, ?, ?, ?, ?, ?)",
+    "ask": """INSERT INTO asks (run, key, seat, prompt, schema, at) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run, key) DO UPDATE
+              SET seat = excluded.seat, prompt = excluded.prompt, schema = excluded.schema, at = excluded.at, answer = NULL""",
     "withdraw": "DELETE FROM asks WHERE run = ?1 AND key = ?2 AND answer IS NULL",
 }
 SELECT_OPEN_ASKS = """SELECT a.run, a.key, a.seat, a.prompt, a.schema, a.at FROM asks a JOIN runs r ON r.id = a.run
-          WHERE a.answer IS NULL AND r.status IN ('queued', 'running') AND (?1 IS NULL OR a.run = ?1) ORDER BY a.at, a.key"""
+          WHERE a.answer IS NULL AND r.status IN ('queued', 'running') AND (CAST(?1 AS TEXT) IS NULL OR a.run = ?1) ORDER BY a.at, a.key"""
 
 
-def select_open_asks(db: sqlite3.Connection, run: str | None) -> list[Json]:
+def select_open_asks(db: Connection, run: str | None) -> list[Json]:
     """Return the unanswered questions of one run or of all, oldest first."""
     names = ("run", "key", "seat", "prompt", "schema", "at")
     rows = (dict(zip(names, row, strict=True)) for row in db.execute(SELECT_OPEN_ASKS, (run,)))
     return [row | {"schema": json.loads(row["schema"])} for row in rows]
 
 
-def save_answer(db: sqlite3.Connection, run: str, key: str, text: str) -> bool:
+def save_answer(db: Connection, run: str, key: str, text: str) -> bool:
     """Save an answer and return whether the question was still open; the first answer counts."""
     update = db.execute("UPDATE asks SET answer = ? WHERE run = ? AND key = ? AND answer IS NULL", (text, run, key))
     return update.rowcount == 1
 
 
-def select_answer(db: sqlite3.Connection, run: str, key: str, prompt: str) -> str | None:
+def select_answer(db: Connection, run: str, key: str, prompt: str) -> str | None:
     """Return the answer to this exact prompt, or None."""
     row = db.execute("SELECT answer FROM asks WHERE run = ? AND key = ? AND prompt = ?", (run, key, prompt)).fetchone()
     return row[0] if row else None
@@ -125,15 +101,16 @@ def select_answer(db: sqlite3.Connection, run: str, key: str, prompt: str) -> st
 # Spending
 
 SPENDING_STATEMENTS = {
-    "reserve": """INSERT OR REPLACE INTO spending (run, key, n, member, at, day, price, reserved)
-                  VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
+    "reserve": """INSERT INTO spending (run, key, n, member, at, day, price, reserved) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                  ON CONFLICT (run, key, n) DO UPDATE SET member = excluded.member, at = excluded.at, day = excluded.day,
+                  price = excluded.price, reserved = excluded.reserved, charged = NULL, estimated = 0""",
     "release": "DELETE FROM spending WHERE run = ? AND key = ? AND n = ? AND charged IS NULL",
     "charge": "UPDATE spending SET charged = ?4, estimated = ?5 WHERE run = ?1 AND key = ?2 AND n = ?3",
 }
-SUM_SPENT = "SELECT coalesce(sum(coalesce(charged, reserved)), 0) FROM spending WHERE {} = ? AND NOT (run = ? AND key = ? AND n = ?)"
+SUM_SPENT = "SELECT CAST(coalesce(sum(coalesce(charged, reserved)), 0) AS BIGINT) FROM spending WHERE {} = ? AND NOT (run = ? AND key = ? AND n = ?)"
 
 
-def reserve_spending(db: sqlite3.Connection, run: str, hold: Hold) -> BudgetRefusal | None:
+def reserve_spending(db: Connection, run: str, hold: Hold) -> BudgetRefusal | None:
     """Reserve money within the caps of the run and the day, or return the cap that refuses it."""
     row = hold.as_row()
     for cap, column, value in ((hold.run_cap, "run", run), (hold.day_cap, "day", hold.day)):
@@ -146,7 +123,7 @@ def reserve_spending(db: sqlite3.Connection, run: str, hold: Hold) -> BudgetRefu
     return None
 
 
-def load_spending(db: sqlite3.Connection, run: str) -> dict[tuple[str, int], SpendingRow]:
+def load_spending(db: Connection, run: str) -> dict[tuple[str, int], SpendingRow]:
     rows = db.execute("SELECT key, n, member, price, reserved, charged, estimated FROM spending WHERE run = ?", (run,))
     return {
         (key, n): SpendingRow(member, json.loads(price) if price else None, reserved, charged, bool(estimated))
@@ -154,7 +131,7 @@ def load_spending(db: sqlite3.Connection, run: str) -> dict[tuple[str, int], Spe
     }
 
 
-def select_spending_since(db: sqlite3.Connection, day: str) -> list[Json]:
+def select_spending_since(db: Connection, day: str) -> list[Json]:
     """Return every request since that day that may cost money, with its token usage. A fault does not count as an answer."""
     rows = db.execute(
         """SELECT p.run, p.key, p.n, p.member, p.at, p.day, p.reserved, p.charged, p.estimated,
@@ -186,7 +163,7 @@ def select_spending_since(db: sqlite3.Connection, day: str) -> list[Json]:
 # Whole runs
 
 
-def load_record(db: sqlite3.Connection, run: str) -> Record:
+def load_record(db: Connection, run: str) -> Record:
     with _naming_damage(run):
         return _load_record(db, run)
 
@@ -203,7 +180,7 @@ def _naming_damage(run: str) -> Iterator[None]:
         ) from error
 
 
-def _load_record(db: sqlite3.Connection, run: str) -> Record:
+def _load_record(db: Connection, run: str) -> Record:
     row = db.execute(
         "SELECT id, name, folder, created, seed, setup, status, report FROM runs WHERE id = ?", (run,)
     ).fetchone()
@@ -229,7 +206,7 @@ def unknown_run(run: str) -> UnknownRun:
     return UnknownRun(f'there is no run "{run}": {listing} lists them')
 
 
-def load_since(db: sqlite3.Connection, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:
+def load_since(db: Connection, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:
     status = db.execute("SELECT status FROM runs WHERE id = ?", (run,)).fetchone()
     if status is None:
         raise unknown_run(run)
@@ -249,7 +226,7 @@ SELECT_ATTEMPTS = """SELECT i.key, i.n, i.member, i.body, s.body FROM intents i
 
 
 def load_attempt_page(
-    db: sqlite3.Connection, run: str, key: str, after: tuple[str, int], limit: int
+    db: Connection, run: str, key: str, after: tuple[str, int], limit: int
 ) -> tuple[dict[str, list[Attempt]], list[ev.Attempted]]:
     """Return a page of the requests of a run, of one step or of all, and the events of all its requests."""
     query = "SELECT body FROM events WHERE run = ? AND type = 'attempt' ORDER BY seq"
@@ -261,12 +238,12 @@ def load_attempt_page(
 
 
 def _load_attempts(
-    db: sqlite3.Connection,
+    db: Connection,
     run: str,
     texts: TextReader,
     key: str = "",
     after: tuple[str, int] = ("", 0),
-    limit: int = -1,
+    limit: int = NO_LIMIT,
 ) -> dict[str, list[Attempt]]:
     attempts: dict[str, list[Attempt]] = {}
     for step, n, member, body, result in db.execute(SELECT_ATTEMPTS, (run, key, *after, limit)):
@@ -278,7 +255,7 @@ def _load_attempts(
 # Export
 
 
-def export_run(db: sqlite3.Connection, run: str, write: Callable[[str], object]) -> None:
+def export_run(db: Connection, run: str, write: Callable[[str], object]) -> None:
     """Write everything stored about a run as one JSON object. Only one event or request is in memory at a time."""
     columns = ("run", "name", "folder", "created", "seed", "status", "setup", "report")
     row = db.execute(
@@ -295,7 +272,7 @@ def export_run(db: sqlite3.Connection, run: str, write: Callable[[str], object])
         write("\n}\n")
 
 
-def _list_parts(db: sqlite3.Connection, run: str) -> Iterator[tuple[str, str, Iterator[tuple[str | None, Any]]]]:
+def _list_parts(db: Connection, run: str) -> Iterator[tuple[str, str, Iterator[tuple[str | None, Any]]]]:
     """Yield name, brackets and items of each list and object of an exported run; an item is a name, for a list None, and a value."""
     events = db.execute("SELECT seq, at, type, body FROM events WHERE run = ? ORDER BY seq", (run,))
     yield (
@@ -309,7 +286,7 @@ def _list_parts(db: sqlite3.Connection, run: str) -> Iterator[tuple[str, str, It
     yield "steps", "{}", iter(db.execute("SELECT key, fingerprint FROM steps WHERE run = ?", (run,)))
     results = db.execute("SELECT key, body FROM results WHERE run = ?", (run,))
     yield "results", "{}", ((key, Outcome.from_json(_unpack(db, run, body)).as_json()) for key, body in results)
-    attempts = db.execute(SELECT_ATTEMPTS, (run, "", "", 0, -1))
+    attempts = db.execute(SELECT_ATTEMPTS, (run, "", "", 0, NO_LIMIT))
     yield "attempts", "[]", (
         (None, {"key": key, "n": n, "member": member, "request": base64.b64encode(TextReader(db, run).unpack_request(body)).decode(),
                 "result": _unpack(db, run, result) if result else None})
@@ -321,7 +298,7 @@ def _list_parts(db: sqlite3.Connection, run: str) -> Iterator[tuple[str, str, It
     yield "spending", "[]", ((None, {"key": key, "n": n, **asdict(spent)}) for (key, n), spent in spending.items())
 
 
-def _unpack(db: sqlite3.Connection, run: str, body: str) -> Any:
+def _unpack(db: Connection, run: str, body: str) -> Any:
     return TextReader(db, run).unpack(body)  # a new reader, which keeps no texts of other rows
 
 
@@ -367,21 +344,20 @@ WRITE_STATEMENTS = {
 class RunQueries(ABC):
     """What can be asked about stored runs. Reads take no lock."""
 
-    folder: Path
-    path: Path  # of the database
+    folder: Path  # for the files of this machine
 
     @abstractmethod
-    async def _read(self, work: Callable[[sqlite3.Connection], R], *, after_own_writes: bool = True) -> R: ...
+    async def _read(self, work: Callable[[Connection], R], *, after_own_writes: bool = True) -> R: ...
 
     @abstractmethod
-    async def _write(self, run: str, work: Callable[[sqlite3.Connection], R]) -> R: ...
+    async def _write(self, run: str, work: Callable[[Connection], R]) -> R: ...
 
     async def load(self, run: str) -> Record:
         return await self._read(lambda db: load_record(db, run))
 
     async def match_runs(self, run: str) -> list[str]:
         """Return the ids that start with `run`, an exact match first; none for an empty string."""
-        query = "SELECT id FROM runs WHERE ?1 != '' AND id >= ?1 AND id < ?2 ORDER BY id != ?1, rowid"
+        query = "SELECT id FROM summaries WHERE ?1 != '' AND id >= ?1 AND id < ?2 ORDER BY id != ?1, n"
         after = f"{run}{chr(sys.maxunicode)}"
         return [row[0] for row in await self._read(lambda db: db.execute(query, (run, after)).fetchall())]
 
@@ -469,20 +445,3 @@ class RunQueries(ABC):
     async def list_spending(self, day: str) -> list[Json]:
         """Return every request since that day that may cost money, oldest first."""
         return await self._read(lambda db: select_spending_since(db, day))
-
-    async def check_integrity(self) -> list[str]:
-        """Return the problems that SQLite's integrity check finds."""
-        rows = await self._read(lambda db: db.execute("PRAGMA integrity_check").fetchall())
-        return [row[0] for row in rows if row[0] != "ok"]
-
-    async def shrink(self, *, may_rewrite: bool = True) -> None:
-        """Return the space of deleted runs to the file system."""
-        await asyncio.to_thread(shrink_database, self.path, may_rewrite=may_rewrite)
-
-    def file_size(self) -> int:
-        """Return the bytes of the database, including those not yet in its main file."""
-        files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
-        return sum(file.stat().st_size for file in files if file.exists())
-
-    def list_temp_files(self) -> list[str]:
-        return sorted(str(path.name) for path in self.folder.glob("*.tmp"))
