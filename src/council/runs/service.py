@@ -270,12 +270,12 @@ class Convener(RunRecords):
         return Record(run, parent.name, parent.folder, time.time(), parent.seed, setup, is_new=True), plan
 
     async def _make_record(self, plan: Plan) -> Record:
-        now = time.time()
+        now, run = time.time(), plan.batch.get("run") or await self.store.new_run_id()
         name = f"council-{time.strftime('%Y%m%d', time.localtime(now))}-{report_files.slugify(plan.question.target or plan.question.text)}"
         config = str(self._config.resolve()) if self._config else None
         kept = {"version": __version__, "rules": RULES, "day": _utc_date(now), "config": config}
         setup, seed = plan.setup() | kept | self._persisted_flags(), secrets.token_hex(16)
-        return Record(await self.store.new_run_id(), name, str(self.folder), now, seed, setup, is_new=True)
+        return Record(run, name, str(self.folder), now, seed, setup, is_new=True)
 
     def _persisted_flags(self) -> Json:
         """Return the flags that are stored with a run, and the hashes that only this run trusts, by --trust."""
