@@ -753,6 +753,7 @@ TABLE_DOCS = {
     "prices": 'A price in dollars per million tokens, `[prices."openai:gpt-5.2"]`, or for every model of a provider, `[prices."openai:*"]`.',
     "commands": "Timeouts of a command-line agent: `[commands.claude]`, `[commands.codex]`, `[commands.gemini]`.",
     "general": "The protocol [general](general.md).",
+    "keys": "API keys that are neither in the environment nor in the keyring.",
     "store": "The run store. See [data](data.md).",
     "human": "Seats filled by a person. See [human seats](runs.md#human-seats).",
 }

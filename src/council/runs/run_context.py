@@ -30,6 +30,7 @@ from council.search.results import research
 from council.settings import load_settings
 from council.settings.catalogue import split_member
 from council.settings.config_files import cache_folder
+from council.settings.key_storage import KeyEnvironment
 from council.settings.network import find_key_leaks
 from council.settings.schema import SPECIAL_MEMBERS
 from council.store.interface import Store
@@ -50,8 +51,10 @@ class RunContext:
         self, folder: Path, env: Mapping[str, str], flags: Mapping[str, Any], config: Path | None,
         extra_members: Sequence[Member] = (),
     ) -> None:  # fmt: skip
-        self.folder, self.env, self.flags = folder, env, flags
         settings = load_settings(folder, env, flags=flags, config=config)
+        if command := settings.keys.get("command"):
+            env = KeyEnvironment(env, command, [one.api_key_env for one in settings.providers.values()])
+        self.folder, self.env, self.flags = folder, env, flags
         if settings.hedge and flags.get("no_resend"):  # a second request may be billed too
             settings = replace(settings, hedge=False)
         known = (*settings.providers, *SPECIAL_MEMBERS)

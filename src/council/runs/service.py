@@ -80,8 +80,8 @@ class Convener(RunRecords):
 
     def _load_folder(self, folder: Path) -> None:
         """Load the settings and members of a folder: the current one, or the folder of a stored run."""
-        self.folder = folder
-        self.run_context = RunContext(folder, self.env, self._flags, self._config, self._extra_members)
+        self.folder, self.run_context = folder, RunContext(folder, self.env, self._flags, self._config, self._extra_members)  # fmt: skip
+        self.env = self.run_context.env
 
     @property
     def settings(self) -> Settings:
