@@ -558,17 +558,22 @@ Repeats are interleaved: each repeat measures every column in a new random order
 
 No test asserts a time. `tests/test_calls.py` limits the counted calls of a council and of a streamed event.
 """
-PERFORMANCE_PROFILE = """Where the time of a council goes (300 councils by the shared service, beside another benchmark, 2026-11-16): about 70 % of the CPU time is
-in the event loop, 30 % in the threads of the store (`getrusage`). Of the event loop, by samples of py-spy: requests and answers of
-members 24 % (sending and receiving 9 %), the report 20 % (its Markdown 11 %), planning 11 %, masking of secrets 9 %, prompts 7 %, the
-rest in events, locks and tasks. In the thread that writes, most samples are in the commits, which wait for the disk.
+PERFORMANCE_PROFILE = """Where the time of a council goes (600 councils by the shared service, one after another, 2026-11-16): two thirds of the CPU time are
+in the event loop, one third in the thread that writes (`/proc/self/task/*/schedstat`). Of the event loop, by samples of py-spy: sending
+requests and reading answers 18 % (half of it in aiohttp), the end of a run with its report 16 %, planning 10 %, masking of secrets 6 %,
+prompts 6 %, the rest in events, timeouts and tasks, no function over 4 %. The thread that writes needs about 7 ms: 1.7 to replace texts
+by references, 1.3 for 70 inserts, 0.8 for the search index, 1.6 for 4 commits.
+
+Beyond the 600 ms of a 200 ms model, a council took 31 ms: 7 until the first request, 9 between the phases, 7 after the last answer, 8
+in the endpoint and the connections (a minimal client needs 6). A commit takes 0.8 ms, so durability is not the reason.
 
 Tried: one transaction for the requests of a phase (14 commits became 4 to 6), texts stored once, each block of a prompt searched for
 secrets once, plans shared between questions of one kind, and runs that start in turn (the median duration of 200 councils that start
-together fell from 93 to 53 % of the time of all). Compressing every text cost 0.7 to 1.1 ms per council on a busy machine, so only those from 2 KB on are compressed.
+together fell from 93 to 53 % of the time of all). Encoding a request once, looking up the texts of a transaction once, and less work to
+clean, count and mask texts took the CPU per council from 26.0 to 20.5 ms, measured alternately. Without garbage collection the rate of 200
+councils at once is the same. Compressing every text cost 0.7 to 1.1 ms per council on a busy machine, so only those from 2 KB on are compressed.
 
 `python benchmarks/calls.py --top 20` lists the parts of Council and the functions that cause most calls."""
-# Why a row does not hold. Shown only if it does not.
 PERFORMANCE_REASONS = {
     "wall": "Planning, prompts, the stored requests of each phase and the report are in the critical path: it follows from the CPU per council.",
     "cpu": "No single part dominates; see the profile below.",
@@ -748,6 +753,7 @@ TABLE_DOCS = {
     "prices": 'A price in dollars per million tokens, `[prices."openai:gpt-5.2"]`, or for every model of a provider, `[prices."openai:*"]`.',
     "commands": "Timeouts of a command-line agent: `[commands.claude]`, `[commands.codex]`, `[commands.gemini]`.",
     "general": "The protocol [general](general.md).",
+    "keys": "API keys that are neither in the environment nor in the keyring.",
     "store": "The run store. See [data](data.md).",
     "human": "Seats filled by a person. See [human seats](runs.md#human-seats).",
 }

@@ -238,6 +238,7 @@ class Sandbox:
     def _write_project(self) -> None:
         git(self.project, "init", "-q", "-b", "main")
         files = FILES | {
+            "rows.jsonl": "".join(f'{{"id": {n}, "question": "Which queue fits us?"}}\n' for n in range(3)),
             "plan.md": "# Plan\n\n1. Move it.\n",
             "notes.md": "Cold storage is cheap.\n",
             "many.toml": MANY,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -33,6 +33,8 @@ MIN_SECRET_CHARS = 4  # characters; a shorter value is a placeholder, and maskin
 
 def strip_invisible(text: str) -> tuple[str, int]:
     """Return the text without invisible characters, and how many were removed."""
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+        return text, 0
     visible, removed = INVISIBLE_CHARS.subn("", repair_surrogates(text))
     kept = LOOSE_JOINERS.sub("", visible)
     return kept, removed + len(visible) - len(kept)
@@ -155,9 +157,14 @@ _UNCLEAN = re.compile(
 )
 
 
+def _is_plain(text: str) -> bool:
+    """Return whether there is certainly nothing to clean. This takes less time than a search."""
+    return "]" not in text and text.replace("\n", "").replace("\t", "").isprintable()
+
+
 def clean(text: str) -> str:
     """Remove terminal sequences and control characters, except newline and tab."""
-    if not _UNCLEAN.search(text):
+    if _is_plain(text) or not _UNCLEAN.search(text):
         return text
     for pattern in (_CONTROL_STRING, _UNCLOSED_OSC, _CSI, _ESCAPE):
         text = pattern.sub("", text)
@@ -354,7 +361,7 @@ def ends_in_notes(text: str) -> bool:
 
 def split_notes(text: str) -> tuple[str, list[str]]:
     """Return the text without its blocks of notes, and the contents of these blocks in order."""
-    if not _NOTES_NAME.search(text):
+    if "note" not in text.lower() or not _NOTES_NAME.search(text):
         return text, []
     stream = NotesFilter()
     shown = stream.feed(text) + stream.flush()
@@ -421,3 +428,21 @@ def _truncate_lines(text: str, tokens: int) -> str:
             break
         lines.append(line)
     return "".join([*lines, TRUNCATION_MARKER, "\n"]) if lines else ""
+
+
+# Labels
+
+RESPONSE_LABELS = re.compile(
+    r"\b[Rr]esponses ([A-Z]{1,2}\b(?:(?:, | and | or |, and |, or )[A-Z]{1,2}\b)+)|\b[Rr]esponses? ([A-Z]{1,2})\b"
+)
+
+
+def replace_labels(text: str, names: Mapping[str, str]) -> str:
+    """Replace labels ("Response B", "Responses A and C") with names; unknown labels stay."""
+
+    def replace_match(match: re.Match[str]) -> str:
+        labels = match[1] or match[2]
+        is_known = set(re.findall(r"[A-Z]{1,2}", labels)) <= names.keys()
+        return re.sub(r"[A-Z]{1,2}", lambda label: names[label[0]], labels) if is_known else match[0]
+
+    return RESPONSE_LABELS.sub(replace_match, text) if "esponse" in text else text

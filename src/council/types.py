@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
@@ -14,9 +14,6 @@ VerdictWord = Literal["PASS", "WARN", "FAIL"]  # of one judge
 OverallVerdict = Literal["PASS", "WARN", "FAIL", "DISAGREE"]
 VERDICT_ORDER: tuple[OverallVerdict, ...] = ("PASS", "WARN", "DISAGREE", "FAIL")  # from best to worst
 _STATEMENT_CUT = "the words of "  # prefix of a cut in a statement
-_RESPONSE_LABELS = re.compile(
-    r"\b[Rr]esponses ([A-Z]{1,2}\b(?:(?:, | and | or |, and |, or )[A-Z]{1,2}\b)+)|\b[Rr]esponses? ([A-Z]{1,2})\b"
-)
 FinalState = Literal[  # how a step of a seat ended
     "ok", "ok_repaired", "truncated", "degenerate", "refused", "in_doubt", "timed_out", "skipped(budget)", "skipped(cancel)",
     "failed(net)", "failed(rate)", "failed(quota)", "failed(overload)", "failed(server)", "failed(schema)", "failed(size)",
@@ -27,35 +24,40 @@ FinalState = Literal[  # how a step of a seat ended
 SeatState = FinalState | Literal["waiting", "asked", "writing", "not_asked", "no_answer"]
 OK_STATES: tuple[FinalState, ...] = ("ok", "ok_repaired")
 STATES_OUT_FOR_RUN: tuple[FinalState, ...] = (
-    "timed_out",
-    "failed(auth)",
-    "failed(quota)",
-    "failed(model)",
-    "failed(endpoint)",
-    "failed(flood)",
-    "failed(cli:silent)",
-)
+    "timed_out", "failed(auth)", "failed(quota)", "failed(model)", "failed(endpoint)", "failed(flood)", "failed(cli:silent)",
+)  # fmt: skip
+
+
+class JsonBytes(bytes):
+    value: Any  # what the JSON encodes
+
+
+_dump_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def encode_json(value: Any) -> bytes:
+    """Return compact JSON. A lone surrogate has no UTF-8, so it is replaced."""
+    text = _dump_compact(value)
+    try:
+        body = JsonBytes(text.encode())
+    except UnicodeEncodeError:
+        return text.encode(errors="replace")
+    body.value = value
+    return body
 
 
 def repair_surrogates(text: str) -> str:
     """Join surrogate pairs and replace lone surrogates, which can be neither stored nor sent."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    try:
+        text.encode()
+        return text
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def estimate_tokens(text: str) -> int:
     """Return a conservative estimate: 3 bytes per token."""
     return -(-len(text.encode()) // 3)
-
-
-def replace_labels(text: str, names: Mapping[str, str]) -> str:
-    """Replace labels ("Response B", "Responses A and C") with names; unknown labels stay."""
-
-    def replace_match(match: re.Match[str]) -> str:
-        labels = match[1] or match[2]
-        is_known = set(re.findall(r"[A-Z]{1,2}", labels)) <= names.keys()
-        return re.sub(r"[A-Z]{1,2}", lambda label: names[label[0]], labels) if is_known else match[0]
-
-    return _RESPONSE_LABELS.sub(replace_match, text)
 
 
 MAX_TOKEN_COUNT = 10**9  # a reported count must be lower

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,8 @@ import pytest
 from council.doors.cli import run
 from council.runs.doctor import list_warnings
 from council.runs.service import Convener
+from council.settings import key_storage
+from council.settings.config_files import config_folder
 
 keyring = pytest.importorskip("keyring", reason="the extra keys is not installed: pip install 'model-council[keys]'")
 KEY = "-".join(["sk", "ant", "kept", "0123456789abcdef"])
@@ -150,3 +153,79 @@ def test_locked_keyring_is_ignored_and_reported_by_the_doctor(
     told = json.loads(capsys.readouterr().out)["error"]
     assert "unlock it" in told
     assert KEY not in told
+
+
+# A command that prints keys
+
+
+@pytest.fixture
+def key_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A command that has one key, and writes a line to a log for each use."""
+    script, user = tmp_path / "bin" / "print-key", config_folder(os.environ)
+    script.parent.mkdir()
+    script.write_text(
+        f'#!/bin/sh\necho "$@" >> "{tmp_path}/asked"\n[ "$2" = ANTHROPIC_API_KEY ] && echo {KEY} || exit 1\n'
+    )
+    script.chmod(0o755)
+    user.mkdir(parents=True, exist_ok=True)
+    (user / "config.toml").write_text(f"[keys]\ncommand = \"'{script}' --vault\"\n")
+    return script
+
+
+@pytest.mark.behaviour("16-keys-command", "40-security-keys")
+def test_a_command_prints_the_keys_that_the_environment_does_not_have(
+    key_command: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    env = Convener().env
+    assert not (tmp_path / "asked").exists()  # a command that needs no key does not run it
+    assert (env.get("ANTHROPIC_API_KEY"), env.get("OPENAI_API_KEY", "")) == (KEY, "")
+    assert "ANTHROPIC_API_KEY" not in dict(env)  # what is sent to other processes
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert "--vault ANTHROPIC_API_KEY" in asked
+    assert len(asked) == len(set(asked))
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "from-the-environment")
+    assert Convener().env.get("ANTHROPIC_API_KEY") == "from-the-environment"
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    for command in (["models"], ["config"], ["--dry-run", "--json", "Should the archive move?"]):
+        run(command)
+    shown = capsys.readouterr()
+    assert "anthropic" in shown.out
+    assert KEY not in shown.out + shown.err
+    kept = [path for path in tmp_path.rglob("*") if path.is_file() and path != key_command]
+    assert not [path for path in kept if KEY in path.read_text(errors="replace")]
+
+
+@pytest.mark.behaviour("16-keys-command")
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        ("#!/bin/sh\nexec sleep 60", "printed no key for ANTHROPIC_API_KEY within 0.2 s"),
+        (f"#!/bin/sh\necho {KEY}; echo {KEY}", "printed no valid key for ANTHROPIC_API_KEY"),
+        ("#!/no/such/program", "cannot be started (No such file or directory)"),
+        ("", "was not found: write its path"),
+    ],
+)
+def test_a_failing_command_is_one_line_without_its_output(
+    key_command: Path, script: str, problem: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(key_storage, "COMMAND_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(key_storage, "_printed", {})
+    key_command.write_text(script)
+    if not script:
+        key_command.unlink()
+    assert run(["-m", "anthropic:claude-opus-4.6", "Should the archive move?"]) == 2
+    shown = capsys.readouterr().err.strip().splitlines()
+    assert len(shown) == 1
+    assert "[keys]" in shown[0]
+    assert problem in shown[0]
+    assert KEY not in shown[0]
+
+
+@pytest.mark.behaviour("16-keys-command")
+def test_the_file_of_a_project_cannot_name_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("council.toml").write_text('[keys]\ncommand = "/bin/echo"\n')
+    assert run(["--dry-run", "--trust", "Should the archive move?"]) == 2
+    assert '"keys.command" is not allowed in the file of a project' in capsys.readouterr().err

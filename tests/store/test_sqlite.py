@@ -191,6 +191,21 @@ def test_store_files_are_private_to_the_user(store: SqliteStore) -> None:
     assert list(modes.values()) == [0o700, 0o700, 0o600]
 
 
+async def test_streamed_text_that_is_deleted_in_the_same_transaction_is_not_written(store: SqliteStore) -> None:
+    rows = [
+        ("live", ("k", 1, "a failed attempt")),
+        ("hush", ("k",)),
+        ("live", ("k", 1, "its retry")),
+        ("live", ("other", 1, "text")),
+    ]
+    statements: list[str] = []
+    await store.write(RUN, [])
+    store._db.set_trace_callback(statements.append)
+    await store.write(RUN, rows)
+    assert sum("INSERT INTO live_parts" in line for line in statements) == 2
+    assert (await store.load_since(RUN, 0))[1] == {"k": "its retry", "other": "text"}
+
+
 # All rows of one step, or none
 
 

@@ -437,7 +437,7 @@ class RetryLoop:
 
     def _stream(self, deadline: MemberDeadline, text: str) -> None:
         if text:
-            self.caller.journal.stream_delta(self.key, self.seat, repair_surrogates(text))
+            self.caller.journal.stream_delta(self.key, self.seat, text if text.isascii() else repair_surrogates(text))
 
     def _note_thinking(self, deadline: MemberDeadline, timeout: asyncio.Timeout) -> None:
         """Remember that the member thinks, and give it the time of such members from now on."""

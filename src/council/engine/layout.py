@@ -17,8 +17,8 @@ from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, St
 from council.engine.minutes import AbsenceMinutes, Minutes
 from council.errors import PromptError
 from council.money import format_usd
-from council.text_cleanup import clean, single_line
-from council.types import OK_STATES, Json, SeatState, replace_labels
+from council.text_cleanup import clean, replace_labels, single_line
+from council.types import OK_STATES, Json, SeatState
 
 
 def format_label(name: str) -> str:

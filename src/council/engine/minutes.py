@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from council import events as ev
@@ -29,6 +30,7 @@ class StatementMinutes:
     dropped: list[str] = field(default_factory=list)  # parameters the member rejected and were left out
     cut_material: list[str] = field(default_factory=list)  # the names in `cut` that are material
     missing: list[str] = field(default_factory=list)  # parts of the typed reply that an answer in prose lacks
+    words: int = 0
 
 
 @dataclass(slots=True)
@@ -320,11 +322,17 @@ def _close_attempts(m: Minutes, key: str) -> None:
     m.open_attempts = {place: sent for place, sent in m.open_attempts.items() if sent.key != key}
 
 
+@lru_cache(maxsize=8)  # the minutes of a run and of its listeners get the same statement
+def _count_words(text: str) -> int:
+    return len(text.split())
+
+
 def _apply_stated(m: Minutes, event: ev.Stated, at: float) -> None:
     usage = Usage.from_json(event.usage)
-    m.ensure_phase(event.phase, at).said[event.seat] = StatementMinutes(
+    m.ensure_phase(event.phase, at).said[event.seat] = statement = StatementMinutes(
         event.key, event.phase, event.seat, event.state, event.said, event.reply,
         event.served_by, usage, event.attempts, event.seconds, event.cut, event.dropped, event.cut_material, event.missing,
+        _count_words(event.said),
     )  # fmt: skip
     _close_attempts(m, event.key)
     seat = m.seat(event.seat)
@@ -333,7 +341,7 @@ def _apply_stated(m: Minutes, event: ev.Stated, at: float) -> None:
     seat.attempts += event.attempts
     seat.seconds += event.seconds
     seat.statements += event.seat not in event.phase.split("/")[1:]
-    seat.words = len(event.said.split())
+    seat.words = statement.words
 
 
 def _apply_absent(m: Minutes, event: ev.WasAbsent, at: float) -> None:

@@ -179,7 +179,7 @@ class Prompts:
         return (*messages[:-1], {**last, "content": f"{last['content']}\n\n{told}"})
 
     def fence_mark(self, what: str) -> str:
-        mark = hmac.digest(self.hmac_key, what.encode(), "sha256").hex()[:12]
+        mark = hmac.new(self.hmac_key, what.encode(), "sha256").hexdigest()[:12]
         self.marks.add(mark)
         return mark
 

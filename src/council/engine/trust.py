@@ -11,8 +11,8 @@ from council.engine.degraded import build_degraded_rows, count_asked_seats
 from council.engine.json_text import clean_text, find_json
 from council.engine.minutes import Minutes, SeatMinutes
 from council.settings.catalogue import LOCAL_MEMBER
-from council.text_cleanup import single_line, split_notes
-from council.types import Agreement, Json, Round, Seat, TrustFact, replace_labels
+from council.text_cleanup import replace_labels, single_line, split_notes
+from council.types import Agreement, Json, Round, Seat, TrustFact
 
 # Notes: the block `council-notes` at the end of a free-text answer
 

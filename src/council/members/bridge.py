@@ -21,7 +21,7 @@ from council.members.wires.wire import append_schema
 from council.settings import Provider
 from council.settings.catalogue import model_id
 from council.text_cleanup import redact_line
-from council.types import Answer, Ask, Json, Usage
+from council.types import Answer, Ask, Json, Usage, encode_json
 
 NOT_INSTALLED = "needs pydantic-ai, which is not installed: run `pip install 'model-council[pai]'`"
 FINISH_REASONS = {"length": "length", "content_filter": "refused"}
@@ -59,7 +59,7 @@ class BridgeMember:
             "schema": None if in_prompt else ask.schema, "schema_name": ask.schema_name or "reply",
             "settings": self._settings(ask),
         }  # fmt: skip
-        return json.dumps(request, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+        return encode_json(request)
 
     def _settings(self, ask: Ask) -> Json:
         settings = {"temperature": ask.temperature, "max_tokens": ask.max_tokens, "thinking": ask.effort}

@@ -40,7 +40,7 @@ from council.members.wires.wire import append_schema
 from council.settings.catalogue import catalogue
 from council.settings.config_files import find_command
 from council.text_cleanup import KEY_SHAPED, mask_values, redact_line
-from council.types import Answer, Ask, Json, Message
+from council.types import Answer, Ask, Json, Message, encode_json
 
 PROBE_TIMEOUTS = AgentTimeouts(first_byte=10.0, idle=10.0)
 MAX_COMPLAINT_CHARS = 300  # characters
@@ -104,7 +104,7 @@ class CliAgentMember:
         system, prompt = _flatten_messages(messages)
         request = {"model": vendor_model_id(self.model), "system": system, "prompt": prompt, "schema": ask.schema}
         more = {"effort": ask.effort, "bare": ask.bare}
-        return json.dumps(request | more, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+        return encode_json(request | more)
 
     async def ready(self, progress: Progress) -> None:
         """Do nothing: the first call probes the executable."""

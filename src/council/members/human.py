@@ -7,7 +7,7 @@ from typing import Protocol
 
 from council.errors import Fault
 from council.members.base import MemberContext, OnDelta, Progress
-from council.types import Answer, Ask, Json
+from council.types import Answer, Ask, Json, encode_json
 
 HUMAN = "human"
 
@@ -39,7 +39,7 @@ class HumanMember:
 
     def prepare(self, ask: Ask) -> bytes:
         request = {"key": ask.key, "messages": ask.messages, "schema": ask.schema}
-        return json.dumps(request, ensure_ascii=False, separators=(",", ":")).encode()
+        return encode_json(request)
 
     async def ready(self, progress: Progress) -> None:
         pass

@@ -21,7 +21,7 @@ from typing import Any
 
 from council.errors import ConfigError, Fault
 from council.members.base import MemberContext, OnDelta, Progress
-from council.types import Answer, Ask, Json, Usage
+from council.types import Answer, Ask, Json, Usage, encode_json
 
 
 class Scripted:
@@ -40,7 +40,7 @@ class Scripted:
 
     def prepare(self, ask: Ask) -> bytes:
         request = {"key": ask.key, "messages": ask.messages, "schema": ask.schema}
-        return json.dumps(request, ensure_ascii=False, separators=(",", ":")).encode()
+        return encode_json(request)
 
     async def ready(self, progress: Progress) -> None:
         pass

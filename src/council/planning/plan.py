@@ -75,6 +75,7 @@ class Plan:
     hedge: bool = False  # a fallback is asked too when a member is slow
     warm_starts: tuple[Json, ...] = ()  # members that one seat asks first, because their vendor caches the prefix
     trusted: tuple[str, ...] = ()  # what the trusted settings of the project send, read and write where
+    batch: Json = field(default_factory=dict)  # of a row of a batch: the batch, the row and the id of its run
 
     def check_runnable(self) -> None:
         """Raise if the plan cannot be run, before any request is sent."""
@@ -109,7 +110,7 @@ class Plan:
         return {
             "protocol": self.protocol.name, "question": dump_fields(self.question), "options": self.options,
             "roster": roster, "verbose": self.verbose, "packet": dump_fields(self.packet) | lists, "effort": self.effort,
-            "given": self.given, "shared_vendors": list(self.shared_vendors),
+            "given": self.given, "shared_vendors": list(self.shared_vendors), **({"batch": self.batch} if self.batch else {}),
         }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -31,7 +31,12 @@ def compile_phrases(phrases: tuple[str, ...]) -> re.Pattern[str]:
 
 def mask_text(text: str, exceptions: Iterable[str]) -> str:
     """Mask exceptions, code, paths and URLs in the text; offsets stay the same."""
-    return _compile_exceptions(tuple(exceptions)).sub(_blank_match, CODE_OR_PATH.sub(_blank_match, text))
+    return _compile_exceptions(tuple(exceptions)).sub(_blank_match, _mask_code(text))
+
+
+@lru_cache(maxsize=4)  # one question is masked for each list of phrases
+def _mask_code(text: str) -> str:
+    return CODE_OR_PATH.sub(_blank_match, text)
 
 
 @cache

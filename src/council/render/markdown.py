@@ -134,9 +134,7 @@ def _list_statements(minutes: Minutes, view: ReportView, phase: PhaseMinutes) ->
     rows = []
     for name in phase.asked:
         said = phase.said.get(name)
-        state = (
-            f"{said.state}, {format_count(len(said.said.split()), 'word')}, {said.seconds:.1f} s" if said else "absent"
-        )
+        state = f"{said.state}, {format_count(said.words, 'word')}, {said.seconds:.1f} s" if said else "absent"
         is_answer = said is not None and view.repeats_answer(minutes, said)
         text = "_The answer above._" if is_answer else _format_statement(minutes, phase.name, name)
         rows.append((f"{escape(view.speaker_label(minutes, phase.name, name), quote=False)}: {state}", text))

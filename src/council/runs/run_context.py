@@ -29,7 +29,8 @@ from council.search import make_provider, search_folder
 from council.search.results import research
 from council.settings import load_settings
 from council.settings.catalogue import split_member
-from council.settings.config_files import cache_folder, default_owner, find_project
+from council.settings.config_files import cache_folder, find_names
+from council.settings.key_storage import KeyEnvironment
 from council.settings.network import find_key_leaks
 from council.settings.schema import SPECIAL_MEMBERS
 from council.store.interface import Store
@@ -51,8 +52,10 @@ class RunContext:
         self, folder: Path, env: Mapping[str, str], flags: Mapping[str, Any], config: Path | None,
         extra_members: Sequence[Member] = (),
     ) -> None:  # fmt: skip
-        self.folder, self.env, self.flags = folder, env, flags
         settings = load_settings(folder, env, flags=flags, config=config)
+        if command := settings.keys.get("command"):
+            env = KeyEnvironment(env, command, [one.api_key_env for one in settings.providers.values()])
+        self.folder, self.env, self.flags = folder, env, flags
         if settings.hedge and flags.get("no_resend"):  # a second request may be billed too
             settings = replace(settings, hedge=False)
         known = (*settings.providers, *SPECIAL_MEMBERS)
@@ -74,8 +77,8 @@ class RunContext:
     @property
     def made_by(self) -> Json:
         """Return what a run says about its maker: the version, the rules, the owner and the project."""
-        owner = self.settings.store.get("owner") or default_owner()
-        return {"version": __version__, "rules": RULES, "owner": owner, "project": find_project(self.folder)}
+        owner, project = find_names(self.folder, self.settings.store.get("owner"))
+        return {"version": __version__, "rules": RULES, "owner": owner, "project": project}
 
     # Money
 

@@ -79,8 +79,8 @@ class Convener(RunRecords):
 
     def _load_folder(self, folder: Path) -> None:
         """Load the settings and members of a folder: the current one, or the folder of a stored run."""
-        self.folder = folder
-        self.run_context = RunContext(folder, self.env, self._flags, self._config, self._extra_members)
+        self.folder, self.run_context = folder, RunContext(folder, self.env, self._flags, self._config, self._extra_members)  # fmt: skip
+        self.env = self.run_context.env
         self.store_settings = self.run_context.settings.store
 
     @property
@@ -270,12 +270,12 @@ class Convener(RunRecords):
         return Record(run, parent.name, parent.folder, time.time(), parent.seed, setup, is_new=True), plan
 
     async def _make_record(self, plan: Plan) -> Record:
-        now = time.time()
+        now, run = time.time(), plan.batch.get("run") or await self.store.new_run_id()
         name = f"council-{time.strftime('%Y%m%d', time.localtime(now))}-{report_files.slugify(plan.question.target or plan.question.text)}"
         config = str(self._config.resolve()) if self._config else None
         kept = self.run_context.made_by | {"day": _utc_date(now), "config": config}
         setup, seed = plan.setup() | kept | self._persisted_flags(), secrets.token_hex(16)
-        return Record(await self.store.new_run_id(), name, str(self.folder), now, seed, setup, is_new=True)
+        return Record(run, name, str(self.folder), now, seed, setup, is_new=True)
 
     def _persisted_flags(self) -> Json:
         """Return the flags that are stored with a run, and the hashes that only this run trusts, by --trust."""

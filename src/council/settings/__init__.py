@@ -147,6 +147,7 @@ class Settings:
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # member → dollars per million tokens
     commands: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # command-line agent → timeouts
     store: Mapping[str, Any] = field(default_factory=dict)
+    keys: Mapping[str, Any] = field(default_factory=dict)
     human: Mapping[str, float] = field(default_factory=lambda: {"timeout": HUMAN_TIMEOUT_S})
     notify: bool = False  # announce the end of a run
     hedge: bool = False  # ask a fallback too when a member is slow
@@ -430,7 +431,7 @@ def _build_settings(values: Mapping[str, Any], origins: Mapping[str, Origin], va
     tree = nest_keys(values)
     tables = {
         name: tree.get(name, {})
-        for name in ("models", "rosters", "search", "budget", "general", "human", "commands", "store")
+        for name in ("models", "rosters", "search", "budget", "general", "human", "commands", "store", "keys")
     }
     return Settings(
         providers={name: _build_provider(name, row, origins) for name, row in tree["providers"].items()},

@@ -243,10 +243,10 @@ def default_owner() -> str:
 
 
 @lru_cache(maxsize=256)
-def find_project(folder: Path) -> str:
-    """Return the name of the project that a folder belongs to: of its repository, or of the folder."""
+def find_names(folder: Path, owner: str | None) -> tuple[str, str]:
+    """Return the names that the runs of a folder are stored under: of their owner, and of the repository or the folder."""
     root = next((place for place in (folder, *folder.parents) if (place / ".git").exists()), folder)
-    return root.name
+    return owner or default_owner(), root.name
 
 
 def find_command(name: str, env: Mapping[str, str]) -> Path | None:

@@ -1,20 +1,23 @@
-"""API keys stored in the system keyring, as an alternative to environment variables.
+"""API keys from the system keyring or from a command, as an alternative to environment variables.
 
 A keyring cannot list its entries, so the variable names, never the keys, are written to keys.json beside the user's
 configuration. The keyring package is imported only if a key is stored.
+
+A command of the user, `[keys] command`, prints the key of a variable. Its output is kept in the memory of this process only.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from council.errors import UsageError
-from council.settings.config_files import config_folder
-from council.settings.schema import quote_value
+from council.errors import ConfigError, UsageError
+from council.settings.config_files import config_folder, find_command
+from council.settings.schema import quote_value, split_command
 
 SERVICE = "council"
 NAMES_FILE = "keys.json"
@@ -113,3 +116,81 @@ def _write_names(names: list[str], env: Mapping[str, str]) -> None:
     path = _names_file(env)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(names) + "\n", encoding="utf-8")
+
+
+# Command
+
+COMMAND_TIMEOUT_S = 15.0
+MAX_KEY_BYTES = 16_384
+RETRY_S = 30.0  # seconds after which a key that the command did not have is asked for again
+MAX_COMMANDS = 8  # at once
+
+
+class KeyEnvironment(dict[str, str]):
+    """Environment whose missing API keys come from a command, when they are first read. Copies do not contain them."""
+
+    def __init__(self, env: Mapping[str, str], command: str, names: Iterable[str]) -> None:
+        super().__init__(env)
+        self._command, self._names = command, frozenset(name for name in names if name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        found = super().get(name, default)
+        if (found and found.strip()) or not (name in self._names or name.endswith("_API_KEY")):
+            return found
+        unset = [one for one in self._names if not dict.get(self, one, "").strip()]
+        return read_keys(self._command, [name, *unset], self)[name] or found
+
+
+_printed: dict[tuple[str, str], tuple[str, float]] = {}  # by command and variable: the key, and when it was printed
+_print_lock = threading.Lock()
+
+
+def read_keys(command: str, names: Sequence[str], env: Mapping[str, str]) -> dict[str, str]:
+    """Return what the command prints for each variable, "" if it has no key. It runs once for each, several at a time."""
+    import time
+    from concurrent.futures import ThreadPoolExecutor
+
+    with _print_lock:
+        now = time.monotonic()
+        missing = [name for name in dict.fromkeys(names) if not _is_current(_printed.get((command, name)), now)]
+        if missing:
+            with ThreadPoolExecutor(min(len(missing), MAX_COMMANDS)) as threads:
+                values = list(threads.map(lambda name: _run_command(command, name, env), missing))
+            _printed.update({(command, name): (key, now) for name, key in zip(missing, values, strict=True)})
+        return {name: _printed[command, name][0] for name in names}
+
+
+def _is_current(row: tuple[str, float] | None, now: float) -> bool:
+    return row is not None and (bool(row[0]) or now - row[1] < RETRY_S)
+
+
+def _run_command(command: str, name: str, env: Mapping[str, str]) -> str:
+    """Return the key that the command prints. Its output is part of no message."""
+    import subprocess
+
+    words = split_command(command)
+    program = Path(words[0]).expanduser() if "/" in words[0] else find_command(words[0], env)
+    if program is None or not program.is_absolute() or not os.access(program, os.X_OK):
+        raise ConfigError(
+            f"the command {quote_value(words[0])} of [keys] was not found: write its path, or add its folder to PATH"
+        )
+    try:
+        done = subprocess.run(
+            [program, *words[1:], name], env=dict(env), stdin=subprocess.DEVNULL, capture_output=True,
+            timeout=COMMAND_TIMEOUT_S, cwd="/", check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise ConfigError(
+            f"the command {quote_value(words[0])} of [keys] printed no key for {name} within {COMMAND_TIMEOUT_S:g} s: "
+            f"run it with {name} to see why, or set {name}"
+        ) from None
+    except OSError as error:
+        raise ConfigError(
+            f"the command {quote_value(words[0])} of [keys] cannot be started ({error.strerror}): check it"
+        ) from None
+    key = done.stdout.strip() if done.returncode == 0 else b""  # another exit code: it has no such key
+    if len(key) > MAX_KEY_BYTES or len(key.split()) > 1 or not key.isascii():
+        raise ConfigError(
+            f"the command {quote_value(words[0])} of [keys] printed no valid key for {name}: it has to print the key alone, as one word"
+        )
+    return key.decode("ascii")

@@ -67,6 +67,16 @@ def _is_http_url(value: Any) -> bool:
         return False
 
 
+def split_command(text: str) -> list[str]:
+    """Return the words of a command, as a shell would split them; none if its quotes are not closed."""
+    import shlex  # only needed for the key
+
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return []
+
+
 def _one_of(*choices: str) -> ValueType:
     return ValueType("one of " + ", ".join(choices), lambda value: value in choices)
 
@@ -98,6 +108,9 @@ DOLLARS_PER_MILLION = ValueType("dollars per million tokens, 0 or more", lambda 
 COUNT = ValueType("a whole number from 1 to 1000", lambda value: _is_int_between(value, 1, 1000))
 RESULT_COUNT = ValueType("a whole number from 1 to 10", lambda value: _is_int_between(value, 1, 10))
 DAYS = ValueType("a whole number of days from 1 to 36500", lambda value: _is_int_between(value, 1, 36_500))
+COMMAND = ValueType(
+    'a command such as "pass show council"', lambda value: isinstance(value, str) and bool(split_command(value))
+)
 BOOLEAN = ValueType("true or false", lambda value: isinstance(value, bool))
 HTTP_URL = ValueType("a URL that begins with http:// or https:// and has a valid host and port", _is_http_url)
 DATABASE_URL = ValueType(
@@ -168,6 +181,7 @@ CONFIG_KEYS: Mapping[str, Any] = {
     "general": {"deliberate": BOOLEAN},
     "human": {"timeout": SECONDS},
     "store": {"keep_days": DAYS, "url": DATABASE_URL, "lease_seconds": LEASE_SECONDS, "owner": TEXT_VALUE},
+    "keys": {"command": COMMAND},
 }
 # Environment variables of the judges: type after number parsing, and default.
 VARIABLES: Mapping[str, tuple[ValueType, str | None]] = {
@@ -211,10 +225,11 @@ KEYS_BY_ACCESS: Mapping[Access, tuple[str, ...]] = {
         "search.provider", "search.max_results", "search.base_url", "search.folder",
         "prices.MEMBER.input", "prices.MEMBER.cached", "prices.MEMBER.write", "prices.MEMBER.output",
         "commands.AGENT.first_byte", "commands.AGENT.idle",
-        "report_dir", "store.keep_days", "store.url", "store.lease_seconds", "store.owner",
+        "report_dir", "store.keep_days", "store.url", "store.lease_seconds", "store.owner", "keys.command",
         "notify",  # starts a program of the desktop
     ),
 }  # fmt: skip
+USER_KEYS = ("keys.command",)  # refused in the file of a project, even with trust
 KEY_ACCESS: Mapping[str, Access] = {key: access for access, keys in KEYS_BY_ACCESS.items() for key in keys}
 KEY_PLACEHOLDERS = {"providers": "NAME", "seats": "NAME", "rosters": "NAME", "prices": "MEMBER", "commands": "AGENT"}
 
@@ -292,6 +307,7 @@ KEY_MEANINGS: Mapping[str, str] = {
     "store.url": "Address of a PostgreSQL database for the runs, without a password. Default: a SQLite file in the data folder.",
     "store.lease_seconds": "How long a process that is stopped or cut off keeps a run, in PostgreSQL; default: 30.",
     "store.owner": "Name that runs are stored under; default: user@host.",
+    "keys.command": "Command that prints an API key. It gets the name of the variable as its last argument, and is used if that variable is not set. Only in your own file.",
     "store.keep_days": "Finished runs that are older are removed, a few at a time, after a run. In a project file: only runs of that folder.",
 }
 VARIABLE_MEANINGS: Mapping[str, str] = {

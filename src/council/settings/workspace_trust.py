@@ -20,7 +20,7 @@ from typing import Any
 from council.errors import ConfigError, TrustRequired, wording
 from council.settings.catalogue import LOCAL_MEMBER, split_member
 from council.settings.config_files import config_folder, format_toml, write_private
-from council.settings.schema import Access, access_of, nest_keys, quote_value, split_key
+from council.settings.schema import USER_KEYS, Access, access_of, nest_keys, quote_value, split_key
 
 TRUST_VARIABLE = "COUNCIL_TRUST"  # hashes, separated by commas or blanks
 PROJECT_FILES = ("council.toml", "pyproject.toml")
@@ -162,6 +162,10 @@ class TrustRequest:
 
 def find_trusted_rows(rows: Sequence[Row], user_providers: Iterable[str]) -> dict[str, Any]:
     """Return those rows of a project's file that need trust. `user_providers` has the providers without the file."""
+    if refused := next((key for key, _ in rows if key in USER_KEYS), None):
+        raise ConfigError(
+            f"{quote_value(refused)} is not allowed in the file of a project: put it into your own file, see `council config path`"
+        )
     own = {split_key(key)[1] for key, _ in rows if key.startswith("providers.")} - set(user_providers)
     return {key: value for key, value in rows if _needs_trust(key, value, own)}
 

@@ -44,7 +44,7 @@ from council.store.postgres_schema import (
     make_insert,
 )
 from council.store.queries import reserve_spending
-from council.store.run_store import Job, RunStore, Work, read_snapshot
+from council.store.run_store import Job, RunStore, Work, read_snapshot, without_discarded
 from council.store.texts import TextWriter
 
 WRITE_TIMEOUT_S = 30.0  # seconds that a write without an owned run waits for the database
@@ -280,28 +280,31 @@ class PostgresStore(RunStore):
 
     def _group_rows(self, jobs: Sequence[Job]) -> tuple[list[Any], list[tuple[str, list[Any]]]]:
         """Return the values of new leases, and one statement with its values for each kind of row."""
-        rows: dict[str, list[Any]] = {kind: [] for kind in (*INSERTED, *CHANGED, "lease")}
+        of_run: dict[str, list[Row]] = {}
         for job in jobs:
-            for kind, values in self._pack(job, rows["text"]) if job.work else ():
-                rows[kind].append((job.run, *values))
+            of_run.setdefault(job.run, []).extend(job.rows)
+        rows: dict[str, list[Any]] = {kind: [] for kind in ("lease", "hush", *INSERTED, *CHANGED)}
+        for run, found in of_run.items():
+            for kind, values in self._pack(run, without_discarded(found), rows["text"]):
+                rows[kind].append((run, *values))
         leases, statements = rows.pop("lease"), []
-        for kind, found in rows.items():
+        for kind, found_rows in rows.items():
             make = make_insert if kind in INSERTED else make_change
-            for start in range(0, len(found), MAX_ROWS):
-                part = found[start : start + MAX_ROWS]
+            for start in range(0, len(found_rows), MAX_ROWS):
+                part = found_rows[start : start + MAX_ROWS]
                 statements.append((make(kind, len(part)), clean_values([value for row in part for value in row])))
         return leases, statements
 
-    def _pack(self, job: Job, texts: list[Any]) -> Sequence[Row]:
-        """Return the rows of a job with references instead of long texts, which are added to `texts`."""
-        if not PACKED.isdisjoint(kind for kind, _ in job.rows):
-            writer = self._texts.get(job.run)
-            if writer is None:
-                is_new = any(kind == "run" for kind, _ in job.rows)
-                writer = self._texts[job.run] = TextWriter(self._db, job.run, is_new=is_new)
-            writer.save = texts.append
-            return writer.pack_rows(job.rows)
-        return job.rows
+    def _pack(self, run: str, rows: Sequence[Row], texts: list[Any]) -> Sequence[Row]:
+        """Return rows with references instead of long texts, which are added to `texts`."""
+        if PACKED.isdisjoint(kind for kind, _ in rows):
+            return rows
+        writer = self._texts.get(run)
+        if writer is None:
+            is_new = any(kind == "run" for kind, _ in rows)
+            writer = self._texts[run] = TextWriter(self._db, run, is_new=is_new)
+        writer.save = texts.append
+        return writer.pack_rows(rows)
 
     def _commit_separately(self, jobs: list[Job]) -> list[tuple[Any, BaseException | None]]:
         """Execute jobs in order; a failing job rolls back only itself."""

@@ -127,6 +127,18 @@ class Batch:
     timers: list[asyncio.TimerHandle] = field(default_factory=list)
 
 
+def without_discarded(rows: Sequence[Row]) -> list[Row]:
+    """Return rows without the streamed text that a later row of the same transaction deletes."""
+    ended, kept = set[object](), list[Row]()
+    for row in reversed(rows):
+        if row[0] == "hush":
+            ended.add(row[1][0])
+        elif row[0] == "live" and row[1][0] in ended:
+            continue
+        kept.append(row)
+    return kept[::-1]
+
+
 def _resolve_future(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
     if future.cancelled():
         return
@@ -293,22 +305,14 @@ class RunStore(RunQueries):
                 with suppress(RuntimeError):  # the loop may be closed; the rows are committed anyway
                     future.get_loop().call_soon_threadsafe(_resolve_future, future, None, error)
 
-        self._writer.put(
-            Job(
-                run,
-                self._insert_rows(run, batch.rows),
-                on_result,
-                has_ledger_rows,
-                batch.rows,
-                self._owned_runs.get(run, 0),
-            )
-        )
+        work, token = self._insert_rows(run, batch.rows), self._owned_runs.get(run, 0)
+        self._writer.put(Job(run, work, on_result, has_ledger_rows, batch.rows, token))
 
     def _insert_rows(self, run: str, rows: Sequence[Row]) -> Work:
         def work(db: Connection) -> None:
             if run not in self._texts:
                 self._texts[run] = TextWriter(db, run)
-            for table, values in self._texts[run].pack_rows(rows):
+            for table, values in self._texts[run].pack_rows(without_discarded(rows)):
                 if table in ("reopen", "detach"):
                     unindex_run(db, run)
                 db.execute(queries.WRITE_STATEMENTS[table], (run, *values))

@@ -23,12 +23,14 @@ from typing import Any
 from council.store.interface import Connection, Row
 from council.store.migrations import ADD_SEARCH
 from council.store.summaries import ORDER
+from council.types import JsonBytes
 
 # Storage
 
 MIN_CHARS = 160  # shorter texts stay in their row
 MIN_COMPRESSED_BYTES = 2048  # compressing a shorter text costs more time than its space is worth
 PLAIN_MARK = b"\0"  # first byte of a text that is not compressed
+NUMBER_TYPES = (int, float, bool, type(None))  # what a JSON value has besides texts, lists and objects
 REFERENCE, ENCODED = "$text", "$json"
 REQUEST_MARK = b"\0"  # first byte of a request with references; JSON never starts with it
 dump_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -42,6 +44,7 @@ class TextWriter:
         self._db, self._run = db, run
         self._numbers: dict[bytes, int] = {}  # by digest
         self._next, self._question = 0, ""
+        self._references: dict[str, list[int | str]] = {}  # of the texts of one batch, where most are repeated
         self.save: Callable[[tuple[object, ...]], object] | None = None  # gets the texts instead of the database
         if not is_new:
             self._read_stored(db, run)
@@ -56,10 +59,13 @@ class TextWriter:
 
     def pack_rows(self, rows: Iterable[Row]) -> list[Row]:
         """Return rows with references instead of long texts: in JSON objects and in requests."""
+        packed: list[Row] = []
         for table, values in rows:
             if table in ("run", "queue"):
                 self._question = _find_question(str(values[-1]))
-        return [(table, tuple(map(self._pack_value, values))) for table, values in rows]
+            packed.append((table, tuple([self._pack_value(value) for value in values])))
+        self._references.clear()
+        return packed
 
     def _pack_value(self, value: object) -> object:
         if isinstance(value, dict):
@@ -72,6 +78,8 @@ class TextWriter:
 
     def pack_request(self, body: bytes) -> bytes:
         """Return a request with references if it is JSON that can be restored exactly; any other is returned as it is."""
+        if isinstance(body, JsonBytes):
+            return REQUEST_MARK + self.pack(body.value).encode()
         with suppress(ValueError, RecursionError):  # not JSON, or a lone surrogate
             value = json.loads(body)
             if dump_compact(value).encode() == body:
@@ -84,17 +92,26 @@ class TextWriter:
         if isinstance(value, dict):
             if REFERENCE in value:  # not ours
                 return {REFERENCE: self._refer(dump_compact(value)), ENCODED: True}
-            return {key: self._replace_texts(item) for key, item in value.items()}
+            return {
+                key: item
+                if (kind := type(item)) in NUMBER_TYPES or (kind is str and len(item) < MIN_CHARS)
+                else self._replace_texts(item)
+                for key, item in value.items()
+            }
         if isinstance(value, list | tuple):
             return [self._replace_texts(item) for item in value]
         return value
 
     def _refer(self, text: str) -> list[int | str]:
+        if (known := self._references.get(text)) is not None:
+            return known
         pieces = list[str]()
         for part in text.split(self._question) if self._question else [text]:
             pieces += [*_divide(part), self._question]
         pieces.pop()
-        return [piece if len(piece) < MIN_CHARS else self._number(piece) for piece in pieces if piece]
+        found = [piece if len(piece) < MIN_CHARS else self._number(piece) for piece in pieces if piece]
+        self._references[text] = found
+        return found
 
     def _number(self, piece: str) -> int:
         data = piece.encode()

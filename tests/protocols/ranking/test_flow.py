@@ -20,7 +20,7 @@ from council.render.markdown import render_answer, render_document, render_verbo
 from council.render.mermaid import render_mermaid
 from council.render.report import build_report
 from council.runs.service import Convener
-from council.types import replace_labels
+from council.text_cleanup import replace_labels
 
 pytestmark = pytest.mark.anyio
 NAMES = ("alpha", "beta", "gamma")

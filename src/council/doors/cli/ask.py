@@ -62,7 +62,7 @@ def ask_command() -> click.Command:
     )
     parameters = [
         click.Argument(["words"], nargs=-1, shell_complete=complete_file),
-        *(_make_option(flag) for flag in (*COMMON_FLAGS, *protocol_flags())),
+        *(make_option(flag) for flag in (*COMMON_FLAGS, *protocol_flags())),
         version,
         full,
     ]
@@ -100,7 +100,7 @@ def _print_version(context: click.Context, parameter: click.Parameter, value: bo
         context.exit()
 
 
-def _make_option(flag: dict[str, Any]) -> click.Option:
+def make_option(flag: dict[str, Any]) -> click.Option:
     names = [*([flag["short"]] if "short" in flag else []), flag["flag"], flag["name"]]
     if flag.get("negatable"):
         both = f"{flag['flag']}/--no-{flag['flag'][2:]}"
@@ -138,7 +138,7 @@ def show_packet(words: tuple[str, ...], **params: Any) -> int:
 
 def packet_command() -> click.Command:
     """Build `council packet`, which accepts the flags of a question and lists those that change the packet."""
-    options = [_make_option(flag) for flag in (*COMMON_FLAGS, *protocol_flags())]
+    options = [make_option(flag) for flag in (*COMMON_FLAGS, *protocol_flags())]
     for option in options:
         option.hidden = option.name not in help.PACKET_FLAGS  # accepted, but without an effect
     words = click.Argument(["words"], nargs=-1, metavar="WORDS…", shell_complete=complete_file)

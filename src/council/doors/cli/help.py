@@ -25,7 +25,7 @@ MAX_UNGROUPED_FLAGS = 8  # a command with at most this many flags lists them in 
 
 # One group for each command. `council --help` shows the commands by group, in this order.
 COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Start and continue": ("init", "chat", "resume", "watch", "cancel", "fork"),
+    "Start and continue": ("init", "chat", "batch", "resume", "watch", "cancel", "fork"),
     "Results": ("runs", "report", "open", "replay", "gate", "spend"),
     "Choose": ("protocols", "presets", "rosters", "models", "packet"),
     "Set up": ("doctor", "config", "keys", "trust", "completion"),
@@ -70,6 +70,11 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "resume": (
         ("council resume", "continue the newest unfinished run of this folder"),
         ("council resume r4k2p --max-cost 2", "continue a run with a higher cost limit"),
+    ),
+    "batch": (
+        ("council batch rows.jsonl -o out.jsonl", "one line per row in out.jsonl; again to continue"),
+        ("council batch rows.csv -o out.jsonl --dry-run", "check every row and show the price, spend nothing"),
+        ("council batch rows.jsonl -o out.jsonl --sample 20 --max-cost 5", "try 20 rows first, for at most $5"),
     ),
     "fork": (("council fork r4k2p --from improve --seat beta=openai:gpt-5.2", "another beta from that phase on"),),
     "packet": (

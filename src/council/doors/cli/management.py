@@ -21,6 +21,7 @@ COMMANDS = {
     "cancel": "run_commands:cancel_command",
     "fork": "run_commands:fork_command",
     "chat": "chat:chat_command",
+    "batch": "batch_command:batch_command",
     "packet": "ask:packet_command",
     "presets": "info_commands:presets_command",
     "rosters": "info_commands:rosters_command",

@@ -13,7 +13,7 @@ from council.members.base import OnDelta, Progress
 from council.members.wires.error_responses import REFUSAL_CODES
 from council.members.wires.http import ByteLimits, Endpoint, network_errors
 from council.members.wires.stream_parser import StreamParser, load_json
-from council.types import Answer, Ask, Json, Message
+from council.types import Answer, Ask, Json, Message, encode_json
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
@@ -85,8 +85,7 @@ class WireMember:
     # Shared by all wires
 
     def prepare(self, ask: Ask) -> bytes:
-        # A lone surrogate cannot be encoded as UTF-8, so replace it.
-        return json.dumps(self.body(ask), ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+        return encode_json(self.body(ask))
 
     async def ready(self, progress: Progress) -> None:
         """Do nothing: an endpoint needs no download."""

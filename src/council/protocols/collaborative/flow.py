@@ -45,5 +45,6 @@ async def collaborative(council: Council) -> Verdict:
 
 def word_limit(versions: Round[None]) -> int:
     """Return the maximum words of the synthesis, rounded up to tens. A character of a script without spaces is a word."""
-    longest = max(len(WORDS.findall(one.text)) for one in versions.values())
+    texts = [one.text for one in versions.values()]
+    longest = max(len(text.split()) if text.isascii() else len(WORDS.findall(text)) for text in texts)
     return max(MIN_WORD_LIMIT, -(-int(MAX_GROWTH * longest) // 10) * 10)

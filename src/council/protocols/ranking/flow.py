@@ -14,7 +14,8 @@ from council.protocols.ranking import PROTOCOL
 from council.protocols.ranking import rules as rule
 from council.protocols.ranking.replies import Ballot
 from council.protocols.ranking.rules import RankingTable, filter_ballots
-from council.types import Json, Round, Seat, Statement, Verdict, replace_labels
+from council.text_cleanup import replace_labels
+from council.types import Json, Round, Seat, Statement, Verdict
 
 SeatNames = Mapping[str, str]  # seat → its name in this context
 LABEL_LETTERS = re.compile(r"(?<![\w'’])[A-Z]{1,2}(?![\w'’])")

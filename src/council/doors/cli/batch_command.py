@@ -1,0 +1,419 @@
+"""`council batch`: run the questions of a file, with a progress bar, and write one line per row to the output file."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+import time
+from contextlib import AbstractContextManager, nullcontext, suppress
+from pathlib import Path
+from typing import IO, Any, NoReturn, TextIO
+
+import click
+
+from council.doors.cli.ask import make_option
+from council.doors.cli.ci_log import is_ci
+from council.doors.cli.params import (
+    COMMAND_HELP,
+    COMMON_FLAGS,
+    STDIN_NOTICE,
+    STDIN_NOTICE_S,
+    IntegerParam,
+    NumberParam,
+    complete_file,
+    parse_members,
+    parse_seats,
+    print_json,
+    protocol_flags,
+)
+from council.doors.cli.runner import Runner, has_terminal
+from council.doors.cli.terminal_input import confirm_start, cost_reason
+from council.doors.cli.views import NoView, PipeSafeView, handle_signals, tick_view, write_lines, write_status
+from council.errors import UsageError
+from council.events import Entry
+from council.money import format_usd
+from council.render.screen import Symbols
+from council.render.text_layout import cut, is_drawable, needs_ascii, terminal_size, to_ascii
+from council.runs.batch import DEFAULT_CONCURRENCY, BatchSettings, QuestionBatch
+from council.runs.batch_output import BatchOutput, EndedRow, Estimate, Progress, Summary
+from council.runs.batch_rows import Problems, RowErrors, RowTable, detect_csv, read_rows
+from council.runs.outcome import EXIT_INTERRUPTED, StopEvent
+from council.runs.service import Convener
+from council.text_cleanup import clean, neutralize_commands
+from council.types import Json
+
+MAX_CONCURRENCY = 1000
+HEARTBEAT_S = 30.0  # seconds between the lines of progress off a terminal
+MAX_LISTED_FAILURES = 20
+MAX_LISTED_GROUPS = 12
+BAR_WIDTH = 24
+# Flags of a question that set an option of every row.
+ROW_FLAGS = (
+    "protocol", "mode", "models", "members", "cheap", "seat", "effort", "strict", "spec", "decision", "base", "no_match", "redact",
+    "skip_secrets", "allow_unpriced", "timeout", "grace", "hedge", "no_warm", "no_resend", "verbose", "report_dir",
+)  # fmt: skip
+COMMAND_FLAGS = ("config", "trust", "yes", "no_input", "dry_run", "json", "quiet", "no_color", "ascii")
+
+
+def batch_command() -> click.Command:
+    own = [
+        click.Argument(["file"], required=False, default=None, metavar="FILE", shell_complete=complete_file),
+        click.Option(["--output", "-o"], default=None, metavar="OUT", help="Append one JSON line for each ended row to this file; rows in it are not asked again.", shell_complete=complete_file),
+        click.Option(["--max-cost"], type=NumberParam(), default=None, metavar="DOLLARS", help="Cost limit of the whole batch, with its earlier rows. Rows that do not fit are left for a later run."),
+        click.Option(["--sample"], type=IntegerParam(), default=None, metavar="N", help="Run only N rows, the same ones each time, and estimate the cost of all."),
+        click.Option(["--concurrency"], type=IntegerParam(), default=DEFAULT_CONCURRENCY, metavar="N", help=f"Rows at once (default {DEFAULT_CONCURRENCY})."),
+    ]  # fmt: skip
+    rows = [*COMMON_FLAGS, *protocol_flags()]
+    owned = {flag["name"] for flag in protocol_flags()}
+    shared = [make_option(flag) for flag in rows if flag["name"] in {*ROW_FLAGS, *COMMAND_FLAGS, *owned}]
+    return click.Command("batch", params=[*own, *shared], callback=run_batch, help=COMMAND_HELP["batch"])
+
+
+def run_batch(
+    file: str | None, output: str | None, max_cost: float | None, sample: int | None, concurrency: int, **params: Any
+) -> int:
+    if file is None:
+        raise UsageError("no file was given, nothing was sent: use council batch FILE.jsonl -o OUT.jsonl")
+    if output is None:
+        raise UsageError(f"no output file was given, nothing was sent: use council batch {file} -o OUT.jsonl")
+    for name, value, least, most in (("--sample", sample, 1, None), ("--concurrency", concurrency, 1, MAX_CONCURRENCY)):
+        if value is not None and (value < least or (most is not None and value > most)):
+            bounds = f"from {least} to {most}" if most else f"from {least} on"
+            raise UsageError(f'{name} "{value}" is out of range, nothing was sent: use a whole number {bounds}')
+    if max_cost is not None and not 0 <= max_cost < float("inf"):
+        raise UsageError(f'--max-cost "{max_cost:g}" is out of range, nothing was sent: use 0 or more dollars')
+    if file != "-" and Path(file).exists() and Path(output).exists() and Path(file).samefile(output):
+        raise UsageError(f'"{output}" is both the input and the output, nothing was sent: choose another file with -o')
+    runner = Runner.from_flags({name: params.get(name) for name in (*COMMAND_FLAGS, "profile")})
+    settings = BatchSettings(
+        read_defaults(params), {"trust": True} if params["trust"] else {}, max_cost, concurrency, runner.config
+    )
+    with open_input(file) as stream:
+        return BatchRunner(runner, settings, file, stream, Path(output), sample, params["dry_run"]).run()
+
+
+def read_defaults(params: Json) -> Json:
+    """Return the options of all rows, by their names in Python."""
+    if params["protocol"] and params["mode"] and params["protocol"] != params["mode"]:
+        raise UsageError(
+            f'--protocol "{params["protocol"]}" and --mode "{params["mode"]}" conflict: --mode is an alias of --protocol, give one of them'
+        )
+    named = {
+        "protocol": params["protocol"] or params["mode"], "models": parse_members(params["models"], params["members"]),
+        "seats": parse_seats(params["seat"]) or None, "decisions": list(params["decision"]) or None,
+    }  # fmt: skip
+    plain = [name for name in ROW_FLAGS if name not in ("protocol", "mode", "models", "members", "seat", "decision")]
+    flags = [flag for flag in protocol_flags() if params[flag["name"]] is not None]
+    named |= {name: params[name] for name in plain if params[name] not in (None, False)}
+    named |= {
+        flag["name"]: value for flag in flags if (value := params[flag["name"]]) is not False or flag.get("negatable")
+    }
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def open_input(file: str) -> AbstractContextManager[IO[bytes]]:
+    """Open the rows. Standard input is copied to a temporary file, because it is read only once."""
+    if file != "-":
+        try:
+            if not Path(file).is_file():
+                reason = "is a folder" if Path(file).is_dir() else "does not exist"
+                raise UsageError(f'"{file}" {reason}, nothing was sent: name a file of JSON lines or CSV')
+            return Path(file).open("rb")
+        except OSError as error:
+            raise UsageError(
+                f'"{file}" cannot be read ({error.strerror}), nothing was sent: name another file'
+            ) from None
+    if sys.stdin is None or sys.stdin.isatty():
+        raise UsageError(
+            '"-" reads standard input, but nothing is piped in: use for example council batch - -o OUT.jsonl < ROWS'
+        )
+    copy = tempfile.TemporaryFile()  # noqa: SIM115
+    _copy_stdin(copy)
+    copy.seek(0)
+    return copy
+
+
+def _copy_stdin(copy: IO[bytes]) -> None:
+    import select
+
+    handle = sys.stdin.buffer.fileno()
+    if not select.select([handle], [], [], STDIN_NOTICE_S)[0]:
+        click.echo(STDIN_NOTICE.partition(",")[0], err=True)
+    while True:
+        select.select([handle], [], [])  # the pipe may be non-blocking
+        data = os.read(handle, 1 << 16)
+        if not data:
+            return
+        copy.write(data)
+
+
+class BatchRunner:
+    """One `council batch` command."""
+
+    def __init__(
+        self, runner: Runner, settings: BatchSettings, name: str, stream: IO[bytes], output: Path, sample: int | None, dry_run: bool
+    ) -> None:  # fmt: skip
+        self.runner, self.settings, self.name, self.stream = runner, settings, name, stream
+        self.output, self.sample, self.dry_run = output, sample, dry_run
+
+    def run(self) -> int:
+        return self.runner.with_convener(self._run)
+
+    async def _run(self, convener: Convener) -> int:
+        table = self._read_rows()
+        out = BatchOutput(self.output, lambda line: neutralize_commands(line, "json") if is_ci() else line)
+        batch = QuestionBatch(table, out, convener, self.settings)
+        try:
+            estimate = await self._check(batch)
+            if self.dry_run:
+                self._show_plan(estimate)
+                return 0
+            if not await self._confirm(estimate, convener):
+                click.echo("council: not started, nothing was spent", err=True)
+                return EXIT_INTERRUPTED
+            summary = await self._run_rows(batch)
+        finally:
+            await batch.close()
+        self._show_summary(summary)
+        return summary.exit_code
+
+    def _read_rows(self) -> RowTable:
+        self.stream.seek(0)
+        is_csv = detect_csv("" if self.name == "-" else self.name, self.stream.read(4096))
+        self.stream.seek(0)
+        table, problems = RowTable(), Problems()
+        try:
+            table.fill(read_rows(self.stream, problems, is_csv=is_csv), problems)
+            problems.check()
+            if not table.count():
+                what = "standard input" if self.name == "-" else f'"{self.name}"'
+                raise UsageError(f'{what} has no rows, nothing was sent: add rows such as {{"id": 1, "question": "…"}}')
+            if self.sample is not None:
+                table.keep_sample(self.sample)
+        except RowErrors as error:
+            table.close()
+            raise self._explain(error) from None
+        return table
+
+    def _explain(self, error: RowErrors) -> UsageError:
+        """Return the error for bad rows. Several problems are listed first, one line for each."""
+        if len(error.problems) == 1 or self.runner.json:
+            return UsageError(f"{self.name}: {error.template}")
+        write_status("\n".join(clean(f"{self.name}: {problem}") for problem in error.problems))
+        return UsageError(
+            f'{error.count:,} rows of "{self.name}" cannot be used, nothing was sent: correct them and run the same command again'
+        )
+
+    async def _check(self, batch: QuestionBatch) -> Estimate:
+        bar = self._make_bar(batch.progress)
+        try:
+            return await batch.check(bar.show_checked)
+        except RowErrors as error:
+            bar.close()
+            raise self._explain(error) from None
+        finally:
+            bar.close()
+
+    async def _confirm(self, estimate: Estimate, convener: Convener) -> bool:
+        """Print what the batch will do, and ask for confirmation if it is expensive."""
+        self.runner.print_status(
+            format_estimate(estimate)[:1] if not estimate.progress.left else format_estimate(estimate)
+        )
+        asks = self.runner.may_confirm and has_terminal() and estimate.progress.left
+        why = cost_reason(estimate.as_json(), convener.settings) if asks else ""
+        return not why or await confirm_start(why)
+
+    async def _run_rows(self, batch: QuestionBatch) -> Summary:
+        stop = StopEvent()
+        bar = self._make_bar(batch.progress)
+        view = PipeSafeView(bar, lambda: None)
+        ticking = asyncio.ensure_future(tick_view(view))
+        with handle_signals(stop, view, self._exit_at_once):
+            try:
+                return await batch.run(stop, bar.on_row)
+            finally:
+                ticking.cancel()
+                await asyncio.gather(ticking, return_exceptions=True)
+                view.close()
+
+    def _exit_at_once(self, view: PipeSafeView) -> NoReturn:
+        """End the process after a second Ctrl-C. The ledger has every finished step, as after a crash."""
+        with suppress(OSError):
+            view.close()
+            self.runner.print_status(["stopped; run the same command again to continue"])
+        os._exit(EXIT_INTERRUPTED)
+
+    def _make_bar(self, progress: Progress) -> ProgressBar:
+        runner = self.runner
+        if runner.quiet or sys.stderr is None:
+            return ProgressBar(progress, None)
+        is_ascii = runner.ascii or needs_ascii(sys.stderr)
+        return ProgressBar(progress, sys.stderr, is_drawn=is_drawable(sys.stderr), symbols=Symbols(is_ascii))
+
+    def _show_plan(self, estimate: Estimate) -> None:
+        if self.runner.json:
+            print_json(estimate.as_json())
+        else:
+            write_lines("\n".join(format_estimate(estimate)), ascii=self.runner.ascii)
+
+    def _show_summary(self, summary: Summary) -> None:
+        if self.runner.json:
+            print_json(summary.as_json())
+        else:
+            write_lines("\n".join(map(clean, format_summary(summary))), ascii=self.runner.ascii)
+
+
+# Text
+
+
+def count_of(count: int, what: str = "row") -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def format_estimate(estimate: Estimate) -> list[str]:
+    """Return the rows that are left and what they may cost."""
+    now, cost = estimate.progress, estimate.cost
+    sample = f" (a sample of {now.rows:,})" if now.selected < now.rows else ""
+    done = f", {now.already_done:,} of them done" if now.already_done else ""
+    lines = [f"{count_of(now.selected)}{sample}{done}"]
+    for group in estimate.groups[:MAX_LISTED_GROUPS]:
+        plan = group.plan
+        members = ", ".join(dict.fromkeys(seat.member for seat in plan.roster.all_seats))
+        calls = f"{plan.calls[0]}" if plan.calls[0] == plan.calls[1] else f"{plan.calls[0]} to {plan.calls[1]}"
+        lines.append(f"  {count_of(group.rows)}: {plan.protocol.name}, {calls} calls each, {members}")
+    if len(estimate.groups) > MAX_LISTED_GROUPS:
+        lines.append(f"  and {count_of(len(estimate.groups) - MAX_LISTED_GROUPS, 'other set')} of options")
+    if cost:
+        low, expected, worst = (format_usd(cost[name]) for name in ("low", "expected", "worst"))
+        lines.append(f"cost: {expected} expected ({low} to {worst})")
+    elif estimate.unpriced:
+        lines.append(f"cost: unknown, because {', '.join(estimate.unpriced)} has no price")
+    if estimate.cap is not None:
+        spent = f", {format_usd(now.usd_before)} of it spent" if now.usd_before else ""
+        lines.append(f"limit: {format_usd(estimate.cap)}{spent}")
+        if cost and cost["expected"] + now.usd_before > estimate.cap:
+            lines.append("! the limit is below the expected cost: some rows will not be asked")
+    return lines
+
+
+def format_summary(summary: Summary) -> list[str]:
+    """Return the counts, the cost, the failures and what to do about them."""
+    now = summary.progress
+    counts = [f"{now.complete + now.already_done:,} of {count_of(now.selected)} complete"]
+    counts += [f"{count:,} {word}" for count, word in ((now.incomplete, "incomplete"), (now.failed, "failed")) if count]
+    counts += [f"{now.left:,} left"] if now.left else []
+    lines = [", ".join(counts), _format_cost(summary)]
+    for failure in now.failures[:MAX_LISTED_FAILURES]:
+        run = f" (run {failure.run})" if failure.run else ""
+        lines.append(f"! {failure.id} (line {failure.line}): {failure.status}: {failure.reason}{run}")
+    hidden = now.incomplete + now.failed - MAX_LISTED_FAILURES
+    if hidden > 0:
+        lines.append(f"! and {count_of(hidden)} more, which have an error in the output file")
+    if now.selected < now.rows and not now.left:
+        estimate = "" if summary.estimate is None else f", about {format_usd(summary.estimate)}"
+        lines.append(f"all {count_of(now.rows)}{estimate}: run the same command without --sample")
+    lines += [STOP_LINES[summary.stopped]] if summary.stopped and now.left else []
+    if (now.incomplete or now.failed) and not summary.stopped:
+        lines.append("retry: run the same command again")
+    return [*lines, f"results: {summary.output}"]
+
+
+STOP_LINES = {
+    "interrupted": "stopped: run the same command again to continue",
+    "budget": "stopped at the cost limit: run the same command again with a higher --max-cost",
+    "failures": "stopped, because every row so far has failed: check with `council doctor`, then run the same command again",
+}
+
+
+def _format_cost(summary: Summary) -> str:
+    now = summary.progress
+    unknown = ", without members that have no price" if now.unknown_cost else ""
+    before = f", {format_usd(now.usd + now.usd_before)} with earlier runs" if now.usd_before else ""
+    about = "about " if now.estimated_cost else ""
+    return f"cost: {about}{format_usd(now.usd)}{before}{unknown}; {_format_seconds(now.seconds)}"
+
+
+def _format_seconds(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+class ProgressBar(NoView):
+    """Progress of a batch on standard error: one line that is drawn again, or off a terminal a line from time to time."""
+
+    def __init__(
+        self, progress: Progress, stream: TextIO | None, *, is_drawn: bool = False, symbols: Symbols | None = None
+    ) -> None:
+        self.progress, self._stream = progress, stream
+        self._is_drawn, self._symbols = is_drawn, symbols or Symbols(True)
+        self._shown, self._last = "", time.monotonic()
+
+    def show_checked(self, count: int) -> None:
+        """Show how many rows were checked, if that takes a while."""
+        if time.monotonic() - self._last >= 1.0:
+            self._last = time.monotonic()
+            self._draw(f"checking row {count:,}")
+
+    def on_row(self, row: EndedRow) -> None:
+        if row.error and self._stream and not self._is_drawn:
+            self._print(f"{row.id} {row.status}: {row.error}")
+
+    def on_event(self, entry: Entry) -> None:
+        pass
+
+    def tick(self, now: float) -> None:
+        if self._is_drawn:
+            self._draw(self._format())
+        elif time.monotonic() - self._last >= HEARTBEAT_S:
+            self._last = time.monotonic()
+            self._print(self._format())
+
+    def show_stopping(self) -> None:
+        self._print("stopping; press Ctrl-C again to exit at once")
+
+    def suspend(self) -> AbstractContextManager[None]:
+        self._erase()
+        return nullcontext()
+
+    def close(self) -> None:
+        self._erase()
+
+    def _format(self) -> str:
+        now, dot = self.progress, self._symbols.dot
+        done = now.already_done + now.ended
+        parts = [f"{done:,}/{now.selected:,}", f"{now.rate:.1f} rows/s", format_usd(now.usd)]
+        parts += [f"{now.failed + now.incomplete:,} not complete"] if now.failed + now.incomplete else []
+        if now.seconds_left is not None and now.left:
+            parts.append(f"{_format_seconds(now.seconds_left)} left")
+        bar = f"{self._symbols.format_bar(done, now.selected, BAR_WIDTH)} " if self._is_drawn else ""
+        return bar + dot.join(parts)
+
+    def _print(self, line: str) -> None:
+        if self._stream:
+            self._erase()
+            self._write(f"{self._clean(line)}\n")
+
+    def _draw(self, line: str) -> None:
+        if not (self._stream and self._is_drawn):
+            return
+        text = cut(self._clean(line), terminal_size(self._stream)[0] - 1, self._symbols.ellipsis)
+        if text != self._shown:
+            self._shown = text
+            self._write(f"\r{text}\x1b[K")
+
+    def _clean(self, line: str) -> str:
+        return to_ascii(clean(line)) if self._symbols.ascii else clean(line)
+
+    def _erase(self) -> None:
+        if self._stream and self._shown:
+            self._shown = ""
+            self._write("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        if self._stream:
+            self._stream.write(text)
+            self._stream.flush()
