@@ -21,6 +21,7 @@ from council import protocols
 from council.engine.minutes import Minutes
 from council.errors import CouncilError, StoreError, TrustRequired, UnknownRun, UsageError, message_for
 from council.flags import flag_table, negatable_options
+from council.members.base import Member
 from council.members.human import HUMAN
 from council.money import nanos_to_usd, usd_to_nanos
 from council.planning.plan import Material, Plan, read_request
@@ -60,6 +61,7 @@ class BatchSettings:
     concurrency: int = DEFAULT_CONCURRENCY
     config: Path | None = None
     env: Mapping[str, str] | None = None
+    members: tuple[Member, ...] = ()  # custom member objects
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ class QuestionBatch:
     def _make_convener(self, flags: Json) -> Convener:
         return Convener(
             self._records.folder, self.settings.env, flags=flags | self.settings.flags, config=self.settings.config,
-            store=self._records.store, keeps_open=True,
+            members=self.settings.members, store=self._records.store, keeps_open=True,
         )  # fmt: skip
 
     # Before anything is sent
