@@ -17,6 +17,7 @@ from council.version import __version__ as __version__
 if TYPE_CHECKING:
     from council import errors as errors
     from council import events as events
+    from council.doors.batch_library import BatchRow, BatchStream, batch
     from council.doors.library import Client, RunOptions, RunStream, close, convene, convene_sync, stream
     from council.engine.council import Council
     from council.engine.minutes import Minutes
@@ -53,16 +54,17 @@ if TYPE_CHECKING:
     from council.types import Answer, Ask, Question, Roster, Round, Seat, Statement, Usage, Verdict
 
 __all__ = [
-    "AccessError", "Answer", "Ask", "AuthError", "BudgetSpent", "ChairAbsent", "Client", "ConfigError", "Convener",
+    "AccessError", "Answer", "Ask", "AuthError", "BatchRow", "BatchStream", "BudgetSpent", "ChairAbsent", "Client", "ConfigError", "Convener",
     "Council", "CouncilError", "EngineError", "Entry", "Event", "Fault", "LocalModelError", "Member", "Minutes",
     "PacketRefused", "PromptError", "Protocol", "Question", "QuorumLost", "QuotaError", "Reply", "Report", "Roster",
     "Round", "RunFailed", "RunIncomplete", "RunInterrupted", "RunOptions", "RunOwned", "RunStream", "SearchNotEnabled",
-    "Seat", "Statement", "StoreError", "TrustRequired", "UnknownRun", "Usage", "UsageError", "Verdict", "__version__", "close",
+    "Seat", "Statement", "StoreError", "TrustRequired", "UnknownRun", "Usage", "UsageError", "Verdict", "__version__", "batch", "close",
     "convene", "convene_sync", "register", "stream",
 ]  # fmt: skip
 
 _EXPORTS = {
     "council.runs.service": ("Convener",),
+    "council.doors.batch_library": ("BatchRow", "BatchStream", "batch"),
     "council.doors.library": ("Client", "RunOptions", "RunStream", "close", "convene", "convene_sync", "stream"),
     "council.engine.council": ("Council",),
     "council.errors": (

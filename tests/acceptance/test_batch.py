@@ -165,6 +165,20 @@ def test_rows_that_failed_are_listed_and_asked_again_by_the_next_run(workspace: 
     assert failed["run"] in {line["run"] for line in lines}
 
 
+@pytest.mark.behaviour("50-batch-failures")
+def test_a_row_whose_run_was_removed_is_asked_again_as_another_run(workspace: Workspace, council: Terminal) -> None:
+    set_prices(workspace)
+    rows = write_rows(workspace, 2)
+    workspace.answers.instead["chair"] = Reply(status=401)
+    assert council("batch", rows, "-o", "out.jsonl", *TRIAD).code == 3
+    removed = {line["run"] for line in read_lines(workspace)}
+    assert council("runs", "rm", *removed, "--yes").code == 0
+    workspace.answers.instead.clear()
+    assert council("batch", rows, "-o", "out.jsonl", *TRIAD).code == 0
+    assert not removed & {line["run"] for line in read_lines(workspace)}
+    assert council("runs", "fsck").code == 0
+
+
 @pytest.mark.behaviour("50-batch-failures", "00-exit-no-access")
 def test_a_batch_ends_if_every_row_fails_at_its_beginning(workspace: Workspace, council: Terminal) -> None:
     rows = write_rows(workspace, 30)

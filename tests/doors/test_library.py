@@ -51,11 +51,11 @@ def second_opinion(tmp_path: Path) -> Iterator[council.Protocol]:
 @pytest.mark.behaviour("house-public-surface")
 def test_the_public_names_are_these_and_no_others() -> None:
     assert council.__all__ == [
-        "AccessError", "Answer", "Ask", "AuthError", "BudgetSpent", "ChairAbsent", "Client", "ConfigError", "Convener",
+        "AccessError", "Answer", "Ask", "AuthError", "BatchRow", "BatchStream", "BudgetSpent", "ChairAbsent", "Client", "ConfigError", "Convener",
         "Council", "CouncilError", "EngineError", "Entry", "Event", "Fault", "LocalModelError", "Member", "Minutes",
         "PacketRefused", "PromptError", "Protocol", "Question", "QuorumLost", "QuotaError", "Reply", "Report", "Roster",
         "Round", "RunFailed", "RunIncomplete", "RunInterrupted", "RunOptions", "RunOwned", "RunStream", "SearchNotEnabled",
-        "Seat", "Statement", "StoreError", "TrustRequired", "UnknownRun", "Usage", "UsageError", "Verdict", "__version__", "close",
+        "Seat", "Statement", "StoreError", "TrustRequired", "UnknownRun", "Usage", "UsageError", "Verdict", "__version__", "batch", "close",
         "convene", "convene_sync", "register", "stream",
     ]  # fmt: skip
     assert {name: getattr(council, name) for name in council.__all__}
@@ -149,6 +149,25 @@ async def test_the_timeout_applies_per_seat_and_phase() -> None:
     report = await council.convene("Tabs or spaces?", protocol="triad", members=[member], seats=SEATS, timeout=3.0)
     assert [seat["state"] for seat in report["seats"]] == ["ok", "timed_out", "ok"]
     assert report["degraded"]
+
+
+@pytest.mark.anyio
+@pytest.mark.behaviour("50-batch-library")
+async def test_a_batch_yields_the_rows_as_they_end_and_continues(tmp_path: Path) -> None:
+    member = Scripted()
+    rows: list[dict[str, Any]] = [{"id": n, "question": f"Question {n}?"} for n in range(4)]
+    how: dict[str, Any] = {"protocol": "triad", "members": [member], "seats": SEATS, "concurrency": 2}
+    async with council.batch(rows, tmp_path / "out.jsonl", **how) as stream:
+        first = await anext(stream)
+    assert first.report and (first.status, first.report.status) == ("complete", "complete")
+    stream = council.batch(rows, tmp_path / "out.jsonl", **how)
+    ended = {row.id async for row in stream}
+    assert stream.summary["already_done"] + len(ended) == 4 and stream.summary["left"] == 0
+    with pytest.raises(UsageError, match='row 1: the row has no "question"'):
+        await anext(council.batch([{"id": 1}], tmp_path / "other.jsonl", **how))
+    with pytest.raises(UsageError, match="timeout"):
+        council.batch(rows, tmp_path / "other.jsonl", timeout="soon", **how)  # type: ignore[arg-type]
+    assert not (tmp_path / "other.jsonl").exists()
 
 
 # Custom protocols

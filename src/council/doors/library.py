@@ -242,7 +242,7 @@ def make_convener(
     settings: Mapping[str, Any], records: Convener | None = None, *, keeps_open: bool = False
 ) -> Convener:
     flags = {name: settings[name] for name in FLAG_SETTINGS if settings.get(name) not in (None, "", (), [], {})}
-    flags = {name: _as_flag(value) for name, value in flags.items() if value is not False}
+    flags = {name: as_flag(value) for name, value in flags.items() if value is not False}
     folder, config = settings.get("folder"), settings.get("config")
     return Convener(
         Path(folder) if folder else None, settings.get("env"), flags=flags, config=Path(config) if config else None,
@@ -251,7 +251,7 @@ def make_convener(
     )  # fmt: skip
 
 
-def _as_flag(value: Any) -> Any:
+def as_flag(value: Any) -> Any:
     """Return a value of the type that the command line passes."""
     match value:
         case PathLike():

@@ -19,8 +19,9 @@ from typing import Any
 from council import events as ev
 from council import protocols
 from council.engine.minutes import Minutes
-from council.errors import CouncilError, StoreError, TrustRequired, UsageError, message_for
+from council.errors import CouncilError, StoreError, TrustRequired, UnknownRun, UsageError, message_for
 from council.flags import flag_table, negatable_options
+from council.members.base import Member
 from council.members.human import HUMAN
 from council.money import nanos_to_usd, usd_to_nanos
 from council.planning.plan import Material, Plan, read_request
@@ -40,6 +41,7 @@ from council.types import Json
 DEFAULT_CONCURRENCY = 16  # rows at once; the limits of providers hold back their requests
 MAX_LISTED_FAILURES = 1000  # that are kept in memory; the output file has all of them
 MIN_FAILED_START = 10  # if so many rows fail at the beginning, and no other ends, the batch stops
+CHECKED_CHARS = 200  # of a question whose protocol is given
 LOOKUP_ROWS = 400  # runs that one query looks for
 LIMIT_GROWTH = 4  # how much more of the batch's limit a row gets that needs more than its estimate
 # Options that are settings of a run.
@@ -59,6 +61,7 @@ class BatchSettings:
     concurrency: int = DEFAULT_CONCURRENCY
     config: Path | None = None
     env: Mapping[str, str] | None = None
+    members: tuple[Member, ...] = ()  # custom member objects
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,8 @@ class QuestionBatch:
         self._conveners = ConvenerPool(self._make_convener)
         self._stored: dict[str, StoredRun] = {}  # by row id: runs that have started
         self._retried: dict[str, str | None] = {}  # rows of the output file that are not complete → their runs
+        self._counted: set[str] = set()  # rows of the output file that are not run again
+        self._generations: dict[str, int] = {}  # by row id, if the first id of its run is used
         self._pool: CostPool | None = None
         self._halted = ""
         self._has_started = False
@@ -94,7 +99,7 @@ class QuestionBatch:
     def _make_convener(self, flags: Json) -> Convener:
         return Convener(
             self._records.folder, self.settings.env, flags=flags | self.settings.flags, config=self.settings.config,
-            store=self._records.store, keeps_open=True,
+            members=self.settings.members, store=self._records.store, keeps_open=True,
         )  # fmt: skip
 
     # Before anything is sent
@@ -127,6 +132,7 @@ class QuestionBatch:
                 self._retried[ended.id] = ended.run
                 continue
             self.progress.usd_before += ended.usd
+            self._counted.add(ended.id)
             if is_selected:
                 self.progress.usd_selected += ended.usd
                 self.table.mark(ended.id, DONE)
@@ -156,8 +162,9 @@ class QuestionBatch:
             convener.settings.require_trust()
             protocol, known = options.get("protocol"), protocols.protocol_names()
             own = protocol in known and protocol not in protocols.SHIPPED_PROTOCOLS  # its option names are its own
+            text = row.question[:CHECKED_CHARS] if protocol else row.question  # a prefix or a verb is at its beginning
             intent, _ = read_request(
-                [row.question], {} if own else _select_protocol_options(options), _make_material(options), protocol=protocol,
+                [text], {} if own else _select_protocol_options(options), _make_material(options), protocol=protocol,
                 verbose=False, folder=convener.folder, known=known,
                 can_search=lambda: can_search(convener.settings, convener.env, convener.folder),
             )  # fmt: skip
@@ -170,24 +177,31 @@ class QuestionBatch:
             groups[key].rows += 1
 
     async def _find_stored_runs(self) -> None:
-        """Find the runs of rows that have started and not ended, to continue them first."""
-        numbers = self.table.order_pending()
+        """Find the runs of rows that have started and not ended, to continue them first and to count their cost."""
+        if not (self.output.is_known_batch or self._retried):
+            return
+        numbers = self.table.list_unfinished()
         for start in range(0, len(numbers), LOOKUP_ROWS):
-            waiting = [self.table.get(n) for n in numbers[start : start + LOOKUP_ROWS]]
+            rows = [self.table.get(n) for n in numbers[start : start + LOOKUP_ROWS]]
+            waiting = [row for row in rows if row.id not in self._counted]
             generation = 0
             while waiting:
                 runs = {self._name_run(row, generation): row for row in waiting}
-                found = await self._records.store.list_runs({"ids": json.dumps(list(runs))})
-                waiting = [runs[one["id"]] for one in found if not await self._adopt(one["id"], runs[one["id"]])]
+                used = await self._records.store.find_used_ids(list(runs))
+                waiting = [runs[run] for run in used if not await self._adopt(run, runs[run])]
                 generation += 1
+                self._generations.update({row.id: generation for row in waiting})
 
     def _name_run(self, row: Row, generation: int) -> str:
         """Return the id that a run of this row has: the one in the output file, or one that follows from the row."""
         return (not generation and self._retried.get(row.id)) or make_run_id(self.output.batch, row, generation)
 
     async def _adopt(self, run: str, row: Row) -> bool:
-        """Remember a stored run if it belongs to this row, and return whether it does."""
-        record = await self._records.store.load(run)
+        """Remember a stored run if it belongs to this row, and return whether it does. A removed one does not."""
+        try:
+            record = await self._records.store.load(run)
+        except UnknownRun:
+            return False
         label = record.setup.get("batch") or {}
         is_listed = run == self._retried.get(row.id)
         if label.get("row") != row.id or not (is_listed or label.get("batch") == self.output.batch):
@@ -195,9 +209,10 @@ class QuestionBatch:
         usd = nanos_to_usd(sum(spent.amount for spent in record.spending.values()))
         convened = record.entries[0].event if record.entries else None
         plan = convened.plan if isinstance(convened, ev.Convened) else {}
-        self._stored[row.id] = StoredRun(run, usd, plan.get("cost"))
         self.progress.usd_before += usd
-        self.table.mark_started(row.id)
+        if self.table.get_state(row.id) != LEFT_OUT:
+            self._stored[row.id] = StoredRun(run, usd, plan.get("cost"))
+            self.table.mark_started(row.id)
         return True
 
     # Options
@@ -291,6 +306,7 @@ class QuestionBatch:
         report, usd = minutes.report or build_report(minutes), _known_cost(minutes)
         self.progress.usd += usd - before
         self.progress.unknown_cost |= report["cost"]["usd"] is None
+        self.progress.estimated_cost |= report["cost"]["estimated"]
         if not is_ended:
             return None
         reason = None
@@ -315,19 +331,10 @@ class QuestionBatch:
             plan = await self._plan(convener, row, will_run=True)
             convener.check_plan(plan)
             own_cap = convener.caps.run
-        run = await self._new_run_id(row)
+        run = make_run_id(self.output.batch, row, self._generations.get(row.id, 0))
         label = {"batch": self.output.batch, "row": row.id, "hash": row.hash, "run": run}
         self._stored[row.id] = stored = StoredRun(run, cost=plan.cost)
         return await self._run_within_limit(RowRun(run, replace(plan, batch=label)), flags, stop, stored, own_cap)
-
-    async def _new_run_id(self, row: Row) -> str:
-        """Return an id for the row's run that no stored run has."""
-        generation = 0
-        while run := make_run_id(self.output.batch, row, generation):
-            if run not in await self._records.store.match_runs(run):
-                break
-            generation += 1
-        return run
 
     async def _run_within_limit(
         self, task: RowRun, flags: Json, stop: StopEvent, stored: StoredRun, own_cap: float | None
@@ -392,8 +399,9 @@ async def _wait_for_all(workers: Sequence[asyncio.Future[None]], stop: StopEvent
     if not all(worker.done() for worker in workers):
         stop.set()
         await asyncio.wait(workers)
-    for worker in workers:
-        worker.result()
+    errors = [error for worker in workers if (error := worker.exception())]
+    if errors:
+        raise errors[0]
 
 
 def _explain(error: Exception) -> str:

@@ -117,7 +117,9 @@ class BatchOutput:
             os.fsync(self._lock)
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         with suppress(ValueError, KeyError, TypeError):
+            self.is_known_batch = True
             return str(json.loads(known)["batch"])
+        self.is_known_batch = False  # no row has started
         name = secrets.token_hex(16)
         text = json.dumps({"schema": "council.batch_state/1", "batch": name, "output": self.path.name}) + "\n"
         os.ftruncate(self._lock, 0)
@@ -284,6 +286,7 @@ class Progress:
     running: int = 0
     started: float = field(default_factory=time.monotonic)
     unknown_cost: bool = False  # a member without a price was asked
+    estimated_cost: bool = False  # part of the cost is an estimate, such as that of interrupted requests
     failures: list[Failure] = field(default_factory=list)
     exit_codes: set[int] = field(default_factory=set)  # of the rows that are not complete
 
@@ -346,7 +349,7 @@ class Summary:
             "schema": "council.batch/1", "output": str(self.output), "rows": now.rows, "selected": now.selected,
             "already_done": now.already_done, "complete": now.complete, "incomplete": now.incomplete, "failed": now.failed,
             "left": now.left, "stopped": self.stopped,
-            "cost": {"usd": round(now.usd, 9), "before": round(now.usd_before, 9), "cap": self.cap, "unknown": now.unknown_cost,
+            "cost": {"usd": round(now.usd, 9), "before": round(now.usd_before, 9), "cap": self.cap, "unknown": now.unknown_cost, "estimated": now.estimated_cost,
                      "estimate": None if self.estimate is None else round(self.estimate, 9)},
             "seconds": round(now.seconds, 3), "failures": [failure.as_json() for failure in now.failures],
         }  # fmt: skip

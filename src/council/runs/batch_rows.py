@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -49,7 +50,7 @@ class RowErrors(UsageError):
 
     def __init__(self, problems: Sequence[str], count: int) -> None:
         more = f" ({count:,} rows cannot be used)" if len(problems) > 1 else ""
-        super().__init__(f"{problems[0]}; nothing was sent{more}")
+        super().__init__(f"{problems[0].rstrip('.')}; nothing was sent{more}")
         self.problems, self.count = tuple(problems), count
 
 
@@ -97,7 +98,8 @@ class Row:
 # Values
 
 
-def list_option_kinds() -> dict[str, str]:
+@cache
+def list_option_kinds() -> Mapping[str, str]:
     """Return the kind of the values of each option of a row, with the options of protocols."""
     return {**{row["name"]: row["kind"] for row in flag_table().rows}, **COMMON_OPTIONS}
 
@@ -476,6 +478,10 @@ class RowTable:
         """Leave all rows out but a sample: the same rows each time, and a larger sample contains a smaller one."""
         query = "UPDATE rows SET state = ? WHERE n NOT IN (SELECT n FROM rows ORDER BY rank, n LIMIT ?)"
         self._db.execute(query, (LEFT_OUT, size))
+
+    def list_unfinished(self) -> Sequence[int]:
+        """Return the numbers of the rows that are not done, also of those outside the sample."""
+        return array("q", (n for (n,) in self._db.execute("SELECT n FROM rows WHERE state != ? ORDER BY n", (DONE,))))
 
     def order_pending(self) -> Sequence[int]:
         """Return the numbers of the pending rows: started ones, then rows with the same options next to each other."""

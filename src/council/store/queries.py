@@ -361,6 +361,13 @@ class RunQueries(ABC):
         after = f"{run}{chr(sys.maxunicode)}"
         return [row[0] for row in await self._read(lambda db: db.execute(query, (run, after)).fetchall())]
 
+    async def find_used_ids(self, runs: Sequence[str]) -> list[str]:
+        """Return those of these ids that a run has, or a removed run had: its spending is kept."""
+        query = """SELECT id FROM runs WHERE id IN (SELECT value FROM json_each(?))
+                   UNION SELECT run FROM spending WHERE run IN (SELECT value FROM json_each(?))"""
+        ids = json.dumps(list(runs))
+        return [row[0] for row in await self._read(lambda db: db.execute(query, (ids, ids)).fetchall())]
+
     async def is_cancelled(self, run: str) -> bool:
         row = await self._read(
             lambda db: db.execute("SELECT cancel FROM runs WHERE id = ?", (run,)).fetchone(), after_own_writes=False

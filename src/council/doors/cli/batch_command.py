@@ -331,7 +331,8 @@ def _format_cost(summary: Summary) -> str:
     now = summary.progress
     unknown = ", without members that have no price" if now.unknown_cost else ""
     before = f", {format_usd(now.usd + now.usd_before)} with earlier runs" if now.usd_before else ""
-    return f"cost: {format_usd(now.usd)}{before}{unknown}; {_format_seconds(now.seconds)}"
+    about = "about " if now.estimated_cost else ""
+    return f"cost: {about}{format_usd(now.usd)}{before}{unknown}; {_format_seconds(now.seconds)}"
 
 
 def _format_seconds(seconds: float) -> str:
