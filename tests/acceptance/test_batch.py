@@ -342,6 +342,25 @@ def test_a_killed_batch_ends_with_every_row_once_and_buys_nothing_twice(
     kill_batch(workspace, council, 30, 3, seed=1)
 
 
+@pytest.mark.behaviour("50-batch-budget", "50-batch-crash")
+def test_a_killed_batch_stays_within_its_limit(workspace: Workspace, council: Terminal) -> None:
+    set_prices(workspace)
+    rows = write_rows(workspace, 16)
+    for moment in (6, 17, 30):
+        process = workspace.process("batch", rows, "-o", "out.jsonl", "--quiet", "--max-cost", "2", *TRIAD)
+        wait_until(partial(has_sent, workspace, moment), "the batch has come so far")
+        kill(process)
+    reserved = workspace.rows("SELECT sum(coalesce(charged, reserved)) FROM spending")[0][0] / 1e9
+    for cap in (reserved + 0.05, 50.0):
+        ended = council("batch", rows, "-o", "out.jsonl", "--json", "--max-cost", str(cap), *TRIAD)
+        spent = workspace.rows("SELECT sum(coalesce(charged, reserved)) FROM spending")[0][0] / 1e9
+        billed = sum(seen.tokens["in"] * IN + seen.tokens["out"] * OUT for seen in workspace.provider.log) / 1e6
+        assert billed <= spent <= cap
+        assert ended.json["cost"]["usd"] + ended.json["cost"]["before"] == pytest.approx(spent)
+        assert ended.code == (0 if cap == 50.0 else 5)
+    assert ids(read_lines(workspace)) == expected_ids(16)
+
+
 @pytest.mark.sweep
 @pytest.mark.behaviour("50-batch-crash")
 def test_a_batch_of_a_thousand_rows_survives_five_kills(
