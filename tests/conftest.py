@@ -19,7 +19,9 @@ from tests.fake_clock import CLOCKED
 from tests.fake_provider import FakeProvider
 
 if TYPE_CHECKING:
+    from council.store.interface import StoreAddress
     from tests.acceptance.helpers import Terminal, Workspace
+    from tests.databases import Server
 
 # Without bytecode files, every process that a test starts would compile the package again.
 sys.dont_write_bytecode = False
@@ -95,6 +97,32 @@ def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     yield
     if shared := sys.modules.get("council.store.shared"):
         shared.close_stores()
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The PostgreSQL server of the session, which all workers of xdist share."""
+    from tests.databases import Server
+
+    folder = tmp_path_factory.getbasetemp()
+    server = Server(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def database(postgres: Server) -> Iterator[str]:
+    """The address of a new database with an empty store."""
+    with postgres.database() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store_address(request: pytest.FixtureRequest, tmp_path: Path) -> StoreAddress:
+    """The address of an empty store, in SQLite and in PostgreSQL."""
+    from council.store.interface import StoreAddress
+
+    return StoreAddress(tmp_path / "store", request.getfixturevalue("database") if request.param == "postgres" else "")
 
 
 @pytest.fixture

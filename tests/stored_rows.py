@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -25,10 +26,15 @@ def expand_texts(db: sqlite3.Connection) -> None:
 
 
 def open_copy(path: Path) -> sqlite3.Connection:
-    """Return a copy of a store in memory, with its texts in the rows."""
-    source, copy = sqlite3.connect(path), sqlite3.connect(":memory:")
-    source.backup(copy)
-    source.close()
+    """Return a copy of a store in memory, with its texts in the rows: of the file, or of the database in use."""
+    if url := os.environ.get("COUNCIL_DATABASE"):
+        from tests.databases import copy_to_sqlite
+
+        copy = copy_to_sqlite(url)
+    else:
+        source, copy = sqlite3.connect(path), sqlite3.connect(":memory:")
+        source.backup(copy)
+        source.close()
     if copy.execute("SELECT 1 FROM sqlite_master WHERE name = 'texts'").fetchone():  # not in a store of another version
         expand_texts(copy)
     return copy

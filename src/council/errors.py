@@ -21,6 +21,7 @@ CouncilError                    exit 1
 │   ├── DuplicateKey            two steps of one run under one key
 │   └── LedgerMismatch          the ledger has a different request under this key
 ├── StoreError                  the database or a folder cannot be used
+│   └── LeaseLost               another process has taken the run over
 ├── RunOwned                    another process is running this run
 ├── LocalModelError             the embedded model cannot be fetched or started
 ├── SearchNotEnabled            exit 4: general needs a search provider, and none is available
@@ -155,6 +156,10 @@ class LedgerMismatch(EngineError):
 
 class StoreError(CouncilError):
     """The database or a folder cannot be used."""
+
+
+class LeaseLost(StoreError):
+    """Another process has taken the run over, because this one did not renew its lease. Nothing more is stored."""
 
 
 class RunOwned(CouncilError):

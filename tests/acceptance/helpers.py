@@ -162,9 +162,9 @@ class Workspace:
         return seen.prompt
 
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        if not (path := self.data / "council.db").exists():
+        if not os.environ.get("COUNCIL_DATABASE") and not (self.data / "council.db").exists():
             return []
-        with closing(open_copy(path)) as db:
+        with closing(open_copy(self.data / "council.db")) as db:
             return db.execute(query, values).fetchall()
 
     def runs(self) -> list[str]:

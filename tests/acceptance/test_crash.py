@@ -27,6 +27,15 @@ from tests.acceptance.helpers import (
 from tests.fake_provider import FakeProvider, Reply
 from tests.fork_server import Process
 
+
+@pytest.fixture(autouse=True, params=["sqlite", pytest.param("postgres", marks=pytest.mark.sweep)])
+def database_in_use(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Store the runs in SQLite, and in a sweep in PostgreSQL."""
+    if request.param == "postgres":
+        monkeypatch.setenv("COUNCIL_DATABASE", request.getfixturevalue("database"))
+    return str(request.param)
+
+
 EVERY_PHASE = [(protocol, phase) for protocol, phases in PHASES.items() for phase in phases]
 TOGETHER = [(protocol, phase) for protocol, phase in EVERY_PHASE if len(PHASES[protocol][phase]) > 1]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from council.store import summaries
-from council.store.migrations import ADD_SEARCH, ADD_SUMMARIES, MIGRATIONS, SUMMARY_COLUMNS
+from council.store.migrations import ADD_SEARCH, ADD_SUMMARIES, MIGRATIONS, OWNED_COLUMNS
 from council.store.sqlite import SqliteStore
 
 pytestmark = [pytest.mark.anyio, pytest.mark.behaviour("15-lists-by-index")]
@@ -31,7 +31,7 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 
 
 def setup(question: str) -> str:
-    return json.dumps({"protocol": "triad", "question": {"task": "ask", "text": question}})
+    return json.dumps({"protocol": "triad", "owner": "ann@laptop", "question": {"task": "ask", "text": question}})
 
 
 async def write_runs(store: SqliteStore) -> None:
@@ -44,8 +44,8 @@ async def write_runs(store: SqliteStore) -> None:
     await store.write("r3", [("close", ("failed", "damaged")), ("cancel", ())])
 
 
-def read_summaries(db: sqlite3.Connection) -> list[object]:
-    return db.execute(f"SELECT {SUMMARY_COLUMNS} FROM summaries ORDER BY n").fetchall()
+def read_summaries(db: sqlite3.Connection) -> list[tuple[object, ...]]:
+    return db.execute(f"SELECT {OWNED_COLUMNS} FROM summaries ORDER BY n").fetchall()
 
 
 async def test_a_summary_follows_every_change_of_its_run(store: SqliteStore) -> None:
@@ -55,6 +55,7 @@ async def test_a_summary_follows_every_change_of_its_run(store: SqliteStore) -> 
     assert rows["r0"] == {
         "id": "r0", "name": "a run", "folder": "folder 0", "created": 10.0, "status": "complete", "detached": False, "protocol": "triad",
         "task": "ask", "question": "Short?", "verdict": "PASS", "outcome": None, "confidence": "HIGH", "seconds": 2.5, "cost": 0.25,
+        "owner": "ann@laptop", "project": None,
     }  # fmt: skip
     assert (rows["r1"]["status"], rows["r1"]["detached"], rows["r1"]["question"]) == ("queued", True, LONG)
     assert (rows["r2"]["status"], rows["r2"]["verdict"]) == ("running", None)
@@ -74,7 +75,7 @@ async def test_an_older_store_gets_its_summaries_when_it_is_opened(tmp_path: Pat
     with sqlite3.connect(tmp_path / "council.db") as db:
         db.executescript(f"{DROP_SUMMARIES} PRAGMA user_version = {MIGRATIONS.index(ADD_SUMMARIES)};")
     store = SqliteStore(tmp_path)
-    assert read_summaries(store._db) == before
+    assert [row[:-2] for row in read_summaries(store._db)] == [row[:-2] for row in before]  # it had no owners
     store.close()
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from council import events as ev
 from council.engine.minutes import Minutes
@@ -20,11 +21,12 @@ from council.protocols import find_protocol
 from council.runs.people import fill_form, form_fields
 from council.runs.report_files import DATA_REPORTS
 from council.runs.spending import DAY_S
-from council.settings import OriginKind, Settings
+from council.settings import OriginKind, Settings, load_settings
 from council.settings.config_files import data_folder
 from council.settings.schema import quote_value
 from council.store.interface import (
     FINISHED_STATUSES,
+    LEASE_SECONDS,
     OPEN_STATUSES,
     Attempt,
     Record,
@@ -49,9 +51,15 @@ PAGE = 200  # runs of one query
 MAX_INDEXED, RUNS_PER_STEP = 5000, 100  # runs of an older version that one search indexes, and of one transaction
 
 
+def make_store_address(env: Mapping[str, str], store: Mapping[str, Any]) -> StoreAddress:
+    """Return where runs are stored, from the environment and the settings `[store]`."""
+    url = env.get("COUNCIL_DATABASE", "").strip() or store.get("url", "")
+    return StoreAddress(data_folder(env), url, store.get("lease_seconds", LEASE_SECONDS))
+
+
 def find_store_address(env: Mapping[str, str]) -> StoreAddress:
-    """Return where the runs of this user are stored."""
-    return StoreAddress(data_folder(env))
+    """Return where the runs of this user are stored, outside of any run's folder."""
+    return make_store_address(env, load_settings(Path.cwd(), env).store)
 
 
 # Queries
@@ -161,6 +169,7 @@ class RunRecords:
     ) -> None:
         """`keeps_open` uses the store and the connections that runs of this process share; they stay open after `close`."""
         self.folder, self.env = folder, env
+        self.store_settings: Mapping[str, Any] | None = None
         self._store, self._is_own_store, self._keeps_open = store, store is None, keeps_open
         self._opened = (time.time(), time.monotonic())
         self.on_store_wait: Callable[[str], object] = lambda message: None  # called by another thread
@@ -174,7 +183,9 @@ class RunRecords:
         return self._store
 
     def find_store(self) -> StoreAddress:
-        return find_store_address(self.env)
+        """Return where the runs are stored."""
+        settings = load_settings(self.folder, self.env).store if self.store_settings is None else self.store_settings
+        return make_store_address(self.env, settings)
 
     async def close(self) -> None:
         if self._store is None or not self._is_own_store:
@@ -217,20 +228,22 @@ class RunRecords:
             raise UnknownRun(f"this folder has no unfinished run: {listing} lists all runs")
         return run
 
-    async def runs(self, *, here: bool = False, status: str | None = None, limit: int | None = None) -> list[Json]:
+    async def runs(
+        self, *, here: bool = False, status: str | None = None, limit: int | None = None, **named: Any
+    ) -> list[Json]:
         """Return the runs with their status now, unfinished first, then newest first.
 
-        `here` selects the runs of this folder, `status` one status, or "unfinished".
+        `here` selects the runs of this folder, `status` one status, or "unfinished"; `owner` and `project` those with this name.
         """
-        filters = self._make_filters(here, status)
+        filters = self._make_filters(here, status, **named)
         rows = await self.store.list_runs(filters, limit=None if status in STORED_STATUSES else limit)
         shown = await self._add_statuses(rows)
         return [run for run in shown if _has_status(run, status)][:limit]
 
-    async def count_runs(self, *, here: bool = False, status: str | None = None) -> int:
+    async def count_runs(self, *, here: bool = False, status: str | None = None, **named: Any) -> int:
         if status in STORED_STATUSES:
-            return len(await self.runs(here=here, status=status))
-        return await self.store.count_runs(self._make_filters(here, status))
+            return len(await self.runs(here=here, status=status, **named))
+        return await self.store.count_runs(self._make_filters(here, status, **named))
 
     async def find_runs(self, ids: Iterable[str]) -> list[Json]:
         """Return these runs, as `runs` does."""
@@ -244,8 +257,9 @@ class RunRecords:
                 yield run
             before = page[-1]["id"]
 
-    def _make_filters(self, here: bool, status: str | None) -> dict[str, object]:
+    def _make_filters(self, here: bool, status: str | None, **named: Any) -> dict[str, object]:
         filters: dict[str, object] = {"folder": str(self.folder)} if here else {}
+        filters |= {name: value for name, value in named.items() if value is not None}
         if status == UNFINISHED:
             return filters | {"unfinished": 1}
         return filters | ({"status": json.dumps(STORED_STATUSES.get(status, [status]))} if status else {})
@@ -387,9 +401,19 @@ class RunRecords:
         return await self.store.save_answer(run, key, fill_form(questions[0]["schema"], redact_text(text)))
 
 
+def _has_store(env: Mapping[str, str]) -> bool:
+    """Return whether there is a store, without creating one."""
+    if (data_folder(env) / "council.db").is_file():
+        return True
+    try:
+        return bool(find_store_address(env).url)
+    except UsageError:
+        return False
+
+
 def is_stored_run(run: str, env: Mapping[str, str]) -> bool:
     """Return whether a run has this id, or is the only one whose id starts with it."""
-    if not (data_folder(env) / "council.db").is_file():
+    if not _has_store(env):
         return False
 
     async def find() -> bool:
@@ -407,7 +431,7 @@ def is_stored_run(run: str, env: Mapping[str, str]) -> bool:
 
 def list_run_questions(env: Mapping[str, str], prefix: str) -> dict[str, str]:
     """Return runs with their questions, for the completion of an id. Return nothing if there is no store, or it cannot be read."""
-    if not (data_folder(env) / "council.db").is_file():
+    if not _has_store(env):
         return {}
 
     async def read() -> list[Json]:

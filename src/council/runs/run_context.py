@@ -29,13 +29,14 @@ from council.search import make_provider, search_folder
 from council.search.results import research
 from council.settings import load_settings
 from council.settings.catalogue import split_member
-from council.settings.config_files import cache_folder
+from council.settings.config_files import cache_folder, find_names
 from council.settings.key_storage import KeyEnvironment
 from council.settings.network import find_key_leaks
 from council.settings.schema import SPECIAL_MEMBERS
 from council.store.interface import Store
 from council.store.shared import close_stores
 from council.types import CarryOut, Json, Roster, Step
+from council.version import RULES, __version__
 
 # Stored with a run, so that a resumed run uses them again.
 PERSISTED_FLAGS = (
@@ -72,6 +73,12 @@ class RunContext:
         file = self.settings.ignored_file
         ignored = f"{file} is ignored because it belongs to another user: change its owner, or name it with --config"
         return [*leaks, ignored] if file else leaks
+
+    @property
+    def made_by(self) -> Json:
+        """Return what a run says about its maker: the version, the rules, the owner and the project."""
+        owner, project = find_names(self.folder, self.settings.store.get("owner"))
+        return {"version": __version__, "rules": RULES, "owner": owner, "project": project}
 
     # Money
 

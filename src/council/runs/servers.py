@@ -1,17 +1,50 @@
-"""Running `council serve` processes of this user, so that `council open` can use one instead of starting another."""
+"""Running `council serve` processes of this user, so that `council open` can use one, and the token that they share."""
 
 from __future__ import annotations
 
 import http.client
 import os
+import re
+import secrets
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from council.errors import ConfigError
 from council.settings.config_files import data_folder, write_private
 
 CHECK_TIMEOUT_S = 2.0
+TOKEN_BYTES = 32
+TOKEN = re.compile(r"[\w-]{43}", re.ASCII)
+
+
+def new_token() -> str:
+    return secrets.token_urlsafe(TOKEN_BYTES)
+
+
+def load_token(env: Mapping[str, str], *, renew: bool = False) -> str:
+    """Return the token of this user's servers: open pages stay signed in when a server starts again. `renew` replaces it."""
+    file = _folder(env) / "token"
+    if not renew and (token := _read_token(file)):
+        return token
+    token = new_token()
+    with suppress(ConfigError):  # without the file, the token ends with the server
+        _folder(env).mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_private(file, token)
+    return token
+
+
+def _read_token(file: Path) -> str:
+    """Return the stored token, or "" if there is none or other users could have read or written it."""
+    try:
+        found = file.lstat()
+        is_private = stat.S_ISREG(found.st_mode) and not found.st_mode & 0o077 and found.st_uid == os.getuid()
+        text = file.read_text(encoding="ascii") if is_private else ""
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return text if TOKEN.fullmatch(text) else ""
 
 
 @contextmanager

@@ -59,7 +59,6 @@ from council.settings import Settings
 from council.settings.key_storage import add_stored_keys
 from council.store.interface import OPEN_STATUSES, Record, RunStatus, Store
 from council.types import Json, Outcome, Roster, Step
-from council.version import RULES, __version__
 
 CANCEL_POLL_S = 0.5  # seconds between checks for a cancel request
 
@@ -82,6 +81,7 @@ class Convener(RunRecords):
         """Load the settings and members of a folder: the current one, or the folder of a stored run."""
         self.folder, self.run_context = folder, RunContext(folder, self.env, self._flags, self._config, self._extra_members)  # fmt: skip
         self.env = self.run_context.env
+        self.store_settings = self.run_context.settings.store
 
     @property
     def settings(self) -> Settings:
@@ -264,7 +264,7 @@ class Convener(RunRecords):
         self._restore_run_context(parent)
         self._require_trust()
         setup, plan = plan_fork(parent, phase, seats, self.run_context)
-        setup |= {"version": __version__, "rules": RULES} | self._persisted_flags()
+        setup |= self.run_context.made_by | self._persisted_flags()
         self.run_context.require_prices(roster_from(setup))
         run = await self.store.new_run_id()
         return Record(run, parent.name, parent.folder, time.time(), parent.seed, setup, is_new=True), plan
@@ -273,7 +273,7 @@ class Convener(RunRecords):
         now, run = time.time(), plan.batch.get("run") or await self.store.new_run_id()
         name = f"council-{time.strftime('%Y%m%d', time.localtime(now))}-{report_files.slugify(plan.question.target or plan.question.text)}"
         config = str(self._config.resolve()) if self._config else None
-        kept = {"version": __version__, "rules": RULES, "day": _utc_date(now), "config": config}
+        kept = self.run_context.made_by | {"day": _utc_date(now), "config": config}
         setup, seed = plan.setup() | kept | self._persisted_flags(), secrets.token_hex(16)
         return Record(run, name, str(self.folder), now, seed, setup, is_new=True)
 
@@ -490,10 +490,8 @@ def _note_other_version(ledger: Ledger) -> None:
         reused[f"parent run {ledger.source.record.run}"] = ledger.source.record
     for run, record in reused.items():
         if not is_ours(record):
-            made_by = describe_version(record)
-            ledger.emit_once(
-                ev.Noted(f"{run} made by {made_by}", "its earlier answers were asked with that version's prompts")
-            )
+            why = "its earlier answers were asked with that version's prompts"
+            ledger.emit_once(ev.Noted(f"{run} made by {describe_version(record)}", why))
 
 
 async def _refuse_step(step: Step) -> Outcome:

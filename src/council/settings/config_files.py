@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import re
+import socket
 import stat
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -227,7 +229,24 @@ def write_private(path: Path, text: str) -> None:
         raise ConfigError(f"cannot write {path} ({error.strerror}): check the folder's permissions") from None
 
 
-# Folders and commands
+# Folders, projects and commands
+
+
+@lru_cache(maxsize=1)
+def default_owner() -> str:
+    """Return user@host, the name that runs are stored under if the settings have none."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}"
+
+
+@lru_cache(maxsize=256)
+def find_names(folder: Path, owner: str | None) -> tuple[str, str]:
+    """Return the names that the runs of a folder are stored under: of their owner, and of the repository or the folder."""
+    root = next((place for place in (folder, *folder.parents) if (place / ".git").exists()), folder)
+    return owner or default_owner(), root.name
 
 
 def find_command(name: str, env: Mapping[str, str]) -> Path | None:

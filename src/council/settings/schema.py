@@ -25,6 +25,7 @@ _KEY_PART = re.compile(r"'[^']*'|[^.]+")
 _VARIABLE_PATTERN = re.compile(r"[A-Z_][A-Z0-9_]*|")
 _HTTP_URL_PATTERN = re.compile(r"https?://[^/\s]+(/\S*)?")
 _URL_CREDENTIALS = re.compile(r"\w+://[^/\s]*@")
+_DATABASE_PASSWORD = re.compile(r"[a-z]+://([^/@]*:[^/@]+@|.*[?&]password=)", re.IGNORECASE)
 _SECRET_WORD = re.compile(r"api_?key|secret|token|passw|credential", re.IGNORECASE)
 
 
@@ -112,6 +113,12 @@ COMMAND = ValueType(
 )
 BOOLEAN = ValueType("true or false", lambda value: isinstance(value, bool))
 HTTP_URL = ValueType("a URL that begins with http:// or https:// and has a valid host and port", _is_http_url)
+DATABASE_URL = ValueType(
+    "an address that begins with postgresql://",
+    lambda value: isinstance(value, str) and value.startswith(("postgresql://", "postgres://")),
+    secret=True,
+)
+LEASE_SECONDS = ValueType("a number of seconds from 3 to 3600", lambda value: _is_number(value) and 3 <= value <= 3600)
 VARIABLE_NAME = ValueType(
     "the NAME of an environment variable in capitals, not the key itself", _full_match(_VARIABLE_PATTERN), secret=True
 )
@@ -173,7 +180,7 @@ CONFIG_KEYS: Mapping[str, Any] = {
     "commands": {"claude": TIMEOUT_KEYS, "codex": TIMEOUT_KEYS, "gemini": TIMEOUT_KEYS},
     "general": {"deliberate": BOOLEAN},
     "human": {"timeout": SECONDS},
-    "store": {"keep_days": DAYS},
+    "store": {"keep_days": DAYS, "url": DATABASE_URL, "lease_seconds": LEASE_SECONDS, "owner": TEXT_VALUE},
     "keys": {"command": COMMAND},
 }
 # Environment variables of the judges: type after number parsing, and default.
@@ -218,7 +225,7 @@ KEYS_BY_ACCESS: Mapping[Access, tuple[str, ...]] = {
         "search.provider", "search.max_results", "search.base_url", "search.folder",
         "prices.MEMBER.input", "prices.MEMBER.cached", "prices.MEMBER.write", "prices.MEMBER.output",
         "commands.AGENT.first_byte", "commands.AGENT.idle",
-        "report_dir", "store.keep_days", "keys.command",
+        "report_dir", "store.keep_days", "store.url", "store.lease_seconds", "store.owner", "keys.command",
         "notify",  # starts a program of the desktop
     ),
 }  # fmt: skip
@@ -297,6 +304,9 @@ KEY_MEANINGS: Mapping[str, str] = {
     "commands.AGENT.idle": "Time between two outputs of the command-line agent.",
     "general.deliberate": "Whether seats that contradict each other answer once more.",
     "human.timeout": "Time a person has to answer.",
+    "store.url": "Address of a PostgreSQL database for the runs, without a password. Default: a SQLite file in the data folder.",
+    "store.lease_seconds": "How long a process that is stopped or cut off keeps a run, in PostgreSQL; default: 30.",
+    "store.owner": "Name that runs are stored under; default: user@host.",
     "keys.command": "Command that prints an API key. It gets the name of the variable as its last argument, and is used if that variable is not set. Only in your own file.",
     "store.keep_days": "Finished runs that are older are removed, a few at a time, after a run. In a project file: only runs of that folder.",
 }
@@ -405,9 +415,11 @@ def _require_table(value: Any, dotted: str, where: object) -> Mapping[str, Any]:
 def _check_value(value: Any, rule: ValueType | TableList, dotted: str, where: object) -> Any:
     if isinstance(rule, TableList):
         return [_check_row(row, rule, dotted, where) for row in _require_rows(value, dotted, where)]
-    if isinstance(value, str) and _URL_CREDENTIALS.match(value):
+    credentials = _DATABASE_PASSWORD if rule is DATABASE_URL else _URL_CREDENTIALS
+    if isinstance(value, str) and credentials.match(value):
+        place = "set COUNCIL_DATABASE, or use a password file" if rule is DATABASE_URL else "use api_key_env"
         raise ConfigError(
-            f"{where}: {quote_value(dotted)} is a URL with a password, and secrets are not allowed in configuration files: use api_key_env"
+            f"{where}: {quote_value(dotted)} is a URL with a password, and secrets are not allowed in configuration files: {place}"
         )
     if not rule.accepts(value):
         problem = "is invalid" if rule.secret else f"is {_text_prefix(value, rule)}{quote_value(value)}"

@@ -21,6 +21,7 @@ LOCK_ATTEMPTS = 5
 LOCK_RETRY_S = 0.01  # seconds between attempts
 LOCK_TABLE = Path("/proc/locks")  # the file locks of all processes, on Linux
 STOPPED_STATE = "T"
+ENDED_STATES = ("Z", "X")  # until its parent has read its exit code
 R = TypeVar("R")
 OnWait = Callable[[list["LockOwner"]], object]
 
@@ -39,7 +40,7 @@ class LockOwner:
     @property
     def is_alive(self) -> bool:
         found = _read_process(self.pid)
-        return found is not None and found[1] == self.started
+        return found is not None and found[1] == self.started and found[0] not in ENDED_STATES
 
     @property
     def is_suspended(self) -> bool:

@@ -72,6 +72,25 @@ ADD_SEARCH = (
     "CREATE TABLE search_words (word TEXT PRIMARY KEY) STRICT, WITHOUT ROWID",
     """CREATE VIRTUAL TABLE search_index USING fts5(words, content='', columnsize=0, detail=none, tokenize="ascii tokenchars '_'")""",
 )
+# The owner and the project of a run, by which lists are filtered.
+OWNED_COLUMNS = f"{SUMMARY_COLUMNS}, owner, project"
+FILL_OWNED = f"INSERT INTO summaries ({OWNED_COLUMNS}) SELECT * FROM run_summaries"
+FILL_OWNED_IN_ORDER = f"{FILL_OWNED} ORDER BY (SELECT rowid FROM runs WHERE runs.id = run_summaries.id)"
+ADD_OWNERS = (
+    "ALTER TABLE summaries ADD COLUMN owner ANY",
+    "ALTER TABLE summaries ADD COLUMN project ANY",
+    "DROP TRIGGER run_added",
+    "DROP TRIGGER run_changed",
+    "DROP VIEW run_summaries",
+    ADD_SUMMARIES[1]
+    .replace(SUMMARY_COLUMNS, OWNED_COLUMNS)
+    .replace(
+        "json_extract(report, '$.cost.usd')",
+        "json_extract(report, '$.cost.usd'), json_extract(setup, '$.owner'), json_extract(setup, '$.project')",
+    ),
+    ADD_SUMMARIES[-3].replace(SUMMARY_COLUMNS, OWNED_COLUMNS),  # run_added
+    ADD_SUMMARIES[-2].replace(SUMMARY_COLUMNS, OWNED_COLUMNS),  # run_changed
+)
 MIGRATIONS: list[tuple[str, ...]] = [
     CREATE_TABLES,
     ADD_SPENDING,
@@ -80,4 +99,5 @@ MIGRATIONS: list[tuple[str, ...]] = [
     ADD_TEXTS,
     ADD_SUMMARIES,
     ADD_SEARCH,
+    ADD_OWNERS,
 ]

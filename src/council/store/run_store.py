@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeVar
 from weakref import WeakSet
 
-from council.errors import StoreError
+from council.errors import StoreError, UsageError
 from council.extensions import load_attribute
 from council.store import queries
 from council.store.interface import (
@@ -58,6 +58,7 @@ class Job:
     on_result: OnResult
     has_ledger_rows: bool = False  # without them, later rows of the run would leave a gap
     rows: Sequence[Row] = ()  # what the work stores, if that is all it does
+    token: int = 0  # of the lease that the rows need
 
 
 class JobThread:
@@ -126,7 +127,7 @@ class Batch:
     timers: list[asyncio.TimerHandle] = field(default_factory=list)
 
 
-def _without_discarded(rows: Sequence[Row]) -> list[Row]:
+def without_discarded(rows: Sequence[Row]) -> list[Row]:
     """Return rows without the streamed text that a later row of the same transaction deletes."""
     ended, kept = set[object](), list[Row]()
     for row in reversed(rows):
@@ -149,13 +150,25 @@ def _resolve_future(future: asyncio.Future[Any], result: Any, error: BaseExcepti
 
 # Store
 
-STORES = {"sqlite": "council.store.sqlite:SqliteStore"}
+STORES = {"sqlite": "council.store.sqlite:SqliteStore", "postgresql": "council.store.postgres:PostgresStore"}
 REPAIR = "council.store.sqlite_repair:repair_store"
 
 
 def open_store(address: StoreAddress) -> Store:
     """Open the store at an address. Create it, or bring it to the present schema, if needed."""
-    store: Store = load_attribute(STORES["sqlite"])(address.folder)
+    if not address.url:
+        store: Store = load_attribute(STORES["sqlite"])(address.folder)
+        return store
+    if not address.url.startswith(("postgresql://", "postgres://")):
+        raise UsageError(
+            "the address of the database is invalid: COUNCIL_DATABASE and [store] url start with postgresql://"
+        )
+    try:
+        store = load_attribute(STORES["postgresql"])(address)
+    except ImportError as error:
+        raise UsageError(
+            f"a run store in PostgreSQL needs the package psycopg ({error}): pip install 'model-council[postgres]'"
+        ) from None
     return store
 
 
@@ -188,7 +201,7 @@ class RunStore(RunQueries):
         self._batch_lock = threading.Lock()  # the runs of several event loops may share the store
         self._failures: dict[str, BaseException] = {}  # by run: why rows of its ledger were not stored
         self._texts: dict[str, TextWriter] = {}  # by run, of the thread that writes
-        self._owned_runs: set[str] = set()
+        self._owned_runs: dict[str, int] = {}  # with the tokens of their leases, if they have any
 
     def pause(self) -> None:
         """Stop at the end of the transactions, without open connections: no connection may cross a fork."""
@@ -292,13 +305,14 @@ class RunStore(RunQueries):
                 with suppress(RuntimeError):  # the loop may be closed; the rows are committed anyway
                     future.get_loop().call_soon_threadsafe(_resolve_future, future, None, error)
 
-        self._writer.put(Job(run, self._insert_rows(run, batch.rows), on_result, has_ledger_rows, batch.rows))
+        work, token = self._insert_rows(run, batch.rows), self._owned_runs.get(run, 0)
+        self._writer.put(Job(run, work, on_result, has_ledger_rows, batch.rows, token))
 
     def _insert_rows(self, run: str, rows: Sequence[Row]) -> Work:
         def work(db: Connection) -> None:
             if run not in self._texts:
                 self._texts[run] = TextWriter(db, run)
-            for table, values in self._texts[run].pack_rows(_without_discarded(rows)):
+            for table, values in self._texts[run].pack_rows(without_discarded(rows)):
                 if table in ("reopen", "detach"):
                     unindex_run(db, run)
                 db.execute(queries.WRITE_STATEMENTS[table], (run, *values))
@@ -452,14 +466,14 @@ class RunStore(RunQueries):
         return sorted(str(path.name) for path in self.folder.glob("*.tmp"))
 
     @contextmanager
-    def _own(self, run: str) -> Iterator[None]:
+    def _own(self, run: str, token: int = 0) -> Iterator[None]:
         """Mark a run as executed by this process, inside the block."""
         self._failures.pop(run, None)
-        self._owned_runs.add(run)
+        self._owned_runs[run] = token
         try:
             yield
         finally:
-            self._owned_runs.discard(run)
+            self._owned_runs.pop(run, None)
             self._texts.pop(run, None)
 
     def close(self) -> None:

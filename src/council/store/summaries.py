@@ -10,21 +10,24 @@ from council.types import Json
 
 COLUMNS = (
     "id", "name", "folder", "created", "status", "detached", "protocol", "task", "question", "verdict", "outcome", "confidence",
-    "seconds", "cost",
+    "seconds", "cost", "owner", "project",
 )  # fmt: skip
 QUESTION = "coalesce(question, (SELECT json_extract(setup, '$.question.text') FROM runs r WHERE r.id = summaries.id))"
 SELECT_SUMMARIES = f"SELECT {', '.join(COLUMNS)} FROM summaries".replace("question", f"{QUESTION} AS question")
+BY_TIME = "INDEXED BY summaries_by_time"  # of SQLite
 FILTERS = {
     "task": "task = ?",
     "protocol": "protocol = ?",
     "status": "status IN (SELECT value FROM json_each(?))",
     "verdict": "? IN (verdict, outcome)",
     "folder": "folder = ?",
+    "owner": "owner = ?",
+    "project": "project = ?",
     "ids": "id IN (SELECT value FROM json_each(?))",
     "indexed": "indexed = ?",
     "prefix": "instr(id, ?) = 1",
     "unfinished": "unfinished = ?",
-    "ended_before": "+unfinished = 0 AND n IN (SELECT n FROM summaries INDEXED BY summaries_by_time WHERE created < ?)",
+    "ended_before": f"+unfinished = 0 AND n IN (SELECT n FROM summaries {BY_TIME} WHERE created < ?)",
     "q": f"instr(lower({QUESTION} || ' ' || name || ' ' || id), lower(?)) > 0",
 }
 ORDER = "ORDER BY unfinished DESC, n DESC"  # the order of creation, also if the clock was set back

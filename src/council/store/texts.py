@@ -15,7 +15,7 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from typing import Any
@@ -39,11 +39,17 @@ dump_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encod
 class TextWriter:
     """Replaces the long texts of a run's rows by references, and stores the texts."""
 
-    def __init__(self, db: Connection, run: str) -> None:
+    def __init__(self, db: Connection, run: str, *, is_new: bool = False) -> None:
+        """`is_new`: nothing of the run is stored yet."""
         self._db, self._run = db, run
         self._numbers: dict[bytes, int] = {}  # by digest
-        self._next = 0
+        self._next, self._question = 0, ""
         self._references: dict[str, list[int | str]] = {}  # of the texts of one batch, where most are repeated
+        self.save: Callable[[tuple[object, ...]], object] | None = None  # gets the texts instead of the database
+        if not is_new:
+            self._read_stored(db, run)
+
+    def _read_stored(self, db: Connection, run: str) -> None:
         (setup,) = db.execute("SELECT setup FROM runs WHERE id = ?", (run,)).fetchone() or ("{}",)
         self._question = _find_question(setup)  # many prompts contain it
         for n, body in db.execute("SELECT n, body FROM texts WHERE run = ?", (run,)):
@@ -112,7 +118,10 @@ class TextWriter:
         key = _digest(data)
         if key not in self._numbers:
             row = (self._run, self._next, compress_text(data))
-            self._db.execute("INSERT INTO texts (run, n, body) VALUES (?, ?, ?)", row)
+            if self.save:
+                self.save(row)
+            else:
+                self._db.execute("INSERT INTO texts (run, n, body) VALUES (?, ?, ?)", row)
             self._numbers[key] = self._next
             self._next += 1
         return self._numbers[key]
@@ -348,7 +357,7 @@ def _iter_candidates(db: Connection, found: set[int] | None) -> Iterator[tuple[i
     """Yield number, run and whether it is indexed, in the order of lists."""
     query, values = "SELECT n, id, indexed FROM summaries", list[object]()
     if found is not None and len(found) <= MAX_LISTED:
-        query += " WHERE n IN (SELECT value FROM json_each(?)) OR indexed = 0"
+        query += " WHERE n IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) OR indexed = 0"
         values.append(json.dumps(list(found)))
     return iter(db.execute(f"{query} {ORDER}", values))
 

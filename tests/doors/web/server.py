@@ -62,8 +62,15 @@ class WebServer:
         self, folder: Path, env: Mapping[str, str], roots: Sequence[Path] = (), max_cost: float | None = None
     ) -> None:
         self.folder, self.env = folder, dict(env)
-        self.app_state = AppState(name_roots([folder, *roots]), Owner(folder.resolve(), self.env, None, max_cost))
-        address = Address(port=0)
+        self._roots, self._max_cost = roots, max_cost
+        self.start()
+
+    def start(self, port: int = 0) -> None:
+        folder = self.folder
+        self.app_state = AppState(
+            name_roots([folder, *self._roots]), Owner(folder.resolve(), self.env, None, self._max_cost)
+        )
+        address = Address(port=port)
         listening = address.listen()
         self.server, self.url = make_server(self.app_state, address, listening)
         self.host = urlsplit(self.url).netloc
@@ -76,11 +83,15 @@ class WebServer:
     def _serve(self, listening: Any) -> None:
         self.loop.run_until_complete(self.server.serve(sockets=[listening]))
 
-    def close(self) -> None:
+    def stop(self) -> None:
+        """End the server. Its runs and its worker go on."""
         self.server.should_exit = True
         self._thread.join(60)
         assert not self._thread.is_alive(), "the server did not stop"
         self.loop.close()
+
+    def close(self) -> None:
+        self.stop()
         asyncio.run(self._stop_runs())
         wait_until(self._no_worker, "the worker exits", 60)
 

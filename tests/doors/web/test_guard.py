@@ -71,14 +71,13 @@ def test_requests_without_the_token_are_refused(shared_site: WebServer, said: st
 
 
 @pytest.mark.behaviour("40-web-token")
-def test_the_token_becomes_a_cookie_that_no_script_and_no_other_site_can_use(shared_site: WebServer) -> None:
+def test_the_token_is_in_no_cookie_because_other_ports_would_get_it(shared_site: WebServer) -> None:
     response = shared_site.ask("POST", "/api/session", {"token": shared_site.token}, token=False)
-    assert response.status == 200
-    cookie, *attributes = response.headers["set-cookie"].split("; ")
-    assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(attributes)
-    assert shared_site.ask("GET", "/api/roots", token=False, headers={"Cookie": f"a=b; {cookie}"}).status == 200
-    assert shared_site.ask("GET", "/api/roots", token=False, headers={"Cookie": f"{cookie}x"}).status == 401
-    assert shared_site.host.rpartition(":")[2] in cookie.partition("=")[0], "two servers would take each other's cookie"
+    assert (response.status, "set-cookie" in response.headers) == (200, False)
+    port = shared_site.host.rpartition(":")[2]
+    for name in (f"council-{port}", "token", "Authorization"):
+        cookie = {"Cookie": f"{name}={shared_site.token}"}
+        assert shared_site.ask("GET", "/api/roots", token=False, headers=cookie).status == 401
 
 
 @pytest.mark.behaviour("40-web-token")

@@ -90,7 +90,7 @@ def test_without_a_server_it_starts_one_until_interrupted(place: Place) -> None:
     url = process.stdout.readline().strip()
     assert url.endswith(f"&run={place.run}")
     wait_until(lambda: find_server(place.env) == url.partition("&run=")[0], "the server answers")
-    (file,) = (Path(place.env["COUNCIL_DATA"]) / "servers").iterdir()
+    (file,) = (Path(place.env["COUNCIL_DATA"]) / "servers").glob("*.url")
     assert file.stat().st_mode & 0o777 == 0o600
     process.send_signal(signal.SIGINT)
     assert wait_for_exit(process).code == 0

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from council.runs.servers import load_token
 from council.runs.service import Convener
 from council.store.sqlite import RunLock
 from tests.acceptance.helpers import Result, Terminal, wait_for_exit, wait_until
@@ -87,6 +88,33 @@ def test_it_prints_one_line_listens_on_loopback_and_stops_with_streams_open(
         done = command.stop()
     stream.close()
     assert (done.code, done.out, done.err) == (0, "", "")
+
+
+@pytest.mark.behaviour("50-token-kept")
+def test_the_token_outlives_the_server_until_it_is_replaced(tmp_path: Path) -> None:
+    env = {"COUNCIL_DATA": str(tmp_path / "data")}
+    token = load_token(env)
+    file = tmp_path / "data" / "servers" / "token"
+    assert (load_token(env), file.stat().st_mode & 0o777) == (token, 0o600)
+    assert load_token(env, renew=True) not in (token, "")
+    for damage in (lambda: file.chmod(0o644), lambda: file.write_text("short"), lambda: file.write_bytes(b"\xff" * 43)):
+        before = load_token(env)
+        damage()
+        assert load_token(env) != before, "a token that others could read or write is replaced"
+    file.unlink()
+    file.symlink_to(tmp_path / "elsewhere")
+    assert load_token(env) != before
+
+
+@pytest.mark.behaviour("50-token-kept")
+def test_new_token_ends_the_addresses_printed_before(tmp_path: Path, commands: list[Command]) -> None:
+    lines = []
+    for flags in ((), (), ("--new-token",)):
+        command = Command(tmp_path, "--port", "0", *flags)
+        commands.append(command)
+        lines.append(command.line.partition("#token=")[2])
+        command.stop()
+    assert lines[0] == lines[1] != lines[2]
 
 
 def _listens(address: str, port: int) -> bool:

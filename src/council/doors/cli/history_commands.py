@@ -99,6 +99,8 @@ def _list_options() -> list[click.Option]:
         _limit_option(),
         _here_option("List the runs of this folder only."),
         click.Option(["--status"], type=ChoiceParam([UNFINISHED, *(status.value for status in RunStatus)], case_sensitive=False), default=None, help="List the runs with this status only."),
+        click.Option(["--owner"], metavar="NAME", default=None, help="List the runs of this owner only, such as ann@laptop."),
+        click.Option(["--project"], metavar="NAME", default=None, help="List the runs of this project only: the name of a repository or folder."),
     ]  # fmt: skip
 
 
@@ -113,11 +115,15 @@ def _list_command() -> click.Command:
 
 
 def list_runs(limit: int | None, here: bool, status: str | None, **params: Any) -> int:
+    named = {name: params.pop(name, None) for name in ("owner", "project")}
+
     async def job(convener: Convener) -> int:
         most = (None if params["json"] else LIST_LIMIT) if limit is None else limit or None
-        rows = await convener.runs(here=here, status=status, limit=most)
-        total = await convener.count_runs(here=here, status=status) if most and len(rows) == most else len(rows)
+        wanted: dict[str, Any] = {"here": here, "status": status, **named}
+        rows = await convener.runs(**wanted, limit=most)
+        total = await convener.count_runs(**wanted) if most and len(rows) == most else len(rows)
         filters = [*(["of this folder"] if here else []), *([f"with status {status}"] if status else [])]
+        filters += [f'with {name} "{value}"' for name, value in named.items() if value]
         none = f"no runs {' '.join(filters)}" if filters else 'no runs yet: start one with council "…"'
         return _print_runs(rows, params["json"], none, total=total, here=here)
 

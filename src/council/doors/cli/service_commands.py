@@ -17,7 +17,7 @@ import click
 from council.doors.cli.params import COMMAND_HELP, print_json, run_argument
 from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_runner
 from council.errors import CouncilError, UsageError
-from council.runs.servers import find_server, run_url
+from council.runs.servers import find_server, load_token, run_url
 from council.runs.service import Convener
 
 REQUIRED_PACKAGES = ("fastapi", "uvicorn")
@@ -36,6 +36,9 @@ SERVE_OPTIONS = (
         ["--unsafe-host"],
         metavar="ADDRESS",
         help="Listen on this address. Anyone who can reach it needs only the token.",
+    ),
+    click.Option(
+        ["--new-token"], is_flag=True, help="Replace the token: addresses printed earlier and open pages end."
     ),
     CONFIG_OPTION,
 )
@@ -73,6 +76,7 @@ def _run_server(
     root: tuple[str, ...],
     max_cost: float | None,
     unsafe_host: str | None,
+    new_token: bool = False,
     run: str = "",
     command: str = "serve",
     **params: Any,
@@ -90,6 +94,8 @@ def _run_server(
     roots = name_roots([Path.cwd(), *map(Path, root)])
     owner = Owner(Path.cwd().resolve(), dict(os.environ), config, max_cost)
     hall = AppState(roots, owner)
+    if new_token:
+        load_token(os.environ, renew=True)
     if refused := owner.describe_untrusted():
         click.echo(refused, err=True)
     return serve(hall, where, open_page=open_page, print_url=click.echo, run=run)

@@ -48,7 +48,7 @@ def create_app(app_state: AppState, token: str, hosts: tuple[str, ...], port: in
     app.add_exception_handler(RequestValidationError, responses.on_validation_error)
     app.add_exception_handler(Exception, responses.on_internal_error)
     app.state.app_state = app_state
-    app.state.guard = Guard(app, token, tuple(f"{host}:{port}" for host in hosts), f"council-{port}")
+    app.state.guard = Guard(app, token, tuple(f"{host}:{port}" for host in hosts))
     guard: Guard = app.state.guard
     return guard
 

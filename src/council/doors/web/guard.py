@@ -62,15 +62,12 @@ class RequestHead:
         """Whether this is a static file of the page, which needs no token."""
         return self.method in ("GET", "HEAD") and (self.path == "/" or self.path.startswith("/page/"))
 
-    def iter_tokens(self, cookie: str) -> Iterator[str]:
+    def iter_tokens(self) -> Iterator[str]:
+        """Yield the bearer tokens. A cookie is never one: browsers send cookies to every port of a host."""
         for header in self.header_values("authorization"):
             scheme, _, value = header.partition(" ")
             if scheme.lower() == "bearer":
                 yield value.strip()
-        for pair in "; ".join(self.header_values("cookie")).split(";"):
-            name, _, value = pair.strip().partition("=")
-            if name == cookie:
-                yield value
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +75,6 @@ class Guard:
     app: App
     token: str
     hosts: tuple[str, ...]  # with their port, as a browser writes them
-    cookie: str
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -123,9 +119,7 @@ class Guard:
         form = Refusal(415, "a POST must be JSON: send it with Content-Type: application/json")
         if asked.method == "POST" and asked.header("content-type") and not asked.is_json:
             return form
-        if asked.path != SESSION_PATH and not any(
-            self.is_token_valid(token) for token in asked.iter_tokens(self.cookie)
-        ):
+        if asked.path != SESSION_PATH and not any(map(self.is_token_valid, asked.iter_tokens())):
             return Refusal(
                 401, "missing or wrong token: send Authorization: Bearer TOKEN, or open the address with #token="
             )

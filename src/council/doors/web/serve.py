@@ -1,11 +1,10 @@
-"""`council serve`: listen on loopback with a new token, and run the server."""
+"""`council serve`: listen on loopback, and run the server."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
 import ipaddress
-import secrets
 import socket
 import sys
 import threading
@@ -20,7 +19,7 @@ import uvicorn
 from council.doors.web.app import create_app
 from council.doors.web.app_state import AppState
 from council.errors import UsageError
-from council.runs.servers import register_server, run_url
+from council.runs.servers import load_token, new_token, register_server, run_url
 from council.settings.schema import quote_value
 
 LOOPBACK = "127.0.0.1"
@@ -97,7 +96,9 @@ class Server(uvicorn.Server):
 
 def make_server(app_state: AppState, address: Address, listening: socket.socket) -> tuple[Server, str]:
     """Return the server and its URL with the token."""
-    token, port = secrets.token_urlsafe(32), listening.getsockname()[1]
+    is_local = address.host == LOOPBACK  # elsewhere others may read the token, so it ends with the server
+    token = load_token(app_state.owner.env) if is_local else new_token()
+    port = listening.getsockname()[1]
     app: Any = create_app(app_state, token, address.host_names, port)
     config = uvicorn.Config(
         app, log_config=None, log_level="critical", access_log=False, proxy_headers=False, server_header=False,

@@ -1,4 +1,4 @@
-"""The page, and the session it opens with the token from its URL."""
+"""The page, and the routes with which a run is planned."""
 
 from __future__ import annotations
 
@@ -42,13 +42,11 @@ async def get_page() -> Response:
 
 @page_router.post("/api/session", tags=["session"], responses=example_responses({"session": "open"}, 415))
 async def open_session(body: SessionRequest, request: Request) -> ApiResponse:
-    """Exchange the token for an HttpOnly cookie."""
+    """Check a token. The session is the token itself, in the `Authorization` header of every request."""
     guard: Guard = request.app.state.guard
     if not guard.is_token_valid(body.token):
         return error_response(401, "wrong token: open the address that `council serve` printed")
-    answer = ApiResponse({"session": "open"})
-    answer.set_cookie(guard.cookie, guard.token, path="/", httponly=True, samesite="strict")
-    return answer
+    return ApiResponse({"session": "open"})
 
 
 VERBS = ("validate", "brainstorm", "research")

@@ -50,10 +50,15 @@ SHOW_ANSWER = """async events => {
 # A page without the application, with a stream that the test feeds by hand, and a second tab that is only messages.
 JOIN_STREAM = """async () => {
     const opened = [];
-    globalThis.EventSource = class extends EventTarget {
-        constructor(url) { super(); this.url = decodeURIComponent(url); this.closed = false; opened.push(this); }
-        close() { this.closed = true; }
-        send(seq) { this.closed || this.dispatchEvent(new MessageEvent('convened', { data: JSON.stringify({ run: 'r', seq, type: 'convened' }) })); }
+    globalThis.fetch = async (url, { signal }) => {
+        let feed;
+        const body = new ReadableStream({ start(controller) { feed = controller; } });
+        const one = { url: decodeURIComponent(url), closed: false, send(seq) {
+            this.closed || feed.enqueue(new TextEncoder().encode(`event: convened\ndata: ${JSON.stringify({ run: 'r', seq, type: 'convened' })}\n\n`));
+        } };
+        signal.addEventListener('abort', () => { one.closed = true; feed.error(signal.reason); });
+        opened.push(one);
+        return new Response(body);
     };
     const until = async test => { while (!test()) await new Promise(done => setTimeout(done, 5)); };
     const { connect, watch } = await import('/page/stream.js');
@@ -63,6 +68,7 @@ JOIN_STREAM = """async () => {
     watch('r', { since: () => seen, entry: entry => (seen = entry.seq), reset() {}, end() {} });
     await until(() => opened.length === 1);
     [1, 2, 3].forEach(seq => opened[0].send(seq));
+    await until(() => seen === 3);
     tab.postMessage({ kind: 'wants', tab: 'second', runs: { r: 0 } });
     await until(() => { opened[0].send(seen + 1); return opened.length === 2; });
     return [seen > 3, opened.map(one => one.url.split('since=')[1]), opened[0].closed];

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -293,7 +295,7 @@ def test_an_exported_file_works_offline(server: WebServer, look: Look, tmp_path:
     run = run_judges(server)
     seen = look().run(server.url, run)
     with seen.page.expect_download() as waiting:
-        seen.page.click("a:has-text('Share .html')")
+        seen.page.click("button:has-text('Share .html')")
     file = tmp_path / "run.html"
     waiting.value.save_as(file)
 
@@ -332,7 +334,7 @@ def test_eight_tabs_share_one_stream_and_each_is_answered(
             "mark => document.querySelector('[data-seat=gamma]')?.innerText.includes(mark)",
             arg=mark("gamma", "improve"),
         )
-        assert tab.evaluate("async () => (await fetch('/api/runs')).status") == 200
+        assert tab.evaluate("async () => (await (await import('/page/api.js')).get('runs')) !== null")
     tabs.pop(0).close()  # the leader is gone
     gate.release()
     for tab in tabs:
@@ -354,6 +356,73 @@ def test_a_run_of_the_embedded_model(server: WebServer, look: Look) -> None:
     assert "local:smollm2" in seen.text(".seat .member")
     assert seen.text(".verdict") in ("PASS", "WARN", "FAIL")
     assert_no_errors(seen, server)
+
+
+@pytest.mark.behaviour("50-page-reconnects")
+def test_after_a_restart_the_page_reconnects_and_keeps_what_it_shows(
+    server: WebServer, provider: FakeProvider, look: Look
+) -> None:
+    table = Workspace(server.folder, provider)
+    gate = table.hold("synthesise")
+    seen = look().at(server.url)
+    seen.page.fill("#question", "A question that is not finished")
+    run = run_in_thread(lambda: server.post("/api/runs", {"question": QUESTION}, 201))["run"]
+    seen.go(f"/run/{run}")
+    gate.wait()
+    improved = mark("gamma", "improve")
+    seen.wait("mark => document.querySelector('[data-seat=gamma]')?.innerText.includes(mark)", improved)
+
+    run_in_thread(server.stop)
+    seen.wait("() => document.querySelector('.banner')?.innerText.includes('cannot be reached')")
+    assert improved in seen.text("[data-seat=gamma]")
+    gate.release()
+    run_in_thread(server.start, int(server.host.rpartition(":")[2]))
+    seen.wait_for_status("complete")
+    seen.wait("() => document.querySelector('.banner').hidden")
+    assert improved in seen.text("[data-seat=gamma]")
+    seen.go("/new")
+    assert seen.page.input_value("#question") == "A question that is not finished"
+    assert {line for line in seen.errors if "Failed to load resource" not in line} == set()  # the server was away
+
+
+@pytest.mark.behaviour("40-web-token")
+def test_a_page_on_another_port_receives_nothing_that_opens_the_api(server: WebServer, look: Look) -> None:
+    received: list[str] = []
+
+    class Other(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            received.append(str(self.headers))
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"<title>other</title>")
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Other) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        seen = look().at(server.url)
+        page = seen.context.new_page()
+        page.goto(f"http://127.0.0.1:{other.server_address[1]}/")
+        stored = page.evaluate("() => [document.cookie, sessionStorage.length, localStorage.length]")
+        other.shutdown()
+    assert received
+    assert not any(server.token in headers or "cookie" in headers.lower() for headers in received)
+    assert (stored, seen.context.cookies()) == (["", 0, 0], [])
+
+
+@pytest.mark.behaviour("50-page-reconnects")
+def test_a_new_tab_gets_the_token_of_an_open_one_and_a_lonely_one_says_how_to_sign_in(
+    server: WebServer, look: Look
+) -> None:
+    address = f"http://{server.host}/"
+    seen = look().at(server.url)
+    tab = seen.context.new_page()
+    tab.goto(address)
+    tab.wait_for_selector(".start")
+    alone = look()
+    alone.page.goto(address)
+    alone.wait("() => document.querySelector('.banner')?.innerText.includes('signed out')")
 
 
 @pytest.mark.behaviour("50-open")

@@ -57,7 +57,7 @@ export function headerView(context) {
     return [
       context.canAct && live && act("Stop", () => context.source.cancel(full.run), { class: "danger" }),
       context.canAct && !live && unfinished && full.run && act("Resume", context.resume, { class: "primary" }),
-      context.source.share && full.run && el("a", { class: "button", href: context.source.share(full.run), download: `${full.name || full.run}.html` }, "Share .html"),
+      context.source.save && full.run && act("Share .html", () => context.source.save(full.run, "html", `${full.name || full.run}.html`)),
     ].filter(Boolean);
   }
 

@@ -1,8 +1,8 @@
 // The page of `council serve`: history on the left, one run or the start form on the right.
 
 import { connect, reconnect, watch } from "./stream.js";
-import { button, el, setAttr, setChildren } from "./dom.js";
-import { get, server, signIn } from "./api.js";
+import { button, el, setAttr, setChildren, setText } from "./dom.js";
+import { connection, get, server, signIn } from "./api.js";
 import { helpDialog, bindKeys } from "./keyboard.js";
 import { railView } from "./rail.js";
 import { runView } from "./run_view.js";
@@ -13,15 +13,20 @@ const main = el("main", { id: "main", tabindex: "-1" });
 const help = helpDialog();
 const root = document.documentElement;
 const rail = railView({ open, opened: () => route().run });
-const source = { ...server, share: (run) => server.reportAddress(run, "html") };
+const banner = el("p", { class: "banner", role: "status", hidden: true });
+const BANNERS = {
+  down: "The server cannot be reached: is `council serve` still running? What is shown stays, and the page reconnects by itself.",
+  "signed-out": "This page is signed out: open the address that `council serve` printed. What is shown stays.",
+};
 let shown = null;
+let booted = false;
 let protocols = [];
 let people = {};
 
 const toggle = button("Runs", () => showRail(!root.hasAttribute("data-rail")), { class: "quiet menu", "aria-controls": "rail" });
 document.body.append(
   el("a", { class: "skip", href: "#main", onclick: (event) => (event.preventDefault(), main.focus()) }, "Skip to content"),
-  el("header", { class: "top" }, toggle, el("a", { class: "brand", href: "#/new" }, "council"), el("span", { class: "fill" }), button("Keys ?", () => help.showModal(), { class: "quiet" }), themeButton()),
+  el("header", { class: "top" }, toggle, el("a", { class: "brand", href: "#/new" }, "council"), el("span", { class: "fill" }), button("Keys ?", () => help.showModal(), { class: "quiet" }), themeButton()), banner,
   el("div", { class: "layout" }, rail.node, main), help);
 
 rail.node.addEventListener("click", ({ target }) => target.closest("a") && showRail(false));
@@ -46,7 +51,7 @@ function go() {
   showRail(false);
   const { run } = route();
   if (run) {
-    shown = runView(run, { source, follow: watch, reconnect, canAct: true, notify: rail.load });
+    shown = runView(run, { source: server, follow: watch, reconnect, canAct: true, notify: rail.load, now: connection.now });
   } else {
     shown = startView({ protocols, people, onStart: (id) => (open(id), rail.load()) });
     document.title = "council";
@@ -59,14 +64,23 @@ function wide(on = !root.hasAttribute("data-wide")) {
   setAttr(root, "data-wide", on ? "yes" : null);
 }
 
+connection.listen((state) => {
+  banner.hidden = state === "up";
+  setText(banner, BANNERS[state] || "");
+  if (state !== "up") return;
+  if (!booted) return boot();
+  rail.load();
+  reconnect();
+});
+
 async function boot() {
   try {
-    await signIn();
     [protocols, people] = await Promise.all([get("protocols"), get("members")]);
   } catch (error) {
     setChildren(main, el("p", { class: "problem big", role: "alert" }, error.message));
     return;
   }
+  booted = true;
   rail.protocols(protocols.map((one) => one.name));
   rail.load();
   connect();
@@ -78,4 +92,4 @@ async function boot() {
   go();
 }
 
-boot();
+signIn().then(boot);

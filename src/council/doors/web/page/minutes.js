@@ -2,10 +2,6 @@
 // Replay is this fold up to a moment. Times are active seconds, without pauses, as on the timeline.
 
 const TRANSIENT = new Set(["delta", "fetch"]);
-export const TYPES = [
-  "convened", "resumed", "phase", "phase_ended", "asked", "attempt", "hedge", "fault", "bill", "delta", "statement", "absence",
-  "lookup", "note", "labels", "verdict", "fetch", "closed",
-];
 
 export const isTransient = (entry) => TRANSIENT.has(entry.type);
 

@@ -13,10 +13,16 @@ export function reportTab(context) {
 
   function update({ full }) {
     if (!isNew(full.run, full.status, full.seq && full.status !== "running" ? full.seq : 0)) return;
-    if (context.source.reportAddress) {
-      setChildren(forms, "Download: ", FORMS.map((form) => el("a", { href: context.source.reportAddress(full.run, form), download: `${full.name || full.run}.${form}` }, form)), button("Copy as Markdown", copy, { class: "quiet" }));
-    }
+    if (context.source.save) setChildren(forms, "Download: ", FORMS.map((form) => button(form, () => download(full, form), { class: "link" })), button("Copy as Markdown", copy, { class: "quiet" }));
     load(full.run);
+  }
+
+  async function download(full, form) {
+    try {
+      await context.source.save(full.run, form, `${full.name || full.run}.${form}`);
+    } catch (error) {
+      setChildren(text, el("p", { class: "problem", role: "alert" }, error.message));
+    }
   }
 
   async function load(run) {

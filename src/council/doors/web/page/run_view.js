@@ -19,7 +19,7 @@ const HUES = 9;
 const HISTORY_EVENTS = new Set(["phase", "closed"]); // events that change the list of runs
 
 /** `source` provides data (the server or an exported file); `follow(run, handlers)` delivers the events. */
-export function runView(run, { source, follow, reconnect, canAct, notify = () => {} }) {
+export function runView(run, { source, follow, reconnect, canAct, notify = () => {}, now = Date.now }) {
   let log = newEventLog();
   let detail = null;
   let ended = false;
@@ -60,7 +60,7 @@ export function runView(run, { source, follow, reconnect, canAct, notify = () =>
   /** Active seconds, including those since the last event of a live run. */
   function length() {
     const { seconds, last } = log.full;
-    return live() && last ? seconds + Math.max(0, Date.now() / 1000 - last) : seconds;
+    return live() && last ? seconds + Math.max(0, now() / 1000 - last) : seconds;
   }
 
   function requestUpdate() {
@@ -113,7 +113,7 @@ export function runView(run, { source, follow, reconnect, canAct, notify = () =>
     },
     async refused() {
       const error = await source.detail(run).then(() => null, (reason) => reason);
-      if (!error?.status) return;
+      if (error?.status !== 404) return; // what is shown stays, and the stream is opened again
       stop();
       setChildren(node, el("p", { class: "problem big", role: "alert" }, error.message));
     },

@@ -7,6 +7,7 @@ import { optionFields } from "./option_fields.js";
 import { protocolDiagram } from "./protocol_diagram.js";
 import { send } from "./api.js";
 
+const DRAFT = "council-draft"; // name of the stored question that was not started yet
 const DEBOUNCE_MS = 350; // milliseconds without input before an estimate is requested
 
 /** `people` is the response of /api/members. */
@@ -47,6 +48,7 @@ export function startView({ protocols, people, onStart }) {
   };
   const all = [{ name: "", summary: "chosen from the question", phases: [] }, ...protocols];
   setChildren(cards, all.map((one, n) => card(one, n === 0, choose)));
+  question.value = sessionStorage.getItem(DRAFT) || "";
   changed();
 
   function body() {
@@ -69,6 +71,7 @@ export function startView({ protocols, people, onStart }) {
     problem.hidden = true;
     submit.disabled = true;
     setText(submit, "Run");
+    sessionStorage.setItem(DRAFT, question.value);
     if (!question.value.trim() && !files.value().length) return setChildren(plan, el("p", { class: "soft" }, "The plan and its cost appear here as you type."));
     setAttr(plan, "data-old", "yes");
     timer = setTimeout(estimate, DEBOUNCE_MS);
@@ -110,6 +113,7 @@ export function startView({ protocols, people, onStart }) {
     submit.disabled = true;
     try {
       const { run: id } = await send("runs", body());
+      sessionStorage.removeItem(DRAFT);
       onStart(id);
     } catch (error) {
       fail(error);

@@ -2,10 +2,10 @@
 // the API. The tab that holds a lock is the leader: it streams every watched run and forwards the events to the others.
 // Without locks or channels, each tab is its own leader.
 
-import { TYPES } from "./minutes.js";
+import { openStream } from "./api.js";
 
 const NAME = "council-stream";
-const RETRY_MS = 1500; // milliseconds before a refused stream is retried
+const RETRY_MS = 1000; // milliseconds before a lost or refused stream is opened again
 const BATCH_MS = 30; // milliseconds in which requests of several tabs are merged
 
 const watched = new Map(); // run → {since(), entry(e), reset(), end()} of this tab
@@ -90,7 +90,7 @@ function receiveWants({ tab, runs, force }) {
 }
 
 function close() {
-  source?.close();
+  source?.();
   source = null;
   positions.clear();
 }
@@ -110,17 +110,17 @@ function open() {
   if (!runs.length) return;
   const names = runs.map((run) => `run=${encodeURIComponent(run)}`).join("&");
   const since = encodeURIComponent([...positions].map(([run, seq]) => `${run}:${seq}`).join(","));
-  const mine = new EventSource(`/api/stream?${names}&since=${since}`);
+  const mine = openStream(`stream?${names}&since=${since}`, {
+    opened: () => broadcast({ kind: "reset", runs }),
+    event: (type, data) => (type === "end" ? onEnd(JSON.parse(data).run) : onEvent(JSON.parse(data))),
+    closed: (status) => onClosed(mine, runs, status),
+  });
   source = mine;
-  mine.onopen = () => broadcast({ kind: "reset", runs });
-  mine.onerror = () => mine.readyState === EventSource.CLOSED && onRefused(mine, runs);
-  for (const type of TYPES) mine.addEventListener(type, ({ data }) => onEvent(JSON.parse(data)));
-  mine.addEventListener("end", ({ data }) => onEnd(JSON.parse(data || "{}").run));
 }
 
-/** The server refused the stream: let the views check why, and retry. */
-function onRefused(mine, runs) {
-  broadcast({ kind: "refused", runs });
+/** The stream is lost, or the server refused it: then the views check why. Open it again. */
+function onClosed(mine, runs, status) {
+  if (status) broadcast({ kind: "refused", runs });
   setTimeout(() => source === mine && open(), RETRY_MS);
 }
 

@@ -1,0 +1,118 @@
+"""Connections to PostgreSQL with the interface that the queries use, and the creation and migration of the schema."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import TransactionStatus
+
+from council.errors import StoreError, UsageError
+from council.store.interface import Cursor
+from council.store.postgres_schema import MIGRATIONS, REPLACED, SCHEMA
+from council.store.summaries import BY_TIME
+
+CONNECT_TIMEOUT_S = 10
+MIGRATION_LOCK = 0x636F756E63696C  # key of the advisory lock: "council"
+
+# Connections
+
+PLACEHOLDER = re.compile(r"\?(\d*)")
+
+
+@lru_cache(maxsize=500)
+def translate(statement: str) -> str:
+    """Return a statement of the queries in PostgreSQL's spelling."""
+    numbers = iter(range(1, 1000))
+    statement = REPLACED.get(statement, statement).replace("json_each(", "json_items(").replace(BY_TIME, "")
+    return PLACEHOLDER.sub(lambda found: f"${found[1] or next(numbers)}", statement)
+
+
+class PostgresConnection:
+    """Connection with the interface that the queries use."""
+
+    OperationalError = psycopg.OperationalError
+    DatabaseError = psycopg.DatabaseError
+
+    def __init__(self, raw: psycopg.Connection[Any]) -> None:
+        self.raw = raw
+
+    @property
+    def in_transaction(self) -> bool:
+        return self.raw.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR)
+
+    @property
+    def is_lost(self) -> bool:
+        return self.raw.closed or self.raw.broken
+
+    def execute(self, statement: str, values: Sequence[Any] = (), /) -> Cursor:
+        return self.raw.execute(translate(statement), clean_values(values))
+
+    def executemany(self, statement: str, values: Iterable[Sequence[Any]], /) -> Cursor:
+        cursor = self.raw.cursor()
+        cursor.executemany(translate(statement), [clean_values(row) for row in values])
+        return cursor
+
+    def close(self) -> None:
+        self.raw.close()
+
+
+def clean_values(values: Sequence[Any]) -> list[Any]:
+    """Replace the character 0, which PostgreSQL does not store. JSON has it only in escaped form."""
+    return [value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value for value in values]
+
+
+def connect(url: str) -> psycopg.Connection[Any]:
+    raw = psycopg.connect(
+        url, autocommit=True, cursor_factory=psycopg.RawCursor, connect_timeout=CONNECT_TIMEOUT_S,
+        application_name="council", keepalives_idle=30,
+    )  # fmt: skip
+    raw.execute(f"SET search_path = {SCHEMA}, pg_catalog")
+    return raw
+
+
+def migrate(raw: psycopg.Connection[Any], shown: str) -> None:
+    """Create the schema, or bring it to the present version, under a lock over all processes."""
+    if _read_version(raw, shown) == len(MIGRATIONS):
+        return
+    with raw.transaction():
+        raw.execute("SELECT pg_advisory_xact_lock($1)", (MIGRATION_LOCK,))
+        version = _read_version(raw, shown)
+        if version is None:
+            raw.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+            raw.execute("CREATE TABLE schema_version (version INTEGER NOT NULL)")
+            raw.execute("INSERT INTO schema_version VALUES (0)")
+        for statement in (statement for one in MIGRATIONS[version or 0 :] for statement in one):
+            raw.execute(statement)
+        raw.execute("UPDATE schema_version SET version = $1", (len(MIGRATIONS),))
+
+
+def _read_version(raw: psycopg.Connection[Any], shown: str) -> int | None:
+    (table,) = raw.execute(f"SELECT to_regclass('{SCHEMA}.schema_version')").fetchone() or (None,)
+    if table is None:
+        return None
+    (version,) = raw.execute("SELECT version FROM schema_version").fetchone() or (0,)
+    if version > len(MIGRATIONS):
+        raise StoreError(
+            f'the run store "{shown}" was written by a newer council (schema version {version}, '
+            f"this one supports {len(MIGRATIONS)}): upgrade council, or use another database"
+        )
+    return int(version)
+
+
+def describe_url(url: str) -> str:
+    """Return the address of a database without its password."""
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.Error:
+        raise UsageError(
+            "the address of the database is invalid: write COUNCIL_DATABASE or [store] url as postgresql://user@host:5432/database"
+        ) from None
+    host = str(parts.get("host") or "")
+    user, port, name = (str(parts.get(key) or "") for key in ("user", "port", "dbname"))
+    where = f"{user}@" * bool(user) + ("" if host.startswith("/") else host) + f":{port}" * bool(port)
+    return f"postgresql://{where}/{name}" + (f"?host={host}" if host.startswith("/") else "")
