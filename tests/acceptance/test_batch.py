@@ -23,6 +23,13 @@ CALLS = 4  # of one triad
 TRIAD = ("--protocol", "triad")
 
 
+@pytest.fixture(autouse=True, params=["sqlite", pytest.param("postgres", marks=pytest.mark.sweep)])
+def _database_in_use(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Store the runs in SQLite, and in a sweep in PostgreSQL."""
+    if request.param == "postgres":
+        monkeypatch.setenv("COUNCIL_DATABASE", request.getfixturevalue("database"))
+
+
 def write_rows(workspace: Workspace, count: int, name: str = "rows.jsonl", **fields: Any) -> str:
     rows = [{"id": f"q{n}", "question": f"Should archive {n} move?", **fields} for n in range(count)]
     (workspace.folder / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
