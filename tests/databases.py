@@ -5,17 +5,20 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import shutil
+import socket
 import sqlite3
 import tempfile
+import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from council.store.interface import StoreAddress
 from council.store.migrations import MIGRATIONS
@@ -23,6 +26,7 @@ from council.store.postgres import PostgresStore
 
 MEMORY_DISK = Path("/dev/shm")  # the server does not wait for a disk
 TEMPLATE = "council_template"
+PASSWORD = "-".join(["not", "a", "secret"])
 SETTINGS = "\nmax_connections = 200\nfsync = off\nautovacuum = off\nlogging_collector = off\n"
 _numbers = count(1)
 
@@ -102,3 +106,77 @@ def copy_to_sqlite(url: str) -> sqlite3.Connection:
 def _copy_rows(copy: sqlite3.Connection, table: str, columns: str, rows: list[Any]) -> None:
     marks = ", ".join("?" * len(columns.split(", ")))
     copy.executemany(f"INSERT INTO {table} ({columns}) VALUES ({marks})", rows)
+
+
+# Broken connections
+
+
+class Proxy:
+    """Address of a database whose connections a test can cut: now, or around the next commit of events."""
+
+    def __init__(self, url: str) -> None:
+        parts = conninfo_to_dict(url)
+        self._target = f"{parts['host']}/.s.PGSQL.5432"
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        host, port = self._listener.getsockname()
+        self.url = f"postgresql://postgres:{PASSWORD}@{host}:{port}/{parts['dbname']}"
+        self.cuts = 0
+        self.is_down = False
+        self._cut = ""  # "before" or "after" the next commit
+        self._open: set[socket.socket] = set()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut_commit(self, moment: str) -> None:
+        """Cut the connection before the server gets the next commit, or after it has committed."""
+        self._cut = moment
+
+    def cut_all(self) -> None:
+        """Close the open connections and refuse new ones, until `is_down` is false."""
+        self.is_down = True
+        for one in list(self._open):
+            _shut(one)
+
+    def close(self) -> None:
+        self.cut_all()
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            if self.is_down:
+                client.close()
+                continue
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(self._target)
+            self._open |= {client, server}
+            threading.Thread(target=self._forward, args=(client, server, True), daemon=True).start()
+            threading.Thread(target=self._forward, args=(server, client, False), daemon=True).start()
+
+    def _forward(self, source: socket.socket, target: socket.socket, from_client: bool) -> None:
+        sent = b""  # since the last commit
+        try:
+            while data := source.recv(1 << 20):
+                sent = sent + data if from_client else b""
+                if from_client and self._cut and b"COMMIT" in data and b"INTO events" in sent:
+                    moment, self._cut = self._cut, ""
+                    self.cuts += 1
+                    if moment == "after":
+                        _shut(source)  # the answer of the server has no receiver
+                        target.sendall(data)
+                        continue
+                    break
+                target.sendall(data)
+                if b"COMMIT" in data:
+                    sent = b""
+        except OSError:
+            pass
+        _shut(target)
+        _shut(source)
+
+
+def _shut(one: socket.socket) -> None:
+    with suppress(OSError):
+        one.shutdown(socket.SHUT_RDWR)

@@ -23,6 +23,13 @@ CALLS = 4  # of one triad
 TRIAD = ("--protocol", "triad")
 
 
+@pytest.fixture(autouse=True, params=["sqlite", pytest.param("postgres", marks=pytest.mark.sweep)])
+def _database_in_use(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Store the runs in SQLite, and in a sweep in PostgreSQL."""
+    if request.param == "postgres":
+        monkeypatch.setenv("COUNCIL_DATABASE", request.getfixturevalue("database"))
+
+
 def write_rows(workspace: Workspace, count: int, name: str = "rows.jsonl", **fields: Any) -> str:
     rows = [{"id": f"q{n}", "question": f"Should archive {n} move?", **fields} for n in range(count)]
     (workspace.folder / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
@@ -340,6 +347,25 @@ def test_a_killed_batch_ends_with_every_row_once_and_buys_nothing_twice(
     workspace: Workspace, council: Terminal
 ) -> None:
     kill_batch(workspace, council, 30, 3, seed=1)
+
+
+@pytest.mark.behaviour("50-batch-budget", "50-batch-crash")
+def test_a_killed_batch_stays_within_its_limit(workspace: Workspace, council: Terminal) -> None:
+    set_prices(workspace)
+    rows = write_rows(workspace, 16)
+    for moment in (6, 17, 30):
+        process = workspace.process("batch", rows, "-o", "out.jsonl", "--quiet", "--max-cost", "2", *TRIAD)
+        wait_until(partial(has_sent, workspace, moment), "the batch has come so far")
+        kill(process)
+    reserved = workspace.rows("SELECT sum(coalesce(charged, reserved)) FROM spending")[0][0] / 1e9
+    for cap in (reserved + 0.05, 50.0):
+        ended = council("batch", rows, "-o", "out.jsonl", "--json", "--max-cost", str(cap), *TRIAD)
+        spent = workspace.rows("SELECT sum(coalesce(charged, reserved)) FROM spending")[0][0] / 1e9
+        billed = sum(seen.tokens["in"] * IN + seen.tokens["out"] * OUT for seen in workspace.provider.log) / 1e6
+        assert billed <= spent <= cap
+        assert ended.json["cost"]["usd"] + ended.json["cost"]["before"] == pytest.approx(spent)
+        assert ended.code == (0 if cap == 50.0 else 5)
+    assert ids(read_lines(workspace)) == expected_ids(16)
 
 
 @pytest.mark.sweep

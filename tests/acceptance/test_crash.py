@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from council.runs import report_files
@@ -127,6 +131,21 @@ def test_run_killed_in_a_phase_resends_only_the_open_request(
     check_store(council)
 
 
+@contextmanager
+def blocked_writes(workspace: Workspace) -> Iterator[None]:
+    """Let no process write inside the block."""
+    if url := os.environ.get("COUNCIL_DATABASE"):
+        with psycopg.connect(url) as other:
+            other.execute("LOCK TABLE council.settled IN ACCESS EXCLUSIVE MODE")
+            yield
+            other.rollback()
+    else:
+        writer = sqlite3.connect(workspace.data / "council.db")
+        writer.execute("BEGIN IMMEDIATE")
+        yield
+        writer.close()
+
+
 @pytest.mark.behaviour("40-in-doubt-counted")
 @pytest.mark.parametrize(("protocol", "phase"), [("collaborative", "improve"), ("adversarial", "verdict")])
 def test_answer_that_was_not_stored_is_in_doubt(
@@ -135,12 +154,10 @@ def test_answer_that_was_not_stored_is_in_doubt(
     gate = workspace.hold(phase)
     process = workspace.process("--json", "--protocol", protocol, QUESTION)
     held = gate.wait(count=len(PHASES[protocol][phase]))
-    writer = sqlite3.connect(workspace.data / "council.db")
-    writer.execute("BEGIN IMMEDIATE")  # from here on the process cannot write
-    gate.release()
-    wait_until(lambda: all(seen.ended for seen in held), "the answers have left the endpoint")
-    kill(process)
-    writer.close()
+    with blocked_writes(workspace):
+        gate.release()
+        wait_until(lambda: all(seen.ended for seen in held), "the answers have left the endpoint")
+        kill(process)
     done = resume_and_check(workspace, len(workspace.provider.log), keys_of(protocol, phase), protocol)
     assert comparable(done.json) == reference_report(protocol, calm / protocol)
     check_store(council)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from decimal import Decimal
 from pathlib import Path
@@ -14,8 +15,8 @@ from council.members.base import Member
 from council.members.registry import MemberRegistry
 from council.money import Price, Rates
 from council.settings import load_settings
-from council.store.interface import Record
-from council.store.sqlite import SqliteStore
+from council.store.interface import Record, StoreAddress
+from council.store.run_store import open_store
 from council.types import Ask, Outcome, Step
 from tests.run_session import make_ask
 
@@ -42,7 +43,7 @@ async def spend(folder: Path, url: str, run: str, count: int, caps: Caps) -> lis
     config = folder / f"{run}.toml"
     config.write_text(f'[providers.sim]\nbase_url = "{url}"\nmax_connections = 100\n', encoding="utf-8")
     members = MemberRegistry(load_settings(folder, {"XDG_CONFIG_HOME": str(folder)}, config=config), {}, folder)
-    store = SqliteStore(folder / "store")
+    store = open_store(StoreAddress(folder / "store", os.environ.get("COUNCIL_DATABASE", "")))
     record = Record(run, "a run", "here", 1.0, "s1", {})
     store.post(run, [("run", ("a run", "here", 1.0, "s1", "{}"))])
     caller = Caller(members, Ledger(store, record), budget=Budget(store, record, a_dime, caps))

@@ -20,6 +20,8 @@ from council.calling.fault_table import FAULT_TABLE
 from council.engine.ledger import Ledger
 from council.members.base import DEFAULT_MAX_TOKENS
 from council.money import FREE, UNBILLED_FAULTS, Price, Rates
+from council.store.interface import StoreAddress
+from council.store.run_store import open_store
 from council.store.sqlite import SqliteStore
 from council.types import Answer, Ask, Usage
 from tests.calling.budget_process import OUTPUT, a_dime, spend
@@ -66,10 +68,13 @@ async def test_fifty_concurrent_calls_with_budget_for_ten_send_exactly_ten(
     assert [outcome.attempts for outcome in outcomes if not outcome.ok] == [0] * 40
 
 
-@pytest.mark.behaviour("40-budget-race")
-async def test_two_processes_share_the_daily_budget(provider: FakeProvider, tmp_path: Path) -> None:
+@pytest.mark.behaviour("40-budget-race", "16-budget-over-processes")
+async def test_two_processes_share_the_daily_budget(
+    provider: FakeProvider, tmp_path: Path, store_address: StoreAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COUNCIL_DATABASE", store_address.url)
     provider.always("m1", Reply(text="Tabs.", usage=[{"prompt_tokens": 9, "completion_tokens": OUTPUT}]))
-    SqliteStore(tmp_path / "store").close()
+    open_store(store_address).close()
     command = [sys.executable, "-m", "tests.calling.budget_process", str(tmp_path), provider.base_url]
 
     async def spender(run: str) -> int:

@@ -118,7 +118,7 @@ DATABASE_URL = ValueType(
     lambda value: isinstance(value, str) and value.startswith(("postgresql://", "postgres://")),
     secret=True,
 )
-LEASE_SECONDS = ValueType("a number of seconds from 3 to 3600", lambda value: _is_number(value) and 3 <= value <= 3600)
+LEASE_SECONDS = ValueType("a number of seconds from 1 to 3600", lambda value: _is_number(value) and 1 <= value <= 3600)
 VARIABLE_NAME = ValueType(
     "the NAME of an environment variable in capitals, not the key itself", _full_match(_VARIABLE_PATTERN), secret=True
 )

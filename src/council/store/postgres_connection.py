@@ -84,18 +84,22 @@ def migrate(raw: psycopg.Connection[Any], shown: str) -> None:
         version = _read_version(raw, shown)
         if version is None:
             raw.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
-            raw.execute("CREATE TABLE schema_version (version INTEGER NOT NULL)")
+            raw.execute(f"CREATE TABLE {SCHEMA}.schema_version (version INTEGER NOT NULL)")
             raw.execute("INSERT INTO schema_version VALUES (0)")
         for statement in (statement for one in MIGRATIONS[version or 0 :] for statement in one):
             raw.execute(statement)
         raw.execute("UPDATE schema_version SET version = $1", (len(MIGRATIONS),))
 
 
+# A look into the catalogue: the name of the table may be cached as unknown, although another process has just created it.
+FIND_VERSION = f"""SELECT 1 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+                   WHERE n.nspname = '{SCHEMA}' AND c.relname = 'schema_version'"""
+
+
 def _read_version(raw: psycopg.Connection[Any], shown: str) -> int | None:
-    (table,) = raw.execute(f"SELECT to_regclass('{SCHEMA}.schema_version')").fetchone() or (None,)
-    if table is None:
+    if not raw.execute(FIND_VERSION).fetchone():
         return None
-    (version,) = raw.execute("SELECT version FROM schema_version").fetchone() or (0,)
+    (version,) = raw.execute(f"SELECT version FROM {SCHEMA}.schema_version").fetchone() or (0,)
     if version > len(MIGRATIONS):
         raise StoreError(
             f'the run store "{shown}" was written by a newer council (schema version {version}, '

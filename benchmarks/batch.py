@@ -1,0 +1,100 @@
+"""A batch compared with convene() calls, 16 at once, against an endpoint without delay; then the check of a large file.
+
+The rows of the batch and the questions are the same triads. The check is `council batch --dry-run` in a process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import chdir
+from pathlib import Path
+
+from endpoint import endpoint
+from measure import Spread, isolated_environment, parse_arguments, print_result, write_config
+
+import council
+
+MODEL = "sim-0ms"
+AT_ONCE = 16
+CHECK = f"""import sys
+from council.doors.cli import run
+assert run(["batch", "rows.jsonl", "-o", "out.jsonl", "--dry-run"]) == 0
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from measure import peak_mb
+print(peak_mb())"""
+Work = Callable[[int, dict[str, str], Path], Awaitable[None]]
+
+
+def question(n: int) -> str:
+    return f"Which way should we go, for the {n}. time?"
+
+
+async def convene(count: int, env: dict[str, str], folder: Path) -> None:
+    limit = asyncio.Semaphore(AT_ONCE)
+
+    async def ask(n: int) -> None:
+        async with limit:
+            report = await council.convene(question(n), protocol="triad", env=env, folder=folder)
+            assert report.status == "complete"
+
+    await asyncio.gather(*map(ask, range(count)))
+
+
+async def run_batch(count: int, env: dict[str, str], folder: Path) -> None:
+    rows = ({"id": n, "question": question(n)} for n in range(count))
+    stream = council.batch(rows, folder / "out.jsonl", protocol="triad", env=env, folder=folder, concurrency=AT_ONCE)
+    assert [row.status async for row in stream] == ["complete"] * count
+
+
+def measure(work: Work, base_url: str, count: int) -> tuple[float, float]:
+    """Return wall-clock and CPU seconds."""
+    with isolated_environment() as (folder, env):
+        write_config(folder, base_url, MODEL)
+        clock, processor = time.perf_counter(), time.process_time()
+        asyncio.run(work(count, env, folder))
+        taken = time.perf_counter() - clock, time.process_time() - processor
+        council.close()
+        return taken
+
+
+def measure_check(base_url: str, count: int) -> tuple[float, float]:
+    """Return the seconds and the peak memory in MB of a dry run."""
+    with isolated_environment() as (folder, env), chdir(folder):
+        write_config(folder, base_url, MODEL)
+        rows = ({"id": n, "question": question(n), "options": {"protocol": "triad"}} for n in range(count))
+        with Path("rows.jsonl").open("w", encoding="utf-8") as file:
+            file.writelines(f"{json.dumps(row)}\n" for row in rows)
+        start = time.perf_counter()
+        done = subprocess.run([sys.executable, "-c", CHECK], env=env, capture_output=True, text=True, check=True)
+        return time.perf_counter() - start, float(done.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    options = parse_arguments(__doc__ or "", runs=3, rows=1000, checked=100_000)
+    table, result = [], {}
+    works: dict[str, Work] = {"convene() calls": convene, "rows of a batch": run_batch}
+    with endpoint() as running:
+        measure(convene, running.base_url, 5)  # imports
+        taken: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
+        for _ in range(options.runs):
+            for name, work in works.items():
+                taken[name].append(measure(work, running.base_url, options.rows))
+        for name, pairs in taken.items():
+            rate = Spread.of([options.rows / seconds for seconds, _ in pairs])
+            cpu = Spread.of([spent / options.rows * 1000 for _, spent in pairs])
+            table.append((f"{options.rows} {name}", rate.show(1), cpu.show(2), ""))
+            result[name] = {"per_second": rate.as_json(), "cpu_ms": cpu.as_json()}
+        for count in (1000, options.checked):
+            seconds, megabytes = measure_check(running.base_url, count)
+            table.append((f"check of {count} rows", f"{count / seconds:.0f}", "", f"{megabytes:.0f} MB"))
+            result[f"check of {count}"] = {"per_second": round(count / seconds), "peak_mb": round(megabytes)}
+    print_result(options, result, ("", "rows/s", "CPU ms per row", "memory"), table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,327 @@
+"""PostgreSQL store: leases with fencing, lost connections, migrations, notifications, and what its messages say."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from council import events as ev
+from council.errors import LeaseLost, RunOwned, StoreError, UsageError
+from council.store import leases, postgres, postgres_connection
+from council.store.interface import Hold, Row, RunState, StoreAddress
+from council.store.postgres import PostgresStore
+from council.store.postgres_schema import MIGRATIONS
+from council.store.run_store import open_store
+from tests.databases import PASSWORD, Proxy, Server
+
+pytestmark = pytest.mark.anyio
+RUN = "r2345"
+RUN_ROW: Row = ("run", ("a run", "here", 1.0, "random", '{"owner": "ann@laptop", "project": "archive"}'))
+OpenStore = Callable[..., PostgresStore]
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"  # the clock of the database cannot be advanced
+
+
+@pytest.fixture
+def open_postgres(database: str, tmp_path: Path) -> Iterator[OpenStore]:
+    """Return a function that opens the database, as separate processes with their own data folders would."""
+    opened: list[PostgresStore] = []
+
+    def open_one(url: str = database, lease_seconds: float = 30.0) -> PostgresStore:
+        store = open_store(StoreAddress(tmp_path / f"data-{len(opened)}", url, lease_seconds))
+        assert isinstance(store, PostgresStore)
+        opened.append(store)
+        return store
+
+    yield open_one
+    for store in opened:
+        store.close()
+
+
+@pytest.fixture
+def proxy(database: str) -> Iterator[Proxy]:
+    proxy = Proxy(database)
+    yield proxy
+    proxy.close()
+
+
+def event(seq: int) -> Row:
+    return ("event", (seq, 1.0, "note", '{"what":"a","why":"b"}'))
+
+
+async def until(is_true: Callable[[], Any]) -> None:
+    """Wait for a state."""
+    async with asyncio.timeout(60):
+        while not await is_true():  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+
+
+async def seqs(store: PostgresStore) -> list[int]:
+    return [entry.seq for entry in (await store.load(RUN)).entries]
+
+
+# Leases
+
+
+@pytest.mark.behaviour("16-fencing")
+async def test_a_process_whose_run_was_taken_over_writes_nothing(open_postgres: OpenStore) -> None:
+    first, second = open_postgres(lease_seconds=0.2), open_postgres()
+    first._leases._next_renewal = math.inf  # as if the process was stopped
+    async with first.lock_run(RUN, is_new=True):
+        await first.write(RUN, [RUN_ROW, event(1)])
+        await until(lambda: _can_lock(second))
+        async with second.lock_run(RUN):
+            await second.write(RUN, [event(2)])
+            with pytest.raises(LeaseLost, match=f"run {RUN} was taken over by another process"):
+                await first.write(RUN, [event(3)])
+            with pytest.raises(LeaseLost):  # nor anything after it
+                await first.write(RUN, [("result", ("k", "{}"))])
+            hold = Hold("k", 1, "m", 1.0, "2026-11-16", "", 1, run_cap=10)
+            with pytest.raises(LeaseLost):
+                await first.reserve(RUN, hold)
+            await second.write(RUN, [event(3)])
+        assert await seqs(second) == [1, 2, 3]
+        assert (await second.load(RUN)).spending == {}
+    await first.write("rother", [RUN_ROW])  # other runs of the process continue
+
+
+async def _can_lock(store: PostgresStore) -> bool:
+    try:
+        async with store.lock_run(RUN):
+            return True
+    except RunOwned:
+        return False
+
+
+@pytest.mark.behaviour("16-lease-renewed")
+async def test_a_lease_is_renewed_while_its_process_lives(open_postgres: OpenStore) -> None:
+    first, second = open_postgres(lease_seconds=0.6), open_postgres()
+
+    async def expires() -> Any:
+        query = "SELECT expires FROM leases WHERE run = ?"
+        return (await second._read(lambda db: db.execute(query, (RUN,)).fetchone()))[0]
+
+    async with first.lock_run(RUN, is_new=True):
+        await first.write(RUN, [RUN_ROW])
+        before = await expires()
+
+        async def is_renewed() -> bool:
+            return bool(await expires() > before)
+
+        await until(is_renewed)
+        with pytest.raises(RunOwned, match=f"run {RUN} is running in another process"):
+            async with second.lock_run(RUN):
+                pass
+        assert await second.is_locked(RUN)
+    await until(lambda: _can_lock(second))
+
+
+@pytest.mark.behaviour("16-abandoned-runs")
+async def test_a_detached_run_whose_lease_expired_is_listed(open_postgres: OpenStore) -> None:
+    first, second = open_postgres(lease_seconds=0.2), open_postgres()
+    first._leases._next_renewal = math.inf
+    await first.write(RUN, [("queue", RUN_ROW[1])])
+    assert await second.list_detached() == [RUN]
+    async with first.lock_run(RUN):
+        await first.write(RUN, [("reopen", ())])
+        await until(second.list_abandoned)
+        assert await second.list_abandoned() == [RUN]
+        assert await second.run_state(RUN) == RunState(RUN, "running", is_detached=True, is_owned=False)  # type: ignore[arg-type]
+
+
+@pytest.mark.behaviour("16-cancel-over-processes")
+async def test_the_owner_reads_a_cancel_request_of_another_process(open_postgres: OpenStore) -> None:
+    first, second = open_postgres(), open_postgres()
+    async with first.lock_run(RUN, is_new=True):
+        await first.write(RUN, [RUN_ROW])
+        assert not await first.is_cancelled(RUN)
+        await second.write(RUN, [("cancel", ())])
+        await until(lambda: first.is_cancelled(RUN))
+
+
+# Connections
+
+
+@pytest.mark.behaviour("16-commit-outcome-unknown")
+@pytest.mark.parametrize("moment", ["before", "after"])
+async def test_rows_are_stored_once_if_the_connection_is_lost_at_the_commit(
+    open_postgres: OpenStore, proxy: Proxy, moment: str
+) -> None:
+    store = open_postgres(proxy.url)
+    async with store.lock_run(RUN, is_new=True):
+        await store.write(RUN, [RUN_ROW])
+        proxy.cut_commit(moment)
+        await store.write(RUN, [event(1), ("intent", ("k", 1, "m", b"{}", 1.0))])
+        await store.write(RUN, [event(2)])
+    assert (await seqs(store), proxy.cuts) == ([1, 2], 1)
+
+
+@pytest.mark.behaviour("16-database-lost")
+async def test_a_run_waits_for_a_lost_database_and_loses_no_row(
+    open_postgres: OpenStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "NOTICE_AFTER_S", 0.0)
+    monkeypatch.setattr(postgres, "WRITE_TIMEOUT_S", 0.0)
+    store, other = open_postgres(proxy.url), open_postgres(proxy.url)
+    said, is_waiting = list[str](), threading.Event()
+    store.on_wait = lambda message: (said.append(message), is_waiting.set())
+    async with store.lock_run(RUN, is_new=True):
+        await store.write(RUN, [RUN_ROW])
+        proxy.cut_all()
+        writing = asyncio.ensure_future(store.write(RUN, [event(1)]))
+        await asyncio.to_thread(is_waiting.wait, 60)
+        with pytest.raises(StoreError, match="cannot be reached") as caught:  # it owns no run
+            await other.write("rother", [RUN_ROW])
+        proxy.is_down = False
+        await writing
+    assert said[0].startswith('waiting for the database: the database "postgresql://postgres@127.0.0.1:')
+    assert await seqs(store) == [1]
+    for message in (*said, str(caught.value)):
+        assert PASSWORD not in message and "\n" not in message
+
+
+@pytest.mark.behaviour("16-database-lost", "16-password-hidden")
+@pytest.mark.parametrize(
+    "url", [f"postgresql://ann:{PASSWORD}@127.0.0.1:1/x", f"postgresql://ann:{PASSWORD}@/x?host=/none"]
+)
+def test_an_unreachable_database_is_one_line_without_the_password(tmp_path: Path, url: str) -> None:
+    with pytest.raises(
+        StoreError, match=r'the database "postgresql://ann@.*" cannot be reached .*COUNCIL_DATABASE'
+    ) as caught:
+        open_store(StoreAddress(tmp_path, url))
+    assert PASSWORD not in f"{caught.value} {StoreAddress(tmp_path, url)!r}" and "\n" not in str(caught.value)
+
+
+@pytest.mark.behaviour("16-password-hidden")
+@pytest.mark.parametrize(
+    "url", [f"postgresql://ann:{PASSWORD}@host/x?nonsense=1", f"postgresql://?{PASSWORD}", f"mysql://a:{PASSWORD}@b"]
+)
+def test_an_invalid_address_is_a_usage_error_without_the_password(tmp_path: Path, url: str) -> None:
+    with pytest.raises((UsageError, StoreError), match="the address of the database is invalid") as caught:
+        open_store(StoreAddress(tmp_path, url))
+    assert PASSWORD not in str(caught.value)
+
+
+# Schema
+
+
+@pytest.mark.behaviour("16-migrations")
+def test_processes_that_open_an_empty_database_at_once_create_the_schema_once(postgres: Server, tmp_path: Path) -> None:
+    failures: list[BaseException] = []
+
+    def open_one(url: str, n: int) -> None:
+        try:
+            open_store(StoreAddress(tmp_path / str(n), url)).close()
+        except BaseException as error:
+            failures.append(error)
+
+    with postgres.database("template1") as url:
+        threads = [threading.Thread(target=open_one, args=(url, n)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+        with psycopg.connect(url) as db:
+            assert db.execute("SELECT version FROM council.schema_version").fetchall() == [(len(MIGRATIONS),)]
+
+
+@pytest.mark.behaviour("16-migrations")
+@pytest.mark.parametrize("version", range(1, len(MIGRATIONS) + 1))
+async def test_a_database_of_every_version_is_migrated_with_its_runs(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, postgres: Server
+) -> None:
+    later = [*MIGRATIONS, ("ALTER TABLE runs ADD COLUMN later TEXT NOT NULL DEFAULT 'x'",)]
+    with postgres.database("template1") as url:
+        monkeypatch.setattr(postgres_connection, "MIGRATIONS", later[:version])
+        store = open_store(StoreAddress(tmp_path, url))
+        await store.write(RUN, [RUN_ROW, event(1)])
+        store.close()
+        monkeypatch.setattr(postgres_connection, "MIGRATIONS", later)
+        store = open_store(StoreAddress(tmp_path, url))
+        assert [entry.seq for entry in (await store.load(RUN)).entries] == [1]
+        store.close()
+        with psycopg.connect(url) as db:
+            assert db.execute("SELECT later FROM council.runs").fetchall() == [("x",)]
+            assert db.execute("SELECT version FROM council.schema_version").fetchone() == (len(later),)
+
+
+@pytest.mark.behaviour("16-migrations", "40-newer-database")
+def test_a_newer_schema_is_refused_in_one_line(database: str, tmp_path: Path) -> None:
+    with psycopg.connect(database) as db:
+        db.execute("UPDATE council.schema_version SET version = version + 1")
+    for _ in range(2):
+        with pytest.raises(
+            StoreError, match=rf"newer council \(schema version {len(MIGRATIONS) + 1}, .*upgrade council"
+        ):
+            open_store(StoreAddress(tmp_path, database))
+
+
+# Followers
+
+
+@pytest.mark.behaviour("16-live-view-over-machines")
+async def test_a_follower_in_another_process_is_notified(
+    open_postgres: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "FOLLOW_POLL_S", 3600.0)
+    first, second = open_postgres(), open_postgres()
+    await first.write(RUN, [RUN_ROW])
+    waiting = asyncio.ensure_future(second.wait_for_change(RUN))
+
+    async def is_listening() -> bool:
+        return second._leases._is_listening
+
+    await until(is_listening)
+    await first.write(RUN, [event(1)])
+    async with asyncio.timeout(60):
+        await waiting
+    assert [entry.seq for entry in (await second.load_since(RUN, 0))[0]] == [1]
+
+
+# Lists, search, removal
+
+
+@pytest.mark.behaviour("16-owner-and-project", "16-search-on-both")
+async def test_runs_are_listed_searched_exported_and_removed(open_postgres: OpenStore) -> None:
+    store = open_postgres()
+    stated = ev.Stated("draft/alpha", "draft", "alpha", "ok", "Move the archive. " * 20, None, "m", {}, 1, 0.5)
+    said: Row = ("event", (2, 1.0, "statement", ev.dump_fields(stated)))
+    await store.write(RUN, [RUN_ROW, event(1), said, ("close", ("complete", '{"verdict": "PASS", "seconds": 2.5}'))])
+    await store.write("r9", [("run", ("a run", "there", 2.0, "random", "{}"))])
+    assert [run["id"] for run in await store.list_runs({"owner": "ann@laptop", "project": "archive"})] == [RUN]
+    assert await store.count_runs({"owner": "bob@desk"}) == 0
+    (row,) = await store.list_runs({"ids": f'["{RUN}"]'})
+    assert (row["verdict"], row["seconds"], row["project"]) == ("PASS", 2.5, "archive")
+
+    async def is_indexed() -> bool:
+        return await store.count_runs({"indexed": 1}) == 1
+
+    await until(is_indexed)
+    assert [await store.search_runs([word]) for word in ("RCHIV", "archive", "nothing", "a_chive")] == [
+        [RUN],
+        [RUN],
+        [],
+        [],
+    ]
+    assert await store.check_integrity() == []
+    pieces: list[str] = []
+    await store.export_run(RUN, pieces.append)
+    assert "Move the archive." in "".join(pieces)
+    await store.rebuild_search()
+    async with store.lock_run(RUN):
+        await store.delete_run(RUN)
+    assert (await store.search_runs(["archive"]), await store.match_runs("r")) == ([], ["r9"])
+    assert await store.size() > 0
+    await store._write("", lambda db: db.execute("INSERT INTO steps VALUES ('rlost', 'k', 'print')"))
+    assert await store.check_integrity() == ["steps: rows of the unknown run rlost"]
