@@ -329,10 +329,8 @@ class QuestionBatch:
             kept = {name: value for name, value in flags.items() if name in (*PERSISTED_FLAGS, "effort")}
             task = RowRun(stored.run, resend=not options.get("no_resend"))
             own_cap = kept.get("max_cost", self._records.caps.run)
-            if (
-                stored.has_limit and own_cap is None and self._pool is None
-            ):  # an earlier process of the batch had a limit
-                kept["max_cost"] = NO_LIMIT_USD
+            if stored.has_limit and self._pool is None:  # an earlier process of the batch had a limit
+                kept["max_cost"] = NO_LIMIT_USD if own_cap is None else own_cap
             minutes, is_ended = await self._run_within_limit(task, kept, stop, stored, own_cap)
             if minutes and minutes.report is None:  # it had ended before: the report as it is stored
                 minutes = await self._records.minutes(stored.run)
