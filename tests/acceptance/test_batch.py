@@ -400,7 +400,8 @@ def test_a_killed_batch_stays_within_its_limit(workspace: Workspace, council: Te
         billed = sum(seen.tokens["in"] * IN + seen.tokens["out"] * OUT for seen in workspace.provider.log) / 1e6
         assert billed <= spent <= cap
         assert ended.json["cost"]["usd"] + ended.json["cost"]["before"] == pytest.approx(spent)
-        assert ended.code == (0 if cap == 50.0 else 5)
+        assert ended.code in (0, 5)  # if the kill came late, the rest may fit
+    assert ended.code == 0
     assert ids(read_lines(workspace)) == expected_ids(16)
 
 
