@@ -103,6 +103,27 @@ async def _can_lock(store: PostgresStore) -> bool:
         return False
 
 
+@pytest.mark.behaviour("16-fencing")
+async def test_a_process_that_is_stopped_in_a_transaction_does_not_keep_its_run(
+    open_postgres: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "LOCK_TIMEOUT_MS", 20)
+    first, second = open_postgres(lease_seconds=0.5), open_postgres()
+    first._leases._next_renewal = math.inf
+    async with first.lock_run(RUN, is_new=True):
+        await first.write(RUN, [RUN_ROW])
+        first._db.execute("BEGIN")
+        first._db.execute("SELECT check_leases(?)", (f"{RUN}:{first._owned_runs[RUN]}",))
+        with pytest.raises(RunOwned, match="is locked by a transaction of another process"):
+            async with second.lock_run(RUN):
+                pass
+        await until(lambda: _can_lock(second))  # the server has ended the transaction
+        async with second.lock_run(RUN):
+            with pytest.raises(LeaseLost):
+                await first.write(RUN, [event(1)])
+    assert await seqs(second) == []
+
+
 @pytest.mark.behaviour("16-lease-renewed")
 async def test_a_lease_is_renewed_while_its_process_lives(open_postgres: OpenStore) -> None:
     first, second = open_postgres(lease_seconds=0.6), open_postgres()

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from council.errors import LeaseLost
+from council.errors import LeaseLost, RunOwned
 from council.settings.config_files import default_owner
-from council.store.interface import RunOwner
+from council.store.interface import Connection, RunOwner
 from council.store.locks import LockOwner, make_owner
+from council.store.postgres_schema import ADD_LEASE
 from council.store.texts import index_run, unindex_run
 
 CANCEL_POLL_S = 0.5  # seconds between reads of cancel requests
 ANNOUNCE_INTERVAL_S = 0.05  # least seconds between announcements of a process
 FOLLOW_POLL_S = 0.5  # seconds between polls of a followed run, if no change is announced
+LOCK_TIMEOUT_MS = 5000  # milliseconds that a new owner waits for the last transaction of the old one
 CHANNEL = "council_runs"
 MAX_PAYLOAD_CHARS = 7000  # the limit of the database is 8000 bytes
 
@@ -112,6 +115,28 @@ def explain_loss(run: str, seconds: float) -> LeaseLost:
         f"run {run} was taken over by another process, because this one did not renew its lease for {seconds:g} s: "
         f"nothing more was stored; `council watch {run}` follows it"
     )
+
+
+LEASE_COLUMNS = "run, owner, host, pid, started, expires > clock_timestamp()"
+
+
+def read_leases(db: Connection, runs: Sequence[str]) -> list[Lease]:
+    query = f"SELECT {LEASE_COLUMNS} FROM leases WHERE run IN (SELECT value FROM json_each(?))"
+    return [Lease(*row) for row in db.execute(query, (json.dumps(list(runs)),))]
+
+
+def take_lease(db: Connection, run: str, row: tuple[object, ...]) -> None:
+    """Store the lease of a run, or raise RunOwned if another process holds it."""
+    db.execute(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}")  # the owner may be stopped in a transaction
+    query = f"SELECT {LEASE_COLUMNS} FROM leases WHERE run = ? FOR UPDATE"
+    if found := db.execute(query, (run,)).fetchone():
+        lease = Lease(*found)
+        if lease.is_held:
+            raise RunOwned(explain_holder(lease))
+        db.execute("DELETE FROM leases WHERE run = ?", (run,))
+    taken = db.execute(f"{ADD_LEASE} ON CONFLICT DO NOTHING", (run, *row))
+    if not taken.rowcount:  # by another process, at the same moment
+        raise RunOwned(explain_holder(Lease(*db.execute(query, (run,)).fetchone())))
 
 
 # Thread

@@ -7,7 +7,6 @@ its writer, where it is read back.
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -20,13 +19,22 @@ from psycopg import errors as pg
 from psycopg.conninfo import conninfo_to_dict
 
 from council.errors import RunOwned, StoreError
-from council.store.interface import BudgetRefusal, Connection, Hold, Row, RunOwner, StoreAddress
-from council.store.leases import RENEW_LEASES, Lease, LeaseThread, explain_holder, explain_loss, this_process
+from council.store.interface import BudgetRefusal, Hold, Row, RunOwner, StoreAddress
+from council.store.leases import (
+    RENEW_LEASES,
+    Lease,
+    LeaseThread,
+    explain_loss,
+    read_leases,
+    take_lease,
+    this_process,
+)
 from council.store.postgres_connection import (
     PostgresConnection,
     clean_values,
     connect,
     describe_url,
+    limit_transactions,
     migrate,
     translate,
 )
@@ -35,7 +43,9 @@ from council.store.postgres_schema import (
     CHANGED,
     GROUPED,
     INSERTED,
+    INVALID_INDEXES,
     LEASE_LOST,
+    LOST_ROWS,
     MARK_BATCH,
     PACKED,
     PUBLIC_KINDS,
@@ -98,6 +108,7 @@ class PostgresStore(RunStore):
         raw = connect(self.url)
         try:
             migrate(raw, self.shown)
+            limit_transactions(raw, self.lease_seconds)
         except BaseException:
             raw.close()
             raise
@@ -126,7 +137,7 @@ class PostgresStore(RunStore):
                 time.sleep(RETRY_S)
 
     def _is_lost(self, db: PostgresConnection, error: BaseException) -> bool:
-        return isinstance(error, (*LOST, *CONFLICTS)) or (isinstance(error, psycopg.OperationalError) and db.is_lost)
+        return isinstance(error, (*LOST, *CONFLICTS)) or (isinstance(error, psycopg.Error) and db.is_lost)
 
     def connect_in_background(self) -> PostgresConnection:
         """Return a connection for what need not survive a crash of the server."""
@@ -182,7 +193,7 @@ class PostgresStore(RunStore):
                 return self._after_commit(jobs, self._commit_once(jobs))
             except CommitUnknown as lost:
                 unknown, error = lost.outcomes, lost.__cause__ or lost
-            except psycopg.OperationalError as lost:
+            except psycopg.Error as lost:
                 error = lost
                 if self._is_open and not self._is_lost(self._db, lost):
                     return self._fail_all(jobs, lost)
@@ -261,7 +272,7 @@ class PostgresStore(RunStore):
                         outcomes += [self._execute_write(job) for job in part]
                 is_sent = True
                 raw.execute("COMMIT")
-        except psycopg.OperationalError as error:
+        except psycopg.Error as error:
             if is_sent and self._db.is_lost:
                 raise CommitUnknown(outcomes) from error
             raise
@@ -315,7 +326,7 @@ class PostgresStore(RunStore):
             outcomes = [self._execute_write(job) for job in jobs]
             is_sent = True
             self._db.execute("COMMIT")
-        except psycopg.OperationalError as error:
+        except psycopg.Error as error:
             if is_sent and self._db.is_lost:
                 raise CommitUnknown(outcomes) from error
             raise
@@ -323,7 +334,7 @@ class PostgresStore(RunStore):
 
     def _execute_write(self, job: Job) -> tuple[Any, BaseException | None]:
         result, error = super()._execute_write(job)
-        if isinstance(error, psycopg.OperationalError) and self._is_lost(self._db, error):
+        if isinstance(error, psycopg.Error) and self._is_lost(self._db, error):
             raise error
         return result, error
 
@@ -396,7 +407,14 @@ class PostgresStore(RunStore):
             self.post(run, [("lease", row)], may_wait=True)
         else:
             self._send_all_batches()  # this process may have released it just now
-            await self._write("", lambda db: self._take_lease(db, run, row))
+            try:
+                await self._write("", lambda db: take_lease(db, run, row))
+            except StoreError as error:
+                if isinstance(error.__cause__, pg.LockNotAvailable):
+                    raise RunOwned(
+                        f"run {run} is locked by a transaction of another process: try again later"
+                    ) from error
+                raise
         try:
             with self._own(run, token):
                 self._leases.start()
@@ -408,18 +426,6 @@ class PostgresStore(RunStore):
                             self._put_batch(run)
         finally:
             self.post("", [("release_lease", (run, token))])
-
-    def _take_lease(self, db: Connection, run: str, row: tuple[object, ...]) -> None:
-        query = "SELECT owner, host, pid, started, expires > clock_timestamp() FROM leases WHERE run = ? FOR UPDATE"
-        found = db.execute(query, (run,)).fetchone()
-        if found:
-            lease = Lease(run, *found)
-            if lease.is_held:
-                raise RunOwned(explain_holder(lease))
-            db.execute("DELETE FROM leases WHERE run = ?", (run,))
-        taken = db.execute(f"{ADD_LEASE} ON CONFLICT DO NOTHING", (run, *row))
-        if not taken.rowcount:  # by another process, at the same moment
-            raise RunOwned(explain_holder(Lease(run, *db.execute(query, (run,)).fetchone())))
 
     @property
     def owned_runs(self) -> list[str]:
@@ -443,12 +449,7 @@ class PostgresStore(RunStore):
             self._writer.put(Job("", work, on_result))
 
     async def _read_leases(self, runs: Sequence[str]) -> list[Lease]:
-        query = """SELECT run, owner, host, pid, started, expires > clock_timestamp() FROM leases
-                   WHERE run IN (SELECT value FROM json_each(?))"""
-        if not runs:
-            return []
-        rows = await self._read(lambda db: db.execute(query, (json.dumps(list(runs)),)).fetchall())
-        return [Lease(*row) for row in rows]
+        return await self._read(lambda db: read_leases(db, runs)) if runs else []
 
     async def _find_owned(self, runs: Sequence[str]) -> set[str]:
         return {lease.run for lease in await self._read_leases(runs) if lease.is_held}
@@ -482,13 +483,7 @@ class PostgresStore(RunStore):
 
     async def check_integrity(self) -> list[str]:
         """Return the problems of the tables: invalid indexes, and rows of runs that do not exist."""
-        invalid = """SELECT 'the index ' || c.relname || ' is invalid' FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-                     WHERE NOT i.indisvalid AND c.relnamespace = 'council'::regnamespace"""
-        lost = " UNION ALL ".join(
-            f"SELECT '{table}: rows of the unknown run ' || run FROM {table} WHERE run NOT IN (SELECT id FROM runs) GROUP BY run"
-            for table in ("events", "steps", "results", "intents", "phases", "texts", "asks")
-        )
-        rows = await self._read(lambda db: [*db.execute(invalid).fetchall(), *db.execute(lost).fetchall()])
+        rows = await self._read(lambda db: [*db.execute(INVALID_INDEXES).fetchall(), *db.execute(LOST_ROWS).fetchall()])
         return [row[0] for row in rows]
 
     async def size(self) -> int:

@@ -75,6 +75,14 @@ def connect(url: str) -> psycopg.Connection[Any]:
     return raw
 
 
+def limit_transactions(raw: psycopg.Connection[Any], seconds: float) -> None:
+    """Let the server end a transaction of this process if it is stopped inside: it would block other owners of its runs."""
+    names = ["idle_in_transaction_session_timeout"]
+    names += ["transaction_timeout"] if raw.info.server_version >= 170000 else []
+    for name in names:
+        raw.execute(f"SET {name} = {round(seconds * 1000)}")
+
+
 def migrate(raw: psycopg.Connection[Any], shown: str) -> None:
     """Create the schema, or bring it to the present version, under a lock over all processes."""
     if _read_version(raw, shown) == len(MIGRATIONS):

@@ -147,6 +147,15 @@ REPLACED = {
     ),
 }
 
+# Checks
+
+INVALID_INDEXES = """SELECT 'the index ' || c.relname || ' is invalid' FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+                     WHERE NOT i.indisvalid AND c.relnamespace = 'council'::regnamespace"""
+LOST_ROWS = " UNION ALL ".join(
+    f"SELECT '{table}: rows of the unknown run ' || run FROM {table} WHERE run NOT IN (SELECT id FROM runs) GROUP BY run"
+    for table in ("events", "steps", "results", "intents", "phases", "texts", "asks")
+)
+
 # Grouped rows
 
 INSERTED = {

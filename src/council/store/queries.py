@@ -188,7 +188,7 @@ def _load_record(db: Connection, run: str) -> Record:
         raise unknown_run(run)
     id_, name, folder, created, seed, setup, status, report = row
     record = Record(id_, name, folder, created, seed, json.loads(setup), status, report)
-    texts = TextReader(db, run)
+    texts = TextReader(db, run).read_all()
     for seq, at, tag, body in db.execute("SELECT seq, at, type, body FROM events WHERE run = ? ORDER BY seq", (run,)):
         record.entries.append(ev.Entry(seq, at, ev.parse_event(tag, texts.unpack(body))))
     record.steps = dict(db.execute("SELECT key, fingerprint FROM steps WHERE run = ?", (run,)).fetchall())

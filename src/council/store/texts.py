@@ -133,6 +133,13 @@ class TextReader:
     def __init__(self, db: Connection, run: str) -> None:
         self._db, self._run = db, run
         self._texts: dict[int, str] = {}
+        self._stored: dict[int, bytes] = {}
+
+    def read_all(self) -> TextReader:
+        """Read all texts of the run at once."""
+        rows = self._db.execute("SELECT n, body FROM texts WHERE run = ?", (self._run,))
+        self._stored = dict(rows.fetchall())
+        return self
 
     def unpack(self, stored: str) -> Any:
         value = json.loads(stored)
@@ -157,14 +164,19 @@ class TextReader:
 
     def _text(self, n: int) -> str:
         if n not in self._texts:
-            row = self._db.execute("SELECT body FROM texts WHERE run = ? AND n = ?", (self._run, n)).fetchone()
-            if row is None:
-                raise ValueError(f"text {n} is missing")
+            body = self._stored.get(n) or self._read(n)
             try:
-                self._texts[n] = decompress_text(row[0]).decode()
+                self._texts[n] = decompress_text(body).decode()
             except zlib.error as error:
                 raise ValueError(f"text {n}: {error}") from error
         return self._texts[n]
+
+    def _read(self, n: int) -> bytes:
+        row = self._db.execute("SELECT body FROM texts WHERE run = ? AND n = ?", (self._run, n)).fetchone()
+        if row is None:
+            raise ValueError(f"text {n} is missing")
+        body: bytes = row[0]
+        return body
 
 
 def _divide(text: str) -> list[str]:
@@ -298,7 +310,7 @@ def _list_words(db: Connection, run: str) -> list[str]:
 
 def _iter_texts(db: Connection, run: str) -> Iterator[str]:
     """Yield the question, statements and answers of a run, without case."""
-    texts = TextReader(db, run)
+    texts = TextReader(db, run).read_all()
     for (found,) in db.execute(SEARCHABLE, (run,)):
         yield from (text.casefold() for text in texts.unpack(found) if isinstance(text, str))
 
