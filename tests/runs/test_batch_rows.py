@@ -20,6 +20,7 @@ BAD_LINES = {
     "NaN": ('{"question": "a?", "options": {"max_cost": NaN}}', "NaN is not a value of JSON"),
     "no question": ('{"id": "x"}', 'the row has no "question": add one'),
     "an empty question": ('{"question": "  "}', 'the question "  " is empty'),
+    "standard input": ('{"question": "-"}', 'the question "-" means standard input'),
     "a number": ('{"question": 7}', 'the question "7" is not text'),
     "an unknown field": ('{"question": "a?", "answer": 1}', '"answer" is not a field of a row: known are'),
     "an option as a field": ('{"question": "a?", "protocol": "triad"}', '"protocol" is not a field of a row: put it into "options"'),

@@ -43,6 +43,7 @@ MAX_LISTED_FAILURES = 1000  # that are kept in memory; the output file has all o
 MIN_FAILED_START = 10  # if so many rows fail at the beginning, and no other ends, the batch stops
 CHECKED_CHARS = 200  # of a question whose protocol is given
 LOOKUP_ROWS = 400  # runs that one query looks for
+NO_LIMIT_USD = 1e6
 LIMIT_GROWTH = 4  # how much more of the batch's limit a row gets that needs more than its estimate
 # Options that are settings of a run.
 SETTING_OPTIONS = (
@@ -71,6 +72,7 @@ class StoredRun:
     run: str
     usd: float = 0.0
     cost: Json | None = None
+    has_limit: bool = False  # a cost limit is stored with it
 
 
 class QuestionBatch:
@@ -122,15 +124,17 @@ class QuestionBatch:
         for ended in self.output.read():
             row = self.table.find(ended.id)
             is_selected = row is not None and self.table.get_state(ended.id) != LEFT_OUT
-            if row and ended.hash and ended.hash != row.hash:
+            has_changed = row is not None and bool(ended.hash) and ended.hash != row.hash
+            if is_selected and ended.status != RunStatus.COMPLETE:
+                self._retried[ended.id] = None if has_changed else ended.run
+                self.progress.usd_before += ended.usd if has_changed else 0.0
+                continue
+            if row and has_changed:
                 problems.add(
                     f"line {row.line}",
                     f"the row {quote_value(row.id)} has a result in {quote_value(self.output.path.name)}, but "
                     "its question or options have changed since: give it a new id, or remove its line from that file",
                 )
-            if is_selected and ended.status != RunStatus.COMPLETE:
-                self._retried[ended.id] = ended.run
-                continue
             self.progress.usd_before += ended.usd
             self._counted.add(ended.id)
             if is_selected:
@@ -211,7 +215,8 @@ class QuestionBatch:
         plan = convened.plan if isinstance(convened, ev.Convened) else {}
         self.progress.usd_before += usd
         if self.table.get_state(row.id) != LEFT_OUT:
-            self._stored[row.id] = StoredRun(run, usd, plan.get("cost"))
+            has_limit = record.setup.get("max_cost") is not None
+            self._stored[row.id] = StoredRun(run, usd, plan.get("cost"), has_limit)
             self.table.mark_started(row.id)
         return True
 
@@ -323,7 +328,10 @@ class QuestionBatch:
         if stored := self._stored.get(row.id):
             kept = {name: value for name, value in flags.items() if name in (*PERSISTED_FLAGS, "effort")}
             task = RowRun(stored.run, resend=not options.get("no_resend"))
-            minutes, is_ended = await self._run_within_limit(task, kept, stop, stored, kept.get("max_cost"))
+            own_cap = kept.get("max_cost", self._records.caps.run)
+            if stored.has_limit and self._pool is None:  # an earlier process of the batch had a limit
+                kept["max_cost"] = NO_LIMIT_USD if own_cap is None else own_cap
+            minutes, is_ended = await self._run_within_limit(task, kept, stop, stored, own_cap)
             if minutes and minutes.report is None:  # it had ended before: the report as it is stored
                 minutes = await self._records.minutes(stored.run)
             return minutes, is_ended

@@ -231,6 +231,10 @@ def make_row(value: Mapping[str, Any], line: int) -> Row:
         raise UsageError(f"the question {_quote_json(question)} is not text: write it in quotes")
     if not question.strip():
         raise UsageError(f"the question {quote_value(question)} is empty: add one, or remove the row")
+    if question.strip() == "-":
+        raise UsageError(
+            'the question "-" means standard input, which a row does not have: put the text into "material"'
+        )
     options = value.get("options")
     if options in (None, ""):
         options = {}

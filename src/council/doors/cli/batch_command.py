@@ -31,6 +31,7 @@ from council.doors.cli.params import (
 from council.doors.cli.runner import Runner, has_terminal
 from council.doors.cli.terminal_input import confirm_start, cost_reason
 from council.doors.cli.views import NoView, PipeSafeView, handle_signals, tick_view, write_lines, write_status
+from council.engine.layout import format_count
 from council.errors import UsageError
 from council.events import Entry
 from council.money import format_usd
@@ -268,23 +269,20 @@ class BatchRunner:
 # Text
 
 
-def count_of(count: int, what: str = "row") -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
 def format_estimate(estimate: Estimate) -> list[str]:
     """Return the rows that are left and what they may cost."""
     now, cost = estimate.progress, estimate.cost
     sample = f" (a sample of {now.rows:,})" if now.selected < now.rows else ""
     done = f", {now.already_done:,} of them done" if now.already_done else ""
-    lines = [f"{count_of(now.selected)}{sample}{done}"]
+    lines = [f"{format_count(now.selected, 'row')}{sample}{done}"]
     for group in estimate.groups[:MAX_LISTED_GROUPS]:
         plan = group.plan
         members = ", ".join(dict.fromkeys(seat.member for seat in plan.roster.all_seats))
-        calls = f"{plan.calls[0]}" if plan.calls[0] == plan.calls[1] else f"{plan.calls[0]} to {plan.calls[1]}"
-        lines.append(f"  {count_of(group.rows)}: {plan.protocol.name}, {calls} calls each, {members}")
+        least, most = plan.calls
+        calls = format_count(most, "call") if least == most else f"{least} to {format_count(most, 'call')}"
+        lines.append(f"  {format_count(group.rows, 'row')}: {plan.protocol.name}, {calls} each, {members}")
     if len(estimate.groups) > MAX_LISTED_GROUPS:
-        lines.append(f"  and {count_of(len(estimate.groups) - MAX_LISTED_GROUPS, 'other set')} of options")
+        lines.append(f"  and {format_count(len(estimate.groups) - MAX_LISTED_GROUPS, 'other set')} of options")
     if cost:
         low, expected, worst = (format_usd(cost[name]) for name in ("low", "expected", "worst"))
         lines.append(f"cost: {expected} expected ({low} to {worst})")
@@ -301,7 +299,7 @@ def format_estimate(estimate: Estimate) -> list[str]:
 def format_summary(summary: Summary) -> list[str]:
     """Return the counts, the cost, the failures and what to do about them."""
     now = summary.progress
-    counts = [f"{now.complete + now.already_done:,} of {count_of(now.selected)} complete"]
+    counts = [f"{now.complete + now.already_done:,} of {format_count(now.selected, 'row')} complete"]
     counts += [f"{count:,} {word}" for count, word in ((now.incomplete, "incomplete"), (now.failed, "failed")) if count]
     counts += [f"{now.left:,} left"] if now.left else []
     lines = [", ".join(counts), _format_cost(summary)]
@@ -310,13 +308,13 @@ def format_summary(summary: Summary) -> list[str]:
         lines.append(f"! {failure.id} (line {failure.line}): {failure.status}: {failure.reason}{run}")
     hidden = now.incomplete + now.failed - MAX_LISTED_FAILURES
     if hidden > 0:
-        lines.append(f"! and {count_of(hidden)} more, which have an error in the output file")
+        lines.append(f"! and {format_count(hidden, 'row')} more, which have an error in the output file")
     if now.selected < now.rows and not now.left:
         estimate = "" if summary.estimate is None else f", about {format_usd(summary.estimate)}"
-        lines.append(f"all {count_of(now.rows)}{estimate}: run the same command without --sample")
+        lines.append(f"all {format_count(now.rows, 'row')}{estimate}: run the same command without --sample")
     lines += [STOP_LINES[summary.stopped]] if summary.stopped and now.left else []
     if (now.incomplete or now.failed) and not summary.stopped:
-        lines.append("retry: run the same command again")
+        lines.append("retry: run the same command again; rows that failed may be corrected first")
     return [*lines, f"results: {summary.output}"]
 
 
