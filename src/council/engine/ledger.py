@@ -74,14 +74,17 @@ class LiveText:
     chars: int = 0
     writes: int = 0
     next_write: float = 0.0
+    is_scheduled: bool = False  # the part that is not written yet will be, also if no other piece arrives
 
     def add(self, piece: str, now: float) -> str:
         """Add a piece. Return the text to write now, or ""."""
         piece = piece[: MAX_STREAM_CHARS - self.chars]
         self.pieces.append(piece)
         self.chars += len(piece)
-        if now < self.next_write:
-            return ""
+        return "" if now < self.next_write else self.take(now)
+
+    def take(self, now: float) -> str:
+        """Return the text that is not written yet."""
         text, self.pieces = "".join(self.pieces), []
         slower = min(max(1.0, self.chars / STREAM_FAST_CHARS), MAX_STREAM_SLOWDOWN)
         self.writes, self.next_write = self.writes + 1, now + STREAM_WRITE_INTERVAL_S * slower
@@ -263,11 +266,20 @@ class Ledger:
 
     def stream_delta(self, key: str, seat: str, piece: str) -> None:
         """Show a piece of an answer at once; write it at most ten times a second, outside the ledger."""
-        if key not in self._live:
-            self._live[key] = LiveText()
-        if text := self._live[key].add(piece, time.monotonic()):
-            self.store.post(self.run, [("live", (key, self._live[key].writes, text))], may_wait=True)
+        live, now = self._live.get(key), time.monotonic()
+        if live is None:
+            live = self._live[key] = LiveText()
+        if text := live.add(piece, now):
+            self.store.post(self.run, [("live", (key, live.writes, text))], may_wait=True)
+        elif not live.is_scheduled:
+            live.is_scheduled = True
+            asyncio.get_running_loop().call_later(live.next_write - now, self._write_rest, key, live)
         self.on_event(ev.make_delta(self._now(), key, seat, piece))
+
+    def _write_rest(self, key: str, live: LiveText) -> None:
+        live.is_scheduled = False
+        if self._live.get(key) is live and (text := live.take(time.monotonic())):
+            self.store.post(self.run, [("live", (key, live.writes, text))], may_wait=True)
 
     def discard_stream(self, key: str) -> None:
         """Discard the streamed text of a failed attempt."""

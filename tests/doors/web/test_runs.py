@@ -19,8 +19,7 @@ from tests.trusted_project import trust_project
 
 ROW = {
     "id", "name", "folder", "question", "protocol", "task", "status", "running", "verdict", "outcome", "confidence", "created",
-    "seconds", "cost", "unfinished",
-}  # fmt: skip
+    "seconds", "cost", "unfinished", "owner", "project"}  # fmt: skip
 KEY = "sk-ant-api03-" + "Zm9vYmFyYmF6" * 8
 
 

@@ -63,6 +63,38 @@ def test_a_run_is_started_watched_stopped_and_resumed(server: WebServer, provide
     assert_no_errors(seen, server)
 
 
+AT_END = """() => {
+    const body = document.querySelector('[data-seat=gamma] .body');
+    const last = [...body.querySelectorAll('article')].at(-1);
+    return last?.innerText.toLowerCase().startsWith('improve') && last.textContent.length > 4000
+        && body.scrollHeight - body.scrollTop - body.clientHeight < 48;
+}"""
+
+
+@pytest.mark.behaviour("50-page-follows")
+def test_a_column_follows_its_text_in_every_phase_until_the_reader_scrolls(
+    server: WebServer, provider: FakeProvider, look: Look
+) -> None:
+    table = Workspace(server.folder, provider)
+    long = "\n\n".join(f"Line {n} of gamma, which is long enough to wrap in a narrow column." for n in range(150))
+    table.answers.instead["gamma/draft"] = Reply(text=long, piece=200)
+    table.answers.instead["gamma/improve"] = Reply(text=long, piece=200, stall=12_000)  # never ends
+    seen = look().at(server.url)
+    submit_question(seen)
+    seen.wait(AT_END)
+    seen.page.hover("[data-seat=gamma] .body")
+    seen.page.mouse.wheel(0, -600)
+    seen.page.wait_for_selector("[data-seat=gamma] .jump:visible")
+    seen.page.click("[data-seat=gamma] .jump")
+    seen.wait(AT_END)
+    assert not seen.page.is_visible("[data-seat=gamma] .jump")
+    tab = look()  # without the first events, the order of the seats is that of the plan
+    tab.page.goto(f"{server.url}&run={seen.page.url.rpartition('/')[2]}")
+    tab.page.wait_for_selector("[data-seat=chair]")
+    order = "() => [...document.querySelectorAll('.seat')].map(one => [one.dataset.seat, one.className])"
+    assert tab.page.evaluate(order) == seen.page.evaluate(order)
+
+
 @pytest.mark.behaviour("50-page-replay")
 def test_the_timeline_replays_a_run_by_dragging_and_playing(server: WebServer, look: Look) -> None:
     run = run_in_thread(server.run_council)

@@ -7,6 +7,8 @@ import { toneOf } from "./positions.js";
 
 const priceOf = (run) => (run.cost ? el("span", {}, money(run.cost?.usd ?? run.cost)) : null);
 const DAYS = 14; // days in the spending chart
+const PAGE_RUNS = 50;
+const MAX_RUNS = 500; // of one request
 const POLL_MS = 8000; // milliseconds between polls while the page is visible
 const FILTERS = {
   task: ["ask", "validate", "brainstorm", "research"],
@@ -37,6 +39,7 @@ export function railView({ open, opened }) {
     el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Past runs" }, list, empty, more), spend);
   let timer = 0;
   let shown = [];
+  let loaded = ""; // the query of the shown runs
   let wait = 0;
   let isLoading = false;
   let loadAgain = false;
@@ -54,7 +57,7 @@ export function railView({ open, opened }) {
     wait = setTimeout(() => load(), 200);
   }
 
-  const buildQuery = (more = {}) => query({ ...Object.fromEntries(Object.entries(selects).map(([name, select]) => [name, select.value])), q: search.value.trim(), limit: 50, ...more });
+  const buildQuery = (more = {}) => query({ ...Object.fromEntries(Object.entries(selects).map(([name, select]) => [name, select.value])), q: search.value.trim(), limit: PAGE_RUNS, ...more });
 
   /** Load the runs, one request at a time; a call during a request causes one more. */
   async function load() {
@@ -68,14 +71,16 @@ export function railView({ open, opened }) {
   async function fetchRuns() {
     clearTimeout(timer);
     try {
-      const { runs, more: rest } = await get(`runs${buildQuery()}`);
-      shown = runs;
+      const filter = buildQuery();
+      const limit = filter === loaded ? Math.min(MAX_RUNS, Math.max(PAGE_RUNS, shown.length)) : PAGE_RUNS; // older runs stay
+      const { runs, more: rest } = await get(`runs${buildQuery({ limit })}`);
+      [shown, loaded] = [runs, filter];
       more.hidden = !rest;
       draw();
       await updateSpend();
     } catch (error) {
-      setText(empty, error.message);
-      empty.hidden = false;
+      setText(empty, error.status ? error.message : ""); // the banner reports a server that cannot be reached
+      empty.hidden = !error.status;
     }
     timer = setTimeout(() => (document.hidden ? pollLater() : load()), POLL_MS);
   }

@@ -6,6 +6,7 @@ import { parentSeat, isPrivatePhase } from "./minutes.js";
 import { statementNode } from "./statement.js";
 import { positionsOf, toneOf } from "./positions.js";
 
+const TOUCH_MS = 3000; // milliseconds in which scrolling is that of the reader: a wheel or a finger scrolls on for a while
 const FOLLOW_PX = 48; // pixels from the end within which the column scrolls along
 
 export function seatColumn(name, number_, context) {
@@ -15,16 +16,25 @@ export function seatColumn(name, number_, context) {
   const facts = el("span", { class: "facts" });
   const trouble = el("p", { class: "trouble", hidden: true });
   const body = el("div", { class: "body", tabindex: "0", role: "group", "aria-label": `Statements of ${name}` });
+  const jump = button("Jump to live", () => (setFollows(true), (touched = -Infinity), (body.scrollTop = body.scrollHeight)), { class: "jump", hidden: true });
   const heading = el("h3", { id: `seat-${number_}` }, el("span", { class: "dot", "aria-hidden": "true" }), title);
   if (number_ <= 9) heading.append(el("kbd", { "aria-hidden": "true" }, String(number_)));
   const node = el("section", { class: `seat ${context.tone(name)}`, "aria-labelledby": `seat-${number_}`, "data-seat": name },
-    el("header", {}, heading, parts.who, parts.member, el("p", { class: "now" }, parts.verdict, state, facts), trouble), body);
+    el("header", {}, heading, parts.who, parts.member, el("p", { class: "now" }, parts.verdict, state, facts), trouble), body, jump);
   const articles = new Map();
   let follows = true;
   let writing = false;
+  let touched = -Infinity; // when the reader last used the column; other scrolling is by the browser or this module
+  for (const type of ["wheel", "touchmove", "keydown", "pointerdown"]) body.addEventListener(type, () => (touched = performance.now()), { passive: true });
   body.addEventListener("scroll", () => {
-    follows = body.scrollHeight - body.scrollTop - body.clientHeight < FOLLOW_PX;
+    if (performance.now() - touched < TOUCH_MS) setFollows(body.scrollHeight - body.scrollTop - body.clientHeight < FOLLOW_PX);
   }, { passive: true });
+
+  function setFollows(on) {
+    follows = on;
+    if (on) jump.hidden = true;
+  }
+
 
   function update(scene) {
     const { minutes } = scene;
@@ -71,6 +81,7 @@ export function seatColumn(name, number_, context) {
   /** Scroll to the end of streamed text; called after all columns are updated, for a single layout. */
   function follow() {
     if (follows && writing) body.scrollTop = body.scrollHeight;
+    if (jump.hidden === (writing && !follows)) jump.hidden = !jump.hidden;
     writing = false;
   }
 
@@ -82,7 +93,7 @@ export function seatColumn(name, number_, context) {
   function show(phase, quote) {
     const last = [...articles.values()].filter((one) => one.node.isConnected && one.said);
     const article = last.findLast((one) => one.said.phase === phase) || last.at(-1);
-    follows = false;
+    setFollows(false);
     bringIntoView(node, "center");
     if (!article) return flash(node);
     const place = findPassage(article.body, quote) || article.node;

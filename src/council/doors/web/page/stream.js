@@ -48,9 +48,10 @@ function sendWants(force = false) {
 /** Return the handlers of a run; it may be watched under a prefix of its id. */
 const handlersOf = (run) => watched.get(run) || [...watched].find(([name]) => run.startsWith(name))?.[1];
 
-/** Ignore an event that is ahead of this tab: the stream is about to be opened again from the tab's position. */
+/** Ignore what is ahead of this tab, text before its first event too: the stream is about to be opened again from its position. */
 function receiveEntry(handlers, entry) {
-  if (handlers && (entry.seq ?? 0) <= handlers.since() + 1) handlers.entry(entry);
+  if (!handlers || (entry.seq ?? 0) > handlers.since() + 1 || (entry.type === "delta" && !handlers.since())) return;
+  handlers.entry(entry);
 }
 
 const HANDLERS = {
