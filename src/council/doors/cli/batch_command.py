@@ -30,7 +30,15 @@ from council.doors.cli.params import (
 )
 from council.doors.cli.runner import Runner, has_terminal
 from council.doors.cli.terminal_input import TerminalKeyboard, confirm_start, cost_reason
-from council.doors.cli.views import NoKeyboard, NoView, PipeSafeView, handle_signals, tick_view, write_lines, write_status
+from council.doors.cli.views import (
+    NoKeyboard,
+    NoView,
+    PipeSafeView,
+    handle_signals,
+    tick_view,
+    write_lines,
+    write_status,
+)
 from council.engine.layout import format_count
 from council.errors import UsageError
 from council.events import Entry
