@@ -18,7 +18,7 @@ import os
 import signal
 import sqlite3
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,9 @@ def install(point: str, folders: Sequence[str]) -> None:
         if is_change(name, values, folders):
             reach()
 
+    if os.environ.get("COUNCIL_DATABASE") and kind not in ("file", "filed"):
+        trace_postgres(on_statement)
+
     def connect(*arguments: Any, **named: Any) -> sqlite3.Connection:
         db: sqlite3.Connection = open_database(*arguments, **named)
         db.set_trace_callback(on_statement)
@@ -81,6 +84,19 @@ def is_change(name: str, values: tuple[Any, ...], folders: Sequence[str]) -> boo
 def kill_after_return(frame: Any, event: str, value: Any) -> None:
     if frame.f_code.co_filename != __file__:
         kill()
+
+
+def trace_postgres(on_statement: Callable[[str], None]) -> None:
+    """Call a function before each statement of this process on PostgreSQL."""
+    import psycopg
+
+    execute = psycopg.Connection.execute
+
+    def traced(self: Any, query: Any, *arguments: Any, **named: Any) -> Any:
+        on_statement(str(query))
+        return execute(self, query, *arguments, **named)
+
+    psycopg.Connection.execute = traced  # type: ignore[method-assign]
 
 
 def kill() -> None:

@@ -35,7 +35,6 @@ from council import events as ev
 from council.render.report import build_report
 from council.runs.service import Convener
 from council.runs.worker_client import with_absolute_folders, worker_lock
-from council.store.locks import is_locked
 from council.store.sqlite import SqliteStore
 from tests import kill_points
 from tests.acceptance.crash_shapes import SHAPES, Shape
@@ -130,8 +129,13 @@ class Trial:
 class CrashBench:
     """Folder, endpoint and stores of the trials of one shape."""
 
-    def __init__(self, shape: Shape, folder: Path, provider: FakeProvider, set_env: Callable[[str, str], None]) -> None:
+    def __init__(
+        self, shape: Shape, folder: Path, provider: FakeProvider, set_env: Callable[[str, str], None],
+        make_database: Callable[[], str] | None = None,
+    ) -> None:  # fmt: skip
+        """`make_database` returns the address of a new database; without it, the stores are SQLite files."""
         self.shape, self.folder, self.provider, self._set_env = shape, folder, provider, set_env
+        self._make_database = make_database
         self.workspace: Workspace = shape.prepare(folder, provider)
         self._answer, provider.answer = provider.answer, self._answer_or_kill
         self._kill_at, self._pid, self._has_pid = 0, 0, threading.Event()
@@ -144,6 +148,8 @@ class CrashBench:
         shutil.rmtree(self.folder / ".agents", ignore_errors=True)
         self._trials += 1
         self._set_env("COUNCIL_DATA", str(self.folder.parent / f"data-{self._trials}"))
+        if self._make_database:
+            self._set_env("COUNCIL_DATABASE", self._make_database())
         trust_project(self.folder)
         self.provider.forget()
 
@@ -195,6 +201,18 @@ class CrashBench:
             except sqlite3.OperationalError:  # killed before the tables were made
                 rows[table] = set()
         return Snapshot(rows, len(self.provider.log))
+
+    def is_owned(self) -> bool:
+        """Return whether a process executes the run."""
+
+        async def work() -> bool:
+            convener = Convener(self.folder)
+            try:
+                return await convener.store.is_locked(self.run)
+            finally:
+                await convener.close()
+
+        return asyncio.run(work())
 
     def check_store(self) -> list[str]:
         """Return the problems that `fsck` finds, without leftovers that the next process removes."""
@@ -418,7 +436,7 @@ def _is_done(bench: CrashBench) -> bool:
     """Return whether the run is complete and no process holds its lock."""
     run = bench.run
     is_complete = bool(run) and bench.workspace.rows("SELECT status FROM runs WHERE id = ?", run) == [("complete",)]
-    return is_complete and not is_locked(bench.data / "locks" / f"{run}.lock")
+    return is_complete and not bench.is_owned()
 
 
 def _is_stopped(process: Process) -> bool:

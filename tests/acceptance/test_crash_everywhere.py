@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -37,6 +38,7 @@ from tests.acceptance.crash_trials import (
     try_points,
 )
 from tests.acceptance.helpers import QUESTION, Workspace, kill, wait_for_exit, wait_until
+from tests.databases import Server
 from tests.fake_provider import FakeProvider
 
 Figures = Callable[..., None]
@@ -58,6 +60,20 @@ def make_bench(provider: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> MakeB
     monkeypatch.setenv("COUNCIL_CONFIG", "")  # some shapes set it
     monkeypatch.delenv("COUNCIL_CONFIG")
     return lambda shape: CrashBench(SHAPES[shape], Path.cwd(), provider, monkeypatch.setenv)
+
+
+@pytest.fixture
+def make_shared_bench(provider: FakeProvider, monkeypatch: pytest.MonkeyPatch, postgres: Server) -> Iterator[MakeBench]:
+    """The same with a new PostgreSQL database for each trial."""
+    monkeypatch.setenv("COUNCIL_CONFIG", "")
+    monkeypatch.delenv("COUNCIL_CONFIG")
+    with ExitStack() as databases:
+
+        def make_database() -> str:
+            databases.close()  # those of earlier trials
+            return databases.enter_context(postgres.database())
+
+        yield lambda shape: CrashBench(SHAPES[shape], Path.cwd(), provider, monkeypatch.setenv, make_database)
 
 
 # All points
@@ -138,7 +154,32 @@ def test_killed_at_every_point(make_bench: MakeBench, sweep_figures: Figures, pa
     assert failed == {}
 
 
+SHARED_PARTS = [
+    *(Part("library", shape, ("emit",), 1, 3) for shape in ("triad", "collaborative", "judges-debate")),
+    Part("library", "adversarial", ("emit", "commit", "request"), 2, 4),
+    Part("cli", "triad", ("commit",), 1, 1),
+    Part("cli", "collaborative", ("committed", "committed"), 1, 2),
+    Part("cli", "triad", ("event",), 1, 2),
+    Part("worker", "triad", ("committed", "event"), 2, 3),
+]
+
+
+@pytest.mark.sweep
+@pytest.mark.behaviour("16-both-stores")
+@pytest.mark.parametrize("part", [pytest.param(part, id=part.name) for part in SHARED_PARTS])
+def test_killed_at_every_point_on_postgres(make_shared_bench: MakeBench, sweep_figures: Figures, part: Part) -> None:
+    test_killed_at_every_point(make_shared_bench, sweep_figures, part)
+
+
 # A sample of the points
+
+
+@pytest.mark.behaviour("16-both-stores")
+def test_a_run_on_postgres_killed_at_commits_ends_the_same(make_shared_bench: MakeBench) -> None:
+    bench = make_shared_bench("triad")
+    reference = make_reference(bench)
+    trial = try_points(bench, Command(), reference, ["commit:3", "committed:2"])
+    assert (trial.kills, trial.problems) == (2, [])
 
 
 @pytest.mark.behaviour("40-kill-resume-every-boundary", "40-kill-during-resume", "40-resume-byte-identical", "40-fsck")

@@ -29,8 +29,16 @@ from council.doors.cli.params import (
     protocol_flags,
 )
 from council.doors.cli.runner import Runner, has_terminal
-from council.doors.cli.terminal_input import confirm_start, cost_reason
-from council.doors.cli.views import NoView, PipeSafeView, handle_signals, tick_view, write_lines, write_status
+from council.doors.cli.terminal_input import TerminalKeyboard, confirm_start, cost_reason
+from council.doors.cli.views import (
+    NoKeyboard,
+    NoView,
+    PipeSafeView,
+    handle_signals,
+    tick_view,
+    write_lines,
+    write_status,
+)
 from council.engine.layout import format_count
 from council.errors import UsageError
 from council.events import Entry
@@ -229,7 +237,9 @@ class BatchRunner:
     async def _run_rows(self, batch: QuestionBatch) -> Summary:
         stop = StopEvent()
         bar = self._make_bar(batch.progress)
-        view = PipeSafeView(bar, lambda: None)
+        keyboard = TerminalKeyboard(sys.stderr.fileno()) if bar.is_drawn else NoKeyboard()
+        keyboard.hide_typing()
+        view = PipeSafeView(bar, lambda: None, keyboard)
         ticking = asyncio.ensure_future(tick_view(view))
         with handle_signals(stop, view, self._exit_at_once):
             try:
@@ -292,7 +302,7 @@ def format_estimate(estimate: Estimate) -> list[str]:
         spent = f", {format_usd(now.usd_before)} of it spent" if now.usd_before else ""
         lines.append(f"limit: {format_usd(estimate.cap)}{spent}")
         if cost and cost["expected"] + now.usd_before > estimate.cap:
-            lines.append("! the limit is below the expected cost: some rows will not be asked")
+            lines.append("! the limit is below the expected cost: some rows may not be asked")
     return lines
 
 
@@ -347,7 +357,7 @@ class ProgressBar(NoView):
         self, progress: Progress, stream: TextIO | None, *, is_drawn: bool = False, symbols: Symbols | None = None
     ) -> None:
         self.progress, self._stream = progress, stream
-        self._is_drawn, self._symbols = is_drawn, symbols or Symbols(True)
+        self.is_drawn, self._symbols = is_drawn, symbols or Symbols(True)
         self._shown, self._last = "", time.monotonic()
 
     def show_checked(self, count: int) -> None:
@@ -357,14 +367,14 @@ class ProgressBar(NoView):
             self._draw(f"checking row {count:,}")
 
     def on_row(self, row: EndedRow) -> None:
-        if row.error and self._stream and not self._is_drawn:
+        if row.error and self._stream and not self.is_drawn:
             self._print(f"{row.id} {row.status}: {row.error}")
 
     def on_event(self, entry: Entry) -> None:
         pass
 
     def tick(self, now: float) -> None:
-        if self._is_drawn:
+        if self.is_drawn:
             self._draw(self._format())
         elif time.monotonic() - self._last >= HEARTBEAT_S:
             self._last = time.monotonic()
@@ -387,7 +397,7 @@ class ProgressBar(NoView):
         parts += [f"{now.failed + now.incomplete:,} not complete"] if now.failed + now.incomplete else []
         if now.seconds_left is not None and now.left:
             parts.append(f"{_format_seconds(now.seconds_left)} left")
-        bar = f"{self._symbols.format_bar(done, now.selected, BAR_WIDTH)} " if self._is_drawn else ""
+        bar = f"{self._symbols.format_bar(done, now.selected, BAR_WIDTH)} " if self.is_drawn else ""
         return bar + dot.join(parts)
 
     def _print(self, line: str) -> None:
@@ -396,7 +406,7 @@ class ProgressBar(NoView):
             self._write(f"{self._clean(line)}\n")
 
     def _draw(self, line: str) -> None:
-        if not (self._stream and self._is_drawn):
+        if not (self._stream and self.is_drawn):
             return
         text = cut(self._clean(line), terminal_size(self._stream)[0] - 1, self._symbols.ellipsis)
         if text != self._shown:
