@@ -64,6 +64,7 @@ def test_the_rest_of_the_daily_cap_is_never_negative() -> None:
     assert summarize_spending(ROWS, "", "2026-11-15", 0.10)["today"] == {
         "day": "2026-11-15",
         "usd": 0.07,
+        "reserved": 0.05,
         "cap": 0.1,
         "left": 0.03,
     }
@@ -71,6 +72,7 @@ def test_the_rest_of_the_daily_cap_is_never_negative() -> None:
     assert summarize_spending(ROWS, "", "2026-11-16", None)["today"] == {
         "day": "2026-11-16",
         "usd": 0.0,
+        "reserved": 0.0,
         "cap": None,
         "left": None,
     }

@@ -75,5 +75,8 @@ def _sum_usd(rows: Iterable[Json]) -> float:
 
 
 def _summarize_day(rows: Sequence[Json], day: str, cap: float | None) -> Json:
+    """Sum the day. `usd` includes `reserved`, the requests without an answer so far."""
     usd = _sum_usd(rows)
-    return {"day": day, "usd": usd, "cap": cap, "left": None if cap is None else max(0.0, round(cap - usd, 9))}
+    left = None if cap is None else max(0.0, round(cap - usd, 9))
+    reserved = _sum_usd(row for row in rows if row["charged"] is None)
+    return {"day": day, "usd": usd, "reserved": reserved, "cap": cap, "left": left}

@@ -97,7 +97,8 @@ export function railView({ open, opened }) {
 
   async function updateSpend() {
     const spending = await get(`spend?since=${DAYS}d`);
-    setChildren(spend, el("span", {}, "Spent today"), el("b", {}, money(spending.today?.usd ?? 0)), spendChart(spending.days || []));
+    const { usd = 0, reserved = 0 } = spending.today || {};
+    setChildren(spend, el("span", {}, "Spent today"), el("b", {}, money(usd - reserved)), reserved > 0 && el("span", { class: "soft" }, `and ${money(reserved)} reserved`), spendChart(spending.days || []));
   }
 
   function draw() {
