@@ -30,7 +30,7 @@ from council.runs.service import Convener
 from council.runs.worker import STOP_SIGNALS, WorkerLoop, explain_failure
 from council.settings.catalogue import split_member
 from council.settings.schema import SPECIAL_MEMBERS
-from council.store.interface import Record, SharedStore, Store, StoreAddress
+from council.store.interface import Record, WorkerStore, Store, StoreAddress
 from council.store.postgres_schema import RUN_TASK, SCHEMA
 from council.store.run_store import open_store
 from council.text_cleanup import single_line
@@ -103,7 +103,7 @@ class DatabaseWorker(WorkerLoop):
         log: Callable[[str], object] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(env, open_store(address))
-        self.tables = cast(SharedStore, self.store)
+        self.tables = cast(WorkerStore, self.store)
         self.url, self.lease_seconds = address.url, address.lease_seconds
         self.folder, self.config = (folder or Path.cwd()).resolve(), config
         self.queues = tuple(dict.fromkeys(host_queue() if one == "host" else one for one in queues)) or (
@@ -189,7 +189,7 @@ class DatabaseWorker(WorkerLoop):
             await asyncio.sleep(random.uniform(0.5, 1.0))
 
     async def _on_job(self, run: str, tries: int = 0) -> None:
-        """Execute the run of a job. It goes on if only the job is cancelled: the lease decides, not the job."""
+        """Execute the run of a job. It continues if only the job is cancelled: the lease decides, not the job."""
         task = self._tasks.get(run)
         if task is None or task.done():
             self._tries[run] = tries
@@ -264,7 +264,7 @@ def run_database_worker(address: StoreAddress, **options: Any) -> int:
 async def embed_worker(
     address: StoreAddress, env: Mapping[str, str], folder: Path, config: Path | None
 ) -> AsyncIterator[None]:
-    """Execute runs of a shared store beside a server, inside the block. A local store has a worker process of its own."""
+    """Execute runs of a shared store beside a server, inside the block. A local store has its own worker process."""
     if not address.url:
         yield
         return

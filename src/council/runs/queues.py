@@ -9,7 +9,7 @@ from typing import cast
 from council.errors import UsageError
 from council.planning.plan import roster_from
 from council.settings.catalogue import LOCAL_MEMBER, split_member
-from council.store.interface import SharedStore, Store, WorkerRow
+from council.store.interface import WorkerStore, Store, WorkerRow
 from council.types import Json
 
 ANY_WORKER = "default"
@@ -47,7 +47,7 @@ async def choose_queue(store: Store, setup: Json, priority: int | None) -> Json:
         )
     why = explain_folder_need(setup)
     queue = host_queue() if why else ANY_WORKER
-    if why and not has_worker(await cast(SharedStore, store).list_workers(), queue):
+    if why and not has_worker(await cast(WorkerStore, store).list_workers(), queue):
         raise UsageError(
             f'the run cannot be queued, because {why} and no worker of the queue "{queue}" is alive: '
             "start `council worker` on this machine, or run it without --detach"
@@ -62,6 +62,6 @@ def has_worker(workers: Iterable[WorkerRow], queue: str) -> bool:
 async def warn_without_worker(store: Store, run: str) -> str:
     """Return a warning if no worker is alive that could execute the run."""
     queue = (await store.load(run)).setup.get("queue") or ANY_WORKER
-    if has_worker(await cast(SharedStore, store).list_workers(), queue):
+    if has_worker(await cast(WorkerStore, store).list_workers(), queue):
         return ""
     return f'no worker of the queue "{queue}" is alive, so run {run} waits: start `council worker`'

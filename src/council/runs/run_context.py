@@ -33,7 +33,7 @@ from council.settings.config_files import cache_folder, find_names
 from council.settings.key_storage import KeyEnvironment
 from council.settings.network import find_key_leaks
 from council.settings.schema import SPECIAL_MEMBERS
-from council.store.interface import SharedStore, Store
+from council.store.interface import WorkerStore, Store
 from council.store.shared import close_stores
 from council.types import CarryOut, Json, Roster, Step
 from council.version import RULES, __version__
@@ -148,7 +148,7 @@ class RunContext:
             return no_limit(member)
         limit = get_limit(f"{provider.name} {provider.base_url}", provider.max_connections)
         if provider.rate:
-            shared = cast(SharedStore, store) if store.is_shared else None
+            shared = cast(WorkerStore, store) if store.is_shared else None
             if limit.rate is None or limit.rate.store is not shared:
                 limit.rate = RateLimit(f"{provider.name} {provider.base_url}", provider.rate, shared)
         return limit

@@ -198,7 +198,7 @@ class Store(LedgerStore, Protocol):
 
     folder: Path  # for the files of this machine
     is_read_only: bool
-    is_shared: bool  # several machines use it, and workers execute the queued runs: see SharedStore
+    is_shared: bool  # several machines use it, and workers execute the queued runs: see WorkerStore
     on_wait: Callable[[str], object]  # gets a message while the store waits; called by another thread
 
     async def require_sound(self) -> None:
@@ -299,7 +299,7 @@ class WorkerRow:
     queues: tuple[str, ...]
 
 
-class SharedStore(Store, Protocol):
+class WorkerStore(Store, Protocol):
     """Store that several machines use."""
 
     async def list_workers(self) -> list[WorkerRow]:

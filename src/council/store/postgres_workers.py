@@ -31,7 +31,7 @@ LEASE_TURNS = """INSERT INTO rates AS r (provider, free_from)
                  ON CONFLICT (provider) DO UPDATE
                  SET free_from = greatest(r.free_from, clock_timestamp()) + make_interval(secs => $2::float8 * $3)
                  RETURNING extract(epoch FROM r.free_from - clock_timestamp())::float8 - $2::float8 * $3"""
-# Runs that nobody executes: their lease has expired, or their job was lost with its worker. One job each, of any worker.
+# Runs that no process executes: their lease has expired, or their job was lost with its worker. One job each, of any worker.
 TAKE_OVER = f"""
     WITH lost AS (
       DELETE FROM procrastinate_jobs WHERE status = 'doing' AND task_name = '{RUN_TASK}' AND (worker_id IS NULL OR worker_id IN
