@@ -113,3 +113,19 @@ def test_a_password_in_a_configuration_file_is_refused(council: Terminal) -> Non
         done = council("runs")
         assert (done.code, done.err.count("\n"), PASSWORD in done.err) == (2, 1, False)
         assert "set COUNCIL_DATABASE, or use a password file" in done.err
+
+
+@pytest.mark.behaviour("16-owner-and-project")
+def test_a_user_removes_only_the_own_old_runs_of_a_shared_database(
+    shared: Workspace, council: Terminal, database: str
+) -> None:
+    for owner in ("ann@laptop", "bob@desk"):
+        assert council("--protocol", "triad", QUESTION).code == 0
+        with psycopg.connect(database) as db:
+            query = "UPDATE council.runs SET setup = replace(setup, 'ann@laptop', %s), created = 1 WHERE created > 1"
+            db.execute(query, (owner,))
+    with (Path(os.environ["XDG_CONFIG_HOME"]) / "council" / "config.toml").open("a") as file:
+        file.write("keep_days = 1\n")
+    assert council("--protocol", "triad", QUESTION).code == 0
+    owners = [row["owner"] for row in json.loads(council("runs", "--json").out)]
+    assert sorted(owners) == ["ann@laptop", "bob@desk"]

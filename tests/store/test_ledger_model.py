@@ -362,7 +362,7 @@ QUICK = settings(
 LONG = settings(max_examples=200, stateful_step_count=60, deadline=None, suppress_health_check=QUIET)
 
 
-SHORT = settings(QUICK, max_examples=2)
+SHORT = settings(QUICK, max_examples=1)
 ON_BOTH = pytest.mark.parametrize("server", ["", "postgres"], ids=["sqlite", "postgres"])
 
 

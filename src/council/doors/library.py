@@ -128,6 +128,8 @@ class RunRow(TypedDict):
     question: str
     folder: str
     created: float
+    owner: str | None
+    project: str | None
 
 
 FLAG_SETTINGS = (

@@ -22,7 +22,7 @@ from council.runs.people import fill_form, form_fields
 from council.runs.report_files import DATA_REPORTS
 from council.runs.spending import DAY_S
 from council.settings import OriginKind, Settings, load_settings
-from council.settings.config_files import data_folder
+from council.settings.config_files import data_folder, find_names
 from council.settings.schema import quote_value
 from council.store.interface import (
     FINISHED_STATUSES,
@@ -139,7 +139,7 @@ class FollowCursor:
 
 def run_summary(run: Json) -> Json:
     """Return the fields of a run that lists show."""
-    names = ("name", "status", "protocol", "task", "question", "folder", "created")
+    names = ("name", "status", "protocol", "task", "question", "folder", "created", "owner", "project")
     return {"run": run["id"]} | {name: run[name] for name in names}
 
 
@@ -354,10 +354,10 @@ class RunRecords:
         return done
 
     async def select_old_runs(
-        self, before: float | None, keep: int, *, here: bool = False, limit: int | None = None
+        self, before: float | None, keep: int, *, here: bool = False, limit: int | None = None, owner: str | None = None
     ) -> list[Json]:
         """Return the finished runs from before a time, without the newest `keep` ones, newest first."""
-        filters = self._make_filters(here, None)
+        filters = self._make_filters(here, None, owner=owner)
         if before is not None and not keep:
             return await self.store.list_runs(filters | {"ended_before": before}, limit=limit)
         finished = await self.store.list_runs(filters | {"unfinished": 0})
@@ -366,14 +366,18 @@ class RunRecords:
     async def select_expired_runs(
         self, settings: Settings, *, here: bool = False, limit: int | None = None
     ) -> list[Json]:
-        """Return the finished runs that are older than `[store] keep_days`. A project file decides about its folder only."""
+        """Return the finished runs that are older than `[store] keep_days`. A project file decides about its folder only.
+
+        In a shared database, a user decides about the own runs only.
+        """
         days = settings.store.get("keep_days")
         if days is None:
             return []
         here |= settings.origins["store.keep_days"].kind is OriginKind.PROJECT_FILE
         opened, since = self._opened  # a clock that is set forward during a run removes nothing
         now = min(time.time(), opened + time.monotonic() - since)
-        return await self.select_old_runs(now - days * DAY_S, 0, here=here, limit=limit)
+        owner = find_names(self.folder, settings.store.get("owner"))[0] if self.find_store().url else None
+        return await self.select_old_runs(now - days * DAY_S, 0, here=here, limit=limit, owner=owner)
 
     async def remove_expired_runs(self, settings: Settings) -> None:
         """Delete a few runs that are older than `[store] keep_days`."""

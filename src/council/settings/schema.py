@@ -311,7 +311,7 @@ KEY_MEANINGS: Mapping[str, str] = {
     "store.lease_seconds": "How long a process that is stopped or cut off keeps a run, in PostgreSQL; default: 30.",
     "store.owner": "Name that runs are stored under; default: user@host.",
     "keys.command": "Command that prints an API key. It gets the name of the variable as its last argument, and is used if that variable is not set. Only in your own file.",
-    "store.keep_days": "Finished runs that are older are removed, a few at a time, after a run. In a project file: only runs of that folder.",
+    "store.keep_days": "Finished runs that are older are removed, a few at a time, after a run. In a project file: only runs of that folder; in a shared database: only your own.",
 }
 VARIABLE_MEANINGS: Mapping[str, str] = {
     "COUNCIL_CLAUDE_MODEL": "Model of the judges.",

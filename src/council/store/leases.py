@@ -56,8 +56,11 @@ def this_process() -> ProcessName:
 
 @lru_cache(maxsize=1)
 def _identify_host() -> str:
-    """Return where the id of a process is valid: the machine since its start, and the container."""
-    parts = [socket.gethostname()]
+    """Return where the id of a process is valid: the machine since its start, the container, and the user.
+
+    A system may hide the processes of other users, so theirs cannot be found to have ended.
+    """
+    parts = [socket.gethostname(), str(os.getuid())]
     with suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip())
     with suppress(OSError):
@@ -226,7 +229,7 @@ class LeaseThread:
                 self._read_cancelled()
                 self._exchange()
                 self._index_ended()
-            except Exception:  # the thread must go on: the next attempt connects again
+            except Exception:  # the thread must continue: the next attempt connects again
                 self._drop_connection()
                 if self._is_closing:
                     break

@@ -196,7 +196,7 @@ class PostgresStore(WorkerTables, RunStore):
                 error = lost
                 if self._is_open and not self._is_lost(self._db, lost):
                     return self._fail_all(jobs, lost)
-            except Exception as failure:  # the thread must go on
+            except Exception as failure:  # the thread must continue
                 return self._fail_all(jobs, failure)
             waited = time.monotonic() - since
             if not isinstance(error, CONFLICTS):

@@ -212,7 +212,7 @@ class RunStore(RunQueries):
             self._is_open = False
 
     def resume(self) -> None:
-        """Go on after `pause`. The next job opens its connection again."""
+        """Continue after `pause`. The next job opens its connection again."""
         for thread in (self._writer, self._reader):
             thread.gate.release()
 
@@ -354,7 +354,7 @@ class RunStore(RunQueries):
             for job in jobs:
                 outcomes.append(self._execute_write(job))
             self._db.execute("COMMIT")
-        except Exception as error:  # the thread must go on
+        except Exception as error:  # the thread must continue
             with suppress(*self.database_errors):
                 self._db.execute("ROLLBACK")
             self._texts.clear()
