@@ -9,7 +9,7 @@ from typing import cast
 from council.errors import UsageError
 from council.planning.plan import roster_from
 from council.settings.catalogue import LOCAL_MEMBER, split_member
-from council.store.interface import WorkerStore, Store, WorkerRow
+from council.store.interface import Store, WorkerRow, WorkerStore
 from council.types import Json
 
 ANY_WORKER = "default"

@@ -33,7 +33,7 @@ from council.settings.config_files import cache_folder, find_names
 from council.settings.key_storage import KeyEnvironment
 from council.settings.network import find_key_leaks
 from council.settings.schema import SPECIAL_MEMBERS
-from council.store.interface import WorkerStore, Store
+from council.store.interface import Store, WorkerStore
 from council.store.shared import close_stores
 from council.types import CarryOut, Json, Roster, Step
 from council.version import RULES, __version__
