@@ -49,6 +49,7 @@ RESERVED_OPTIONS = frozenset(
         "no_warm",
         "notify",
         "output",
+        "priority",
         "protocol",
         "question",
         "quiet",

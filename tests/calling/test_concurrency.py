@@ -6,6 +6,7 @@ import asyncio
 import resource
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,14 @@ import pytest
 from council.calling import concurrency
 from council.calling.concurrency import (
     FILES_PER_RUN,
+    MAX_LATE_S,
     MIN_PARALLEL_RUNS,
     RESERVED_FILES,
     SILENT_AFTER_S,
     START_SLOTS,
+    TURN_SPACING,
     ConcurrencyLimit,
+    RateLimit,
     RunLimit,
     Slot,
     count_possible_runs,
@@ -310,3 +314,15 @@ async def test_a_run_also_starts_if_the_event_loop_stays_busy(monkeypatch: pytes
     monkeypatch.setattr(concurrency, "MAX_TURN_S", -1.0)  # every turn takes too long
     async with RunLimit().acquire():
         pass
+
+
+@pytest.mark.behaviour("16-rate-limit")
+async def test_requests_to_a_provider_with_a_rate_get_evenly_spaced_turns() -> None:
+    rate, now = RateLimit("sim", 50), asyncio.get_running_loop().time
+    turns = await asyncio.gather(*(rate.take_turn() for _ in range(30)))
+    gaps = [later - earlier for earlier, later in pairwise(sorted(turns))]
+    assert min(gaps) > TURN_SPACING / 50 - 0.0001
+    slot = Slot(ConcurrencyLimit(4, rate=rate), turn=now() - 2 * MAX_LATE_S)  # it was missed
+    await slot.wait_for_turn()
+    assert slot.turn > max(turns)
+    assert now() >= slot.turn

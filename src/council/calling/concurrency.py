@@ -5,6 +5,9 @@ episode and add 1/slots per answered call. Calls that started before a decrease 
 output for 2 s lends its slot to the next one, because it may be thinking or hung. The number of calls in flight never
 exceeds the provider's maximum. Time spent waiting for a slot does not count against a seat's timeout.
 
+Rate limit: a provider with a rate gets its requests at evenly spaced turns. The processes of a shared store reserve them
+together. A request that misses its turn waits for another one, so that no second has more requests than the rate allows.
+
 Warm start: of several requests that begin with the same long text, the first is sent alone if its vendor caches that text
 when it reads it. The others follow at its first output, and then cost a fraction.
 """
@@ -20,6 +23,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from council.calling.fault_table import FAULT_TABLE
@@ -33,6 +37,62 @@ MIN_WARM_TOKENS = 2_000  # a vendor caches only long prefixes, and a short one i
 MAX_WARM_WAIT_S = 5.0  # a first request that takes longer does not delay the others
 
 
+# Rate
+
+TURN_SPACING = 1.04  # turns are spaced so much wider than the rate asks for, because requests leave a little late
+MAX_LATE_S = 0.02  # a request that is later than this waits for another turn
+PREPARATION_S = 0.04  # before its turn, a request is recorded
+MAX_LEASED_S = 0.25  # of turns that one process reserves at once
+
+
+class TurnStore(Protocol):
+    async def lease_turns(self, provider: str, interval: float, count: int) -> float:
+        """Reserve turns over all processes. Return the seconds until the first; the others follow at the interval."""
+
+
+class RateLimit:
+    """Evenly spaced turns for the requests to one provider. The turns of several waiting requests are reserved at once."""
+
+    def __init__(self, provider: str, per_second: float, store: TurnStore | None = None) -> None:
+        """With a store, all processes that use it share the turns."""
+        self._provider, self._interval = provider, TURN_SPACING / per_second
+        self.store = store
+        self._lease = store.lease_turns if store else self._lease_here
+        self._free_from = 0.0
+        self._waiting: deque[asyncio.Future[float]] = deque()
+        self._task: asyncio.Task[None] | None = None
+
+    async def take_turn(self) -> float:
+        """Return the time of a turn on the clock of the event loop."""
+        waiter: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._lease_turns())
+        return await waiter
+
+    async def _lease_turns(self) -> None:
+        loop, most = asyncio.get_running_loop(), max(1, int(MAX_LEASED_S / self._interval))
+        while self._waiting:
+            batch = [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
+            try:
+                delay = await self._lease(self._provider, self._interval, len(batch))
+            except Exception as error:
+                for waiter in batch:
+                    if not waiter.done():
+                        waiter.set_exception(error)
+                continue
+            first = loop.time() + delay
+            for n, waiter in enumerate(batch):
+                if not waiter.done():
+                    waiter.set_result(first + n * self._interval)
+
+    async def _lease_here(self, provider: str, interval: float, count: int) -> float:
+        now = asyncio.get_running_loop().time()
+        first = max(now, self._free_from)
+        self._free_from = first + interval * count
+        return first - now
+
+
 @dataclass(slots=True)
 class ConcurrencyLimit:
     """Concurrency limit of one provider, shared by all runs of the process."""
@@ -44,6 +104,7 @@ class ConcurrencyLimit:
     in_flight: int = 0  # all calls in flight, including those that lent their slot
     slowdowns: int = 0  # number of decreases
     waiters: deque[asyncio.Future[None]] = field(default_factory=deque)
+    rate: RateLimit | None = None
 
     def __post_init__(self) -> None:
         self.slots = min(self.slots, self.max_slots)
@@ -146,10 +207,17 @@ class Slot:
     is_held: bool = False
     timer: asyncio.TimerHandle | None = None
     first_output: asyncio.Event | None = None  # set for the requests that wait for this one
+    turn: float = 0.0  # when to send, if the provider has a rate
 
     async def __aenter__(self) -> Slot:
         await self.limit.wait_for_slot()
         self.slowdowns_at_start, self.is_held = self.limit.slowdowns, True
+        if self.limit.rate:
+            try:
+                await self._take_turn(self.limit.rate)
+            except BaseException:
+                await self.__aexit__()
+                raise
         self.timer = asyncio.get_running_loop().call_later(SILENT_AFTER_S, self.release_if_silent)
         return self
 
@@ -158,6 +226,22 @@ class Slot:
             self.timer.cancel()
         self.release()
         self.limit.finish_call()
+
+    async def _take_turn(self, rate: RateLimit) -> None:
+        """Reserve a turn and wait until shortly before it."""
+        self.turn = await rate.take_turn()
+        await asyncio.sleep(self.turn - asyncio.get_running_loop().time() - PREPARATION_S)
+
+    async def wait_for_turn(self) -> float:
+        """Wait for the turn of a recorded request, or for a later one if it was missed. Return the seconds."""
+        now = asyncio.get_running_loop().time
+        started = now()
+        while self.limit.rate:
+            await asyncio.sleep(self.turn - now())
+            if now() - self.turn <= MAX_LATE_S:
+                break
+            self.turn = await self.limit.rate.take_turn()
+        return now() - started
 
     def on_output(self) -> None:
         """Record the first output of the call, which shows that the provider accepts this load."""

@@ -337,8 +337,7 @@ class RetryLoop:
             if attempt.result is not None:
                 return attempt, result_from_json(attempt.result)
             if not self.caller.resend:
-                problem = "the process stopped before the answer was stored, and --no-resend is set"
-                return attempt, Fault("doubt", problem)
+                return attempt, Fault("doubt", "the process stopped before the answer was stored, and --no-resend is set")  # fmt: skip
             self._charge_in_doubt(attempt)
             body, why = attempt.body, "resent: the process stopped before the answer was stored"
         started, warm = self.now(), self.caller.warm_start
@@ -347,6 +346,8 @@ class RetryLoop:
             async with self.caller.limit_for(deadline.member.name).acquire() as slot:
                 slot.first_output = first_output
                 attempt = await self._open_attempt(deadline, request, ask, body, why, started)
+                if slot.turn:
+                    deadline.postpone(await slot.wait_for_turn())
                 answer = await self._send(deadline, ask, body, slot)
                 slot.report_result(answer.kind if isinstance(answer, Fault) else "")
                 return attempt, answer

@@ -33,6 +33,7 @@ class Owner:
     config: Path | None = None
     max_cost: float | None = None
     allow_unpriced: bool = False
+    has_worker: bool = True  # the server executes runs of a shared store
 
     def settings(self, folder: Path) -> Settings:
         """Load the settings of a folder without caller options."""

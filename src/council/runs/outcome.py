@@ -9,10 +9,13 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from council import events as ev
 from council import protocols
 from council.engine.council import Council
+from council.engine.ledger import Ledger
 from council.errors import BudgetSpent, ChairAbsent, QuorumLost, RunOwned, StoreError
 from council.protocols.options import parse_options
+from council.runs.audit import describe_version, is_ours
 from council.store.interface import OPEN_STATUSES, Store
 from council.types import Json, Seat, Statement, Verdict
 
@@ -170,6 +173,19 @@ async def wait_for_ending(
 
 def has_returned(task: asyncio.Future[None]) -> bool:
     return task.done() and not task.cancelled() and task.exception() is None
+
+
+def note_other_version(ledger: Ledger) -> None:
+    """Note that answers of another version are reused although its prompts may differ."""
+    reused = {"run": ledger.record} if ledger.record.results else {}
+    if ledger.source and ledger.source.earlier_phases:
+        reused[f"parent run {ledger.source.record.run}"] = ledger.source.record
+    for run, record in reused.items():
+        if not is_ours(record):
+            made_by = describe_version(record)
+            ledger.emit_once(
+                ev.Noted(f"{run} made by {made_by}", "its earlier answers were asked with that version's prompts")
+            )
 
 
 # Owners of runs

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from council.calling.budget import Budget, Caps
-from council.calling.concurrency import ConcurrencyLimit, WarmStart, get_limit, no_limit
+from council.calling.concurrency import ConcurrencyLimit, RateLimit, WarmStart, get_limit, no_limit
 from council.calling.fallback import FallbackPolicy
 from council.calling.pricing import find_context_window, find_price, own_price
 from council.calling.retry import Caller, RetryLoop
@@ -33,7 +33,7 @@ from council.settings.config_files import cache_folder, find_names
 from council.settings.key_storage import KeyEnvironment
 from council.settings.network import find_key_leaks
 from council.settings.schema import SPECIAL_MEMBERS
-from council.store.interface import Store
+from council.store.interface import Store, WorkerStore
 from council.store.shared import close_stores
 from council.types import CarryOut, Json, Roster, Step
 from council.version import RULES, __version__
@@ -131,24 +131,27 @@ class RunContext:
         purse = Budget(store, ledger.record, lambda member: self.price(member.name), self.caps)
         members = self.members.with_human_input(StoredQuestions(store, ledger.run))
         return Caller(
-            members, ledger, self.settings.member_timeout, resend, self._concurrency_limit, families, purse,
+            members, ledger, self.settings.member_timeout, resend, partial(self._concurrency_limit, store), families, purse,
             no_phase_timeout=(HUMAN,), is_thinking=self.settings.is_thinking,
             warm_start=WarmStart() if self.settings.warm_start else None,
             make_loop=_make_hedged_loop(store) if self.settings.hedge else RetryLoop,
         )  # fmt: skip
 
-    def _concurrency_limit(self, member: str) -> ConcurrencyLimit:
+    def _concurrency_limit(self, store: Store, member: str) -> ConcurrencyLimit:
         kind, name = split_member(member)
         if kind == "cli":  # each call starts a separate, heavy process
             return get_limit(f"cli:{name.partition(':')[0]}", MAX_CLI_PROCESSES, lends_silent_slots=False)
         if kind == "local":  # all runs share one loaded model; waiting for it does not count as call time
             return get_limit(member, getattr(self.members(member), "seats", MAX_CLI_PROCESSES))
         provider = self.settings.providers.get(kind)
-        return (
-            get_limit(f"{provider.name} {provider.base_url}", provider.max_connections)
-            if provider
-            else no_limit(member)
-        )
+        if provider is None:
+            return no_limit(member)
+        limit = get_limit(f"{provider.name} {provider.base_url}", provider.max_connections)
+        if provider.rate:
+            shared = cast(WorkerStore, store) if store.is_shared else None
+            if limit.rate is None or limit.rate.store is not shared:
+                limit.rate = RateLimit(f"{provider.name} {provider.base_url}", provider.rate, shared)
+        return limit
 
     # Look-ups and search
 

@@ -47,6 +47,7 @@ from council.runs.outcome import (
     has_returned,
     hold_run,
     name_resume,
+    note_other_version,
     run_protocol,
     wait_for_ending,
     wait_for_release,
@@ -65,6 +66,8 @@ CANCEL_POLL_S = 0.5  # seconds between checks for a cancel request
 
 class Convener(RunRecords):
     """Start, resume and inspect the runs of one folder."""
+
+    waits_for_release = True  # resume waits while another process ends the run
 
     def __init__(
         self, folder: Path | None = None, env: Mapping[str, str] | None = None, *,
@@ -217,6 +220,10 @@ class Convener(RunRecords):
         return await self._enqueue_record(await self._make_record(plan), plan.as_json())
 
     async def _enqueue_record(self, record: Record, plan: Json) -> str:
+        if self.store.is_shared or self._flags.get("priority") is not None:
+            from council.runs.queues import choose_queue
+
+            record.setup |= await choose_queue(self.store, record.setup, self._flags.get("priority"))
         ledger = Ledger(await self.open_store(record.setup["protocol"]), record, redact=redact_event)
         convened = ev.Convened(record.run, record.name, plan, record.folder)
         await ledger.emit_durably(convened, ("queue", _format_run_row(record)))
@@ -290,22 +297,18 @@ class Convener(RunRecords):
             ledger = Ledger(store, record, on_event, redact=redact_event, source=await self._load_inheritance(record))
             convened = ev.Convened(record.run, record.name, plan, record.folder)
             ledger.emit(convened, ("run", _format_run_row(record)), may_wait=True)
-            _note_other_version(ledger)
+            note_other_version(ledger)
             with name_resume(ledger.run):
                 return await self._deliberate(ledger, stop)
 
     async def resume(
-        self,
-        run: str | None,
-        on_event: Listener,
-        *,
-        on_past_entries: Callable[[list[Entry]], None] = lambda entries: None,
-        stop: StopEvent | None = None,
-        resend: bool = True,
-    ) -> Minutes:
+        self, run: str | None, on_event: Listener, *, on_past_entries: Callable[[list[Entry]], None] = lambda entries: None,
+        stop: StopEvent | None = None, resend: bool = True,
+    ) -> Minutes:  # fmt: skip
         """Continue an interrupted run without repeating answered steps. `catch_up` gets the stored entries."""
         run = await self.resolve_run(run) if run else await self.newest_unfinished_run()
-        await wait_for_release(self.store, run)
+        if self.waits_for_release:
+            await wait_for_release(self.store, run)
         async with RUN_LIMIT.acquire(), hold_run(self.store, run):
             record = await self.store.load(run)
             require_first_event(record)
@@ -326,7 +329,7 @@ class Convener(RunRecords):
                 await self.store.write(run, [("reopen", ())])
             else:
                 await ledger.emit_durably(ev.Resumed(run, self.caps.run), ("hush_all", ()), ("reopen", ()))
-            _note_other_version(ledger)
+            note_other_version(ledger)
             return await self._deliberate(ledger, stop)
 
     async def _load_inheritance(self, record: Record) -> ForkSource | None:
@@ -414,13 +417,9 @@ class Convener(RunRecords):
             await self.members(name).ready(progress)
 
     async def _close_run(self, ledger: Ledger, ending: Ending) -> Minutes:
-        record, path = ledger.record, ""
+        record = ledger.record
         minutes, seen = Minutes.fold(record.entries), len(record.entries)
-        earlier = last_report_path(record.entries)
-        if ending.status != "failed" or earlier:  # an earlier report must not stay outdated
-            folder = find_report_folder(record, self._report_dir(record.setup["protocol"], self.store), earlier)
-            path = earlier or choose_report_path(record, folder)
-            emit_votes(ledger, minutes, folder)
+        path = self._choose_report_path(ledger, minutes, ending)
         verdict, drafts = ev.dump_deeply(ending.verdict), list[str]()
         closed = ev.Closed(ending.status, verdict, dict(ledger.calls), ending.stopped, path, ending.reason)
 
@@ -436,6 +435,16 @@ class Convener(RunRecords):
         report_files.publish_drafts(record, drafts)
         self._has_ended_run = True
         return minutes
+
+    def _choose_report_path(self, ledger: Ledger, minutes: Minutes, ending: Ending) -> str:
+        """Return the path of the report, "" if the run gets none, and emit the votes with the paths of their files."""
+        record, earlier = ledger.record, last_report_path(ledger.record.entries)
+        if ending.status == "failed" and not earlier:  # an earlier report must not stay outdated
+            return ""
+        folder = find_report_folder(record, self._report_dir(record.setup["protocol"], self.store), earlier)
+        path = earlier or choose_report_path(record, folder)
+        emit_votes(ledger, minutes, folder)
+        return path
 
     # Audit
 
@@ -481,17 +490,6 @@ def _format_run_row(record: Record) -> tuple[object, ...]:
 def _utc_date(at: float) -> str:
     """Return the UTC date of a run. Resuming does not change it."""
     return time.strftime("%Y-%m-%d", time.gmtime(at))
-
-
-def _note_other_version(ledger: Ledger) -> None:
-    """Note that answers of another version are reused although its prompts may differ."""
-    reused = {"run": ledger.record} if ledger.record.results else {}
-    if ledger.source and ledger.source.earlier_phases:
-        reused[f"parent run {ledger.source.record.run}"] = ledger.source.record
-    for run, record in reused.items():
-        if not is_ours(record):
-            why = "its earlier answers were asked with that version's prompts"
-            ledger.emit_once(ev.Noted(f"{run} made by {describe_version(record)}", why))
 
 
 async def _refuse_step(step: Step) -> Outcome:

@@ -18,12 +18,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from council.errors import CouncilError, RunOwned, StoreError, UnknownRun, message_for
-from council.runs.history import find_store_address
 from council.runs.report_files import close_failed_run, is_unwritten
 from council.runs.service import Convener
 from council.runs.worker_client import LOCK_VARIABLE, find_inherited_lock, serve_socket, worker_lock
 from council.settings.config_files import data_folder
-from council.store.interface import OPEN_STATUSES, Store
+from council.store.interface import OPEN_STATUSES, Store, StoreAddress
 from council.store.run_store import open_store
 
 QUEUE_POLL_S = 0.2  # seconds between polls of the queue
@@ -85,23 +84,21 @@ class WorkerLoop:
             await self._execute(run)
         except (RunOwned, UnknownRun):
             pass
-        except Exception as error:  # close the run on any error, or it would be retried forever
-            self._skipped_runs.add(run)
-            reason = (
-                message_for(error, "cli") if isinstance(error, CouncilError) else f"{type(error).__name__}: {error}"
-            )
-            with suppress(CouncilError):
-                async with self.store.lock_run(run):
-                    await self._fail_run(run, reason)
+        except Exception as error:
+            await self._on_failure(run, error)
 
     async def _execute(self, run: str) -> None:
         """Execute a run with its convener, unless this process cannot do so."""
         raise NotImplementedError
 
-    async def _fail_run(self, run: str, reason: str) -> None:
-        record = await self.store.load(run)
-        if record.status in OPEN_STATUSES:
-            await close_failed_run(self.store, record, reason)
+    async def _on_failure(self, run: str, error: Exception) -> None:
+        """Close the run on any error, or it would be retried forever."""
+        self._skipped_runs.add(run)
+        with suppress(CouncilError):
+            async with self.store.lock_run(run):
+                record = await self.store.load(run)
+                if record.status in OPEN_STATUSES:
+                    await close_failed_run(self.store, record, explain_failure(error))
 
     def _forget_ended_tasks(self) -> None:
         self._tasks = {run: task for run, task in self._tasks.items() if not task.done()}
@@ -129,12 +126,16 @@ class WorkerLoop:
             await convener.close()
 
 
+def explain_failure(error: Exception) -> str:
+    return message_for(error, "cli") if isinstance(error, CouncilError) else f"{type(error).__name__}: {error}"
+
+
 class Worker(WorkerLoop):
     """Executor of the queued runs of one data folder."""
 
     def __init__(self, env: Mapping[str, str], *, env_timeout: float = ENV_TIMEOUT_S) -> None:
-        super().__init__(env, open_store(find_store_address(env)))
         self.folder = data_folder(env)
+        super().__init__(env, open_store(StoreAddress(self.folder)))
         self.env_timeout = env_timeout
         self.idle_timeout = _parse_seconds(env.get(IDLE_VARIABLE), IDLE_TIMEOUT_S)
         self._envs: dict[str, dict[str, str]] = {}  # by run, as the client sent them

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from council.errors import CouncilError
 from council.settings.config_files import cache_folder, data_folder
+from council.store.interface import Store
 from council.store.locks import make_owner
 
 WORKER_COMMAND = (sys.executable, "-m", "council", "worker")
@@ -42,6 +43,19 @@ async def request_worker(run: str, env: Mapping[str, str]) -> None:
                 f'no worker could be started for run {run}, which stays queued (see "{_log_path(env)}"): retry with `council watch {run}`'
             )
         await asyncio.sleep(RETRY_INTERVAL_S)
+
+
+async def ensure_worker(store: Store, run: str, env: Mapping[str, str]) -> str:
+    """Make sure that a worker executes a queued run. Return a warning, or "".
+
+    The workers of a shared store are started by their owners.
+    """
+    if not store.is_shared:
+        await request_worker(run, env)
+        return ""
+    from council.runs.queues import warn_without_worker
+
+    return await warn_without_worker(store, run)
 
 
 def with_absolute_folders(env: Mapping[str, str]) -> dict[str, str]:

@@ -105,6 +105,7 @@ DOLLARS_OR_FALSE = ValueType(
     "an amount of dollars, 0 or more, or false", lambda value: value is False or (_is_number(value) and value >= 0)
 )
 DOLLARS_PER_MILLION = ValueType("dollars per million tokens, 0 or more", lambda value: _is_number(value) and value >= 0)
+RATE = ValueType("a number of requests per second above 0", lambda value: _is_number(value) and value > 0)
 COUNT = ValueType("a whole number from 1 to 1000", lambda value: _is_int_between(value, 1, 1000))
 RESULT_COUNT = ValueType("a whole number from 1 to 10", lambda value: _is_int_between(value, 1, 10))
 DAYS = ValueType("a whole number of days from 1 to 36500", lambda value: _is_int_between(value, 1, 36_500))
@@ -130,6 +131,7 @@ PROVIDER_KEYS: Mapping[str, ValueType] = {
     "api_key_env": VARIABLE_NAME,
     "vendor": TEXT_VALUE,
     "max_connections": COUNT,
+    "rate": RATE,
     "structured": _one_of("json_schema", "json_object", "prompt"),
     "token_field": _one_of("max_tokens", "max_completion_tokens"),
     "backoff": SECONDS_OR_ZERO,
@@ -220,7 +222,7 @@ KEYS_BY_ACCESS: Mapping[Access, tuple[str, ...]] = {
     ),
     Access.TRUSTED: (
         "providers.NAME.wire", "providers.NAME.base_url", "providers.NAME.api_key_env", "providers.NAME.vendor",
-        "providers.NAME.max_connections", "providers.NAME.structured", "providers.NAME.token_field", "providers.NAME.backoff",
+        "providers.NAME.max_connections", "providers.NAME.rate", "providers.NAME.structured", "providers.NAME.token_field", "providers.NAME.backoff",
         "providers.NAME.connect", "providers.NAME.first_byte", "providers.NAME.idle", "providers.NAME.via",
         "search.provider", "search.max_results", "search.base_url", "search.folder",
         "prices.MEMBER.input", "prices.MEMBER.cached", "prices.MEMBER.write", "prices.MEMBER.output",
@@ -263,6 +265,7 @@ KEY_MEANINGS: Mapping[str, str] = {
     "providers.NAME.api_key_env": "Name of the variable with the key. Without it, no key is sent.",
     "providers.NAME.vendor": "Vendor (family) that the provider counts as.",
     "providers.NAME.max_connections": "Largest number of parallel calls.",
+    "providers.NAME.rate": "Largest number of requests per second: over all workers of a shared store, otherwise of one process. Not set: no limit.",
     "providers.NAME.structured": "How typed replies are requested; `prompt` is for endpoints that support neither form.",
     "providers.NAME.token_field": "Request field for the output limit, on the openai wire.",
     "providers.NAME.backoff": "Seconds before the first retry; doubles each time.",

@@ -198,6 +198,7 @@ class Store(LedgerStore, Protocol):
 
     folder: Path  # for the files of this machine
     is_read_only: bool
+    is_shared: bool  # several machines use it, and workers execute the queued runs: see WorkerStore
     on_wait: Callable[[str], object]  # gets a message while the store waits; called by another thread
 
     async def require_sound(self) -> None:
@@ -286,6 +287,36 @@ class Store(LedgerStore, Protocol):
 
     async def shrink(self, *, may_rewrite: bool = True) -> None:
         """Return the space of deleted runs to the file system."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRow:
+    """Worker process that is alive."""
+
+    name: str
+    host: str
+    pid: int
+    queues: tuple[str, ...]
+
+
+class WorkerStore(Store, Protocol):
+    """Store that several machines use."""
+
+    async def list_workers(self) -> list[WorkerRow]:
+        """Return the workers that are alive."""
+
+    async def add_worker(self, name: str, host: str, pid: int, queues: Sequence[str], seconds: float) -> None:
+        """Register a worker, or renew it, for some seconds."""
+
+    async def remove_worker(self, name: str) -> None: ...
+    async def take_over_runs(self, seconds: float) -> list[str]:
+        """Queue the runs whose worker died, and those of jobs whose worker gave no sign of life for so many seconds."""
+
+    async def hand_on_run(self, run: str, queue: str, tries: int, seconds: float) -> None:
+        """Wake another worker for a run, after some seconds."""
+
+    async def lease_turns(self, provider: str, interval: float, count: int) -> float:
+        """Reserve turns for requests to a provider. Return the seconds until the first; the others follow at the interval."""
 
 
 LEASE_SECONDS = 30.0

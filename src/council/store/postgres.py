@@ -53,6 +53,7 @@ from council.store.postgres_schema import (
     make_change,
     make_insert,
 )
+from council.store.postgres_workers import WorkerTables
 from council.store.queries import reserve_spending
 from council.store.run_store import Job, RunStore, Work, read_snapshot, without_discarded
 from council.store.texts import TextWriter
@@ -77,7 +78,7 @@ class CommitUnknown(Exception):
         self.outcomes = outcomes
 
 
-class PostgresStore(RunStore):
+class PostgresStore(WorkerTables, RunStore):
     """Run store in a PostgreSQL database. Files of this machine, such as reports, stay in the folder."""
 
     database_errors = (OSError, psycopg.Error, OverflowError)
@@ -101,8 +102,6 @@ class PostgresStore(RunStore):
         self._batch = 0  # number of the last transaction
         self._last_check = 0.0
         self._leases = LeaseThread(self)
-
-    # Connections
 
     def _open(self) -> PostgresConnection:
         raw = connect(self.url)

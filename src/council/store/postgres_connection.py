@@ -13,7 +13,7 @@ from psycopg.pq import TransactionStatus
 
 from council.errors import StoreError, UsageError
 from council.store.interface import Cursor
-from council.store.postgres_schema import MIGRATIONS, REPLACED, SCHEMA
+from council.store.postgres_schema import MIGRATIONS, QUEUE_SCHEMA, REPLACED, SCHEMA
 from council.store.summaries import BY_TIME
 
 CONNECT_TIMEOUT_S = 10
@@ -95,8 +95,15 @@ def migrate(raw: psycopg.Connection[Any], shown: str) -> None:
             raw.execute(f"CREATE TABLE {SCHEMA}.schema_version (version INTEGER NOT NULL)")
             raw.execute("INSERT INTO schema_version VALUES (0)")
         for statement in (statement for one in MIGRATIONS[version or 0 :] for statement in one):
-            raw.execute(statement)
+            raw.execute(_load_queue_schema() if statement == QUEUE_SCHEMA else statement)
         raw.execute("UPDATE schema_version SET version = $1", (len(MIGRATIONS),))
+
+
+def _load_queue_schema() -> str:
+    """Return the statements of Procrastinate, which are not meant to be executed twice."""
+    from procrastinate.schema import SchemaManager
+
+    return SchemaManager.get_schema()
 
 
 # A look into the catalogue: the name of the table may be cached as unknown, although another process has just created it.

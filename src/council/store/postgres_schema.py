@@ -125,7 +125,29 @@ TRIGGERS = (
          CREATE INDEX search_by_part ON council.search_index USING gin (words public.gin_trgm_ops);
        EXCEPTION WHEN OTHERS THEN NULL; END $$""",
 )
-MIGRATIONS: list[tuple[str, ...]] = [(*FUNCTIONS, *TABLES, *INDEXES, *TRIGGERS)]
+QUEUE_SCHEMA = "procrastinate"  # stands for the schema of that package
+RUN_TASK = "council.run"
+WORKERS = (
+    QUEUE_SCHEMA,
+    """CREATE UNLOGGED TABLE workers (id TEXT PRIMARY KEY, host TEXT NOT NULL, pid BIGINT NOT NULL, queues TEXT NOT NULL,
+       expires TIMESTAMPTZ NOT NULL)""",
+    """CREATE UNLOGGED TABLE rates (provider TEXT PRIMARY KEY, free_from TIMESTAMPTZ NOT NULL) WITH (fillfactor = 50)""",
+    # The job that wakes a worker is stored together with the queued run. It has the name of the run only.
+    f"""CREATE FUNCTION wake_worker() RETURNS trigger LANGUAGE plpgsql AS $$
+       DECLARE wanted text := 'default'; urgency integer := 0;
+       BEGIN
+         BEGIN
+           wanted := coalesce(NEW.setup::json ->> 'queue', wanted);
+           urgency := coalesce((NEW.setup::json ->> 'priority')::integer, urgency);
+         EXCEPTION WHEN data_exception THEN NULL; END;
+         PERFORM procrastinate_defer_jobs_v1(ARRAY[ROW(wanted, '{RUN_TASK}', urgency, NULL, NULL,
+           jsonb_build_object('run', NEW.id), NULL)]::procrastinate_job_to_defer_v1[]);
+         RETURN NULL;
+       END $$""",
+    """CREATE TRIGGER run_queued AFTER INSERT OR UPDATE OF status ON runs
+       FOR EACH ROW WHEN (NEW.status = 'queued' AND NEW.detached = 1) EXECUTE FUNCTION wake_worker()""",
+)
+MIGRATIONS: list[tuple[str, ...]] = [(*FUNCTIONS, *TABLES, *INDEXES, *TRIGGERS), WORKERS]
 
 # Statements of the queries that PostgreSQL spells differently.
 REPLACED = {

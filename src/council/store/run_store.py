@@ -183,7 +183,7 @@ class RunStore(RunQueries):
     opened: ClassVar[WeakSet[RunStore]] = WeakSet()
     database_errors: ClassVar[tuple[type[BaseException], ...]]  # raised as StoreError
     begin: ClassVar[str]  # statement that starts a transaction to write
-    is_read_only = False
+    is_read_only = is_shared = False
     _db: Any  # of the thread that writes
     _read_db: Any = None
 

@@ -59,17 +59,15 @@ class WebServer:
     """Server of one folder. Closing it waits for its runs and its worker."""
 
     def __init__(
-        self, folder: Path, env: Mapping[str, str], roots: Sequence[Path] = (), max_cost: float | None = None
-    ) -> None:
+        self, folder: Path, env: Mapping[str, str], roots: Sequence[Path] = (), max_cost: float | None = None, *, has_worker: bool = True,
+    ) -> None:  # fmt: skip
         self.folder, self.env = folder, dict(env)
-        self._roots, self._max_cost = roots, max_cost
+        self._roots, self._max_cost, self._has_worker = roots, max_cost, has_worker
         self.start()
 
     def start(self, port: int = 0) -> None:
-        folder = self.folder
-        self.app_state = AppState(
-            name_roots([folder, *self._roots]), Owner(folder.resolve(), self.env, None, self._max_cost)
-        )
+        owner = Owner(self.folder.resolve(), self.env, None, self._max_cost, has_worker=self._has_worker)
+        self.app_state = AppState(name_roots([self.folder, *self._roots]), owner)
         address = Address(port=port)
         listening = address.listen()
         self.server, self.url = make_server(self.app_state, address, listening)

@@ -122,6 +122,10 @@ def convene(words: tuple[str, ...], **params: Any) -> int:
 
     wish = build_request(words, params)
     drive = Runner.from_flags(params, profile=wish.options.get("profile"))
+    if params["priority"] is not None and not params["detach"]:
+        raise click.UsageError(
+            f"--priority {params['priority']} is for runs that workers execute, nothing was started: add --detach"
+        )
     if params["detach"] and not params["dry_run"]:
         from council.doors.cli.run_commands import detach
 

@@ -36,7 +36,7 @@ FLAG_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Protocol and members": ("protocol", "mode", "models", "members", "cheap", "seat", "effort", "strict"),
     "Material": ("spec", "decision", "base", "continued", "no_match", "no_stdin", "redact", "skip_secrets"),
     "Cost and time": ("max_cost", "allow_unpriced", "yes", "timeout", "grace", "hedge", "no_warm", "no_resend"),
-    "Execution": ("dry_run", "detach", "no_input", "notify", "config", "trust"),
+    "Execution": ("dry_run", "detach", "priority", "no_input", "notify", "config", "trust"),
     "Output": (
         "output", "report_dir", "verbose", "show", "raw", "json", "jsonl", "format", "fail_on", "quiet", "no_color", "ascii",
     ),

@@ -20,7 +20,7 @@ from council.events import Entry
 from council.render import terminal
 from council.runs.outcome import EXIT_INTERRUPTED, StopEvent
 from council.runs.service import Convener
-from council.runs.worker_client import request_worker
+from council.runs.worker_client import ensure_worker
 from council.store.interface import RunState, RunStatus
 
 WORKER_CHECK_INTERVAL_S = 1.0  # how often watching checks that a worker owns the run
@@ -73,7 +73,8 @@ def requeue(runner: Runner, run: str | None) -> int:
 
     async def job(convener: Convener) -> int:
         name = await convener.resolve_run(run or await convener.newest_unfinished_run())
-        _require_keys(await convener.find_missing_keys(name), name)
+        if not convener.store.is_shared:  # its workers have their own keys
+            _require_keys(await convener.find_missing_keys(name), name)
         await convener.requeue(name)
         if (await convener.run_state(name)).status is RunStatus.COMPLETE:
             raise UsageError(f"run {name} is complete, nothing to resume: use `council report {name}`")
@@ -84,11 +85,13 @@ def requeue(runner: Runner, run: str | None) -> int:
 
 
 async def _hand_to_worker(runner: Runner, convener: Convener, run: str, lines: Sequence[str]) -> None:
-    await request_worker(run, convener.env)
+    warning = await ensure_worker(convener.store, run, convener.env)
     if runner.format == "json":
         print_json({"run": run})
     else:
         write_lines("\n".join([*lines, f"run {run}"]), ascii=runner.ascii)
+    if warning:
+        click.echo(f"council: warning: {warning}", err=True)
     runner.print_status([f"watch: council watch {run} · stop: council cancel {run}"])
 
 
@@ -184,9 +187,9 @@ async def _missing_keys(convener: Convener, run: str) -> list[str]:
 
 async def _restart_worker_loop(convener: Convener, run: str) -> None:
     while True:
-        if (await convener.run_state(run)).needs_worker:
+        if not convener.store.is_shared and (await convener.run_state(run)).needs_worker:
             _require_keys(await _missing_keys(convener, run), run)
-            await request_worker(run, convener.env)
+            await ensure_worker(convener.store, run, convener.env)
         await asyncio.sleep(WORKER_CHECK_INTERVAL_S)
 
 

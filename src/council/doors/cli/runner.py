@@ -108,7 +108,7 @@ class Runner:
         settings |= {"max_cost": params.get("max_cost"), "allow_unpriced": params.get("allow_unpriced") or None}
         settings |= {"grace": check_grace(params.get("grace")), "no_resend": params.get("no_resend") or None}
         settings |= {"no_warm": params.get("no_warm") or None, "hedge": params.get("hedge") or None}
-        settings |= {"effort": params.get("effort"), "notify": params.get("notify") or None}
+        settings |= {"effort": params.get("effort"), "notify": params.get("notify") or None, "priority": params.get("priority")}  # fmt: skip
         settings |= {"report_dir": params.get("report_dir"), "trust": params.get("trust") or None}
         plain = params.get("no_color") or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
         return cls(

@@ -21,6 +21,9 @@ from council.runs.servers import find_server, load_token, run_url
 from council.runs.service import Convener
 
 REQUIRED_PACKAGES = ("fastapi", "uvicorn")
+NO_WORKER_OPTION = click.Option(
+    ["--no-worker"], is_flag=True, help="Do not execute runs of a shared store; `council worker` does."
+)
 SERVE_OPTIONS = (
     click.Option(["--open", "open_page"], is_flag=True, help="Open the page in the browser."),
     click.Option(["--port"], type=click.IntRange(0, 65535), metavar="N", help="Port to listen on; 0 picks a free one."),
@@ -37,6 +40,7 @@ SERVE_OPTIONS = (
         metavar="ADDRESS",
         help="Listen on this address. Anyone who can reach it needs only the token.",
     ),
+    NO_WORKER_OPTION,
     click.Option(
         ["--new-token"], is_flag=True, help="Replace the token: addresses printed earlier and open pages end."
     ),
@@ -76,6 +80,7 @@ def _run_server(
     root: tuple[str, ...],
     max_cost: float | None,
     unsafe_host: str | None,
+    no_worker: bool = False,
     new_token: bool = False,
     run: str = "",
     command: str = "serve",
@@ -92,7 +97,7 @@ def _run_server(
     where = parse_address(unsafe_host, port)
     config = Path(params["config"]).absolute() if params.get("config") else None
     roots = name_roots([Path.cwd(), *map(Path, root)])
-    owner = Owner(Path.cwd().resolve(), dict(os.environ), config, max_cost)
+    owner = Owner(Path.cwd().resolve(), dict(os.environ), config, max_cost, has_worker=not no_worker)
     hall = AppState(roots, owner)
     if new_token:
         load_token(os.environ, renew=True)
@@ -108,6 +113,7 @@ def mcp_command() -> click.Command:
         click.Option(["--folder"], type=click.Path(), default=None, metavar="DIR", help="Folder for clients that declare no roots. Default: the current folder."),
         click.Option(["--max-cost"], type=float, default=None, metavar="DOLLARS", help="Cost limit per run; callers cannot raise it."),
         click.Option(["--allow-unpriced"], is_flag=True, help="Allow members without a known price, even with a budget."),
+        NO_WORKER_OPTION,
         CONFIG_OPTION,
     ]  # fmt: skip
 
@@ -124,12 +130,47 @@ def mcp_command() -> click.Command:
 
 
 def worker_command() -> click.Command:
-    def worker(**params: Any) -> int:
-        from council.runs.worker import run_worker
+    flags: list[click.Parameter] = [
+        click.Option(["--queues"], default=None, metavar="NAMES", help="Queues of a shared store, separated by commas: default, host, host:NAME. Default: default and host."),
+        click.Option(["--concurrency"], type=click.IntRange(1, 10_000), default=None, metavar="N", help="Runs at once, of a shared store. Default: 32."),
+        click.Option(["--drain"], type=click.FloatRange(min=0), default=None, metavar="SECONDS", help="Time that runs have to end after TERM; the others return to the queue. Default: 30."),
+        CONFIG_OPTION,
+    ]  # fmt: skip
 
-        return run_worker()
+    def worker(queues: str | None, concurrency: int | None, drain: float | None, **params: Any) -> int:
+        from council.runs.worker_client import LOCK_VARIABLE
 
-    return click.Command("worker", callback=worker, help=COMMAND_HELP["worker"])
+        if LOCK_VARIABLE in os.environ:  # started for a local store; settings that cannot be read are those of its runs
+            return _run_local_worker()
+        config = Path(params["config"]).absolute() if params.get("config") else None
+        options = {"queues": parse_queues(queues), "concurrency": concurrency, "drain_seconds": drain, "config": config}
+        given = {name: value for name, value in options.items() if value not in (None, [])}
+        if (address := Convener(config=config).find_store()).url:
+            from council.runs.database_worker import run_database_worker
+
+            return run_database_worker(address, **given)
+        if given:
+            raise UsageError(
+                "the worker of a local store has no options: it takes all runs; set COUNCIL_DATABASE for a shared store"
+            )
+        return _run_local_worker()
+
+    return click.Command("worker", callback=worker, params=flags, help=COMMAND_HELP["worker"])
+
+
+def _run_local_worker() -> int:
+    from council.runs.worker import run_worker
+
+    return run_worker()
+
+
+def parse_queues(text: str | None) -> list[str]:
+    """Return the names of --queues."""
+    names = [name.strip() for name in (text or "").split(",") if name.strip()]
+    for name in names:
+        if name not in ("default", "host") and not (name.startswith("host:") and name != "host:"):
+            raise UsageError(f'--queues has no queue "{name}": use default, host, or host:NAME')
+    return names
 
 
 SKILL_NAME = "council"

@@ -177,7 +177,7 @@ def _listen(port: int) -> socket.socket:
 
 def serve(
     folder: str | None = None, *, config: str | None = None, max_cost: float | None = None, allow_unpriced: bool = False,
-    http: bool = False, port: int = 0,
+    http: bool = False, port: int = 0, no_worker: bool = False,
 ) -> int:  # fmt: skip
     """Serve until the client disconnects."""
     if port and not http:
@@ -185,7 +185,7 @@ def serve(
     place = Path(folder or ".").expanduser().resolve()
     if not place.is_dir():
         raise UsageError(f"--folder {quote_value(folder)} does not exist or is not a folder: pass an existing folder")
-    owner = Owner(place, dict(os.environ), Path(config).resolve() if config else None, max_cost, allow_unpriced)
+    owner = Owner(place, dict(os.environ), Path(config).resolve() if config else None, max_cost, allow_unpriced, not no_worker)  # fmt: skip
     council_tools = CouncilTools(owner)
     if refused := owner.describe_untrusted():
         print(refused, file=sys.stderr)
@@ -207,8 +207,7 @@ def _prepare_stdio() -> None:
 
 async def _run_server(council_tools: CouncilTools, http: bool, port: int) -> None:
     try:
-        if not http:
-            return await run_stdio(council_tools)
-        await run_http(council_tools, port)
+        async with council_tools.run_worker():
+            await (run_http(council_tools, port) if http else run_stdio(council_tools))
     finally:
         await council_tools.close()

@@ -31,6 +31,7 @@ from council.errors import UnknownRun, UsageError
 from council.planning.plan import Material, Plan
 from council.render.report import build_report
 from council.runs import worker_client
+from council.runs.database_worker import embed_worker
 from council.runs.history import run_summary
 from council.runs.service import Convener
 from council.store.interface import OPEN_STATUSES, RunStatus
@@ -138,7 +139,7 @@ class RunWait:
     async def _ensure_worker(self) -> None:
         """Start the worker if a detached run has no owner."""
         if (await self.convener.run_state(self.run)).needs_worker:
-            await worker_client.request_worker(self.run, self.convener.env)
+            await worker_client.ensure_worker(self.convener.store, self.run, self.convener.env)
 
     async def _report_progress(self) -> None:
         while True:
@@ -215,6 +216,16 @@ class CouncilTools:
     async def call(self, tool: str, arguments: Any, client: ClientContext) -> Json:
         return await self._handlers[tool](arguments, client)
 
+    @asynccontextmanager
+    async def run_worker(self) -> AsyncIterator[None]:
+        """Execute runs of a shared store, inside the block."""
+        if not self.owner.has_worker:
+            yield
+            return
+        address = self._shared_convener.find_store()
+        async with embed_worker(address, self.owner.env, self.owner.folder, self.owner.config):
+            yield
+
     async def close(self) -> None:
         await self._shared_convener.close()
 
@@ -224,7 +235,7 @@ class CouncilTools:
         async with self._plan(arguments, client) as (convener, plan):
             with anyio.CancelScope(shield=True):  # a cancelled call must not leave a queued run without a worker
                 run = await convener.enqueue(plan)
-                await worker_client.request_worker(run, convener.env)
+                await worker_client.ensure_worker(convener.store, run, convener.env)
         return {"run": run}
 
     async def estimate(self, arguments: EstimateArguments, client: ClientContext) -> Json:

@@ -55,5 +55,6 @@ def create_app(app_state: AppState, token: str, hosts: tuple[str, ...], port: in
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    yield
-    await app.state.app_state.close()
+    async with app.state.app_state.run_worker():
+        yield
+        await app.state.app_state.close()

@@ -12,8 +12,9 @@ from typing import Any
 from council.doors.limits import BudgetCaps, Owner
 from council.doors.web.sse import RunFeeds
 from council.errors import CouncilError, UsageError
+from council.runs.database_worker import embed_worker
 from council.runs.service import Convener
-from council.runs.worker_client import request_worker
+from council.runs.worker_client import ensure_worker
 from council.settings.schema import quote_value
 from council.text_cleanup import single_line
 
@@ -70,11 +71,22 @@ class AppState:
 
     async def _request_worker(self, run: str) -> None:
         try:
-            await request_worker(run, self.shared_convener.env)
+            if warning := await ensure_worker(self.shared_convener.store, run, self.shared_convener.env):
+                print(f"council: warning: {warning}", file=sys.stderr)
         except (CouncilError, OSError) as error:
             print(f"council: {single_line(str(error), 400)}", file=sys.stderr)
         finally:
             del self._worker_calls[run]
+
+    @asynccontextmanager
+    async def run_worker(self) -> AsyncIterator[None]:
+        """Execute runs of a shared store, inside the block."""
+        if not self.owner.has_worker:
+            yield
+            return
+        address = self.shared_convener.find_store()
+        async with embed_worker(address, self.owner.env, self.owner.folder, self.owner.config):
+            yield
 
     async def close(self) -> None:
         if self._worker_calls:  # finish calls to a worker that is starting, within a limit

@@ -1,0 +1,67 @@
+"""Queue of a detached run in a shared store: of any worker, or of the workers on the host that has the run's folder."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable
+from typing import cast
+
+from council.errors import UsageError
+from council.planning.plan import roster_from
+from council.settings.catalogue import LOCAL_MEMBER, split_member
+from council.store.interface import Store, WorkerRow, WorkerStore
+from council.types import Json
+
+ANY_WORKER = "default"
+HOST_PREFIX = "host:"
+
+
+def host_queue(host: str = "") -> str:
+    """Return the queue of a host, by default of this one."""
+    return f"{HOST_PREFIX}{host or socket.gethostname()}"
+
+
+def explain_folder_need(setup: Json) -> str:
+    """Return why a run needs the folder or the programs of the machine that has started it, or "" if it does not."""
+    options = setup.get("options") or {}
+    if options.get("explorers"):
+        return "explorers read its folder"
+    if str(options.get("search") or "").partition(":")[0] == "files":
+        return "its search reads a folder"
+    return next((why for name in roster_from(setup).member_names if (why := _explain_member(name))), "")
+
+
+def _explain_member(member: str) -> str:
+    kind, name = split_member(member)
+    is_file = (kind == "scripted" and bool(name)) or (kind == "local" and member != LOCAL_MEMBER)
+    if kind in ("cli", "human") or member == "human":
+        return f'"{member}" answers on this machine'
+    return f'"{member}" reads a file of this machine' if is_file else ""
+
+
+async def choose_queue(store: Store, setup: Json, priority: int | None) -> Json:
+    """Return the queue and the priority to store with a run. Raise UsageError if no worker could execute it."""
+    if not store.is_shared:
+        raise UsageError(
+            f"the priority {priority} needs a shared store, because the local worker starts all runs: set COUNCIL_DATABASE"
+        )
+    why = explain_folder_need(setup)
+    queue = host_queue() if why else ANY_WORKER
+    if why and not has_worker(await cast(WorkerStore, store).list_workers(), queue):
+        raise UsageError(
+            f'the run cannot be queued, because {why} and no worker of the queue "{queue}" is alive: '
+            "start `council worker` on this machine, or run it without --detach"
+        )
+    return {"queue": queue, "priority": priority or 0}
+
+
+def has_worker(workers: Iterable[WorkerRow], queue: str) -> bool:
+    return any(queue in worker.queues for worker in workers)
+
+
+async def warn_without_worker(store: Store, run: str) -> str:
+    """Return a warning if no worker is alive that could execute the run."""
+    queue = (await store.load(run)).setup.get("queue") or ANY_WORKER
+    if has_worker(await cast(WorkerStore, store).list_workers(), queue):
+        return ""
+    return f'no worker of the queue "{queue}" is alive, so run {run} waits: start `council worker`'

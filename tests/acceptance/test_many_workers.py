@@ -1,0 +1,116 @@
+"""Several workers of a shared database under load: random kills, and one rate limit for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+import psycopg
+import pytest
+
+from council.runs.service import Convener
+from tests.acceptance.helpers import QUESTION, Terminal, Workspace, wait_until
+from tests.acceptance.shared_store import Workers, check_store
+from tests.trusted_project import trust_project
+
+pytest.importorskip("procrastinate")
+pytestmark = pytest.mark.sweep
+COUNCILS, CALLS = 300, 4
+RATE, ALLOWED = 50, 55
+
+
+def queue_runs(workspace: Workspace, number: int) -> list[str]:
+    """Queue councils, each with a question of its own."""
+    trust_project(workspace.folder)
+
+    async def queue() -> list[str]:
+        convener = Convener(workspace.folder)
+        try:
+            plans = [await convener.plan([f"{QUESTION} Case {n}."], protocol="triad") for n in range(number)]
+            return [await convener.enqueue(plan) for plan in plans]
+        finally:
+            await convener.close()
+
+    return asyncio.run(queue())
+
+
+def count_open() -> int:
+    with psycopg.connect(os.environ["COUNCIL_DATABASE"]) as db:
+        ((left,),) = db.execute("SELECT count(*) FROM council.runs WHERE status != 'complete'").fetchall()
+        return int(left)
+
+
+@pytest.mark.behaviour("16-worker-takeover")
+def test_three_workers_finish_300_councils_while_one_is_killed_every_second(
+    shared: Workspace, shared_workers: Workers, council: Terminal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chance, kills, started = random.Random(16), 0, time.monotonic()
+    shared.provider.delay = 0.2
+    runs = queue_runs(shared, COUNCILS)
+    alive = [shared_workers.start("--concurrency", "8") for _ in range(3)]
+    while count_open():
+        time.sleep(1)  # the rhythm of the kills
+        victim = chance.randrange(3)
+        shared_workers.kill(alive[victim])
+        alive[victim] = shared_workers.start("--concurrency", "8", waits=False)
+        kills += 1
+    with capsys.disabled():
+        sent = len(shared.provider.log)
+        print(f"\n{kills} kills, {time.monotonic() - started:.0f} s, {sent} requests of {COUNCILS * CALLS} calls")
+    check_store(council)
+    assert find_repeated_requests(shared, runs) == []
+
+
+def find_repeated_requests(workspace: Workspace, runs: Sequence[str]) -> list[str]:
+    """Return the requests that arrived after the result of their step was stored, and those without a record."""
+    offset = time.time() - time.monotonic()
+    stored = {
+        (run, key): at + 0.0 for run, key, at in workspace.rows("SELECT run, key, min(at) FROM settled GROUP BY 1, 2")
+    }
+    recorded = Counter(workspace.rows("SELECT run, key FROM intents"))
+    problems = []
+    for seen in workspace.provider.log:
+        seat, phase = workspace.answers.who(seen)
+        case = re.search(r"Case (\d+)\.", seen.prompt)
+        assert case
+        step = (runs[int(case[1])], f"{phase}/{seat}")
+        recorded[step] -= 1
+        if seen.arrived + offset > stored[step]:
+            problems.append(f"{step} arrived after its result was stored")
+        if recorded[step] < 0:
+            problems.append(f"{step} was sent more often than recorded")
+    return problems
+
+
+@pytest.mark.behaviour("16-rate-limit")
+def test_four_workers_keep_one_rate_in_every_second(
+    shared: Workspace, shared_workers: Workers, council: Terminal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = shared.folder / "council.toml"
+    path.write_text(path.read_text().replace("backoff = 0.01", f"backoff = 0.01\nmax_connections = 100\nrate = {RATE}"))
+    runs = queue_runs(shared, 150)
+    for _ in range(4):
+        shared_workers.start("--concurrency", "20")
+    wait_until(lambda: not count_open(), "the workers finished the runs", 120)
+    times = sorted(seen.arrived for seen in shared.provider.log)
+    most = count_most_in_a_second(times)
+    with capsys.disabled():
+        print(f"\n{len(times)} requests in {times[-1] - times[0]:.1f} s, at most {most} in one second")
+    assert len(times) == len(runs) * CALLS
+    assert most <= ALLOWED
+    check_store(council)
+
+
+def count_most_in_a_second(times: Sequence[float]) -> int:
+    """Return the largest number of requests in any window of one second."""
+    first, most = 0, 0
+    for last, at in enumerate(times):
+        while at - times[first] >= 1:
+            first += 1
+        most = max(most, last - first + 1)
+    return most
