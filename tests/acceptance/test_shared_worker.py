@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.helpers import QUESTION, SEATS, Terminal, Workspace, wait_until
+from tests.acceptance.helpers import QUESTION, SEATS, Terminal, Workspace, kill, wait_until
 from tests.acceptance.shared_store import Workers, check_store, detach, status, wait_until_finished
 from tests.trusted_project import trust_project
 
@@ -213,3 +215,30 @@ async def test_the_mcp_server_executes_runs(shared: Workspace) -> None:
             pass
         assert (await call_tool(client, "council_result", run=started["run"]))["status"] == "complete"
     assert len(shared.provider.log) == 4
+
+
+@pytest.mark.behaviour("16-batch-workers")
+def test_the_rows_of_a_batch_are_executed_by_workers_also_after_the_batch_was_killed(
+    shared: Workspace, shared_workers: Workers, council: Terminal
+) -> None:
+    rows = "".join(json.dumps({"id": f"row {n}", "question": f"Question {n}?"}) + "\n" for n in range(6))
+    (shared.folder / "rows.jsonl").write_text(rows, encoding="utf-8")
+    command = ("batch", "rows.jsonl", "-o", "out.jsonl", "--protocol", "triad", "--concurrency", "3")
+    gate = shared.hold("merge")
+    workers = [shared_workers.start() for _ in range(2)]
+    batch = shared.process(*command)
+    gate.wait(count=3)  # of three rows
+    kill(batch)
+    gate.release()
+    done = council(*command)
+    assert (done.code, "2 workers execute the rows" in done.err) == (0, True), done.err
+    lines = [json.loads(line) for line in (shared.folder / "out.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert sorted(line["id"] for line in lines) == [f"row {n}" for n in range(6)]
+    assert {line["status"] for line in lines} == {"complete"}
+    asked = Counter((seen.prompt, seen.model) for seen in shared.provider.log)
+    assert set(asked.values()) == {1}, "a call was sent twice"
+    for worker in workers:
+        shared_workers.stop(worker)
+    again = council(*command)
+    assert (again.code, len(shared.provider.log)) == (0, sum(asked.values()))
+    check_store(council)

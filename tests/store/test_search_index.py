@@ -12,8 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from council.store import texts as stored_texts
-from council.store.interface import Row
+from council.store.interface import Row, StoreAddress
+from council.store.run_store import RunStore, open_store
 from council.store.sqlite import SqliteStore
+from tests.databases import Server
 
 pytestmark = [pytest.mark.anyio, pytest.mark.behaviour("15-search-by-index")]
 PARTS = [
@@ -56,30 +58,55 @@ def make_rows(question: str, said: str, answer: str = "") -> list[Row]:
 CLOSE: Row = ("close", ("complete", ""))
 
 
-def is_indexed(store: SqliteStore) -> list[int]:
+def is_indexed(store: RunStore) -> list[int]:
     return [indexed for (indexed,) in store._db.execute("SELECT indexed FROM summaries ORDER BY n")]
 
 
+TEXTS = st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=4)
+WORDS = st.lists(
+    st.sampled_from([*PARTS, "rch", "ss", "i", "x" * 40, "x" * 71, "p.p", "_", "タ", "++", "ARCHIVE"]),
+    min_size=1,
+    max_size=2,
+)
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    texts=st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=4),
-    words=st.lists(st.sampled_from([*PARTS, "rch", "ss", "i", "x" * 40, "x" * 71, "p.p", "_", "タ", "++", "ARCHIVE"]), min_size=1, max_size=2),
-)  # fmt: skip
+@given(texts=TEXTS, words=WORDS)
 def test_the_index_finds_what_is_in_the_texts(texts: list[tuple[str, str]], words: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = SqliteStore(Path(folder))
-        db = store._db
-        for n, (question, said) in enumerate(texts):
-            for table, values in [*make_rows(question, said), CLOSE]:
-                store._insert_rows(f"r{n}", [(table, values)])(db)
-        found = stored_texts.search_runs(db, words, None)
+        check_search(store, texts, words)
         store.close()
+
+
+@pytest.mark.sweep
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(texts=TEXTS, words=WORDS)
+def test_the_index_of_postgres_finds_what_is_in_the_texts(
+    postgres: Server, texts: list[tuple[str, str]], words: list[str]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder, postgres.database() as url:
+        store = open_store(StoreAddress(Path(folder), url))
+        assert isinstance(store, RunStore)
+        check_search(store, texts, words)
+        store.close()
+
+
+def check_search(store: RunStore, texts: list[tuple[str, str]], words: list[str]) -> None:
+    db = store._db
+    db.execute("BEGIN")
+    for n, (question, said) in enumerate(texts):
+        for table, values in [*make_rows(question, said), CLOSE]:
+            store._insert_rows(f"r{n}", [(table, values)])(db)
+    db.execute("COMMIT")
+    found = stored_texts.search_runs(db, words, None)
     expected = [
         f"r{n}"
         for n, pair in enumerate(texts)
         if all(any(word.casefold() in text.casefold() for text in pair) for word in words)
     ]
     assert sorted(found) == expected
+    assert set(is_indexed(store)) == {1}
 
 
 async def test_a_run_is_found_before_its_end_and_after_it_was_resumed(store: SqliteStore) -> None:

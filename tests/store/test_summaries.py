@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from council.store import summaries
+from council.store.interface import Store, StoreAddress
 from council.store.migrations import ADD_SEARCH, ADD_SUMMARIES, MIGRATIONS, OWNED_COLUMNS
+from council.store.run_store import open_store
 from council.store.sqlite import SqliteStore
 
 pytestmark = [pytest.mark.anyio, pytest.mark.behaviour("15-lists-by-index")]
@@ -34,7 +36,7 @@ def setup(question: str) -> str:
     return json.dumps({"protocol": "triad", "owner": "ann@laptop", "question": {"task": "ask", "text": question}})
 
 
-async def write_runs(store: SqliteStore) -> None:
+async def write_runs(store: Store) -> None:
     report = json.dumps({"verdict": "PASS", "confidence": "HIGH", "seconds": 2.5, "cost": {"usd": 0.25}})
     for n, kind in enumerate(("run", "queue", "run", "run")):
         await store.write(f"r{n}", [(kind, ("a run", f"folder {n % 2}", 10.0 - n, "random", setup("Short?")))])
@@ -88,7 +90,33 @@ async def test_a_page_of_runs_is_read_in_the_order_of_an_index(store: SqliteStor
     assert not [step for step in plan if "TEMP B-TREE" in step]
 
 
-async def test_pages_continue_after_the_last_run_of_the_page_before(store: SqliteStore) -> None:
+async def test_pages_and_filters_are_the_same_on_both_stores(store_address: StoreAddress) -> None:
+    store = open_store(store_address)
     await write_runs(store)
     first = await store.list_runs({}, None, 3)
+    assert [row["id"] for row in first] == ["r2", "r1", "r3"]  # unfinished first, then newest
     assert [row["id"] for row in await store.list_runs({}, first[-1]["id"], 3)] == ["r0"]
+    found = {
+        name: [row["id"] for row in await store.list_runs({name: value})]
+        for name, value in {
+            "task": "ask", "protocol": "judges", "status": '["failed", "complete"]', "verdict": "PASS", "folder": "folder 1",
+            "prefix": "r1", "unfinished": 0, "ended_before": 10.0, "q": "MANY WAYS", "owner": "ann@laptop", "project": "x",
+        }.items()
+    }  # fmt: skip
+    assert found == {
+        "task": ["r2", "r1", "r3", "r0"], "protocol": [], "status": ["r3", "r0"], "verdict": ["r1", "r0"], "folder": ["r1", "r3"],
+        "prefix": ["r1"], "unfinished": ["r3", "r0"], "ended_before": ["r3"], "q": ["r1"], "owner": ["r2", "r1", "r3", "r0"],
+        "project": [],
+    }  # fmt: skip
+    rows = {
+        row["id"]: (row["question"], row["verdict"], row["cost"], row["detached"]) for row in await store.list_runs()
+    }
+    assert rows["r1"] == (LONG, "PASS", 0.25, True)
+    assert (rows["r2"], rows["r3"], rows["r0"]) == (
+        ("Short?", None, None, False),
+        ("Short?", None, None, False),
+        ("Short?", "PASS", 0.25, False),
+    )
+    assert (await store.match_runs("r"), await store.list_detached()) == (["r0", "r1", "r2", "r3"], ["r1"])
+    assert [await store.find_newest(f"folder {n}") for n in (0, 1)] == ["r2", "r3"]
+    store.close()

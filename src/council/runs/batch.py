@@ -26,7 +26,17 @@ from council.members.human import HUMAN
 from council.money import nanos_to_usd, usd_to_nanos
 from council.planning.plan import Material, Plan, read_request
 from council.render.report import build_report
-from council.runs.batch_execution import ConvenerPool, CostPool, RowRun, RunRow, make_run_id, round_up, run_here
+from council.runs.batch_execution import (
+    ConvenerPool,
+    CostPool,
+    RowRun,
+    RunRow,
+    count_workers,
+    make_run_id,
+    round_up,
+    run_by_workers,
+    run_here,
+)
 from council.runs.batch_output import BatchOutput, EndedRow, Estimate, Failure, PlannedGroup, Progress, Summary
 from council.runs.batch_rows import DONE, LEFT_OUT, MATERIAL_OPTIONS, Problems, Row, RowTable
 from council.runs.outcome import EXIT_FAILED, StopEvent, exit_code
@@ -84,10 +94,11 @@ class QuestionBatch:
         output: BatchOutput,
         records: Convener,
         settings: BatchSettings,
-        run_row: RunRow = run_here,
+        run_row: RunRow | None = None,
     ) -> None:
         self.table, self.output, self.settings = table, output, settings
-        self._records, self._run_row = records, run_row
+        self._records, self._run_row = records, run_row or run_here
+        self.workers: int | None = None  # that execute the rows; 0: this process, although the store is shared
         self._conveners = ConvenerPool(self._make_convener)
         self._stored: dict[str, StoredRun] = {}  # by row id: runs that have started
         self._retried: dict[str, str | None] = {}  # rows of the output file that are not complete → their runs
@@ -117,6 +128,8 @@ class QuestionBatch:
         groups = await self._check_rows(problems, on_checked)
         problems.check()
         await self._find_stored_runs()
+        if self._records.store.is_shared and self._run_row is run_here and not self.settings.members:
+            self.workers = await count_workers(self._records.store)
         return Estimate(tuple(groups), now, self.settings.max_cost)
 
     def _mark_ended(self, problems: Problems) -> None:
@@ -242,6 +255,8 @@ class QuestionBatch:
     async def run(self, stop: StopEvent, on_row: Callable[[EndedRow], None] = lambda row: None) -> Summary:
         """Run the rows that are left. `stop` interrupts the running ones and starts no other."""
         self._has_started = True
+        if self.workers:
+            self._run_row = run_by_workers
         self.output.remove_rows(self._retried)
         now, cap = self.progress, self.settings.max_cost
         if cap is not None:

@@ -8,13 +8,16 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import cast
 
 from council.engine.minutes import Minutes
 from council.events import Entry
 from council.planning.plan import Plan
 from council.runs.batch_rows import Row
 from council.runs.outcome import StopEvent
+from council.runs.queues import ANY_WORKER, explain_folder_need
 from council.runs.service import Convener
+from council.store.interface import OPEN_STATUSES, RunStatus, Store, WorkerStore
 from council.types import Json
 
 MAX_IDLE_CONVENERS = 8  # kept open between rows with the same options
@@ -45,6 +48,49 @@ async def run_here(convener: Convener, row: RowRun, stop: StopEvent) -> Minutes:
 
 def _ignore(entry: Entry) -> None:
     pass
+
+
+async def run_by_workers(convener: Convener, row: RowRun, stop: StopEvent) -> Minutes:
+    """Queue a row for the workers of the shared store, and follow it to its end. `stop` cancels it and leaves it resumable.
+
+    A row that needs a folder or a program of this machine is executed here.
+    """
+    if row.plan is not None:
+        if explain_folder_need(row.plan.setup()):
+            return await run_here(convener, row, stop)
+        await convener.enqueue(row.plan)
+    elif (await convener.run_state(row.run)).status not in (*OPEN_STATUSES, RunStatus.COMPLETE):
+        await convener.requeue(row.run)
+    minutes = Minutes()
+    following = asyncio.ensure_future(_follow(convener, row.run, minutes))
+    stopping = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({following, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not following.done():
+            await convener.cancel(row.run)
+        await following
+    finally:
+        for task in (following, stopping):
+            task.cancel()
+    if stop.is_set() and minutes.stopped == "cancelled":
+        minutes.stopped = "interrupted"
+    return minutes
+
+
+async def _follow(convener: Convener, run: str, minutes: Minutes) -> None:
+    """Apply the events of a run until it ends. If its worker dies, another one continues it."""
+    while True:
+        async for entry in convener.follow(run, minutes.seq):
+            minutes.on_event(entry)
+        if not (await convener.run_state(run)).is_open:
+            return
+
+
+async def count_workers(store: Store) -> int:
+    """Return how many workers could execute rows: 0 unless the store is shared."""
+    if not store.is_shared:
+        return 0
+    return sum(ANY_WORKER in worker.queues for worker in await cast(WorkerStore, store).list_workers())
 
 
 def make_run_id(batch: str, row: Row, generation: int) -> str:

@@ -239,6 +239,17 @@ class BatchRunner:
         return not why or await confirm_start(why)
 
     async def _run_rows(self, batch: QuestionBatch) -> Summary:
+        if batch.workers is not None:
+            place = (
+                f"{batch.workers} workers execute"
+                if batch.workers > 1
+                else "a worker executes"
+                if batch.workers
+                else ""
+            )
+            self.runner.print_status(
+                [f"{place} the rows" if place else "no worker is alive, so this process executes the rows"]
+            )
         stop = StopEvent()
         bar = self._make_bar(batch.progress)
         keyboard = TerminalKeyboard(sys.stderr.fileno()) if bar.is_drawn else NoKeyboard()
