@@ -37,7 +37,7 @@ CLI = (
     "aiohttp", "council.doors.cli.ask", "council.doors.cli.runner", "council.doors.cli.run_commands", "council.doors.cli.batch_command", "council.doors.cli.info_commands",
     "council.doors.cli.history_commands", "council.doors.cli.report_commands", "council.doors.cli.service_commands",
     "council.members.wires.openai", "council.members.wires.anthropic", "council.members.wires.google", "genai_prices.data", "council.members.scripted", "council.members.registry", "council.render.live",
-    "council.render.terminal_markdown", "council.render.html", "council.render.sarif", "council.render.junit",
+    "council.store.postgres", "council.render.terminal_markdown", "council.render.html", "council.render.sarif", "council.render.junit",
     *(f"council.protocols.{name}.flow" for name in ("adversarial", "advisors", "collaborative", "general", "judges", "ranking", "triad")),
 )  # fmt: skip
 SERVERS = (

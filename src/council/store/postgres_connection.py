@@ -17,6 +17,7 @@ from council.store.postgres_schema import MIGRATIONS, QUEUE_SCHEMA, REPLACED, SC
 from council.store.summaries import BY_TIME
 
 CONNECT_TIMEOUT_S = 10
+MIN_TRANSACTION_S = 10.0  # a transaction on a busy server may take longer than a short lease
 MIGRATION_LOCK = 0x636F756E63696C  # key of the advisory lock: "council"
 
 # Connections
@@ -85,10 +86,9 @@ def connect(url: str) -> psycopg.Connection[Any]:
 
 def limit_transactions(raw: psycopg.Connection[Any], seconds: float) -> None:
     """Let the server end a transaction of this process if it is stopped inside: it would block other owners of its runs."""
-    names = ["idle_in_transaction_session_timeout"]
-    names += ["transaction_timeout"] if raw.info.server_version >= 170000 else []
-    for name in names:
-        raw.execute(f"SET {name} = {round(seconds * 1000)}")
+    raw.execute(f"SET idle_in_transaction_session_timeout = {round(seconds * 1000)}")
+    if raw.info.server_version >= 170000:  # also inside of a group of statements
+        raw.execute(f"SET transaction_timeout = {round(max(seconds, MIN_TRANSACTION_S) * 1000)}")
 
 
 def migrate(raw: psycopg.Connection[Any], shown: str) -> None:
