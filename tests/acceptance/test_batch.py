@@ -97,6 +97,7 @@ BAD_COMMANDS = {
     "the input as output": (("rows.jsonl", "-o", "rows.jsonl"), "is both the input and the output"),
     "a folder as output": (("rows.jsonl", "-o", "."), "is not a regular file"),
     "another file as output": (("rows.jsonl", "-o", "notes.txt"), 'line 1 of "'),
+    "standard output": (("rows.jsonl", "-o", "-"), 'the output "-" is no file'),
     "no folder": (("rows.jsonl", "-o", "no/out.jsonl"), "is in a folder that does not exist"),
     "no concurrency": (("rows.jsonl", "-o", "out.jsonl", "--concurrency", "0"), '--concurrency "0" is out of range'),
     "an empty sample": (("rows.jsonl", "-o", "out.jsonl", "--sample", "0"), '--sample "0" is out of range'),
@@ -111,13 +112,14 @@ BAD_COMMANDS = {
 def test_a_batch_that_cannot_start_says_why_in_one_line(workspace: Workspace, council: Terminal, case: str) -> None:
     write_rows(workspace, 2)
     (workspace.folder / "empty.jsonl").write_text("\n", encoding="utf-8")
-    (workspace.folder / "notes.txt").write_text("my notes\n", encoding="utf-8")
+    (workspace.folder / "notes.txt").write_text("my notes", encoding="utf-8")  # like a line that a crash has cut
     arguments, problem = BAD_COMMANDS[case]
+    before = sorted(workspace.folder.iterdir())
     refused = council("batch", *arguments)
     assert refused.code == 2 and not refused.out
     assert problem in refused.err and refused.err.count("\n") == 1
-    assert not workspace.provider.log and not (workspace.folder / "out.jsonl").exists()
-    assert (workspace.folder / "notes.txt").read_text(encoding="utf-8") == "my notes\n"
+    assert not workspace.provider.log and sorted(workspace.folder.iterdir()) == before
+    assert (workspace.folder / "notes.txt").read_text(encoding="utf-8") == "my notes"
 
 
 @pytest.mark.behaviour("50-batch-plan")

@@ -26,6 +26,8 @@ BAD_LINES = {
     "an option as a field": ('{"question": "a?", "protocol": "triad"}', '"protocol" is not a field of a row: put it into "options"'),
     "an id that is an object": ('{"id": {}, "question": "a?"}', 'the id "{}" is neither text nor a whole number'),
     "a long id": ('{"id": "' + "x" * 201 + '", "question": "a?"}', "has over 200 characters"),
+    "an id with a line break": ('{"id": "a\\nb", "question": "a?"}', 'the id "a\\nb" has characters that cannot be printed'),
+    "an id with half a character": ('{"id": "\\ud800", "question": "a?"}', 'the id "\\ud800" has characters that cannot be printed'),
     "options that are text": ('{"question": "a?", "options": "triad"}', 'options "triad" is not an object'),
     "a misspelt option": ('{"question": "a?", "options": {"protcol": "triad"}}', 'did you mean "protocol"?'),
     "an option of the command": ('{"question": "a?", "options": {"config": "x"}}', '"config" is not an option of a row'),

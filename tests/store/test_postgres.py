@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import threading
 from collections.abc import Callable, Iterator
@@ -225,7 +226,14 @@ def test_an_unreachable_database_is_one_line_without_the_password(tmp_path: Path
 
 @pytest.mark.behaviour("16-password-hidden")
 @pytest.mark.parametrize(
-    "url", [f"postgresql://ann:{PASSWORD}@host/x?nonsense=1", f"postgresql://?{PASSWORD}", f"mysql://a:{PASSWORD}@b"]
+    "url",
+    [
+        f"postgresql://ann:{PASSWORD}@host/x?nonsense=1",
+        f"postgresql://?{PASSWORD}",
+        f"mysql://a:{PASSWORD}@b",
+        f"postgresql://ann:x/{PASSWORD}@host/x",
+        f"postgresql://ann:x@{PASSWORD}@host/x",
+    ],
 )
 def test_an_invalid_address_is_a_usage_error_without_the_password(tmp_path: Path, url: str) -> None:
     with pytest.raises((UsageError, StoreError), match="the address of the database is invalid") as caught:
@@ -346,3 +354,15 @@ async def test_runs_are_listed_searched_exported_and_removed(open_postgres: Open
     assert await store.size() > 0
     await store._write("", lambda db: db.execute("INSERT INTO steps VALUES ('rlost', 'k', 'print')"))
     assert await store.check_integrity() == ["steps: rows of the unknown run rlost"]
+
+
+@pytest.mark.behaviour("16-search-on-both")
+async def test_a_run_with_the_character_0_is_listed_and_found(open_postgres: OpenStore) -> None:
+    store = open_postgres()
+    setup = json.dumps({"protocol": "triad", "question": {"text": "which\0tape and \\u0000 disk?"}})
+    stated = ev.Stated("draft/alpha", "draft", "alpha", "ok", "take the\0 first", None, "m", {}, 1, 0.5)
+    said: Row = ("event", (1, 1.0, "statement", ev.dump_fields(stated)))
+    await store.write(RUN, [("run", ("a run", "here", 1.0, "random", setup)), said])
+    (row,) = await store.list_runs({})
+    assert (row["protocol"], row["question"]) == ("triad", "which\ufffdtape and \\u0000 disk?")
+    assert [await store.search_runs([word]) for word in ("tape", "first", "nothing")] == [[RUN], [RUN], []]

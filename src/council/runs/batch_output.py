@@ -64,6 +64,7 @@ class BatchOutput:
         self._turn = asyncio.Lock()
         self._failure: CouncilError | None = None
         self._state_path = self.path.with_name(f"{self.path.name}.batch")
+        self._is_new, self.is_known_batch = False, True
         self._check_path(path)
         self._lock = self._take_lock()
         try:
@@ -71,12 +72,12 @@ class BatchOutput:
             self._file: IO[bytes] = self.path.open("r+b")
             self._repair_end()
         except OSError as error:
-            os.close(self._lock)
+            self._release(is_unused=True)
             raise UsageError(
                 f'"{path}" cannot be written ({error.strerror}), nothing was sent: choose another file with -o'
             ) from None
         except BaseException:
-            os.close(self._lock)
+            self._release(is_unused=True)
             raise
 
     def _check_path(self, path: Path) -> None:
@@ -110,7 +111,8 @@ class BatchOutput:
 
     def _open_batch(self) -> str:
         """Return the name of the batch. An output file that was removed begins a new batch."""
-        known, self._is_new = os.pread(self._lock, 1 << 16, 0), not self.path.exists()
+        known = os.pread(self._lock, 1 << 16, 0)
+        self._is_new = not self.path.exists()
         if self._is_new:
             known = b""
             os.ftruncate(self._lock, 0)
@@ -139,7 +141,7 @@ class BatchOutput:
     # Reading
 
     def _repair_end(self) -> None:
-        """Remove a last line that a crash has cut. A whole one without a line break gets it."""
+        """Remove a last line that a crash has cut. A whole one without a line break gets it; another file stays as it is."""
         end = self._file.seek(0, os.SEEK_END)
         tail, start = b"", end
         while start and b"\n" not in tail:
@@ -153,6 +155,8 @@ class BatchOutput:
         try:
             parse_line(last)
         except ValueError:
+            if not self.is_known_batch:
+                return
             self._file.truncate(end - len(last))
         else:
             self._file.seek(end)
@@ -169,7 +173,7 @@ class BatchOutput:
                 except ValueError as error:
                     raise UsageError(
                         f'line {number} of "{self.path}" is no result of a batch ({error}), nothing was sent: '
-                        "choose another output file with -o"
+                        "remove that line, or choose another output file with -o"
                     ) from None
 
     def remove_rows(self, ids: Collection[str]) -> None:
@@ -220,10 +224,14 @@ class BatchOutput:
         """Release the file. The name of the batch is only needed while a row is unfinished; an unused file is removed."""
         with suppress(OSError):
             self._file.close()
-        is_unused = self._is_new and not has_started
-        for path in [*([self.path] if is_unused else []), *([self._state_path] if is_unused or is_complete else [])]:
+        self._release(is_unused=not has_started, is_complete=is_complete)
+
+    def _release(self, *, is_unused: bool, is_complete: bool = False) -> None:
+        is_unused = is_unused and not self.is_known_batch
+        for path, is_removed in ((self.path, is_unused and self._is_new), (self._state_path, is_unused or is_complete)):
             with suppress(OSError):
-                path.unlink()
+                if is_removed:
+                    path.unlink()
         os.close(self._lock)
 
 

@@ -7,6 +7,7 @@ import csv
 import hashlib
 import json
 import math
+import re
 import sqlite3
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ from council.types import Json
 
 MAX_ROW_BYTES = 4_000_000  # of one line; the packet gate has a smaller limit
 MAX_ID_CHARS = 200
+UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 MAX_SHOWN_PROBLEMS = 20  # bad rows that are listed
 DERIVED_ID_CHARS = 12  # of an id that is derived from the row
 ROW_FIELDS = ("id", "question", "options")
@@ -254,6 +256,8 @@ def _check_id(value: Any, digest: str) -> str:
         raise UsageError(f"the id {_quote_json(value)} is neither text nor a whole number: write it in quotes")
     if len(str(value)) > MAX_ID_CHARS:
         raise UsageError(f"the id {quote_value(str(value)[:40])}… has over {MAX_ID_CHARS} characters: shorten it")
+    if UNPRINTABLE.search(str(value)):
+        raise UsageError(f"the id {json.dumps(value)} has characters that cannot be printed: remove them")
     return str(value)
 
 

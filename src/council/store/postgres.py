@@ -368,7 +368,7 @@ class PostgresStore(WorkerTables, RunStore):
     def _after_commit(
         self, jobs: Sequence[Job], outcomes: list[tuple[Any, BaseException | None]]
     ) -> list[tuple[Any, BaseException | None]]:
-        """Index the runs that have ended, in a transaction of their own, and tell the followers of changed runs."""
+        """Index the runs that have ended, in another transaction, and tell the followers of changed runs."""
         changed, ended = set(), []
         for job, (_, error) in zip(jobs, outcomes, strict=True):
             for kind, _ in job.rows if error is None else ():

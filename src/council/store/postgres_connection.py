@@ -62,9 +62,17 @@ class PostgresConnection:
         self.raw.close()
 
 
+ESCAPED_NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")  # in JSON
+
+
 def clean_values(values: Sequence[Any]) -> list[Any]:
-    """Replace the character 0, which PostgreSQL does not store. JSON has it only in escaped form."""
-    return [value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value for value in values]
+    """Replace the character 0, which PostgreSQL does not store, and its escaped form, with which JSON cannot be read there."""
+    return [_clean_text(value) if isinstance(value, str) else value for value in values]
+
+
+def _clean_text(text: str) -> str:
+    text = text.replace("\0", "\ufffd")
+    return ESCAPED_NUL.sub(r"\1\\ufffd", text) if "\\u0000" in text else text
 
 
 def connect(url: str) -> psycopg.Connection[Any]:
@@ -123,8 +131,14 @@ def _read_version(raw: psycopg.Connection[Any], shown: str) -> int | None:
     return int(version)
 
 
+# With another @, or a / before it, the end of a password would be read as a host or a database, and shown.
+ADDRESS = re.compile(r"\w+://([^@/]*@)?[^@/?]*(/[^@?]*)?(\?.*)?", re.DOTALL)
+
+
 def describe_url(url: str) -> str:
     """Return the address of a database without its password."""
+    if not ADDRESS.fullmatch(url):
+        raise UsageError("the address of the database is invalid: write @ in a password as %40, and / as %2F")
     try:
         parts = conninfo_to_dict(url)
     except psycopg.Error:

@@ -109,7 +109,7 @@ TRIGGERS = (
        END $$""",
     """CREATE TRIGGER run_changed BEFORE INSERT OR UPDATE OF status, setup, report ON runs
        FOR EACH ROW EXECUTE FUNCTION summarize_run()""",
-    # The rows of leases stay locked until the transaction ends, so that no other process takes a run over meanwhile.
+    # The rows of leases stay locked until the transaction ends, so that no other process takes a run over before that.
     f"""CREATE FUNCTION check_leases(held text) RETURNS void LANGUAGE plpgsql AS $$
        DECLARE wanted text[] := string_to_array(held, ','); found integer;
        BEGIN
@@ -125,7 +125,7 @@ TRIGGERS = (
          CREATE INDEX search_by_part ON council.search_index USING gin (words public.gin_trgm_ops);
        EXCEPTION WHEN OTHERS THEN NULL; END $$""",
 )
-QUEUE_SCHEMA = "procrastinate"  # stands for the schema of that package
+QUEUE_SCHEMA = "procrastinate"  # means the schema of that package
 RUN_TASK = "council.run"
 WORKERS = (
     QUEUE_SCHEMA,

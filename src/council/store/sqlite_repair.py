@@ -75,7 +75,7 @@ def repair_file(path: Path) -> list[str]:
 
 
 def _find_problem(path: Path) -> str:
-    """Return what is wrong with the database, or "". Raise StoreError for one of a newer version or another program."""
+    """Return the problem of the database, or "". Raise StoreError for one of a newer version or another program."""
     if has_lost_file(path):
         return "the file is empty, but its log is not"
     if problem := _full_check(path):

@@ -87,6 +87,10 @@ def run_batch(
         raise UsageError("no file was given, nothing was sent: use council batch FILE.jsonl -o OUT.jsonl")
     if output is None:
         raise UsageError(f"no output file was given, nothing was sent: use council batch {file} -o OUT.jsonl")
+    if str(output) == "-":
+        raise UsageError(
+            'the output "-" is no file, nothing was sent: name one with -o OUT.jsonl, from which a batch can continue'
+        )
     for name, value, least, most in (("--sample", sample, 1, None), ("--concurrency", concurrency, 1, MAX_CONCURRENCY)):
         if value is not None and (value < least or (most is not None and value > most)):
             bounds = f"from {least} to {most}" if most else f"from {least} on"
