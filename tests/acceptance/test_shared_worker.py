@@ -9,6 +9,7 @@ import socket
 from collections import Counter
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests.acceptance.helpers import QUESTION, SEATS, Terminal, Workspace, kill, wait_until
@@ -241,4 +242,24 @@ def test_the_rows_of_a_batch_are_executed_by_workers_also_after_the_batch_was_ki
         shared_workers.stop(worker)
     again = council(*command)
     assert (again.code, len(shared.provider.log)) == (0, sum(asked.values()))
+    check_store(council)
+
+
+@pytest.mark.behaviour("16-worker-reconnects")
+def test_a_worker_connects_again_after_the_database_has_closed_its_connections(
+    shared: Workspace, shared_workers: Workers, council: Terminal
+) -> None:
+    gate = shared.hold("draft")
+    worker = shared_workers.start()
+    first = detach(council)
+    gate.wait(count=3)
+    with psycopg.connect(os.environ["COUNCIL_DATABASE"], autocommit=True) as db:
+        db.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+    gate.release()
+    second = detach(council)
+    wait_until_finished(shared, first, second)
+    assert len(shared.asked()) == 14
+    shared_workers.stop(worker)
     check_store(council)
