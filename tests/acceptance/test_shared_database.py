@@ -100,7 +100,9 @@ def test_an_unreachable_database_is_one_line(
         (line,) = (line for line in done.err.splitlines() if line.startswith("council: "))
         assert 'the database "postgresql://ann@127.0.0.1:1/council" cannot be reached' in line
         assert PASSWORD not in done.err
-    assert PASSWORD not in council("config", "--origin").out + council("doctor", "--json").out
+    checked = council("doctor", "--json")
+    assert checked.code == 1 and "cannot be reached" in checked.json["warnings"][-1]
+    assert PASSWORD not in council("config", "--origin").out + checked.out
     assert workspace.provider.log == []
 
 

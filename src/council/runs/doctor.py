@@ -392,6 +392,16 @@ def preview_seating(convener: Convener) -> Json:
     return {"seats": places, "families": len({place.vendor for place in seats.seats}), "notices": list(seats.notices)}
 
 
+def check_database(convener: Convener) -> list[str]:
+    """Return why the shared database cannot be used, if there is one."""
+    try:
+        if convener.find_store().url:
+            _ = convener.store
+    except CouncilError as error:
+        return [str(error)]
+    return []
+
+
 def list_warnings(convener: Convener) -> list[str]:
     """Return warnings about keys that may leak, and keys that the keyring does not return."""
     shut = [name for name in stored_key_names(convener.env) if not convener.env.get(name) and not load_key(name)]

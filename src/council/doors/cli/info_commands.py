@@ -202,6 +202,7 @@ def doctor_command() -> click.Command:
     def doctor(deep: bool, **params: Any) -> int:
         async def job(convener: Convener) -> int:
             from council.runs.doctor import (
+                check_database,
                 diagnose,
                 list_extensions,
                 list_search_providers,
@@ -215,6 +216,8 @@ def doctor_command() -> click.Command:
                 preview_seating(convener),
                 list_warnings(convener),
             )
+            unusable = check_database(convener)
+            warned += unusable
             search, extensions = list_search_providers(convener), await list_extensions(convener)
             if params["json"]:
                 print_json({"members": rows, **seats, "warnings": warned, "search": search, "extensions": extensions})
@@ -222,7 +225,7 @@ def doctor_command() -> click.Command:
                 lines = [*_format_doctor_rows(rows), "", *_format_seating(seats), "", *_format_search(search)]
                 lines += [*_format_extensions(extensions), *(f"! {line}" for line in warned)]
                 write_lines("\n".join(lines))
-            return 1 if any(row["answered"] is False for row in rows) else 0
+            return 1 if unusable or any(row["answered"] is False for row in rows) else 0
 
         return make_runner(params).with_convener(job)
 
