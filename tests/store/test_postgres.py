@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import math
 import threading
 from collections.abc import Callable, Iterator
@@ -190,8 +191,9 @@ async def test_rows_are_stored_once_if_the_connection_is_lost_at_the_commit(
 
 @pytest.mark.behaviour("16-database-lost")
 async def test_a_run_waits_for_a_lost_database_and_loses_no_row(
-    open_postgres: OpenStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+    open_postgres: OpenStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(logging.getLogger("psycopg"), "propagate", False)  # as in a process without a log
     monkeypatch.setattr(postgres, "NOTICE_AFTER_S", 0.0)
     monkeypatch.setattr(postgres, "WRITE_TIMEOUT_S", 0.0)
     store, other = open_postgres(proxy.url), open_postgres(proxy.url)
@@ -207,7 +209,7 @@ async def test_a_run_waits_for_a_lost_database_and_loses_no_row(
         proxy.is_down = False
         await writing
     assert said[0].startswith('waiting for the database: the database "postgresql://postgres@127.0.0.1:')
-    assert await seqs(store) == [1]
+    assert (await seqs(store), capsys.readouterr().err) == ([1], "")
     for message in (*said, str(caught.value)):
         assert PASSWORD not in message and "\n" not in message
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -22,6 +23,7 @@ MIGRATION_LOCK = 0x636F756E63696C  # key of the advisory lock: "council"
 
 # Connections
 
+logging.getLogger("psycopg").addHandler(logging.NullHandler())  # it reports lost connections, which are handled here
 PLACEHOLDER = re.compile(r"\?(\d*)")
 
 
