@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from council.engine.ledger import Ledger
 from council.engine.minutes import Minutes
-from council.errors import CouncilError, LeaseLost, StoreError
+from council.errors import CouncilError, LeaseLost, StoreError, UsageError
 from council.members.wires.http import close_connections, keep_connections
 from council.planning.plan import roster_from
 from council.runs.outcome import Ending
@@ -165,8 +165,12 @@ class DatabaseWorker(WorkerLoop):
     # Queue
 
     def _make_app(self) -> procrastinate.App:
-        import procrastinate
-
+        try:
+            import procrastinate
+        except ImportError as error:
+            raise UsageError(
+                f"a worker of a shared store needs the package procrastinate ({error}): pip install 'model-council[postgres]'"
+            ) from None
         options = f"-c search_path={SCHEMA},pg_catalog -c synchronous_commit=off"
         connector = procrastinate.PsycopgConnector(
             conninfo=self.url, kwargs={"options": options, "application_name": "council-queue"}, min_size=1, max_size=POOL_SIZE
