@@ -153,6 +153,11 @@ def worker_command() -> click.Command:
             raise UsageError(
                 "the worker of a local store has no options: it takes all runs; set COUNCIL_DATABASE for a shared store"
             )
+        click.echo(
+            "council: executing the queued runs of this machine, until there are none; with COUNCIL_DATABASE, a worker of a shared "
+            "store runs until it is stopped",
+            err=True,
+        )
         return _run_local_worker()
 
     return click.Command("worker", callback=worker, params=flags, help=COMMAND_HELP["worker"])
