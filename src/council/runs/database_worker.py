@@ -42,6 +42,7 @@ DEFAULT_CONCURRENCY = 32  # runs at once
 DRAIN_S = 30.0  # seconds that runs have to end after TERM
 MAX_TICK_S = 5.0  # seconds between two looks for runs of dead workers
 FIRST_RETRY_S, MAX_RETRY_S = 1.0, 60.0  # until another worker is woken for a run that this one cannot execute
+MAX_SHARED_RETRY_S = 4.0  # if others are alive: this one may be woken again by chance
 POOL_SIZE = 3  # connections of the queue: one listens
 
 
@@ -234,9 +235,12 @@ class DatabaseWorker(WorkerLoop):
             tries = self._tries.get(run, 0)
             if not tries:
                 self.log(f"run {run} is left to other workers: {error}")
-            delay = min(MAX_RETRY_S, FIRST_RETRY_S * 2**tries)
             with suppress(CouncilError):
                 queue = (await self.store.load(run)).setup.get("queue") or ANY_WORKER
+                others = [
+                    one for one in await self.tables.list_workers() if queue in one.queues and one.name != self.name
+                ]
+                delay = min(MAX_SHARED_RETRY_S if others else MAX_RETRY_S, FIRST_RETRY_S * 2**tries)
                 await self.tables.hand_on_run(run, queue, tries + 1, delay)
         elif isinstance(error, LeaseLost):
             self.log(str(error))

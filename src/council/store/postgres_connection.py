@@ -64,17 +64,9 @@ class PostgresConnection:
         self.raw.close()
 
 
-ESCAPED_NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")  # in JSON
-
-
 def clean_values(values: Sequence[Any]) -> list[Any]:
-    """Replace the character 0, which PostgreSQL does not store, and its escaped form, with which JSON cannot be read there."""
-    return [_clean_text(value) if isinstance(value, str) else value for value in values]
-
-
-def _clean_text(text: str) -> str:
-    text = text.replace("\0", "\ufffd")
-    return ESCAPED_NUL.sub(r"\1\\ufffd", text) if "\\u0000" in text else text
+    """Replace the character 0, which PostgreSQL does not store. JSON has its escaped form, which stays."""
+    return [value.replace("\0", "\ufffd") if isinstance(value, str) else value for value in values]
 
 
 def connect(url: str) -> psycopg.Connection[Any]:

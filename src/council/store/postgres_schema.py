@@ -21,16 +21,20 @@ SCHEMA = "council"
 LEASE_LOST = "CL001"  # error code of `check_leases`
 
 FUNCTIONS = (
+    # PostgreSQL reads no JSON with the character 0, which a question or an answer may have.
+    r"""CREATE FUNCTION read_json(body text) RETURNS json LANGUAGE sql IMMUTABLE AS
+       $$ SELECT (CASE WHEN strpos(body, '\u0000') = 0 THEN body
+                  ELSE regexp_replace(body, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g') END)::json $$""",
     """CREATE FUNCTION json_extract(body text, path text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS
-       $$ BEGIN RETURN body::json #>> string_to_array(substr(path, 3), '.');
+       $$ BEGIN RETURN council.read_json(body) #>> string_to_array(substr(path, 3), '.');
        EXCEPTION WHEN data_exception THEN RETURN NULL; END $$""",
     """CREATE FUNCTION json_extract(body text, first text, second text) RETURNS text LANGUAGE sql IMMUTABLE AS
-       $$ SELECT json_build_array(body::json #> string_to_array(substr(first, 3), '.'),
-                                  body::json #> string_to_array(substr(second, 3), '.'))::text $$""",
+       $$ SELECT json_build_array(council.read_json(body) #> string_to_array(substr(first, 3), '.'),
+                                  council.read_json(body) #> string_to_array(substr(second, 3), '.'))::text $$""",
     """CREATE FUNCTION json_valid(body text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS
        $$ BEGIN PERFORM body::json; RETURN true; EXCEPTION WHEN data_exception THEN RETURN false; END $$""",
     """CREATE FUNCTION json_items(list text) RETURNS TABLE (value text) LANGUAGE sql IMMUTABLE AS
-       $$ SELECT json_array_elements_text(list::json) $$""",
+       $$ SELECT json_array_elements_text(council.read_json(list)) $$""",
     """CREATE FUNCTION instr(body text, part text) RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT strpos(body, part) $$""",
 )
 TABLES = (
@@ -84,7 +88,7 @@ TRIGGERS = (
          NEW.unfinished := CASE WHEN NEW.status IN ('complete', 'failed') THEN 0 ELSE 1 END;
          IF TG_OP = 'INSERT' OR NEW.setup IS DISTINCT FROM OLD.setup THEN
            BEGIN
-             value := NEW.setup;
+             value := council.read_json(NEW.setup);
              NEW.protocol := value ->> 'protocol';
              NEW.task := value #>> '{question,task}';
              NEW.owner := value ->> 'owner';
@@ -97,7 +101,7 @@ TRIGGERS = (
            NEW.verdict := NULL; NEW.outcome := NULL; NEW.confidence := NULL; NEW.seconds := NULL; NEW.cost := NULL;
          ELSIF TG_OP = 'INSERT' OR NEW.report IS DISTINCT FROM OLD.report THEN
            BEGIN
-             value := NEW.report;
+             value := council.read_json(NEW.report);
              NEW.verdict := value ->> 'verdict';
              NEW.outcome := value ->> 'outcome';
              NEW.confidence := value ->> 'confidence';
@@ -137,8 +141,8 @@ WORKERS = (
        DECLARE wanted text := 'default'; urgency integer := 0;
        BEGIN
          BEGIN
-           wanted := coalesce(NEW.setup::json ->> 'queue', wanted);
-           urgency := coalesce((NEW.setup::json ->> 'priority')::integer, urgency);
+           wanted := coalesce(council.read_json(NEW.setup) ->> 'queue', wanted);
+           urgency := coalesce((council.read_json(NEW.setup) ->> 'priority')::integer, urgency);
          EXCEPTION WHEN data_exception THEN NULL; END;
          PERFORM procrastinate_defer_jobs_v1(ARRAY[ROW(wanted, '{RUN_TASK}', urgency, NULL, NULL,
            jsonb_build_object('run', NEW.id), NULL)]::procrastinate_job_to_defer_v1[]);
