@@ -25,7 +25,7 @@ class Workers:
         if not waits:
             return worker
         line = worker.stderr.readline()
-        assert "ready; queues" in line, line + worker.stderr.read()
+        assert "ready; queues" in line, line
         return worker
 
     def kill(self, worker: Process) -> None:

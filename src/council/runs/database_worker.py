@@ -115,7 +115,7 @@ class DatabaseWorker(WorkerLoop):
         self.poll_interval = min(MAX_TICK_S, self.lease_seconds / 3)
         self.name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
         self.log = log or self._print
-        self.is_ready = asyncio.Event()  # registered, and it waits for jobs
+        self.is_ready = asyncio.Event()  # registered: it may execute jobs
         self._hurry = asyncio.Event()
         self._tries: dict[str, int] = {}  # by run that this worker cannot execute
         logging.getLogger("procrastinate").addHandler(logging.NullHandler())
@@ -182,6 +182,7 @@ class DatabaseWorker(WorkerLoop):
 
     async def _fetch_jobs(self, app: procrastinate.App) -> None:
         """Execute the jobs of the queue. After a failure, such as a restart of the database, start again."""
+        await self.is_ready.wait()
         while not self._is_stopping:
             try:
                 await app.run_worker_async(
