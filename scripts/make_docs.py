@@ -570,7 +570,7 @@ in the endpoint and the connections (a minimal client needs 6). A commit takes 0
 Tried: one transaction for the requests of a phase (14 commits became 4 to 6), texts stored once, each block of a prompt searched for
 secrets once, plans shared between questions of one kind, and runs that start in turn (the median duration of 200 councils that start
 together fell from 93 to 53 % of the time of all). Encoding a request once, looking up the texts of a transaction once, and less work to
-clean, count and mask texts took the CPU per council from 26.0 to 20.5 ms, measured alternately. Without garbage collection the rate of 200
+clean, count and mask texts took the CPU per council from 26.1 to 21.4 ms, measured alternately. Without garbage collection the rate of 200
 councils at once is the same. Compressing every text cost 0.7 to 1.1 ms per council on a busy machine, so only those from 2 KB on are compressed.
 
 `python benchmarks/calls.py --top 20` lists the parts of Council and the functions that cause most calls."""
