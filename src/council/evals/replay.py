@@ -230,3 +230,45 @@ def _agreement_json(matrix: Matrix, seed: int) -> list[Json]:
     return [
         {"agreement": level, "accuracy": bootstrap_mean(groups[level], seed).as_json()} for level in order if level in groups
     ]
+
+
+def format_replay(found: Replay, seed: int = 0) -> str:
+    """Return the table as text, with what can and cannot be concluded."""
+    report = found.as_json(seed)
+    rows = [("", "right", "95 %", "against best", "p", "✗→✓", "✓→✗", "right in dissent", "Brier")]
+    for one in report["models"]:
+        rows.append((f"{one['model']} ({one['family']})", *_format_accuracy(one["accuracy"]), *[""] * 6))
+    for one in report["arms"]:
+        beside = one["against_best"]
+        told = (
+            (f"{100 * beside['difference']['mean']:+.1f}", f"{beside['p_value']:.3f}", str(beside["wrong_to_right"]), str(beside["right_to_wrong"]))
+            if beside
+            else ("",) * 4
+        )  # fmt: skip
+        rows.append((one["arm"], *_format_accuracy(one["accuracy"]), *told, str(one["right_in_dissent"]), f"{one['brier']:.3f}"))
+    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
+    lines = [
+        "  ".join(cell.rjust(width) if n else cell.ljust(width) for n, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
+        for row in rows
+    ]  # fmt: skip
+    votes, correlation = report["effective_votes"], report["error_correlation"]
+    measured = "" if votes["measured"] is None else f"{votes['measured']:g} by the correlation of errors ({correlation:.2f}), "
+    lines += ["", f"effective votes of {len(report['models'])} models: {measured}{votes['by_family']:g} by families"]
+    lines += [f"{one['agreement']} agreement: {' '.join(_format_accuracy(one['accuracy']))} of {one['accuracy']['n']} right" for one in report["agreement"]]  # fmt: skip
+    return "\n".join([*lines, "", *_conclude(report)])
+
+
+def _format_accuracy(accuracy: Json) -> tuple[str, str]:
+    low, high = (f"{100 * accuracy[name]:.1f}" for name in ("low", "high"))
+    return f"{100 * accuracy['mean']:.1f} %", f"{low}-{high}"
+
+
+def _conclude(report: Json) -> list[str]:
+    lines = []
+    for one in report["arms"]:
+        if beside := one["against_best"]:
+            span = f"{100 * beside['difference']['low']:+.1f} to {100 * beside['difference']['high']:+.1f} points"
+            better = "better" if beside["difference"]["mean"] > 0 else "worse"
+            told = f"is {better} than the best single model" if beside["decided"] else "cannot be told apart from the best single model"
+            lines.append(f"- {one['arm']} {told}: {span}")
+    return [*lines, "- These are recorded answers: they show what a rule does with independent answers, not what a discussion would add."]

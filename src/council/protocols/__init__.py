@@ -175,6 +175,8 @@ SHIPPED_PROTOCOLS = {
     "ranking": "council.protocols.ranking:PROTOCOL",
     "quick": "council.protocols.judges:QUICK",
 }
+# Found by name, so that their runs can be resumed and shown, but not offered: `council eval` uses them.
+UNLISTED_PROTOCOLS = {"vote": "council.evals.sampling:PROTOCOL"}
 _registered: dict[str, Protocol] = {}
 
 
@@ -207,6 +209,8 @@ def get_protocol(name: str) -> Protocol:
         return _load_shipped(name)
     if name in _registered:
         return _registered[name]
+    if name in UNLISTED_PROTOCOLS:
+        return _load_shipped(name)
     if added := installed(ENTRY_POINT_GROUP).get(name):
         return _load_entry_point(added)
     raise UsageError(f'unknown protocol "{name}": known are {", ".join(protocol_names())}')
@@ -214,7 +218,7 @@ def get_protocol(name: str) -> Protocol:
 
 @cache
 def _load_shipped(name: str) -> Protocol:
-    shipped: Protocol = load_reference(SHIPPED_PROTOCOLS[name])
+    shipped: Protocol = load_reference((SHIPPED_PROTOCOLS | UNLISTED_PROTOCOLS)[name])
     return shipped
 
 

@@ -281,7 +281,7 @@ class Convener(RunRecords):
         name = f"council-{time.strftime('%Y%m%d', time.localtime(now))}-{report_files.slugify(plan.question.target or plan.question.text)}"
         config = str(self._config.resolve()) if self._config else None
         kept = self.run_context.made_by | {"day": _utc_date(now), "config": config}
-        setup, seed = plan.setup() | kept | self._persisted_flags(), secrets.token_hex(16)
+        setup, seed = plan.setup() | kept | self._persisted_flags(), plan.batch.get("seed") or secrets.token_hex(16)
         return Record(run, name, str(self.folder), now, seed, setup, is_new=True)
 
     def _persisted_flags(self) -> Json:

@@ -25,6 +25,7 @@ from council.flags import flag_table
 COMMAND_HELP = {
     "init": "Find your keys and logins, test them, and write the configuration.",
     "batch": "Run the questions of a JSON lines or CSV file; run it again to continue.",
+    "eval": "Compare a council with one model on a data set, at equal cost; run it again to continue.",
     "chat": "Hold a conversation with a council: each turn continues the last.",
     "runs": "List, show, search, export, remove, prune or check runs.",
     "resume": "Continue an interrupted run.",
@@ -51,9 +52,7 @@ COMMAND_HELP = {
     "completion": "Print the completion script for bash, zsh or fish.",
     "spend": "Show spending by day, member and folder, and the rest of today's budget.",
 }
-RESERVED_COMMANDS = (
-    "outcome", "eval",
-)  # fmt: skip
+RESERVED_COMMANDS = ("outcome",)
 MANAGEMENT_COMMANDS = (*COMMAND_HELP, *RESERVED_COMMANDS)
 # Words that look like commands. Alone they never start a run: they run a command, or suggest one.
 WORD_COMMANDS = {
