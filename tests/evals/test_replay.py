@@ -28,6 +28,7 @@ TABLE = """question,truth,a,b,c
 """
 
 
+@pytest.mark.behaviour("evidence-replay")
 def test_a_replay_reproduces_the_plurality_and_its_flips_computed_by_hand() -> None:
     found = replay(read_csv(TABLE.splitlines(keepends=True)))
     report = found.as_json()
