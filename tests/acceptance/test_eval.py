@@ -8,7 +8,7 @@ import signal
 
 import pytest
 
-from tests.acceptance.helpers import Json, Terminal, Workspace, kill, wait_for_exit, wait_until
+from tests.acceptance.helpers import Json, Terminal, Workspace, kill, wait_until
 from tests.fake_provider import Reply, Seen
 
 ITEMS = 12
@@ -16,14 +16,14 @@ WORDS = "word " * 20
 
 
 def write_set(workspace: Workspace) -> str:
-    rows = [{"id": f"q{n}", "question": f"What is item {n} times 2?", "answer": 2 * n} for n in range(ITEMS)]
+    rows = [{"id": f"q{n}", "question": f"How much is item {n} times 2?", "answer": 2 * n} for n in range(ITEMS)]
     (workspace.folder / "set.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return "set.jsonl"
 
 
 def answer_items(seen: Seen) -> Reply:
     """Alpha is right on two of three items, beta and gamma on all; the chair repeats the right answer."""
-    n = int(re.findall(r"What is item (\d+) times 2", seen.prompt)[-1])
+    n = int(re.findall(r"How much is item (\d+) times 2", seen.prompt)[-1])
     is_wrong = seen.model == "alpha" and n % 3 == 0
     return Reply(text=f"{WORDS * (1 + n % 3)}\n\nAnswer: {2 * n + is_wrong}")
 
@@ -56,7 +56,9 @@ def test_an_evaluation_compares_arms_at_equal_tokens_and_buys_nothing_twice(
     assert len(workspace.provider.log) == 2 * asked
     assert "self-consistency=triad" in fresh.out and "files: set.eval" in fresh.out
     result = json.loads((workspace.folder / "set.eval" / "result.json").read_text())
-    without_runs = [{key: value for key, value in arm.items() if key not in ("runs", "seconds")} for arm in result["arms"]]
+    without_runs = [
+        {key: value for key, value in arm.items() if key not in ("runs", "seconds")} for arm in result["arms"]
+    ]
     assert without_runs == [{key: value for key, value in arm.items() if key not in ("runs", "seconds")} for arm in first.json["arms"]]  # fmt: skip
     changed = council("eval", name, "--arms", "single,triad", "-m", "sim:beta")
     assert changed.code == 2 and "use --fresh to start over" in changed.err

@@ -30,7 +30,9 @@ def test_a_log_of_inspect_ai_is_imported_and_scored_equal_to_its_own_score(tmp_p
             output.usage = ModelUsage(input_tokens=5, output_tokens=1, total_tokens=6)  # offline it is not filled in
         samples = [Sample(id=n, input=question, target=truth) for n, (question, truth) in enumerate(zip(QUESTIONS, TRUTH, strict=True))]  # fmt: skip
         task = Task(MemoryDataset(samples), scorer=exact(), name="sums")
-        (log,) = eval(task, get_model(model, custom_outputs=outputs), log_dir=str(tmp_path), display="none", max_samples=1)
+        (log,) = eval(
+            task, get_model(model, custom_outputs=outputs), log_dir=str(tmp_path), display="none", max_samples=1
+        )
         assert log.status == "success" and log.results
         own[model] = log.results.scores[0].metrics["mean"].value if "mean" in log.results.scores[0].metrics else log.results.scores[0].metrics["accuracy"].value  # fmt: skip
     found = replay(read_matrix(sorted(tmp_path.glob("*.eval"))))

@@ -22,7 +22,9 @@ def test_members_have_the_competence_and_the_error_correlation_they_are_given() 
     for n, share in enumerate(members.competence):
         assert fmean(draw.answers[n] == sim.TRUTH for draw in draws) == pytest.approx(share, abs=0.03)
     wrong = {str(n): [draw.answers[n] != sim.TRUTH for draw in draws] for n in (1, 2)}
-    assert error_correlation(wrong) == pytest.approx(0.33, abs=0.05)  # that of the right/wrong values: (2/π) asin .5 at .5
+    assert error_correlation(wrong) == pytest.approx(
+        0.33, abs=0.05
+    )  # that of the right/wrong values: (2/π) asin .5 at .5
     apart = list(sim.draw_questions(sim.Members((0.6, 0.6)), 4000, seed=1))
     independent = {str(n): [draw.answers[n] != sim.TRUTH for draw in apart] for n in (0, 1)}
     assert error_correlation(independent) == pytest.approx(0.0, abs=0.05)
@@ -80,7 +82,7 @@ def test_without_truth_pull_the_mean_belief_of_a_debate_is_a_martingale() -> Non
 
 
 def test_a_share_out_of_range_is_refused() -> None:
-    with pytest.raises(UsageError, match='truth_pull "1.5" is out of range'):
+    with pytest.raises(UsageError, match=r'truth_pull "1\.5" is out of range'):
         sim.Members(truth_pull=1.5)
     with pytest.raises(UsageError, match='unknown protocol "duel"'):
         sim.simulate(sim.Members(), 1, protocols=("duel",))

@@ -78,7 +78,9 @@ class Item:
 ANSWER_LINE = re.compile(r"^[^\w\n]*(?:final\s+)?answer\b[\s*_`]*(?:is\b)?[\s*_`]*[:=][\s*_`]*(?P<said>\S.*)$", re.IGNORECASE | re.MULTILINE)  # fmt: skip
 ANSWER_PHRASE = re.compile(r"\b(?:final |correct |right )?(?:answer|choice|option) is[\s:*_`\"'(]+(?P<said>[^\n.;]+(?:\.\d+)?)", re.IGNORECASE)  # fmt: skip
 BOXED = re.compile(r"\\boxed\{(?P<said>[^{}\n]+)\}")
-NUMBER = re.compile(r"[-+−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d{1,3})?(?:\s*/\s*\d+(?!\d*[.,]))?%?|[-+−]?\.\d+")
+NUMBER = re.compile(
+    r"[-+−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d{1,3})?(?:\s*/\s*\d+(?!\d*[.,]))?%?|[-+−]?\.\d+"
+)
 LONE_LETTER = re.compile(r"(?<![\w'’])[(\[]?([A-Z])[)\].:]?(?![\w'’])")
 
 
@@ -215,14 +217,18 @@ def make_item(row: Mapping[str, Any], place: str, grader: str = "auto") -> Item:
 
 def _check_item(item: Item, place: str) -> None:
     if item.grader == "choice" and item.key not in LETTERS[: len(item.choices)]:
-        raise UsageError(f"{place}: the answer {quote_value(item.answer)} is none of the choices: name its letter or its text")
+        raise UsageError(
+            f"{place}: the answer {quote_value(item.answer)} is none of the choices: name its letter or its text"
+        )
     if item.grader == "numeric" and not item.key:
         raise UsageError(f"{place}: the answer {quote_value(item.answer)} is no number: use another grader")
     if item.grader == "regex":
         try:
             re.compile(item.answer)
         except re.error as error:
-            raise UsageError(f"{place}: {quote_value(item.answer)} is no regular expression ({error}): correct it") from None
+            raise UsageError(
+                f"{place}: {quote_value(item.answer)} is no regular expression ({error}): correct it"
+            ) from None
 
 
 def _read_choices(value: Any, place: str) -> tuple[str, ...]:
@@ -230,7 +236,12 @@ def _read_choices(value: Any, place: str) -> tuple[str, ...]:
         return ()
     if isinstance(value, str):
         value = [part.strip() for part in value.split("|")]
-    if not isinstance(value, list) or len(value) < 2 or len(value) > len(LETTERS) or not all(_to_text(one) for one in value):
+    if (
+        not isinstance(value, list)
+        or len(value) < 2
+        or len(value) > len(LETTERS)
+        or not all(_to_text(one) for one in value)
+    ):
         raise UsageError(f'{place}: choices {quote_value(str(value)[:60])} are not 2 to 26 texts: use ["…", "…"]')
     return tuple(map(_to_text, value))
 
@@ -273,7 +284,9 @@ def generate_items(name: str, count: int, seed: int) -> list[Item]:
 
         near = get_close_matches(name, list(DATASETS), n=1)
         hint = f'did you mean "{near[0]}"? ' if near else ""
-        raise UsageError(f'unknown generator "{name}": {hint}reasoning-gym has {len(DATASETS)}, such as basic_arithmetic')
+        raise UsageError(
+            f'unknown generator "{name}": {hint}reasoning-gym has {len(DATASETS)}, such as basic_arithmetic'
+        )
     data = reasoning_gym.create_dataset(name, size=count, seed=seed)
     return [
         Item(

@@ -62,7 +62,7 @@ def parse_arms(text: str) -> list[Arm]:
         if [one.name for one in arms].count(arm.name) > 1:
             raise UsageError(f'the arm "{arm.name}" is named twice: name it once')
     councils = [arm for arm in arms if arm.is_council]
-    # With a council, self-consistency is matched to it; a number of samples makes it an arm of its own.
+    # With a council, self-consistency is matched to it; with a number of samples it is a separate arm.
     arms = [arm for arm in arms if not (arm.name == SELF_CONSISTENCY and councils)]
     equal = [Arm(f"{SELF_CONSISTENCY}={arm.name}", sampling.NAME, {}, arm.name) for arm in councils]
     return [*arms, *equal]
@@ -81,7 +81,9 @@ def _parse_arm(text: str) -> Arm:
     if name == SELF_CONSISTENCY and set(options) <= {"samples"}:
         samples = str(options.get("samples", 5))
         if not samples.isdigit() or not 1 <= int(samples) <= sampling.MAX_SAMPLES:
-            raise UsageError(f'samples "{samples}" is out of range: use a whole number from 1 to {sampling.MAX_SAMPLES}')
+            raise UsageError(
+                f'samples "{samples}" is out of range: use a whole number from 1 to {sampling.MAX_SAMPLES}'
+            )
         return Arm(text, sampling.NAME, {"samples": int(samples)})
     if name not in SHIPPED_PROTOCOLS or name in ("judges", "quick"):
         known = [SINGLE, SELF_CONSISTENCY, *(one for one in SHIPPED_PROTOCOLS if one not in ("judges", "quick"))]
@@ -418,4 +420,3 @@ def _percent(share: float | None) -> str:
 
 def _or_empty(value: Any, form: str) -> str:
     return "" if value is None else format(value, form)
-

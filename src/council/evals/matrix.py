@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from council.errors import UsageError
-from council.settings.schema import quote_value
 from council.settings.catalogue import catalogue
+from council.settings.schema import quote_value
 
 QUESTION_COLUMNS = ("question", "id", "item")
 TRUTH_COLUMNS = ("truth", "answer", "target")
@@ -57,7 +57,7 @@ def normalize(answer: str) -> str:
 
 
 def guess_family(model: str) -> str:
-    """Return the vendor of a model: from the model table, else what stands before the first slash or colon."""
+    """Return the vendor of a model: from the model table, else the text before the first slash or colon."""
     known = catalogue().find(model.rpartition("/")[2].rpartition(":")[2])
     if known is not None:
         return known.vendor
@@ -147,10 +147,12 @@ def read_inspect_logs(paths: Sequence[Path]) -> Matrix:
             log = read_eval_log(str(path))
         except Exception as error:
             why = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise UsageError(f'"{path}" cannot be read as a log of inspect_ai ({why}): name a .eval or .json log') from None
+            raise UsageError(
+                f'"{path}" cannot be read as a log of inspect_ai ({why}): name a .eval or .json log'
+            ) from None
         column = columns.setdefault(log.eval.model, {})
         for sample in log.samples or []:
-            # An epoch is a question of its own: it has its own answer.
+            # Each epoch has its answer, so it counts as a question.
             key = f"{log.eval.task}/{sample.id}" + (f"#{sample.epoch}" if sample.epoch > 1 else "")
             truth[key] = normalize(sample.target if isinstance(sample.target, str) else " ".join(sample.target))
             column[key] = _read_sample(sample)

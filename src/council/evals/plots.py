@@ -55,7 +55,9 @@ def _plot_accuracy(figure_class: Any, arms: Sequence[Json]) -> Any:
     axes = figure.subplots()
     intervals = [arm["accuracy"] for arm in arms]
     places = list(range(len(arms)))
-    axes.errorbar([one["mean"] for one in intervals], places, xerr=_errors(intervals), fmt="o", color=COLOURS[0], capsize=4)
+    axes.errorbar(
+        [one["mean"] for one in intervals], places, xerr=_errors(intervals), fmt="o", color=COLOURS[0], capsize=4
+    )
     axes.set_yticks(places, [arm["arm"] for arm in arms])
     axes.invert_yaxis()
     axes.set_xlim(0, 1)

@@ -96,7 +96,9 @@ def replay(matrix: Matrix, arms: Sequence[str] = ()) -> Replay:
         if arm not in ARMS:
             raise UsageError(f'unknown arm "{arm}": known are {", ".join(ARMS)}')
         if arm in JUDGE_ARMS and not fits:
-            raise UsageError(f'the arm "{arm}" combines PASS, WARN and FAIL, and the recorded answers are others: drop it')
+            raise UsageError(
+                f'the arm "{arm}" combines PASS, WARN and FAIL, and the recorded answers are others: drop it'
+            )
     return Replay(matrix, {arm: _replay_arm(matrix, cast(Arm, arm)) for arm in chosen})
 
 
@@ -197,8 +199,6 @@ def _records_without(matrix: Matrix, at: int) -> dict[str, tuple[int, int]]:
     return {model: (total - matrix.is_right(model, at), n) for model, total in matrix.totals.items()}
 
 
-
-
 # Tables
 
 
@@ -228,7 +228,9 @@ def _agreement_json(matrix: Matrix, seed: int) -> list[Json]:
         groups.setdefault(level, []).append(float(_is_right(matrix, at, elect_by_plurality(votes).answer)))
     order = ("full", "partial", "none", "one answer")
     return [
-        {"agreement": level, "accuracy": bootstrap_mean(groups[level], seed).as_json()} for level in order if level in groups
+        {"agreement": level, "accuracy": bootstrap_mean(groups[level], seed).as_json()}
+        for level in order
+        if level in groups
     ]
 
 
@@ -245,14 +247,18 @@ def format_replay(found: Replay, seed: int = 0) -> str:
             if beside
             else ("",) * 4
         )  # fmt: skip
-        rows.append((one["arm"], *_format_accuracy(one["accuracy"]), *told, str(one["right_in_dissent"]), f"{one['brier']:.3f}"))
+        rows.append(
+            (one["arm"], *_format_accuracy(one["accuracy"]), *told, str(one["right_in_dissent"]), f"{one['brier']:.3f}")
+        )
     widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
     lines = [
         "  ".join(cell.rjust(width) if n else cell.ljust(width) for n, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
         for row in rows
     ]  # fmt: skip
     votes, correlation = report["effective_votes"], report["error_correlation"]
-    measured = "" if votes["measured"] is None else f"{votes['measured']:g} by the correlation of errors ({correlation:.2f}), "
+    measured = (
+        "" if votes["measured"] is None else f"{votes['measured']:g} by the correlation of errors ({correlation:.2f}), "
+    )
     lines += ["", f"effective votes of {len(report['models'])} models: {measured}{votes['by_family']:g} by families"]
     lines += [f"{one['agreement']} agreement: {' '.join(_format_accuracy(one['accuracy']))} of {one['accuracy']['n']} right" for one in report["agreement"]]  # fmt: skip
     return "\n".join([*lines, "", *_conclude(report)])
@@ -269,6 +275,13 @@ def _conclude(report: Json) -> list[str]:
         if beside := one["against_best"]:
             span = f"{100 * beside['difference']['low']:+.1f} to {100 * beside['difference']['high']:+.1f} points"
             better = "better" if beside["difference"]["mean"] > 0 else "worse"
-            told = f"is {better} than the best single model" if beside["decided"] else "cannot be told apart from the best single model"
+            told = (
+                f"is {better} than the best single model"
+                if beside["decided"]
+                else "cannot be told apart from the best single model"
+            )
             lines.append(f"- {one['arm']} {told}: {span}")
-    return [*lines, "- These are recorded answers: they show what a rule does with independent answers, not what a discussion would add."]
+    return [
+        *lines,
+        "- These are recorded answers: they show what a rule does with independent answers, not what a discussion would add.",
+    ]

@@ -26,7 +26,9 @@ class VoteOptions(Options):
     """Either a number of samples, or a budget that the samples use up."""
 
     samples: int = Field(default=1, ge=1, le=MAX_SAMPLES, description="Times each seat is asked.")
-    budget: float | None = Field(default=None, gt=0, description="Ask again until this much is used; overrides samples.")
+    budget: float | None = Field(
+        default=None, gt=0, description="Ask again until this much is used; overrides samples."
+    )
     per_call: float = Field(default=0.0, ge=0, description="What a call uses of the budget.")
     per_input: float = Field(default=1.0, ge=0, description="What an input token uses of the budget.")
     per_output: float = Field(default=1.0, ge=0, description="What an output token uses of the budget.")

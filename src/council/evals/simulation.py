@@ -30,10 +30,12 @@ class Members:
     """A panel of simulated members. All shares are probabilities."""
 
     competence: tuple[float, ...] = (0.7, 0.7, 0.7)  # of a right first answer, per member
-    correlation: float = 0.0  # of errors: the correlation of the Gaussian copula, and the share of errors on one wrong option
+    correlation: float = (
+        0.0  # of errors: the correlation of the Gaussian copula, and the share of errors on one wrong option
+    )
     options: int = 4
     conformity: float = 0.0  # of adopting what most of the others say, per round
-    instability: float = 0.0  # part of a member's own latent value that is drawn anew when it is asked again
+    instability: float = 0.0  # part of a member's own latent value that is new when it is asked again
     truth_pull: float = 0.0  # of moving to the right answer, if another member gives it, per round
     inflation: float = 0.0  # part of the remaining doubt that each round removes from the stated confidence
 
@@ -88,7 +90,7 @@ def _mix(share: float, common: float, own: float) -> float:
 
 
 def ask_again(members: Members, draw: Draw, n: int, limit: float, rng: random.Random) -> int:
-    """Return what a member answers if it is asked anew. It knows what it knew; only a part of its value is new."""
+    """Return what a member answers if it is asked again. It knows what it knew; only a part of its value is new."""
     own = _mix(members.instability, rng.gauss(0, 1), draw.own[n])
     return TRUTH if _mix(members.correlation, draw.common, own) < limit else draw.wrong[n]
 
@@ -164,7 +166,7 @@ def _ranking(members: Members, draw: Draw, rng: random.Random) -> int:
         sees_truth = rng.random() < members.truth_pull
         others = [seat for seat in seats if seat != reader]
         rng.shuffle(others)
-        ballots[reader] = sorted(others, key=lambda seat: _rank(draw.answers[int(seat)], draw.answers[n], sees_truth))  # noqa: B023
+        ballots[reader] = sorted(others, key=lambda seat: _rank(draw.answers[int(seat)], draw.answers[n], sees_truth))
     winner = ranking_rules.tally(ballots, seats).winner
     return draw.answers[int(winner)] if winner else take_plurality(draw.answers)
 

@@ -148,7 +148,9 @@ class SimulatedPanel:
                 }  # fmt: skip
             case "ClaimGroups":
                 ids = [f"c{n}" for n in range(1, len(self.names) + 1)]
-                return {"groups": [{"question": QUESTION.text, "claims": ids, "relation": "conflict" if split else "agree"}]}
+                return {
+                    "groups": [{"question": QUESTION.text, "claims": ids, "relation": "conflict" if split else "agree"}]
+                }
             case "Reconsidered":
                 moved = self.pattern.later[self.names.index(seat)] != own
                 word = "CONCEDE" if moved else "MAINTAIN"
@@ -180,7 +182,10 @@ def _name(option: int) -> str:
 
 
 async def _search(wanted: Json) -> list[Json]:
-    return [{"query": query, "title": "T", "url": "https://example.org/1", "snippet": "-"} for query in wanted["queries"][:1]]
+    return [
+        {"query": query, "title": "T", "url": "https://example.org/1", "snippet": "-"}
+        for query in wanted["queries"][:1]
+    ]
 
 
 async def find_level(protocol: str, options: Json, pattern: Pattern) -> str:
@@ -194,7 +199,9 @@ async def find_level(protocol: str, options: Json, pattern: Pattern) -> str:
     record = Record("simulated", "", "", 0.0, "simulated", {"options": options})
     ledger = Ledger(NullStore(), record)
     rows = [{"name": one.name, "role": one.role, "perspective": "", "model": one.member, "vendor": one.vendor} for one in roster.all_seats]  # fmt: skip
-    ledger.emit(ev.Convened("simulated", "", {"protocol": protocol, "task": "ask", "seats": rows[:-1], "chair": rows[-1]}))
+    ledger.emit(
+        ev.Convened("simulated", "", {"protocol": protocol, "task": "ask", "seats": rows[:-1], "chair": rows[-1]})
+    )
     panel = SimulatedPanel(pattern, record)
     council = Council(
         roster, QUESTION, ledger=ledger, prompts=Prompts(record.seed, definition.prompt_folders, protocol),

@@ -57,7 +57,7 @@ def elect_by_plurality(votes: Sequence[Vote], weights: Mapping[str, float] | Non
 def elect_by_families(votes: Sequence[Vote]) -> Election:
     """Return the plurality of the families. A family has one vote: the plurality of its voters.
 
-    A voter without a family is a family of its own. The share is that of the families.
+    A voter without a family counts as one family. The share is that of the families.
     """
     families: dict[str, list[Vote]] = {}
     for vote in votes:

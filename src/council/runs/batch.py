@@ -359,7 +359,9 @@ class QuestionBatch:
         run = make_run_id(self.output.batch, row, self._generations.get(row.id, 0))
         label = {"batch": self.output.batch, "row": row.id, "hash": row.hash, "run": run}
         if self.settings.seed:
-            label["seed"] = hashlib.sha256(f"{self.settings.seed}\n{row.id}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+            label["seed"] = hashlib.sha256(
+                f"{self.settings.seed}\n{row.id}".encode("utf-8", "surrogatepass")
+            ).hexdigest()[:32]
         self._stored[row.id] = stored = StoredRun(run, cost=plan.cost)
         return await self._run_within_limit(RowRun(run, replace(plan, batch=label)), flags, stop, stored, own_cap)
 

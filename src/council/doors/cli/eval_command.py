@@ -55,7 +55,19 @@ from council.text_cleanup import clean
 from council.types import Json
 
 # Flags of a question that set an option of every run.
-ROW_FLAGS = ("models", "members", "cheap", "seat", "effort", "allow_unpriced", "timeout", "grace", "hedge", "no_warm", "no_resend")
+ROW_FLAGS = (
+    "models",
+    "members",
+    "cheap",
+    "seat",
+    "effort",
+    "allow_unpriced",
+    "timeout",
+    "grace",
+    "hedge",
+    "no_warm",
+    "no_resend",
+)
 ANSWERS, GRADES, RESULT, TABLE = "answers.jsonl", "grades.jsonl", "result.json", "table.txt"
 
 
@@ -81,16 +93,23 @@ def eval_command() -> click.Command:
 
 def run_eval(dataset: tuple[str, ...], **params: Any) -> int:
     if not dataset:
-        raise UsageError("no data set was given, nothing was sent: use council eval FILE.jsonl, or council eval gym:NAME")
+        raise UsageError(
+            "no data set was given, nothing was sent: use council eval FILE.jsonl, or council eval gym:NAME"
+        )
     if params["replay"]:
         return run_replay(dataset, params)
     if len(dataset) > 1:
         raise UsageError(f'"{dataset[1]}" is a second data set, nothing was sent: name one, or use --replay for logs')
-    for name, value, most in (("--limit", params["limit"], None), ("--concurrency", params["concurrency"], MAX_CONCURRENCY)):
+    for name, value, most in (
+        ("--limit", params["limit"], None),
+        ("--concurrency", params["concurrency"], MAX_CONCURRENCY),
+    ):
         if value is not None and (value < 1 or (most and value > most)):
             raise UsageError(f'{name} "{value}" is out of range, nothing was sent: use a whole number from 1 on')
     if params["max_cost"] is not None and not 0 <= params["max_cost"] < float("inf"):
-        raise UsageError(f'--max-cost "{params["max_cost"]:g}" is out of range, nothing was sent: use 0 or more dollars')
+        raise UsageError(
+            f'--max-cost "{params["max_cost"]:g}" is out of range, nothing was sent: use 0 or more dollars'
+        )
     items = load_dataset(dataset[0], grader=params["grader"], limit=params["limit"], seed=params["seed"])
     arms = parse_arms(params["arms"] or DEFAULT_ARMS)
     judges = tuple(name.strip() for name in (params["judges"] or "").split(",") if name.strip())
@@ -158,7 +177,9 @@ class EvalRunner:
         """Find the price of the member of the self-consistency arms, if they are to be equal in cost."""
         if self.evaluation.equal != "cost":
             return
-        flags = {name: value for name, value in self.evaluation.defaults.items() if name in ("models", "seats", "cheap")}
+        flags = {
+            name: value for name, value in self.evaluation.defaults.items() if name in ("models", "seats", "cheap")
+        }
         if "models" in flags:
             flags["models"] = flags["models"][:1]
         if self.params["trust"]:
