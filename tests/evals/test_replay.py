@@ -11,7 +11,8 @@ from council.errors import UsageError
 from council.evals import statistics as stats
 from council.evals.matrix import Matrix, read_csv, read_matrix
 from council.evals.replay import replay
-from council.evals.votes import Vote, elect_by_families, elect_by_plurality, weigh_record
+from council.evals.votes import Vote, elect_by_families, elect_by_plurality
+from council.runs.track_record import weigh_record
 
 # Ten questions, three models. By hand: a is right on 7, b and c on 5; the plurality is right on 7.
 TABLE = """question,truth,a,b,c

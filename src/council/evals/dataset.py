@@ -12,6 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from council.answer_text import find_answer_line
 from council.errors import UsageError
 from council.evals.matrix import normalize
 from council.settings.schema import quote_value
@@ -75,22 +76,10 @@ class Item:
 
 # Reading answers
 
-ANSWER_LINE = re.compile(r"^[^\w\n]*(?:final\s+)?answer\b[\s*_`]*(?:is\b)?[\s*_`]*[:=][\s*_`]*(?P<said>\S.*)$", re.IGNORECASE | re.MULTILINE)  # fmt: skip
-ANSWER_PHRASE = re.compile(r"\b(?:final |correct |right )?(?:answer|choice|option) is[\s:*_`\"'(]+(?P<said>[^\n.;]+(?:\.\d+)?)", re.IGNORECASE)  # fmt: skip
-BOXED = re.compile(r"\\boxed\{(?P<said>[^{}\n]+)\}")
 NUMBER = re.compile(
     r"[-+−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d{1,3})?(?:\s*/\s*\d+(?!\d*[.,]))?%?|[-+−]?\.\d+"
 )
 LONE_LETTER = re.compile(r"(?<![\w'’])[(\[]?([A-Z])[)\].:]?(?![\w'’])")
-
-
-def find_answer_line(text: str) -> str:
-    """Return what the last line `Answer: …` says, else a boxed value, else what follows "the answer is"."""
-    for pattern in (ANSWER_LINE, BOXED, ANSWER_PHRASE):
-        found = [match["said"] for match in pattern.finditer(text)]
-        if found:
-            return found[-1].lstrip("*_`\"' ").rstrip("*_`\"'\\. \t")[:MAX_ANSWER_CHARS]
-    return ""
 
 
 def read_answer(text: str, grader: str, choices: Sequence[str] = ()) -> str:

@@ -18,8 +18,9 @@ from council.evals.statistics import (
     error_correlation,
     reliability,
 )
-from council.evals.votes import Election, Vote, elect_by_families, elect_by_plurality, weigh_record
+from council.evals.votes import Election, Vote, elect_by_families, elect_by_plurality
 from council.protocols.judges import rules as judge_rules
+from council.runs.track_record import weigh_record
 from council.types import Json, VerdictWord
 
 Arm = Literal["best", "plurality", "weighted", "families", "consensus", "corroborated"]

@@ -1,4 +1,4 @@
-"""Voting rules over short answers: plurality, weights from labelled outcomes, families first.
+"""Voting rules over short answers: plurality, with weights or without, and families first.
 
 The self-consistency arm, the replay of recorded answers and the simulations call the same functions.
 """
@@ -8,9 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-MIN_OUTCOMES = 30  # labelled outcomes before a track record changes a weight
-MAX_WEIGHT = 4.0  # log-odds of about 98 % right
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +65,3 @@ def elect_by_families(votes: Sequence[Vote]) -> Election:
     others = dict.fromkeys([*found.dissent, *(vote.answer for vote in votes if vote.answer)])
     dissent = tuple(answer for answer in others if answer != found.answer)
     return Election(found.answer, found.share, holders, dissent, found.is_tied)
-
-
-def weigh_record(right: int, labelled: int) -> float:
-    """Return the weight of a voter with this track record: the log-odds of being right, smoothed by one of each.
-
-    With fewer than 30 labelled outcomes the weight is 1. A voter that is wrong more often than right has weight 0.
-    """
-    if labelled < MIN_OUTCOMES:
-        return 1.0
-    share = (right + 1) / (labelled + 2)
-    return min(MAX_WEIGHT, max(0.0, math.log(share / (1 - share))))

@@ -172,6 +172,10 @@ class Convener(RunRecords):
             words, {} if own else options, material or Material(), protocol=protocol, verbose=verbose, folder=self.folder, known=known,
             can_search=lambda: can_search(self.settings, self.env, self.folder),
         )  # fmt: skip
+        if options.get("weights") == "track-record":
+            from council.runs.track_record import load_weights
+
+            options["record_weights"] = await load_weights(self.store)
         intent = replace(intent, options=options)
         conversation: Json = {}
         if after:

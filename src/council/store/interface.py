@@ -276,6 +276,11 @@ class Store(LedgerStore, Protocol):
 
     async def list_spending(self, day: str) -> list[Json]: ...
 
+    # Outcomes
+
+    async def save_outcome(self, run: str, row: Mapping[str, Any]) -> None: ...
+    async def list_outcomes(self, run: str | None = None) -> list[Json]: ...
+
     # Upkeep
 
     async def check_integrity(self) -> list[str]:

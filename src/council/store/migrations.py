@@ -91,6 +91,11 @@ ADD_OWNERS = (
     ADD_SUMMARIES[-3].replace(SUMMARY_COLUMNS, OWNED_COLUMNS),  # run_added
     ADD_SUMMARIES[-2].replace(SUMMARY_COLUMNS, OWNED_COLUMNS),  # run_changed
 )
+# How decisions turned out. The row of a removed run stays without its texts, so that track records remain correct.
+ADD_OUTCOMES = (
+    """CREATE TABLE outcomes (run TEXT PRIMARY KEY, at REAL NOT NULL, label TEXT NOT NULL, value TEXT NOT NULL, note TEXT NOT NULL,
+       seats TEXT NOT NULL) STRICT, WITHOUT ROWID""",
+)
 MIGRATIONS: list[tuple[str, ...]] = [
     CREATE_TABLES,
     ADD_SPENDING,
@@ -100,4 +105,5 @@ MIGRATIONS: list[tuple[str, ...]] = [
     ADD_SUMMARIES,
     ADD_SEARCH,
     ADD_OWNERS,
+    ADD_OUTCOMES,
 ]

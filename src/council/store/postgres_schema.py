@@ -151,7 +151,11 @@ WORKERS = (
     """CREATE TRIGGER run_queued AFTER INSERT OR UPDATE OF status ON runs
        FOR EACH ROW WHEN (NEW.status = 'queued' AND NEW.detached = 1) EXECUTE FUNCTION wake_worker()""",
 )
-MIGRATIONS: list[tuple[str, ...]] = [(*FUNCTIONS, *TABLES, *INDEXES, *TRIGGERS), WORKERS]
+OUTCOMES = (
+    """CREATE TABLE outcomes (run TEXT COLLATE "C" PRIMARY KEY, at DOUBLE PRECISION NOT NULL, label TEXT NOT NULL,
+       value TEXT NOT NULL, note TEXT NOT NULL, seats TEXT NOT NULL)""",
+)
+MIGRATIONS: list[tuple[str, ...]] = [(*FUNCTIONS, *TABLES, *INDEXES, *TRIGGERS), WORKERS, OUTCOMES]
 
 # Statements of the queries that PostgreSQL spells differently.
 REPLACED = {

@@ -24,7 +24,7 @@ from council.doors.cli.params import (
     print_json,
     protocol_flags,
 )
-from council.doors.cli.runner import Runner
+from council.doors.cli.runner import Runner, make_command, make_runner
 from council.doors.cli.views import write_lines
 from council.errors import UsageError
 from council.evals import sampling
@@ -50,6 +50,7 @@ from council.runs.batch_output import Summary
 from council.runs.batch_rows import RowErrors
 from council.runs.outcome import EXIT_COMPLETE, EXIT_INTERRUPTED, EXIT_PARTIAL
 from council.runs.service import Convener
+from council.runs.track_record import format_outcome, label_run
 from council.store.interface import RunStatus
 from council.text_cleanup import clean
 from council.types import Json
@@ -291,6 +292,41 @@ class EvalBatch(BatchRunner):
         self.summary = summary
         if summary.stopped or summary.progress.failures:
             self.runner.print_status([clean(line) for line in format_summary(summary)])
+
+
+# Outcomes
+
+
+def outcome_command() -> click.Command:
+    arguments = [
+        click.Argument(["run"], required=True, metavar="RUN"),
+        click.Argument(["label"], required=False, default=None, metavar="[right|wrong|VALUE]"),
+    ]
+    note = click.Option(["--note"], default="", metavar="TEXT", help="Keep this text with the outcome.")
+
+    def outcome(run: str, label: str | None, note: str, **params: Any) -> int:
+        async def job(convener: Convener) -> int:
+            if label is None:
+                found = await convener.store.list_outcomes(await convener.resolve_run(run))
+                if not found:
+                    raise UsageError(
+                        f"run {run} has no outcome: record one with council outcome {run} right, wrong or VALUE"
+                    )
+                row = {"schema": "council.outcome/1", **found[0]}
+            else:
+                row = await label_run(convener, run, label, note)
+            if params["json"]:
+                print_json(row)
+            else:
+                write_lines("\n".join(clean(line) for line in format_outcome(row)))
+            return 0
+
+        return make_runner(params).with_convener(job)
+
+    return make_command("outcome", outcome, *arguments, note)
+
+
+# Recorded answers
 
 
 def run_replay(paths: tuple[str, ...], params: Json) -> int:

@@ -32,6 +32,7 @@ COMMAND_HELP = {
     "watch": "Follow a run of this machine until it ends.",
     "cancel": "Cancel a queued or running run; its answers are kept.",
     "fork": "Run again from a phase with other members; unchanged statements are reused.",
+    "outcome": "Record how a decision turned out; track records and --weights track-record use it.",
     "replay": "Play a past run again without calls.",
     "report": "Print a report, also as SARIF, JUnit, HTML or GitHub annotations.",
     "gate": "Pass or fail a finished run in CI without calls.",
@@ -52,13 +53,14 @@ COMMAND_HELP = {
     "completion": "Print the completion script for bash, zsh or fish.",
     "spend": "Show spending by day, member and folder, and the rest of today's budget.",
 }
-RESERVED_COMMANDS = ("outcome",)
+RESERVED_COMMANDS: tuple[str, ...] = ()
 MANAGEMENT_COMMANDS = (*COMMAND_HELP, *RESERVED_COMMANDS)
 # Words that look like commands. Alone they never start a run: they run a command, or suggest one.
 WORD_COMMANDS = {
     "help": ["--help"], "version": ["--version"], "list": ["runs"], "ls": ["runs"], "history": ["runs"], "usage": ["spend"], "cost": ["spend"],
     "settings": ["config"],
 }  # fmt: skip
+PLANNED_WORDS = ("tokens", "advise")
 SET_UP_SUGGESTION = "set up your keys with `council init`, or store one with `council keys set NAME`"
 LEAVE_SUGGESTION = "there is nothing to leave; stop a run with `council cancel RUN`"
 REMOVE_SUGGESTION = "remove runs with `council runs rm RUN` or `council runs prune`"
@@ -74,8 +76,7 @@ WORD_SUGGESTIONS = {
     "logs": "show a run with `council runs show RUN`, or follow it with `council watch RUN`",
     "show": "show a run with `council runs show RUN`",
     "stop": "stop a run with `council cancel RUN`",
-    "tokens": "this command is planned and not available yet",
-    "advise": "this command is planned and not available yet",
+    **dict.fromkeys(PLANNED_WORDS, "this command is planned and not available yet"),
 }
 RUN_SUGGESTIONS = {
     "stop": "council cancel {run}", "logs": "council runs show {run}", "list": "council runs show {run}", "show": "council runs show {run}",
