@@ -196,7 +196,7 @@ def _by_perspective(outcomes: list[Json], member: str) -> Json:
 
 
 def format_outcome(row: Mapping[str, Any]) -> list[str]:
-    """Return what was stored, in one or two lines."""
+    """Return the stored outcome in two lines."""
     value = f" (the right value is {single_line(row['value'], 80)})" if row["value"] else ""
     right = [seat["seat"] for seat in row["seats"] if seat["right"]]
     wrong = [seat["seat"] for seat in row["seats"] if not seat["right"]]

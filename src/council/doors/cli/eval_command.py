@@ -151,6 +151,9 @@ class EvalRunner:
         await self._find_price(convener)
         if self.params["dry_run"]:
             code, _ = await self._run_batch(convener, self.evaluation.first_rows(), ANSWERS)
+            self.runner.print_status(
+                ["each self-consistency arm uses about as much again as its council, which is not included"]
+            )
             return code
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.params["fresh"]:
