@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -278,9 +279,10 @@ def generate_items(name: str, count: int, seed: int) -> list[Item]:
         )
     data = reasoning_gym.create_dataset(name, size=count, seed=seed)
     return [
-        Item(
-            f"{name}-{n}", str(entry["question"]), str(entry["answer"] or ""), (), "gym",
-            lambda said, entry=entry: float(data.score_answer(said, entry)),
-        )
+        Item(f"{name}-{n}", str(entry["question"]), str(entry["answer"] or ""), (), "gym", partial(_score, data, entry))
         for n, entry in enumerate(data)
-    ]  # fmt: skip
+    ]
+
+
+def _score(data: Any, entry: Json, said: str) -> float:
+    return float(data.score_answer(said, entry))

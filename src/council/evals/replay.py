@@ -238,7 +238,9 @@ def _agreement_json(matrix: Matrix, seed: int) -> list[Json]:
 def format_replay(found: Replay, seed: int = 0) -> str:
     """Return the table as text, with what can and cannot be concluded."""
     report = found.as_json(seed)
-    rows = [("", "right", "95 %", "against best", "p", "✗→✓", "✓→✗", "right in dissent", "Brier")]
+    rows: list[tuple[str, ...]] = [
+        ("", "right", "95 %", "against best", "p", "✗→✓", "✓→✗", "right in dissent", "Brier")
+    ]
     for one in report["models"]:
         rows.append((f"{one['model']} ({one['family']})", *_format_accuracy(one["accuracy"]), *[""] * 6))
     for one in report["arms"]:

@@ -217,9 +217,14 @@ def simulate(members: Members, questions: int, seed: int = 0, protocols: Sequenc
 def sweep(members: Members, name: str, values: Sequence[float], questions: int, seed: int = 0) -> list[Json]:
     """Simulate with each value of one parameter; the rows say which protocol wins, and when."""
     return [
-        {"parameter": name, "value": value, "protocols": simulate(replace(members, **{name: value}), questions, seed).as_json()}
+        {"parameter": name, "value": value, "protocols": simulate(_set(members, name, value), questions, seed).as_json()}
         for value in values
     ]  # fmt: skip
+
+
+def _set(members: Members, name: str, value: float) -> Members:
+    changed: Json = {name: value}
+    return replace(members, **changed)
 
 
 # Stated confidence

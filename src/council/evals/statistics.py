@@ -78,7 +78,8 @@ def _difference_quantiles(n: int, better: int, worse: int) -> tuple[int, int]:
         for up, conditional in _likely_counts(unequal, share):
             gain = 2 * up - unequal
             chances[gain] = chances.get(gain, 0.0) + chance * conditional
-    found, total = [], 0.0
+    found: list[int] = []
+    total = 0.0
     for gain in sorted(chances):
         total += chances[gain]
         found += [gain] * (total >= (1 - LEVEL) / 2 and not found)

@@ -275,7 +275,8 @@ class LevelMeter:
         for draw in draw_questions(members, questions, seed):
             later = exchange(members, draw, draw.answers, rng) if uses_later else draw.answers
             orders = _rank_others(draw.answers, rng) if protocol == "ranking" else ()
-            pattern = Pattern(*_relabel(draw.answers, later), orders)
+            first, last = _relabel(draw.answers, later)
+            pattern = Pattern(first, last, orders)
             if (name, pattern) not in self._levels:
                 self._levels[name, pattern] = await find_level(protocol, options, pattern)
             right.setdefault(self._levels[name, pattern], []).append(take_plurality(later) == TRUTH)
