@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,27 @@ def test_a_data_set_chooses_the_grader_by_the_answer(tmp_path: Path) -> None:
     table = tmp_path / "set.csv"
     table.write_text("question,answer,choices\nWho?,you,I|you\n")
     assert load_dataset(str(table))[0].key == "B"
+
+
+def test_generated_questions_name_the_extra_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "reasoning_gym", None)
+    with pytest.raises(UsageError, match=r'pip install "model-council\[eval\]"'):
+        load_dataset("gym:basic_arithmetic")
+
+
+@pytest.mark.sweep
+def test_generated_questions_are_seeded_and_verified_by_their_generator() -> None:
+    pytest.importorskip("reasoning_gym", reason="the extra eval is not installed: pip install 'model-council[eval]'")
+    items = load_dataset("gym:basic_arithmetic", limit=5, seed=3)
+    assert (
+        items
+        == load_dataset("gym:basic_arithmetic", limit=5, seed=3)
+        != load_dataset("gym:basic_arithmetic", limit=5, seed=4)
+    )
+    assert all(item.is_right(f"So it is.\n\nAnswer: {item.answer}") for item in items)
+    assert not any(item.is_right("Answer: perhaps") for item in items)
+    with pytest.raises(UsageError, match='unknown generator "basic_arithmetics": did you mean "basic_arithmetic"'):
+        load_dataset("gym:basic_arithmetics")
 
 
 @pytest.mark.parametrize(
