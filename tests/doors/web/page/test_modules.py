@@ -235,7 +235,7 @@ def test_completed_blocks_are_rendered_while_the_last_one_stays_text(module_page
 @pytest.mark.behaviour("50-page-columns")
 def test_streamed_json_is_shown_as_plain_lines(module_page: Any) -> None:
     text = module_page.evaluate(
-        "async pieces => { const flow = (await import('/page/live_text.js')).jsonToText(); return pieces.map(flow).join('') }",
+        "async pieces => { const flow = (await import('/page/json_text.js')).jsonToText(); return pieces.map(flow).join('') }",
         [
             '```json\n{"verdict": "FA',
             'IL", "key_ins',

@@ -18,6 +18,7 @@ export function statementNode({ key, title, earlier, built }) {
   const brief = el("p", { class: "brief", hidden: true });
   const head = el("header", {}, el("h4", {}, name), facts, compare);
   const node = el("article", { class: "statement", "data-key": key, tabindex: "-1" }, head, brief, body);
+  const created = Date.now() / 1000;
   let showing = "";
   let said = null;
   let live = null;
@@ -69,10 +70,10 @@ export function statementNode({ key, title, earlier, built }) {
     compare.setAttribute("aria-pressed", "false");
   }
 
-  /** `isOlder`: the seat has a later statement. */
+  /** `isOlder`: the seat has a later statement. What the reader saw being written stays open. */
   function showStatement(statement, isOlder) {
     if (showing !== "said" || said.seq !== statement.seq) begin(statement); // compare by seq: a replay has other objects
-    const fold = chosen ?? (isOlder && statement.said.length > FOLD_CHARS);
+    const fold = chosen ?? (isOlder && statement.at < created && statement.said.length > FOLD_CHARS);
     if (fold !== folded || !(folded || isBuilt)) setFolded(fold);
   }
 
