@@ -50,7 +50,8 @@ def load_page_file(name: str) -> PageFile:
         body = json.dumps(bundle("main.js").source_map(FOLDER), separators=(",", ":")).encode()
     else:
         body = (PAGE_DIR / name).read_bytes()
-    media_type = "text/javascript" if name.endswith((".js", ".mjs")) else guess_type(name)[0] or "text/plain"
+    known = {"js": "text/javascript", "mjs": "text/javascript", "map": "application/json"}
+    media_type = known.get(name.rpartition(".")[2]) or guess_type(name)[0] or "text/plain"
     return PageFile(body, gzip.compress(body, mtime=0), f'W/"{sha256(body).hexdigest()[:32]}"', media_type)
 
 

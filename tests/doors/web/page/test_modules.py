@@ -20,7 +20,7 @@ from tests.fake_provider import FakeProvider, Reply
 Look = Callable[..., Browser]
 SHAPE = """async text => {
     const { markdown } = await import('/page/markdown.js');
-    const shape = node => node.nodeType === 3 ? node.data : `<${node.localName}${['href', 'class', 'data-align', 'checked'].map(name => node.hasAttribute(name) && !['wide', 'table-box', 'quiet'].includes(node.className) ? ' ' + (node.getAttribute(name) || name) : '').join('')}>${[...node.childNodes].map(shape).join('')}</${node.localName}>`;
+    const shape = node => node.nodeType === 3 ? node.data : `<${node.localName}${['href', 'class', 'data-align'].map(name => node.hasAttribute(name) && !['wide', 'table-box', 'quiet'].includes(node.className) ? ' ' + (node.getAttribute(name) || name) : '').join('')}${node.checked ? ' checked' : ''}>${[...node.childNodes].map(shape).join('')}</${node.localName}>`;
     return [...markdown(text).childNodes].map(shape).join('').replaceAll('<button>Open wide</button>', '');
 }"""
 FOLD = """async events => {

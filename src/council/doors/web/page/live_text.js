@@ -9,10 +9,10 @@ import { runInSlices } from "./scheduler.js";
 
 const LEAF_CHARS = 3000; // characters before a new leaf starts at the next line
 const MAX_LEAF_CHARS = 8000; // … or at the next word if there is no line break
-const LONG_LIST_CHARS = 2000; // characters from which the complete items of an open list are rendered
+const LONG_CHARS = 2000; // a longer open block is searched less often, and the complete items of a longer open list are rendered
 const MAX_LEXED_CHARS = 40000; // characters that are searched for complete blocks at once
 const REFERENCE = /^ {0,3}\[[^\]\n]+\]:/m; // a definition changes links before it
-const GROWTH = 1.25; // an open block without a complete part is searched again when it has grown by this factor
+const GROWTH = 1.25; // factor by which a long open block has to grow before it is searched again
 
 /** `only` names the fields of streamed JSON to show; without it every field is shown. */
 export function liveText({ top = 5, only = null } = {}) {
@@ -72,8 +72,8 @@ export function liveText({ top = 5, only = null } = {}) {
   /** Replace completed blocks of the open text by nodes. */
   function* renderBlocks() {
     for (;;) {
-      const end = completedLength(tail.slice(0, MAX_LEXED_CHARS), LONG_LIST_CHARS);
-      nextSearch = end ? 0 : tail.length * GROWTH;
+      const end = completedLength(tail.slice(0, MAX_LEXED_CHARS), LONG_CHARS);
+      nextSearch = end || tail.length < LONG_CHARS ? 0 : tail.length * GROWTH;
       if (!end) return;
       yield;
       yield* moveToRendered(end);
