@@ -55,8 +55,8 @@ def test_a_run_is_started_watched_stopped_and_resumed(server: WebServer, provide
     assert "cancelled before the last step" in seen.text(".degraded")
 
     del table.answers.instead["beta"]
-    text = "## The decision\n\nKeep **the archive** where it is.\n\nAnd the rest"
-    table.answers.instead["chair"] = Reply(text=f"{text} never ends", piece=6, stall=len(text))
+    text = "## The decision\n\nKeep **the archive** where it is.\n\n" + "And so on. " * 900
+    table.answers.instead["chair"] = Reply(text=text, piece=40, stall=9_000)  # never ends
     seen.page.click(".actions button:has-text('Resume')")
     seen.page.wait_for_selector(".draft strong:has-text('the archive')")  # the chair is still writing
     seen.wait("() => document.querySelector('.draft .open-text').textContent.startsWith('And')")
@@ -216,19 +216,18 @@ def test_keyboard_shortcuts(server: WebServer, look: Look) -> None:
 
 
 def run_twelve_seats(server: WebServer) -> str:
-    """Run twelve advisors with long statements in three rounds, the last with a wide table."""
+    """Run a ranking of twelve seats whose answers are long and have a wide table."""
     names = [f"seat-{n}" for n in range(1, 13)]
     cells = " | ".join(f"a column with many words {n}" for n in range(9))
     table = f"| {cells} |\n{'|---' * 9}|\n| {cells} |\n"
-    text = "## What to do\n\nKeep **it**. " + "It is cheap and it works. " * 40
-    lines = {f"r{n}/{name}": f"{text}\n\n{table if n == 3 else ''}" for name in names for n in (1, 2, 3)}
+    text = "## What to do\n\nKeep **it**. " + "It is cheap and it works. " * 40 + f"\n\n{table}"
     cast = server.folder / "twelve.toml"
-    cast.write_text("".join(f"[{json.dumps(key)}]\ntext = {json.dumps(line)}\n" for key, line in lines.items()))
+    cast.write_text("".join(f'["answer/{name}"]\ntext = {json.dumps(text)}\n' for name in names), encoding="utf-8")
     seats = [{"name": name, "lens": "one", "stance": "two", "model": f"scripted:{cast}"} for name in names]
     config = (server.folder / "council.toml").read_text() + f"[rosters.twelve]\nseats = {toml(seats)}\n"
     (server.folder / "council.toml").write_text(config, encoding="utf-8")
     trust_project(server.folder)
-    return str(run_in_thread(server.run_council, protocol="advisors", options={"roster": "twelve", "rounds": 3}))
+    return str(run_in_thread(server.run_council, protocol="ranking", options={"roster": "twelve"}))
 
 
 @pytest.mark.behaviour("50-page-many-seats")
@@ -238,12 +237,12 @@ def test_twelve_seats_stay_below_three_screens_until_one_is_opened(server: WebSe
     assert page.evaluate("() => document.documentElement.scrollHeight") <= 3 * 900
     assert page.locator(".seat-list").get_attribute("data-mode") == "list"
     assert page.locator(".statement:visible").count() == 0
-    assert seen.text("[data-seat=seat-2] .brief").startswith("What to do")
 
     page.focus("[data-seat=seat-2] .seat-name")
     page.keyboard.press("Enter")
-    first, last = page.locator("[data-seat=seat-2] [data-key^=r1]"), page.locator("[data-seat=seat-2] [data-key^=r3]")
-    assert (first.locator("strong").count(), last.locator("strong").count()) == (0, 1)  # earlier rounds are folded
+    first = page.locator("[data-seat=seat-2] [data-key^=answer]")
+    assert first.locator("strong").count() == 0  # the earlier round is folded
+    assert first.locator(".brief").inner_text().startswith("What to do")
     first.locator(".fold").click()
     assert first.locator("strong").inner_text() == "it"
     page.keyboard.press("7")
@@ -251,13 +250,12 @@ def test_twelve_seats_stay_below_three_screens_until_one_is_opened(server: WebSe
     page.keyboard.press("Escape")
 
     page.set_viewport_size({"width": 390, "height": 844})
-    last.locator("button:has-text('Open wide')").click()
+    first.locator("button:has-text('Open wide')").click()
     assert page.locator("dialog .wide td").count() == 9
     page.keyboard.press("Escape")
     assert page.locator("dialog .wide").count() == 0
-    page.keyboard.press("v")  # one seat
-    page.keyboard.press("v")  # columns
-    page.keyboard.press("v")
+    for _ in range(3):  # one seat, columns, compact
+        page.keyboard.press("v")
     page.reload()
     page.wait_for_selector(".seat-list[data-mode=compact]")  # remembered
     assert page.evaluate("() => document.documentElement.scrollWidth") == 390

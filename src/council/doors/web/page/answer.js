@@ -117,7 +117,7 @@ function parts(v, context) {
     part("Withdrawn findings", v.details?.withdrawn, (one) => [chip(one.seat, context, { quote: one.finding }), severity(one.severity), el("span", {}, " ", inline(one.finding), " "), el("span", { class: "soft" }, inline(one.why))]),
     v.details?.table && v.details?.ballots && el("section", { class: "part" }, el("h3", {}, "Ranking"), rankingTable(v.details, context)),
     part("Agreed", (v.consensus || []).filter((one) => one.claim), (one) => [el("span", {}, inline(one.claim)), chips(one.seats, context, { quote: one.claim })]),
-    part("Disagreements", v.disagreements, (one) => dispute(one, context), { open: true }),
+    part("Disagreements", v.disagreements, (one) => dispute(one, context)),
     part("Dissent", v.dissent, (one) => [chip(one.seat, context, { quote: one.text }), one.position && el("strong", {}, ` ${one.position}`), el("span", { class: "soft" }, " ", inline(short(one.text, 400)))], { open: true }),
     part("Claims", v.claims, (one) => claim(one, context)),
     part("Found by one vendor only", v.insights, (one) => [one.severity && severity(one.severity), el("span", {}, inline(one.finding || String(one))), one.family && el("span", { class: "tag" }, term("one vendor", one.family))], { open: false }),

@@ -14,11 +14,12 @@ export function draftView() {
   let live = null;
 
   function update({ minutes }) {
-    const [key, stream] = (minutes.verdict ? null : findStream(minutes)) || [];
+    const isRunning = minutes.status === "running"; // a resumed run has the verdict of its first end
+    const [key, stream] = (isRunning && findStream(minutes)) || [];
     if (stream) {
       if (key !== shown) begin(key);
       live.update(stream);
-    } else if (live && (minutes.verdict || !isStated(minutes, shown))) end();
+    } else if (live && !(isRunning && isStated(minutes, shown))) end();
     setText(state, stream ? `${stream.seat} is writing` : "written, being checked");
     setAttr(state, "data-tone", stream ? "live" : "");
     if (live) node.hidden = live.isEmpty;

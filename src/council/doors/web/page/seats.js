@@ -17,13 +17,15 @@ export function seatsView(context) {
     el("header", { class: "bar" }, heading, others, el("span", { class: "segments", role: "group", "aria-label": "View of the seats" }, modes)), grid);
   const columns = new Map();
   const opened = new Set(); // seats of the list whose statements are shown
+  const created = Date.now() / 1000;
   let focused = "";
   let mode = "";
+  let isChosen = false;
 
   function update(scene) {
     const names = seated(scene).map((seat) => seat.name);
     for (const name of names) if (!columns.has(name)) add(name);
-    if (!mode && scene.full.run) setMode(loadMode() || (names.length <= MANY ? "columns" : scene.live ? "compact" : "list"));
+    if (scene.full.run && !isChosen) setDefaultMode(scene.full, names.length);
     for (const column of columns.values()) column.update(scene);
     for (const column of columns.values()) column.follow();
   }
@@ -46,8 +48,17 @@ export function seatsView(context) {
     columns.get(name).setOpen(opened.has(name));
   }
 
+  /** Without a choice, many seats are compact while they write, and a list in a run that was over before. */
+  function setDefaultMode(full, count) {
+    const stored = mode ? "" : loadMode();
+    isChosen = Boolean(stored);
+    const wanted = stored || (count <= MANY ? "columns" : full.live.size > 0 || full.last >= created ? "compact" : "list");
+    if (wanted !== mode && !focused) setMode(wanted);
+  }
+
   /** Choose a view and remember it. */
   function choose(wanted) {
+    isChosen = true;
     storeMode(wanted);
     setMode(wanted);
   }

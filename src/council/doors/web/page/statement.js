@@ -111,7 +111,7 @@ export function statementNode({ key, title, earlier, built }) {
 }
 
 /** The beginning of a text, without Markdown marks, on one line. */
-export const summarize = (text) => short(markdown(text.slice(0, 600)).textContent, 160);
+export const summarize = (text) => short([...markdown(text.slice(0, 600)).children].map((block) => block.textContent).join(" · "), 160);
 
 function factsOf(said) {
   const tokens = said.usage?.out ? `${number(said.usage.out)} tokens` : "";
