@@ -137,7 +137,10 @@ function summary(seat) {
   return [speed, cost, tries].filter(Boolean).join(" · ");
 }
 
-const lastStatement = (m, name) => [...m.phases.values()].findLast((phase) => phase.said.has(name))?.said.get(name);
+function lastStatement(m, name) {
+  const phase = [...m.phases.values()].findLast((one) => one.said.has(name));
+  return phase && withSeatNames(phase, phase.said.get(name));
+}
 
 /** Return the turns of a seat and its helpers, in order. */
 function listTurns(m, name) {

@@ -111,7 +111,10 @@ export function statementNode({ key, title, earlier, built }) {
 }
 
 /** The beginning of a text, without Markdown marks, on one line. */
-export const summarize = (text) => short([...markdown(text.slice(0, 600)).children].map((block) => block.textContent).join(" · "), 160);
+export function summarize(text) {
+  const parts = [...markdown(text.slice(0, 600)).querySelectorAll("h4, h5, h6, p, li, th, td, code")].filter((part) => !part.querySelector("p, li") && !part.parentElement.closest("p, li, h4, h5, h6, th, td"));
+  return short(parts.map((part) => part.textContent).join(" · "), 160);
+}
 
 function factsOf(said) {
   const tokens = said.usage?.out ? `${number(said.usage.out)} tokens` : "";
