@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+
 import pytest
 
 from tests.acceptance.helpers import wait_until
