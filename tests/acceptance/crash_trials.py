@@ -407,6 +407,8 @@ class Detached:
 
 def _notify_worker(bench: CrashBench, worker: Process) -> bool:
     """Send the run and its environment to this worker. Return False if the worker was killed first."""
+    if os.environ.get("COUNCIL_DATABASE"):  # the worker of a shared store looks into the queue
+        return worker.poll() is None
     message = json.dumps({"run": bench.run, "env": with_absolute_folders(os.environ)}).encode() + b"\n"
     wait_until(lambda: worker.poll() is not None or _send(bench.data / "worker.sock", message), "the worker listens")
     return worker.poll() is None
