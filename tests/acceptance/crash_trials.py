@@ -39,6 +39,7 @@ from council.store.sqlite import SqliteStore
 from tests import kill_points
 from tests.acceptance.crash_shapes import SHAPES, Shape
 from tests.acceptance.helpers import Json, Workspace, comparable, wait_until
+from tests.acceptance.shared_store import LEASE_S
 from tests.acceptance.test_money import billed
 from tests.acceptance.workers import kill_remaining_workers
 from tests.fake_provider import FakeProvider, Reply, Seen
@@ -137,6 +138,9 @@ class CrashBench:
         self.shape, self.folder, self.provider, self._set_env = shape, folder, provider, set_env
         self._make_database = make_database
         self.workspace: Workspace = shape.prepare(folder, provider)
+        if make_database:
+            with (folder / "council.toml").open("a") as file:
+                file.write(f"[store]\nlease_seconds = {LEASE_S}\n")
         self._answer, provider.answer = provider.answer, self._answer_or_kill
         self._kill_at, self._pid, self._has_pid = 0, 0, threading.Event()
         self._trials = 0
