@@ -556,8 +556,8 @@ class Mcp(Served):
 # Trials and checks
 
 
-def make_reference(bench: CrashBench) -> Outcome:
-    """Return the end of a run in this process, without a crash."""
+def make_reference(bench: CrashBench, starter: Starter | None = None) -> Outcome:
+    """Return the end of a run without a crash: in this process, or by a starter."""
 
     async def work() -> None:
         convener, shape = Convener(bench.folder), bench.shape
@@ -566,7 +566,10 @@ def make_reference(bench: CrashBench) -> Outcome:
         await convener.close()
 
     bench.reset()
-    asyncio.run(work())
+    if starter:
+        assert not starter.start(bench, "")
+    else:
+        asyncio.run(work())
     assert bench.check_store() == []
     return bench.outcome()
 
