@@ -15,7 +15,8 @@ from council.engine.degraded import format_degraded_lines
 from council.engine.minutes import Minutes
 from council.events import TRANSIENT_EVENTS, Entry
 from council.render.markdown import render_document
-from council.render.report import FinishedRun, build_report
+from council.render.positions import build_position_history
+from council.render.report import FinishedRun, read_report
 from council.text_cleanup import clean_json, neutralize_commands, single_line
 from council.types import Json
 
@@ -66,7 +67,8 @@ def render_run(run: FinishedRun) -> str:
 
 def _build_run_data(minutes: Minutes, entries: Sequence[Entry]) -> Json:
     stored = [entry.as_json() for entry in entries if not isinstance(entry.event, TRANSIENT_EVENTS)]
-    detail = {"report": build_report(minutes), "above": format_degraded_lines(minutes)}
+    detail = {"report": read_report(minutes), "above": format_degraded_lines(minutes)}
+    detail["positions"] = build_position_history(entries)
     return {"events": clean_json(stored), "detail": clean_json(detail), "markdown": render_document(minutes)}
 
 

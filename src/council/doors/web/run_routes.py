@@ -32,11 +32,13 @@ from council.events import Entry
 from council.extensions import FORMATS
 from council.render.formats import render_as
 from council.render.mermaid import render_mermaid
+from council.render.positions import build_position_history
 from council.runs.history import describe_packet, list_attempts, query_history
 from council.runs.service import Convener
 from council.runs.spending import parse_since
 from council.settings.schema import quote_value
 from council.store.interface import Record, RunStatus
+from council.text_cleanup import clean_json
 from council.types import Json
 
 history_router = APIRouter(prefix="/api", tags=["history"])
@@ -63,6 +65,12 @@ EXAMPLE_PACKET = {
     "receipt": {"files": 1, "bytes": 5120, "tokens": 1707, "skipped": []},
     "dossier": {"files": [{"path": "core.py"}]},
 }
+EXAMPLE_ROW = {
+    "kind": "point", "topic": "one node is enough", "text": "Write growth was not measured.", "status": "landed", "severity": "major",
+    "disputed_by": ["beta"], "ids": ["beta-1"], "landed": True, "ruling": "It is right.",
+    "seats": [{"seat": "alpha", "position": "agrees", "why": "its draft"}, {"seat": "beta", "position": "opposes", "why": "Not measured."}],
+}  # fmt: skip
+EXAMPLE_POSITIONS = [{"seq": 31, "rows": [EXAMPLE_ROW]}]
 EXAMPLE_SPEND = {
     "schema": "council.spend/1",
     "since": "2026-11-15",
@@ -107,6 +115,13 @@ async def get_report(run: str, app_state: AppStateDep, format: ReportFormat = "m
 
 def _render_report(minutes: Minutes, entries: Sequence[Entry], form: str) -> str:
     return render_mermaid(minutes) if form == "mermaid" else render_as(minutes, form, entries)
+
+
+@history_router.get("/runs/{run}/positions", responses=example_responses(EXAMPLE_POSITIONS, 404))
+async def get_positions(run: str, app_state: AppStateDep) -> ApiResponse:
+    """Return who stands where after each phase and now: one row per finding, point or topic. Each list covers the events up to `seq`."""
+    entries = await app_state.shared_convener.entries(run)
+    return ApiResponse(clean_json(await asyncio.to_thread(build_position_history, entries)))
 
 
 @history_router.get("/runs/{run}/attempts", responses=example_responses([schemas.EXAMPLE_ATTEMPT], 404))

@@ -55,6 +55,9 @@ class RunRequest(BaseModel):
     models: list[str] = Field(
         default_factory=list, description="One member for all seats, or one for each of 2 to 8 seats, in order."
     )
+    continues: str | None = Field(
+        default=None, max_length=200, description="Earlier run whose question and answer are added to the packet."
+    )
     cheap: bool = Field(default=False, description="Use the fast models of the available vendors.")
     decisions: list[str] = Field(default_factory=list, description="Decisions already made, for the packet.")
     effort: Literal["low", "medium", "high"] | None = None
@@ -90,7 +93,7 @@ EXAMPLE_SEAT = {
     "vendor": "anthropic", "fallbacks": ["openai:gpt-5.2"],
 }  # fmt: skip
 EXAMPLE_PLAN = {
-    "schema": "council.plan/1", "task": "ask", "protocol": "adversarial", "why": "--protocol", "question": "Shard or scale up?",
+    "schema": "council.plan/1", "task": "ask", "protocol": "adversarial", "why": "chosen by name", "question": "Shard or scale up?",
     "target": None, "options": {}, "seats": [EXAMPLE_SEAT], "chair": {**EXAMPLE_SEAT, "name": "chair", "role": "Orchestrator"},
     "phases": [{"name": "draft", "calls": 3, "parallel": True}], "calls": {"min": 5, "max": 7}, "agents": 3,
     "packet": {"files": [], "bytes": 0, "tokens": 0, "skipped": []}, "cost": {"low": 0.05, "expected": 0.11, "worst": 0.42},

@@ -65,8 +65,9 @@ async def plan_request(request: RunRequest, app_state: AppState) -> AsyncIterato
     cap = app_state.caps.effective_cap(BudgetCaps.from_settings(settings), request.max_cost)
     async with app_state.open_convener(folder, **_make_flags(request, options, cap)) as convener:
         plan = await convener.plan(
-            _question_words(request), options, protocol=request.protocol, material=_make_material(request)
-        )
+            _question_words(request), options, protocol=request.protocol, material=_make_material(request),
+            after=request.continues,
+        )  # fmt: skip
         limits.check_members(plan.roster.member_names, settings)
         limits.check_search(plan.options.get("search"), options.get("search"), folder, roots, settings)
         yield convener, plan

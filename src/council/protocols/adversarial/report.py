@@ -12,6 +12,7 @@ from council.types import Json
 
 CONSENSUS_TEXT = "Consensus detected — no adversarial round needed"
 MAX_REASON_CHARS = 200
+SEVERITIES = ("FATAL", "MAJOR", "MINOR")  # the most severe first
 RULING_WORDS = {True: "landed", False: "dismissed", None: "open"}
 
 
@@ -29,6 +30,12 @@ class AdversarialView(ReportView):
             "rulings": list(found.get("rulings") or []),
         }
 
+    def points(self, minutes: Minutes) -> list[Json]:
+        """Return the points as ruled on; of a run without a ruling, those of the attack, all open."""
+        found = _find_details(minutes)
+        rulings = found.get("rulings")
+        return join_points(_list_issues(minutes) if rulings is None else rulings, found.get("leader") or "")
+
     def layout_variables(self, minutes: Minutes) -> Json:
         found = _find_details(minutes)
         rulings = found.get("rulings") or []
@@ -37,7 +44,7 @@ class AdversarialView(ReportView):
             "reason": found.get("reason") or "none given",
             "agreed": found.get("agreed") or [],
             "contested": found.get("contested") or [],
-            "rulings": [{**row, "ruling": RULING_WORDS[row["landed"]]} for row in rulings],
+            "rulings": [{**row, "ruling": RULING_WORDS[row["landed"]]} for row in join_points(rulings, "")],
             "counts": format_counts(rulings) if rulings else "",
             "dissent": minutes.verdict.get("dissent") or [],
             "skipped": _describe_skipped_attack(minutes),
@@ -55,6 +62,7 @@ class AdversarialView(ReportView):
             lines.append("Attack: none. No attacker answered.")
         elif "attack" in minutes.phases and "rulings" in found:
             lines.append(f"Attack: {format_counts(found['rulings'])}.")
+            lines += [format_point(one) for one in join_points(found["rulings"], "") if one["landed"] is not False]
         elif any("attack" in note.skipped for note in minutes.notes):
             lines.append(f"Attack: none. {CONSENSUS_TEXT}.")
         seats = [format_label(row["seat"]) for row in minutes.verdict.get("dissent") or []]
@@ -81,6 +89,45 @@ def _describe_skipped_attack(minutes: Minutes) -> str:
     if note and len(drafts) > 1:
         return CONSENSUS_TEXT
     return f"_No attack was held: {single_line(note.why if note else 'the run did not get that far')}._"
+
+
+def join_points(rulings: Sequence[Json], leader: str) -> list[Json]:
+    """Return each point once, with its ids and the seats that raised it, and the severity of the most severe."""
+    groups: dict[str, list[Json]] = {}
+    for row in rulings:
+        groups.setdefault(row.get("same_as") or row["id"], []).append(row)
+    return [_join_group(rows, leader) for rows in groups.values()]
+
+
+def _join_group(rows: Sequence[Json], leader: str) -> Json:
+    return {
+        **rows[0],
+        "severity": min((row["severity"] for row in rows), key=SEVERITIES.index),
+        "why": next((row["why"] for row in rows if row.get("why")), ""),
+        "correction": next((row["correction"] for row in rows if row.get("correction")), ""),
+        "ids": [row["id"] for row in rows],
+        "raised_by": list(dict.fromkeys(row["id"].rpartition("-")[0] for row in rows)),
+        "held_by": leader,
+    }
+
+
+def _list_issues(minutes: Minutes) -> list[Json]:
+    """Return the issues of an attack that has no ruling yet; equal texts are one point."""
+    attack, first, rows = minutes.phases.get("attack"), dict[str, str](), list[Json]()
+    for said in attack.said.values() if attack else ():
+        for n, one in enumerate((said.reply or {}).get("issues") or (), 1):
+            place = f"{said.seat}-{n}"
+            same = first.setdefault(" ".join(one["flaw"].casefold().split()), place)
+            rows.append(
+                {"hits": "", **one, "id": place, "landed": None, "why": "", "same_as": same if same != place else None}
+            )
+    return rows
+
+
+def format_point(one: Json) -> str:
+    """Return one line: `landed, MAJOR, beta and gamma: the passage`."""
+    word, by = RULING_WORDS[one["landed"]], " and ".join(map(format_label, one["raised_by"]))
+    return f"{word}, {one['severity']}, {by}: {single_line(one['hits'] or one['flaw'], MAX_REASON_CHARS)}"
 
 
 def format_counts(rulings: Sequence[Json]) -> str:

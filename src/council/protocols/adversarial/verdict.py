@@ -35,7 +35,8 @@ def review_ruling(ruling: Ruling, issues: Mapping[str, Issue]) -> str:
 
 
 def _apply(ruling: Ruling, issues: Mapping[str, Issue]) -> Rulings:
-    return apply_rulings({name: issue.severity for name, issue in issues.items()}, ruling.points)
+    severities = {name: issue.severity for name, issue in issues.items()}
+    return apply_rulings(severities, ruling.points, {name: issue.flaw for name, issue in issues.items()})
 
 
 def build_verdict(ruling: Ruling, attacks: Round[Attack], triage: Triage, *, by_rule: bool = False) -> Verdict:
@@ -83,7 +84,10 @@ def format_assessment(level: str, ruling: Ruling) -> str:
 
 def describe_rulings(rulings: Rulings, issues: Mapping[str, Issue]) -> list[Json]:
     """Return the rulings for the report, each with the issue it is about."""
-    return [{**asdict(row), "hits": issues[row.id].hits, "flaw": issues[row.id].flaw} for row in rulings.rows]
+    return [
+        {**asdict(row), **{name: getattr(issues[row.id], name) for name in ("hits", "flaw", "correction")}}
+        for row in rulings.rows
+    ]
 
 
 def list_caveats(

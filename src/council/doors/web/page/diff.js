@@ -2,6 +2,7 @@
 // Myers' algorithm with a limit: texts with little in common are shown as replaced.
 
 import { el } from "./dom.js";
+import { markdown } from "./markdown.js";
 
 const MAX_CHANGES = 400; // changes after which two texts count as replaced
 
@@ -123,7 +124,7 @@ function groupSteps(steps) {
 const TAGS = { same: "span", gone: "del", new: "ins" };
 
 /** Strip Markdown marks, which are not changes of content. */
-const stripMarks = (text) => text.replace(/\*\*|`/g, "");
+const stripMarks = (text) => text.replace(/\*\*|`|^#{1,6} /gm, "");
 
 export function diffNode(earlier, later) {
   const [before, after] = [stripMarks(earlier), stripMarks(later)];
@@ -133,4 +134,23 @@ export function diffNode(earlier, later) {
   return el("div", {},
     el("p", { class: "hint" }, `${Math.min(100, share)} % unchanged`),
     el("div", { class: "diff" }, parts.map((part) => el(TAGS[part.kind], {}, part.text))));
+}
+
+const blocksOf = (text) => text.trim().split(/\n[ \t]*\n/);
+
+/** Show two texts as one rendered text: equal paragraphs once, changed ones word by word, the others as removed or added. */
+export function renderedDiff(earlier, later) {
+  const parts = diffParts(blocksOf(earlier), blocksOf(later));
+  return el("div", { class: "rendered-diff" }, parts.map((part) => (part.kind === "same" ? markdown(part.from.join("\n\n"), { top: 4 }) : changedBlocks(part))));
+}
+
+function changedBlocks({ from, to }) {
+  const pairs = Array.from({ length: Math.max(from.length, to.length) }, (_, n) => [from[n], to[n]]);
+  return pairs.map(([before, after]) => {
+    if (before === undefined) return el("ins", { class: "block" }, markdown(after, { top: 4 }));
+    if (after === undefined) return el("del", { class: "block" }, markdown(before, { top: 4 }));
+    const words = wordDiff(stripMarks(before), stripMarks(after));
+    if (words.some((part) => part.kind === "same" && part.text.trim())) return el("div", { class: "diff" }, words.map((part) => el(TAGS[part.kind], {}, part.text)));
+    return [el("del", { class: "block" }, markdown(before, { top: 4 })), el("ins", { class: "block" }, markdown(after, { top: 4 }))];
+  });
 }

@@ -1,7 +1,7 @@
 // Header of a run: question, status, cost and actions.
 
 import { button, el, setAttr, changeDetector, setChildren, setText } from "./dom.js";
-import { clock, money, short, formatStatus } from "./format.js";
+import { capital, clock, money, short, formatStatus } from "./format.js";
 import { rounds } from "./minutes.js";
 import { toneOf } from "./positions.js";
 
@@ -26,9 +26,9 @@ export function headerView(context) {
     setText(status, replays ? "replay" : formatStatus(minutes, live));
     setAttr(status, "data-tone", replays || (live && minutes.status === "running") ? "live" : toneOf(minutes.status) || (minutes.status === "complete" ? "good" : ""));
     setText(crumbs, formatCrumbs(minutes));
-    setText(question, full.plan.question || full.name || "…");
+    setText(question, titleOf(full.plan) || full.name || "…");
     setAttr(question, "data-long", (full.plan.question || "").length > 160 ? "yes" : null);
-    if (full.plan.question) document.title = `${short(full.plan.question, 60)} · council`;
+    if (full.plan.question) document.title = `${short(titleOf(full.plan), 60)} · council`;
     setText(time, clock(seconds));
     updateCost(minutes, full, scene.detail);
     if (isNew(full.status, live, context.canAct, full.run)) setChildren(actions, buttons(full, live));
@@ -75,6 +75,11 @@ export function headerView(context) {
   }
 
   return { node, update };
+}
+
+/** The question, with the verb of its task if the words do not have it: "Validate src/auth". */
+function titleOf({ question = "", task = "ask" }) {
+  return task === "ask" || !question || question.toLowerCase().startsWith(task) ? question : `${capital(task)} ${question}`;
 }
 
 function formatCrumbs(m) {
