@@ -251,7 +251,7 @@ def test_spending_since_a_day(runs: tuple[WebServer, dict[str, str]]) -> None:
 
 
 @pytest.mark.behaviour("50-web-errors")
-@pytest.mark.parametrize("rest", ["", "/events", "/report", "/attempts", "/packet", "/asks"])
+@pytest.mark.parametrize("rest", ["", "/events", "/report", "/positions", "/attempts", "/packet", "/asks"])
 @pytest.mark.parametrize("run", ["nothing", "..", "r", "%00", "%2e%2e", "*"])
 def test_an_unknown_run_is_a_one_line_error(runs: tuple[WebServer, dict[str, str]], run: str, rest: str) -> None:
     assert runs[0].refused(f"/api/runs/{run}{rest}", status=404)

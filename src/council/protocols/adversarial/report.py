@@ -92,10 +92,16 @@ def _describe_skipped_attack(minutes: Minutes) -> str:
 
 
 def join_points(rulings: Sequence[Json], leader: str) -> list[Json]:
-    """Return each point once, with its ids and the seats that raised it, and the severity of the most severe."""
+    """Return each point once, with its ids and the seats that raised it, and the severity of the most severe.
+
+    Issues are one point if the chair joined them, or if they have the same text and the same ruling.
+    """
     groups: dict[str, list[Json]] = {}
+    first: dict[tuple[str, bool | None], str] = {}  # text and ruling → the first issue with them
     for row in rulings:
-        groups.setdefault(row.get("same_as") or row["id"], []).append(row)
+        root = row.get("same_as") or row["id"]
+        text = " ".join(f"{row['hits']} {row['flaw']}".casefold().split())
+        groups.setdefault(first.setdefault((text, row["landed"]), root) if root == row["id"] else root, []).append(row)
     return [_join_group(rows, leader) for rows in groups.values()]
 
 
@@ -112,16 +118,13 @@ def _join_group(rows: Sequence[Json], leader: str) -> Json:
 
 
 def _list_issues(minutes: Minutes) -> list[Json]:
-    """Return the issues of an attack that has no ruling yet; equal texts are one point."""
-    attack, first, rows = minutes.phases.get("attack"), dict[str, str](), list[Json]()
-    for said in attack.said.values() if attack else ():
-        for n, one in enumerate((said.reply or {}).get("issues") or (), 1):
-            place = f"{said.seat}-{n}"
-            same = first.setdefault(" ".join(one["flaw"].casefold().split()), place)
-            rows.append(
-                {"hits": "", **one, "id": place, "landed": None, "why": "", "same_as": same if same != place else None}
-            )
-    return rows
+    """Return the issues of an attack that has no ruling yet."""
+    attack = minutes.phases.get("attack")
+    return [
+        {"hits": "", **one, "id": f"{said.seat}-{n}", "landed": None, "why": ""}
+        for said in (attack.said.values() if attack else ())
+        for n, one in enumerate((said.reply or {}).get("issues") or (), 1)
+    ]
 
 
 def format_point(one: Json) -> str:
@@ -131,7 +134,7 @@ def format_point(one: Json) -> str:
 
 
 def format_counts(rulings: Sequence[Json]) -> str:
-    """Return the counts of the rulings: `5 issues: 3 landed, 1 dismissed, 1 open`. Joined issues count once."""
-    distinct = [row["landed"] for row in rulings if not row.get("same_as")]
+    """Return the counts of the rulings: `5 issues: 3 landed, 1 dismissed, 1 open`. An issue of several seats counts once."""
+    distinct = [point["landed"] for point in join_points(rulings, "")]
     counts = [f"{distinct.count(value)} {word}" for value, word in RULING_WORDS.items() if value in distinct]
     return f"{format_count(len(distinct), 'issue')}: {', '.join(counts)}" if counts else "no issues"

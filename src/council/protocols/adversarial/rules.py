@@ -73,10 +73,8 @@ class Rulings:
         return [row for row in self.distinct if row.landed is None]
 
 
-def apply_rulings(
-    severities: Mapping[str, str], points: Iterable[Point], texts: Mapping[str, str] | None = None
-) -> Rulings:
-    """Return the ruling on each issue; `severities` and `texts` are those of the issues by id. Equal texts are one issue."""
+def apply_rulings(severities: Mapping[str, str], points: Iterable[Point]) -> Rulings:
+    """Return the ruling on each issue; `severities` are those of the issues by id."""
     said: dict[str, list[Point]] = {}
     unknown: dict[str, None] = {}
     for point in points:
@@ -86,7 +84,7 @@ def apply_rulings(
         if not found:
             unknown[_shorten(point.issue, MAX_ID_CHARS) or "an empty id"] = None
     contradictory = [name for name in severities if len(_decisions(said.get(name, ()))) > 1]
-    roots = _join_equal_texts(_join_issues(severities, said), said, texts or {})
+    roots = _join_issues(severities, said)
     landed = {root: _combine([name for name in roots if roots[name] == root], said) for root in roots.values()}
     rows = [
         IssueRuling(
@@ -126,24 +124,8 @@ def _join_issues(ids: Iterable[str], said: Mapping[str, Sequence[Point]]) -> dic
     for name, points in said.items():
         for point in points:
             for other in match_ids(point.same_as, roots):
-                roots = _join_pair(roots, name, other)
-    return roots
-
-
-def _join_pair(roots: dict[str, str], name: str, other: str) -> dict[str, str]:
-    first, second = sorted((roots[name], roots[other]), key=list(roots).index)
-    return {one: first if root == second else root for one, root in roots.items()}
-
-
-def _join_equal_texts(
-    roots: dict[str, str], said: Mapping[str, Sequence[Point]], texts: Mapping[str, str]
-) -> dict[str, str]:
-    """Join issues with the same text, unless the chair ruled on them differently."""
-    first: dict[str, str] = {}  # text → the first issue with it
-    for name, text in texts.items():
-        other = first.setdefault(_simplify(text) or name, name)
-        if len(_decisions(said.get(name, ())) | _decisions(said.get(other, ()))) < 2:
-            roots = _join_pair(roots, name, other)
+                first, second = sorted((roots[name], roots[other]), key=list(roots).index)
+                roots = {one: first if root == second else root for one, root in roots.items()}
     return roots
 
 

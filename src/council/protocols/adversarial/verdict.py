@@ -35,8 +35,7 @@ def review_ruling(ruling: Ruling, issues: Mapping[str, Issue]) -> str:
 
 
 def _apply(ruling: Ruling, issues: Mapping[str, Issue]) -> Rulings:
-    severities = {name: issue.severity for name, issue in issues.items()}
-    return apply_rulings(severities, ruling.points, {name: issue.flaw for name, issue in issues.items()})
+    return apply_rulings({name: issue.severity for name, issue in issues.items()}, ruling.points)
 
 
 def build_verdict(ruling: Ruling, attacks: Round[Attack], triage: Triage, *, by_rule: bool = False) -> Verdict:
