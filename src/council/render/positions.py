@@ -1,4 +1,4 @@
-"""Who stands where: one row per finding, point or topic, with the position of every seat and the seats that dispute it.
+"""Positions of the seats: one row per finding, point or topic, and the seats that dispute it.
 
 The rows are those of the page, the report and the terminal. Before the rules of a protocol have run, they come from the replies.
 """
@@ -302,7 +302,7 @@ def build_position_table(minutes: Minutes) -> list[list[str]]:
 
 
 def format_positions(row: Json) -> str:
-    """Return who stands where in one line: `alpha, beta against gamma`."""
+    """Return the positions of a row in one line: `alpha, beta against gamma`."""
     held = {name: [one["seat"] for one in row["seats"] if one["position"] == name] for name in POSITIONS}
     against = f" against {', '.join(held['opposes'])}" if held["opposes"] else ""
     qualified = f"; {', '.join(held['qualifies'])} with a qualification" if held["qualifies"] else ""

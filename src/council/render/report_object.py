@@ -103,7 +103,9 @@ class Report(Part, BaseModel):
     ] = []
     positions: Annotated[
         list[PositionRow],
-        Field(description="Who stands where: one row per finding, point or topic. In the report of a stored run."),
+        Field(
+            description="The positions of the seats: one row per finding, point or topic. In the report of a stored run."
+        ),
     ] = []
     sections: Annotated[
         list[AnswerSection],

@@ -285,7 +285,7 @@ class Ranking(Part):
 
 
 class SeatPosition(Part):
-    """Where one seat stands on a row."""
+    """The position of one seat on a row."""
 
     seat: Name
     position: Annotated[
@@ -296,7 +296,7 @@ class SeatPosition(Part):
 
 
 class PositionRow(Part):
-    """One finding, point or topic, and where every seat stands."""
+    """One finding, point or topic, and the position of every seat."""
 
     kind: Annotated[
         Literal["finding", "point", "dispute", "claim", "note"],

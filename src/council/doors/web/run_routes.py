@@ -119,7 +119,7 @@ def _render_report(minutes: Minutes, entries: Sequence[Entry], form: str) -> str
 
 @history_router.get("/runs/{run}/positions", responses=example_responses(EXAMPLE_POSITIONS, 404))
 async def get_positions(run: str, app_state: AppStateDep) -> ApiResponse:
-    """Return who stands where after each phase and now: one row per finding, point or topic. Each list covers the events up to `seq`."""
+    """Return the positions of the seats after each phase and now: one row per finding, point or topic. Each list covers the events up to `seq`."""
     entries = await app_state.shared_convener.entries(run)
     return ApiResponse(clean_json(await asyncio.to_thread(build_position_history, entries)))
 

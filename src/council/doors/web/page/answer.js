@@ -41,7 +41,7 @@ function degradedNotes(detail) {
 
 function sentence({ seat, phase, state, reason }) {
   if (!seat) return capital(reason || state);
-  return `${seat} did not answer in ${phase}: ${formatState(state)}${reason ? `: ${reason}` : ""}.`;
+  return `${seat} did not answer in ${phase === "answer" ? "the answer phase" : phase}: ${formatState(state)}${reason ? `: ${reason}` : ""}.`;
 }
 
 const MEANINGS = {

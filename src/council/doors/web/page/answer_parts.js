@@ -1,4 +1,4 @@
-// Parts of an answer below its decision. Each thing is told once: what a section of the answer says is not repeated as a list.
+// Parts of an answer below its decision. Each thing occurs once: a thing that a section of the answer says is not repeated as a list.
 
 import { bringIntoView, button, el, flash, link, webAddress } from "./dom.js";
 import { chip, chips } from "./chips.js";
