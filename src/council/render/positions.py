@@ -50,7 +50,7 @@ def build_positions(minutes: Minutes) -> list[Json]:
     verdict = minutes.verdict
     points = find_protocol(minutes.plan.get("protocol") or "").load_report_view().points(minutes)
     rows = [
-        *(_finding_row(one) for one in verdict.get("findings") or () if isinstance(one, dict)),
+        *map(_finding_row, _dicts(verdict.get("findings"))),
         *_merge_topics([*_list_disputes(verdict), *_list_claims(verdict), *_list_notes(verdict)]),
         *map(_point_row, points),
     ]
@@ -101,6 +101,12 @@ def _count_status(row: Row, answered: int) -> str:
     return "agreed" if held == answered > 1 else f"{held} of {answered}"
 
 
+def _dicts(value: Any, *required: str) -> list[Json]:
+    """Return the objects of a list that have these fields; a protocol of another package may use other shapes."""
+    rows = value if isinstance(value, list | tuple) else ()
+    return [one for one in rows if isinstance(one, dict) and all(one.get(name) for name in required)]
+
+
 def _normalize(text: str) -> str:
     return re.sub(r"[\W_]+", " ", text.casefold()).strip()
 
@@ -124,13 +130,13 @@ def _merge_topics(rows: Iterable[Row]) -> list[Row]:
 
 def _finding_row(one: Json) -> Row:
     found_by, of = list(one.get("found_by") or ()), one.get("of") or 0
-    disputes = [side for side in one.get("disputes") or () if isinstance(side, dict)]
+    disputes = _dicts(one.get("disputes"), "seat")
     more = {key: one.get(key) or "" for key in ("location", "fix", "why", "ref", "location_note")}
     row = Row(
         "finding", _format_place(one), str(one.get("description") or ""), severity=str(one.get("severity") or ""),
         ids=[one["id"]] if one.get("id") else [], more=more,
     )  # fmt: skip
-    for said in one.get("by_judge") or ():
+    for said in _dicts(one.get("by_judge"), "seat"):
         row.put(said["seat"], "agrees", "supports it" if said.get("supports") else said.get("description"))
     for seat in found_by:
         row.put(seat, "agrees", "found it")
@@ -150,11 +156,11 @@ def _format_place(one: Json) -> str:
 
 
 def _list_disputes(verdict: Json) -> Iterator[Row]:
-    claims = {claim.get("id"): claim for claim in verdict.get("claims") or () if isinstance(claim, dict)}
-    for one in verdict.get("disagreements") or ():
-        sides = [side for side in one.get("positions") or () if side.get("seat")] if isinstance(one, dict) else []
+    claims = [claim for claim in _dicts(verdict.get("claims"), "by") if isinstance(claim["by"], list)]
+    for one in _dicts(verdict.get("disagreements"), "positions"):
+        sides = _dicts(one["positions"], "seat")
         if len({side["seat"] for side in sides}) > 1:
-            yield _dispute_row(one, sides, verdict.get("verdict"), list(claims.values()))
+            yield _dispute_row(one, sides, verdict.get("verdict"), claims)
 
 
 def _dispute_row(one: Json, sides: Sequence[Json], ruled: str | None, claims: Sequence[Json]) -> Row:
@@ -196,8 +202,8 @@ def _describe_side(side: Json) -> str:
 
 def _list_claims(verdict: Json) -> Iterator[Row]:
     topics: dict[str, list[Json]] = {}
-    for claim in verdict.get("claims") or ():
-        if isinstance(claim, dict) and claim.get("by"):
+    for claim in _dicts(verdict.get("claims"), "by"):
+        if isinstance(claim["by"], list):
             topics.setdefault(_normalize(str(claim.get("topic") or claim.get("claim") or "")), []).append(claim)
     for claims in topics.values():
         holding = [claim for claim in claims if not claim.get("conceded")] or claims
@@ -222,16 +228,16 @@ def _claim_position(claim: Json, first: str) -> str:
 def _list_notes(verdict: Json) -> Iterator[Row]:
     """Return the contested points of the chair's notes, and those that only one seat made."""
     notes = verdict.get("notes") or {}
-    for one in notes.get("contested") or ():
+    for one in _dicts(notes.get("contested"), "point"):
         row = Row("note", one["point"], one["point"])
-        sides = one.get("sides") or []
+        sides = _dicts(one.get("sides"), "seat", "position")
         for side in sides:
             same = _normalize(side["position"]) == _normalize(sides[0]["position"])
             assumes = f" (assumes: {side['assumes']})" if side.get("assumes") else ""
             row.put(side["seat"], "agrees" if same else "opposes", f"{side['position']}{assumes}")
         row.status = "" if row.seats_with("opposes") else "contested"
         yield row
-    for one in notes.get("unique") or ():
+    for one in _dicts(notes.get("unique"), "seat", "point"):
         yield Row("note", one["point"], one["point"], f"only {one['seat']}", cells={one["seat"]: ("agrees", "")})
 
 
@@ -257,13 +263,15 @@ def _list_preliminary(minutes: Minutes) -> list[Row]:
     for said in minutes.statements:
         if said.seat not in planned or not isinstance(said.reply, dict):
             continue
-        for one in _rows_of(said.reply, "findings", "description"):
-            same = "finding", f"{one.get('location') or ''} {_normalize(one['description'])}"
+        for one in _dicts(said.reply.get("findings"), "description"):
+            same = "finding", f"{one.get('location') or ''} {_normalize(str(one['description']))}"
             rows.setdefault(same, _finding_row({**one, "found_by": [], "of": 0, "id": ""})).put(
                 said.seat, "agrees", "found it"
             )
-        for one in _rows_of(said.reply, "claims", "question"):
-            row = rows.setdefault(("claim", _normalize(one["question"])), Row("claim", one["question"], _text(one)))
+        for one in _dicts(said.reply.get("claims"), "question"):
+            row = rows.setdefault(
+                ("claim", _normalize(str(one["question"]))), Row("claim", str(one["question"]), _text(one))
+            )
             row.put(
                 said.seat, "agrees" if row.text == _text(one) or _same_answer(row, one) else "qualifies", _text(one)
             )
@@ -272,12 +280,6 @@ def _list_preliminary(minutes: Minutes) -> list[Row]:
         row.status = ""
         row.more.pop("answer", None)
     return list(rows.values())
-
-
-def _rows_of(reply: Mapping[str, Any], name: str, required: str) -> list[Json]:
-    rows = reply.get(name)
-    found = rows if isinstance(rows, list) else []
-    return [one for one in found if isinstance(one, dict) and isinstance(one.get(required), str) and one[required]]
 
 
 def _text(one: Json) -> str:
