@@ -18,7 +18,7 @@ import { timelineView } from "./timeline.js";
 
 const HUES = 9;
 const HISTORY_EVENTS = new Set(["phase", "closed"]); // events that change the list of runs
-const POSITION_EVENTS = new Set(["statement", "phase_ended", "closed"]); // events that may change the disagreement map
+const POSITION_EVENTS = new Set(["phase_ended", "closed"]); // events that may change the disagreement map, beside typed replies
 const POSITIONS_MS = 400; // milliseconds in which such events are answered by one request
 
 /** `source` provides data (the server or an exported file); `follow(run, handlers)` delivers the events. */
@@ -120,7 +120,7 @@ export function runView(run, { source, follow, reconnect, canAct, openRun = () =
       if (!log.add(entry)) return;
       announcements.onEvent(entry, log.full);
       if (entry.type === "closed") load();
-      if (POSITION_EVENTS.has(entry.type)) asking ||= setTimeout(loadPositions, POSITIONS_MS);
+      if (POSITION_EVENTS.has(entry.type) || entry.reply) asking ||= setTimeout(loadPositions, POSITIONS_MS);
       if (HISTORY_EVENTS.has(entry.type)) notify();
       requestUpdate();
     },
