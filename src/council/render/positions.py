@@ -102,9 +102,13 @@ def _count_status(row: Row, answered: int) -> str:
 
 
 def _dicts(value: Any, *required: str) -> list[Json]:
-    """Return the objects of a list that have these fields; a protocol of another package may use other shapes."""
+    """Return the objects of a list that have these texts or lists; a protocol of another package may use other shapes."""
     rows = value if isinstance(value, list | tuple) else ()
-    return [one for one in rows if isinstance(one, dict) and all(one.get(name) for name in required)]
+    return [one for one in rows if isinstance(one, dict) and all(_is_filled(one.get(name)) for name in required)]
+
+
+def _is_filled(value: Any) -> bool:
+    return isinstance(value, str | list | tuple) and bool(value)
 
 
 def _normalize(text: str) -> str:
@@ -264,14 +268,12 @@ def _list_preliminary(minutes: Minutes) -> list[Row]:
         if said.seat not in planned or not isinstance(said.reply, dict):
             continue
         for one in _dicts(said.reply.get("findings"), "description"):
-            same = "finding", f"{one.get('location') or ''} {_normalize(str(one['description']))}"
+            same = "finding", f"{one.get('location') or ''} {_normalize(one['description'])}"
             rows.setdefault(same, _finding_row({**one, "found_by": [], "of": 0, "id": ""})).put(
                 said.seat, "agrees", "found it"
             )
         for one in _dicts(said.reply.get("claims"), "question"):
-            row = rows.setdefault(
-                ("claim", _normalize(str(one["question"]))), Row("claim", str(one["question"]), _text(one))
-            )
+            row = rows.setdefault(("claim", _normalize(one["question"])), Row("claim", one["question"], _text(one)))
             row.put(
                 said.seat, "agrees" if row.text == _text(one) or _same_answer(row, one) else "qualifies", _text(one)
             )

@@ -38,13 +38,13 @@ class AdversarialView(ReportView):
 
     def layout_variables(self, minutes: Minutes) -> Json:
         found = _find_details(minutes)
-        rulings = found.get("rulings") or []
+        rulings = join_points(found.get("rulings") or [], "")
         return {
             "leader": found.get("leader"),
             "reason": found.get("reason") or "none given",
             "agreed": found.get("agreed") or [],
             "contested": found.get("contested") or [],
-            "rulings": [{**row, "ruling": RULING_WORDS[row["landed"]]} for row in join_points(rulings, "")],
+            "rulings": [{**row, "ruling": RULING_WORDS[row["landed"]]} for row in rulings],
             "counts": format_counts(rulings) if rulings else "",
             "dissent": minutes.verdict.get("dissent") or [],
             "skipped": _describe_skipped_attack(minutes),
@@ -61,8 +61,9 @@ class AdversarialView(ReportView):
         if "attack" in minutes.phases and not minutes.phases["attack"].said:
             lines.append("Attack: none. No attacker answered.")
         elif "attack" in minutes.phases and "rulings" in found:
-            lines.append(f"Attack: {format_counts(found['rulings'])}.")
-            lines += [format_point(one) for one in join_points(found["rulings"], "") if one["landed"] is not False]
+            points = join_points(found["rulings"], "")
+            lines.append(f"Attack: {format_counts(points)}.")
+            lines += [format_point(one) for one in points if one["landed"] is not False]
         elif any("attack" in note.skipped for note in minutes.notes):
             lines.append(f"Attack: none. {CONSENSUS_TEXT}.")
         seats = [format_label(row["seat"]) for row in minutes.verdict.get("dissent") or []]
@@ -128,13 +129,13 @@ def _list_issues(minutes: Minutes) -> list[Json]:
 
 
 def format_point(one: Json) -> str:
-    """Return one line: `landed, MAJOR, beta and gamma: the passage`."""
-    word, by = RULING_WORDS[one["landed"]], " and ".join(map(format_label, one["raised_by"]))
-    return f"{word}, {one['severity']}, {by}: {single_line(one['hits'] or one['flaw'], MAX_REASON_CHARS)}"
+    """Return one line: `Landed (MAJOR, raised by Beta and Gamma): the passage`."""
+    word, by = RULING_WORDS[one["landed"]].capitalize(), " and ".join(map(format_label, one["raised_by"]))
+    return f"{word} ({one['severity']}, raised by {by}): {single_line(one['hits'] or one['flaw'], MAX_REASON_CHARS)}"
 
 
 def format_counts(rulings: Sequence[Json]) -> str:
-    """Return the counts of the rulings: `5 issues: 3 landed, 1 dismissed, 1 open`. An issue of several seats counts once."""
-    distinct = [point["landed"] for point in join_points(rulings, "")]
+    """Return the counts of the rulings: `5 issues: 3 landed, 1 dismissed, 1 open`. Joined issues count once."""
+    distinct = [row["landed"] for row in rulings if not row.get("same_as")]
     counts = [f"{distinct.count(value)} {word}" for value, word in RULING_WORDS.items() if value in distinct]
     return f"{format_count(len(distinct), 'issue')}: {', '.join(counts)}" if counts else "no issues"
