@@ -208,7 +208,7 @@ def test_what_the_council_changed_is_told_only_as_far_as_the_facts_go() -> None:
 
     plain = read_report(collaborative().minutes)["changed"]  # short texts, no notes, nothing billed
     assert (plain["closest_draft"], plain["shared_by"], plain["one_model"]) == (None, None, None)
-    assert read_report(attack_run(ruled=False).minutes)["changed"] is None
+    assert "changed" not in read_report(attack_run(ruled=False).minutes)
     assert list_supports(one_absent().minutes) == []
 
 

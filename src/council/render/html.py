@@ -72,7 +72,7 @@ def _dump_run(minutes: Minutes, entries: Sequence[Entry]) -> Iterator[str]:
     stored = (entry for entry in entries if not isinstance(entry.event, TRANSIENT_EVENTS))
     for n, entry in enumerate(stored):
         yield ("," if n else "") + _dump_json(clean_json(entry.as_json()))
-    detail = {"report": read_report(minutes), "above": format_degraded_lines(minutes)}
+    detail: Json = {"report": read_report(minutes), "above": format_degraded_lines(minutes)}
     detail["positions"] = build_position_history(entries)
     yield f'],"detail":{_dump_json(clean_json(detail))},"markdown":"'
     for text in render_document_parts(minutes):

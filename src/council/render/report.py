@@ -82,8 +82,9 @@ def read_report(minutes: Minutes) -> Json:
     added: Json = {
         "positions": positions,
         "sections": [{"name": name, "title": title, "text": text} for name, title, text in sections],
-        "changed": build_changes(minutes, report, positions),
     }
+    if changed := build_changes(minutes, report, positions):
+        added["changed"] = changed
     report["trust"]["in_favour"] = list_supports(minutes)
     return report | (clean_json(added) if may_be_unclean(_encode(added)) else added)
 
