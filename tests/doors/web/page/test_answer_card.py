@@ -168,7 +168,7 @@ SHAPES: dict[str, tuple[RunBuilder, list[str], list[str]]] = {
     "absent": (one_absent(), ["2 of 3 seats", "−beta is absent"], ["+3 of 3"]),
     "stopped": (stopped(), ["Stopped by you"], ["What the council changed", "Ask on"]),
     "no chair": (chair_failed(), ["No chair: digest of statements", "Trust: LOW"], ["closest draft"]),
-    "PASS": (judges("PASS", "PASS", "PASS"), ["PASS", "all 2 judges say PASS", "disputed by"], ["told once"]),
+    "PASS": (judges("PASS", "PASS", "PASS"), ["PASS", "all 2 judges say PASS"], ["told once"]),
     "WARN": (judges("WARN", "PASS", "WARN"), ["WARN", "shared byjudge-2 differed:judge-1"], ["told once", "**"]),
     "FAIL": (judges("FAIL", "WARN", "FAIL"), ["FAIL", "differ 2"], ["told once", "`exp`"]),
     "DISAGREE": (judges("DISAGREE", "PASS", "FAIL"), ["DISAGREE", "the judges disagree"], ["shared by"]),

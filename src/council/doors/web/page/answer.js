@@ -9,6 +9,7 @@ import { answerToolbar } from "./answer_toolbar.js";
 import { answeredCount } from "./minutes.js";
 import { toneOf } from "./positions.js";
 import { renderMarkdown } from "./render_markdown.js";
+import { term } from "./terms.js";
 
 export function answerView(context) {
   const node = el("section", { class: "answer card", "aria-labelledby": "answer-title", hidden: true });
@@ -44,18 +45,13 @@ function sentence({ seat, phase, state, reason }) {
   return `${seat} did not answer in ${phase === "answer" ? "the answer phase" : phase}: ${formatState(state)}${reason ? `: ${reason}` : ""}.`;
 }
 
-const MEANINGS = {
-  SURVIVED: "The leading draft survived the attack unchanged", MODIFIED: "The leading draft was changed after criticism", OVERTURNED: "The attack overturned the leading draft",
-  PASS: "No judge found a reason to stop", WARN: "At least one judge has a reservation", FAIL: "At least one judge found a reason to stop", DISAGREE: "The vendors disagree; the decision is yours",
-};
-
 function head(m) {
   const v = m.verdict;
   const word = v.verdict || v.outcome || "";
   const asked = m.plan.seats?.length || 0;
   return el("header", { class: "answer-head" },
-    el("h2", { id: "answer-title", class: word ? "verdict" : "eyebrow", "data-tone": toneOf(word) || null, title: MEANINGS[word] || null }, word || "Answer"),
-    v.confidence && el("span", { class: "pill", "data-tone": toneOf(v.confidence) || null }, `confidence ${v.confidence}`),
+    el("h2", { id: "answer-title", class: word ? "verdict" : "eyebrow", "data-tone": toneOf(word) || null }, word ? term(word) : "Answer"),
+    v.confidence && el("span", { class: "pill", "data-tone": toneOf(v.confidence) || null }, "confidence ", term(v.confidence)),
     asked > 0 && el("span", { class: "soft" }, `${answeredCount(m)} of ${asked} seats`));
 }
 

@@ -3,8 +3,10 @@
 import { bringIntoView, button, el, setChildren } from "./dom.js";
 import { chip, chips } from "./chips.js";
 import { money } from "./format.js";
-import { renderedDiff } from "./diff.js";
+import { diffNode } from "./diff.js";
+import { inline } from "./markdown.js";
 import { toneOf } from "./positions.js";
+import { term } from "./terms.js";
 
 export function answerSide(context) {
   const node = el("aside", { class: "answer-side", "aria-label": "Trust and effect of the council" });
@@ -24,7 +26,7 @@ function trustPanel(trust) {
   if (!trust) return null;
   const reason = (sign, label) => (text) => el("li", {}, el("b", { class: "reason-sign", "aria-label": label }, sign), text);
   return el("section", { class: "trust", role: "note", "aria-label": "Trust" },
-    el("h3", {}, "Trust: ", el("span", { class: "pill", "data-tone": toneOf(trust.level) || null }, trust.level)),
+    el("h3", {}, "Trust: ", el("span", { class: "pill", "data-tone": toneOf(trust.level) || null }, term(trust.level))),
     el("ul", { class: "plain reasons" }, (trust.in_favour || []).map(reason("+", "in its favour:")), trust.because.map(reason("−", "against it:"))));
 }
 
@@ -39,7 +41,7 @@ function changedLines(m, changed, report, context) {
   const counts = [[changed.agree, "agree"], [changed.differ, "differ"], [changed.only_one, "only one saw"]].filter(([n]) => n);
   return [
     closest && closestLine(m, closest, report, context),
-    ...bySeat(changed.taken_from).map(([seat, points]) => el("li", {}, "from ", chip(seat, context, { quote: points[0] }), ` ${points.join("; ")}`)),
+    ...bySeat(changed.taken_from).map(([seat, points]) => el("li", {}, "from ", chip(seat, context, { quote: points[0] }), " ", inline(points.join("; ")))),
     changed.shared_by?.length > 0 && el("li", {}, "shared by", chips(changed.shared_by, context), changed.differed.length > 0 && [" differed:", chips(changed.differed, context)]),
     one && el("li", { title: "One draft of one model, and the whole council" }, "one model ", el("b", {}, one.low === one.high ? money(one.low) : `${money(one.low)} to ${money(one.high)}`), " → council ", el("b", {}, money(one.council))),
     counts.length > 0 && el("li", {}, counts.map(([n, word]) => `${word} ${n}`).join(" · "), " ", button("open", openMap, { class: "link" })),
@@ -64,7 +66,7 @@ function closestLine(m, closest, report, context) {
     const close = () => dialog.remove();
     const dialog = el("dialog", { class: "diff-dialog", onclose: close, "aria-label": "Closest draft against the answer" },
       el("header", { class: "bar" }, el("h2", {}, `Draft of ${closest.seat} → answer`), el("span", { class: "fill" }), el("span", { class: "hint" }, el("del", {}, "only in the draft"), " ", el("ins", {}, "only in the answer")), button("Close", () => dialog.close(), { class: "quiet" })),
-      el("div", { class: "scroll", tabindex: "0" }, renderedDiff(draft.said, report.answer)));
+      el("div", { class: "scroll", tabindex: "0" }, diffNode(draft.said, report.answer)));
     document.body.append(dialog);
     dialog.showModal();
   };

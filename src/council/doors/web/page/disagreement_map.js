@@ -3,6 +3,7 @@
 import { button, el, setAttr, changeDetector, setChildren } from "./dom.js";
 import { shortNames, short } from "./format.js";
 import { chip } from "./chips.js";
+import { codeOrLine, inline, plainLine } from "./markdown.js";
 import { toneOfRow } from "./positions.js";
 import { plannedSeats } from "./minutes.js";
 
@@ -39,7 +40,7 @@ export function mapView(context) {
 
   function rowNodes(row, names) {
     const isOpen = row.id === opened;
-    const title = button(short(row.topic, 60), () => open(row.id === opened ? -1 : row.id), { class: "row-title", "data-row": row.id, "aria-expanded": String(isOpen) });
+    const title = button(plainLine(short(row.topic, 60)), () => open(row.id === opened ? -1 : row.id), { class: "row-title", "data-row": row.id, "aria-expanded": String(isOpen) });
     return [
       el("tr", { "data-tone": toneOfRow(row) || null, class: isOpen ? "open" : null },
         el("th", { scope: "row" }, row.severity && el("span", { class: "severity", "data-severity": row.severity, title: row.severity }, el("span", { class: "visually-hidden" }, row.severity)), title),
@@ -51,7 +52,7 @@ export function mapView(context) {
   function cell(row, name) {
     const { position, why } = row.cells.get(name) || { position: "silent" };
     const label = `${name} ${position}`;
-    return el("td", { class: `cell ${position} ${context.tone(name)}`, title: why ? `${label}: ${why}` : label },
+    return el("td", { class: `cell ${position} ${context.tone(name)}`, title: why ? `${label}: ${plainLine(why)}` : label },
       el("i", { class: "sign", "aria-hidden": "true" }), el("span", { class: "visually-hidden" }, position));
   }
 
@@ -59,9 +60,9 @@ export function mapView(context) {
     const facts = [["Where", row.location], ["Fix", row.fix], ["Why", row.why], ["Reference", row.ref], ["Correction", row.correction], ["Ruling", row.ruling && `${row.status}: ${row.ruling}`]];
     const held = names.map((name) => row.cells.get(name)).filter((one) => HELD.has(one?.position));
     return [
-      el("p", { class: "lead" }, row.text),
-      el("dl", {}, facts.filter(([, text]) => text && !/^No (fix|root cause|reference)/.test(text)).map(([name, text]) => [el("dt", {}, name), el("dd", {}, text)])),
-      el("ul", { class: "plain" }, held.map((one) => el("li", { class: "stance" }, chip(one.seat, context, { quote: row.kind === "finding" && one.position === "agrees" ? row.text : one.why || row.text }), " ", el("b", {}, one.position), one.why && one.why !== row.text && `: ${one.why}`))),
+      el("p", { class: "lead" }, inline(row.text)),
+      el("dl", {}, facts.filter(([, text]) => text && !/^No (fix|root cause|reference)/.test(text)).map(([name, text]) => [el("dt", {}, name), el("dd", {}, codeOrLine(text))])),
+      el("ul", { class: "plain" }, held.map((one) => el("li", { class: "stance" }, chip(one.seat, context, { quote: row.kind === "finding" && one.position === "agrees" ? row.text : one.why || row.text }), " ", el("b", {}, one.position), one.why && one.why !== row.text && [": ", inline(one.why)]))),
     ];
   }
 

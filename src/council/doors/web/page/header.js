@@ -26,9 +26,9 @@ export function headerView(context) {
     setText(status, replays ? "replay" : formatStatus(minutes, live));
     setAttr(status, "data-tone", replays || (live && minutes.status === "running") ? "live" : toneOf(minutes.status) || (minutes.status === "complete" ? "good" : ""));
     setText(crumbs, formatCrumbs(minutes));
-    setText(question, titleOf(full.plan) || full.name || "…");
+    setText(question, formatTitle(full));
     setAttr(question, "data-long", (full.plan.question || "").length > 160 ? "yes" : null);
-    if (full.plan.question) document.title = `${short(titleOf(full.plan), 60)} · council`;
+    if (full.plan.question) document.title = `${short(full.plan.question, 60)} · council`;
     setText(time, clock(seconds));
     updateCost(minutes, full, scene.detail);
     if (isNew(full.status, live, context.canAct, full.run)) setChildren(actions, buttons(full, live));
@@ -77,9 +77,11 @@ export function headerView(context) {
   return { node, update };
 }
 
-/** The question, with the verb of its task if the words do not have it: "Validate src/auth". */
-function titleOf({ question = "", task = "ask" }) {
-  return task === "ask" || !question || question.toLowerCase().startsWith(task) ? question : `${capital(task)} ${question}`;
+/** The question; a task that its words do not begin with is put before them. */
+function formatTitle({ plan, name }) {
+  const { question, task } = plan;
+  if (!question || !task || task === "ask" || question.toLowerCase().startsWith(task)) return question || name || "…";
+  return `${capital(task)} ${question}`;
 }
 
 function formatCrumbs(m) {
