@@ -41,7 +41,9 @@ def kill_worker(data: Path) -> None:
 
 
 def wait_for_worker_exit(data: Path) -> None:
-    wait_until(lambda: not workers(data), "the worker exited")
+    """Wait until no worker of a data folder is left. Only the found ones are polled: looking at all processes is expensive."""
+    while found := workers(data):
+        wait_until(lambda found=found: not any(_works_on(pid, data) for pid in found), "the worker exited")
 
 
 def kill_remaining_workers(data: Path) -> list[int]:
