@@ -13,6 +13,7 @@ import contextlib
 import ctypes
 import fcntl
 import gc
+import hashlib
 import importlib
 import importlib.util
 import io
@@ -33,7 +34,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import IO, Any
 
 CLI = (
     "aiohttp", "council.doors.cli.ask", "council.doors.cli.runner", "council.doors.cli.run_commands", "council.doors.cli.batch_command", "council.doors.cli.info_commands",
@@ -50,7 +51,9 @@ SERVERS = (
 )
 STDIN, STDOUT, STDERR = 0, 1, 2
 PYTHON_PATH = os.environ.get("PYTHONPATH", "")  # before a test sets another one
+ADDRESS, USERS = "socket", "users"  # of a server: its socket, and a pipe that each of its users holds open
 REAL_WORKERS = "REAL_WORKERS"  # variable of a process that starts workers as new interpreters, as outside the tests
+_kept_open: list[Any] = []  # until this process ends
 
 
 # In the tests
@@ -152,23 +155,40 @@ class Process:
 
 @cache
 def fork_server(*modules: str, preload: str = "") -> str:
-    """Return the address of the server with these modules; start it on first use and stop it with this process."""
-    address = str(Path(tempfile.mkdtemp(prefix="fork-server-")) / "socket")
-    command = [sys.executable, __file__, "serve", address, *modules]
+    """Return the address of the server with these modules. The processes of a test session share it: the first one that needs
+    it starts it, and it ends with the last one."""
+    session = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getpid())
+    name = hashlib.sha256("\0".join([session, preload, *modules]).encode()).hexdigest()[:16]
+    folder = Path(tempfile.gettempdir()) / f"fork-server-{name}"
+    with _lock(folder):
+        if not (folder / ADDRESS).exists():
+            os.mkfifo(folder / USERS)
+        _kept_open.append(os.open(folder / USERS, os.O_RDWR))
+        if not (folder / ADDRESS).exists():
+            _start_server(folder / ADDRESS, modules, preload)
+    return str(folder / ADDRESS)
+
+
+def _lock(folder: Path) -> IO[str]:
+    """Lock a folder until the file is closed. Its server may remove it at any time before."""
+    while True:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            lock = (folder / "lock").open("w")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if os.path.samestat(os.fstat(lock.fileno()), (folder / "lock").stat()):
+                return lock
+            lock.close()
+
+
+def _start_server(address: Path, modules: Sequence[str], preload: str) -> None:
+    command = [sys.executable, __file__, "serve", str(address), *modules]
     env = {name: value for name, value in os.environ.items() if not name.startswith(("COUNCIL_", "XDG_", "PYTHONPATH"))}
     env |= {"PYTHONPATH": PYTHON_PATH} | ({"LD_PRELOAD": preload} if preload else {})
-    server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", env=env)
-    assert server.stdin and server.stdout
+    server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, cwd="/", env=env)
+    assert server.stdout
     assert server.stdout.readline() == b"ready\n", "the fork server did not start"
-
-    def stop() -> None:
-        assert server.stdin
-        server.stdin.close()
-        server.wait(60)
-        shutil.rmtree(Path(address).parent)
-
-    atexit.register(stop)
-    return address
+    _kept_open.append(server)
 
 
 def client_command(*modules: str) -> list[str]:
@@ -179,7 +199,8 @@ def client_command(*modules: str) -> list[str]:
 @cache
 def command_folder() -> Path:
     """Return a folder for PATH with a `council` that starts quickly."""
-    path = Path(fork_server(*CLI)).parent / "council"
+    path = Path(tempfile.mkdtemp(prefix="fork-server-command-")) / "council"
+    atexit.register(shutil.rmtree, path.parent)
     path.write_text(f'#!/bin/sh\nexec {shlex.join(client_command(*CLI))} "$@"\n', encoding="utf-8")
     path.chmod(0o755)
     return path.parent
@@ -252,7 +273,7 @@ def _receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
 
 
 def serve(address: str, modules: Sequence[str]) -> None:
-    """Fork a process for every connection until standard input is closed. Tell its process id, then its exit code."""
+    """Fork a process for every connection until no user is left. Tell its process id, then its exit code."""
     for name in modules:
         importlib.import_module(name)
     _compile_triggers()
@@ -260,6 +281,7 @@ def serve(address: str, modules: Sequence[str]) -> None:
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address)
     listener.listen(64)
+    users = os.open(Path(address).with_name(USERS), os.O_RDONLY | os.O_NONBLOCK)
     wake, woken = socket.socketpair()
     wake.setblocking(False)
     woken.setblocking(False)
@@ -269,22 +291,26 @@ def serve(address: str, modules: Sequence[str]) -> None:
     selector = selectors.DefaultSelector()
     selector.register(listener, selectors.EVENT_READ)
     selector.register(wake, selectors.EVENT_READ)
-    selector.register(STDIN, selectors.EVENT_READ)
+    selector.register(users, selectors.EVENT_READ)
     running: dict[int, socket.socket | None] = {}
     gc.freeze()  # a forked process copies fewer pages
     print("ready", flush=True)
     while True:
         for key, _ in selector.select():
-            if key.fileobj == STDIN:
-                for pid in running:
-                    os.kill(pid, signal.SIGKILL)
-                os._exit(0)
+            if key.fileobj == users:
+                with _lock(Path(address).parent), contextlib.suppress(BlockingIOError):  # there is a new user
+                    os.read(users, 1)
+                    shutil.rmtree(Path(address).parent)
+                    for pid in running:
+                        os.kill(pid, signal.SIGKILL)
+                    os._exit(0)
             elif key.fileobj is listener:
                 connection, _ = listener.accept()
                 request, fds = _receive(connection)
                 if (pid := os.fork()) == 0:
                     signal.set_wakeup_fd(-1)
                     selector.close()
+                    os.close(users)
                     for one in (listener, wake, woken, connection, *filter(None, running.values())):
                         one.close()
                     return _become(request, fds, address)
