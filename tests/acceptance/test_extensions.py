@@ -22,12 +22,10 @@ from tests.acceptance.helpers import Result, wait_for_exit, wait_until
 from tests.acceptance.workers import wait_for_worker_exit
 from tests.doors.mcp.clients import call_refused, call_tool, connect, wait_until_done
 from tests.doors.web.page.browser import Browser
-from tests.doors.web.page.conftest import chromium
+from tests.doors.web.page.conftest import launch_browser
 from tests.fork_server import SERVERS, Process
 from tests.paths import ROOT
 from tests.trusted_project import trust_project
-
-__all__ = ["chromium"]  # a fixture
 
 Json = dict[str, Any]
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
@@ -201,6 +199,12 @@ async def test_mcp_offers_and_checks_the_options(package: Path) -> None:
         run = (await call_tool(client, "council_start", question=QUESTION, options=options))["run"]
         assert (await wait_until_done(client, run))["done"]
         assert (await call_tool(client, "council_result", run=run))["answer"] == "passed"
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with launch_browser() as browser:
+        yield browser
 
 
 @contextmanager
