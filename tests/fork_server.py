@@ -31,7 +31,7 @@ import termios
 import threading
 import traceback
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import _lru_cache_wrapper, cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any
@@ -409,16 +409,17 @@ def _show_as(command: Sequence[str]) -> None:
 
 
 def _add_python_path() -> None:
-    """Import from PYTHONPATH, as a new interpreter does, and find the packages there: some modules list them when imported."""
+    """Import from PYTHONPATH, as a new interpreter does. Forget what depends on the packages that were found without it."""
     added = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path and path not in sys.path]
     if not added:
         return
     sys.path[:0] = added
-    extensions = importlib.import_module("council.extensions")
-    extensions.installed.cache_clear()
-    extensions._is_any_installed.cache_clear()
-    for name in [name for name in sys.modules if name.startswith("council.doors.")]:
-        del sys.modules[name]
+    for name in [name for name in sys.modules if name.startswith("council.")]:
+        for value in vars(sys.modules[name]).values():
+            if isinstance(value, _lru_cache_wrapper):
+                value.cache_clear()
+        if name.startswith("council.doors."):
+            del sys.modules[name]
 
 
 def _load_kill_points() -> Any:
