@@ -219,7 +219,7 @@ def fork_workers(address: str = "") -> None:
     from council.runs import worker_client
 
     forked = partial(_fork_worker, address)
-    worker_client.subprocess = SimpleNamespace(Popen=forked, DEVNULL=subprocess.DEVNULL)  # type: ignore[assignment]
+    vars(worker_client)["subprocess"] = SimpleNamespace(Popen=forked, DEVNULL=subprocess.DEVNULL)
 
 
 def _fork_worker(
@@ -403,7 +403,7 @@ def _show_as(command: Sequence[str]) -> None:
         return
     places = [int(field) for field in stat.read_text(encoding="utf-8").rpartition(")")[2].split()[45:49]]
     shown = [f"{name}={value}" for name, value in os.environ.items() if name.startswith("COUNCIL_")]
-    for start, end, words in ((*places[:2], command), (*places[2:], shown)):
+    for (start, end), words in ((places[:2], command), (places[2:], shown)):
         text = b"".join(os.fsencode(word) + b"\0" for word in words)[: end - start - 1]
         ctypes.memmove(start, text.ljust(end - start, b"\0"), end - start)
 

@@ -235,6 +235,7 @@ class Sandbox:
 
     def _write_project(self) -> None:
         git(self.project, "init", "-q", "-b", "main")
+        (self.project / ".git" / "hooks").mkdir()
         files = FILES | {
             "rows.jsonl": "".join(f'{{"id": {n}, "question": "Which queue fits us?"}}\n' for n in range(3)),
             "plan.md": "# Plan\n\n1. Move it.\n",

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -97,9 +98,11 @@ def processes(data: Path) -> list[str]:
 def wait_for_exit(data: Path) -> None:
     """Wait until no process uses this data folder. Only the found ones are polled: looking at all processes is expensive."""
     while found := _find_processes(data):
-        wait_until(
-            lambda found=found: not any(_read_command(place, data) for place in found), "the worker exits when idle"
-        )
+        wait_until(partial(_are_gone, found, data), "the worker exits when idle")
+
+
+def _are_gone(places: Iterable[Path], data: Path) -> bool:
+    return not any(_read_command(place, data) for place in places)
 
 
 def _find_processes(data: Path) -> dict[Path, str]:
