@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
 
 from tests.acceptance.helpers import wait_until
@@ -155,6 +157,17 @@ def test_the_page_needs_no_token_and_contains_none(shared_site: WebServer) -> No
     response = shared_site.ask("GET", "/", token=False)
     assert response.status == 200
     assert shared_site.token.encode() not in response.body
+
+
+@pytest.mark.behaviour("50-page-first-load")
+def test_the_script_of_the_page_is_one_file_compressed_and_cached(shared_site: WebServer) -> None:
+    plain = shared_site.ask("GET", "/page/app.js", token=False)
+    packed = shared_site.ask("GET", "/page/app.js", token=False, headers={"Accept-Encoding": "gzip, br"})
+    assert packed.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(packed.body) == plain.body
+    known = shared_site.ask("GET", "/page/app.js", token=False, headers={"If-None-Match": plain.headers["etag"]})
+    assert (known.status, known.body) == (304, b"")
+    assert shared_site.get("/page/app.js.map")["sources"][-1] == "/page/main.js"
 
 
 @pytest.mark.behaviour("50-web-errors")

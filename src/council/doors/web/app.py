@@ -10,7 +10,6 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.security import HTTPBearer
 from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
-from starlette.staticfiles import StaticFiles
 
 from council.doors.web import responses, run_routes, start_routes
 from council.doors.web.app_state import AppState
@@ -42,7 +41,6 @@ def create_app(app_state: AppState, token: str, hosts: tuple[str, ...], port: in
     )  # fmt: skip
     for router in ROUTERS:
         app.include_router(router)
-    app.mount("/page", StaticFiles(directory=start_routes.PAGE_FOLDER, check_dir=False))
     app.add_exception_handler(CouncilError, responses.on_council_error)
     app.add_exception_handler(HTTPException, responses.on_http_error)
     app.add_exception_handler(RequestValidationError, responses.on_validation_error)
