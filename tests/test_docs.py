@@ -25,7 +25,7 @@ from council.doors.cli.params import COMMAND_HELP, RESERVED_COMMANDS
 from council.engine.council import Council
 from council.engine.layout import STATE_DESCRIPTIONS
 from council.settings.catalogue import catalogue
-from tests.fork_server import command_path
+from tests.fork_server import PYTHON_PATH, command_path
 from tests.paths import ROOT
 
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]  # fmt: skip
@@ -185,7 +185,7 @@ def example(tmp_path: Path) -> Path:
 
 
 def shell(command: str, folder: Path) -> str:
-    env = {**os.environ, "PATH": command_path(), "PYTHONPATH": str(folder)}
+    env = {**os.environ, "PATH": command_path(), "PYTHONPATH": os.pathsep.join([str(folder), PYTHON_PATH])}
     done = subprocess.run(command, shell=True, cwd=folder, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
