@@ -66,7 +66,7 @@ def find_store_address(env: Mapping[str, str]) -> StoreAddress:
 
 
 async def query_history(store: Store, wanted: Mapping[str, str], before: str | None, limit: int) -> Json:
-    """Return {runs, more}, unfinished runs first."""
+    """Return {runs, more, next}, unfinished runs first; `next` is the last run if there are more."""
     status = wanted.get("status")
     stored = STORED_STATUSES.get(status or "", [status])
     filters = dict(wanted) | ({"status": json.dumps(stored)} if status else {})
@@ -74,12 +74,13 @@ async def query_history(store: Store, wanted: Mapping[str, str], before: str | N
     runs = [_add_run_state(row, state) for row, state in zip(rows, await store.states_of(rows), strict=True)]
     if status:
         runs = [run for run in runs if run["status"] == status]
-    return {"runs": runs[:limit], "more": len(runs) > limit}
+    more = len(runs) > limit
+    return {"runs": runs[:limit], "more": more, "next": runs[limit - 1]["run"] if more else None}
 
 
 def _add_run_state(row: Json, state: RunState) -> Json:
     about = {"status": state.status, "running": state.is_running, "unfinished": state.stored is not RunStatus.COMPLETE}
-    return {name: value for name, value in row.items() if name != "detached"} | about
+    return {"run": row["id"], **{name: value for name, value in row.items() if name != "detached"}, **about}
 
 
 def list_attempts(attempts: Mapping[str, Sequence[Attempt]], events: Iterable[ev.Attempted]) -> list[Json]:

@@ -107,10 +107,7 @@ class Lease:
 
 def explain_holder(lease: Lease) -> str:
     place = f"process {lease.pid}" if lease.is_local else f"process {lease.pid} of {lease.owner}"
-    return (
-        f"run {lease.run} is running in another process ({place}): "
-        f"{word_wait(lease.run)}"
-    )
+    return f"run {lease.run} is running in another process ({place}): {word_wait(lease.run)}"
 
 
 def explain_loss(run: str, seconds: float) -> LeaseLost:
