@@ -100,6 +100,7 @@ ADD_USERS = (
     "CREATE INDEX user_runs_by_name ON user_runs (name)",
     """CREATE TABLE idempotency (run TEXT NOT NULL, owner TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, at REAL NOT NULL,
        PRIMARY KEY (owner, key)) STRICT, WITHOUT ROWID""",
+    "CREATE INDEX summaries_by_owner ON summaries (owner, unfinished)",
 )
 MIGRATIONS: list[tuple[str, ...]] = [
     CREATE_TABLES,

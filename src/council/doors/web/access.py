@@ -77,8 +77,8 @@ def make_key(request: Request, user: User, key: str | None, body: BaseModel | No
 # Runs of users
 
 
-def check_fields(user: User, **fields: object) -> None:
-    """Raise Forbidden if a user has set a field that only the owner of the server, or another scope, may set."""
+def check_fields(**fields: object) -> None:
+    """Raise Forbidden if a field is set that only the owner of the server, or another scope, may set."""
     for name, value in fields.items():
         if value:
             raise Forbidden(f"this token cannot set {name}: omit it", field=name)

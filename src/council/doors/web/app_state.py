@@ -75,13 +75,13 @@ class AppState:
         """Return the run id for an id or a unique prefix. A run of another user is unknown."""
         if user.sees_all:
             return (await self.shared_convener.run_state(run)).run
-        own = {"prefix": run, "owner": user.owner}
-        found = [row["id"] for row in await self.store.list_runs(own, limit=2)] if run else []
-        if run not in found and len(found) != 1:
-            found = [row["id"] for row in await self.store.list_runs(own | {"ids": json.dumps([run])})]
-        if not found:
+        own = {"owner": user.owner}
+        found = await self.store.list_runs(own | {"ids": json.dumps([run])})
+        if not found and run:
+            found = await self.store.list_runs(own | {"prefix": run}, limit=2)
+        if len(found) != 1:
             raise unknown_run(run)
-        return run if run in found else found[0]
+        return str(found[0]["id"])
 
     @property
     def store(self) -> Store:

@@ -88,14 +88,14 @@ VERBS = ("validate", "brainstorm", "research")
 @asynccontextmanager
 async def plan_request(request: RunRequest, app_state: AppState, user: User) -> AsyncIterator[tuple[Convener, Plan]]:
     """Yield the convener and the plan. A user's run reads no file of this machine."""
-    folder, roots = app_state.find_root(request.root), list(app_state.roots.values())
     material_folder = None if user.sees_all else app_state.empty_folder
     if material_folder:
-        roots = [material_folder]
-        access.check_fields(user, root=request.root, targets=request.targets)
+        access.check_fields(root=request.root, targets=request.targets)
         if user.scope == "chat":
-            access.check_fields(user, seats=request.seats, models=request.models, options=request.options)
+            access.check_fields(seats=request.seats, models=request.models, options=request.options)
         access.check_members([*request.seats.values(), *request.models])
+    folder = app_state.find_root(request.root)
+    roots = [material_folder] if material_folder else list(app_state.roots.values())
     after = await app_state.resolve_run(request.continues, user) if request.continues else None
     options = {name: value for name, value in request.options.items() if _is_filled(name, value)}
     settings = app_state.owner.settings(folder)
