@@ -208,8 +208,8 @@ def _load_record(db: Connection, run: str) -> Record:
 
 
 def unknown_run(run: str) -> UnknownRun:
-    listing = wording(python="`client.runs()`", cli="`council runs`", http="`council runs`")
-    return UnknownRun(f'there is no run "{run}": {listing} lists them')
+    listing = wording(python="`client.runs()` lists them", cli="`council runs` lists them", http="list the runs")
+    return UnknownRun(f'there is no run "{run}": {listing}')
 
 
 def load_since(db: Connection, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:
