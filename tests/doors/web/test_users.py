@@ -180,7 +180,7 @@ def test_a_user_reads_no_file_of_the_server_and_starts_no_program(tmp_path: Path
             for field in ("seats", "models", "options"):
                 body = {"question": QUESTION, field: ["sim:m"] if field == "models" else {"alpha": "sim:m"}}
                 assert site.ask_as(chat, "POST", "/api/runs", body).json["error"]["field"] == field
-            assert site.ask_as(chat, "GET", "/api/members").status == 403
+            assert site.ask_as(chat, "GET", "/api/files").status == 403
             assert site.ask_as(ann, "POST", "/api/codes", {}).status == 403
         finally:
             site.stop()
