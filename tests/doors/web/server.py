@@ -221,4 +221,5 @@ def environment(folder: Path) -> dict[str, str]:
     return {
         "PATH": os.environ["PATH"], "HOME": str(folder), "COUNCIL_DATA": str(folder / "data"), "COUNCIL_WORKER_IDLE": "0.3",
         "COUNCIL_CACHE": os.environ.get("COUNCIL_CACHE", str(folder / "cache")), "XDG_CONFIG_HOME": str(folder / "config"),
+        **({"PYTHONPATH": path} if (path := os.environ.get("PYTHONPATH")) else {}),
     }  # fmt: skip

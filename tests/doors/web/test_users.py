@@ -81,7 +81,7 @@ def test_a_user_sees_only_the_own_runs_until_the_token_is_revoked(site: Site) ->
             for token in (bob, chat):
                 answers = [
                     site.ask_as(token, method.upper(), path.replace("{run}", wanted).replace("{key}", "k"), body)
-                    for wanted in (run, own, run[:5], "rnothing")
+                    for wanted in (run, *([own, run[:5]] if token is bob else []), "rnothing")
                 ]
                 allowed = name in OPERATIONS["chat" if token is chat else "runs"]
                 assert {answer.status for answer in answers} == {404 if allowed else 403}, (name, answers)
@@ -222,7 +222,7 @@ async def test_the_cap_of_a_user_holds_over_all_runs_and_survives_their_removal(
 def test_a_run_over_the_cap_of_its_user_stops_before_the_next_request(provider: FakeProvider, tmp_path: Path) -> None:
     table = Workspace(write_project(tmp_path), provider)
     table.configure(more='[prices."sim:*"]\ninput = 1.0\noutput = 5.0\n')
-    site = Site(table.folder, environment(tmp_path) | {"PYTHONPATH": os.environ.get("PYTHONPATH", "")})
+    site = Site(table.folder, environment(tmp_path))
     try:
         ann = site.add_user("ann", max_cost=0.000001)
         run = site.start_as(ann)

@@ -234,7 +234,9 @@ class EventStream(Response):
         finally:
             for task in (sending, *ends):
                 task.cancel()
-            problem, *_ = await asyncio.gather(sending, *ends, return_exceptions=True)
+            problem, *ended = await asyncio.gather(sending, *ends, return_exceptions=True)
+        if ended[1:] == [None]:  # revoked
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
         if isinstance(problem, Exception) and not isinstance(
             problem, TimeoutError
         ):  # a listener that does not read is not an error
