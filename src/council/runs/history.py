@@ -35,6 +35,7 @@ from council.store.interface import (
     Store,
     StoreAddress,
 )
+from council.store.queries import unknown_run
 from council.store.run_store import open_store
 from council.store.shared import acquire_store, release_store
 from council.text_cleanup import single_line
@@ -208,6 +209,15 @@ class RunRecords:
         """Return the run with this id, or the only run whose id starts with it."""
         names = await self.store.match_runs(run)
         return names[0] if run not in names and len(names) == 1 else run
+
+    async def find_owned_run(self, run: str, owner: str) -> str:
+        """Return the run of an owner with this id, or the only one whose id starts with it. Any other is unknown."""
+        found = await self.store.list_runs({"owner": owner, "ids": json.dumps([run])})
+        if not found and run:
+            found = await self.store.list_runs({"owner": owner, "prefix": run}, limit=2)
+        if len(found) != 1:
+            raise unknown_run(run)
+        return str(found[0]["id"])
 
     async def newest_run(self) -> str:
         """Return the newest run of this folder."""

@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from fastapi.security import HTTPBearer
 from fastapi.telemetry import TelemetryConfig
+from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
@@ -75,14 +76,15 @@ def _describe(app: FastAPI) -> Json:
         described = get_openapi(
             title=app.title, version=app.version, description=app.description, routes=app.routes, tags=TAGS
         )
+        kinds: list[type[BaseModel]] = [*models.EVENT_MODELS, models.StreamEnd]
         _, events = models_json_schema(
-            [(model, "serialization") for model in (*models.EVENT_MODELS, models.StreamEnd)],
+            [(kind, "serialization") for kind in kinds],
             ref_template="#/components/schemas/{model}",
         )
         schemas: Json = described["components"]["schemas"]
         schemas |= events["$defs"]
-        kinds = {model.model_fields["type"].annotation.__args__[0]: model.__name__ for model in models.EVENT_MODELS}  # type: ignore[union-attr]
-        references = {kind: f"#/components/schemas/{name}" for kind, name in kinds.items()}
+        names = {model.model_fields["type"].annotation.__args__[0]: model.__name__ for model in models.EVENT_MODELS}  # type: ignore[union-attr]
+        references = {kind: f"#/components/schemas/{name}" for kind, name in names.items()}
         schemas["RunEvent"] = {
             "title": "RunEvent",
             "description": "An event of a run.",

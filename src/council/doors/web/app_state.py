@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 import tempfile
 import time
@@ -24,7 +23,6 @@ from council.runs.tokens import OWNER, User, find_user
 from council.runs.worker_client import ensure_worker
 from council.settings.schema import quote_value
 from council.store.interface import RequestKey, Store
-from council.store.queries import unknown_run
 from council.text_cleanup import single_line
 from council.types import Json
 
@@ -75,13 +73,7 @@ class AppState:
         """Return the run id for an id or a unique prefix. A run of another user is unknown."""
         if user.sees_all:
             return (await self.shared_convener.run_state(run)).run
-        own = {"owner": user.owner}
-        found = await self.store.list_runs(own | {"ids": json.dumps([run])})
-        if not found and run:
-            found = await self.store.list_runs(own | {"prefix": run}, limit=2)
-        if len(found) != 1:
-            raise unknown_run(run)
-        return str(found[0]["id"])
+        return await self.shared_convener.find_owned_run(run, user.owner)
 
     @property
     def store(self) -> Store:

@@ -146,7 +146,7 @@ class Guard:
     def _check_origin(self, asked: RequestHead) -> Refusal | None:
         """Refuse a wrong Host and requests of other pages and sites."""
         host = asked.header("host")
-        if host not in self.origins:
+        if host is None or host not in self.origins:
             return Refusal(400, "wrong_host", f'unknown Host "{(host or "")[:200]}": use the address of the server')
         if asked.header("origin") not in (None, self.origins[host]):
             return OTHER_PAGE
