@@ -47,7 +47,7 @@ class AppState:
         if not name:
             return self.owner.folder
         if name not in self.roots:
-            raise UsageError(f"no root {quote_value(name[:80])}: available are {', '.join(self.roots)}")
+            raise UsageError(f"no root {quote_value(name[:80])}: available are {', '.join(self.roots)}", field="root")
         return self.roots[name]
 
     @asynccontextmanager
