@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from council import events as ev
 from council.planning.plan_object import CostEstimate, PacketReceipt, PlanCalls, PlanObject, PlanPhase
-from council.render.report_object import Cost, PositionRow, Report, Tokens
+from council.render.report_object import Report
+from council.render.report_parts import Cost, PositionRow, Tokens
 from council.store.interface import RunStatus
 from council.types import FinalState, Json, SeatState
 
