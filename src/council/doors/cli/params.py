@@ -47,6 +47,7 @@ COMMAND_HELP = {
     "mcp": "Serve Council as tools for coding agents (Model Context Protocol).",
     "serve": "Serve the web page and the HTTP API on this machine.",
     "open": "Open a run in the web page.",
+    "tokens": "Give other users access to the web page and the HTTP API: add, list or revoke their tokens.",
     "worker": "Process detached runs: of a shared store until stopped; otherwise until none is left, started automatically.",
     "config": "Show the settings and where each comes from; show, edit or create the file.",
     "skill": "Install, list, show or remove the skill for coding agents.",
@@ -60,7 +61,7 @@ WORD_COMMANDS = {
     "help": ["--help"], "version": ["--version"], "list": ["runs"], "ls": ["runs"], "history": ["runs"], "usage": ["spend"], "cost": ["spend"],
     "settings": ["config"],
 }  # fmt: skip
-PLANNED_WORDS = ("tokens", "advise")
+PLANNED_WORDS = ("advise",)
 SET_UP_SUGGESTION = "set up your keys with `council init`, or store one with `council keys set NAME`"
 LEAVE_SUGGESTION = "there is nothing to leave; stop a run with `council cancel RUN`"
 REMOVE_SUGGESTION = "remove runs with `council runs rm RUN` or `council runs prune`"
