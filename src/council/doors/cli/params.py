@@ -25,14 +25,14 @@ from council.flags import flag_table
 COMMAND_HELP = {
     "init": "Find your keys and logins, test them, and write the configuration.",
     "batch": "Run the questions of a JSON lines or CSV file; run it again to continue.",
-    "eval": "Compare a council with one model on a data set, at equal cost; run it again to continue.",
+    "eval": "Measure councils: compare them with one model on a data set, at equal cost. Run it again to continue.",
     "chat": "Hold a conversation with a council: each turn continues the last.",
     "runs": "List, show, search, export, remove, prune or check runs.",
     "resume": "Continue an interrupted run.",
     "watch": "Follow a run of this machine until it ends.",
     "cancel": "Cancel a queued or running run; its answers are kept.",
     "fork": "Run again from a phase with other members; unchanged statements are reused.",
-    "outcome": "Record how a decision turned out; track records and --weights track-record use it.",
+    "outcome": "Label a run: record how its decision turned out. Track records and --weights track-record use it.",
     "replay": "Play a past run again without calls.",
     "report": "Print a report, also as SARIF, JUnit, HTML or GitHub annotations.",
     "gate": "Pass or fail a finished run in CI without calls.",
@@ -52,7 +52,7 @@ COMMAND_HELP = {
     "config": "Show the settings and where each comes from; show, edit or create the file.",
     "skill": "Install, list, show or remove the skill for coding agents.",
     "completion": "Print the completion script for bash, zsh or fish.",
-    "spend": "Show spending by day, member and folder, and the rest of today's budget.",
+    "spend": "Show spending by day, member and folder; also the rest of today's budget.",
 }
 RESERVED_COMMANDS: tuple[str, ...] = ()
 MANAGEMENT_COMMANDS = (*COMMAND_HELP, *RESERVED_COMMANDS)
