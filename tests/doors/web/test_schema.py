@@ -16,12 +16,13 @@ from tests.doors.web.server import Json, WebServer, environment
 EXAMPLES = 10  # of each operation and mode
 OPERATIONS = [
     ("POST", "/api/session"), ("GET", "/api/protocols"), ("GET", "/api/members"), ("GET", "/api/roots"), ("GET", "/api/files"),
+    ("GET", "/api/files/search"), ("GET", "/api/files/text"), ("GET", "/api/options"),
     ("POST", "/api/estimate"), ("POST", "/api/runs"), ("GET", "/api/runs"), ("GET", "/api/runs/{run}"), ("GET", "/api/runs/{run}/events"),
     ("GET", "/api/stream"), ("GET", "/api/runs/{run}/report"), ("GET", "/api/runs/{run}/attempts"), ("GET", "/api/runs/{run}/packet"),
     ("POST", "/api/runs/{run}/cancel"), ("POST", "/api/runs/{run}/resume"), ("POST", "/api/runs/{run}/fork"), ("GET", "/api/runs/{run}/asks"),
     ("POST", "/api/runs/{run}/asks/{key}"), ("GET", "/api/spend"),
 ]  # fmt: skip
-IDLE = ("/api/protocols", "/api/members", "/api/roots")  # without parameters, so nothing can be invalid
+IDLE = ("/api/protocols", "/api/members", "/api/roots", "/api/options")  # without parameters, so nothing can be invalid
 CASES = [
     pytest.param(method, path, mode, id=f"{method} {path} {mode.value}")
     for method, path in OPERATIONS

@@ -37,6 +37,15 @@ class EmptyRequest(BaseModel):
     model_config = _model_config({})
 
 
+class Attachment(BaseModel):
+    """A text file that is sent with the question."""
+
+    model_config = _model_config({"name": "plan.md", "text": "1. Move the archive."})
+
+    name: str = Field(min_length=1, max_length=255, description="Name of the file; members see it as attached/NAME.")
+    text: str
+
+
 class RunRequest(BaseModel):
     """Council to plan or start."""
 
@@ -53,16 +62,27 @@ class RunRequest(BaseModel):
     root: str | None = Field(default=None, description="Name of a root, see /api/roots; default: the first.")
     seats: dict[str, str] = Field(default_factory=dict, description="Configured members by seat.")
     models: list[str] = Field(
-        default_factory=list, description="One member for all seats, or one for each of 2 to 8 seats, in order."
+        default_factory=list, description="One member for all seats, or one for each of 2 to 8 seats, in order.",
+        json_schema_extra={"choices": "members"},
+    )  # fmt: skip
+    cheap: bool = Field(
+        default=False, title="Fast, cheaper models", description="Use the fast models of the available vendors."
     )
-    cheap: bool = Field(default=False, description="Use the fast models of the available vendors.")
-    decisions: list[str] = Field(default_factory=list, description="Decisions already made, for the packet.")
-    effort: Literal["low", "medium", "high"] | None = None
+    decisions: list[str] = Field(
+        default_factory=list, description="Decisions already made, for the packet.",
+        json_schema_extra={"format": "lines"},
+    )  # fmt: skip
+    attachments: list[Attachment] = Field(
+        default_factory=list, max_length=50, description="Text files that are sent with the question."
+    )
+    effort: Literal["low", "medium", "high"] | None = Field(
+        default=None, description="How long reasoning members think before they answer."
+    )
     redact: bool = Field(default=False, description="Mask secrets in the packet instead of refusing it.")
     skip_secrets: bool = Field(default=False, description="Leave files with secrets out of the packet.")
     max_cost: float | None = Field(
-        default=None, ge=0, allow_inf_nan=False, description="In dollars; at most the owner's limit."
-    )
+        default=None, ge=0, allow_inf_nan=False, title="Maximum cost, in dollars", description="In dollars; at most the owner's limit.",
+    )  # fmt: skip
 
 
 class ForkRequest(BaseModel):

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
 from council.doors import limits
-from council.doors.limits import BudgetCaps, list_folder
+from council.doors.limits import BudgetCaps, list_folder, preview_file, search_files
 from council.doors.web import schemas
 from council.doors.web.app_state import AppState
 from council.doors.web.guard import Guard
@@ -22,8 +22,10 @@ from council.doors.web.schemas import EXAMPLE_RUN, AppStateDep, RunRequest, Sess
 from council.errors import UsageError
 from council.flags import negatable_options
 from council.planning.plan import Material, Plan
+from council.protocols.common.perspectives import list_presets, load_preset
 from council.runs.doctor import list_members, list_protocols, list_warnings, preview_seating
 from council.runs.service import Convener
+from council.settings.config_files import config_folder
 from council.types import Json
 
 PAGE_FOLDER = Path(__file__).parent / "page"
@@ -88,6 +90,7 @@ def _make_material(request: RunRequest) -> Material:
         redact=request.redact,
         skip_secrets=request.skip_secrets,
         targets=tuple(request.targets),
+        attachments=tuple((file.name, file.text) for file in request.attachments),
     )
 
 
@@ -121,7 +124,11 @@ EXAMPLE_MEMBERS = {
     "members": [{"member": "local:smollm2", "vendor": "local", "available": True, "needs": "", "context": 8192, "price": None}],
     "seats": [{"seat": "alpha", "member": "local:smollm2", "vendor": "local"}], "families": 1, "notices": [], "warnings": [],
     "rosters": [{"name": "board", "about": "", "seats": ["cfo", "coo"], "error": None}],
+    "presets": [{"name": "security-audit", "about": ""}],
 }  # fmt: skip
+# Fields of a run that the form has its own controls for; the others are generated from their descriptions.
+OWN_FIELDS = ("question", "protocol", "options", "targets", "root", "seats", "attachments")
+EXAMPLE_PREVIEW = {"path": "src/core.py", "bytes": 27, "tokens": 9, "text": "def core():\n    return 1\n", "cut": False}
 
 
 @start_router.get("/protocols", responses=example_responses([EXAMPLE_PROTOCOL]))
@@ -133,13 +140,31 @@ async def get_protocols(app_state: AppStateDep) -> ApiResponse:
 
 @start_router.get("/members", responses=example_responses(EXAMPLE_MEMBERS))
 async def get_members(app_state: AppStateDep) -> ApiResponse:
-    """List the members with prices, the current seating, and the named rosters."""
+    """List the members with prices, the current seating, and the named rosters and presets."""
     async with app_state.open_convener() as convener:
         rows = list_members(convener, prices=True)
         rosters = [_describe_roster(row) for row in convener.rosters()]
-        return ApiResponse(
-            {"members": rows, **preview_seating(convener), "warnings": list_warnings(convener), "rosters": rosters}
-        )
+        found = {"members": rows, **preview_seating(convener), "warnings": list_warnings(convener)}
+        return ApiResponse(found | {"rosters": rosters, "presets": _list_presets(convener)})
+
+
+def _list_presets(convener: Convener) -> list[Json]:
+    """Return the named sets of perspectives; one that cannot be read has its error instead of a description."""
+    folder, rows = config_folder(convener.env) / "presets", []
+    for name in list_presets(folder):
+        try:
+            rows.append({"name": name, "about": load_preset(name, folder).about})
+        except UsageError as error:
+            rows.append({"name": name, "about": str(error)})
+    return rows
+
+
+@start_router.get("/options", responses=example_responses({"type": "object", "properties": {}}))
+async def get_options() -> ApiResponse:
+    """Describe the options of every run as JSON Schema; those of a protocol are in /api/protocols."""
+    schema = RunRequest.model_json_schema()
+    shown = {name: about for name, about in schema["properties"].items() if name not in OWN_FIELDS}
+    return ApiResponse({"type": "object", "properties": shown})
 
 
 def _describe_roster(row: Json) -> Json:
@@ -163,6 +188,22 @@ async def get_files(
 ) -> ApiResponse:
     """List a folder of a root, without files that hold secrets."""
     return ApiResponse(await asyncio.to_thread(list_folder, app_state.find_root(root), path))
+
+
+@start_router.get("/files/search", responses=example_responses({"files": [EXAMPLE_FILE], "more": False}))
+async def get_found_files(
+    app_state: AppStateDep, q: Annotated[str, Query(min_length=1, max_length=200)], root: str | None = None
+) -> ApiResponse:
+    """Find files of a root by words of their path, without files that hold secrets."""
+    return ApiResponse(await asyncio.to_thread(search_files, app_state.find_root(root), q))
+
+
+@start_router.get("/files/text", responses=example_responses(EXAMPLE_PREVIEW))
+async def get_file_text(
+    app_state: AppStateDep, path: Annotated[str, Query(min_length=1, max_length=4096)], root: str | None = None
+) -> ApiResponse:
+    """Return the beginning of a text file of a root, with secrets masked."""
+    return ApiResponse(await asyncio.to_thread(preview_file, app_state.find_root(root), path))
 
 
 @start_router.post("/estimate", responses=example_responses(schemas.EXAMPLE_PLAN, 415))

@@ -274,8 +274,67 @@ def test_files_and_fast_models_are_chosen_and_change_the_plan(server: WebServer,
     seen.page.fill("#question", "Is it sound?")
     seen.wait("() => document.querySelector('.plan').innerText.includes('1 file')")
     assert_no_errors(seen, server)
-    seen.page.check("#cheap")  # the owner of this server has configured no fast model
+    seen.page.check("#option-cheap")  # the owner of this server has configured no fast model
     seen.wait("() => document.querySelector('.problem').innerText.includes('no fast model')")
+
+
+DROP = """([name, type, text]) => {
+    const data = new DataTransfer();
+    data.items.add(new File([text], name, { type }));
+    document.querySelector('.start').dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
+}"""
+PASTE = """text => {
+    const data = new DataTransfer();
+    data.setData('text/plain', text);
+    document.querySelector('#question').dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }));
+}"""
+
+
+@pytest.mark.behaviour("50-page-form", "50-page-attachments")
+def test_the_form_offers_examples_purposes_every_option_and_attachments(server: WebServer, look: Look) -> None:
+    seen = look(viewport={"width": 390, "height": 800}).at(server.url)
+    page = seen.page
+    assert seen.texts(".protocols > .protocol b") == ["Automatic", "Decide", "Review", "Research", "Rank"]
+    assert seen.texts(".go .run")[0] == "Run" and not page.is_visible("#protocol-triad")
+    page.click(".example >> nth=2")
+    assert page.input_value("#question").startswith("Rank these names") and not page.is_visible(".examples")
+    seen.wait("() => document.querySelector('.plan').innerText.includes('ranking')")
+    above = "() => document.querySelector('.go .run').getBoundingClientRect().top < document.querySelector('.protocols').getBoundingClientRect().top"
+    assert page.evaluate(above)
+
+    page.click("#protocol-judges", force=True)
+    page.click("summary:has-text('Options of judges')")
+    assert "security-audit" in page.locator("#option-preset option").all_inner_texts()
+    page.select_option("#option-preset", "security-audit")
+    page.click("summary:has-text('More options')")
+    page.fill("#option-decisions", "Keep the archive, for now.\nNo new vendor.")
+    page.select_option("#option-effort", "high")
+    page.check("#option-redact")
+    page.evaluate(DROP, ["photo.png", "image/png", "x"])
+    seen.wait(
+        "() => document.querySelector('.files-field .problem').innerText.includes('images cannot be attached yet')"
+    )
+    page.evaluate(DROP, ["plan.md", "text/markdown", "Move the archive."])
+    page.evaluate(PASTE, "Costs of the archive. " * 300)
+    seen.wait("() => document.querySelectorAll('.picked li').length === 2")
+    page.fill("#question", "review this plan")
+    with page.expect_request(lambda request: request.url.endswith("/api/estimate")) as sent:
+        page.click("button[aria-label='Remove pasted.txt']")
+    assert sent.value.post_data_json == {
+        "question": "validate review this plan", "protocol": "judges", "options": {"preset": "security-audit"}, "effort": "high", "redact": True,
+        "decisions": ["Keep the archive, for now.", "No new vendor."], "attachments": [{"name": "plan.md", "text": "Move the archive."}],
+    }  # fmt: skip
+    seen.wait("() => document.querySelector('.plan').innerText.includes('1 file')")
+
+    page.click("button:has-text('Add files')")
+    page.fill(".find", "core")
+    seen.wait("() => document.querySelector('.tree').innerText.includes('src/core.py')")
+    page.click("button[aria-label='View core.py']")
+    seen.wait("() => document.querySelector('.preview pre')?.innerText.includes('return 1')")
+    page.check(".tree label:has-text('core.py') >> xpath=../input")
+    seen.wait("() => document.querySelector('.total').innerText.startsWith('2 files, about')")
+    assert page.evaluate("() => document.documentElement.scrollWidth") == 390
+    assert_no_errors(seen, server)
 
 
 @pytest.mark.behaviour("50-page-human")

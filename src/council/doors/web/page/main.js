@@ -22,6 +22,7 @@ let shown = null;
 let booted = false;
 let protocols = [];
 let people = {};
+let options = {};
 
 const toggle = button("Runs", () => showRail(!root.hasAttribute("data-rail")), { class: "quiet menu", "aria-controls": "rail" });
 document.body.append(
@@ -53,7 +54,7 @@ function go() {
   if (run) {
     shown = runView(run, { source: server, follow: watch, reconnect, canAct: true, notify: rail.load, now: connection.now });
   } else {
-    shown = startView({ protocols, people, onStart: (id) => (open(id), rail.load()) });
+    shown = startView({ protocols, people, options, onStart: (id) => (open(id), rail.load()) });
     document.title = "council";
   }
   setChildren(main, shown.node);
@@ -75,7 +76,7 @@ connection.listen((state) => {
 
 async function boot() {
   try {
-    [protocols, people] = await Promise.all([get("protocols"), get("members")]);
+    [protocols, people, options] = await Promise.all([get("protocols"), get("members"), get("options")]);
   } catch (error) {
     setChildren(main, el("p", { class: "problem big", role: "alert" }, error.message));
     return;
