@@ -91,6 +91,25 @@ ADD_OWNERS = (
     ADD_SUMMARIES[-3].replace(SUMMARY_COLUMNS, OWNED_COLUMNS),  # run_added
     ADD_SUMMARIES[-2].replace(SUMMARY_COLUMNS, OWNED_COLUMNS),  # run_changed
 )
+# The title that a user gave a run, and whether its cost is an estimate.
+TITLED_COLUMNS = f"{OWNED_COLUMNS}, title, estimated"
+FILL_TITLED = f"INSERT INTO summaries ({TITLED_COLUMNS}) SELECT * FROM run_summaries"
+FILL_TITLED_IN_ORDER = f"{FILL_TITLED} ORDER BY (SELECT rowid FROM runs WHERE runs.id = run_summaries.id)"
+ADD_TITLES = (
+    "ALTER TABLE runs ADD COLUMN title TEXT",
+    "ALTER TABLE summaries ADD COLUMN title ANY",
+    "ALTER TABLE summaries ADD COLUMN estimated ANY",
+    "DROP TRIGGER run_added",
+    "DROP TRIGGER run_changed",
+    "DROP VIEW run_summaries",
+    ADD_OWNERS[5]
+    .replace(OWNED_COLUMNS, TITLED_COLUMNS)
+    .replace("'$.project')", "'$.project'), title, json_extract(report, '$.cost.estimated')")
+    .replace("(SELECT id, name,", "(SELECT title, id, name,"),
+    ADD_OWNERS[-2].replace(OWNED_COLUMNS, TITLED_COLUMNS),  # run_added
+    ADD_OWNERS[-1].replace(OWNED_COLUMNS, TITLED_COLUMNS).replace("report, detached", "report, detached, title"),
+    "UPDATE summaries SET estimated = (SELECT r.estimated FROM run_summaries r WHERE r.id = summaries.id)",
+)
 MIGRATIONS: list[tuple[str, ...]] = [
     CREATE_TABLES,
     ADD_SPENDING,
@@ -100,4 +119,5 @@ MIGRATIONS: list[tuple[str, ...]] = [
     ADD_SUMMARIES,
     ADD_SEARCH,
     ADD_OWNERS,
+    ADD_TITLES,
 ]

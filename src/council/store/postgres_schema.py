@@ -151,7 +151,24 @@ WORKERS = (
     """CREATE TRIGGER run_queued AFTER INSERT OR UPDATE OF status ON runs
        FOR EACH ROW WHEN (NEW.status = 'queued' AND NEW.detached = 1) EXECUTE FUNCTION wake_worker()""",
 )
-MIGRATIONS: list[tuple[str, ...]] = [(*FUNCTIONS, *TABLES, *INDEXES, *TRIGGERS), WORKERS]
+# The title that a user gave a run, and whether its cost is an estimate.
+COST_LINE = "NEW.cost := value #>> '{cost,usd}';"
+TITLES = (
+    "ALTER TABLE runs ADD COLUMN title TEXT",
+    "ALTER TABLE runs ADD COLUMN estimated INTEGER",
+    TABLES[-1]
+    .replace("CREATE VIEW", "CREATE OR REPLACE VIEW")
+    .replace("project FROM", "project, title, estimated FROM"),
+    TRIGGERS[0]
+    .replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")
+    .replace("NEW.cost := NULL;", "NEW.cost := NULL; NEW.estimated := NULL;")
+    .replace(
+        COST_LINE, f"{COST_LINE} NEW.estimated := (coalesce(value #>> '{{cost,estimated}}', '') = 'true')::integer;"
+    ),
+    """UPDATE runs SET estimated = (coalesce(json_extract(report, '$.cost.estimated'), '') = 'true')::integer
+       WHERE report <> ''""",
+)
+MIGRATIONS: list[tuple[str, ...]] = [(*FUNCTIONS, *TABLES, *INDEXES, *TRIGGERS), WORKERS, TITLES]
 
 # Statements of the queries that PostgreSQL spells differently.
 REPLACED = {

@@ -19,6 +19,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 SESSION_PATH = "/api/session"
 MAX_BODY_BYTES = 1 << 20  # bytes
+BODY_METHODS = ("POST", "PATCH")  # requests with a body
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -83,7 +84,7 @@ class Guard:
         send = _add_headers(send, asked.path)
         if refusal := self.check(asked):
             return await _send_refusal(send, refusal)
-        if asked.method == "POST":
+        if asked.method in BODY_METHODS:
             body = await _read_body(receive)
             if body is None:
                 return await _send_refusal(send, Refusal(413, f"the body is over {MAX_BODY_BYTES >> 20} MB: send less"))
@@ -116,14 +117,14 @@ class Guard:
 
     def _check_token(self, asked: RequestHead) -> Refusal | None:
         """Refuse a missing token, and form posts, which any page could send."""
-        form = Refusal(415, "a POST must be JSON: send it with Content-Type: application/json")
-        if asked.method == "POST" and asked.header("content-type") and not asked.is_json:
+        form = Refusal(415, f"a {asked.method} must be JSON: send it with Content-Type: application/json")
+        if asked.method in BODY_METHODS and asked.header("content-type") and not asked.is_json:
             return form
         if asked.path != SESSION_PATH and not any(map(self.is_token_valid, asked.iter_tokens())):
             return Refusal(
                 401, "missing or wrong token: send Authorization: Bearer TOKEN, or open the address with #token="
             )
-        return form if asked.method == "POST" and not asked.is_json else None
+        return form if asked.method in BODY_METHODS and not asked.is_json else None
 
     def is_token_valid(self, token: str) -> bool:
         return compare_digest(token.encode(), self.token.encode())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ from council.doors.web.schemas import (
     AskAnswer,
     EmptyRequest,
     ForkRequest,
+    RunChange,
     example_responses,
     stream_responses,
 )
@@ -41,6 +43,7 @@ from council.types import Json
 
 history_router = APIRouter(prefix="/api", tags=["history"])
 FilterValue = Annotated[str | None, Query(max_length=200)]
+FilterTime = Annotated[float | None, Query(ge=0, allow_inf_nan=False)]
 REPORT_FORMATS = (*FORMATS.names, "mermaid")
 
 
@@ -76,11 +79,13 @@ EXAMPLE_SPEND = {
 @history_router.get("/runs", responses=example_responses({"runs": [schemas.EXAMPLE_RUN_ROW], "more": False}))
 async def get_runs(
     app_state: AppStateDep, task: FilterValue = None, verdict: FilterValue = None, protocol: FilterValue = None, status: FilterValue = None, q: FilterValue = None,
+    from_: Annotated[FilterTime, Query(alias="from", description="Created at or after this time, in seconds since 1970.")] = None,
+    to: Annotated[FilterTime, Query(description="Created before this time.")] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50, before: Annotated[FilterValue, Query(description="Last run of the previous page.")] = None,
 ) -> ApiResponse:  # fmt: skip
     """List runs: unfinished first, then newest."""
-    params = {"task": task, "verdict": verdict, "protocol": protocol, "status": status, "q": q}
-    filters = {name: value for name, value in params.items() if value}
+    params = {"task": task, "verdict": verdict, "protocol": protocol, "status": status, "q": q, "from": from_, "to": to}
+    filters = {name: value for name, value in params.items() if value is not None and value != ""}
     return ApiResponse(
         await query_history(
             app_state.shared_convener.store, filters, await app_state.resolve_run(before) if before else None, limit
@@ -152,6 +157,14 @@ async def cancel_run(run: str, app_state: AppStateDep, body: EmptyRequest | None
     async with app_state.open_convener() as convener:
         await convener.cancel(run)
     return await _status_response(run, app_state)
+
+
+@action_router.patch("", responses=example_responses(schemas.EXAMPLE_RUN_ROW, 404, 415))
+async def change_run(run: str, body: RunChange, app_state: AppStateDep) -> ApiResponse:
+    """Change the title of a run, and return its row of the list."""
+    renamed = json.dumps([await app_state.shared_convener.rename(run, body.title)])
+    rows = await query_history(app_state.shared_convener.store, {"ids": renamed}, None, 1)
+    return ApiResponse(rows["runs"][0])
 
 
 @action_router.post("/resume", status_code=202, responses=example_responses(EXAMPLE_STATUS, 404, 409, 415, status=202))

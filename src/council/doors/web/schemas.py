@@ -92,6 +92,12 @@ class ForkRequest(BaseModel):
     seats: dict[str, str] = Field(default_factory=dict, description="Other members for some seats.")
 
 
+class RunChange(BaseModel):
+    model_config = _model_config({"title": "Storage of the archive"})
+
+    title: str = Field(max_length=2000, description="Shown instead of the question; empty removes it.")
+
+
 class AskAnswer(BaseModel):
     model_config = _model_config({"answer": "Cold storage, if it can be read within a day."})
 
@@ -124,6 +130,7 @@ EXAMPLE_RUN_ROW = {
     "id": EXAMPLE_RUN, "name": "council-20261115-shard-or-scale-up", "folder": "/srv/shop", "question": "Shard or scale up?",
     "protocol": "adversarial", "task": "ask", "status": "complete", "running": False, "unfinished": False, "verdict": None,
     "outcome": "MODIFIED", "confidence": "MEDIUM", "created": 1794742800.0, "seconds": 71.9, "cost": 0.29,
+    "estimated": False, "title": None,
 }  # fmt: skip
 EXAMPLE_STATEMENT = {
     "key": "draft/alpha", "seat": "alpha", "state": "ok", "said": "Scale up.", "reply": None, "attempts": 1, "seconds": 12.4,

@@ -246,7 +246,8 @@ def test_the_list_shows_unfinished_runs_first_and_can_be_searched(server: WebSer
         "Should the garden grow?",
         "Should the kitchen close on Mondays?",
     ]
-    assert seen.page.locator(".run-item button").count() == 1
+    assert seen.page.locator(".run-item .resume").count() == 1
+    assert seen.texts(".history h2") == ["UNFINISHED", "TODAY"]
     seen.wait("() => document.querySelector('.spend').innerText === 'Spent today\\n$0'")
     seen.page.fill(".rail input", "garden")
     seen.wait("() => document.querySelectorAll('.run-item').length === 1")
@@ -258,6 +259,98 @@ def test_the_list_shows_unfinished_runs_first_and_can_be_searched(server: WebSer
     seen.wait(
         "() => document.querySelector('.run-head h1').innerText.includes('cellar') && document.querySelector('.run-head .pill').innerText === 'complete'"
     )
+    assert_no_errors(seen, server)
+
+
+@pytest.mark.behaviour("50-page-compare", "50-page-delete", "50-page-filters", "50-page-tab")
+def test_a_person_filters_renames_compares_and_deletes_runs(server: WebServer, look: Look) -> None:
+    storage = run_in_thread(server.run_council, "adversarial council: hot or cold storage?")
+    garden = run_in_thread(server.run_council, "Should the garden grow?")
+    seen = look()
+    seen.at(server.url.replace("/#", "/?q=garden#"))
+    page = seen.page
+    seen.wait("() => document.querySelectorAll('.run-item').length === 1")
+    page.click("button:has-text('Clear filters')")
+    seen.wait("() => document.querySelectorAll('.run-item').length === 2 && !location.search")
+    word = server.get("/api/runs?q=storage")["runs"][0]["outcome"]
+    page.select_option("select[aria-label='Filter by result']", word)
+    seen.wait(
+        "word => document.querySelectorAll('.run-item').length === 1 && location.search === `?result=${word}`", word
+    )
+    page.click(".run-item a")
+    page.wait_for_selector(".answer .prose")
+    assert page.url.endswith(f"?result={word}#/run/{storage}")
+    assert page.title().startswith("✓ ") and "icon-done.svg" in str(page.get_attribute("link[rel=icon]", "href"))
+
+    page.fill("input[aria-label='Filter by day']", "2001-02-03")
+    seen.wait("() => document.querySelector('.history ~ p').innerText === 'No matching runs.'")
+    page.click("button:has-text('Clear filters')")
+    page.wait_for_selector(f".run-item [data-run='{garden}']")
+
+    page.focus(f"[data-run='{garden}']")
+    page.keyboard.press("e")
+    page.fill("#run-title", "Growing")
+    page.keyboard.press("Enter")
+    seen.wait("() => document.querySelector('.run-item .q').innerText === 'Growing'")
+
+    page.focus(f"[data-run='{garden}']")
+    page.keyboard.press("c")
+    assert "with another run" in seen.text(".tray")
+    page.focus(f"[data-run='{storage}']")
+    page.keyboard.press("c")
+    page.wait_for_selector(".compare article + article .prose")
+    assert page.url.endswith(f"#compare={garden},{storage}")
+    seen.wait("() => document.querySelector('.compare [role=status]').innerText.includes('% of their text')")
+    articles = seen.texts(".compare article")
+    assert "Should the garden grow?" in articles[0] and word in articles[1] and "Cost" in articles[0]
+    page.click("button:has-text('Swap sides')")
+    page.wait_for_selector(f".compare article:first-child[data-run='{storage}']")
+
+    page.hover(f".run-item[data-id='{garden}']")
+    page.click(f".run-item[data-id='{garden}'] .dots")
+    page.click(".row-actions button:has-text('Delete')")
+    assert "cannot be undone" in seen.text(".run-dialog")
+    page.click(".run-dialog button:has-text('Cancel')")
+    assert len(server.get("/api/runs")["runs"]) == 2
+    page.click(".row-actions button:has-text('Delete')")
+    page.click(".run-dialog button:has-text('Delete')")
+    seen.wait("() => document.querySelectorAll('.run-item').length === 1")
+    assert [run["id"] for run in server.get("/api/runs")["runs"]] == [storage]
+    assert_no_errors(seen, server)
+
+
+@pytest.mark.behaviour("50-page-money", "50-page-waterfall")
+def test_money_and_attempts_show_estimates_reserves_and_times(
+    server: WebServer, provider: FakeProvider, look: Look
+) -> None:
+    table = Workspace(server.folder, provider)
+    table.configure(more=PRICED)
+    table.answers.instead["beta/draft"] = [Reply(cut=400)]  # billed as an estimate, then asked again
+    table.answers.instead["gamma/improve"] = Reply(text="Gamma writes on. " * 500, stall=3000)  # never ends
+    seen = look()
+    seen.context.grant_permissions(["notifications"])
+    seen.at(server.url)
+    submit_question(seen)
+    seen.page.wait_for_selector(".actions button:has-text('Notify me')")
+    seen.page.click("#tab-money")
+    seen.wait("() => document.querySelector('.money-bars [data-seat=gamma]')?.innerText.includes('reserved')")
+    beta = seen.text(".money-bars [data-seat=beta]")
+    assert " est. spent" in beta and "foreseen" in beta
+    assert "est." in seen.text(".run-head .cost")
+    assert seen.page.title().startswith("● ") and "icon-live.svg" in str(
+        seen.page.get_attribute("link[rel=icon]", "href")
+    )
+    seen.page.click("#tab-attempts")
+    rows = seen.texts(".attempt summary")
+    first = next(row for row in rows if row.startswith("draft/beta#1"))
+    second = next(row for row in rows if row.startswith("draft/beta#2"))
+    assert "failed (cut)" in first and "est." in first
+    assert "first text" in second and " in, " in second and "est." not in second
+    seen.page.click("button:has-text('Stop')")
+    seen.wait_for_status("incomplete: stopped by you")
+    seen.page.click("#tab-money")
+    seen.wait("() => document.querySelector('.money-bars [data-seat=gamma]')?.innerText.match(/est\\.|in doubt/)")
+    seen.wait("() => document.querySelector('.run-item .about').innerText.includes('est.')")
     assert_no_errors(seen, server)
 
 
