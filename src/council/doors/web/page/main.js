@@ -22,6 +22,7 @@ const BANNERS = {
 };
 const COMPARE = "#compare="; // of the address of a comparison: #compare=A,B
 let shown = null;
+let form = null; // the start form that was not submitted yet
 let booted = false;
 let protocols = [];
 let people = {};
@@ -64,7 +65,8 @@ function go() {
   } else if (run) {
     shown = runView(run, { source: server, follow: watch, reconnect, canAct: true, notify: rail.load, now: connection.now });
   } else {
-    shown = startView({ protocols, people, options, onStart: (id) => (open(id), rail.load()) });
+    form ||= startView({ protocols, people, options, onStart: (id) => ((form = null), open(id), rail.load()) });
+    shown = form; // its files and options stay while runs are looked at
     showTab("");
   }
   setChildren(main, shown.node);
