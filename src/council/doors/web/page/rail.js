@@ -171,8 +171,9 @@ export function railView({ open, opened, compare, removed }) {
 
   async function updateSpend() {
     const spending = await get(`spend?since=${DAYS}d`);
-    const { usd = 0, reserved = 0 } = spending.today || {};
-    setChildren(spend, el("span", {}, "Spent today"), el("b", {}, money(usd - reserved)), reserved > 0 && el("span", { class: "soft" }, `and ${money(reserved)} reserved`), spendChart(spending.days || [], chooseDay));
+    const { usd = 0, reserved = 0, day: today } = spending.today || {};
+    const estimated = ((spending.days || []).find((one) => one.day === today)?.estimated || 0) - reserved; // reserves count as estimated there
+    setChildren(spend, el("span", {}, "Spent today"), el("b", {}, amount(usd - reserved, estimated > 1e-9)), reserved > 0 && el("span", { class: "soft" }, `and ${money(reserved)} reserved`), spendChart(spending.days || [], chooseDay));
   }
 
   // Drawing
