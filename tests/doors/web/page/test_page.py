@@ -332,6 +332,7 @@ def test_money_and_attempts_show_estimates_reserves_and_times(
     seen.at(server.url)
     submit_question(seen)
     seen.page.wait_for_selector(".actions button:has-text('Notify me')")
+    seen.wait("() => document.querySelector('[data-seat=gamma] .live-text')?.innerText.includes('Gamma writes on')")
     seen.page.click("#tab-money")
     seen.wait("() => document.querySelector('.money-bars [data-seat=gamma]')?.innerText.includes('reserved')")
     beta = seen.text(".money-bars [data-seat=beta]")
@@ -411,7 +412,7 @@ def test_the_form_offers_examples_purposes_every_option_and_attachments(server: 
     page.evaluate(PASTE, "Costs of the archive. " * 300)
     seen.wait("() => document.querySelectorAll('.picked li').length === 2")
     page.fill("#question", "review this plan")
-    with page.expect_request(lambda request: request.url.endswith("/api/estimate")) as sent:
+    with page.expect_request(lambda one: one.url.endswith("/api/estimate") and "pasted" not in one.post_data) as sent:
         page.click("button[aria-label='Remove pasted.txt']")
     assert sent.value.post_data_json == {
         "question": "validate review this plan", "protocol": "judges", "options": {"preset": "security-audit"}, "effort": "high", "redact": True,
