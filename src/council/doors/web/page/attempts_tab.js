@@ -2,7 +2,7 @@
 
 import { formatAttempt } from "./minutes.js";
 import { el, changeDetector, setChildren } from "./dom.js";
-import { amount, formatSeconds, formatState, number, short } from "./format.js";
+import { amount, formatSeconds, formatState, number, OK, short } from "./format.js";
 
 export function attemptsTab(context) {
   const node = el("div", { class: "waterfall" });
@@ -28,7 +28,7 @@ export function attemptsTab(context) {
     const node = el("details", { class: `attempt ${context.tone(one.seat)}`, "data-key": id, open: open.has(id) },
       el("summary", {}, el("span", { class: "who" }, el("code", {}, id), el("span", { class: "soft" }, ` ${one.member}`)), lane(one, total),
         el("span", { class: "figure" }, figures(one).join(" · ")), one.why && el("span", { class: "tag" }, formatAttempt(one)),
-        el("span", { class: "end", "data-tone": one.fault ? "bad" : null }, outcome)), inside);
+        outcome && el("span", { class: "end", "data-tone": one.fault ? "bad" : null }, outcome)), inside);
     const fill = () => node.open && !inside.firstChild && load(full, one, inside);
     node.addEventListener("toggle", fill);
     if (node.open) fill();
@@ -84,6 +84,7 @@ function figures(one) {
 function outcomeOf(m, one) {
   const phase = [...m.phases.values()].find((item) => item.keys.get(one.seat) === one.key);
   const state = phase?.said.get(one.seat)?.state || phase?.absent.get(one.seat)?.state;
+  if (OK.has(state)) return ""; // its figures say that it answered
   return state ? formatState(state) : one.inDoubt ? "no answer was stored" : m.status === "running" ? "in progress" : "no answer";
 }
 

@@ -47,8 +47,8 @@ function side(detail, answer, hasOwnQuestion) {
     ["Members", `${listed(members)} (${count(seats.length, "seat")})`],
     ["Cost", report.cost?.usd === null ? `unknown price: ${(report.cost.unpriced || []).join(", ")}` : amount(report.cost?.usd, report.cost?.estimated)],
     ["Time", clock(report.seconds || 0)],
-    ["Trust", report.trust ? [report.trust.level, ...(report.trust.because || [])].join("; ") : ""],
-    ["Missing", (report.degraded || []).length ? count(report.degraded.length, "degraded part") : ""],
+    ["Trust", report.trust ? [report.trust.level, (report.trust.because || []).join("; ")].filter(Boolean).join(": ") : ""],
+    ["Notices", (detail.above || []).join(" ")],
   ];
   return el("article", { class: "card", "data-run": detail.run, "aria-label": `Run ${detail.run}` },
     el("h2", {}, link),

@@ -71,6 +71,7 @@ export function clock(seconds) {
 }
 
 export function formatSeconds(seconds) {
+  if (seconds < 0.1) return `${Math.round(seconds * 1000)} ms`;
   return seconds < 60 ? `${seconds.toFixed(1)} s` : clock(seconds);
 }
 

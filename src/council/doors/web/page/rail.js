@@ -18,6 +18,8 @@ const RESULTS = {
 const FILTERS = ["q", "task", "result", "protocol", "day"]; // names in the address of the page
 
 const dayOf = (date) => `${date.getFullYear()}-${String(date.getMonth() + 1).padStart(2, "0")}-${String(date.getDate()).padStart(2, "0")}`;
+const timeOf = (at) => new Date(at * 1000).toLocaleTimeString("en", { hour: "2-digit", minute: "2-digit", hour12: false });
+const isUnfinished = (run) => run.unfinished && run.status !== "failed"; // as the server sorts the list
 const dayBack = (n) => dayOf(new Date(Date.now() - n * 864e5));
 
 /** Draw a bar for each of the last days. A press shows the runs of the day. */
@@ -190,7 +192,7 @@ export function railView({ open, opened, compare, removed }) {
   function groups(runs) {
     const found = new Map();
     for (const run of runs) {
-      const title = run.unfinished && run.status !== "failed" ? "Unfinished" : formatDay(dayOf(new Date(run.created * 1000)));
+      const title = isUnfinished(run) ? "Unfinished" : formatDay(dayOf(new Date(run.created * 1000)));
       found.set(title, [...(found.get(title) || []), run]);
     }
     return [...found];
@@ -216,7 +218,7 @@ export function railView({ open, opened, compare, removed }) {
     return el("li", { class: "run-item", "data-id": run.id, "data-chosen": chosen.includes(run.id) ? "yes" : null },
       el("a", { href: `#/run/${encodeURIComponent(run.id)}`, "data-run": run.id, "aria-current": run.id === opened() ? "page" : null, title: run.title ? run.question : null, onkeydown: (event) => onKey(event, run) },
         el("span", { class: "q" }, short(nameOf(run), 90)),
-        el("span", { class: "about" }, el("span", { class: "state", "data-tone": tone }, state), el("span", {}, run.protocol), el("span", {}, ago(run.created)), run.cost ? el("span", {}, amount(run.cost, run.estimated)) : null)),
+        el("span", { class: "about" }, el("span", { class: "state", "data-tone": tone }, state), el("span", {}, run.protocol), el("span", {}, isUnfinished(run) ? ago(run.created) : timeOf(run.created)), run.cost ? el("span", {}, amount(run.cost, run.estimated)) : null)),
       button("⋯", () => ((expanded = isOpen ? "" : run.id), draw()), { class: "quiet dots", "data-act": "more", "aria-expanded": String(isOpen), "aria-label": `Actions for ${name}` }),
       unfinished && button("Resume", async (event) => {
         event.currentTarget.disabled = true;
