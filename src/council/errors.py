@@ -6,6 +6,7 @@ CouncilError                    exit 1
 │   │   └── TrustRequired       a project's file has settings that need trust
 │   ├── PacketRefused           material that must not leave the machine; names file and line, never the secret
 │   ├── PromptError             a missing prompt file, or a prompt that lacks a variable
+│   ├── RunConflict             the run cannot do this in its present state
 │   └── UnknownRun              no run with this id
 ├── RunFailed                   no seat answered
 │   └── AccessError             exit 4: no seat answered because of keys, logins and quotas
@@ -106,6 +107,10 @@ class PacketRefused(UsageError):
 
 class PromptError(UsageError):
     """A missing prompt file, or a prompt that lacks a variable."""
+
+
+class RunConflict(UsageError):
+    """The run cannot do this in its present state: it has ended, it is queued, or another run uses it."""
 
 
 class UnknownRun(UsageError):

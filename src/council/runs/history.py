@@ -13,7 +13,7 @@ from typing import Any
 from council import events as ev
 from council.engine.minutes import Minutes
 from council.engine.prompting import build_dossier
-from council.errors import CouncilError, UnknownRun, UsageError, wording
+from council.errors import CouncilError, RunConflict, UnknownRun, UsageError, wording
 from council.events import Entry
 from council.packet.secret_filter import redact_text, redact_value
 from council.planning.plan import packet_from, question_from, roster_from
@@ -156,6 +156,11 @@ class Removal:
     removed: list[str] = field(default_factory=list)
     kept: dict[str, CouncilError] = field(default_factory=dict)  # run → reason
     freed: int = 0  # bytes returned to the file system
+
+
+def _word_command(command: str, http: str) -> str:
+    """Name a command in a message; HTTP has its own words."""
+    return wording(python=f"run `{command}`", cli=f"run `{command}`", http=http)
 
 
 def _has_status(run: Json, status: str | None) -> bool:
@@ -332,11 +337,14 @@ class RunRecords:
         run = await self.resolve_run(run)
         async with self.store.lock_run(run):
             if (await self.store.run_state(run)).stored is RunStatus.QUEUED:
-                raise UsageError(f"run {run} is queued, so it was not removed: run `council cancel {run}` first")
+                raise RunConflict(
+                    f"run {run} is queued, so it was not removed: {_word_command(f'council cancel {run}', 'cancel it')} first"
+                )
             if fork := next((fork for fork, parent in forks.items() if parent == run), None):
-                raise UsageError(
+                commands = f"council resume {fork}` or `council runs rm {fork}"
+                raise RunConflict(
                     f"run {run} was not removed, because the unfinished fork {fork} uses its answers: "
-                    f"run `council resume {fork}` or `council runs rm {fork}` first"
+                    f"{_word_command(commands, 'resume or delete the fork')} first"
                 )
             reports = await self.store.list_report_paths(run)
             await self.store.delete_run(run)

@@ -102,12 +102,22 @@ def test_the_content_type_is_checked_before_the_token(shared_site: WebServer) ->
 
 
 @pytest.mark.behaviour("50-web-errors")
-@pytest.mark.parametrize(("method", "path"), [("POST", "/api/roots"), ("DELETE", "/api/runs"), ("PUT", "/api/runs/x"), ("GET", "/api/estimate"), ("HEAD", "/api/roots"), ("OPTIONS", "/api/runs")])  # fmt: skip
+@pytest.mark.parametrize(("method", "path"), [("POST", "/api/roots"), ("DELETE", "/api/runs"), ("PUT", "/api/runs/x"), ("GET", "/api/estimate"), ("HEAD", "/api/estimate"), ("OPTIONS", "/api/runs")])  # fmt: skip
 def test_another_method_is_refused(shared_site: WebServer, method: str, path: str) -> None:
     response = shared_site.ask(method, path, {} if method in ("POST", "PUT") else None)
     assert response.status == 405
     assert "allow" in response.headers
     assert method == "HEAD" or method in response.line
+
+
+@pytest.mark.behaviour("50-web-head")
+def test_head_answers_like_get_without_a_body(site: WebServer) -> None:
+    run = site.run_council()
+    for path in ("/", "/page/main.js", "/api/roots", f"/api/runs/{run}", f"/api/runs/{run}/events", "/api/runs/none"):
+        asked, head = site.ask("GET", path), site.ask("HEAD", path)
+        assert (head.status, head.headers["content-type"]) == (asked.status, asked.headers["content-type"])
+        assert head.body == b""
+    assert site.ask("HEAD", "/api/roots", token=False).status == 401
 
 
 @pytest.mark.behaviour("50-web-errors")

@@ -17,7 +17,7 @@ EXAMPLES = 10  # of each operation and mode
 OPERATIONS = [
     ("POST", "/api/session"), ("GET", "/api/protocols"), ("GET", "/api/members"), ("GET", "/api/roots"), ("GET", "/api/files"),
     ("GET", "/api/files/search"), ("GET", "/api/files/text"), ("GET", "/api/options"),
-    ("POST", "/api/estimate"), ("POST", "/api/runs"), ("GET", "/api/runs"), ("GET", "/api/runs/{run}"), ("PATCH", "/api/runs/{run}"), ("GET", "/api/runs/{run}/events"),
+    ("POST", "/api/estimate"), ("POST", "/api/runs"), ("GET", "/api/runs"), ("GET", "/api/runs/{run}"), ("DELETE", "/api/runs/{run}"), ("PATCH", "/api/runs/{run}"), ("GET", "/api/runs/{run}/events"),
     ("GET", "/api/stream"), ("GET", "/api/runs/{run}/report"), ("GET", "/api/runs/{run}/attempts"), ("GET", "/api/runs/{run}/packet"),
     ("POST", "/api/runs/{run}/cancel"), ("POST", "/api/runs/{run}/resume"), ("POST", "/api/runs/{run}/fork"), ("GET", "/api/runs/{run}/asks"),
     ("POST", "/api/runs/{run}/asks/{key}"), ("GET", "/api/spend"),

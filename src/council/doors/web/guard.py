@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
@@ -89,6 +90,8 @@ class Guard:
             if body is None:
                 return await _send_refusal(send, Refusal(413, f"the body is over {MAX_BODY_BYTES >> 20} MB: send less"))
             receive = _replay_body(body, receive)
+        if asked.method == "HEAD":
+            scope, receive, send = {**scope, "method": "GET"}, *_drop_body(receive, send)
         try:
             await self.app(scope, receive, send)
         except Exception as problem:  # the response has been sent as far as possible
@@ -148,6 +151,23 @@ def _add_headers(send: Send, path: str) -> Send:
         await send(message)
 
     return send_with_headers
+
+
+def _drop_body(receive: Receive, send: Send) -> tuple[Receive, Send]:
+    """Send only the head of the response to a GET; an event stream ends after it."""
+    has_ended = asyncio.Event()
+
+    async def receive_until_sent() -> Message:
+        await has_ended.wait()
+        return {"type": "http.disconnect"}
+
+    async def send_head(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            await send(message)
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            has_ended.set()
+
+    return receive_until_sent, send_head
 
 
 async def _read_body(receive: Receive) -> bytes | None:

@@ -16,6 +16,7 @@ from council.engine.minutes import AbsenceMinutes, Minutes, PhaseMinutes, SeatMi
 from council.errors import (
     CouncilError,
     LedgerMismatch,
+    RunConflict,
     RunOwned,
     SearchNotEnabled,
     StoreError,
@@ -30,7 +31,7 @@ from council.types import Json
 
 # HTTP status of each error class; the first match counts.
 HTTP_STATUS: dict[type[CouncilError], int] = {
-    UnknownRun: 404, RunOwned: 409, LedgerMismatch: 409, UsageError: 400, SearchNotEnabled: 400, StoreError: 503,
+    UnknownRun: 404, RunOwned: 409, RunConflict: 409, LedgerMismatch: 409, UsageError: 400, SearchNotEnabled: 400, StoreError: 503,
 }  # fmt: skip
 MAX_ERROR_CHARS = 600  # characters of an internal error
 

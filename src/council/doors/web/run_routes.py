@@ -29,7 +29,7 @@ from council.doors.web.schemas import (
 )
 from council.doors.web.sse import EventStream
 from council.engine.minutes import Minutes
-from council.errors import RunOwned, UsageError
+from council.errors import RunConflict, RunOwned, UsageError
 from council.events import Entry
 from council.extensions import FORMATS
 from council.render.formats import render_as
@@ -150,30 +150,36 @@ EXAMPLE_ASK: Json = {
 }  # fmt: skip
 
 
-@action_router.post("/cancel", status_code=202, responses=example_responses(EXAMPLE_STATUS, 404, 415, status=202))
+@action_router.post("/cancel", status_code=202, responses=example_responses(EXAMPLE_STATUS, 404, 409, 415, status=202))
 async def cancel_run(run: str, app_state: AppStateDep, body: EmptyRequest | None = None) -> ApiResponse:
-    """Stop a run. Its answers are kept, and it can be resumed."""
+    """Stop a run. Its answers are kept, and it can be resumed. A run that has ended is a conflict (409)."""
     run = await app_state.resolve_run(run)
     async with app_state.open_convener() as convener:
-        await convener.cancel(run)
+        if not await convener.cancel(run):
+            status = (await app_state.shared_convener.run_state(run)).status
+            raise RunConflict(f"run {run} has already ended ({status}), so there is nothing to cancel")
     return await _status_response(run, app_state)
 
 
-@action_router.patch("", responses=example_responses(schemas.EXAMPLE_RUN_ROW, 404, 415))
-async def change_run(run: str, body: RunChange, app_state: AppStateDep) -> ApiResponse:
-    """Change the title of a run, and return its row of the list."""
-    renamed = json.dumps([await app_state.shared_convener.rename(run, body.title)])
-    rows = await query_history(app_state.shared_convener.store, {"ids": renamed}, None, 1)
-    return ApiResponse(rows["runs"][0])
+@action_router.delete("", status_code=204, responses=example_responses(None, 404, 409, status=204))
+async def delete_run(run: str, app_state: AppStateDep) -> Response:
+    """Delete a run and its report in the data folder. Its spending stays in the totals. A run that has not ended is a conflict (409)."""
+    run = await app_state.resolve_run(run)
+    async with app_state.open_convener() as convener:
+        removal = await convener.remove_all([run], may_rewrite=False)
+    if removal.kept:
+        raise removal.kept[run]
+    return Response(status_code=204)
 
 
 @action_router.post("/resume", status_code=202, responses=example_responses(EXAMPLE_STATUS, 404, 409, 415, status=202))
 async def resume_run(run: str, app_state: AppStateDep, body: EmptyRequest | None = None) -> ApiResponse:
-    """Queue an unfinished run for the local worker, which continues where it stopped."""
+    """Queue an unfinished run for the local worker, which continues where it stopped. A complete run is a conflict (409)."""
     record = await app_state.shared_convener.store.load(await app_state.resolve_run(run))
+    if record.status == RunStatus.COMPLETE:
+        raise RunConflict(f"run {record.run} is complete, so there is nothing to resume: fork it, or start a new run")
     async with app_state.open_convener(max_cost=_effective_cap(record, app_state)) as convener:
-        if record.status is not RunStatus.COMPLETE:
-            await convener.find_missing_keys(record.run)  # raises if the settings of its folder need trust
+        await convener.find_missing_keys(record.run)  # raises if the settings of its folder need trust
         await _requeue(record.run, convener, app_state)
     await app_state.ensure_worker(record.run)
     return await _status_response(record.run, app_state)
@@ -207,6 +213,14 @@ async def answer_ask(run: str, key: str, reply: AskAnswer, app_state: AppStateDe
     return ApiResponse(
         {"run": run, "key": key, "taken": await app_state.shared_convener.answer(run, key, reply.answer)}
     )
+
+
+@action_router.patch("", responses=example_responses(schemas.EXAMPLE_RUN_ROW, 404, 415))
+async def change_run(run: str, body: RunChange, app_state: AppStateDep) -> ApiResponse:
+    """Change the title of a run, and return its row of the list."""
+    renamed = json.dumps([await app_state.shared_convener.rename(run, body.title)])
+    rows = await query_history(app_state.shared_convener.store, {"ids": renamed}, None, 1)
+    return ApiResponse(rows["runs"][0])
 
 
 async def _requeue(run: str, convener: Convener, app_state: AppState) -> None:
