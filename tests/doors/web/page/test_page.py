@@ -319,7 +319,19 @@ def test_a_person_filters_renames_compares_and_deletes_runs(server: WebServer, l
     assert_no_errors(seen, server)
 
 
-@pytest.mark.behaviour("50-page-money", "50-page-waterfall")
+# A browser that asks for permission; the one of the tests refuses every notification. The tab is in the background.
+NOTIFICATIONS = """
+window.notes = [];
+window.Notification = class {
+    static permission = 'default';
+    static requestPermission = async () => (Notification.permission = 'granted');
+    constructor(title, { body }) { notes.push([title, body]); }
+};
+Object.defineProperty(document, 'visibilityState', { get: () => 'hidden' });
+"""
+
+
+@pytest.mark.behaviour("50-page-money", "50-page-tab", "50-page-waterfall")
 def test_money_and_attempts_show_estimates_reserves_and_times(
     server: WebServer, provider: FakeProvider, look: Look
 ) -> None:
@@ -328,10 +340,11 @@ def test_money_and_attempts_show_estimates_reserves_and_times(
     table.answers.instead["beta/draft"] = [Reply(cut=400)]  # billed as an estimate, then asked again
     table.answers.instead["gamma/improve"] = Reply(text="Gamma writes on. " * 500, stall=3000)  # never ends
     seen = look()
-    seen.context.grant_permissions(["notifications"])
+    seen.page.add_init_script(NOTIFICATIONS)
     seen.at(server.url)
     submit_question(seen)
-    seen.page.wait_for_selector(".actions button:has-text('Notify me')")
+    seen.page.click(".actions button:has-text('Notify me')")
+    seen.page.wait_for_selector(".actions button[aria-pressed=true]")
     seen.wait("() => document.querySelector('[data-seat=gamma] .live-text')?.innerText.includes('Gamma writes on')")
     seen.page.click("#tab-money")
     seen.wait("() => document.querySelector('.money-bars [data-seat=gamma]')?.innerText.includes('reserved')")
@@ -352,6 +365,7 @@ def test_money_and_attempts_show_estimates_reserves_and_times(
     seen.page.click("#tab-money")
     seen.wait("() => document.querySelector('.money-bars [data-seat=gamma]')?.innerText.match(/est\\.|in doubt/)")
     seen.wait("() => document.querySelector('.run-item .about').innerText.includes('est.')")
+    assert seen.page.evaluate("() => window.notes") == [["Council: incomplete: stopped by you", QUESTION]]
     assert_no_errors(seen, server)
 
 
@@ -369,7 +383,7 @@ def test_files_and_fast_models_are_chosen_and_change_the_plan(server: WebServer,
     seen.wait("() => document.querySelector('.plan').innerText.includes('1 file')")
     assert_no_errors(seen, server)
     seen.page.check("#option-cheap")  # the owner of this server has configured no fast model
-    seen.wait("() => document.querySelector('.problem').innerText.includes('no fast model')")
+    seen.wait("() => document.querySelector('.estimate .problem').innerText.includes('no fast model')")
 
 
 DROP = """([name, type, text]) => {
@@ -388,7 +402,7 @@ PASTE = """text => {
 def test_the_form_offers_examples_purposes_every_option_and_attachments(server: WebServer, look: Look) -> None:
     seen = look(viewport={"width": 390, "height": 800}).at(server.url)
     page = seen.page
-    assert seen.texts(".protocols > .protocol b") == ["Automatic", "Decide", "Review", "Research", "Rank"]
+    assert seen.texts(".protocols[role] > .protocol b") == ["Automatic", "Decide", "Review", "Research", "Rank"]
     assert seen.texts(".go .run")[0] == "Run" and not page.is_visible("#protocol-triad")
     page.click(".example >> nth=2")
     assert page.input_value("#question").startswith("Rank these names") and not page.is_visible(".examples")
@@ -535,6 +549,7 @@ def test_a_run_of_the_embedded_model(server: WebServer, look: Look) -> None:
     (server.folder / "council.toml").unlink()
     (server.folder / "sky.md").write_text("The sky is green.\n", encoding="utf-8")
     seen = look().at(server.url)
+    seen.page.click(".more summary")
     seen.page.click("#protocol-quick", force=True)
     assert submit_question(seen, "Is sky.md right?") == "Run · free"
     seen.page.wait_for_selector(".answer:not([hidden])", timeout=120_000)
