@@ -86,18 +86,18 @@ def test_a_run_gets_a_title_that_is_found_and_can_be_removed(runs: tuple[WebServ
 
     def rename(title: object, run: str = run) -> Json:
         response = site.ask("PATCH", f"/api/runs/{run}", {"title": title})
-        return {"status": response.status, **response.json}
+        return response.json | {"http": response.status}
 
     created = next(row["created"] for row in site.get("/api/runs")["runs"] if row["id"] == run)
     shown = rename(f"  Indent\nation {KEY} ", run[:6])
-    assert (shown["status"], shown["id"], shown["question"]) == (200, run, "Are tabs fine?")
+    assert (shown["http"], shown["id"], shown["question"]) == (200, run, "Are tabs fine?")
     assert shown["title"].startswith("Indent ation") and KEY not in shown["title"]
     assert ids(site, "?q=INDENT") == [run]
     assert run in ids(site, f"?from={created}&to={created + 0.001}") and run not in ids(
         site, f"?from={created + 0.001}"
     )
     assert rename("")["title"] is None
-    assert (rename("x" * 201)["status"], rename(1)["status"], rename("x", "r2none")["status"]) == (400, 422, 404)
+    assert (rename("x" * 201)["http"], rename(1)["http"], rename("x", "r2none")["http"]) == (400, 422, 404)
     assert site.ask("PATCH", f"/api/runs/{run}", "title=x", headers={"Content-Type": "text/plain"}).status == 415
 
 
