@@ -65,14 +65,17 @@ def word_for(message: str, language: Language) -> str:
 class CouncilError(Exception):
     """Base of all errors. `str()` uses Python terms; `message_for` also those of the command line and HTTP.
 
-    `report` is the report of the run, if the error says how a run ended.
+    `report` is the report of the run, if the error says how a run ended. `field` is the field of a request that is wrong.
     """
 
     exit_code = 1
     report: Any = None  # a council.Report
+    field = ""
 
-    def __init__(self, message: str = "") -> None:
+    def __init__(self, message: str = "", *, field: str = "") -> None:
         self.template = message  # with the wordings of all interfaces
+        if field:
+            self.field = field
         super().__init__(word_for(message, "python"))
 
     def message_for(self, language: Language) -> str:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
+import socket
+from contextlib import suppress
+from pathlib import Path
+
 import pytest
 
+from council.doors.web import guard, serve
+from council.doors.web.serve import parse_address
+from council.errors import UsageError
 from tests.acceptance.helpers import wait_until
-from tests.doors.web.server import WebServer
+from tests.doors.web.conftest import write_project
+from tests.doors.web.server import WebServer, environment
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -143,6 +152,75 @@ def test_an_unknown_path_is_a_one_line_error(shared_site: WebServer, path: str) 
     response = shared_site.ask("GET", path)
     assert response.status == 404
     assert response.line
+
+
+@pytest.mark.behaviour("50-web-half-open", "50-web-gzip")
+def test_clients_that_do_not_finish_a_request_are_disconnected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "MAX_WAITING", 20)
+    monkeypatch.setattr(guard, "BODY_TIMEOUT_S", 0.2)
+    site = WebServer(write_project(tmp_path), environment(tmp_path))
+    address = ("127.0.0.1", int(site.host.rpartition(":")[2]))
+    half_open = [socket.create_connection(address, 60) for _ in range(40)]
+    try:
+        for one in half_open:
+            with suppress(OSError):  # it may be closed already
+                one.sendall(b"GET /api/roots HTTP/1.1\r\nHost: x")
+        for one in half_open[:20]:
+            assert is_closed(one)
+        plain, packed = (site.ask("GET", "/api/openapi.json", headers={"Accept-Encoding": kind}) for kind in (None, "gzip"))  # fmt: skip
+        assert (plain.status, packed.headers["content-encoding"]) == (200, "gzip")
+        assert gzip.decompress(packed.body) == plain.body
+        with socket.create_connection(address, 60) as slow:
+            head = f"POST /api/estimate HTTP/1.1\r\nHost: {site.host}\r\nAuthorization: Bearer {site.token}\r\n"
+            slow.sendall(f"{head}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{".encode())
+            assert slow.recv(1000).startswith(b"HTTP/1.1 408 ")
+        monkeypatch.setattr(serve, "HEAD_TIMEOUT_S", 0.2)
+        with socket.create_connection(address, 60) as silent:
+            assert is_closed(silent)
+    finally:
+        for one in half_open:
+            one.close()
+        site.close()
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Wait until the server has closed a connection."""
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+@pytest.mark.behaviour("50-web-public-url", "40-web-host", "40-web-origin")
+def test_the_address_of_a_proxy_is_the_only_other_host(tmp_path: Path) -> None:
+    assert parse_address(None, None, "https://Council.example.com:443/").public_url == "https://council.example.com"
+    assert parse_address("0.0.0.0", None, "http://c.example:80").public_url == "http://c.example"
+    assert (
+        parse_address(None, None, "http://c.example:8080").make_origins(1)["c.example:8080"] == "http://c.example:8080"
+    )
+    for wrong in ("council.example.com", "https://", "ftp://c.example", "https://c.example/x", "https://u@c.example", "https://c.example?x", "https://c.example:x"):  # fmt: skip
+        with pytest.raises(UsageError, match="--public-url"):
+            parse_address(None, None, wrong)
+    site = WebServer(write_project(tmp_path), environment(tmp_path), public_url="https://council.example.com")
+    try:
+        for host, origin, status in (
+            ("council.example.com", "https://council.example.com", 200), ("council.example.com", None, 200),
+            ("council.example.com", "http://council.example.com", 403), ("council.example.com", f"http://{site.host}", 403),
+            ("council.example.com:443", None, 400), ("council.example.com.evil.example", None, 400), ("evil.example", None, 400),
+            (site.host, "https://council.example.com", 403), (site.host, f"http://{site.host}", 200),
+        ):  # fmt: skip
+            assert site.ask("GET", "/api/roots", headers={"Host": host, "Origin": origin}).status == status
+    finally:
+        site.close()
+
+
+@pytest.mark.behaviour("50-web-code")
+def test_a_code_gives_the_token_once(shared_site: WebServer) -> None:
+    assert shared_site.ask("POST", "/api/codes", {}, token=False).status == 401
+    code = shared_site.post("/api/codes", {}, 201)["code"]
+    first, second = (shared_site.ask("POST", "/api/session", {"code": code}, token=False) for _ in range(2))
+    assert (first.status, first.json["token"], second.status) == (200, shared_site.token, 401)
+    assert second.json["error"]["field"] == "code"
 
 
 @pytest.mark.behaviour("40-web-policy")
