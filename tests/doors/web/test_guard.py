@@ -245,6 +245,17 @@ def test_the_page_needs_no_token_and_contains_none(shared_site: WebServer) -> No
     assert shared_site.token.encode() not in response.body
 
 
+@pytest.mark.behaviour("50-page-first-load")
+def test_the_script_of_the_page_is_one_file_compressed_and_cached(shared_site: WebServer) -> None:
+    plain = shared_site.ask("GET", "/page/app.js", token=False)
+    packed = shared_site.ask("GET", "/page/app.js", token=False, headers={"Accept-Encoding": "gzip, br"})
+    assert packed.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(packed.body) == plain.body
+    known = shared_site.ask("GET", "/page/app.js", token=False, headers={"If-None-Match": plain.headers["etag"]})
+    assert (known.status, known.body) == (304, b"")
+    assert shared_site.get("/page/app.js.map")["sources"][-1] == "/page/main.js"
+
+
 @pytest.mark.behaviour("50-web-errors")
 def test_a_broken_store_is_a_one_line_error(site: WebServer) -> None:
     run = site.run_council()

@@ -14,7 +14,6 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.staticfiles import StaticFiles
 
 from council.doors.web import access, models, responses, run_routes, start_routes
 from council.doors.web.app_state import AppState
@@ -58,7 +57,6 @@ def create_app(app_state: AppState, token: str, origins: Mapping[str, str]) -> G
     app.add_middleware(GZipMiddleware, minimum_size=MIN_GZIP_BYTES, compresslevel=GZIP_LEVEL)
     for router in ROUTERS:
         app.include_router(router)
-    app.mount("/page", StaticFiles(directory=start_routes.PAGE_FOLDER, check_dir=False))
     app.add_exception_handler(CouncilError, responses.on_council_error)
     app.add_exception_handler(HTTPException, responses.on_http_error)
     app.add_exception_handler(RequestValidationError, responses.on_validation_error)

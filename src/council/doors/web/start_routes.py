@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
-from starlette.responses import FileResponse, PlainTextResponse, Response
+from starlette.responses import Response
 
 from council.doors import limits
 from council.doors.limits import BudgetCaps, list_folder, preview_file, search_files
-from council.doors.web import access, models, schemas
+from council.doors.web import access, models, page_files, schemas
 from council.doors.web.access import AppStateDep, KeyHeader, UserDep, make_key
 from council.doors.web.app_state import AppState
 from council.doors.web.guard import Guard
@@ -31,24 +30,23 @@ from council.runs.tokens import User
 from council.settings.config_files import config_folder
 from council.types import Json
 
-PAGE_FOLDER = Path(__file__).parent / "page"
 page_router = APIRouter()
 
 
-@page_router.get("/", include_in_schema=False)
-async def get_page() -> Response:
-    index = PAGE_FOLDER / "index.html"
-    return (
-        FileResponse(index)
-        if index.is_file()
-        else PlainTextResponse("The page is not installed; the API is under /api/.\n")
-    )
+@page_router.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
+async def get_page(request: Request) -> Response:
+    return page_files.respond("index.html", request)
 
 
-@page_router.get("/docs", include_in_schema=False)
-async def get_docs() -> Response:
+@page_router.api_route("/page/{name:path}", methods=["GET", "HEAD"], include_in_schema=False)
+async def get_page_file(name: str, request: Request) -> Response:
+    return page_files.respond(name, request)
+
+
+@page_router.api_route("/docs", methods=["GET", "HEAD"], include_in_schema=False)
+async def get_docs(request: Request) -> Response:
     """Serve the description of the API for people. It needs no token; what it shows does."""
-    return FileResponse(PAGE_FOLDER / "docs.html")
+    return page_files.respond("docs.html", request)
 
 
 @page_router.post(

@@ -40,45 +40,48 @@ function operation(method, path, about) {
   const [first, ...rest] = (about.description || "").split(". ");
   const body = about.requestBody?.content["application/json"];
   const node = el("details", { class: "card operation", id: about.operationId, "data-words": `${method} ${path} ${about.operationId} ${about.description}`.toLowerCase() },
-    el("summary", {}, el("span", { class: "method", "data-tone": TONES[method] }, method), el("code", { class: "path" }, path), el("span", { class: "soft" }, first.replace(/\.$/, ""))));
+    el("summary", {}, el("span", { class: "method", "data-tone": TONES[method] }, method), el("code", { class: "path" }, path), el("span", { class: "soft" }, words(first.replace(/\.$/, "")))));
   node.addEventListener("toggle", () => node.open && node.children.length === 1 && node.append(el("div", { class: "inside" },
-    rest.length > 0 && el("p", {}, rest.join(". ")),
+    rest.length > 0 && el("p", {}, words(rest.join(". "))),
     part("Parameters", (about.parameters || []).map((one) => field(one.name, one.schema, { needed: one.required, about: one.description || one.schema.description, place: one.in }))),
-    body && part("Body", fields(body.schema)),
+    body && part("Body", fields(body.schema, { marks: true })),
     Object.entries(about.responses).filter(([status]) => status < "400").map(([status, one]) => response(status, one)),
-    part("Errors", Object.entries(about.responses).filter(([status]) => status >= "400").map(([status, one]) => el("div", { class: "field" }, el("code", {}, status), el("span", {}, one.description)))))));
+    part("Errors", Object.entries(about.responses).filter(([status]) => status >= "400").map(([status, one]) => el("div", { class: "prop" }, el("code", {}, status), el("span", {}, words(one.description))))))));
   return node;
 }
 
-const part = (title, rows) => rows.length > 0 && el("section", {}, el("h3", {}, title), el("div", { class: "fields" }, rows));
+/** Show `names` in a text as code. */
+const words = (text) => text.split("`").map((part, n) => (n % 2 ? el("code", {}, part) : part));
+
+const part = (title, rows) => rows.length > 0 && el("section", {}, el("h3", {}, title), el("div", { class: "props" }, rows));
 
 function response(status, about) {
   return Object.entries(about.content || { "": {} }).map(([kind, content]) => el("section", {},
-    el("h3", {}, `${status} ${kind}`), el("p", { class: "soft" }, about.description),
-    content.schema && el("div", { class: "fields" }, fields(content["x-event"] || content.schema)),
+    el("h3", {}, `${status} ${kind}`), about.description !== "OK." && el("p", { class: "soft" }, words(about.description)),
+    content.schema && el("div", { class: "props" }, fields(content["x-event"] || content.schema)),
     content.example !== undefined && example(content.example)));
 }
 
-const example = (value) => el("details", { class: "more" }, el("summary", {}, "Example"), el("pre", { tabindex: "0" }, typeof value === "string" ? value : JSON.stringify(value, null, 2)));
+const example = (value) => el("details", { class: "opens" }, el("summary", {}, "Example"), el("pre", { tabindex: "0" }, typeof value === "string" ? value : JSON.stringify(value, null, 2)));
 
 const resolve = (schema) => (schema?.$ref ? schemas[schema.$ref.split("/").pop()] : schema) || {};
 const nameOf = (schema) => schema?.$ref?.split("/").pop();
 
 /** Describe the fields of an object, or of what a list or a choice contains. */
-function fields(schema, depth = 0) {
+function fields(schema, { depth = 0, marks = false } = {}) {
   const found = resolve(schema);
-  if (found.properties) return Object.entries(found.properties).map(([name, one]) => field(name, one, { needed: found.required?.includes(name), about: one.description, depth }));
+  if (found.properties) return Object.entries(found.properties).map(([name, one]) => field(name, one, { needed: marks && found.required?.includes(name), about: one.description, depth, marks }));
   const inner = found.items ? [found.items] : (found.oneOf || found.anyOf || []).filter((one) => one.type !== "null");
-  return inner.map((one) => field(typeName(one), one, { about: resolve(one).description, depth, bare: true }));
+  return inner.map((one) => field(typeName(one), one, { about: resolve(one).description, depth, marks, bare: true }));
 }
 
-function field(name, schema, { needed, about, place, depth = 0, bare }) {
+function field(name, schema, { needed, about, place, depth = 0, marks, bare }) {
   const inner = depth < MAX_DEPTH && hasFields(schema);
-  const head = [el("code", {}, name), el("span", {}, bare ? "" : typeName(schema), place && ` in ${place}`, needed && ", required"), about && el("span", {}, about)];
-  if (!inner) return el("div", { class: "field" }, head);
-  const node = el("details", { class: "more" }, el("summary", {}, "Fields"));
-  node.addEventListener("toggle", () => node.open && node.children.length === 1 && node.append(el("div", { class: "fields" }, fields(schema, depth + 1))));
-  return el("div", { class: "field" }, head, node);
+  const head = [el("code", {}, name), el("span", {}, bare ? "" : typeName(schema), place && ` in ${place}`, needed && ", required"), about && el("span", {}, words(about))];
+  if (!inner) return el("div", { class: "prop" }, head);
+  const node = el("details", { class: "opens" }, el("summary", {}, "Fields"));
+  node.addEventListener("toggle", () => node.open && node.children.length === 1 && node.append(el("div", { class: "props" }, fields(schema, { depth: depth + 1, marks }))));
+  return el("div", { class: "prop" }, head, node);
 }
 
 function hasFields(schema) {

@@ -1,7 +1,7 @@
 // Header of a run: question, status, cost and actions.
 
 import { button, el, setAttr, changeDetector, setChildren, setText } from "./dom.js";
-import { amount, clock, money, short, formatStatus } from "./format.js";
+import { amount, capital, clock, money, short, formatStatus } from "./format.js";
 import { moneyOf, rounds } from "./minutes.js";
 import { toneOf } from "./positions.js";
 import { notifyButton, notifyEnd, showTab } from "./tab_state.js";
@@ -28,7 +28,7 @@ export function headerView(context) {
     setText(status, replays ? "replay" : formatStatus(minutes, live));
     setAttr(status, "data-tone", replays || (live && minutes.status === "running") ? "live" : toneOf(minutes.status) || (minutes.status === "complete" ? "good" : ""));
     setText(crumbs, formatCrumbs(minutes));
-    setText(question, full.plan.question || full.name || "…");
+    setText(question, formatTitle(full));
     setAttr(question, "data-long", (full.plan.question || "").length > 160 ? "yes" : null);
     if (full.plan.question) showTab(short(full.plan.question, 60), tabState(full, live));
     if (wasLive && !live) notifyEnd(full.run, short(full.plan.question, 120), formatStatus(full, live));
@@ -88,6 +88,13 @@ export function headerView(context) {
 function tabState(m, live) {
   if (live || m.status === "queued") return "live";
   return m.status === "complete" ? "done" : m.status === "running" ? "stopped" : "failed";
+}
+
+/** The question; a task that its words do not begin with is put before them. */
+function formatTitle({ plan, name }) {
+  const { question, task } = plan;
+  if (!question || !task || task === "ask" || question.toLowerCase().startsWith(task)) return question || name || "…";
+  return `${capital(task)} ${question}`;
 }
 
 function formatCrumbs(m) {
