@@ -186,7 +186,7 @@ function isSimilar(before, after) {
 // Rendered text
 
 const BLOCKS = "p, li, h1, h2, h3, h4, h5, h6, td, th, pre, blockquote, summary";
-const MIN_SHARE = 15; // percent of shared text below which marks would cover everything
+const MIN_MARKED_SHARE = 15; // percent of shared text below which marks would cover everything
 
 /** Mark in two rendered texts what only one of them has, with <del> and <ins>. Return the percentage that they share. */
 export function markChanges(before, after) {
@@ -201,7 +201,7 @@ export function markChanges(before, after) {
     if (kind !== "gone") y += text.length;
   }
   const share = Math.round((200 * same) / Math.max(1, a.text.length + b.text.length));
-  if (share < MIN_SHARE) return share;
+  if (share < MIN_MARKED_SHARE) return share;
   markRanges(a.parts, gone, "del");
   markRanges(b.parts, fresh, "ins");
   return share;
