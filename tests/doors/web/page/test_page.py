@@ -60,7 +60,7 @@ def test_a_run_is_started_watched_stopped_and_resumed(server: WebServer, provide
     seen.page.click(".actions button:has-text('Resume')")
     seen.page.wait_for_selector(".draft strong:has-text('the archive')")  # the chair is still writing
     seen.wait("() => document.querySelector('.draft .open-text').textContent.startsWith('And')")
-    assert (seen.text(".draft h4"), seen.text(".draft .pill")) == ("The decision", "chair is writing")
+    assert (seen.text(".draft h3"), seen.text(".draft .pill")) == ("The decision", "chair is writing")
     seen.page.click("button:has-text('Stop')")
     seen.wait_for_status("incomplete: stopped by you")
     assert not seen.page.is_visible(".draft")
