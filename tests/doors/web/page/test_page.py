@@ -259,7 +259,7 @@ def test_twelve_seats_stay_below_three_screens_until_one_is_opened(server: WebSe
     first.locator("button:has-text('Open wide')").click()
     assert page.locator("dialog .wide td").count() == 9
     page.keyboard.press("Escape")
-    assert page.locator("dialog .wide").count() == 0
+    seen.wait("() => !document.querySelector('dialog .wide')")
     for _ in range(3):  # one seat, columns, compact
         page.keyboard.press("v")
     page.reload()
