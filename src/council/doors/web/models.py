@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from council import events as ev
 from council.planning.plan_object import CostEstimate, PacketReceipt, PlanCalls, PlanObject, PlanPhase
-from council.render.report_object import Cost, Report, Tokens
+from council.render.report_object import Report
+from council.render.report_parts import Cost, PositionRow, Tokens
 from council.store.interface import RunStatus
 from council.types import FinalState, Json, SeatState
 
@@ -257,6 +258,13 @@ class RunDetail(Body):
     minutes: MinutesBody
     cap: Annotated[float | None, Field(description="Maximum cost in dollars; null without a cap.")]
     cost: Cost
+
+
+class PositionsAt(Body):
+    """The positions of the seats after a phase, or now."""
+
+    seq: Annotated[int, Field(description="The last event that the rows cover.")]
+    rows: list[PositionRow]
 
 
 class AttemptRow(Body):
