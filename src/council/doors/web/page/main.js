@@ -63,7 +63,7 @@ function go() {
   if (runs?.length === 2) {
     shown = compareView(runs, { source: server, swap: () => openComparison(...runs.toReversed()) });
   } else if (run) {
-    shown = runView(run, { source: server, follow: watch, reconnect, canAct: true, notify: rail.load, now: connection.now });
+    shown = runView(run, { source: server, follow: watch, reconnect, canAct: true, openRun: (id) => (open(id), rail.load()), notify: rail.load, now: connection.now });
   } else {
     form ||= startView({ protocols, people, options, onStart: (id) => ((form = null), open(id), rail.load()) });
     shown = form; // its files and options stay while runs are looked at
