@@ -69,7 +69,7 @@ function attack(details, rows, context) {
     el("p", { class: "leader" }, "Leading draft: ", chip(details.leader, context, { phase: "draft" }), details.reason && el("span", { class: "soft" }, " ", inline(details.reason))),
     part("Agreed points", details.agreed, (one) => el("span", {}, inline(one))),
     part("Contested points", details.contested, (one) => el("span", {}, inline(one))),
-    counts.length > 0 && el("p", { class: "soft" }, `Rulings: ${counts.map(([n, word]) => `${n} ${word}`).join(", ")}`),
+    counts.length > 0 && el("p", { class: "hint" }, `Rulings: ${counts.map(([n, word]) => `${n} ${word}`).join(", ")}`),
     part("Rulings", points, (row) => point(row, context), { open: true }),
   ];
 }
