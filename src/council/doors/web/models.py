@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from council import events as ev
 from council.planning.plan_object import CostEstimate, PacketReceipt, PlanCalls, PlanObject, PlanPhase
-from council.render.report_object import Cost, Report, Tokens
+from council.render.report_object import Report
+from council.render.report_parts import Cost, PositionRow, Tokens
 from council.store.interface import RunStatus
 from council.types import FinalState, Json, SeatState
 
@@ -259,6 +260,13 @@ class RunDetail(Body):
     cost: Cost
 
 
+class PositionsAt(Body):
+    """The positions of the seats after a phase, or now."""
+
+    seq: Annotated[int, Field(description="The last event that the rows cover.")]
+    rows: list[PositionRow]
+
+
 class AttemptRow(Body):
     """A request as it was sent, with secrets masked, and its result."""
 
@@ -368,4 +376,4 @@ class StreamEnd(Body):
     error: str = ""
 
 
-EVENT_MODELS = [_make_event_model(kind) for kind in get_args(ev.Event) if kind is not ev.Fetching]
+EVENT_BY_TAG = {kind.type: _make_event_model(kind) for kind in get_args(ev.Event) if kind is not ev.Fetching}
