@@ -228,6 +228,10 @@ def test_completed_blocks_are_rendered_while_the_last_one_stays_text(module_page
     assert any(tags == "h5 p ul" and open.startswith("```py\nx = 1\n\ny") for tags, open in seen)  # an open fence
     assert seen[-1] == ["h5 p ul pre", "The *end"]
     assert whole == "HeadOne bold line.abx = 1\n\ny = 2The *end"
+    items = "".join(f"- item {n} with enough words to make the list long\n" for n in range(12))
+    seen, whole = module_page.evaluate(STREAM, [f"> quote\n\n{items}", 40, {}])
+    assert any(tags.startswith("blockquote ul") and "item 11" in open for tags, open in seen)
+    assert whole is None  # its list was split, so it is rendered again as a whole
     typed = json.dumps({"points": [{"answer": "no"}], "answer": "**Yes**.\n\nBut", "more": "x"})
     seen, whole = module_page.evaluate(STREAM, [typed, 7, {"only": ["answer"]}])
     assert (seen[-1], whole) == (["p", "But"], None)
