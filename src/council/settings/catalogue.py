@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 LOCAL_MEMBER = "local:smollm2"  # the embedded model; never used as a fallback
+RESPONSES_WIRE = "openai-responses"  # of OpenAI itself
+GATEWAY_WIRE = "openai"  # chat completions, which gateways for OpenAI's API support
 MODELS_FILE = Path(__file__).parents[1] / "data" / "models.toml"
 
 
@@ -63,6 +66,15 @@ def catalogue() -> Catalogue:
         canonical_names,
         tables["aliases"],
     )
+
+
+def default_wire(provider: str, base_url: str) -> dict[str, str]:
+    """Return the wire of a provider that sets none: a built-in one at an address of another company is a gateway."""
+    row = catalogue().providers.get(provider)
+    if row is None or row.get("wire") != RESPONSES_WIRE or base_url == row["base_url"]:
+        return {}
+    host, own = urlsplit(base_url).hostname or "", urlsplit(row["base_url"]).hostname or ""
+    return {} if host == own or host.endswith(f".{own}") else {"wire": GATEWAY_WIRE}
 
 
 @lru_cache(maxsize=1024)

@@ -18,7 +18,8 @@ TERMINATORS = {"openai": b"[DONE]", "anthropic": b'{"type": "message_stop"}', "g
 
 def terminated(wire: str, raw: bytes) -> int:
     """Return the position after the first line end, CR or LF, of the terminator's line."""
-    return raw.replace(b"\r", b"\n").index(b"\n", raw.index(TERMINATORS[wire])) + 1
+    end = raw.rindex(b"data:") if wire == "openai-responses" else raw.index(TERMINATORS[wire])
+    return raw.replace(b"\r", b"\n").index(b"\n", end) + 1
 
 
 def heard(wire: str, raw: bytes) -> Answer | Fault:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from council.errors import Fault
 from council.members.base import OnDelta, Progress
-from council.members.wires.error_responses import REFUSAL_CODES
+from council.members.wires.error_responses import is_refusal
 from council.members.wires.http import ByteLimits, Endpoint, network_errors
 from council.members.wires.stream_parser import StreamParser, load_json
 from council.types import Answer, Ask, Json, Message, encode_json
@@ -120,7 +120,7 @@ class WireMember:
     async def _handle_error_status(self, response: ClientResponse) -> Answer:
         """Return a refusal if a content filter caused the status, else raise the Fault."""
         error = await self.endpoint.read_error(response)
-        if error.codes & REFUSAL_CODES:
+        if is_refusal(error):
             return Answer(self.endpoint.format_detail(error.message), "refused")
         raise self.endpoint.make_fault(response, error)
 
