@@ -453,7 +453,7 @@ def test_folders_follow_their_variables(tmp_path: Path) -> None:
     ("member", "sent"),
     [
         ("anthropic:claude-opus-4.6", "claude-opus-4-6"),
-        ("anthropic:sonnet", "claude-sonnet-4-6"),
+        ("anthropic:sonnet", "claude-sonnet-5-5"),
         ("openrouter:gpt-5.2", "openai/gpt-5.2"),
         ("openrouter:meta-llama/llama-4", "meta-llama/llama-4"),
         ("sim:gpt-5.2", "gpt-5.2"),
