@@ -763,7 +763,11 @@ DEFAULT_DOCS = {
     "providers.NAME.vendor": "the provider's name",
     "providers.NAME.first_byte": "not set",
 }
-VARIABLE_OF_KEY = {"timeout": "COUNCIL_TIMEOUT", "model_lists": "COUNCIL_MODEL_LISTS", "providers.NAME.base_url": "OLLAMA_HOST"}
+VARIABLE_OF_KEY = {
+    "timeout": "COUNCIL_TIMEOUT",
+    "model_lists": "COUNCIL_MODEL_LISTS",
+    "providers.NAME.base_url": "OLLAMA_HOST",
+}
 VARIABLE_DOCS = {
     "Files and folders": {
         "COUNCIL_CONFIG": "Configuration file to use instead of the project's. `--config` has the same effect and takes precedence.",

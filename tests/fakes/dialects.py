@@ -101,6 +101,14 @@ class Responses:
             index += 1
         message = {"id": "msg_fake", "type": "message", "role": "assistant", "status": "in_progress", "content": []}
         yield self._event("response.output_item.added", output_index=index, item=message)
+        part = (
+            {"type": "refusal", "refusal": ""}
+            if reply.refuse
+            else {"type": "output_text", "text": "", "annotations": []}
+        )
+        yield self._event(
+            "response.content_part.added", item_id="msg_fake", output_index=index, content_index=0, part=part
+        )
         kind = "response.refusal.delta" if reply.refuse else "response.output_text.delta"
         at = {"item_id": "msg_fake", "output_index": index, "content_index": 0}
         for piece in cut_up(said, reply.piece):

@@ -68,7 +68,7 @@ class Seen:
     @property
     def prompt(self) -> str:
         if self.wire.startswith("openai"):
-            turns = self.body.get("messages", self.body.get("input", []))
+            turns = self.body.get("messages") or self.body.get("input") or []
             return "\n".join(str(message.get("content")) for message in turns)
         return "\n".join(texts(self.body))
 

@@ -108,7 +108,8 @@ def _unknown_member_error(member: str, settings: Settings) -> ConfigError:
 
 def _unknown_name_error(name: str) -> ConfigError:
     if several := catalogue().find_by_start(name.lower()):
-        listed = _join_choices([model.name for model in several])
+        newest = {find_line(model.name) or model: model.name for model in reversed(several)}
+        listed = _join_choices([*reversed(newest.values())])
         return ConfigError(f"{quote_value(name)} can mean several models: write {listed}")
     from difflib import get_close_matches  # only needed for errors
 
@@ -145,8 +146,14 @@ def _resolve_short_name(name: str, settings: Settings, env: Mapping[str, str]) -
     """
     if found := name.lower() in catalogue().lines and find_default_member(name.lower(), settings, env):
         return found, ""
-    starts = catalogue().find_by_start(name.lower())
-    model = catalogue().find(name) or catalogue().find(name.lower()) or (starts[0] if len(starts) == 1 else None)
+    model = catalogue().find(name) or catalogue().find(name.lower())
+    if model is None and (own := find_line(name)) and _is_listed(own.vendor, name):
+        return _find_listed_member(own.vendor, name, settings, env)
+    starts = catalogue().find_by_start(name.lower()) if model is None else []
+    lines = {find_line(one.name) for one in starts}
+    if len(starts) > 1 and len(lines) == 1 and (line := lines.pop()):
+        return find_default_member(line.name, settings, env), _format_keys((line.vendor, ROUTER), settings)
+    model = model or (starts[0] if len(starts) == 1 else None)
     if model and model.retired and model.retired <= today():
         model = catalogue().models.get(model.successor, model)
     if model and (found := find_available_member(model, settings, env)):
@@ -390,7 +397,7 @@ def describe_lines(members: Collection[str], settings: Settings, env: Mapping[st
     rows: list[Json] = []
     for line in catalogue().lines.values():
         member = find_default_member(line.name, settings, env)
-        if member in members:
+        if member and member in members:
             provider = settings.providers[split_member(member)[0]]
             rows.append(
                 {"line": line.name, "model": member, "documented": line.documented or None}

@@ -331,7 +331,8 @@ async def test_silence_and_keep_alives_stall(provider: FakeProvider, wire: str, 
 
 @every_wire
 async def test_an_answer_that_stops_stalls_and_keeps_the_partial_text(provider: FakeProvider, wire: str) -> None:
-    provider.script("m1", Reply("Tabs, I say, and tabs again.", piece=4, stall=900))
+    stall = 2400 if wire == "openai-responses" else 900  # its first events are longer
+    provider.script("m1", Reply("Tabs, I say, and tabs again.", piece=4, stall=stall))
     caught = await fault(seated(provider, wire, idle=0.2))
     assert caught.kind == "stall"
     assert caught.said.startswith("Tabs")

@@ -92,7 +92,7 @@ class ChatCompletionParser(StreamParser):
 class OpenAIMember(WireMember):
     """Member behind a chat-completions endpoint."""
 
-    parser = ChatCompletionParser
+    parser: ClassVar[type[StreamParser]] = ChatCompletionParser
     path = "/chat/completions"
 
     def __init__(self, name: str, *, takes_temperature: bool = True, **common: Any) -> None:

@@ -72,13 +72,13 @@ class ResponsesParser(StreamParser):
 
     def _parse_response(self, response: Json) -> None:
         self.model, self.id = str(response.get("model") or ""), str(response.get("id") or "")
+        if isinstance(usage := response.get("usage"), dict):
+            self.update_counts(usage)
+            self.update_counts(usage.get("input_tokens_details"))
 
     def _parse_end(self, response: Json) -> str:
         """Store the end of an answer. Return its text if no text was streamed."""
         self._parse_response(response)
-        if isinstance(usage := response.get("usage"), dict):
-            self.update_counts(usage)
-            self.update_counts(usage.get("input_tokens_details"))
         self.is_done = True
         status = response.get("status")
         if error := response.get("error"):
@@ -102,10 +102,10 @@ class ResponsesParser(StreamParser):
 
     def usage(self) -> Usage:
         """Return the usage. Reasoning tokens are part of the output tokens."""
-        counts = self.counts
+        counts, read = self.counts, self.counts.get("input_tokens", 0)
         return Usage(
-            counts.get("input_tokens", 0),
-            counts.get("output_tokens", 0),
+            read,
+            max(counts.get("output_tokens", 0), counts.get("total_tokens", 0) - read),
             counts.get("cached_tokens", 0),
             "output_tokens" in counts,
             counts.get("cache_write_tokens", 0),
