@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from hashlib import sha256
 from html import escape
@@ -14,7 +14,7 @@ from importlib.resources import files
 from council.engine.degraded import format_degraded_lines
 from council.engine.minutes import Minutes
 from council.events import TRANSIENT_EVENTS, Entry
-from council.render.markdown import render_document
+from council.render.markdown import render_document_parts
 from council.render.report import FinishedRun, build_report
 from council.text_cleanup import clean_json, neutralize_commands, single_line
 from council.types import Json
@@ -23,7 +23,7 @@ PAGE_DIR = files("council") / "doors" / "web" / "page"
 ENTRY_MODULE = "exported.js"
 IMPORT_LINE = re.compile(r'^import \{([^}]*)\} from "\./([\w.]+)";\n', re.MULTILINE)
 EXPORT_KEYWORD = re.compile(r"^export (?=(?:async )?function\*? (\w+)|const (\w+))", re.MULTILINE)
-PAGE_TEMPLATE = """<!doctype html>
+PAGE_START = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -36,7 +36,8 @@ PAGE_TEMPLATE = """<!doctype html>
 <style>{style}</style>
 </head>
 <body>
-<script type="application/json" id="council-run">{run}</script>
+<script type="application/json" id="council-run">"""
+PAGE_END = """</script>
 <script>{script}</script>
 </body>
 </html>
@@ -44,6 +45,10 @@ PAGE_TEMPLATE = """<!doctype html>
 
 
 def render_html(minutes: Minutes, entries: Sequence[Entry]) -> str:
+    return "".join(render_html_parts(minutes, entries))
+
+
+def render_html_parts(minutes: Minutes, entries: Sequence[Entry]) -> Iterator[str]:
     """Render the run as a page. Its policy allows only the inline script and style, and no requests."""
     style, script = _read_page_file("style.css"), bundle(ENTRY_MODULE)
     policy = (
@@ -51,26 +56,29 @@ def render_html(minutes: Minutes, entries: Sequence[Entry]) -> str:
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
     )
     title = f"{single_line(str(minutes.plan.get('question') or minutes.name), 80)} · council"
-    return PAGE_TEMPLATE.format(
-        policy=policy,
-        title=escape(title),
-        style=style,
-        run=_dump_json(_build_run_data(minutes, entries)),
-        script=script,
-    )
+    yield PAGE_START.format(policy=policy, title=escape(title), style=style)
+    yield from _dump_run(minutes, entries)
+    yield PAGE_END.format(script=script)
 
 
-def render_run(run: FinishedRun) -> str:
-    return render_html(run.minutes, run.entries)
+def render_run(run: FinishedRun) -> Iterator[str]:
+    return render_html_parts(run.minutes, run.entries)
 
 
-def _build_run_data(minutes: Minutes, entries: Sequence[Entry]) -> Json:
-    stored = [entry.as_json() for entry in entries if not isinstance(entry.event, TRANSIENT_EVENTS)]
+def _dump_run(minutes: Minutes, entries: Sequence[Entry]) -> Iterator[str]:
+    """Dump the data of the page one event at a time: a run can be larger than the memory for all of it."""
+    yield '{"events":['
+    stored = (entry for entry in entries if not isinstance(entry.event, TRANSIENT_EVENTS))
+    for n, entry in enumerate(stored):
+        yield ("," if n else "") + _dump_json(clean_json(entry.as_json()))
     detail = {"report": build_report(minutes), "above": format_degraded_lines(minutes)}
-    return {"events": clean_json(stored), "detail": clean_json(detail), "markdown": render_document(minutes)}
+    yield f'],"detail":{_dump_json(clean_json(detail))},"markdown":"'
+    for text in render_document_parts(minutes):
+        yield _dump_json(text)[1:-1]
+    yield '"}'
 
 
-def _dump_json(value: Json) -> str:
+def _dump_json(value: Json | str) -> str:
     """Dump JSON so that model text in it cannot be read as an HTML tag."""
     text = neutralize_commands(json.dumps(value, ensure_ascii=False, separators=(",", ":")), "json")
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query
 from pydantic import AfterValidator
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from council.doors import limits
 from council.doors.web import schemas
@@ -28,9 +28,8 @@ from council.doors.web.schemas import (
 from council.doors.web.sse import EventStream
 from council.engine.minutes import Minutes
 from council.errors import RunOwned, UsageError
-from council.events import Entry
 from council.extensions import FORMATS
-from council.render.formats import render_as
+from council.render.formats import render_parts_as
 from council.render.mermaid import render_mermaid
 from council.runs.history import describe_packet, list_attempts, query_history
 from council.runs.service import Convener
@@ -100,13 +99,11 @@ async def get_report(run: str, app_state: AppStateDep, format: ReportFormat = "m
     """Return the report in a format. HTML is a download, so that no page with model text opens on this origin."""
     entries = await app_state.shared_convener.entries(run)
     minutes = Minutes.fold(entries)
-    text = await asyncio.to_thread(_render_report, minutes, entries, format)
     headers = {"content-disposition": f'attachment; filename="{minutes.run}.html"'} if format == "html" else {}
-    return Response(text.encode("utf-8", "replace"), media_type=MEDIA_TYPES.get(format, "text/plain"), headers=headers)
-
-
-def _render_report(minutes: Minutes, entries: Sequence[Entry], form: str) -> str:
-    return render_mermaid(minutes) if form == "mermaid" else render_as(minutes, form, entries)
+    parts = iter([render_mermaid(minutes)]) if format == "mermaid" else render_parts_as(minutes, format, entries)
+    first = await asyncio.to_thread(next, parts, "")  # an error is a response of its own
+    content = (part.encode("utf-8", "replace") for part in chain([first], parts))
+    return StreamingResponse(content, media_type=MEDIA_TYPES.get(format, "text/plain"), headers=headers)
 
 
 @history_router.get("/runs/{run}/attempts", responses=example_responses([schemas.EXAMPLE_ATTEMPT], 404))
