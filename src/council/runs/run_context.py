@@ -65,6 +65,7 @@ class RunContext:
         for member in extra_members:
             self.members.add(member)
         self._listed_prices: dict[str, Price | None] = {}
+        self.vendor_keys = [self.settings.providers[name].api_key_env for name in LISTED_PROVIDERS]
 
     @cached_property
     def file_warnings(self) -> list[str]:
@@ -82,11 +83,9 @@ class RunContext:
 
     async def refresh_models(self) -> None:
         """Look up which models the vendors with keys list, if that is more than a day ago. Wait a short time only."""
-        providers = self.settings.providers
-        if any(self.env.get(providers[name].api_key_env) for name in LISTED_PROVIDERS if name in providers):
-            from council.runs.model_refresh import refresh_models  # only with a key of a vendor
+        from council.runs.model_refresh import refresh_models  # only with a key of a vendor
 
-            await refresh_models(self.settings, self.env, self.members)
+        await refresh_models(self.settings, self.env, self.members)
 
     # Money
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from council.errors import ConfigError, UsageError, option, wording
-from council.settings.catalogue import catalogue, default_wire, is_reasoning
+from council.settings.catalogue import RESPONSES_WIRE, catalogue, is_own_host, is_reasoning
 from council.settings.config_files import (
     config_folder,
     find_ignored_file,
@@ -463,9 +463,9 @@ def _build_provider(name: str, row: Mapping[str, Any], origins: Mapping[str, Ori
         raise ConfigError(
             f'{origins[f"providers.{name}"]}: [providers.{name}] has no base_url: set it, for example base_url = "http://127.0.0.1:8080/v1"'
         )
-    is_default = origins.get(f"providers.{name}.wire", BUILT_IN) == BUILT_IN
-    wire = default_wire(name, row["base_url"]) if is_default else {}
-    return Provider(name, **{"vendor": name, **row, **wire})
+    is_built_in = origins[f"providers.{name}.base_url"] == BUILT_IN
+    is_own = name == "openai" and (is_built_in or is_own_host(name, row["base_url"]))
+    return Provider(name, **{"vendor": name, **({"wire": RESPONSES_WIRE} if is_own else {}), **row})
 
 
 def _check_price(name: str, row: Mapping[str, float], origins: Mapping[str, Origin]) -> Mapping[str, float]:

@@ -14,8 +14,7 @@ from urllib.parse import urlsplit
 
 LOCAL_MEMBER = "local:smollm2"  # the embedded model; never used as a fallback
 LISTED_PROVIDERS = ("anthropic", "openai", "google", "openrouter")  # their lists of models decide about defaults
-RESPONSES_WIRE = "openai-responses"  # of OpenAI itself
-GATEWAY_WIRE = "openai"  # chat completions, which gateways for OpenAI's API support
+RESPONSES_WIRE = "openai-responses"  # of OpenAI itself; gateways for its API support chat completions
 MODELS_FILE = Path(__file__).parents[1] / "data" / "models.toml"
 
 
@@ -96,13 +95,10 @@ def catalogue() -> Catalogue:
     )
 
 
-def default_wire(provider: str, base_url: str) -> dict[str, str]:
-    """Return the wire of a provider that sets none: a built-in one at an address of another company is a gateway."""
-    row = catalogue().providers.get(provider)
-    if row is None or row.get("wire") != RESPONSES_WIRE or base_url == row["base_url"]:
-        return {}
-    host, own = urlsplit(base_url).hostname or "", urlsplit(row["base_url"]).hostname or ""
-    return {} if host == own or host.endswith(f".{own}") else {"wire": GATEWAY_WIRE}
+def is_own_host(provider: str, base_url: str) -> bool:
+    """Return whether an address is that of a built-in provider's company, such as eu.api.openai.com, and no gateway."""
+    host, own = urlsplit(base_url).hostname or "", urlsplit(catalogue().providers[provider]["base_url"]).hostname
+    return host == own or host.endswith(f".{own}")
 
 
 @lru_cache(maxsize=1024)
