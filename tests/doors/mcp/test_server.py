@@ -15,7 +15,6 @@ import pytest
 
 from council.doors.mcp.tools import COMMON_OPTIONS_HELP, MAX_WAIT_S, TOOLS, CommonOptions
 from council.runs.service import Convener
-from tests.acceptance.helpers import wait_until
 from tests.acceptance.workers import held_worker
 from tests.doors.mcp.clients import (
     ENVELOPE,
@@ -26,6 +25,7 @@ from tests.doors.mcp.clients import (
     call_tool,
     connect,
     processes,
+    wait_for_exit,
     wait_until_done,
 )
 from tests.trusted_project import trust_project
@@ -55,7 +55,7 @@ def data() -> Path:
 def _worker_gone(data: Path) -> Iterator[None]:
     """Wait until the worker of the test has exited."""
     yield
-    wait_until(lambda: not processes(data), "the worker exits when idle")
+    wait_for_exit(data)
 
 
 def stall(path: Path) -> None:
@@ -156,7 +156,7 @@ async def test_closing_the_pipe_during_a_wait_keeps_the_worker_running(tmp_path:
     convener = Convener()
     try:
         assert await convener.cancel(run)
-        wait_until(lambda: not processes(data), "the worker exits")
+        wait_for_exit(data)
         assert (await convener.minutes(run)).stopped == "cancelled"
     finally:
         await convener.close()

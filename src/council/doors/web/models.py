@@ -368,4 +368,4 @@ class StreamEnd(Body):
     error: str = ""
 
 
-EVENT_MODELS = [_make_event_model(kind) for kind in get_args(ev.Event) if kind is not ev.Fetching]
+EVENT_BY_TAG = {kind.type: _make_event_model(kind) for kind in get_args(ev.Event) if kind is not ev.Fetching}

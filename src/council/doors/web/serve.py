@@ -141,7 +141,9 @@ class TimedConnection(H11Protocol):
             return
         self.waiting[self] = self.loop.call_later(HEAD_TIMEOUT_S, self.transport.abort)
         if len(self.waiting) > MAX_WAITING:
-            next(iter(self.waiting)).transport.abort()
+            oldest = next(iter(self.waiting))
+            oldest._stop_waiting()  # now, because many connections may begin before it is lost
+            oldest.transport.abort()
 
     def _stop_waiting(self) -> None:
         if timer := self.waiting.pop(self, None):

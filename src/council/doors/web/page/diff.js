@@ -135,7 +135,7 @@ export function diffNode(earlier, later) {
   const share = Math.round((100 * unchanged) / Math.max(1, after.reduce((sum, part) => sum + part.text.length, 0)));
   return el("div", {},
     el("p", { class: "hint" }, `${Math.min(100, share)} % unchanged`),
-    el("div", { class: "diff" }, rows.map(({ kind, pieces }) => el(kind === "pre" ? "pre" : "p", { class: `diff-${kind}` }, pieces.map((piece) => el(TAGS[piece.kind], {}, piece.text))))));
+    el("div", { class: "diff" }, rows.map(({ kind, pieces }) => el(kind === "pre" ? "pre" : "p", { class: `diff-${kind}`, tabindex: kind === "pre" ? "0" : null }, pieces.map((piece) => el(TAGS[piece.kind], {}, piece.text))))));
 }
 
 /** Return the parts of a rendered text: [{kind, text}], one for each heading, paragraph, list item, row and block of code. */

@@ -29,6 +29,7 @@ export function liveText({ top = 5, only = null } = {}) {
   let pieces = null;
   let written = 0; // how many of the pieces are shown
   let nextSearch = 0;
+  let how = { top };
   let writeLeaf = leafWriter(rendered);
   let cancel = null;
 
@@ -82,7 +83,7 @@ export function liveText({ top = 5, only = null } = {}) {
 
   function* moveToRendered(end) {
     const built = [];
-    for (const block of blocks(tail.slice(0, end), { top })) {
+    for (const block of blocks(tail.slice(0, end), how)) {
       built.push(block);
       yield;
     }
@@ -117,6 +118,7 @@ export function liveText({ top = 5, only = null } = {}) {
     close();
     rendered.replaceChildren();
     open.clear();
+    how = { top };
     writeLeaf = leafWriter(rendered);
     [isTyped, held, convert, source, tail, length, given, written, nextSearch] = [null, "", null, "", "", 0, 0, 0, 0];
   }

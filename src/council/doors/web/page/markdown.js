@@ -25,12 +25,18 @@ function newLexer() {
   return lexer;
 }
 
-/** Yield the nodes of a text. `top` is the level of its highest heading. `cite(n)` may return a node for a citation such as [3]. */
-export function* blocks(text, { top = 4, cite = null } = {}) {
+/** Yield the nodes of a text. `top` is the level of its highest heading, which `how.highest` keeps for the next part of the text.
+ * `cite(n)` may return a node for a citation such as [3]. */
+export function* blocks(text, how = {}) {
+  const { top = 4, cite = null } = how;
   const env = {};
   const tokens = blockLexer.parse(text, env);
-  yield* nodes(tokens, 0, tokens.length, { top, cite, env });
+  const levels = tokens.filter((token) => token.type === "heading_open").map(levelOf);
+  if (levels.length) how.highest ??= Math.min(...levels);
+  yield* nodes(tokens, 0, tokens.length, { top: top - (how.highest ?? 1), least: top, cite, env });
 }
+
+const levelOf = (token) => Number(token.tag[1]);
 
 export function markdown(text, how) {
   return el("div", { class: "prose" }, [...blocks(text, how)]);
@@ -88,7 +94,7 @@ function* nodes(tokens, from, to, how) {
 
 const BLOCKS = {
   paragraph_open: paragraph,
-  heading_open: (tokens, at, end, { top, cite, env }) => [el(`h${Math.min(6, top + Number(tokens[at].tag[1]) - 1)}`, {}, inline(tokens[at + 1].content, cite, env))],
+  heading_open: (tokens, at, end, { top, least, cite, env }) => [el(`h${Math.min(6, Math.max(least, top + levelOf(tokens[at])))}`, {}, inline(tokens[at + 1].content, cite, env))],
   bullet_list_open: list,
   ordered_list_open: list,
   blockquote_open: (tokens, at, end, how) => [el("blockquote", {}, [...nodes(tokens, at + 1, end - 1, how)])],
