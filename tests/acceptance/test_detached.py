@@ -47,7 +47,7 @@ def test_detach_prints_the_plan_and_the_run_and_returns_before_anything_is_answe
     done = detached.council("--detach", *ARGS, QUESTION)
     (run,) = detached.runs()
     assert done.code == 0
-    assert done.out.splitlines()[0] == "protocol collaborative: --protocol"
+    assert done.out.splitlines()[0] == "protocol collaborative: chosen by name"
     assert done.out.splitlines()[-1] == f"run {run}"
     assert done.err == f"watch: council watch {run} · stop: council cancel {run}\n"
     gate.wait(count=3)

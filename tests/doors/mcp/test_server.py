@@ -244,7 +244,7 @@ async def test_an_estimate_is_the_plan_and_spends_nothing(data: Path) -> None:
             client, "council_estimate", question=QUESTION, protocol="advisors", options={"flow": "debate", "rounds": 2}
         )
         assert (await call_tool(client, "council_list"))["runs"] == []
-    assert (plan["schema"], plan["protocol"], plan["why"]) == ("council.plan/1", "advisors", "--protocol")
+    assert (plan["schema"], plan["protocol"], plan["why"]) == ("council.plan/1", "advisors", "chosen by name")
     assert [phase["name"] for phase in plan["phases"]] == ["r1", "r2", "referee"]
     assert plan["calls"] == {"min": 7, "max": 7}
     assert plan["cost"] == {"low": 0.0, "expected": 0.0, "worst": 0.0}

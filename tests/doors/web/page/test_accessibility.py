@@ -66,6 +66,7 @@ def serious_violations(seen: Browser, axe: str) -> list[str]:
 def test_axe_finds_nothing_serious_in_a_run(server: WebServer, look: Look, axe: str, scheme: str, size: Any) -> None:
     how = {"color_scheme": scheme, "reduced_motion": "reduce", **({"viewport": size} if size else {})}
     seen = look(**how).run(server.url, run_judges(server))
+    seen.page.wait_for_selector(".map tbody th")
     seen.page.keyboard.press("j")
     for tab in ("packet", "money", "attempts", "events", "report") if scheme == "light" and not size else ("attempts",):
         seen.page.click(f"#tab-{tab}")

@@ -182,6 +182,7 @@ def toml(value: Any) -> str:
 @pytest.mark.behaviour("50-page-map", "50-page-claims", "50-page-shifts", "50-page-terms")
 def test_a_finding_opens_from_the_map_and_links_to_its_statement(server: WebServer, look: Look) -> None:
     seen = look().run(server.url, run_judges(server))
+    seen.page.wait_for_selector(".map tbody th")
     assert seen.texts(".map tbody th") == ["critical\ncore.py:2", "minor\ncore.py:1", "the verdict"]
     assert seen.texts(".map .status") == ["agreed", "disputed", "disputed"]
     cells = [row.split() for row in seen.texts(".map tbody tr")]
@@ -402,6 +403,7 @@ def test_an_exported_file_works_offline(server: WebServer, look: Look, tmp_path:
     alone = look(offline=True)
     alone.page.goto(file.as_uri())
     alone.page.wait_for_selector(".answer .prose")
+    alone.page.wait_for_selector(".map tbody th")
     assert alone.text(".verdict") == seen.text(".verdict")
     assert alone.text(".trust") == seen.text(".trust")
     assert seen.text(".trust").startswith("Trust: ")
