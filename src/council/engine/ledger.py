@@ -75,6 +75,7 @@ class LiveText:
     writes: int = 0
     next_write: float = 0.0
     is_scheduled: bool = False  # the part that is not written yet will be, also if no other piece arrives
+    started: float = 0.0  # time of the first piece
 
     def add(self, piece: str, now: float) -> str:
         """Add a piece. Return the text to write now, or ""."""
@@ -268,13 +269,18 @@ class Ledger:
         """Show a piece of an answer at once; write it at most ten times a second, outside the ledger."""
         live, now = self._live.get(key), time.monotonic()
         if live is None:
-            live = self._live[key] = LiveText()
+            live = self._live[key] = LiveText(started=self._now())
         if text := live.add(piece, now):
             self.store.post(self.run, [("live", (key, live.writes, text))], may_wait=True)
         elif not live.is_scheduled:
             live.is_scheduled = True
             asyncio.get_running_loop().call_later(live.next_write - now, self._write_rest, key, live)
         self.on_event(ev.make_delta(self._now(), key, seat, piece))
+
+    def first_text_time(self, key: str) -> float | None:
+        """Return when the text of an unfinished statement began to arrive; None if it is not streamed."""
+        live = self._live.get(key)
+        return live.started if live else None
 
     def _write_rest(self, key: str, live: LiveText) -> None:
         live.is_scheduled = False

@@ -163,6 +163,7 @@ class Material:
     targets: tuple[str, ...] = ()  # paths in the folder, instead of targets in the words
     earlier: tuple[tuple[str, str], ...] = ()  # name and text of the earlier turns, newest first
     left_out: tuple[Skipped, ...] = ()  # earlier turns that are not sent
+    attachments: tuple[tuple[str, str], ...] = ()  # name and text of each attached file
 
 
 def read_request(
@@ -179,7 +180,7 @@ def read_request(
     if all(word in TASK_VERBS for word in words):
         words, material = _infer_changes(words, material, folder)
     intent = parse_intent(
-        words, flags, protocol=protocol, verbose=verbose, folder=folder, known=known, piped=material.stdin is not None, can_search=can_search,
+        words, flags, protocol=protocol, verbose=verbose, folder=folder, known=known, piped=material.stdin is not None or bool(material.attachments), can_search=can_search,
     )  # fmt: skip
     if _is_verb_only(words, intent) and material == Material():
         _, material = _infer_changes([intent.task], material, folder)
@@ -329,7 +330,7 @@ async def _build_packet(question: Question, roster: Roster, folder: Path, materi
     build_it = partial(
         build, material.selection or material.targets or question.target or question.text, folder, task=question.task, spec=material.spec, decisions=material.decisions, base=material.base,
         stdin=material.stdin, match=material.match, redact=material.redact, skip_secrets=material.skip_secrets, fit=fit, full_text=question.text, earlier=material.earlier,
-        left_out=material.left_out,
+        left_out=material.left_out, attachments=material.attachments,
     )  # fmt: skip
     is_bare = question.task == "ask" and not question.target and material == Material(match=material.match)
     is_short = len(question.text) < MAX_PLAIN_CHARS and not POSSIBLE_GLOB.search(question.text)

@@ -69,6 +69,7 @@ class CostEstimate(TypedDict):
     low: float
     expected: float
     worst: float
+    seats: NotRequired[Annotated[dict[str, float], Field(description="Expected cost of each seat.")]]
 
 
 PlanFork = TypedDict("PlanFork", {"run": str, "from": str})

@@ -366,11 +366,19 @@ async def list_protocols(convener: Convener, name: str | None = None) -> list[Js
 
 async def _describe_protocol(name: str, convener: Convener) -> Json:
     row: Json = {"name": name, "package": protocols.package_of(name)}
-    unknown: Json = {"summary": "", "purpose": "", "tasks": ["ask"], "options": {}, "seats": [], "phases": []}
+    unknown: Json = {
+        "summary": "",
+        "purpose": "",
+        "use": "",
+        "tasks": ["ask"],
+        "options": {},
+        "seats": [],
+        "phases": [],
+    }
     unknown |= {"calls": None, "cost": None, "example": f'council --protocol {name} "Your question"'}
     try:
         protocol = protocols.get_protocol(name)
-        unknown |= {"purpose": protocol.purpose, "example": protocol.example or unknown["example"]}
+        unknown |= {"purpose": protocol.purpose, "use": protocol.use, "example": protocol.example or unknown["example"]}
         unknown |= {"summary": protocol.summary, "options": protocol.load_options().model_json_schema()}
         unknown |= {"seats": [seat.name for seat in protocol.seats], "tasks": list(protocol.tasks)}
         plan = await convener.plan([SAMPLE_QUESTION], protocol=name, material=Material(stdin=SAMPLE_TEXT), preview=True)
