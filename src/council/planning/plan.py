@@ -74,6 +74,7 @@ class Plan:
     cheap: bool = False  # fast models fill the seats that were not assigned by hand
     hedge: bool = False  # a fallback is asked too when a member is slow
     warm_starts: tuple[Json, ...] = ()  # members that one seat asks first, because their vendor caches the prefix
+    lines: tuple[Json, ...] = ()  # lines of the members, such as opus, with the names they have today
     trusted: tuple[str, ...] = ()  # what the trusted settings of the project send, read and write where
     batch: Json = field(default_factory=dict)  # of a row of a batch: the batch, the row and the id of its run
 
@@ -96,7 +97,7 @@ class Plan:
             "packet": self.packet.as_json(), "cost": self.cost, "warnings": [*self.notices, *self.warnings], "notices": list(self.notices), "cap": self.cap, "unpriced": list(self.unpriced),
             **({"effort": self.effort} if self.effort else {}), **({"cheap": True} if self.cheap else {}), **({"continues": self.continues} if self.continues else {}),
             **({"conversation": self.conversation} if self.conversation else {}), **({"trusted": list(self.trusted)} if self.trusted else {}),
-            **({"hedge": True} if self.hedge else {}), **({"warm_start": list(self.warm_starts)} if self.warm_starts else {}),
+            **({"lines": list(self.lines)} if self.lines else {}), **({"hedge": True} if self.hedge else {}), **({"warm_start": list(self.warm_starts)} if self.warm_starts else {}),
         }  # fmt: skip
 
     def setup(self) -> Json:
@@ -249,7 +250,7 @@ async def make_plan(
         unpriced=tuple(name for name in roster.member_names if price(name) is None),
         trusted=tuple(where.settings.trusted.destinations) if where.settings.trusted else (),
         warnings=(*([word_for(panel.refusal, "cli")] if panel.refusal else []), *_model_warnings(where.settings), *panel.warnings, *strangers, *_cap_warnings(cost, cap), *_packet_warnings(packet), *_advise_mixing(panel, roster, where), *seating.advice), notices=(*seating.notices, *panel.notices, *packet.remarks),
-        shared_vendors=seating.shared_vendors, timeouts={name: float(where.settings.member_timeout(name)) for name in roster.member_names},
+        shared_vendors=seating.shared_vendors, lines=seating.lines, timeouts={name: float(where.settings.member_timeout(name)) for name in roster.member_names},
         inferred=intent.inferred, hedge=where.settings.hedge and any(seat.fallbacks for seat in roster.all_seats), warm_starts=find_warm_starts(phases, longer, member) if where.settings.warm_start else (),
     )  # fmt: skip
 

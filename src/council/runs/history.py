@@ -304,6 +304,12 @@ class RunRecords:
     async def entries(self, run: str) -> list[Entry]:
         return (await self.store.load(await self.resolve_run(run))).entries
 
+    async def load_weights(self) -> dict[str, float]:
+        """Return the weights of members by their track records."""
+        from council.runs.track_record import load_weights
+
+        return await load_weights(self.store)
+
     async def minutes(self, run: str) -> Minutes:
         return Minutes.fold(await self.entries(run))
 
