@@ -6,12 +6,11 @@ import math
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from council.answer_text import find_answer_line
 from council.engine.minutes import Minutes
 from council.errors import UsageError
-from council.runs.history import RunRecords
 from council.store.interface import RunStatus, Store
 from council.text_cleanup import single_line
 from council.types import Json
@@ -19,6 +18,15 @@ from council.types import Json
 LABELS = ("right", "wrong")
 MAX_NOTE_CHARS = 2000
 STATED = {"HIGH": 0.9, "MEDIUM": 0.7, "LOW": 0.5}  # probabilities behind stated confidence
+
+
+class Records(Protocol):
+    """What labelling a run needs of the stored runs."""
+
+    @property
+    def store(self) -> Store: ...
+    async def resolve_run(self, run: str) -> str: ...
+    async def minutes(self, run: str) -> Minutes: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +46,7 @@ class TrackRecord:
         return {"right": self.right, "labelled": self.labelled, "brier": brier}
 
 
-async def label_run(records: RunRecords, run: str, label: str, note: str = "") -> Json:
+async def label_run(records: Records, run: str, label: str, note: str = "") -> Json:
     """Store whether the answer of a run was right, or which value was right, and return the stored row."""
     run = await records.resolve_run(run)
     minutes = await records.minutes(run)
