@@ -30,7 +30,9 @@ class FakeAgents:
 
     def member(self, name: str = "cli:claude", *, key: bool = True, **clocks: float) -> CliAgentMember:
         env = self.env | ({"ANTHROPIC_API_KEY": KEY} if key else {})
-        return CliAgentMember(name, env=env, vendor="anthropic", **clocks)
+        member = CliAgentMember(name, env=env, vendor="anthropic", **clocks)
+        member.backoff = 0.0
+        return member
 
     @property
     def log(self) -> list[dict[str, Any]]:

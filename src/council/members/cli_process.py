@@ -111,6 +111,9 @@ async def run_process(
             return ProcessResult(transport.get_returncode(), output.tails[1], output.tails[2])
         except Fault as fault:
             raise Fault(fault.kind, fault.detail, said=_format_output_tails(output)) from None
+        except asyncio.CancelledError as cancelled:
+            cancelled.add_note(_format_output_tails(output))
+            raise
         finally:
             try:
                 await _terminate_group(group, call_id)
