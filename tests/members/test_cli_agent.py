@@ -248,6 +248,7 @@ async def test_codex_gets_only_the_model_provider_of_its_configuration(tmp_path:
         assert copied["model_providers"] == {"gate": {"base_url": "https://gate.example/v1", "env_key": "GATEWAY_KEY"}}
         assert copied.keys() == {"model_provider", "model_providers"}
         assert workspace.env["GATEWAY_KEY"] == "gateway-key"
+        assert workspace.env["CODEX_API_KEY"] == OTHERS["OPENAI_API_KEY"]  # `codex exec` reads no other key
     assert await member.probe() == "9.9.9 (Claude Code), GATEWAY_KEY is set"
     for text in ("not toml [", 'model_provider = 3\nmodel_providers = "x"', ""):
         config.write_text(text)

@@ -2,7 +2,7 @@
 
 `prepare` serialises the prompt and the schema. `send` creates a temporary workspace, starts the agent there with the
 flags it supports, writes the prompt to its standard input and parses its JSON output. The prompt contains the whole
-packet. Tools are switched off as far as each agent allows it; docs/members.md says what is left.
+packet. Tools are off as far as each agent allows it: see docs/members.md.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class ExecutableInfo:
     """Help of an executable, cached until the file changes."""
 
     help: str
-    rejected_flags: set[str] = field(default_factory=set)  # flags and settings that it rejects all the same
+    rejected_flags: set[str] = field(default_factory=set)  # flags and settings that it rejects
 
     def supports(self, flag: Flag) -> bool:
         """Return whether --help lists each word of a flag. Without readable help, every flag is tried."""

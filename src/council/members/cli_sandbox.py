@@ -131,8 +131,11 @@ def _write_codex_config(workspace: Workspace) -> dict[str, str]:
     if settings:
         text = "".join(f"{key} = {format_toml(value)}\n" for key, value in settings.items())
         workspace.write_home_file("config.toml", text)
-    names = _provider_variables(settings)
-    return {name: workspace.outer_env[name] for name in names if workspace.outer_env.get(name)}
+    env = workspace.outer_env
+    passed = {name: env[name] for name in _provider_variables(settings) if env.get(name)}
+    if not workspace.login_links and not any(env.get(name) for name in ("CODEX_API_KEY", "CODEX_ACCESS_TOKEN")):
+        passed |= {"CODEX_API_KEY": env["OPENAI_API_KEY"]} if env.get("OPENAI_API_KEY") else {}  # codex exec ignores it
+    return passed
 
 
 def read_codex_provider(env: Mapping[str, str]) -> Json:
@@ -160,7 +163,7 @@ def _provider_variables(settings: Json) -> Iterator[str]:
 CODEX = Agent(
     "codex",
     key_variables=("CODEX_API_KEY", "OPENAI_API_KEY", "CODEX_ACCESS_TOKEN"),
-    variables=("OPENAI_BASE_URL", "OPENAI_ORGANIZATION", "OPENAI_PROJECT", "CODEX_CA_CERTIFICATE"),
+    variables=("OPENAI_ORGANIZATION", "OPENAI_PROJECT", "CODEX_CA_CERTIFICATE"),
     folder=".codex",
     folder_variable="CODEX_HOME",
     login_files=("auth.json",),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Reports that the key was refused, and would go on to retry."""
+"""Reports that the key was refused, and waits to retry."""
 
 import time
 
