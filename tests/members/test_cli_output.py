@@ -154,12 +154,12 @@ def reconnect(status: int, scheme: str = "https") -> dict[str, Any]:
     [
         ("claude", [retry(401)], True, 401),
         ("claude", [retry(403)], True, 403),
-        ("claude", [retry(429)] * 2, False, 429),
-        ("claude", [retry(429)] * 3, True, 429),
+        ("claude", [retry(429)], False, 429),
+        ("claude", [retry(429)] * 2, True, 429),
         ("claude", [retry(529), CLAUDE[3]], False, 529),
         ("codex", [reconnect(401)], True, 401),
-        ("codex", [reconnect(500)] * 2, False, 500),
-        ("codex", [reconnect(500)] * 3, True, 500),
+        ("codex", [reconnect(500)], False, 500),
+        ("codex", [reconnect(500)] * 2, True, 500),
         ("codex", [reconnect(404, "wss")] * 5, False, 0),  # it will use HTTP instead
         ("codex", [reconnect(401, "wss")], True, 401),
     ],
@@ -170,7 +170,7 @@ def test_retry_events_are_activity_and_end_a_hopeless_call(
     pieces: list[str] = []
     parser = OutputParser(READERS[agent], pieces.append)
     moved = [parser.feed(lines([event])) for event in events]
-    assert (parser.output.is_over, parser.output.status, parser.output.done) == (over, status, False)
+    assert (parser.output.is_hopeless, parser.output.status, parser.output.done) == (over, status, False)
     assert pieces == [event["event"]["delta"]["text"] for event in events if "event" in event]  # a retry is no content
     assert all(moved) or status == 0
 

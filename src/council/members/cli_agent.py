@@ -59,6 +59,16 @@ QUOTA_EXCEEDED = re.compile(
     r"(usage|session|weekly|daily|spending|hit your|reached your).{0,20}limit|out of credits|(daily|your) quota", re.I
 )
 SERVER_FAILURE = re.compile(r"experiencing high demand|internal (server )?error", re.I)
+# Kinds of failures without a status, in this order: messages about limits also name other ways to log in.
+FAILURE_MESSAGES = (
+    ("quota", QUOTA_MESSAGE),
+    ("rate", THROTTLING_MESSAGE),
+    ("auth", NOT_LOGGED_IN),
+    ("auth", INVALID_KEY_MESSAGE),
+    ("size", TOO_LONG_MESSAGE),
+    ("model", UNKNOWN_MODEL_MESSAGE),
+    ("server", SERVER_FAILURE),
+)
 # A setting of ours that another version of codex reads differently: "Error loading config.toml: … in `agents`".
 REJECTED_SETTING = re.compile(r"error loading config.*?\bin `([\w.-]+)`", re.I | re.S)
 ERROR_LINE = re.compile(r"error|fail|invalid|denied|unable|cannot|could not|not ", re.I)
@@ -148,7 +158,8 @@ class CliAgentMember:
             try:
                 result = await run_process(
                     argv, env=workspace.env, folder=workspace.work, prompt=prompt.encode(errors="replace"), timeouts=self.timeouts,
-                    on_output=parser.feed, is_complete=lambda: parser.read_event is not None and parser.output.is_over,
+                    on_output=parser.feed, is_complete=lambda: parser.read_event is not None and parser.output.done,
+                    is_hopeless=lambda: parser.output.is_hopeless,
                 )  # fmt: skip
             except Fault as fault:
                 detail = f"{self.agent.name}: {fault.detail}{_format_complaint(parser.output)}"
@@ -353,15 +364,7 @@ def _classify_failure(text: str, status: int) -> str:
         return "quota"
     if status:
         return classify_error(status, _parse_error(text) or ErrorResponse(frozenset(), text), None)
-    if NOT_LOGGED_IN.search(text) or INVALID_KEY_MESSAGE.search(text):
-        return "auth"
-    if QUOTA_MESSAGE.search(text):
-        return "quota"
-    if TOO_LONG_MESSAGE.search(text):
-        return "size"
-    if UNKNOWN_MODEL_MESSAGE.search(text):
-        return "model"
-    return "rate" if THROTTLING_MESSAGE.search(text) else "server" if SERVER_FAILURE.search(text) else ""
+    return next((kind for kind, pattern in FAILURE_MESSAGES if pattern.search(text)), "")
 
 
 def make_cli_member(name: str, context: MemberContext) -> CliAgentMember:

@@ -20,7 +20,7 @@ CONTROL_SEQUENCES = re.compile(
 )
 FINISH_REASONS = {"max_tokens": "length", "refusal": "refused"}
 KEY_REFUSED = (401, 403)  # HTTP status; a retry with the same key cannot help
-MAX_AGENT_RETRIES = 2  # of one call; further ones are decided by the fault table
+MAX_AGENT_RETRIES = 1  # of one call; further ones are decided by the fault table
 # HTTP status in a message: "unexpected status 401", "last status: 429", "API Error: 500", '"code": 403'
 STATUS = re.compile(r'(?:\bstatus:? |API Error: (?:Request rejected \()?|"code": ?)([45]\d\d)\b')
 WEBSOCKET = re.compile(r"\bwss?://")
@@ -42,10 +42,10 @@ class AgentOutput:
     id: str = ""
 
     @property
-    def is_over(self) -> bool:
-        """Return whether no better answer will come: it is complete, or the vendor keeps refusing the request."""
+    def is_hopeless(self) -> bool:
+        """Return whether the vendor refuses the key, or keeps refusing the request."""
         is_refused = self.retries > 0 and self.status in KEY_REFUSED
-        return self.done or is_refused or self.retries > MAX_AGENT_RETRIES
+        return not self.done and (is_refused or self.retries > MAX_AGENT_RETRIES)
 
     def record_status(self, message: str) -> None:
         if match := STATUS.search(message):
