@@ -28,7 +28,7 @@ class FakeAgents:
         (self.bin / name).symlink_to(SCRIPTS / f"{script}.py")
         self.env = {"PATH": f"{self.bin}:{os.environ['PATH']}", "HOME": str(self.home), "LANG": "C.UTF-8", **OTHERS}
 
-    def member(self, name: str = "cli:claude", *, key: bool = True, **clocks: float) -> CliAgentMember:
+    def member(self, name: str = "cli:claude", *, key: bool = True, **clocks: Any) -> CliAgentMember:
         env = self.env | ({"ANTHROPIC_API_KEY": KEY} if key else {})
         member = CliAgentMember(name, env=env, vendor="anthropic", **clocks)
         member.backoff = 0.0

@@ -14,7 +14,7 @@ from council.version import __version__
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 FINGERPRINT_KEY = "councilFinding/v1"
-INFORMATION_URI = "https://pypi.org/project/model-council/"
+INFORMATION_URI = "https://github.com/OWNER/council"
 REPOSITORY_URI = "."  # code scanning rejects a result without a location; this is the repository root
 
 

@@ -204,7 +204,7 @@ async def test_council_wait_starts_a_worker_for_an_orphaned_run(data: Path) -> N
         assert (await wait_until_done(client, run))["status"] == "complete"
 
 
-@pytest.mark.behaviour("issue-18-mcp-cancel")
+@pytest.mark.behaviour("issue-18-mcp-cancel", "issue-18-mcp-json-options")
 async def test_a_client_cancels_its_run(tmp_path: Path) -> None:
     stall(tmp_path)
     async with connect() as client:

@@ -88,14 +88,17 @@ def mcp_command() -> click.Command:
         config_option(),
     ]  # fmt: skip
 
-    def mcp(**params: Any) -> int:
+    def mcp(folder: str | None, http: bool, port: int, **params: Any) -> int:
         if find_spec("mcp") is None:
             raise UsageError(
                 "`council mcp` needs the MCP SDK, which is not installed: pip install 'model-council[mcp]'"
             )
-        from council.doors.mcp.handshake import serve
+        from council.doors.mcp.handshake import begin
 
-        return serve(**params)
+        place, handshake = begin(folder, http, port)
+        from council.doors.mcp.server import serve  # the SDK import is slow
+
+        return serve(place, handshake, http=http, port=port, **params)
 
     return click.Command("mcp", callback=mcp, params=flags, help=COMMAND_HELP["mcp"])
 

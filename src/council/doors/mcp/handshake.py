@@ -13,7 +13,6 @@ import signal
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from council.errors import UsageError
 from council.types import Json
@@ -31,8 +30,8 @@ INSTRUCTIONS = (
 )
 
 
-def serve(folder: str | None = None, *, http: bool = False, port: int = 0, **owner: Any) -> int:
-    """Check the arguments, answer the first messages, then load the SDK and serve until the client disconnects."""
+def begin(folder: str | None, http: bool, port: int) -> tuple[Path, Handshake]:
+    """Check the arguments and answer the first messages. Return the folder, and what the SDK needs to know."""
     if port and not http:
         raise UsageError(f"--port {port} needs --http: add --http, or drop --port")
     place = Path(folder or ".").expanduser().resolve()
@@ -40,14 +39,11 @@ def serve(folder: str | None = None, *, http: bool = False, port: int = 0, **own
         raise UsageError(
             f"--folder {json.dumps(folder, ensure_ascii=False)} does not exist or is not a folder: pass an existing folder"
         )
-    handshake = Handshake()
-    if not http:
-        _prepare_stdio()
-        if os.name == "posix" and not sys.stdin.isatty():
-            handshake = answer_handshake()
-    from council.doors.mcp import server
-
-    return server.serve(place, http=http, port=port, handshake=handshake, **owner)
+    if http:
+        return place, Handshake()
+    _prepare_stdio()
+    is_quick = os.name == "posix" and not sys.stdin.isatty()
+    return place, answer_handshake() if is_quick else Handshake()
 
 
 def _prepare_stdio() -> None:

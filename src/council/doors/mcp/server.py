@@ -201,8 +201,8 @@ def _listen(port: int) -> socket.socket:
 
 
 def serve(
-    place: Path, *, config: str | None = None, max_cost: float | None = None, allow_unpriced: bool = False,
-    http: bool = False, port: int = 0, no_worker: bool = False, handshake: Handshake,
+    place: Path, handshake: Handshake, *, config: str | None = None, max_cost: float | None = None, allow_unpriced: bool = False,
+    http: bool = False, port: int = 0, no_worker: bool = False,
 ) -> int:  # fmt: skip
     """Serve until the client disconnects."""
     owner = Owner(place, dict(os.environ), Path(config).resolve() if config else None, max_cost, allow_unpriced, not no_worker)  # fmt: skip
