@@ -225,7 +225,7 @@ def measure_many(session: Session) -> None:
         session.add("many-memory", contestant.name, result["peak_mb"])
 
     fast = [contestant for contestant in session.contestants if not contestant.packages]
-    repeat(session, min(session.repeats, 3), "many", fast, work)
+    repeat(session, session.repeats, "many", fast, work)
     slow = [contestant for contestant in session.contestants if contestant.packages]
     if session.quick:
         for contestant in slow:

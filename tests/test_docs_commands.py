@@ -240,6 +240,7 @@ class Sandbox:
         files = FILES | {
             "rows.jsonl": "".join(f'{{"id": {n}, "question": "Which queue fits us?"}}\n' for n in range(3)),
             "plan.md": "# Plan\n\n1. Move it.\n",
+            ".gitignore": "*.html\n",  # an exported run is too long for the packet of a later review
             "notes.md": "Cold storage is cheap.\n",
             "many.toml": MANY,
         }

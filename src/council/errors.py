@@ -6,6 +6,7 @@ CouncilError                    exit 1
 │   │   └── TrustRequired       a project's file has settings that need trust
 │   ├── PacketRefused           material that must not leave the machine; names file and line, never the secret
 │   ├── PromptError             a missing prompt file, or a prompt that lacks a variable
+│   ├── RunConflict             the run cannot do this in its present state
 │   └── UnknownRun              no run with this id
 ├── RunFailed                   no seat answered
 │   └── AccessError             exit 4: no seat answered because of keys, logins and quotas
@@ -64,14 +65,17 @@ def word_for(message: str, language: Language) -> str:
 class CouncilError(Exception):
     """Base of all errors. `str()` uses Python terms; `message_for` also those of the command line and HTTP.
 
-    `report` is the report of the run, if the error says how a run ended.
+    `report` is the report of the run, if the error says how a run ended. `field` is the field of a request that is wrong.
     """
 
     exit_code = 1
     report: Any = None  # a council.Report
+    field = ""
 
-    def __init__(self, message: str = "") -> None:
+    def __init__(self, message: str = "", *, field: str = "") -> None:
         self.template = message  # with the wordings of all interfaces
+        if field:
+            self.field = field
         super().__init__(word_for(message, "python"))
 
     def message_for(self, language: Language) -> str:
@@ -106,6 +110,10 @@ class PacketRefused(UsageError):
 
 class PromptError(UsageError):
     """A missing prompt file, or a prompt that lacks a variable."""
+
+
+class RunConflict(UsageError):
+    """The run cannot do this in its present state: it has ended, it is queued, or another run uses it."""
 
 
 class UnknownRun(UsageError):

@@ -39,6 +39,7 @@ from council.store.sqlite import SqliteStore
 from tests import kill_points
 from tests.acceptance.crash_shapes import SHAPES, Shape
 from tests.acceptance.helpers import Json, Workspace, comparable, wait_until
+from tests.acceptance.shared_store import LEASE_S
 from tests.acceptance.test_money import billed
 from tests.acceptance.workers import kill_remaining_workers
 from tests.fake_provider import FakeProvider, Reply, Seen
@@ -137,6 +138,9 @@ class CrashBench:
         self.shape, self.folder, self.provider, self._set_env = shape, folder, provider, set_env
         self._make_database = make_database
         self.workspace: Workspace = shape.prepare(folder, provider)
+        if make_database:
+            with (folder / "council.toml").open("a") as file:
+                file.write(f"[store]\nlease_seconds = {LEASE_S}\n")
         self._answer, provider.answer = provider.answer, self._answer_or_kill
         self._kill_at, self._pid, self._has_pid = 0, 0, threading.Event()
         self._trials = 0
@@ -407,6 +411,8 @@ class Detached:
 
 def _notify_worker(bench: CrashBench, worker: Process) -> bool:
     """Send the run and its environment to this worker. Return False if the worker was killed first."""
+    if os.environ.get("COUNCIL_DATABASE"):  # the worker of a shared store looks into the queue
+        return worker.poll() is None
     message = json.dumps({"run": bench.run, "env": with_absolute_folders(os.environ)}).encode() + b"\n"
     wait_until(lambda: worker.poll() is not None or _send(bench.data / "worker.sock", message), "the worker listens")
     return worker.poll() is None
@@ -550,8 +556,8 @@ class Mcp(Served):
 # Trials and checks
 
 
-def make_reference(bench: CrashBench) -> Outcome:
-    """Return the end of a run in this process, without a crash."""
+def make_reference(bench: CrashBench, starter: Starter | None = None) -> Outcome:
+    """Return the end of a run without a crash: in this process, or by a starter."""
 
     async def work() -> None:
         convener, shape = Convener(bench.folder), bench.shape
@@ -560,7 +566,10 @@ def make_reference(bench: CrashBench) -> Outcome:
         await convener.close()
 
     bench.reset()
-    asyncio.run(work())
+    if starter:
+        assert not starter.start(bench, "")
+    else:
+        asyncio.run(work())
     assert bench.check_store() == []
     return bench.outcome()
 

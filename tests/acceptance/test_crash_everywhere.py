@@ -31,6 +31,7 @@ from tests.acceptance.crash_trials import (
     Detached,
     Library,
     Mcp,
+    Outcome,
     Starter,
     Web,
     count_points,
@@ -136,8 +137,12 @@ def list_parts() -> Iterator[Part]:
 )  # fmt: skip
 @pytest.mark.parametrize("part", [pytest.param(part, id=part.name) for part in list_parts()])
 def test_killed_at_every_point(make_bench: MakeBench, sweep_figures: Figures, part: Part) -> None:
-    bench, starter = make_bench(part.shape), STARTERS[part.starter]()
-    reference = make_reference(bench)
+    bench = make_bench(part.shape)
+    try_part(bench, make_reference(bench), sweep_figures, part)
+
+
+def try_part(bench: CrashBench, reference: Outcome, sweep_figures: Figures, part: Part) -> None:
+    starter = STARTERS[part.starter]()
     failed, figures = {}, {"points": 0, "trials": 0, "lost": 0, "bought_again": 0, "failed": 0}
     for points in part.points():
         trial = try_points(bench, starter, reference, points)
@@ -160,7 +165,7 @@ SHARED_PARTS = [
     Part("cli", "triad", ("commit",), 1, 1),
     Part("cli", "collaborative", ("committed", "committed"), 1, 2),
     Part("cli", "triad", ("event",), 1, 2),
-    Part("worker", "triad", ("committed", "event"), 2, 3),
+    Part("worker", "triad", ("committed", "event"), 2, 2),
 ]
 
 
@@ -168,7 +173,9 @@ SHARED_PARTS = [
 @pytest.mark.behaviour("16-both-stores")
 @pytest.mark.parametrize("part", [pytest.param(part, id=part.name) for part in SHARED_PARTS])
 def test_killed_at_every_point_on_postgres(make_shared_bench: MakeBench, sweep_figures: Figures, part: Part) -> None:
-    test_killed_at_every_point(make_shared_bench, sweep_figures, part)
+    bench = make_shared_bench(part.shape)
+    reference = make_reference(bench, STARTERS[part.starter]())  # a worker of a database writes no report file
+    try_part(bench, reference, sweep_figures, part)
 
 
 # A sample of the points

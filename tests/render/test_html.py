@@ -68,18 +68,29 @@ def test_file_contains_events_report_and_degradation_lines() -> None:
 
 
 @pytest.mark.behaviour("50-export-html")
-def test_every_module_is_bundled_once_before_its_importers() -> None:
-    script = bundle("exported.js")
-    places = {name: script.index(f"const module_{name} =") for name in re.findall(r"const module_(\w+) =", script)}
-    needed = [(name, user) for user in places for name in _needs(user)]
+@pytest.mark.parametrize("entry", ["exported.js", "main.js"])
+def test_every_module_is_bundled_once_before_its_importers(entry: str) -> None:
+    made = bundle(entry)
+    needed = [(name, user) for user in made.modules for name in _needs(user)]
     assert needed
-    assert all(places[name] < places[user] for name, user in needed)
-    assert not re.search(r"^(?:import|export) ", script, re.MULTILINE)
-    assert "</script" not in script
-    assert "/api/" not in script
-    assert "EventSource" not in script
+    assert len(set(made.modules)) == len(made.modules)
+    assert all(made.modules.index(name) < made.modules.index(user) for name, user in needed)
+    assert not re.search(r"^(?:import|export) ", made.code, re.MULTILINE)
+    lines = _read("run_view.js").split("\n")
+    number = next(n for n, line in enumerate(lines) if "requestAnimationFrame" in line)
+    at = made.lines.index((made.modules.index("run_view.js"), number))
+    assert made.code.split("\n")[at] == lines[number]  # stack traces lead to the module
+
+
+@pytest.mark.behaviour("50-export-html")
+def test_the_inline_script_requests_nothing_and_cannot_be_closed_early() -> None:
+    script = content_of("script", render(collaborative()))
+    assert not re.search(r"<!--|</?script|/api/|EventSource", script, re.IGNORECASE)
 
 
 def _needs(module: str) -> list[str]:
-    text = (PAGE_DIR / f"{module}.js").read_text(encoding="utf-8")
-    return re.findall(r'from "\./(\w+)\.js"', text)
+    return re.findall(r'from "\./([\w./-]+)"', _read(module))
+
+
+def _read(module: str) -> str:
+    return (PAGE_DIR / module).read_text(encoding="utf-8")

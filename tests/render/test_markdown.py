@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from council.engine import layout
 from council.engine.layout import neutralize_html
-from council.render.markdown import render_answer, render_document, render_verbose
+from council.render.markdown import render_answer, render_document, render_document_parts, render_verbose
 from council.render.mermaid import render_mermaid
 from tests.render.runs import RunBuilder, adversarial, collaborative, consensus, drafts, one_absent, plan, triage
 
@@ -233,6 +234,18 @@ def test_statement_cannot_close_its_block_in_the_report_file() -> None:
     hostile = "</details>\n\x1b[2Jgone\n```python\nnever closed"
     text = render_document(drafts(RunBuilder()).phase("improve").answer("alpha", hostile).close().minutes)
     assert "&lt;/details>\ngone\n```python\nnever closed\n```\n\n</details>" in text
+
+
+@pytest.mark.parametrize(
+    "said", ["</details>\n```python\nnever closed", "- a\n  - <b>\n\n      code", "> ~~~\n> <b>", "x"]
+)
+def test_a_large_document_has_parts_that_make_the_same_text(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    minutes = drafts(RunBuilder()).phase("improve").answer("alpha", said).answer("beta", "<i>b</i>").close().minutes
+    whole = list(render_document_parts(minutes))
+    monkeypatch.setattr(layout, "PART_CHARS", 0)
+    parts = list(render_document_parts(minutes))
+    assert (len(whole), len(parts)) == (1, 6)  # one part per statement, and the end
+    assert "".join(parts) == whole[0]
 
 
 def test_closed_code_block_is_unchanged() -> None:

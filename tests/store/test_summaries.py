@@ -11,7 +11,7 @@ import pytest
 
 from council.store import summaries
 from council.store.interface import Store, StoreAddress
-from council.store.migrations import ADD_SEARCH, ADD_SUMMARIES, MIGRATIONS, OWNED_COLUMNS
+from council.store.migrations import ADD_SEARCH, ADD_SUMMARIES, ADD_USERS, MIGRATIONS, OWNED_COLUMNS
 from council.store.run_store import open_store
 from council.store.sqlite import SqliteStore
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.behaviour("15-lists-by-index")]
 LONG = "Which of the many ways? " * 500
 CREATED = [
     statement.replace("VIRTUAL ", "").split()
-    for statement in (*ADD_SUMMARIES, *ADD_SEARCH)
+    for statement in (*ADD_SUMMARIES, *ADD_SEARCH, *ADD_USERS)
     if statement.startswith("CREATE")
 ]
 DROP_SUMMARIES = "".join(f"DROP {kind} IF EXISTS {name};" for _, kind, name, *_ in reversed(CREATED))
@@ -81,7 +81,7 @@ async def test_an_older_store_gets_its_summaries_when_it_is_opened(tmp_path: Pat
     store.close()
 
 
-@pytest.mark.parametrize("filters", [{}, {"folder": "here"}, {"unfinished": 1}])
+@pytest.mark.parametrize("filters", [{}, {"folder": "here"}, {"unfinished": 1}, {"owner": "token:ann"}])
 async def test_a_page_of_runs_is_read_in_the_order_of_an_index(store: SqliteStore, filters: dict[str, object]) -> None:
     where, values = summaries._make_conditions(filters)
     query = f"EXPLAIN QUERY PLAN {summaries.SELECT_SUMMARIES} WHERE {where} {summaries.ORDER} LIMIT 20"

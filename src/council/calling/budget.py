@@ -81,13 +81,15 @@ def max_billed_tokens(member: Member, ask: Ask) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """Spending caps in dollars, for this run and for all runs of a day. None means no cap."""
+    """Spending caps in dollars, for this run, for all runs of a day, and for those of one user. None means no cap."""
 
     run: float | None = None
     day: float | None = None
+    user_day: float | None = None
+    user: str = ""
 
     def __bool__(self) -> bool:
-        return self.run is not None or self.day is not None
+        return self.run is not None or self.day is not None or self.user_day is not None
 
 
 class BudgetStore(Protocol):
@@ -141,8 +143,10 @@ class Budget:
 
     def _make_hold(self, key: str, n: int, member: str, price: Price, nanos: int) -> Hold:
         now = time.time()
-        run, day = (None if cap is None else usd_to_nanos(Decimal(str(cap))) for cap in (self.caps.run, self.caps.day))
-        return Hold(key, n, member, now, local_date(now), json.dumps(price.as_json()), nanos, run, day)
+        caps = (self.caps.run, self.caps.day, self.caps.user_day)
+        run, day, user = (None if cap is None else usd_to_nanos(Decimal(str(cap))) for cap in caps)
+        price_json = json.dumps(price.as_json())
+        return Hold(key, n, member, now, local_date(now), price_json, nanos, run, day, user, self.caps.user)
 
     def _record_unpriced(self, key: str, n: int, member: str, reserved: int | None) -> None:
         """Record a request without a known price. Nothing is reserved for it."""
@@ -204,6 +208,8 @@ def _explain_refusal(refused: BudgetRefusal, run: str) -> str:
     scope, fix = "this run", f"raise it with `council resume {run} --max-cost USD`"
     if refused.scope == "day":
         scope, fix = "today", f"raise [budget] max_cost_per_day, or run `council resume {run}` tomorrow"
+    elif refused.scope == "user":
+        scope, fix = "this user today", "resume the run tomorrow, or ask the owner of the server for a higher limit"
     spent, cap, requested = (
         format_usd(nanos_to_usd(amount)) for amount in (refused.spent, refused.cap, refused.requested)
     )

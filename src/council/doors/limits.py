@@ -21,7 +21,7 @@ from council.types import Json
 
 FILE_OPTIONS = ("roster", "preset", "perspectives_file")
 UNRESTRICTED_KINDS = ("", "cli", "human")  # "": a short name, which resolves only to configured members
-OWNER_FLAGS = {"allow_unpriced": "--allow-unpriced", "config": "--config"}  # options that only the server owner may set
+OWNER_OPTIONS = ("allow_unpriced", "config")  # options that only the server owner may set
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,8 @@ class BudgetCaps:
         limit = _min_amount(self.run, here.run)
         if requested is not None and limit is not None and requested > limit:
             raise UsageError(
-                f'max_cost "{requested:g}" exceeds the limit of this server, nothing was spent: use {limit:g} or less, or omit it'
+                f'max_cost "{requested:g}" exceeds the limit of this server, nothing was spent: use {limit:g} or less, or omit it',
+                field="max_cost",
             )
         if self.day is not None and (here.day is None or here.day > self.day):
             raise UsageError(
@@ -148,7 +149,8 @@ def check_search(search: Any, asked: Any, folder: Path, roots: Sequence[Path], s
 
 def _outside_error(name: str, requested: str, roots: Sequence[Path]) -> UsageError:
     return UsageError(
-        f"{name} {quote_value(requested)} is outside the allowed roots: use a path below {_format_roots(roots)}"
+        f"{name} {quote_value(requested)} is outside the allowed roots: use a path below {_format_roots(roots)}",
+        field=f"options.{name}",
     )
 
 
@@ -169,7 +171,8 @@ def check_members(members: Iterable[str], settings: Settings) -> None:
         )
         if not plain and member not in named:
             raise UsageError(
-                f"member {quote_value(member)} is not configured on this server: the owner can add it to [models] or [seats]"
+                f"member {quote_value(member)} is not configured on this server: the owner can add it to [models] or [seats]",
+                field="seats",
             )
 
 
@@ -189,10 +192,11 @@ def _configured_members(settings: Settings) -> Iterator[str]:
 
 def refuse_owner_options(options: Json) -> None:
     """Raise UsageError for options that only the server owner may set."""
-    for name, flag in OWNER_FLAGS.items():
+    for name in OWNER_OPTIONS:
         if name in options:
             raise UsageError(
-                f"{name} can only be set by the owner of this server, nothing was spent: omit it, or start the server with {flag}"
+                f"{name} can only be set by the owner of this server, nothing was spent: omit it",
+                field=f"options.{name}",
             )
 
 

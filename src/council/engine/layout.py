@@ -157,7 +157,22 @@ def render_layout(layout: str, context: Json, folder: Path | None = None) -> str
 
     A layout that replaces a shared one can extend it: `{% extends "shared/document.md" %}`.
     """
-    text = _layout_environment(folder).get_template(f"{layout}.md").render(context).rstrip() + "\n"
+    return "".join(render_layout_parts(layout, context, folder))
+
+
+def render_layout_parts(layout: str, context: Json, folder: Path | None = None) -> Iterator[str]:
+    """Render a layout in parts of whole blocks, so that the text of a large run is never in memory as a whole."""
+    held, size = list[str](), 0
+    for text in _layout_environment(folder).get_template(f"{layout}.md").generate(context):
+        held.append(text)
+        size += len(text)
+        if size > PART_CHARS and text.endswith(END_OF_DETAILS):
+            yield _finish_part("".join(held))
+            held, size = [], 0
+    yield _finish_part("".join(held).rstrip() + "\n")
+
+
+def _finish_part(text: str) -> str:
     return neutralize_html(text).replace(OWN_TAG, "<").replace(OWN_IMAGE, "!")
 
 
@@ -244,6 +259,8 @@ def fence_code(value: str, kind: str = "text") -> str:
 
 JINJA_BLOCK = re.compile(r"(\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\})", re.DOTALL)
 OWN_TAG, OWN_IMAGE = (f"\x02{secrets.token_hex(8)}\x03" for _ in range(2))  # a model cannot write them
+END_OF_DETAILS = f"{OWN_TAG}/details>\n\n"
+PART_CHARS = 1_000_000  # a document is divided after a statement that makes a part longer
 CELL_BREAK = f"{OWN_TAG}br>"  # a line break inside a table cell
 HTML_OR_IMAGE = re.compile(r"<(?=[A-Za-z/!?])|!(?=\[)")
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from council import protocols
 from council.engine.layout import format_count
 from council.engine.prompting import build_dossier
-from council.errors import SearchNotEnabled, UsageError, option, word_for
+from council.errors import SearchNotEnabled, UsageError, option, word_for, wording
 from council.events import dump_fields
 from council.members.base import Member
 from council.money import format_usd
@@ -206,10 +206,9 @@ def _infer_changes(words: list[str], material: Material, folder: Path) -> tuple[
     elif words and (repo := find_repo(folder)):
         selection = replace(select_recent(repo), target=RECENT_LABEL)
     else:
-        raise UsageError(
-            'no question was given and the work tree has no changes: ask with council "your question", set up your models with '
-            "council init, or see council --help"
-        )
+        ask = 'ask with council "your question", set up your models with council init, or see council --help'
+        fix = wording(python=ask, cli=ask, http="add a question")
+        raise UsageError(f"no question was given and the work tree has no changes: {fix}", field="question")
     return [*(words or ["validate"]), selection.target], replace(material, selection=selection)
 
 

@@ -71,8 +71,8 @@ class CostEstimate(TypedDict):
     worst: float
 
 
-Fork = TypedDict("Fork", {"run": str, "from": str})
-Fork.__doc__ = "The run that this one is a fork of, and the phase it starts from; absent for other runs."
+PlanFork = TypedDict("PlanFork", {"run": str, "from": str})
+PlanFork.__doc__ = "The run that this one is a fork of, and the phase it starts from; absent for other runs."
 
 
 class Conversation(TypedDict):
@@ -133,7 +133,7 @@ class PlanObject(TypedDict):
             ),
         ]
     ]
-    fork: NotRequired[Fork]
+    fork: NotRequired[PlanFork]
     continues: NotRequired[
         Annotated[
             str, Field(description="The run whose question and answer are in the packet; absent if there is none.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from council.extensions import FORMATS
@@ -15,12 +15,17 @@ if TYPE_CHECKING:
 
 
 def render_as(minutes: Minutes, format_name: str, entries: Sequence[Entry] = ()) -> str:
-    """Render a run in a format. HTML needs the events, all others need only the minutes."""
+    return "".join(render_parts_as(minutes, format_name, entries))
+
+
+def render_parts_as(minutes: Minutes, format_name: str, entries: Sequence[Entry] = ()) -> Iterator[str]:
+    """Render a run in a format, in parts if it is large. HTML needs the events, all others need only the minutes."""
     from council.render.report import FinishedRun
 
     render = FORMATS.load(format_name)
     try:
-        return str(render(FinishedRun(minutes, entries)))
+        rendered = render(FinishedRun(minutes, entries))
+        yield from [str(rendered)] if format_name in FORMATS.added or isinstance(rendered, str) else rendered
     except Exception as error:
         if format_name in FORMATS.added:
             raise FORMATS.added[format_name].error(FORMATS.what, error) from error

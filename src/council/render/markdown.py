@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import partial
 from html import escape
@@ -17,6 +18,7 @@ from council.engine.layout import (
     format_fork,
     format_table_rows,
     render_layout,
+    render_layout_parts,
     unblind,
 )
 from council.engine.minutes import Minutes, PhaseMinutes
@@ -27,7 +29,14 @@ from council.render.report import FinishedRun, answer_text, build_report
 from council.text_cleanup import clean
 from council.types import Json
 
-__all__ = ["list_answer_parts", "render_answer", "render_document", "render_mermaid", "render_verbose"]
+__all__ = [
+    "list_answer_parts",
+    "render_answer",
+    "render_document",
+    "render_document_parts",
+    "render_mermaid",
+    "render_verbose",
+]
 
 
 class TextPart(NamedTuple):
@@ -69,15 +78,19 @@ def render_verbose(minutes: Minutes, show: str = "") -> str:
 
 
 def render_document(minutes: Minutes, report: Json | None = None) -> str:
+    return "".join(render_document_parts(minutes, report))
+
+
+def render_document_parts(minutes: Minutes, report: Json | None = None) -> Iterable[str]:
     """Render the report file: question, facts, degradation, the answer and every statement, or what the protocol has instead."""
     protocol = _protocol_of(minutes)
     report = report or build_report(minutes)
     own = protocol.load_report_view().document(minutes, report)
-    return own if own else render_layout("document", _build_context(minutes, report), protocol.folder)
+    return [own] if own else render_layout_parts("document", _build_context(minutes, report), protocol.folder)
 
 
-def render_run(run: FinishedRun) -> str:
-    return render_document(run.minutes)
+def render_run(run: FinishedRun) -> Iterable[str]:
+    return render_document_parts(run.minutes)
 
 
 def _build_context(minutes: Minutes, report: Json) -> Json:

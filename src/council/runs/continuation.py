@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from council.engine.minutes import Minutes
-from council.errors import UnknownRun, UsageError
+from council.errors import UnknownRun, UsageError, wording
 from council.planning.intent import ChosenBy, Intent
 from council.render.report import answer_text
 from council.store.interface import Record, Store
@@ -144,7 +144,9 @@ def read_turns(conversation: Sequence[Minutes]) -> list[Turn]:
     """Return the turns of a conversation, newest first, up to a run without an answer. Raise UsageError if it is the first."""
     if not has_answer(conversation[0]):
         run = conversation[0].run
-        raise UsageError(f"run {run} has no answer to continue from yet: finish it with `council resume {run}`")
+        finish = f"finish it with `council resume {run}`"
+        fix = wording(python=finish, cli=finish, http="resume it first")
+        raise UsageError(f"run {run} has no answer to continue from yet: {fix}", field="continues")
     return [_read_turn(minutes) for minutes in takewhile(has_answer, conversation)]
 
 

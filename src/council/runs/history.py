@@ -13,7 +13,7 @@ from typing import Any
 from council import events as ev
 from council.engine.minutes import Minutes
 from council.engine.prompting import build_dossier
-from council.errors import CouncilError, UnknownRun, UsageError, wording
+from council.errors import CouncilError, RunConflict, UnknownRun, UsageError, wording
 from council.events import Entry
 from council.packet.secret_filter import redact_text, redact_value
 from council.planning.plan import packet_from, question_from, roster_from
@@ -35,6 +35,7 @@ from council.store.interface import (
     Store,
     StoreAddress,
 )
+from council.store.queries import unknown_run
 from council.store.run_store import open_store
 from council.store.shared import acquire_store, release_store
 from council.text_cleanup import single_line
@@ -66,7 +67,7 @@ def find_store_address(env: Mapping[str, str]) -> StoreAddress:
 
 
 async def query_history(store: Store, wanted: Mapping[str, str], before: str | None, limit: int) -> Json:
-    """Return {runs, more}, unfinished runs first."""
+    """Return {runs, more, next}, unfinished runs first; `next` is the last run if there are more."""
     status = wanted.get("status")
     stored = STORED_STATUSES.get(status or "", [status])
     filters = dict(wanted) | ({"status": json.dumps(stored)} if status else {})
@@ -74,12 +75,13 @@ async def query_history(store: Store, wanted: Mapping[str, str], before: str | N
     runs = [_add_run_state(row, state) for row, state in zip(rows, await store.states_of(rows), strict=True)]
     if status:
         runs = [run for run in runs if run["status"] == status]
-    return {"runs": runs[:limit], "more": len(runs) > limit}
+    more = len(runs) > limit
+    return {"runs": runs[:limit], "more": more, "next": runs[limit - 1]["run"] if more else None}
 
 
 def _add_run_state(row: Json, state: RunState) -> Json:
     about = {"status": state.status, "running": state.is_running, "unfinished": state.stored is not RunStatus.COMPLETE}
-    return {name: value for name, value in row.items() if name != "detached"} | about
+    return {"run": row["id"], **{name: value for name, value in row.items() if name != "detached"}, **about}
 
 
 def list_attempts(attempts: Mapping[str, Sequence[Attempt]], events: Iterable[ev.Attempted]) -> list[Json]:
@@ -157,6 +159,11 @@ class Removal:
     freed: int = 0  # bytes returned to the file system
 
 
+def _word_command(command: str, http: str) -> str:
+    """Name a command in a message; HTTP has its own words."""
+    return wording(python=f"run `{command}`", cli=f"run `{command}`", http=http)
+
+
 def _has_status(run: Json, status: str | None) -> bool:
     return status in (None, run["status"]) or (status == UNFINISHED and run["status"] not in FINISHED_STATUSES)
 
@@ -202,6 +209,15 @@ class RunRecords:
         """Return the run with this id, or the only run whose id starts with it."""
         names = await self.store.match_runs(run)
         return names[0] if run not in names and len(names) == 1 else run
+
+    async def find_owned_run(self, run: str, owner: str) -> str:
+        """Return the run of an owner with this id, or the only one whose id starts with it. Any other is unknown."""
+        found = await self.store.list_runs({"owner": owner, "ids": json.dumps([run])})
+        if not found and run:
+            found = await self.store.list_runs({"owner": owner, "prefix": run}, limit=2)
+        if len(found) != 1:
+            raise unknown_run(run)
+        return str(found[0]["id"])
 
     async def newest_run(self) -> str:
         """Return the newest run of this folder."""
@@ -322,11 +338,14 @@ class RunRecords:
         run = await self.resolve_run(run)
         async with self.store.lock_run(run):
             if (await self.store.run_state(run)).stored is RunStatus.QUEUED:
-                raise UsageError(f"run {run} is queued, so it was not removed: run `council cancel {run}` first")
+                raise RunConflict(
+                    f"run {run} is queued, so it was not removed: {_word_command(f'council cancel {run}', 'cancel it')} first"
+                )
             if fork := next((fork for fork, parent in forks.items() if parent == run), None):
-                raise UsageError(
+                commands = f"council resume {fork}` or `council runs rm {fork}"
+                raise RunConflict(
                     f"run {run} was not removed, because the unfinished fork {fork} uses its answers: "
-                    f"run `council resume {fork}` or `council runs rm {fork}` first"
+                    f"{_word_command(commands, 'resume or delete the fork')} first"
                 )
             reports = await self.store.list_report_paths(run)
             await self.store.delete_run(run)

@@ -6,7 +6,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from functools import lru_cache
@@ -21,7 +21,7 @@ from council.events import Entry
 from council.packet.secret_filter import PromptRedactor, redact_value
 from council.planning.plan import question_from
 from council.protocols import Protocol, find_protocol
-from council.render.markdown import render_document
+from council.render.markdown import render_document_parts
 from council.render.report import encode_report
 from council.store.interface import LedgerStore, Record
 from council.text_cleanup import to_latin
@@ -156,7 +156,7 @@ def _create_placeholder(path: Path, run: str) -> bool:
     """Create the file with its placeholder in one step. Return False if another process has taken the name."""
     draft = _draft_path(path.parent, run)
     try:
-        _create_file(draft, _placeholder_text(run))
+        _create_file(draft, [_placeholder_text(run)])
         try:
             os.link(draft, path, follow_symlinks=False)
         except FileExistsError:
@@ -181,13 +181,13 @@ def _draft_path(folder: Path, run: str) -> str:
     return f"{folder}/.{run}.tmp"
 
 
-def _create_file(draft: str, content: bytes) -> None:
+def _create_file(draft: str, content: Iterable[bytes]) -> None:
     """Write a file under the name of a draft, replacing one that a crash has left."""
     with suppress(FileNotFoundError):
         os.unlink(draft)  # noqa: PTH108
     handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY, 0o600)
     with os.fdopen(handle, "wb") as out:
-        out.write(content)
+        out.writelines(content)
 
 
 def _delete_draft(draft: StrPath) -> None:
@@ -220,15 +220,15 @@ def _draft_of(path: StrPath) -> str:
 
 def write_atomically(path: StrPath, text: str) -> None:
     """Write a file in one step. A draft that a crash leaves is replaced by the next one."""
-    write_draft(path, text)
+    write_draft(path, [text])
     publish_draft(path)
 
 
-def write_draft(path: StrPath, text: str) -> None:
+def write_draft(path: StrPath, parts: Iterable[str]) -> None:
     """Write the draft of a file beside it."""
     draft = _draft_of(path)
     try:
-        _create_file(draft, text.encode("utf-8"))
+        _create_file(draft, (part.encode("utf-8") for part in parts))
     except BaseException:
         _delete_draft(draft)
         raise
@@ -284,12 +284,14 @@ def draft_report_files(record: Record, minutes: Minutes, report: Json | None = N
         return []
     view = find_protocol(record.setup["protocol"]).load_report_view()
     by_key = {f"{statement.phase}/{statement.seat}": statement for statement in minutes.statements}
-    texts = {path: view.analysis(minutes, by_key[key]) for key, path in minutes.files.items()}
-    texts |= {minutes.report_path: render_document(minutes, report)}
-    paths = {os.path.join(record.folder, name): text for name, text in texts.items()}  # noqa: PTH118
-    for path, text in paths.items():
+    texts: dict[str, Iterable[str]] = {
+        path: [view.analysis(minutes, by_key[key])] for key, path in minutes.files.items()
+    }
+    texts |= {minutes.report_path: render_document_parts(minutes, report)}
+    paths = {os.path.join(record.folder, name): parts for name, parts in texts.items()}  # noqa: PTH118
+    for path, parts in paths.items():
         with _explain_failure(path, record.run):
-            write_draft(path, text)
+            write_draft(path, parts)
     return list(paths)
 
 

@@ -41,7 +41,9 @@ from council.version import RULES, __version__
 # Stored with a run, so that a resumed run uses them again.
 PERSISTED_FLAGS = (
     "timeout", "max_cost", "allow_unpriced", "grace", "hedge", "no_warm", "no_resend", "profile", "report_dir",
+    "user", "user_cap",  # the name of the token that started the run, and its cap per day
 )  # fmt: skip
+USER_OWNER = "token:"  # the owner of a run that was started with a token is this and its name
 MAX_CLI_PROCESSES = 4  # at once, of one command-line agent
 
 
@@ -78,6 +80,8 @@ class RunContext:
     def made_by(self) -> Json:
         """Return what a run says about its maker: the version, the rules, the owner and the project."""
         owner, project = find_names(self.folder, self.settings.store.get("owner"))
+        if user := self.flags.get("user"):
+            owner = f"{USER_OWNER}{user}"
         return {"version": __version__, "rules": RULES, "owner": owner, "project": project}
 
     # Money
@@ -98,7 +102,9 @@ class RunContext:
 
     @property
     def caps(self) -> Caps:
-        return Caps(self.settings.budget.get("max_cost"), self.settings.budget.get("max_cost_per_day"))
+        budget = self.settings.budget
+        user_cap, user = self.flags.get("user_cap"), self.flags.get("user") or ""
+        return Caps(budget.get("max_cost"), budget.get("max_cost_per_day"), user_cap, user)
 
     def require_prices(self, roster: Roster) -> None:
         """Raise UsageError if there is a cost cap and a member's price is unknown."""

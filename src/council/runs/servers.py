@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import re
 import secrets
@@ -68,6 +69,26 @@ def find_server(env: Mapping[str, str]) -> str | None:
                 return url
             file.unlink(missing_ok=True)
     return None
+
+
+def request_code(url: str) -> str:
+    """Return a one-time code of a running server, or "" if it gives none."""
+    parts = urlsplit(url)
+    head = {"Authorization": f"Bearer {parts.fragment.removeprefix('token=')}", "Content-Type": "application/json"}
+    try:
+        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=CHECK_TIMEOUT_S)
+        connection.request("POST", "/api/codes", "{}", head)
+        response = connection.getresponse()
+        code = json.loads(response.read())["code"] if response.status == http.HTTPStatus.CREATED else ""
+        connection.close()
+    except (OSError, http.client.HTTPException, ValueError, KeyError):
+        return ""
+    return str(code)
+
+
+def code_url(url: str, code: str) -> str:
+    """Return the address of a page with a one-time code instead of the token."""
+    return f"{url.partition('#')[0]}#code={code}"
 
 
 def run_url(url: str, run: str) -> str:

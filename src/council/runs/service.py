@@ -58,7 +58,7 @@ from council.runs.spending import summarize_spending
 from council.search import can_search
 from council.settings import Settings
 from council.settings.key_storage import add_stored_keys
-from council.store.interface import OPEN_STATUSES, Record, RunStatus, Store
+from council.store.interface import OPEN_STATUSES, Record, RequestKey, Row, RunStatus, Store
 from council.types import Json, Outcome, Roster, Step
 
 CANCEL_POLL_S = 0.5  # seconds between checks for a cancel request
@@ -127,9 +127,10 @@ class Convener(RunRecords):
     def caps(self) -> Caps:
         return self.run_context.caps
 
-    async def spending(self, since: str) -> Json:
-        """Return the cost of all runs since a day, as the object `council.spend/1`."""
-        return summarize_spending(await self.store.list_spending(since), since, local_date(time.time()), self.caps.day)
+    async def spending(self, since: str, user: str | None = None, user_cap: float | None = None) -> Json:
+        """Return the cost of all runs since a day, or of those of a user, as the object `council.spend/1`."""
+        rows, cap = await self.store.list_spending(since, user), self.caps.day if user is None else user_cap
+        return summarize_spending(rows, since, local_date(time.time()), cap)
 
     def _restore_flags(self, setup: Json) -> None:
         """Restore the flags stored with a run; flags given now take precedence."""
@@ -151,26 +152,21 @@ class Convener(RunRecords):
     # Before anything is spent
 
     async def plan(
-        self,
-        words: Sequence[str],
-        flags: Mapping[str, Any] | None = None,
-        *,
-        protocol: str | None = None,
-        verbose: bool = False,
-        material: Material | None = None,
-        strict: bool = False,
-        after: str | None = None,
-        preview: bool = False,
-        will_run: bool = False,
-    ) -> Plan:
-        """Return the plan for a question; `after` is an earlier run. A preview leaves settings out that need trust."""
+        self, words: Sequence[str], flags: Mapping[str, Any] | None = None, *, protocol: str | None = None, verbose: bool = False,
+        material: Material | None = None, strict: bool = False, after: str | None = None, preview: bool = False,
+        will_run: bool = False, folder: Path | None = None,
+    ) -> Plan:  # fmt: skip
+        """Return the plan for a question; `after` is an earlier run, `folder` that of the material, if it is not the run's.
+
+        A preview leaves settings out that need trust."""
+        folder = folder or self.folder
         if not preview:
             self._require_trust()
         known, options = protocols.protocol_names(), dict(flags or {})
         own = protocol in known and protocol not in protocols.SHIPPED_PROTOCOLS  # its option names are its own
         intent, material = read_request(
-            words, {} if own else options, material or Material(), protocol=protocol, verbose=verbose, folder=self.folder, known=known,
-            can_search=lambda: can_search(self.settings, self.env, self.folder),
+            words, {} if own else options, material or Material(), protocol=protocol, verbose=verbose, folder=folder, known=known,
+            can_search=lambda: can_search(self.settings, self.env, folder),
         )  # fmt: skip
         intent = replace(intent, options=options)
         conversation: Json = {}
@@ -179,7 +175,7 @@ class Convener(RunRecords):
             context = select_turns(read_turns(await load_conversation(self.store, record.run)))
             intent, after, conversation = continue_protocol(intent, record, known), record.run, context.as_json()
             material = replace(material, earlier=context.files, left_out=context.skipped)
-        where = PanelContext(self.settings, self.env, self.folder, strict)
+        where = PanelContext(self.settings, self.env, folder, strict)
         on_seated = self.members.connect_ahead if will_run else None
         plan = await make_plan(intent, where, self.members, material, price=self.price, on_seated=on_seated)
         if not self.run_context.file_warnings and not after:
@@ -214,19 +210,21 @@ class Convener(RunRecords):
             await self._prepare_members(plan.roster, on_event)
             return await self._begin(store, await self._make_record(plan), plan.as_json(), on_event, stop)
 
-    async def enqueue(self, plan: Plan) -> str:
-        """Store the run as queued, for the worker to start."""
+    async def enqueue(self, plan: Plan, key: RequestKey | None = None) -> str:
+        """Store the run as queued, for the worker to start, together with the key of its request."""
         self.check_plan(plan)
-        return await self._enqueue_record(await self._make_record(plan), plan.as_json())
+        return await self._enqueue_record(await self._make_record(plan), plan.as_json(), key)
 
-    async def _enqueue_record(self, record: Record, plan: Json) -> str:
+    async def _enqueue_record(self, record: Record, plan: Json, key: RequestKey | None = None) -> str:
         if self.store.is_shared or self._flags.get("priority") is not None:
             from council.runs.queues import choose_queue
 
             record.setup |= await choose_queue(self.store, record.setup, self._flags.get("priority"))
         ledger = Ledger(await self.open_store(record.setup["protocol"]), record, redact=redact_event)
         convened = ev.Convened(record.run, record.name, plan, record.folder)
-        await ledger.emit_durably(convened, ("queue", _format_run_row(record)))
+        user_rows: list[Row] = [("user_run", (user,))] if (user := record.setup.get("user")) else []
+        key_rows = [key.as_row()] if key else []
+        await ledger.emit_durably(convened, ("queue", _format_run_row(record)), *user_rows, *key_rows)
         return record.run
 
     async def requeue(self, run: str) -> str:
@@ -261,14 +259,16 @@ class Convener(RunRecords):
         """Return the plan of a fork. Nothing is stored or sent."""
         return (await self._prepare_fork(run, phase, seats or {}))[1]
 
-    async def enqueue_fork(self, run: str, *, phase: str | None = None, seats: Mapping[str, str] | None = None) -> str:
+    async def enqueue_fork(self, run: str, phase: str | None, seats: Mapping[str, str], key: RequestKey | None) -> str:
         """Queue a fork for the worker."""
-        record, plan = await self._prepare_fork(run, phase, seats or {})
-        return await self._enqueue_record(record, plan)
+        record, plan = await self._prepare_fork(run, phase, seats)
+        return await self._enqueue_record(record, plan, key)
 
     async def _prepare_fork(self, run: str, phase: str | None, seats: Mapping[str, str]) -> tuple[Record, Json]:
         parent = await self.store.load(await self.resolve_run(run))
+        user = {name: self._flags.get(name) for name in ("user", "user_cap")}
         self._restore_run_context(parent)
+        self._flags |= user  # a fork belongs to the user who makes it
         self._require_trust()
         setup, plan = plan_fork(parent, phase, seats, self.run_context)
         setup |= self.run_context.made_by | self._persisted_flags()
@@ -475,8 +475,8 @@ class Convener(RunRecords):
             return [f"the verdict cannot be recomputed: {error}"]
         computed = redact_value(ev.dump_deeply(ending.verdict))
         again = {key: value for key, value in computed.items() if key in kept}  # an older version has fewer fields
-        is_same = json.dumps(again) == json.dumps(kept)
-        return [] if is_same else ["the verdict recomputed from the statements differs from the stored one"]
+        differs = ["the verdict recomputed from the statements differs from the stored one"]
+        return [] if json.dumps(again) == json.dumps(kept) else differs
 
     def rosters(self, name: str | None = None) -> list[Json]:
         """Describe all named rosters, or only `name`, each with its source."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -90,6 +91,8 @@ class Hold:
     reserved: int
     run_cap: int | None = None
     day_cap: int | None = None
+    user_cap: int | None = None  # of one user and day
+    user: str = ""
 
     def as_row(self) -> tuple[object, ...]:
         return (self.key, self.n, self.member, self.at, self.day, self.price, self.reserved)
@@ -99,7 +102,7 @@ class Hold:
 class BudgetRefusal:
     """Why a reservation failed: which cap, its amount, the amount spent or reserved, the amount requested."""
 
-    scope: str  # run | day
+    scope: str  # run | day | user
     cap: int
     spent: int
     requested: int
@@ -139,6 +142,40 @@ class Record:
     phases: dict[str, Json] = field(default_factory=dict)
     spending: dict[tuple[str, int], SpendingRow] = field(default_factory=dict)  # by key and attempt number
     is_new: bool = False  # this process has made the run
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """Token of a user: a keyed hash of its secret part, and what it allows."""
+
+    name: str
+    id: str
+    salt: str
+    digest: str
+    scope: str
+    cap: int | None  # per day, in billionths of a dollar
+    created: float
+    revoked: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestKey:
+    """Key of a request that a client may repeat, and the digest of its content. The owner is "" for the server's own token."""
+
+    owner: str
+    key: str
+    digest: str
+
+    def as_row(self) -> Row:
+        return "request", (self.owner, self.key, self.digest, time.time())
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRequest:
+    """A request that was sent with a key: the digest of its content, and its run."""
+
+    digest: str
+    run: str
 
 
 # Databases
@@ -274,7 +311,24 @@ class Store(LedgerStore, Protocol):
     async def reserve(self, run: str, hold: Hold) -> BudgetRefusal | None:
         """Reserve money for one request within the caps, over all processes, or return the cap that refuses it."""
 
-    async def list_spending(self, day: str) -> list[Json]: ...
+    async def list_spending(self, day: str, user: str | None = None) -> list[Json]: ...
+
+    # Users
+
+    async def save_token(self, row: TokenRow) -> bool:
+        """Save a token, also for the name of a revoked one. Return False if the name has a token."""
+
+    async def list_tokens(self) -> list[TokenRow]: ...
+    async def find_token(self, id_: str) -> TokenRow | None:
+        """Return the token with this id, unless it is revoked."""
+
+    async def revoke_token(self, name: str, at: float) -> bool: ...
+    async def find_request(self, owner: str, key: str) -> EarlierRequest | None:
+        """Return the earlier request of this owner with this key."""
+
+    async def save_request(self, run: str, key: RequestKey) -> None: ...
+    async def forget_requests(self, before: float) -> None:
+        """Delete the keys of requests from before a time."""
 
     # Upkeep
 

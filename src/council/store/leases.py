@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from council.errors import LeaseLost, RunOwned
 from council.settings.config_files import default_owner
 from council.store.interface import Connection, RunOwner
-from council.store.locks import LockOwner, make_owner
+from council.store.locks import LockOwner, make_owner, word_wait
 from council.store.postgres_schema import ADD_LEASE
 from council.store.texts import index_run, unindex_run
 
@@ -107,10 +107,7 @@ class Lease:
 
 def explain_holder(lease: Lease) -> str:
     place = f"process {lease.pid}" if lease.is_local else f"process {lease.pid} of {lease.owner}"
-    return (
-        f"run {lease.run} is running in another process ({place}): "
-        f"`council watch {lease.run}` waits for it, `council cancel {lease.run}` stops it"
-    )
+    return f"run {lease.run} is running in another process ({place}): {word_wait(lease.run)}"
 
 
 def explain_loss(run: str, seconds: float) -> LeaseLost:

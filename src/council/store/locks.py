@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from council.errors import wording
+
 LOCK_ATTEMPTS = 5
 LOCK_RETRY_S = 0.01  # seconds between attempts
 LOCK_TABLE = Path("/proc/locks")  # the file locks of all processes, on Linux
@@ -246,7 +248,17 @@ def explain_owner(run: str, owner: LockOwner | None) -> str:
     if owner and owner.is_suspended:
         return (
             f"run {run} is running in another process, which is suspended (process {owner.pid}): "
-            f"continue it with `kill -CONT {owner.pid}`, or stop it with `council cancel {run}`"
+            f"continue it with `kill -CONT {owner.pid}`, or {word_stop(run)}"
         )
     process = f" (process {owner.pid})" if owner else ""
-    return f"run {run} is running in another process{process}: `council watch {run}` waits for it, `council cancel {run}` stops it"
+    return f"run {run} is running in another process{process}: {word_wait(run)}"
+
+
+def word_wait(run: str) -> str:
+    words = f"`council watch {run}` waits for it, `council cancel {run}` stops it"
+    return wording(python=words, cli=words, http="wait for it, or cancel it")
+
+
+def word_stop(run: str) -> str:
+    words = f"stop it with `council cancel {run}`"
+    return wording(python=words, cli=words, http="cancel it")

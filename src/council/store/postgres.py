@@ -388,7 +388,12 @@ class PostgresStore(WorkerTables, RunStore):
         def work(db: Any) -> BudgetRefusal | None:
             if token:
                 self._check_lease(db, run, token)
-            for cap, name in ((hold.run_cap, f"run {run}"), (hold.day_cap, f"day {hold.day}")):
+            users_day = f"user {hold.user} {hold.day}"
+            for cap, name in (
+                (hold.run_cap, f"run {run}"),
+                (hold.day_cap, f"day {hold.day}"),
+                (hold.user_cap, users_day),
+            ):
                 if cap is not None:
                     db.execute("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (name,))
             return reserve_spending(db, run, hold)

@@ -151,7 +151,15 @@ WORKERS = (
     """CREATE TRIGGER run_queued AFTER INSERT OR UPDATE OF status ON runs
        FOR EACH ROW WHEN (NEW.status = 'queued' AND NEW.detached = 1) EXECUTE FUNCTION wake_worker()""",
 )
-MIGRATIONS: list[tuple[str, ...]] = [(*FUNCTIONS, *TABLES, *INDEXES, *TRIGGERS), WORKERS]
+USERS = (
+    """CREATE TABLE tokens (name TEXT COLLATE "C" PRIMARY KEY, id TEXT COLLATE "C" NOT NULL UNIQUE, salt TEXT NOT NULL,
+       digest TEXT NOT NULL, scope TEXT NOT NULL, cap BIGINT, created DOUBLE PRECISION NOT NULL, revoked DOUBLE PRECISION)""",
+    """CREATE TABLE user_runs (run TEXT COLLATE "C" PRIMARY KEY, name TEXT COLLATE "C" NOT NULL)""",
+    "CREATE INDEX user_runs_by_name ON user_runs (name)",
+    """CREATE TABLE idempotency (run TEXT COLLATE "C" NOT NULL, owner TEXT COLLATE "C", key TEXT COLLATE "C", digest TEXT NOT NULL,
+       at DOUBLE PRECISION NOT NULL, PRIMARY KEY (owner, key))""",
+)
+MIGRATIONS: list[tuple[str, ...]] = [(*FUNCTIONS, *TABLES, *INDEXES, *TRIGGERS), WORKERS, USERS]
 
 # Statements of the queries that PostgreSQL spells differently.
 REPLACED = {

@@ -107,18 +107,23 @@ SPENDING_STATEMENTS = {
     "release": "DELETE FROM spending WHERE run = ? AND key = ? AND n = ? AND charged IS NULL",
     "charge": "UPDATE spending SET charged = ?4, estimated = ?5 WHERE run = ?1 AND key = ?2 AND n = ?3",
 }
-SUM_SPENT = "SELECT CAST(coalesce(sum(coalesce(charged, reserved)), 0) AS BIGINT) FROM spending WHERE {} = ? AND NOT (run = ? AND key = ? AND n = ?)"
+SUM_SPENT = "SELECT CAST(coalesce(sum(coalesce(charged, reserved)), 0) AS BIGINT) FROM spending WHERE {} AND NOT (run = ? AND key = ? AND n = ?)"
+OF_USER = "day = ? AND run IN (SELECT run FROM user_runs WHERE name = ?)"
 
 
 def reserve_spending(db: Connection, run: str, hold: Hold) -> BudgetRefusal | None:
-    """Reserve money within the caps of the run and the day, or return the cap that refuses it."""
+    """Reserve money within the caps of the run, the day and the user, or return the cap that refuses it."""
     row = hold.as_row()
-    for cap, column, value in ((hold.run_cap, "run", run), (hold.day_cap, "day", hold.day)):
+    for scope, cap, condition, values in (
+        ("run", hold.run_cap, "run = ?", (run,)),
+        ("day", hold.day_cap, "day = ?", (hold.day,)),
+        ("user", hold.user_cap, OF_USER, (hold.day, hold.user)),
+    ):
         if cap is None:
             continue
-        (spent,) = db.execute(SUM_SPENT.format(column), (value, run, hold.key, hold.n)).fetchone()
+        (spent,) = db.execute(SUM_SPENT.format(condition), (*values, run, hold.key, hold.n)).fetchone()
         if spent + hold.reserved > cap:
-            return BudgetRefusal(column, cap, spent, hold.reserved)
+            return BudgetRefusal(scope, cap, spent, hold.reserved)
     db.execute(SPENDING_STATEMENTS["reserve"], (run, *row))
     return None
 
@@ -131,16 +136,17 @@ def load_spending(db: Connection, run: str) -> dict[tuple[str, int], SpendingRow
     }
 
 
-def select_spending_since(db: Connection, day: str) -> list[Json]:
+def select_spending_since(db: Connection, day: str, user: str | None = None) -> list[Json]:
     """Return every request since that day that may cost money, with its token usage. A fault does not count as an answer."""
+    of_user = "" if user is None else " AND p.run IN (SELECT run FROM user_runs WHERE name = ?)"
     rows = db.execute(
-        """SELECT p.run, p.key, p.n, p.member, p.at, p.day, p.reserved, p.charged, p.estimated,
+        f"""SELECT p.run, p.key, p.n, p.member, p.at, p.day, p.reserved, p.charged, p.estimated,
                   s.body IS NOT NULL AND json_extract(s.body, '$.fault') IS NULL,
                   json_extract(s.body, '$.usage'), r.name, r.folder
            FROM spending p LEFT JOIN settled s ON s.run = p.run AND s.key = p.key AND s.n = p.n
                            LEFT JOIN runs r ON r.id = p.run
-           WHERE p.day >= ? ORDER BY p.at""",
-        (day,),
+           WHERE p.day >= ?{of_user} ORDER BY p.at""",
+        (day,) if user is None else (day, user),
     )
     names = (
         "run",
@@ -202,8 +208,8 @@ def _load_record(db: Connection, run: str) -> Record:
 
 
 def unknown_run(run: str) -> UnknownRun:
-    listing = wording(python="`client.runs()`", cli="`council runs`", http="`council runs`")
-    return UnknownRun(f'there is no run "{run}": {listing} lists them')
+    listing = wording(python="`client.runs()` lists them", cli="`council runs` lists them", http="list the runs")
+    return UnknownRun(f'there is no run "{run}": {listing}')
 
 
 def load_since(db: Connection, run: str, seq: int) -> tuple[list[ev.Entry], dict[str, str], str]:
@@ -333,6 +339,8 @@ WRITE_STATEMENTS = {
     "reopen": "UPDATE runs SET status = 'running', report = '' WHERE id = ?1",  # keeps `cancel`, which may have been set since
     "detach": "UPDATE runs SET status = 'queued', detached = 1, cancel = 0, setup = ?2 WHERE id = ?1",
     "cancel": "UPDATE runs SET cancel = 1 WHERE id = ?1 AND status IN ('queued', 'running')",
+    "user_run": "INSERT INTO user_runs (run, name) VALUES (?, ?)",
+    "request": "INSERT INTO idempotency (run, owner, key, digest, at) VALUES (?, ?, ?, ?, ?)",
     **SPENDING_STATEMENTS,
     **ASK_STATEMENTS,
 }
@@ -449,6 +457,6 @@ class RunQueries(ABC):
     async def find_newest_unfinished(self, folder: str) -> str | None:
         return await self._read(lambda db: summaries.select_newest_unfinished(db, folder))
 
-    async def list_spending(self, day: str) -> list[Json]:
-        """Return every request since that day that may cost money, oldest first."""
-        return await self._read(lambda db: select_spending_since(db, day))
+    async def list_spending(self, day: str, user: str | None = None) -> list[Json]:
+        """Return every request since that day that may cost money, of one user or of all, oldest first."""
+        return await self._read(lambda db: select_spending_since(db, day, user))

@@ -31,8 +31,8 @@ from council.store.interface import (
     Store,
     StoreAddress,
 )
-from council.store.queries import RunQueries
 from council.store.texts import TextWriter, index_run, unindex_run
+from council.store.users import UserQueries
 
 R = TypeVar("R")
 Work = Callable[[Connection], Any]
@@ -177,7 +177,7 @@ def repair_store(address: StoreAddress) -> list[str]:
     return [] if address.url else list(load_attribute(REPAIR)(address.folder))
 
 
-class RunStore(RunQueries):
+class RunStore(UserQueries):
     """Run store without its database. A subclass opens the connections and locks the runs."""
 
     opened: ClassVar[WeakSet[RunStore]] = WeakSet()

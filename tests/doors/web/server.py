@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import json
 import os
+import re
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,12 +47,16 @@ class Response:
     @property
     def line(self) -> str:
         """One-line error."""
-        assert self.json["schema"] == "council.error/1"
-        assert isinstance(self.json["exit"], int)
-        line = str(self.json["error"])
+        assert set(self.json) == {"schema", "error", "exit"}
+        error = self.json["error"]
+        assert set(error) == {"code", "message", "field"}
+        assert re.fullmatch("[a-z_]+", error["code"])
+        line = str(error["message"])
         assert line
-        assert "\n" not in line
-        assert "Traceback" not in line
+        assert not re.search(r"\n|Traceback|\x1b", line)
+        assert not re.search(
+            r"(^| )--[a-z]", re.sub("`[^`]*`", "", line)
+        )  # commands for the owner of the server are quoted
         return line
 
 
@@ -60,15 +65,16 @@ class WebServer:
 
     def __init__(
         self, folder: Path, env: Mapping[str, str], roots: Sequence[Path] = (), max_cost: float | None = None, *, has_worker: bool = True,
+        public_url: str = "",
     ) -> None:  # fmt: skip
-        self.folder, self.env = folder, dict(env)
+        self.folder, self.env, self._public_url = folder, dict(env), public_url
         self._roots, self._max_cost, self._has_worker = roots, max_cost, has_worker
         self.start()
 
     def start(self, port: int = 0) -> None:
         owner = Owner(self.folder.resolve(), self.env, None, self._max_cost, has_worker=self._has_worker)
         self.app_state = AppState(name_roots([self.folder, *self._roots]), owner)
-        address = Address(port=port)
+        address = Address(port=port, public_url=self._public_url)
         listening = address.listen()
         self.server, self.url = make_server(self.app_state, address, listening)
         self.host = urlsplit(self.url).netloc
@@ -218,4 +224,5 @@ def environment(folder: Path) -> dict[str, str]:
     return {
         "PATH": os.environ["PATH"], "HOME": str(folder), "COUNCIL_DATA": str(folder / "data"), "COUNCIL_WORKER_IDLE": "0.3",
         "COUNCIL_CACHE": os.environ.get("COUNCIL_CACHE", str(folder / "cache")), "XDG_CONFIG_HOME": str(folder / "config"),
+        **({"PYTHONPATH": path} if (path := os.environ.get("PYTHONPATH")) else {}),
     }  # fmt: skip

@@ -41,7 +41,7 @@ def test_the_commands_of_the_page_run(site: WebServer, tmp_path: Path) -> None:
 
 @pytest.mark.behaviour("007-web-docs")
 def test_the_table_of_the_page_lists_every_route() -> None:
-    rows = re.findall(r"^\| (GET|POST) \| `([^`]+)` \|", PAGE, re.MULTILINE)
+    rows = re.findall(r"^\| (GET|POST|PATCH|DELETE) \| `([^`]+)` \|", PAGE, re.MULTILINE)
     assert sorted(rows) == sorted(OPERATIONS)
 
 

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
+import socket
+from contextlib import suppress
+from pathlib import Path
+
 import pytest
 
+from council.doors.web import guard, serve
+from council.doors.web.serve import parse_address
+from council.errors import UsageError
 from tests.acceptance.helpers import wait_until
-from tests.doors.web.server import WebServer
+from tests.doors.web.conftest import write_project
+from tests.doors.web.server import WebServer, environment
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -102,12 +111,22 @@ def test_the_content_type_is_checked_before_the_token(shared_site: WebServer) ->
 
 
 @pytest.mark.behaviour("50-web-errors")
-@pytest.mark.parametrize(("method", "path"), [("POST", "/api/roots"), ("DELETE", "/api/runs"), ("PUT", "/api/runs/x"), ("GET", "/api/estimate"), ("HEAD", "/api/roots"), ("OPTIONS", "/api/runs")])  # fmt: skip
+@pytest.mark.parametrize(("method", "path"), [("POST", "/api/roots"), ("DELETE", "/api/runs"), ("PUT", "/api/runs/x"), ("GET", "/api/estimate"), ("HEAD", "/api/estimate"), ("OPTIONS", "/api/runs")])  # fmt: skip
 def test_another_method_is_refused(shared_site: WebServer, method: str, path: str) -> None:
     response = shared_site.ask(method, path, {} if method in ("POST", "PUT") else None)
     assert response.status == 405
     assert "allow" in response.headers
     assert method == "HEAD" or method in response.line
+
+
+@pytest.mark.behaviour("50-web-head")
+def test_head_answers_like_get_without_a_body(site: WebServer) -> None:
+    run = site.run_council()
+    for path in ("/", "/page/main.js", "/api/roots", f"/api/runs/{run}", f"/api/runs/{run}/events", "/api/runs/none"):
+        asked, head = site.ask("GET", path), site.ask("HEAD", path)
+        assert (head.status, head.headers["content-type"]) == (asked.status, asked.headers["content-type"])
+        assert head.body == b""
+    assert site.ask("HEAD", "/api/roots", token=False).status == 401
 
 
 @pytest.mark.behaviour("50-web-errors")
@@ -135,6 +154,75 @@ def test_an_unknown_path_is_a_one_line_error(shared_site: WebServer, path: str) 
     assert response.line
 
 
+@pytest.mark.behaviour("50-web-half-open", "50-web-gzip")
+def test_clients_that_do_not_finish_a_request_are_disconnected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "MAX_WAITING", 20)
+    monkeypatch.setattr(guard, "BODY_TIMEOUT_S", 0.2)
+    site = WebServer(write_project(tmp_path), environment(tmp_path))
+    address = ("127.0.0.1", int(site.host.rpartition(":")[2]))
+    half_open = [socket.create_connection(address, 60) for _ in range(40)]
+    try:
+        for one in half_open:
+            with suppress(OSError):  # it may be closed already
+                one.sendall(b"GET /api/roots HTTP/1.1\r\nHost: x")
+        for one in half_open[:20]:
+            assert is_closed(one)
+        plain, packed = (site.ask("GET", "/api/openapi.json", headers={"Accept-Encoding": kind}) for kind in (None, "gzip"))  # fmt: skip
+        assert (plain.status, packed.headers["content-encoding"]) == (200, "gzip")
+        assert gzip.decompress(packed.body) == plain.body
+        with socket.create_connection(address, 60) as slow:
+            head = f"POST /api/estimate HTTP/1.1\r\nHost: {site.host}\r\nAuthorization: Bearer {site.token}\r\n"
+            slow.sendall(f"{head}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{".encode())
+            assert slow.recv(1000).startswith(b"HTTP/1.1 408 ")
+        monkeypatch.setattr(serve, "HEAD_TIMEOUT_S", 0.2)
+        with socket.create_connection(address, 60) as silent:
+            assert is_closed(silent)
+    finally:
+        for one in half_open:
+            one.close()
+        site.close()
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Wait until the server has closed a connection."""
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+@pytest.mark.behaviour("50-web-public-url", "40-web-host", "40-web-origin")
+def test_the_address_of_a_proxy_is_the_only_other_host(tmp_path: Path) -> None:
+    assert parse_address(None, None, "https://Council.example.com:443/").public_url == "https://council.example.com"
+    assert parse_address("0.0.0.0", None, "http://c.example:80").public_url == "http://c.example"
+    assert (
+        parse_address(None, None, "http://c.example:8080").make_origins(1)["c.example:8080"] == "http://c.example:8080"
+    )
+    for wrong in ("council.example.com", "https://", "ftp://c.example", "https://c.example/x", "https://u@c.example", "https://c.example?x", "https://c.example:x"):  # fmt: skip
+        with pytest.raises(UsageError, match="--public-url"):
+            parse_address(None, None, wrong)
+    site = WebServer(write_project(tmp_path), environment(tmp_path), public_url="https://council.example.com")
+    try:
+        for host, origin, status in (
+            ("council.example.com", "https://council.example.com", 200), ("council.example.com", None, 200),
+            ("council.example.com", "http://council.example.com", 403), ("council.example.com", f"http://{site.host}", 403),
+            ("council.example.com:443", None, 400), ("council.example.com.evil.example", None, 400), ("evil.example", None, 400),
+            (site.host, "https://council.example.com", 403), (site.host, f"http://{site.host}", 200),
+        ):  # fmt: skip
+            assert site.ask("GET", "/api/roots", headers={"Host": host, "Origin": origin}).status == status
+    finally:
+        site.close()
+
+
+@pytest.mark.behaviour("50-web-code")
+def test_a_code_gives_the_token_once(shared_site: WebServer) -> None:
+    assert shared_site.ask("POST", "/api/codes", {}, token=False).status == 401
+    code = shared_site.post("/api/codes", {}, 201)["code"]
+    first, second = (shared_site.ask("POST", "/api/session", {"code": code}, token=False) for _ in range(2))
+    assert (first.status, first.json["token"], second.status) == (200, shared_site.token, 401)
+    assert second.json["error"]["field"] == "code"
+
+
 @pytest.mark.behaviour("40-web-policy")
 @pytest.mark.parametrize(
     ("path", "token"),
@@ -155,6 +243,17 @@ def test_the_page_needs_no_token_and_contains_none(shared_site: WebServer) -> No
     response = shared_site.ask("GET", "/", token=False)
     assert response.status == 200
     assert shared_site.token.encode() not in response.body
+
+
+@pytest.mark.behaviour("50-page-first-load")
+def test_the_script_of_the_page_is_one_file_compressed_and_cached(shared_site: WebServer) -> None:
+    plain = shared_site.ask("GET", "/page/app.js", token=False)
+    packed = shared_site.ask("GET", "/page/app.js", token=False, headers={"Accept-Encoding": "gzip, br"})
+    assert packed.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(packed.body) == plain.body
+    known = shared_site.ask("GET", "/page/app.js", token=False, headers={"If-None-Match": plain.headers["etag"]})
+    assert (known.status, known.body) == (304, b"")
+    assert shared_site.get("/page/app.js.map")["sources"][-1] == "/page/main.js"
 
 
 @pytest.mark.behaviour("50-web-errors")

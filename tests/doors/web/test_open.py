@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -69,7 +70,9 @@ def test_it_uses_a_running_server_and_opens_the_run_in_the_browser(place: Place,
         done = place.open(*arguments)
         assert (done.code, done.out) == (0, f"{server.url}&run={place.run}\n"), done.err
         wait_until(place.opened.exists, "the browser")
-        assert place.opened.read_text() == done.out.strip()
+        opened, token = place.opened.read_text(), server.token
+        assert re.fullmatch(rf"http://{server.host}/#code=[\w-]+&run={place.run}", opened)
+        assert token not in opened
         place.opened.unlink()
 
 

@@ -62,9 +62,33 @@ def test_a_cancelled_run_resumes_without_paying_twice(served: WebServer, table: 
 def test_cancel_and_resume_leave_a_finished_run_unchanged(site: WebServer) -> None:
     run = site.run_council()
     before = site.ledger(run)
-    for act in ("cancel", "resume"):
-        assert site.post(f"/api/runs/{run}/{act}", {}, 202) == {"run": run, "status": "complete"}
+    assert "nothing to cancel" in site.refused(f"/api/runs/{run}/cancel", {}, 409)
+    assert "nothing to resume" in site.refused(f"/api/runs/{run}/resume", {}, 409)
     assert site.ledger(run) == before
+
+
+@pytest.mark.behaviour("50-web-delete")
+def test_a_run_is_deleted_once_it_has_ended(served: WebServer, table: Workspace) -> None:
+    gate = table.hold("draft", "gamma")
+    run = started(served)
+    gate.wait()
+    line = served.ask("DELETE", f"/api/runs/{run}")
+    assert (line.status, "is running in another process" in line.line) == (409, True)
+    served.post(f"/api/runs/{run}/cancel", {}, 202)
+    served.wait_for_end(run)
+    gate.release()
+    fork = served.post(f"/api/runs/{run}/fork", {}, 202)["run"]
+    served.wait_for_end(fork)
+    spent = served.get("/api/spend?since=today")["total"]["calls"]
+
+    def delete(name: str) -> int:
+        return served.ask("DELETE", f"/api/runs/{name}").status
+
+    wait_until(lambda: delete(run) == 204, "the worker has let go of the run")
+    assert [row["id"] for row in served.get("/api/runs")["runs"]] == [fork]
+    assert (served.ask("GET", f"/api/runs/{run}").status, delete(run)) == (404, 404)
+    assert served.get("/api/spend?since=today")["total"]["calls"] == spent
+    assert delete(fork) == 204
 
 
 @pytest.mark.behaviour("50-web-fork", "007-web-api")

@@ -171,7 +171,9 @@ def test_open_opens_the_address_in_the_browser(tmp_path: Path, commands: list[Co
     commands.append(command)
     line = command.line
     wait_until(lambda: seen.exists() and seen.read_text().strip(), "the browser opens")
-    assert seen.read_text().strip() == line
+    opened, _, token = seen.read_text().strip(), *line.partition("#token=")[1:]
+    assert opened.startswith(f"{line.partition('#')[0]}#code=")
+    assert token not in opened
 
 
 @pytest.mark.behaviour("40-web-bind")

@@ -29,7 +29,7 @@ COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Results": ("runs", "report", "open", "replay", "gate", "spend"),
     "Choose": ("protocols", "presets", "rosters", "models", "packet"),
     "Set up": ("doctor", "config", "keys", "trust", "completion"),
-    "Connect": ("serve", "mcp", "skill", "worker"),
+    "Connect": ("serve", "tokens", "mcp", "skill", "worker"),
 }
 # One group for each flag of every run, by its name in COMMON_FLAGS. Flags of a protocol are grouped by protocol.
 FLAG_GROUPS: Mapping[str, tuple[str, ...]] = {

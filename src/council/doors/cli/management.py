@@ -39,6 +39,7 @@ COMMANDS = {
     "skill": "service_commands:skill_command",
     "serve": "service_commands:serve_command",
     "open": "service_commands:open_command",
+    "tokens": "token_commands:tokens_command",
     "mcp": "management:mcp_command",
     "worker": "service_commands:worker_command",
     "completion": "completion:completion_command",

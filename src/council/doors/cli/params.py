@@ -45,6 +45,7 @@ COMMAND_HELP = {
     "mcp": "Serve Council as tools for coding agents (Model Context Protocol).",
     "serve": "Serve the web page and the HTTP API on this machine.",
     "open": "Open a run in the web page.",
+    "tokens": "Give other users access to the web page and the HTTP API: add, list or revoke their tokens.",
     "worker": "Process detached runs: of a shared store until stopped; otherwise until none is left, started automatically.",
     "config": "Show the settings and where each comes from; show, edit or create the file.",
     "skill": "Install, list, show or remove the skill for coding agents.",
@@ -75,7 +76,6 @@ WORD_SUGGESTIONS = {
     "logs": "show a run with `council runs show RUN`, or follow it with `council watch RUN`",
     "show": "show a run with `council runs show RUN`",
     "stop": "stop a run with `council cancel RUN`",
-    "tokens": "this command is planned and not available yet",
     "advise": "this command is planned and not available yet",
 }
 RUN_SUGGESTIONS = {

@@ -11,11 +11,11 @@ import click
 from council.doors.cli.params import ChoiceParam, print_json, run_argument
 from council.doors.cli.runner import make_command, make_runner, text_options
 from council.doors.cli.tables import format_folder, format_table
-from council.doors.cli.views import write_commands
+from council.doors.cli.views import shows_markdown, write_commands, write_document
 from council.engine.minutes import Minutes
 from council.extensions import FORMATS
 from council.money import format_usd
-from council.render.formats import COMMAND_FORMATS, render_as
+from council.render.formats import COMMAND_FORMATS, render_parts_as
 from council.render.markdown import TextPart
 from council.runs.service import Convener
 from council.runs.spending import parse_since
@@ -56,13 +56,14 @@ def report_command() -> click.Command:
     def report_(run: str | None, form: str, **params: Any) -> int:
         async def job(convener: Convener) -> int:
             entries = await convener.entries(run or await convener.newest_run())
-            text = render_as(Minutes.fold(entries), "json" if params["json"] else form, entries)
-            if form == "md" and not params["json"]:
-                make_runner(params).print_parts([TextPart(text)])
-            elif form in COMMAND_FORMATS:
-                write_commands(text)
+            chosen, runner = "json" if params["json"] else form, make_runner(params)
+            parts = render_parts_as(Minutes.fold(entries), chosen, entries)
+            if chosen == "md" and shows_markdown(runner.raw):
+                runner.print_parts([TextPart("".join(parts))])
+            elif chosen in COMMAND_FORMATS:
+                write_commands("".join(parts))
             else:
-                click.echo(text, nl=False)
+                write_document(parts, ascii=chosen == "md" and runner.ascii)
             return 0
 
         return make_runner(params).with_convener(job)

@@ -18,7 +18,7 @@ from council.doors.cli.management import no_worker_option
 from council.doors.cli.params import COMMAND_HELP, print_json, run_argument
 from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_runner
 from council.errors import CouncilError, UsageError
-from council.runs.servers import find_server, load_token, run_url
+from council.runs.servers import code_url, find_server, load_token, request_code, run_url
 from council.runs.service import Convener
 
 REQUIRED_PACKAGES = ("fastapi", "uvicorn")
@@ -37,6 +37,11 @@ SERVE_OPTIONS = (
         ["--unsafe-host"],
         metavar="ADDRESS",
         help="Listen on this address. Anyone who can reach it needs only the token.",
+    ),
+    click.Option(
+        ["--public-url"],
+        metavar="URL",
+        help="Address of a reverse proxy in front of the server; requests with its Host are accepted too.",
     ),
     no_worker_option(),
     click.Option(
@@ -64,9 +69,9 @@ def open_run(run: str | None, **params: Any) -> int:
     found: list[str] = []
     make_runner(params).with_convener(find_run)
     if url := find_server(os.environ):
-        address = run_url(url, found[0])
-        click.echo(address)
-        if not webbrowser.open(address):
+        click.echo(run_url(url, found[0]))
+        code = request_code(url)  # other users see the arguments of the browser
+        if not webbrowser.open(run_url(code_url(url, code) if code else url, found[0])):
             click.echo("council: no browser could be opened: open the address above in one", err=True)
         return 0
     return _run_server(True, None, (), None, None, run=found[0], command="open", **params)
@@ -78,6 +83,7 @@ def _run_server(
     root: tuple[str, ...],
     max_cost: float | None,
     unsafe_host: str | None,
+    public_url: str | None = None,
     no_worker: bool = False,
     new_token: bool = False,
     run: str = "",
@@ -92,7 +98,7 @@ def _run_server(
     from council.doors.web.app_state import AppState, name_roots
     from council.doors.web.serve import parse_address, serve
 
-    where = parse_address(unsafe_host, port)
+    where = parse_address(unsafe_host, port, public_url)
     config = Path(params["config"]).absolute() if params.get("config") else None
     roots = name_roots([Path.cwd(), *map(Path, root)])
     owner = Owner(Path.cwd().resolve(), dict(os.environ), config, max_cost, has_worker=not no_worker)

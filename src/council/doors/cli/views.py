@@ -251,9 +251,14 @@ def write_lines(text: str, *, ascii: bool = False) -> None:
     _write(sys.stdout, fit_lines(text, sys.stdout, ascii=ascii) if ascii or _is_terminal(sys.stdout) else text)
 
 
+def shows_markdown(raw: bool) -> bool:
+    """Return whether Markdown on standard output is rendered for a terminal."""
+    return not raw and _is_terminal(sys.stdout) and is_drawable(sys.stdout)
+
+
 def write_parts(parts: Sequence[TextPart], *, raw: bool, ascii: bool = False, color: bool = True) -> None:
     """Write an answer to standard output: rendered for a terminal, else as it is."""
-    if raw or not (_is_terminal(sys.stdout) and is_drawable(sys.stdout)):
+    if not shows_markdown(raw):
         text = join_parts(parts)
         _write(sys.stdout, to_ascii(text) if ascii else text)
         return
@@ -261,6 +266,15 @@ def write_parts(parts: Sequence[TextPart], *, raw: bool, ascii: bool = False, co
 
     is_ascii = ascii or needs_ascii(sys.stdout)
     _write(sys.stdout, render_parts(parts, width=terminal_size(sys.stdout)[0], ascii=is_ascii, color=color))
+
+
+def write_document(parts: Iterable[str], *, ascii: bool = False) -> None:
+    """Write a document to standard output as it is, part by part: a large one is never in memory as a whole."""
+    for part in parts:
+        if sys.stdout is not None:
+            sys.stdout.write(to_ascii(part) if ascii else part)
+    if sys.stdout is not None:
+        sys.stdout.flush()
 
 
 def write_commands(text: str) -> None:

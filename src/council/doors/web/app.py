@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
 from fastapi.security import HTTPBearer
 from fastapi.telemetry import TelemetryConfig
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
-from starlette.staticfiles import StaticFiles
+from starlette.middleware.gzip import GZipMiddleware
 
-from council.doors.web import responses, run_routes, start_routes
+from council.doors.web import access, models, responses, run_routes, start_routes
 from council.doors.web.app_state import AppState
 from council.doors.web.guard import Guard
 from council.errors import CouncilError
+from council.types import Json
 
 ROUTERS = (
     start_routes.start_router,
@@ -24,6 +28,14 @@ ROUTERS = (
     run_routes.event_router,
     start_routes.page_router,
 )
+MIN_GZIP_BYTES, GZIP_LEVEL = 1024, 5  # event streams are never compressed
+TAGS = [
+    {"name": "starting", "description": "Plan and start runs."},
+    {"name": "history", "description": "Read runs."},
+    {"name": "acting", "description": "Act on a run."},
+    {"name": "events", "description": "Follow runs."},
+    {"name": "session", "description": "Check a token."},
+]
 NO_TELEMETRY: TelemetryConfig = {
     "tracing": False,
     "metrics": False,
@@ -33,28 +45,57 @@ NO_TELEMETRY: TelemetryConfig = {
 }
 
 
-def create_app(app_state: AppState, token: str, hosts: tuple[str, ...], port: int) -> Guard:
-    """Return the app of `council serve`. `hosts` are the accepted host names."""
+def create_app(app_state: AppState, token: str, origins: Mapping[str, str]) -> Guard:
+    """Return the app of `council serve`. `origins` has the accepted Host headers, each with the origin of its page."""
     app = FastAPI(
         title="Council", version="1", description="Start councils, follow them, and read their reports.",
         openapi_url="/api/openapi.json", docs_url=None, redoc_url=None, redirect_slashes=False,
-        telemetry=NO_TELEMETRY, lifespan=_lifespan, dependencies=[Depends(HTTPBearer(auto_error=False))],
+        telemetry=NO_TELEMETRY, lifespan=_lifespan,
+        dependencies=[Depends(HTTPBearer(auto_error=False)), Depends(access.check_scope)],
+        generate_unique_id_function=lambda route: route.name,
     )  # fmt: skip
+    app.add_middleware(GZipMiddleware, minimum_size=MIN_GZIP_BYTES, compresslevel=GZIP_LEVEL)
     for router in ROUTERS:
         app.include_router(router)
-    app.mount("/page", StaticFiles(directory=start_routes.PAGE_FOLDER, check_dir=False))
     app.add_exception_handler(CouncilError, responses.on_council_error)
     app.add_exception_handler(HTTPException, responses.on_http_error)
     app.add_exception_handler(RequestValidationError, responses.on_validation_error)
     app.add_exception_handler(Exception, responses.on_internal_error)
+    app.openapi = lambda: _describe(app)  # type: ignore[method-assign]
     app.state.app_state = app_state
-    app.state.guard = Guard(app, token, tuple(f"{host}:{port}" for host in hosts))
+    app.state.guard = Guard(app, token, origins, app_state.find_user)
     guard: Guard = app.state.guard
     return guard
 
 
+def _describe(app: FastAPI) -> Json:
+    """Return the OpenAPI description, with the events of the streams."""
+    if not app.openapi_schema:
+        described = get_openapi(
+            title=app.title, version=app.version, description=app.description, routes=app.routes, tags=TAGS
+        )
+        kinds: list[type[BaseModel]] = [*models.EVENT_MODELS, models.StreamEnd]
+        _, events = models_json_schema(
+            [(kind, "serialization") for kind in kinds],
+            ref_template="#/components/schemas/{model}",
+        )
+        schemas: Json = described["components"]["schemas"]
+        schemas |= events["$defs"]
+        names = {model.model_fields["type"].annotation.__args__[0]: model.__name__ for model in models.EVENT_MODELS}  # type: ignore[union-attr]
+        references = {kind: f"#/components/schemas/{name}" for kind, name in names.items()}
+        schemas["RunEvent"] = {
+            "title": "RunEvent",
+            "description": "An event of a run.",
+            "oneOf": [{"$ref": reference} for reference in references.values()],
+            "discriminator": {"propertyName": "type", "mapping": references},
+        }
+        app.openapi_schema = described
+    return app.openapi_schema
+
+
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    await app.state.app_state.forget_requests()
     async with app.state.app_state.run_worker():
         yield
         await app.state.app_state.close()

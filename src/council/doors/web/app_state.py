@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from council.doors.limits import BudgetCaps, Owner
+from council.doors.web.responses import KeyReused
 from council.doors.web.sse import RunFeeds
-from council.errors import CouncilError, UsageError
+from council.errors import CouncilError, StoreError, UsageError
+from council.events import Convened
 from council.runs.database_worker import embed_worker
 from council.runs.service import Convener
+from council.runs.tokens import OWNER, User, find_user
 from council.runs.worker_client import ensure_worker
 from council.settings.schema import quote_value
+from council.store.interface import RequestKey, Store
 from council.text_cleanup import single_line
+from council.types import Json
 
+KEEP_KEYS_S = 7 * 86400.0  # seconds that the key of a request is kept
 WORKER_CALL_TIMEOUT_S = 5.0  # seconds to wait for open worker calls at shutdown
 
 
@@ -31,18 +40,24 @@ class AppState:
         self.caps = BudgetCaps.from_settings(self.shared_convener.settings)
         self.feeds = RunFeeds(self.shared_convener.follow)
         self._worker_calls: dict[str, asyncio.Task[None]] = {}
+        self._empty_folder: tempfile.TemporaryDirectory[str] | None = None
+        self._key_locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     def find_root(self, name: str | None) -> Path:
         if not name:
             return self.owner.folder
         if name not in self.roots:
-            raise UsageError(f"no root {quote_value(name[:80])}: available are {', '.join(self.roots)}")
+            raise UsageError(f"no root {quote_value(name[:80])}: available are {', '.join(self.roots)}", field="root")
         return self.roots[name]
 
     @asynccontextmanager
-    async def open_convener(self, folder: Path | None = None, **flags: Any) -> AsyncIterator[Convener]:
-        """Yield a convener for one request, because planning can change a convener's folder."""
+    async def open_convener(
+        self, folder: Path | None = None, user: User = OWNER, **flags: Any
+    ) -> AsyncIterator[Convener]:
+        """Yield a convener for one request, because planning can change a convener's folder. New runs belong to the user."""
         flags = {"max_cost": self.owner.max_cost, **flags}
+        if user.name:
+            flags |= {"user": user.name, "user_cap": user.max_cost_per_day}
         folder = folder or self.owner.folder
         convener = Convener(
             folder, self.shared_convener.env, flags=flags, config=self.owner.config, store=self.shared_convener.store
@@ -54,9 +69,62 @@ class AppState:
 
     # Runs
 
-    async def resolve_run(self, run: str) -> str:
-        """Return the run id for an id, a name, or a unique prefix."""
-        return (await self.shared_convener.run_state(run)).run
+    async def resolve_run(self, run: str, user: User = OWNER) -> str:
+        """Return the run id for an id or a unique prefix. A run of another user is unknown."""
+        if user.sees_all:
+            return (await self.shared_convener.run_state(run)).run
+        return await self.shared_convener.find_owned_run(run, user.owner)
+
+    @property
+    def store(self) -> Store:
+        return self.shared_convener.store
+
+    # Users
+
+    async def find_user(self, token: str) -> User | None:
+        return await find_user(self.store, token)
+
+    @property
+    def empty_folder(self) -> Path:
+        """Return a folder without files: users send their material, and nothing of this machine is read for them."""
+        if self._empty_folder is None:
+            self._empty_folder = tempfile.TemporaryDirectory(prefix="council-")
+        return Path(self._empty_folder.name)
+
+    # Requests that clients repeat
+
+    async def run_once(self, key: RequestKey | None, start: Callable[[], Awaitable[str]]) -> tuple[str, bool]:
+        """Return the run of an earlier request with this key and True, or start one. Equal requests at once start one run."""
+        if key is None:
+            return await start(), False
+        async with self._key_locks.setdefault((key.owner, key.key), asyncio.Lock()):
+            if run := await self._find_earlier(key):
+                return run, True
+            try:
+                return await start(), False
+            except StoreError:
+                if run := await self._find_earlier(key):  # another process was faster
+                    return run, True
+                raise
+
+    async def _find_earlier(self, key: RequestKey) -> str | None:
+        earlier = await self.store.find_request(key.owner, key.key)
+        if earlier and earlier.digest != key.digest:
+            raise KeyReused(
+                f"Idempotency-Key {quote_value(key.key)} was used for another request: use a new key",
+                field="Idempotency-Key",
+            )
+        return earlier.run if earlier else None
+
+    async def load_plan(self, run: str) -> Json:
+        """Return the plan of a run as it was started."""
+        entries, _, _ = await self.store.load_since(run, 0)
+        return next(dict(entry.event.plan) for entry in entries if isinstance(entry.event, Convened))
+
+    async def forget_requests(self) -> None:
+        """Forget the keys of old requests."""
+        with suppress(CouncilError):  # a store that can only be read
+            await self.store.forget_requests(time.time() - KEEP_KEYS_S)
 
     async def ensure_worker(self, run: str) -> None:
         """Call the worker if a detached run has no owner."""
@@ -94,6 +162,8 @@ class AppState:
             for task in late:
                 task.cancel()
         await self.shared_convener.close()
+        if self._empty_folder:
+            self._empty_folder.cleanup()
 
 
 def name_roots(folders: Iterable[Path]) -> dict[str, Path]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import secrets
 import sys
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
-from dataclasses import dataclass
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass, field
 from secrets import compare_digest
 from typing import Any
 
 from council.doors.web.responses import encode_json, error_json, format_internal_error
+from council.errors import StoreError, message_for
+from council.runs.tokens import ANONYMOUS, OWNER, User
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -18,7 +23,10 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 SESSION_PATH = "/api/session"
+METHODS_WITH_BODY = ("POST", "PATCH")
 MAX_BODY_BYTES = 1 << 20  # bytes
+CODE_BYTES, CODE_TIMEOUT_S = 24, 300.0  # of a one-time code
+BODY_TIMEOUT_S = 30.0  # seconds for the whole body
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -35,7 +43,18 @@ SECURITY_HEADERS = [
 @dataclass(frozen=True, slots=True)
 class Refusal:
     status: int
+    code: str
     line: str
+
+
+BODY_TOO_LARGE = Refusal(413, "body_too_large", f"the body is over {MAX_BODY_BYTES >> 20} MB: send less")
+BODY_TOO_SLOW = Refusal(408, "body_too_slow", f"the body did not arrive within {BODY_TIMEOUT_S:g} s: send it at once")
+NO_TOKEN = Refusal(
+    401, "unauthorized", "missing or wrong token: send Authorization: Bearer TOKEN, or open the address with #token="
+)
+NOT_JSON = Refusal(415, "not_json", "the body must be JSON: send it with Content-Type: application/json")
+OTHER_PAGE = Refusal(403, "wrong_origin", "requests from another page are not allowed: use the page of this server")
+OTHER_SITE = Refusal(403, "wrong_site", "requests from another site are not allowed: use the page of this server")
 
 
 class RequestHead:
@@ -60,7 +79,7 @@ class RequestHead:
     @property
     def is_page_file(self) -> bool:
         """Whether this is a static file of the page, which needs no token."""
-        return self.method in ("GET", "HEAD") and (self.path == "/" or self.path.startswith("/page/"))
+        return self.method in ("GET", "HEAD") and (self.path in ("/", "/docs") or self.path.startswith("/page/"))
 
     def iter_tokens(self) -> Iterator[str]:
         """Yield the bearer tokens. A cookie is never one: browsers send cookies to every port of a host."""
@@ -70,24 +89,48 @@ class RequestHead:
                 yield value.strip()
 
 
+class OneTimeCodes:
+    """Codes that give the token of the server once, so that the token is in no argument of a process."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, float] = {}  # with the time at which each ends
+
+    def create(self) -> str:
+        code = secrets.token_urlsafe(CODE_BYTES)
+        self._codes[code] = time.monotonic() + CODE_TIMEOUT_S
+        return code
+
+    def redeem(self, code: str) -> bool:
+        """Return whether the code is valid, and void it."""
+        return time.monotonic() < self._codes.pop(code, 0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Guard:
     app: App
     token: str
-    hosts: tuple[str, ...]  # with their port, as a browser writes them
+    origins: Mapping[str, str]  # by Host, with its port, as a browser writes them
+    find_user: Callable[[str], Awaitable[User | None]]  # of a token
+    codes: OneTimeCodes = field(default_factory=OneTimeCodes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         asked = RequestHead(scope)
         send = _add_headers(send, asked.path)
-        if refusal := self.check(asked):
+        if refusal := await self._check(asked, scope.setdefault("state", {})):
             return await _send_refusal(send, refusal)
-        if asked.method == "POST":
-            body = await _read_body(receive)
+        if asked.method in METHODS_WITH_BODY:
+            try:
+                async with asyncio.timeout(BODY_TIMEOUT_S):
+                    body = await _read_body(receive)
+            except TimeoutError:
+                return await _send_refusal(send, BODY_TOO_SLOW)
             if body is None:
-                return await _send_refusal(send, Refusal(413, f"the body is over {MAX_BODY_BYTES >> 20} MB: send less"))
+                return await _send_refusal(send, BODY_TOO_LARGE)
             receive = _replay_body(body, receive)
+        if asked.method == "HEAD":
+            scope, receive, send = {**scope, "method": "GET"}, *_drop_body(receive, send)
         try:
             await self.app(scope, receive, send)
         except Exception as problem:  # the response has been sent as far as possible
@@ -96,41 +139,51 @@ class Guard:
             print(f"council: {format_internal_error(problem)}", file=sys.stderr)
         return None
 
-    def check(self, asked: RequestHead) -> Refusal | None:
-        return self._check_origin(asked) or (None if asked.is_page_file else self._check_token(asked))
+    async def _check(self, asked: RequestHead, state: dict[str, Any]) -> Refusal | None:
+        state["user"] = ANONYMOUS
+        return self._check_origin(asked) or (None if asked.is_page_file else await self._check_token(asked, state))
 
     def _check_origin(self, asked: RequestHead) -> Refusal | None:
         """Refuse a wrong Host and requests of other pages and sites."""
         host = asked.header("host")
-        if host not in self.hosts:
-            return Refusal(400, f'unknown Host "{(host or "")[:200]}": open the address that `council serve` printed')
-        if asked.header("origin") not in (None, f"http://{host}"):
-            return Refusal(
-                403, "requests from another page are not allowed: open the address that `council serve` printed"
-            )
+        if host is None or host not in self.origins:
+            return Refusal(400, "wrong_host", f'unknown Host "{(host or "")[:200]}": use the address of the server')
+        if asked.header("origin") not in (None, self.origins[host]):
+            return OTHER_PAGE
         if asked.header("sec-fetch-site") not in (None, "same-origin", "none"):
-            return Refusal(
-                403, "requests from another site are not allowed: open the address that `council serve` printed"
-            )
+            return OTHER_SITE
         return None
 
-    def _check_token(self, asked: RequestHead) -> Refusal | None:
-        """Refuse a missing token, and form posts, which any page could send."""
-        form = Refusal(415, "a POST must be JSON: send it with Content-Type: application/json")
-        if asked.method == "POST" and asked.header("content-type") and not asked.is_json:
-            return form
-        if asked.path != SESSION_PATH and not any(map(self.is_token_valid, asked.iter_tokens())):
-            return Refusal(
-                401, "missing or wrong token: send Authorization: Bearer TOKEN, or open the address with #token="
-            )
-        return form if asked.method == "POST" and not asked.is_json else None
+    async def _check_token(self, asked: RequestHead, state: dict[str, Any]) -> Refusal | None:
+        """Refuse a missing token, and form posts, which any page could send. Keep the user for the routes."""
+        if asked.method in METHODS_WITH_BODY and asked.header("content-type") and not asked.is_json:
+            return NOT_JSON
+        try:
+            found = [user for token in asked.iter_tokens() if (user := await self.identify(token))]
+        except StoreError as error:
+            return Refusal(503, "store_unavailable", message_for(error, "http"))
+        if asked.path != SESSION_PATH and not found:
+            return NO_TOKEN
+        state["user"] = found[0] if found else ANONYMOUS
+        state["is_revoked"] = self._make_revocation_check(asked) if found and found[0].name else None
+        return NOT_JSON if asked.method in METHODS_WITH_BODY and not asked.is_json else None
 
-    def is_token_valid(self, token: str) -> bool:
-        return compare_digest(token.encode(), self.token.encode())
+    async def identify(self, token: str) -> User | None:
+        """Return the sender of a token: the owner of the server, a user, or None."""
+        return OWNER if compare_digest(token.encode(), self.token.encode()) else await self.find_user(token)
+
+    def _make_revocation_check(self, asked: RequestHead) -> Callable[[], Awaitable[bool]]:
+        """Return a function that tells whether the token of a request has been revoked since."""
+        tokens = list(asked.iter_tokens())
+
+        async def is_revoked() -> bool:
+            return not any([await self.find_user(token) for token in tokens])
+
+        return is_revoked
 
 
 async def _send_refusal(send: Send, refusal: Refusal) -> None:
-    body = encode_json(error_json(refusal.line)).encode("utf-8", "replace")
+    body = encode_json(error_json(refusal.code, refusal.line)).encode("utf-8", "replace")
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if refusal.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
@@ -147,6 +200,23 @@ def _add_headers(send: Send, path: str) -> Send:
         await send(message)
 
     return send_with_headers
+
+
+def _drop_body(receive: Receive, send: Send) -> tuple[Receive, Send]:
+    """Send only the head of the response to a GET; an event stream ends after it."""
+    has_ended = asyncio.Event()
+
+    async def receive_until_sent() -> Message:
+        await has_ended.wait()
+        return {"type": "http.disconnect"}
+
+    async def send_head(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            await send(message)
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            has_ended.set()
+
+    return receive_until_sent, send_head
 
 
 async def _read_body(receive: Receive) -> bytes | None:

@@ -14,11 +14,15 @@ from starlette.responses import Response
 from council.engine.degraded import format_degraded_lines
 from council.engine.minutes import AbsenceMinutes, Minutes, PhaseMinutes, SeatMinutes, StatementMinutes
 from council.errors import (
+    ConfigError,
     CouncilError,
     LedgerMismatch,
+    PacketRefused,
+    RunConflict,
     RunOwned,
     SearchNotEnabled,
     StoreError,
+    TrustRequired,
     UnknownRun,
     UsageError,
     message_for,
@@ -28,10 +32,25 @@ from council.store.interface import RunState
 from council.text_cleanup import clean_json, single_line
 from council.types import Json
 
-# HTTP status of each error class; the first match counts.
-HTTP_STATUS: dict[type[CouncilError], int] = {
-    UnknownRun: 404, RunOwned: 409, LedgerMismatch: 409, UsageError: 400, SearchNotEnabled: 400, StoreError: 503,
+
+class Forbidden(UsageError):
+    """The token of the request does not allow this."""
+
+
+class KeyReused(UsageError):
+    """An Idempotency-Key that was used for another request."""
+
+
+# HTTP status and code of each error class; the first match counts. Codes are never renamed.
+COUNCIL_ERRORS: dict[type[CouncilError], tuple[int, str]] = {
+    Forbidden: (403, "forbidden"), KeyReused: (422, "idempotency_key_reused"), UnknownRun: (404, "unknown_run"), RunOwned: (409, "run_owned"), RunConflict: (409, "run_conflict"),
+    LedgerMismatch: (409, "ledger_mismatch"), TrustRequired: (400, "trust_required"), ConfigError: (400, "invalid_configuration"),
+    PacketRefused: (400, "packet_refused"), UsageError: (400, "invalid_request"), SearchNotEnabled: (400, "search_not_enabled"),
+    StoreError: (503, "store_unavailable"), CouncilError: (500, "internal_error"),
 }  # fmt: skip
+HTTP_ERRORS = {404: "unknown_path", 405: "method_not_allowed"}
+INTERNAL_ERROR = "internal_error"
+REPEATED = {"idempotency-replayed": "true"}  # header of the response to a repeated request
 MAX_ERROR_CHARS = 600  # characters of an internal error
 
 
@@ -48,12 +67,17 @@ def encode_json(content: Any) -> str:
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
 
 
-def error_response(status: int, line: str, exit_: int = 2) -> ApiResponse:
-    return ApiResponse(error_json(line, exit_), status)
+def error_response(status: int, code: str, line: str, field: str = "", exit_: int = 2) -> ApiResponse:
+    return ApiResponse(error_json(code, line, field, exit_), status)
 
 
-def error_json(line: str, exit_: int = 2) -> Json:
-    return {"schema": "council.error/1", "error": line, "exit": exit_}
+def error_json(code: str, line: str, field: str = "", exit_: int = 2) -> Json:
+    """Return an error. `field` is the field of the request that is wrong; `exit` is the exit code of older versions."""
+    return {
+        "schema": "council.error/2",
+        "error": {"code": code, "message": line, "field": field or None},
+        "exit": exit_,
+    }
 
 
 def format_internal_error(problem: BaseException) -> str:
@@ -64,8 +88,8 @@ def format_internal_error(problem: BaseException) -> str:
 
 async def on_council_error(request: Request, problem: Exception) -> ApiResponse:
     assert isinstance(problem, CouncilError)
-    status = next((status for kind, status in HTTP_STATUS.items() if isinstance(problem, kind)), 500)
-    return error_response(status, message_for(problem, "http"), problem.exit_code)
+    status, code = next(found for kind, found in COUNCIL_ERRORS.items() if isinstance(problem, kind))
+    return error_response(status, code, message_for(problem, "http"), problem.field, problem.exit_code)
 
 
 async def on_http_error(request: Request, problem: Exception) -> ApiResponse:
@@ -73,7 +97,8 @@ async def on_http_error(request: Request, problem: Exception) -> ApiResponse:
     assert isinstance(problem, HTTPException)
     lines = {404: f'unknown path "{request.url.path[:200]}": see /api/openapi.json'}
     lines[405] = f"{request.method} is not allowed for this path: see /api/openapi.json"
-    answer = error_response(problem.status_code, lines.get(problem.status_code, str(problem.detail)))
+    code = HTTP_ERRORS.get(problem.status_code, "invalid_request")
+    answer = error_response(problem.status_code, code, lines.get(problem.status_code, str(problem.detail)))
     answer.headers.update(problem.headers or {})
     return answer
 
@@ -83,21 +108,22 @@ async def on_validation_error(request: Request, problem: Exception) -> ApiRespon
     assert isinstance(problem, RequestValidationError)
     first = problem.errors()[0]
     if first["type"] == "json_invalid":
-        return error_response(400, "the body is not valid JSON: send one object, see /api/openapi.json")
-    where = ".".join(str(part) for part in first["loc"])
+        return error_response(400, "invalid_json", "the body is not valid JSON: send one object, see /api/openapi.json")
+    where = single_line(".".join(str(part) for part in first["loc"]), 200)
+    field = single_line(".".join(str(part) for part in first["loc"][1:]), 200)  # without body, query, path or header
     value = f' "{single_line(str(first["input"]), 80)}"' if isinstance(first.get("input"), str | int | float) else ""
-    return error_response(422, f"invalid {single_line(where, 200)}{value}: {single_line(first['msg'], 200)}")
+    return error_response(422, "invalid_field", f"invalid {where}{value}: {single_line(first['msg'], 200)}", field)
 
 
 async def on_internal_error(request: Request, problem: Exception) -> ApiResponse:
-    return error_response(500, format_internal_error(problem), 1)
+    return error_response(500, INTERNAL_ERROR, format_internal_error(problem), exit_=1)
 
 
 def run_json(minutes: Minutes, state: RunState) -> Json:
     """Return a run as it is now: report, degradation notices, plan, minutes and cost."""
     summary = build_report(minutes)
     return {
-        "run": minutes.run, "name": minutes.name, "folder": minutes.folder, "status": state.status, "running": state.is_running,
+        "run": minutes.run, "id": minutes.run, "name": minutes.name, "folder": minutes.folder, "status": state.status, "running": state.is_running,
         "report": summary, "above": format_degraded_lines(minutes), "plan": minutes.plan, "minutes": clean_json(_minutes_json(minutes)),
         "cap": minutes.cap, "cost": summary["cost"],
     }  # fmt: skip

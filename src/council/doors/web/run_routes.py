@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query
 from pydantic import AfterValidator
-from starlette.responses import Response
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
 
 from council.doors import limits
-from council.doors.web import schemas
+from council.doors.web import access, models, schemas
+from council.doors.web.access import AppStateDep, KeyHeader, RunId, UserDep, make_key
 from council.doors.web.app_state import AppState
-from council.doors.web.responses import ApiResponse, run_json
+from council.doors.web.responses import REPEATED, ApiResponse, run_json
 from council.doors.web.schemas import (
     EXAMPLE_RUN,
-    AppStateDep,
     AskAnswer,
     EmptyRequest,
     ForkRequest,
@@ -27,16 +28,16 @@ from council.doors.web.schemas import (
 )
 from council.doors.web.sse import EventStream
 from council.engine.minutes import Minutes
-from council.errors import RunOwned, UsageError
-from council.events import Entry
+from council.errors import RunConflict, RunOwned, UsageError
 from council.extensions import FORMATS
-from council.render.formats import render_as
+from council.render.formats import render_parts_as
 from council.render.mermaid import render_mermaid
 from council.runs.history import describe_packet, list_attempts, query_history
 from council.runs.service import Convener
 from council.runs.spending import parse_since
+from council.runs.tokens import OWNER
 from council.settings.schema import quote_value
-from council.store.interface import Record, RunStatus
+from council.store.interface import Record, RequestKey, RunStatus
 from council.types import Json
 
 history_router = APIRouter(prefix="/api", tags=["history"])
@@ -57,8 +58,12 @@ MEDIA_TYPES = {
     "html": "text/html",
 }  # others are plain text
 REPORT_RESPONSES = schemas.example_responses(schemas.EXAMPLE_REPORT, 404) | {
-    200: {"description": "The report.", "content": {"text/plain": {"example": "## Council Verdict"}, "application/json": {"example": schemas.EXAMPLE_REPORT}}}
+    200: {"description": "The report.", "content": {
+        "text/plain": {"schema": {"type": "string"}, "example": "## Council Verdict"},
+        "application/json": {"schema": {"$ref": "#/components/schemas/Report"}, "example": schemas.EXAMPLE_REPORT},
+    }},
 }  # fmt: skip
+LINK_HEADER = {"Link": {"description": 'Address of the next page, with rel="next".', "schema": {"type": "string"}}}
 EXAMPLE_PACKET = {
     "receipt": {"files": 1, "bytes": 5120, "tokens": 1707, "skipped": []},
     "dossier": {"files": [{"path": "core.py"}]},
@@ -73,45 +78,66 @@ EXAMPLE_SPEND = {
 }
 
 
-@history_router.get("/runs", responses=example_responses({"runs": [schemas.EXAMPLE_RUN_ROW], "more": False}))
+@history_router.get(
+    "/runs",
+    response_model=models.RunList,
+    responses=example_responses({"runs": [schemas.EXAMPLE_RUN_ROW], "more": False, "next": None}, headers=LINK_HEADER),
+)
 async def get_runs(
-    app_state: AppStateDep, task: FilterValue = None, verdict: FilterValue = None, protocol: FilterValue = None, status: FilterValue = None, q: FilterValue = None,
+    request: Request, app_state: AppStateDep, user: UserDep, task: FilterValue = None, verdict: FilterValue = None, protocol: FilterValue = None, status: FilterValue = None, q: FilterValue = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50, before: Annotated[FilterValue, Query(description="Last run of the previous page.")] = None,
 ) -> ApiResponse:  # fmt: skip
     """List runs: unfinished first, then newest."""
-    params = {"task": task, "verdict": verdict, "protocol": protocol, "status": status, "q": q}
+    params = {
+        "owner": None if user.sees_all else user.owner,
+        "task": task,
+        "verdict": verdict,
+        "protocol": protocol,
+        "status": status,
+        "q": q,
+    }
     filters = {name: value for name, value in params.items() if value}
-    return ApiResponse(
-        await query_history(
-            app_state.shared_convener.store, filters, await app_state.resolve_run(before) if before else None, limit
-        )
-    )
+    last = await app_state.resolve_run(before, user) if before else None
+    found = await query_history(app_state.store, filters, last, limit)
+    link = _link_next(request, before=found["next"]) if found["next"] else {}
+    return ApiResponse(found, headers=link)
 
 
-@history_router.get("/runs/{run}", responses=example_responses(schemas.EXAMPLE_RUN_DETAIL, 404))
-async def get_run(run: str, app_state: AppStateDep) -> ApiResponse:
+def _link_next(request: Request, **values: str | int) -> dict[str, str]:
+    """Return the header with the address of the next page."""
+    url = request.url.include_query_params(**values)
+    return {"link": f'<{url.path}?{url.query}>; rel="next"'}
+
+
+@history_router.get(
+    "/runs/{run}", response_model=models.RunDetail, responses=example_responses(schemas.EXAMPLE_RUN_DETAIL, 404)
+)
+async def get_run(run: RunId, app_state: AppStateDep) -> ApiResponse:
     """Return a run: report, plan, minutes and cost."""
     state = await app_state.shared_convener.run_state(run)
     return ApiResponse(run_json(await app_state.shared_convener.minutes(run), state))
 
 
 @history_router.get("/runs/{run}/report", responses=REPORT_RESPONSES)
-async def get_report(run: str, app_state: AppStateDep, format: ReportFormat = "md") -> Response:
+async def get_report(run: RunId, app_state: AppStateDep, format: ReportFormat = "md") -> Response:
     """Return the report in a format. HTML is a download, so that no page with model text opens on this origin."""
     entries = await app_state.shared_convener.entries(run)
     minutes = Minutes.fold(entries)
-    text = await asyncio.to_thread(_render_report, minutes, entries, format)
     headers = {"content-disposition": f'attachment; filename="{minutes.run}.html"'} if format == "html" else {}
-    return Response(text.encode("utf-8", "replace"), media_type=MEDIA_TYPES.get(format, "text/plain"), headers=headers)
+    parts = iter([render_mermaid(minutes)]) if format == "mermaid" else render_parts_as(minutes, format, entries)
+    first = await asyncio.to_thread(next, parts, "")  # an error is a response of its own
+    content = (part.encode("utf-8", "replace") for part in chain([first], parts))
+    return StreamingResponse(content, media_type=MEDIA_TYPES.get(format, "text/plain"), headers=headers)
 
 
-def _render_report(minutes: Minutes, entries: Sequence[Entry], form: str) -> str:
-    return render_mermaid(minutes) if form == "mermaid" else render_as(minutes, form, entries)
-
-
-@history_router.get("/runs/{run}/attempts", responses=example_responses([schemas.EXAMPLE_ATTEMPT], 404))
+@history_router.get(
+    "/runs/{run}/attempts",
+    response_model=list[models.AttemptRow],
+    responses=example_responses([schemas.EXAMPLE_ATTEMPT], 404, headers=LINK_HEADER),
+)
 async def get_attempts(
-    run: str,
+    run: RunId,
+    request: Request,
     app_state: AppStateDep,
     key: Annotated[str, Query(max_length=400, description="Only attempts of this step.")] = "",
     after: Annotated[str, Query(max_length=400, description="Step of the last attempt of the previous page.")] = "",
@@ -119,78 +145,139 @@ async def get_attempts(
     limit: Annotated[int, Query(ge=1, le=100_000)] = 100_000,
 ) -> ApiResponse:
     """List the requests as sent, with their results, sorted by step and number."""
-    store, run = app_state.shared_convener.store, await app_state.resolve_run(run)
-    await store.run_state(run)  # raises if there is no such run
-    found = await store.load_attempts(run, key, (after, after_n), limit)
-    return ApiResponse(await asyncio.to_thread(list_attempts, *found))
+    attempts, events = await app_state.store.load_attempts(run, key, (after, after_n), limit + 1)
+    rows = await asyncio.to_thread(list_attempts, attempts, events)
+    last = rows[limit - 1] if len(rows) > limit else None
+    return ApiResponse(rows[:limit], headers=_link_next(request, after=last["key"], after_n=last["n"]) if last else {})
 
 
-@history_router.get("/runs/{run}/packet", responses=example_responses(EXAMPLE_PACKET, 404))
-async def get_packet(run: str, app_state: AppStateDep) -> ApiResponse:
+@history_router.get(
+    "/runs/{run}/packet", response_model=models.PacketBody, responses=example_responses(EXAMPLE_PACKET, 404)
+)
+async def get_packet(run: RunId, app_state: AppStateDep) -> ApiResponse:
     """Return the packet sent with the question: the receipt and the dossier of the first seat."""
-    return ApiResponse(describe_packet(await app_state.shared_convener.store.load(await app_state.resolve_run(run))))
+    return ApiResponse(describe_packet(await app_state.store.load(run)))
 
 
-@history_router.get("/spend", responses=example_responses(EXAMPLE_SPEND))
-async def get_spend(app_state: AppStateDep, since: Annotated[str, Query(max_length=40)] = "30d") -> ApiResponse:
+@history_router.get("/spend", response_model=models.Spending, responses=example_responses(EXAMPLE_SPEND))
+async def get_spend(
+    app_state: AppStateDep, user: UserDep, since: Annotated[str, Query(max_length=40)] = "30d"
+) -> ApiResponse:
     """Return spending by day, member and run since a day (2026-11-15, today, 7d, all), and the rest of today's budget."""
-    return ApiResponse(await app_state.shared_convener.spending(parse_since(since, time.time())))
+    day, convener = parse_since(since, time.time()), app_state.shared_convener
+    if user.sees_all:
+        return ApiResponse(await convener.spending(day))
+    return ApiResponse(await convener.spending(day, user.name, user.max_cost_per_day))
 
 
 action_router = APIRouter(prefix="/api/runs/{run}", tags=["acting"])
 MAX_REQUEUE_ATTEMPTS, REQUEUE_INTERVAL_S = 30, 0.1  # attempts and seconds between them
-EXAMPLE_STATUS = {"run": EXAMPLE_RUN, "status": "queued"}
+EXAMPLE_STATUS = {"run": EXAMPLE_RUN, "id": EXAMPLE_RUN, "status": "queued"}
 EXAMPLE_ASK: Json = {
     "run": EXAMPLE_RUN, "key": "draft/gamma", "seat": "gamma", "prompt": "…", "schema": None, "at": 1794742800.0, "fields": [],
 }  # fmt: skip
 
 
-@action_router.post("/cancel", status_code=202, responses=example_responses(EXAMPLE_STATUS, 404, 415, status=202))
-async def cancel_run(run: str, app_state: AppStateDep, body: EmptyRequest | None = None) -> ApiResponse:
-    """Stop a run. Its answers are kept, and it can be resumed."""
-    run = await app_state.resolve_run(run)
-    async with app_state.open_convener() as convener:
-        await convener.cancel(run)
+@action_router.post(
+    "/cancel",
+    status_code=202,
+    response_model=models.RunStatusBody,
+    responses=example_responses(EXAMPLE_STATUS, 404, 409, 415, status=202),
+)
+async def cancel_run(
+    run: RunId, request: Request, app_state: AppStateDep, user: UserDep, body: EmptyRequest | None = None,
+    idempotency_key: KeyHeader = None,
+) -> ApiResponse:  # fmt: skip
+    """Stop a run. Its answers are kept, and it can be resumed. A run that has ended is a conflict (409)."""
+    key = make_key(request, user, idempotency_key, body)
+
+    async def cancel() -> str:
+        async with app_state.open_convener() as convener:
+            if not await convener.cancel(run):
+                status = (await convener.run_state(run)).status
+                raise RunConflict(f"run {run} has already ended ({status}), so there is nothing to cancel")
+        return await _keep_key(run, key, app_state)
+
+    await app_state.run_once(key, cancel)
     return await _status_response(run, app_state)
 
 
-@action_router.post("/resume", status_code=202, responses=example_responses(EXAMPLE_STATUS, 404, 409, 415, status=202))
-async def resume_run(run: str, app_state: AppStateDep, body: EmptyRequest | None = None) -> ApiResponse:
-    """Queue an unfinished run for the local worker, which continues where it stopped."""
-    record = await app_state.shared_convener.store.load(await app_state.resolve_run(run))
-    async with app_state.open_convener(max_cost=_effective_cap(record, app_state)) as convener:
-        if record.status is not RunStatus.COMPLETE:
-            await convener.find_missing_keys(record.run)  # raises if the settings of its folder need trust
-        await _requeue(record.run, convener, app_state)
-    await app_state.ensure_worker(record.run)
-    return await _status_response(record.run, app_state)
+@action_router.delete("", status_code=204, responses=example_responses(None, 404, 409, status=204))
+async def delete_run(run: RunId, app_state: AppStateDep) -> Response:
+    """Delete a run and its report in the data folder. Its spending stays in the totals. A run that has not ended is a conflict (409)."""
+    async with app_state.open_convener() as convener:
+        removal = await convener.remove_all([run], may_rewrite=False)
+    if removal.kept:
+        raise removal.kept[run]
+    return Response(status_code=204)
 
 
 @action_router.post(
-    "/fork", status_code=202, responses=example_responses({"run": EXAMPLE_RUN}, 404, 409, 415, status=202)
+    "/resume",
+    status_code=202,
+    response_model=models.RunStatusBody,
+    responses=example_responses(EXAMPLE_STATUS, 404, 409, 415, status=202),
 )
-async def fork_run(run: str, body: ForkRequest, app_state: AppStateDep) -> ApiResponse:
+async def resume_run(
+    run: RunId, request: Request, app_state: AppStateDep, user: UserDep, body: EmptyRequest | None = None,
+    idempotency_key: KeyHeader = None,
+) -> ApiResponse:  # fmt: skip
+    """Queue an unfinished run for the local worker, which continues where it stopped. A complete run is a conflict (409)."""
+    key = make_key(request, user, idempotency_key, body)
+
+    async def resume() -> str:
+        record = await app_state.store.load(run)
+        if record.status == RunStatus.COMPLETE:
+            raise RunConflict(f"run {run} is complete, so there is nothing to resume: fork it, or start a new run")
+        payer = OWNER if user.sees_all else user  # the cap of a user's run stays, or becomes the present one
+        async with app_state.open_convener(user=payer, max_cost=_effective_cap(record, app_state)) as convener:
+            await convener.find_missing_keys(run)  # raises if the settings of its folder need trust
+            await _requeue(run, convener, app_state)
+        return await _keep_key(run, key, app_state)
+
+    await app_state.run_once(key, resume)
+    await app_state.ensure_worker(run)
+    return await _status_response(run, app_state)
+
+
+@action_router.post(
+    "/fork",
+    status_code=202,
+    response_model=models.ForkedRun,
+    responses=example_responses({"run": EXAMPLE_RUN, "id": EXAMPLE_RUN}, 404, 409, 415, status=202),
+)
+async def fork_run(
+    run: RunId, body: ForkRequest, request: Request, app_state: AppStateDep, user: UserDep, idempotency_key: KeyHeader = None
+) -> ApiResponse:  # fmt: skip
     """Start a new run that reuses everything before a phase, optionally with other members."""
-    record = await app_state.shared_convener.store.load(await app_state.resolve_run(run))
-    limits.check_members(body.seats.values(), app_state.owner.settings(Path(record.folder)))
-    async with app_state.open_convener(max_cost=_effective_cap(record, app_state)) as convener:
-        forked = await convener.enqueue_fork(record.run, phase=body.from_, seats=body.seats)
+    key = make_key(request, user, idempotency_key, body)
+    if not user.sees_all:
+        access.check_members(list(body.seats.values()))
+
+    async def fork() -> str:
+        record = await app_state.store.load(run)
+        limits.check_members(body.seats.values(), app_state.owner.settings(Path(record.folder)))
+        async with app_state.open_convener(user=user, max_cost=_effective_cap(record, app_state)) as convener:
+            return await convener.enqueue_fork(run, body.from_, body.seats, key)
+
+    forked, is_repeated = await app_state.run_once(key, fork)
     app_state.call_worker(forked)
-    return ApiResponse({"run": forked}, 202)
+    return ApiResponse({"run": forked, "id": forked}, 202, REPEATED if is_repeated else None)
 
 
-@action_router.get("/asks", responses=example_responses([EXAMPLE_ASK], 404))
-async def get_asks(run: str, app_state: AppStateDep) -> ApiResponse:
+@action_router.get("/asks", response_model=list[models.AskRow], responses=example_responses([EXAMPLE_ASK], 404))
+async def get_asks(run: RunId, app_state: AppStateDep) -> ApiResponse:
     """List the open questions to people, with their form fields."""
-    return ApiResponse(await app_state.shared_convener.open_asks(await app_state.resolve_run(run)))
+    return ApiResponse(await app_state.shared_convener.open_asks(run))
 
 
 @action_router.post(
-    "/asks/{key:path}", responses=example_responses({"run": EXAMPLE_RUN, "key": "draft/gamma", "taken": True}, 404, 415)
+    "/asks/{key:path}",
+    response_model=models.AnswerTaken,
+    responses=example_responses({"run": EXAMPLE_RUN, "key": "draft/gamma", "taken": True}, 404, 415),
 )
-async def answer_ask(run: str, key: str, reply: AskAnswer, app_state: AppStateDep) -> ApiResponse:
+async def answer_ask(run: RunId, key: str, reply: AskAnswer, app_state: AppStateDep) -> ApiResponse:
     """Answer a question to a person: text, or JSON where fields are asked for. The first answer counts."""
-    run = await app_state.resolve_run(run)
     return ApiResponse(
         {"run": run, "key": key, "taken": await app_state.shared_convener.answer(run, key, reply.answer)}
     )
@@ -215,8 +302,16 @@ def _effective_cap(record: Record, app_state: AppState) -> float | None:
     return min(caps, default=None)
 
 
+async def _keep_key(run: str, key: RequestKey | None, app_state: AppState) -> str:
+    """Store the key of a request that has been done, and return its run."""
+    if key:
+        await app_state.store.save_request(run, key)
+    return run
+
+
 async def _status_response(run: str, app_state: AppState) -> ApiResponse:
-    return ApiResponse({"run": run, "status": (await app_state.shared_convener.run_state(run)).status}, 202)
+    status = (await app_state.shared_convener.run_state(run)).status
+    return ApiResponse({"run": run, "id": run, "status": status}, 202)
 
 
 event_router = APIRouter(prefix="/api", tags=["events"])
@@ -226,38 +321,33 @@ MAX_SEQ = 1 << 53
 
 @event_router.get("/runs/{run}/events", status_code=200, response_class=EventStream, responses=stream_responses(404))
 async def stream_run(
-    run: str,
+    run: RunId,
     app_state: AppStateDep,
     since: Annotated[int, Query(ge=0, le=MAX_SEQ)] = 0,
     last_event_id: LastEventId = None,
 ) -> EventStream:
     """Stream the stored events after `since`, then new ones until the run ends."""
-    return EventStream(
-        app_state.feeds,
-        [(await _resolve_live_run(run, app_state), _parse_seq(last_event_id) if last_event_id else since)],
-    )
+    seq = _parse_seq(last_event_id) if last_event_id else since
+    await app_state.ensure_worker(run)
+    return EventStream(app_state.feeds, [(run, seq)])
 
 
 @event_router.get("/stream", status_code=200, response_class=EventStream, responses=stream_responses(404))
 async def stream_runs(
     app_state: AppStateDep,
+    user: UserDep,
     run: Annotated[list[str], Query(min_length=1, max_length=100)],
     since: str = "",
     last_event_id: LastEventId = None,
 ) -> EventStream:
     """Stream several runs at once; every event names its run."""
-    known = {name: await _resolve_live_run(name, app_state) for name in run}
+    known = {name: await app_state.resolve_run(name, user) for name in run}
+    for name in known.values():
+        await app_state.ensure_worker(name)
     places = {known.get(name, name): seq for name, seq in _parse_positions(last_event_id or since)}
     return EventStream(
         app_state.feeds, [(name, places.get(name, 0)) for name in dict.fromkeys(known.values())], several=True
     )
-
-
-async def _resolve_live_run(run: str, app_state: AppState) -> str:
-    """Return the run id, and make sure that a detached run has a worker."""
-    run = await app_state.resolve_run(run)
-    await app_state.ensure_worker(run)
-    return run
 
 
 def _parse_positions(value: str) -> list[tuple[str, int]]:

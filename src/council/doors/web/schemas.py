@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from fastapi import Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from council.doors.web.app_state import AppState
+from council.doors.web.models import ErrorBody
 from council.types import Json
 
 EXAMPLE_RUN = "r2abcd"
@@ -17,18 +16,11 @@ def _model_config(example: Json) -> ConfigDict:
     return ConfigDict(extra="forbid", frozen=True, json_schema_extra={"examples": [example]})
 
 
-def _get_app_state(request: Request) -> AppState:
-    app_state: AppState = request.app.state.app_state
-    return app_state
-
-
-AppStateDep = Annotated[AppState, Depends(_get_app_state)]
-
-
 class SessionRequest(BaseModel):
     model_config = _model_config({"token": "the value after #token="})
 
-    token: str
+    token: str = ""
+    code: str = Field(default="", description="One-time code of the address that `council serve --open` opens.")
 
 
 class EmptyRequest(BaseModel):
@@ -56,6 +48,9 @@ class RunRequest(BaseModel):
         default_factory=list, description="One member for all seats, or one for each of 2 to 8 seats, in order."
     )
     cheap: bool = Field(default=False, description="Use the fast models of the available vendors.")
+    continues: str | None = Field(
+        default=None, max_length=200, description="Run whose question and answer this question continues."
+    )
     decisions: list[str] = Field(default_factory=list, description="Decisions already made, for the packet.")
     effort: Literal["low", "medium", "high"] | None = None
     redact: bool = Field(default=False, description="Mask secrets in the packet instead of refusing it.")
@@ -101,7 +96,7 @@ EXAMPLE_REPORT = {
     "verdict": None, "outcome": "MODIFIED", "confidence": "MEDIUM", "answer": "Buy the bigger machine first.",
 }  # fmt: skip
 EXAMPLE_RUN_ROW = {
-    "id": EXAMPLE_RUN, "name": "council-20261115-shard-or-scale-up", "folder": "/srv/shop", "question": "Shard or scale up?",
+    "run": EXAMPLE_RUN, "id": EXAMPLE_RUN, "name": "council-20261115-shard-or-scale-up", "folder": "/srv/shop", "question": "Shard or scale up?",
     "protocol": "adversarial", "task": "ask", "status": "complete", "running": False, "unfinished": False, "verdict": None,
     "outcome": "MODIFIED", "confidence": "MEDIUM", "created": 1794742800.0, "seconds": 71.9, "cost": 0.29,
 }  # fmt: skip
@@ -128,32 +123,43 @@ EXAMPLE_ATTEMPT = {
 EXAMPLE_STREAM = 'id: 2\nevent: phase\ndata: {"seq":2,"at":1794742800.1,"type":"phase","phase":"draft"}\n\n'
 
 
-def example_responses(example: Any, *errors: int, status: int = 200, description: str = "OK.") -> Responses:
+def example_responses(
+    example: Any, *errors: int, status: int = 200, description: str = "OK.", headers: Json | None = None
+) -> Responses:
     """Return the response with its example, the common errors, and the given errors of this route."""
     lines = COMMON_ERRORS | {code: ROUTE_ERRORS[code] for code in errors}
     responses: Responses = {
-        code: {"description": line, **_json_content(_error_example(line))} for code, line in lines.items()
+        code: {"model": ErrorBody, "description": line.capitalize(), **_json_content(_error_example(code, line))}
+        for code, line in lines.items()
     }
-    return {status: {"description": description, **_json_content(example)}} | responses
+    success: dict[str, Any] = {"description": description, **({"headers": headers} if headers else {})}
+    return {status: success | ({} if example is None else _json_content(example))} | responses
 
 
 def stream_responses(*errors: int) -> Responses:
-    content = {"schema": {"type": "string"}, "example": EXAMPLE_STREAM}
+    content = {"schema": {"type": "string"}, "example": EXAMPLE_STREAM, "x-event": EVENT_REFERENCE}
+    description = "Server-sent events until the run ends. The data of each is a RunEvent, that of the last one, `end`, a StreamEnd."
     return example_responses(None, *errors) | {
-        200: {"description": "Events until the run ends.", "content": {"text/event-stream": content}}
+        200: {"description": description, "content": {"text/event-stream": content}}
     }
 
 
+EVENT_REFERENCE = {"$ref": "#/components/schemas/RunEvent"}
 ROUTE_ERRORS = {
     404: "unknown run",
-    409: "the run is owned by another process, or cannot continue",
+    409: "the run is executed by another process, or its state does not allow this",
     415: "the body is not JSON",
 }
+ERROR_CODES = {
+    400: "invalid_request", 401: "unauthorized", 403: "wrong_origin", 404: "unknown_run", 409: "run_conflict",
+    415: "not_json", 422: "invalid_field",
+}  # fmt: skip
 
 
 def _json_content(example: Any) -> dict[str, Any]:
     return {"content": {"application/json": {"example": example}}}
 
 
-def _error_example(line: str) -> Json:
-    return {"schema": "council.error/1", "error": line, "exit": 2}
+def _error_example(status: int, line: str) -> Json:
+    error = {"code": ERROR_CODES[status], "message": line, "field": "question" if status == 422 else None}
+    return {"schema": "council.error/2", "error": error, "exit": 2}

@@ -6,7 +6,8 @@ A listener keeps only its position in the log, so a slow one costs no memory. On
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from fastapi.sse import format_sse_event
@@ -23,6 +24,7 @@ from council.types import Json, repair_surrogates
 HEARTBEAT_S = 15.0  # seconds without events before a keep-alive comment
 SEND_TIMEOUT_S = 30.0  # seconds a listener may not read
 MAX_CHUNK_CHARS = 1 << 18  # characters per write
+REVOCATION_CHECK_S = 1.0  # seconds between checks that the token of a stream is still valid
 RETRY_MS = 1000  # milliseconds before a browser reconnects
 EVENTS_WITH_RUN = (ev.Convened.type, ev.Resumed.type)  # events that contain the run id
 EVENTS_ENDING_DELTAS = (
@@ -224,13 +226,17 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         sending = asyncio.ensure_future(self._send_stream(send))
-        disconnect = asyncio.ensure_future(_wait_for_disconnect(receive))
+        ends = [asyncio.ensure_future(_wait_for_disconnect(receive))]
+        if is_revoked := scope["state"].get("is_revoked"):
+            ends.append(asyncio.ensure_future(_wait_for_revocation(is_revoked)))
         try:
-            await asyncio.wait({sending, disconnect}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({sending, *ends}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (sending, disconnect):
+            for task in (sending, *ends):
                 task.cancel()
-            problem, _ = await asyncio.gather(sending, disconnect, return_exceptions=True)
+            problem, *ended = await asyncio.gather(sending, *ends, return_exceptions=True)
+        if ended[1:] == [None]:  # revoked
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
         if isinstance(problem, Exception) and not isinstance(
             problem, TimeoutError
         ):  # a listener that does not read is not an error
@@ -269,6 +275,15 @@ async def _wait_for_news(wake: asyncio.Event) -> bool:
             return await wake.wait()
     except TimeoutError:
         return False
+
+
+async def _wait_for_revocation(is_revoked: Callable[[], Awaitable[bool]]) -> None:
+    """Return when the token of the stream has been revoked."""
+    while True:
+        await asyncio.sleep(REVOCATION_CHECK_S)
+        with suppress(CouncilError):  # a busy store: the next check decides
+            if await is_revoked():
+                return
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:

@@ -5,69 +5,111 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
-from starlette.responses import FileResponse, PlainTextResponse, Response
+from starlette.responses import Response
 
 from council.doors import limits
 from council.doors.limits import BudgetCaps, list_folder
-from council.doors.web import schemas
+from council.doors.web import access, models, page_files, schemas
+from council.doors.web.access import AppStateDep, KeyHeader, UserDep, make_key
 from council.doors.web.app_state import AppState
 from council.doors.web.guard import Guard
-from council.doors.web.responses import ApiResponse, error_response
-from council.doors.web.schemas import EXAMPLE_RUN, AppStateDep, RunRequest, SessionRequest, example_responses
+from council.doors.web.responses import REPEATED, ApiResponse, Forbidden, error_response
+from council.doors.web.schemas import EXAMPLE_RUN, EmptyRequest, RunRequest, SessionRequest, example_responses
 from council.errors import UsageError
 from council.flags import negatable_options
 from council.planning.plan import Material, Plan
+from council.planning.plan_object import PlanObject
 from council.runs.doctor import list_members, list_protocols, list_warnings, preview_seating
 from council.runs.service import Convener
+from council.runs.tokens import User
 from council.types import Json
 
-PAGE_FOLDER = Path(__file__).parent / "page"
 page_router = APIRouter()
 
 
-@page_router.get("/", include_in_schema=False)
-async def get_page() -> Response:
-    index = PAGE_FOLDER / "index.html"
-    return (
-        FileResponse(index)
-        if index.is_file()
-        else PlainTextResponse("The page is not installed; the API is under /api/.\n")
-    )
+@page_router.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
+async def get_page(request: Request) -> Response:
+    return page_files.respond("index.html", request)
 
 
-@page_router.post("/api/session", tags=["session"], responses=example_responses({"session": "open"}, 415))
+@page_router.api_route("/page/{name:path}", methods=["GET", "HEAD"], include_in_schema=False)
+async def get_page_file(name: str, request: Request) -> Response:
+    return page_files.respond(name, request)
+
+
+@page_router.api_route("/docs", methods=["GET", "HEAD"], include_in_schema=False)
+async def get_docs(request: Request) -> Response:
+    """Serve the description of the API for people. It needs no token; what it shows does."""
+    return page_files.respond("docs.html", request)
+
+
+@page_router.post(
+    "/api/session",
+    tags=["session"],
+    response_model=models.Session,
+    responses=example_responses({"session": "open", "user": None, "scope": "admin"}, 415),
+)
 async def open_session(body: SessionRequest, request: Request) -> ApiResponse:
-    """Check a token. The session is the token itself, in the `Authorization` header of every request."""
+    """Check a token, or exchange a one-time code for one. The token belongs in the `Authorization` header of every request."""
     guard: Guard = request.app.state.guard
-    if not guard.is_token_valid(body.token):
-        return error_response(401, "wrong token: open the address that `council serve` printed")
-    return ApiResponse({"session": "open"})
+    token = guard.token if body.code and guard.codes.redeem(body.code) else body.token
+    if not (user := await guard.identify(token)):
+        field, what = ("code", "code, or one that was used") if body.code else ("token", "token")
+        line = f"wrong {what}: open the address of the server with its token"
+        return error_response(401, "unauthorized", line, field)
+    about = {"session": "open", "user": user.name or None, "scope": user.scope}
+    return ApiResponse(about | ({"token": token} if body.code else {}))
+
+
+@page_router.post(
+    "/api/codes",
+    tags=["session"],
+    status_code=201,
+    response_model=models.SessionCode,
+    responses=example_responses({"code": "…"}, 415, status=201),
+)
+async def create_code(request: Request, user: UserDep, body: EmptyRequest | None = None) -> ApiResponse:
+    """Create a one-time code with which a page gets the token of the server. Only for the owner."""
+    if user.name:
+        raise Forbidden("only the owner of the server can create a code: use the token of the server")
+    guard: Guard = request.app.state.guard
+    return ApiResponse({"code": guard.codes.create()}, 201)
 
 
 VERBS = ("validate", "brainstorm", "research")
 
 
 @asynccontextmanager
-async def plan_request(request: RunRequest, app_state: AppState) -> AsyncIterator[tuple[Convener, Plan]]:
-    """Yield the convener and the plan."""
-    folder, roots = app_state.find_root(request.root), list(app_state.roots.values())
+async def plan_request(request: RunRequest, app_state: AppState, user: User) -> AsyncIterator[tuple[Convener, Plan]]:
+    """Yield the convener and the plan. A user's run reads no file of this machine."""
+    material_folder = None if user.sees_all else app_state.empty_folder
+    if material_folder:
+        access.check_fields(root=request.root, targets=request.targets)
+        if user.scope == "chat":
+            access.check_fields(seats=request.seats, models=request.models, options=request.options)
+        access.check_members([*request.seats.values(), *request.models])
+    folder = app_state.find_root(request.root)
+    roots = [material_folder] if material_folder else list(app_state.roots.values())
+    after = await app_state.resolve_run(request.continues, user) if request.continues else None
     options = {name: value for name, value in request.options.items() if _is_filled(name, value)}
     settings = app_state.owner.settings(folder)
     settings.require_trust()
     limits.refuse_owner_options(request.options)
-    limits.check_files(options, folder, roots)
+    limits.check_files(options, material_folder or folder, roots)
     limits.check_members([*request.seats.values(), *request.models, *_as_list(options.get("explorer_model"))], settings)
     cap = app_state.caps.effective_cap(BudgetCaps.from_settings(settings), request.max_cost)
-    async with app_state.open_convener(folder, **_make_flags(request, options, cap)) as convener:
+    async with app_state.open_convener(folder, user, **_make_flags(request, options, cap)) as convener:
         plan = await convener.plan(
-            _question_words(request), options, protocol=request.protocol, material=_make_material(request)
-        )
+            _question_words(request), options, protocol=request.protocol, material=_make_material(request),
+            after=after, folder=material_folder,
+        )  # fmt: skip
         limits.check_members(plan.roster.member_names, settings)
+        if material_folder:
+            access.check_plan(plan)
         limits.check_search(plan.options.get("search"), options.get("search"), folder, roots, settings)
         yield convener, plan
 
@@ -78,7 +120,7 @@ def _question_words(request: RunRequest) -> list[str]:
     if question and question not in VERBS:
         return [question]
     if not question and not request.targets:
-        raise UsageError("no question was given, nothing was sent: add a question or targets")
+        raise UsageError("no question was given, nothing was sent: add a question or targets", field="question")
     return [*([question] if question else []), *request.targets]
 
 
@@ -124,22 +166,25 @@ EXAMPLE_MEMBERS = {
 }  # fmt: skip
 
 
-@start_router.get("/protocols", responses=example_responses([EXAMPLE_PROTOCOL]))
+@start_router.get(
+    "/protocols", response_model=list[models.ProtocolInfo], responses=example_responses([EXAMPLE_PROTOCOL])
+)
 async def get_protocols(app_state: AppStateDep) -> ApiResponse:
     """List the protocols with their seats, options and phases."""
     async with app_state.open_convener() as convener:
         return ApiResponse(await list_protocols(convener))
 
 
-@start_router.get("/members", responses=example_responses(EXAMPLE_MEMBERS))
-async def get_members(app_state: AppStateDep) -> ApiResponse:
+@start_router.get("/members", response_model=models.Members, responses=example_responses(EXAMPLE_MEMBERS))
+async def get_members(app_state: AppStateDep, user: UserDep) -> ApiResponse:
     """List the members with prices, the current seating, and the named rosters."""
     async with app_state.open_convener() as convener:
         rows = list_members(convener, prices=True)
+        if not user.sees_all:
+            rows = [row for row in rows if not row["member"].startswith("cli:")]
         rosters = [_describe_roster(row) for row in convener.rosters()]
-        return ApiResponse(
-            {"members": rows, **preview_seating(convener), "warnings": list_warnings(convener), "rosters": rosters}
-        )
+        warnings = list_warnings(convener) if user.sees_all else []  # about the machine
+        return ApiResponse({"members": rows, **preview_seating(convener), "warnings": warnings, "rosters": rosters})
 
 
 def _describe_roster(row: Json) -> Json:
@@ -151,13 +196,16 @@ def _describe_roster(row: Json) -> Json:
     }
 
 
-@start_router.get("/roots", responses=example_responses([{"name": "shop", "path": "/srv/shop"}]))
-async def get_roots(app_state: AppStateDep) -> ApiResponse:
-    """List the folders whose files may be named; the first is the default."""
-    return ApiResponse([{"name": name, "path": str(path)} for name, path in app_state.roots.items()])
+@start_router.get(
+    "/roots", response_model=list[models.Root], responses=example_responses([{"name": "shop", "path": "/srv/shop"}])
+)
+async def get_roots(app_state: AppStateDep, user: UserDep) -> ApiResponse:
+    """List the folders whose files may be named; the first is the default. Users have none."""
+    roots = app_state.roots.items() if user.sees_all else ()
+    return ApiResponse([{"name": name, "path": str(path)} for name, path in roots])
 
 
-@start_router.get("/files", responses=example_responses([EXAMPLE_FILE]))
+@start_router.get("/files", response_model=list[models.FileEntry], responses=example_responses([EXAMPLE_FILE]))
 async def get_files(
     app_state: AppStateDep, root: str | None = None, path: Annotated[str, Query(max_length=4096)] = ""
 ) -> ApiResponse:
@@ -165,21 +213,32 @@ async def get_files(
     return ApiResponse(await asyncio.to_thread(list_folder, app_state.find_root(root), path))
 
 
-@start_router.post("/estimate", responses=example_responses(schemas.EXAMPLE_PLAN, 415))
-async def estimate_run(body: RunRequest, app_state: AppStateDep) -> ApiResponse:
+@start_router.post("/estimate", response_model=PlanObject, responses=example_responses(schemas.EXAMPLE_PLAN, 415))
+async def estimate_run(body: RunRequest, app_state: AppStateDep, user: UserDep) -> ApiResponse:
     """Return the plan with its cost estimate. Spends nothing."""
-    async with plan_request(body, app_state) as (_, plan):
+    async with plan_request(body, app_state, user) as (_, plan):
         return ApiResponse(plan.as_json())
 
 
 @start_router.post(
     "/runs",
     status_code=201,
-    responses=example_responses({"run": EXAMPLE_RUN, "plan": schemas.EXAMPLE_PLAN}, 415, status=201),
+    response_model=models.StartedRun,
+    responses=example_responses({"run": EXAMPLE_RUN, "id": EXAMPLE_RUN, "plan": schemas.EXAMPLE_PLAN}, 415, status=201),
 )
-async def start_run(body: RunRequest, app_state: AppStateDep) -> ApiResponse:
+async def start_run(
+    body: RunRequest, request: Request, app_state: AppStateDep, user: UserDep, idempotency_key: KeyHeader = None
+) -> ApiResponse:
     """Start a run. It is queued at once and runs in the local worker."""
-    async with plan_request(body, app_state) as (convener, plan):
-        run = await convener.enqueue(plan)
+    key, plans = make_key(request, user, idempotency_key, body), list[Json]()
+
+    async def start() -> str:
+        async with plan_request(body, app_state, user) as (convener, plan):
+            plans.append(plan.as_json())
+            return await convener.enqueue(plan, key)
+
+    run, is_repeated = await app_state.run_once(key, start)
+    if is_repeated:
+        return ApiResponse({"run": run, "id": run, "plan": (await app_state.load_plan(run))}, 201, REPEATED)
     app_state.call_worker(run)
-    return ApiResponse({"run": run, "plan": plan.as_json()}, 201)
+    return ApiResponse({"run": run, "id": run, "plan": plans[-1]}, 201)

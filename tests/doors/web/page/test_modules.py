@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -19,8 +20,8 @@ from tests.fake_provider import FakeProvider, Reply
 Look = Callable[..., Browser]
 SHAPE = """async text => {
     const { markdown } = await import('/page/markdown.js');
-    const shape = node => node.nodeType === 3 ? node.data : `<${node.localName}${node.href ? ' ' + node.getAttribute('href') : ''}>${[...node.childNodes].map(shape).join('')}</${node.localName}>`;
-    return [...markdown(text).childNodes].map(shape).join('');
+    const shape = node => node.nodeType === 3 ? node.data : `<${node.localName}${['href', 'class', 'data-align'].map(name => node.hasAttribute(name) && !['wide', 'table-box', 'quiet'].includes(node.className) ? ' ' + (node.getAttribute(name) || name) : '').join('')}${node.checked ? ' checked' : ''}>${[...node.childNodes].map(shape).join('')}</${node.localName}>`;
+    return [...markdown(text).childNodes].map(shape).join('').replaceAll('<button>Open wide</button>', '');
 }"""
 FOLD = """async events => {
     const { applyEvent, newMinutes, allSeats } = await import('/page/minutes.js');
@@ -145,19 +146,25 @@ def test_partial_folds_match_python(server: WebServer, look: Look) -> None:
 @pytest.mark.parametrize(
     ("text", "shape"),
     [
+        ("### One\n\n#### Two\n\n# Three", "<h6>One</h6><h6>Two</h6><h4>Three</h4>"),
         ("# One\n\ntwo **three** *four* `five`", "<h4>One</h4><p>two <strong>three</strong> <em>four</em> <code>five</code></p>"),
         ("- a\n- b\n  1. c\n  2. d\n\nafter", "<ul><li>a</li><li>b<ol><li>c</li><li>d</li></ol></li></ul><p>after</p>"),
         ("3. three\n4. four", "<ol><li>three</li><li>four</li></ol>"),
         ("> quoted\n> still", "<blockquote><p>quoted\nstill</p></blockquote>"),
-        ("```py\nx = '<b>'\n```", "<pre><code>x = '<b>'</code></pre>"),
+        ("```py\nx = '<b>'\n```", "<pre><code>x <span t-oper>=</span> <span t-str>'<b>'</span></code></pre>"),
+        ("```nosuch\nx = 1\n```", "<pre><code>x = 1</code></pre>"),
+        ("- [ ] open\n- [x] ~~done~~", "<ul><li task><input></input>open</li><li task><input checked></input><s>done</s></li></ul>"),
+        ("$a*b*c$ for $5 and $10, \\(x_1\\)", "<p><code math>$a*b*c$</code> for $5 and $10, <code math>\\(x_1\\)</code></p>"),
+        ("$$\n- a_1\n$$\n\nend", "<pre math><code>$$\n- a_1\n$$</code></pre><p>end</p>"),
+        ("[mail](mailto:a@example.org) ftp://example.org", "<p><a mailto:a@example.org>mail</a> ftp://example.org</p>"),
         ("```\nnever closed", "<pre><code>never closed</code></pre>"),
         ("see [here](https://example.org/a_b) and https://example.org/c.", "<p>see <a https://example.org/a_b>here</a> and <a https://example.org/c>https://example.org/c</a>.</p>"),
         ("[no](javascript:1) ![pic](https://example.org/p.png)", "<p><span>no</span> <a https://example.org/p.png>pic</a></p>"),
-        ("<b>bold</b> &amp; 1 < 2", "<p><b>bold</b> &amp; 1 < 2</p>"),
+        ("<b>bold</b> &amp; 1 < 2", "<p><b>bold</b> & 1 < 2</p>"),
         ("snake_case_name and 2 * 3 * 4", "<p>snake_case_name and 2 * 3 * 4</p>"),
         (r"\*not\* this", "<p>*not* this</p>"),
         ("---", "<hr></hr>"),
-        ("| a | b |\n|---|---|\n| 1 | **2** |", "<div><table><thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr><td>1</td><td><strong>2</strong></td></tr></tbody></table></div>"),
+        ("| a | b |\n|:--|--:|\n| 1 | **2** |", "<div><div><table><thead><tr><th>a</th><th right>b</th></tr></thead><tbody><tr><td>1</td><td right><strong>2</strong></td></tr></tbody></table></div></div>"),
         ("**unclosed and `open", "<p>**unclosed and `open</p>"),
     ],
 )  # fmt: skip
@@ -168,8 +175,8 @@ def test_markdown_becomes_nodes(module_page: Any, text: str, shape: str) -> None
 @pytest.mark.behaviour("40-page-model-text")
 @pytest.mark.parametrize(
     "text",
-    ["*" * 100_000, "[" * 100_000, "`" * 99_999 + "a", "> " * 20_000, "- " * 20_000, "|" * 50_000 + "\n" + "|-" * 50_000, "_a" * 50_000, "http://" * 15_000, "\n".join(["  " * n + "- x" for n in range(2000)])],
-    ids=["stars", "brackets", "ticks", "quotes", "items", "cells", "underscores", "addresses", "stairs"],
+    ["*" * 100_000, "[" * 100_000, "`" * 99_999 + "a", "> " * 20_000, "- " * 20_000, "|" * 50_000 + "\n" + "|-" * 50_000, "_a" * 50_000, "http://" * 15_000, "$a " * 30_000 + "\\(" * 30_000, "\n".join(["  " * n + "- x" for n in range(2000)])],
+    ids=["stars", "brackets", "ticks", "quotes", "items", "cells", "underscores", "addresses", "math", "stairs"],
 )  # fmt: skip
 def test_pathological_markdown_is_rendered_in_time(module_page: Any, text: str) -> None:
     assert module_page.evaluate(
@@ -191,10 +198,45 @@ def test_a_diff_contains_both_texts(module_page: Any, before: str, after: str) -
     assert "".join(text for kind, text in parts if kind != "gone") == after
 
 
+STREAM = """async ([text, step, options]) => {
+    const { liveText } = await import('/page/live_text.js');
+    const { runInSlices } = await import('/page/scheduler.js');
+    const live = liveText(options);
+    const pieces = [];
+    document.body.append(live.node);
+    const [rendered, open] = live.node.children;
+    const seen = [];
+    for (let at = 0; at < text.length; at += step) {
+        pieces.push(text.slice(at, at + step));
+        live.update({ pieces });
+        await new Promise(done => runInSlices([].values(), done)); // after the work that is queued
+        seen.push([[...rendered.querySelectorAll('.leaf > *')].map(one => one.localName).join(' '), open.textContent]);
+    }
+    const whole = live.finish(text, () => {}) && await new Promise(done => live.finish(text, () => done(live.node.textContent)));
+    live.node.remove();
+    return [seen, whole];
+}"""
+
+
+@pytest.mark.behaviour("50-page-streams-markdown")
+def test_completed_blocks_are_rendered_while_the_last_one_stays_text(module_page: Any) -> None:
+    text = "# Head\n\nOne **bold** line.\n\n- a\n- b\n\n```py\nx = 1\n\ny = 2\n```\n\nThe *end"
+    seen, whole = module_page.evaluate(STREAM, [text, 5, {}])
+    assert ["h5", "One "] in [[tags, open[:4]] for tags, open in seen]
+    assert any(tags == "h5 p ul" and open.startswith("```py\nx = 1\n\ny") for tags, open in seen)  # an open fence
+    assert seen[-1] == ["h5 p ul pre", "The *end"]
+    assert whole == "HeadOne bold line.abx = 1\n\ny = 2The *end"
+    typed = json.dumps({"points": [{"answer": "no"}], "answer": "**Yes**.\n\nBut", "more": "x"})
+    seen, whole = module_page.evaluate(STREAM, [typed, 7, {"only": ["answer"]}])
+    assert (seen[-1], whole) == (["p", "But"], None)
+    seen, _ = module_page.evaluate(STREAM, [typed, 7, {}])
+    assert seen[-1][0] == "" and "answer: **Yes**." in seen[-1][1]
+
+
 @pytest.mark.behaviour("50-page-columns")
 def test_streamed_json_is_shown_as_plain_lines(module_page: Any) -> None:
     text = module_page.evaluate(
-        "async pieces => { const flow = (await import('/page/live_text.js')).jsonToText(); return pieces.map(flow).join('') }",
+        "async pieces => { const flow = (await import('/page/json_text.js')).jsonToText(); return pieces.map(flow).join('') }",
         [
             '```json\n{"verdict": "FA',
             'IL", "key_ins',
@@ -204,10 +246,34 @@ def test_streamed_json_is_shown_as_plain_lines(module_page: Any) -> None:
     assert text.split("\n") == ["", "verdict: FAIL", 'key insight: A "quote" and é', "n: 3", "list: a", "b"]
 
 
-@pytest.mark.behaviour("50-page-unknown-run")
+DIFF = """async ([a, b]) => {
+    const node = (await import('/page/diff.js')).diffNode(a, b);
+    return [...node.querySelectorAll('.diff > *')].map(row => [row.className, ...[...row.children].map(one => [one.localName, one.textContent])]);
+}"""
+
+
+@pytest.mark.behaviour("50-page-diff")
+def test_a_diff_compares_rendered_parts(module_page: Any) -> None:
+    before = "## Plan\n\n- keep **the** primary database for now\n- move logs\n\nDone."
+    after = "# Plan\n\n1. keep the primary database for a year\n\nDone."
+    assert module_page.evaluate(DIFF, [before, after]) == [
+        ["diff-h5", ["span", "Plan"]],
+        ["diff-li", ["span", "keep the primary database for "], ["del", "now"], ["ins", "a year"]],
+        ["diff-li", ["del", "move logs"]],
+        ["diff-p", ["span", "Done."]],
+    ]
+
+
+LOADED_BYTES = """() => [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
+    .reduce((sum, entry) => sum + entry.encodedBodySize, 0)"""
+
+
+@pytest.mark.behaviour("50-page-unknown-run", "50-page-first-load")
 def test_an_unknown_run_is_an_error_and_a_prefix_opens_a_run(server: WebServer, look: Look) -> None:
     run = run_in_thread(server.run_council)
     seen = look().at(server.url)
+    assert len(seen.asked) <= 12, seen.asked
+    assert 50_000 < seen.page.evaluate(LOADED_BYTES) <= 250_000
     seen.go("/run/nosuchrun")
     seen.page.wait_for_selector(".problem.big")
     assert "nosuchrun" in seen.text(".problem.big")

@@ -38,7 +38,7 @@ def assert_no_errors(seen: Browser, site: WebServer) -> None:
     assert seen.errors == []
 
 
-@pytest.mark.behaviour("50-page-start", "50-page-columns", "50-page-acting", "issue-7-page-run")
+@pytest.mark.behaviour("50-page-start", "50-page-columns", "50-page-acting", "50-page-draft-answer", "issue-7-page-run")
 def test_a_run_is_started_watched_stopped_and_resumed(server: WebServer, provider: FakeProvider, look: Look) -> None:
     table = Workspace(server.folder, provider)
     table.configure(more=PRICED)
@@ -55,6 +55,17 @@ def test_a_run_is_started_watched_stopped_and_resumed(server: WebServer, provide
     assert "cancelled before the last step" in seen.text(".degraded")
 
     del table.answers.instead["beta"]
+    text = "## The decision\n\nKeep **the archive** where it is.\n\n" + "And so on. " * 900
+    table.answers.instead["chair"] = Reply(text=text, piece=40, stall=9_000)  # never ends
+    seen.page.click(".actions button:has-text('Resume')")
+    seen.page.wait_for_selector(".draft strong:has-text('the archive')")  # the chair is still writing
+    seen.wait("() => document.querySelector('.draft .open-text').textContent.startsWith('And')")
+    assert (seen.text(".draft h3"), seen.text(".draft .pill")) == ("The decision", "chair is writing")
+    seen.page.click("button:has-text('Stop')")
+    seen.wait_for_status("incomplete: stopped by you")
+    assert not seen.page.is_visible(".draft")
+
+    del table.answers.instead["chair"]
     seen.page.click(".actions button:has-text('Resume')")
     seen.wait_for_status("complete")
     seen.page.wait_for_selector(".answer .prose")
@@ -162,7 +173,7 @@ def toml(value: Any) -> str:
     return "[" + ", ".join(map(toml, value)) + "]" if isinstance(value, list) else json.dumps(value)
 
 
-@pytest.mark.behaviour("50-page-map", "50-page-claims", "50-page-shifts")
+@pytest.mark.behaviour("50-page-map", "50-page-claims", "50-page-shifts", "50-page-terms")
 def test_a_finding_opens_from_the_map_and_links_to_its_statement(server: WebServer, look: Look) -> None:
     seen = look().run(server.url, run_judges(server))
     assert seen.texts(".map tbody th") == ["critical\ncore.py:2", "minor\ncore.py:1", "the verdict"]
@@ -179,6 +190,10 @@ def test_a_finding_opens_from_the_map_and_links_to_its_statement(server: WebServ
     flashed = seen.page.wait_for_selector(".flash")
     assert "The name says nothing about the thing." in flashed.inner_text()
     assert seen.page.evaluate("() => document.activeElement.dataset.key") == "r2 judge-1"
+    seen.page.focus(".verdict .term")
+    seen.page.keyboard.press("Enter")
+    assert "said FAIL" in seen.text(".verdict .note:popover-open")
+    assert seen.text(".run-head h1") == "Validate src/core.py"
     assert_no_errors(seen, server)
 
 
@@ -198,6 +213,53 @@ def test_keyboard_shortcuts(server: WebServer, look: Look) -> None:
     assert seen.page.locator("dialog.help").is_visible()
     keys.press("Escape")
     assert not seen.page.locator("dialog.help").is_visible()
+
+
+def run_twelve_seats(server: WebServer) -> str:
+    """Run a ranking of twelve seats whose answers are long and have a wide table."""
+    names = [f"seat-{n}" for n in range(1, 13)]
+    cells = " | ".join(f"a column with many words {n}" for n in range(9))
+    table = f"| {cells} |\n{'|---' * 9}|\n| {cells} |\n"
+    text = "## What to do\n\nKeep **it**. " + "It is cheap and it works. " * 40 + f"\n\n{table}"
+    cast = server.folder / "twelve.toml"
+    cast.write_text("".join(f'["answer/{name}"]\ntext = {json.dumps(text)}\n' for name in names), encoding="utf-8")
+    seats = [{"name": name, "lens": "one", "stance": "two", "model": f"scripted:{cast}"} for name in names]
+    config = (server.folder / "council.toml").read_text() + f"[rosters.twelve]\nseats = {toml(seats)}\n"
+    (server.folder / "council.toml").write_text(config, encoding="utf-8")
+    trust_project(server.folder)
+    return str(run_in_thread(server.run_council, protocol="ranking", options={"roster": "twelve"}))
+
+
+@pytest.mark.behaviour("50-page-many-seats")
+def test_twelve_seats_stay_below_three_screens_until_one_is_opened(server: WebServer, look: Look) -> None:
+    seen = look().run(server.url, run_twelve_seats(server))
+    page = seen.page
+    assert page.evaluate("() => document.documentElement.scrollHeight") <= 3 * 900
+    assert page.locator(".seat-list").get_attribute("data-mode") == "list"
+    assert page.locator(".statement:visible").count() == 0
+
+    page.focus("[data-seat=seat-2] .seat-name")
+    page.keyboard.press("Enter")
+    first = page.locator("[data-seat=seat-2] [data-key^=answer]")
+    assert first.locator("strong").count() == 0  # the earlier round is folded
+    assert first.locator(".brief").inner_text().startswith("What to do")
+    first.locator(".fold").click()
+    assert first.locator("strong").inner_text() == "it"
+    page.keyboard.press("7")
+    assert page.locator(".seat:visible").count() == 1
+    page.keyboard.press("Escape")
+
+    page.set_viewport_size({"width": 390, "height": 844})
+    first.locator("button:has-text('Open wide')").click()
+    assert page.locator("dialog .wide td").count() == 9
+    page.keyboard.press("Escape")
+    assert page.locator("dialog .wide").count() == 0
+    for _ in range(3):  # one seat, columns, compact
+        page.keyboard.press("v")
+    page.reload()
+    page.wait_for_selector(".seat-list[data-mode=compact]")  # remembered
+    assert page.evaluate("() => document.documentElement.scrollWidth") == 390
+    assert_no_errors(seen, server)
 
 
 @pytest.mark.behaviour("50-page-diff")
@@ -348,6 +410,12 @@ def test_an_exported_file_works_offline(server: WebServer, look: Look, tmp_path:
     assert alone.errors == []
 
 
+GET_RUNS = """async () => {
+    const headers = { Authorization: `Bearer ${sessionStorage.getItem('council-token')}` };
+    return (await fetch('/api/runs', { headers })).status;
+}"""
+
+
 @pytest.mark.behaviour("50-page-one-stream")
 def test_eight_tabs_share_one_stream_and_each_is_answered(
     server: WebServer, provider: FakeProvider, look: Look
@@ -366,7 +434,7 @@ def test_eight_tabs_share_one_stream_and_each_is_answered(
             "mark => document.querySelector('[data-seat=gamma]')?.innerText.includes(mark)",
             arg=mark("gamma", "improve"),
         )
-        assert tab.evaluate("async () => (await (await import('/page/api.js')).get('runs')) !== null")
+        assert tab.evaluate(GET_RUNS) == 200
     tabs.pop(0).close()  # the leader is gone
     gate.release()
     for tab in tabs:

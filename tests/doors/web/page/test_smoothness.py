@@ -16,10 +16,12 @@ import pytest
 from council.members.scripted import example_value
 from council.runs.service import Convener
 from council.types import Answer, Ask, Usage
+from tests.acceptance.helpers import wait_until
 from tests.doors.web.conftest import write_project
 from tests.doors.web.page.browser import Browser
 from tests.doors.web.page.conftest import run_in_thread
 from tests.doors.web.server import WebServer, environment
+from tests.trusted_project import trust_project
 
 SEATS = [f"seat-{n}" for n in range(1, 11)]
 TOKENS = 50_000
@@ -102,6 +104,7 @@ def longest_task(trace: Path) -> float:
 
 def trace_run(look: Callable[..., Browser], place: Path) -> float:
     (write_project(place) / "council.toml").write_text(roster(), encoding="utf-8")
+    trust_project(place / "project", **environment(place))
     site = WebServer(place / "project", environment(place))
     seen, named = look(), threading.Event()
     run: list[str] = []
@@ -112,7 +115,8 @@ def trace_run(look: Callable[..., Browser], place: Path) -> float:
     )
     seen.at(site.url)
     held.start()
-    named.wait(60)
+    assert named.wait(60)
+    wait_until(lambda: site.ask("GET", f"/api/runs/{run[0]}").status == 200, "the run is stored")
     seen.go(f"/run/{run[0]}")
     seen.wait("() => document.querySelectorAll('.statement[data-showing=live]').length === 10", within=60)
     seen.page.wait_for_selector(".answer:not([hidden])", timeout=120_000)

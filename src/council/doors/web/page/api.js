@@ -10,8 +10,8 @@ let token = "";
 /** Take the token from the URL fragment, which is never sent to a server or logged, from this tab or from another one. */
 export async function signIn() {
   const given = new URLSearchParams(location.hash.slice(1));
-  const fresh = given.get("token") || "";
-  if (fresh) {
+  const fresh = given.get("token") || (given.has("code") ? await redeem(given.get("code")) : "");
+  if (fresh || given.has("code")) {
     const run = given.get("run");
     history.replaceState(null, "", location.pathname + location.search + (run ? `#/run/${encodeURIComponent(run)}` : ""));
   }
@@ -25,6 +25,13 @@ export async function signIn() {
     }
   };
   if (fresh) tabs.postMessage({ kind: "token", token }); // for tabs whose token has ended
+}
+
+/** Exchange the one-time code of `council serve --open` for the token. */
+async function redeem(code) {
+  const headers = { "Content-Type": "application/json" };
+  const response = await fetch("/api/session", { method: "POST", credentials: "omit", headers, body: JSON.stringify({ code }) }).catch(() => null);
+  return response?.ok ? (await response.json()).token : "";
 }
 
 function keep(value) {
@@ -113,7 +120,7 @@ async function parseResponse(response) {
     // handled below
   }
   if (response.ok && value !== null) return value;
-  const message = value?.error || value?.detail;
+  const message = value?.error?.message;
   const error = new Error(typeof message === "string" ? message : statusMessage(response.status));
   error.status = response.status;
   throw error;

@@ -1,6 +1,7 @@
-// Word diff of two rounds: first by lines, then by words within changed lines, to be fast on long texts.
+// Diff of two texts as they are rendered: by parts and words; a text without parts first by lines, then by words within changed lines, to be fast on long texts.
 // Myers' algorithm with a limit: texts with little in common are shown as replaced.
 
+import { blocks } from "./markdown.js";
 import { el } from "./dom.js";
 
 const MAX_CHANGES = 400; // changes after which two texts count as replaced
@@ -121,16 +122,63 @@ function groupSteps(steps) {
 }
 
 const TAGS = { same: "span", gone: "del", new: "ins" };
+const GROUPS = new Set(["ul", "ol", "blockquote", "div", "table", "thead", "tbody"]);
+const MIN_SHARE = 0.5; // share of equal words from which two parts are compared word by word
+const MAX_AHEAD = 8; // later parts that may be the changed one
 
-/** Strip Markdown marks, which are not changes of content. */
-const stripMarks = (text) => text.replace(/\*\*|`/g, "");
-
+/** Show the changes between two Markdown texts as they are rendered: by paragraph, list item and row, then by word. */
 export function diffNode(earlier, later) {
-  const [before, after] = [stripMarks(earlier), stripMarks(later)];
-  const parts = wordDiff(before, after);
-  const unchanged = parts.filter((part) => part.kind === "same").reduce((sum, part) => sum + part.text.length, 0);
-  const share = Math.round((100 * unchanged) / Math.max(1, after.length));
+  const [before, after] = [earlier, later].map(partsOf);
+  const rows = diffParts(before.map(keyOf), after.map(keyOf)).flatMap(({ kind, from, to }) =>
+    kind === "same" ? from.map((key) => rowOf(key, "same")) : replacedRows([...from], [...to]));
+  const unchanged = rows.flatMap((row) => row.pieces).filter((piece) => piece.kind === "same").reduce((sum, piece) => sum + piece.text.length, 0);
+  const share = Math.round((100 * unchanged) / Math.max(1, after.reduce((sum, part) => sum + part.text.length, 0)));
   return el("div", {},
     el("p", { class: "hint" }, `${Math.min(100, share)} % unchanged`),
-    el("div", { class: "diff" }, parts.map((part) => el(TAGS[part.kind], {}, part.text))));
+    el("div", { class: "diff" }, rows.map(({ kind, pieces }) => el(kind === "pre" ? "pre" : "p", { class: `diff-${kind}`, tabindex: kind === "pre" ? "0" : null }, pieces.map((piece) => el(TAGS[piece.kind], {}, piece.text))))));
+}
+
+/** Return the parts of a rendered text: [{kind, text}], one for each heading, paragraph, list item, row and block of code. */
+function partsOf(text) {
+  const found = [];
+  for (const block of blocks(text, { top: 5 })) collectParts(block, found);
+  return found;
+}
+
+function collectParts(node, found) {
+  const nested = [...node.children].filter((child) => GROUPS.has(child.localName));
+  if (GROUPS.has(node.localName)) for (const child of node.children) child.localName !== "button" && collectParts(child, found);
+  else if (node.localName === "tr") found.push({ kind: "tr", text: [...node.children].map((cell) => cell.textContent).join(" | ") });
+  else {
+    const own = [...node.childNodes].filter((child) => !nested.includes(child)).map((child) => child.textContent).join("");
+    if (own.trim()) found.push({ kind: node.localName, text: own });
+    for (const child of nested) collectParts(child, found);
+  }
+}
+
+const keyOf = ({ kind, text }) => `${kind} ${text}`;
+const partOf = (key) => ({ kind: key.slice(0, key.indexOf(" ")), text: key.slice(key.indexOf(" ") + 1) });
+
+function rowOf(key, kind) {
+  const part = partOf(key);
+  return { kind: part.kind, pieces: [{ kind, text: part.text }] };
+}
+
+/** Pair parts of one kind that share enough text; the others are gone or new. */
+function replacedRows(from, to) {
+  const rows = [];
+  for (const key of from) {
+    const pair = to.slice(0, MAX_AHEAD).findIndex((other) => isSimilar(partOf(key), partOf(other)));
+    rows.push(...to.splice(0, Math.max(0, pair)).map((other) => rowOf(other, "new")));
+    if (pair < 0) rows.push(rowOf(key, "gone"));
+    else rows.push({ kind: partOf(key).kind, pieces: wordDiff(partOf(key).text, partOf(to.shift()).text) });
+  }
+  return [...rows, ...to.map((key) => rowOf(key, "new"))];
+}
+
+function isSimilar(before, after) {
+  if (before.kind !== after.kind) return false;
+  const known = new Set(words(before.text));
+  const all = words(after.text).filter((word) => word.trim());
+  return all.filter((word) => known.has(word)).length >= MIN_SHARE * Math.max(1, all.length);
 }

@@ -3,6 +3,7 @@
 import { button, el, setAttr, changeDetector, setChildren } from "./dom.js";
 import { shortNames, capital } from "./format.js";
 import { chip } from "./chips.js";
+import { codeOrLine, inline, plainLine } from "./markdown.js";
 import { mapRows } from "./positions.js";
 import { plannedSeats } from "./minutes.js";
 
@@ -38,7 +39,7 @@ export function mapView(context) {
 
   function rowNodes(row, names) {
     const isOpen = row.id === opened;
-    const title = button(row.title, () => open(row.id === opened ? -1 : row.id), { class: "row-title", "data-row": row.id, "aria-expanded": String(isOpen) });
+    const title = button(plainLine(row.title), () => open(row.id === opened ? -1 : row.id), { class: "row-title", "data-row": row.id, "aria-expanded": String(isOpen) });
     return [
       el("tr", { "data-tone": row.tone || null, class: isOpen ? "open" : null },
         el("th", { scope: "row" }, row.severity && el("span", { class: "severity", "data-severity": row.severity, title: row.severity }, el("span", { class: "visually-hidden" }, row.severity)), title),
@@ -50,7 +51,7 @@ export function mapView(context) {
   function cell(row, name) {
     const { position, why } = row.cells.get(name) || { position: "silent" };
     const label = `${name} ${LABELS[position]}`;
-    return el("td", { class: `cell ${position} ${context.tone(name)}`, title: why ? `${label}: ${why}` : label },
+    return el("td", { class: `cell ${position} ${context.tone(name)}`, title: why ? `${label}: ${plainLine(why)}` : label },
       el("i", { class: "sign", "aria-hidden": "true" }), el("span", { class: "visually-hidden" }, LABELS[position]));
   }
 
@@ -59,10 +60,10 @@ export function mapView(context) {
     const facts = finding ? [["Where", finding.location], ["Fix", finding.fix], ["Why", finding.why], ["Reference", finding.ref]] : [["Correction", row.correction]];
     const holders = names.filter((name) => ["agrees", "opposes", "qualifies"].includes(row.cells.get(name)?.position));
     return [
-      el("p", { class: "lead" }, row.about),
-      el("dl", {}, facts.filter(([, text]) => text && !/^No (fix|root cause|reference)/.test(text)).map(([name, text]) => [el("dt", {}, name), el("dd", {}, text)])),
-      (row.sides || []).map((side) => el("p", { class: "stance" }, chip(side.seat, context, { quote: side.claim || side.why }), " ", capital([side.stance || side.verdict || side.position, side.claim || side.why].filter(Boolean).join(": ")))),
-      finding?.disputed && names.filter((name) => row.cells.get(name)?.position === "opposes").map((name) => el("p", { class: "stance" }, chip(name, context, { quote: row.cells.get(name).why }), " ", row.cells.get(name).why)),
+      el("p", { class: "lead" }, inline(row.about)),
+      el("dl", {}, facts.filter(([, text]) => text && !/^No (fix|root cause|reference)/.test(text)).map(([name, text]) => [el("dt", {}, name), el("dd", {}, codeOrLine(text))])),
+      (row.sides || []).map((side) => el("p", { class: "stance" }, chip(side.seat, context, { quote: side.claim || side.why }), " ", inline(capital([side.stance || side.verdict || side.position, side.claim || side.why].filter(Boolean).join(": "))))),
+      finding?.disputed && names.filter((name) => row.cells.get(name)?.position === "opposes").map((name) => el("p", { class: "stance" }, chip(name, context, { quote: row.cells.get(name).why }), " ", inline(row.cells.get(name).why))),
       el("p", { class: "chips" }, "Statements: ", holders.map((name) => chip(name, context, { quote: row.quote }))),
     ];
   }

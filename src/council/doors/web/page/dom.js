@@ -29,17 +29,19 @@ export function set(node, name, value) {
   else node.setAttribute(name, value === true ? "" : String(value));
 }
 
-/** Make a link. Only http and https are allowed, without opener or referrer. */
+/** Make a link. Only web and mail addresses are allowed, without opener or referrer. */
 export function link(address, ...children) {
-  const safe = webAddress(address);
+  const safe = checkAddress(address, ["http:", "https:", "mailto:"]);
   if (!safe) return el("span", {}, ...children);
   return el("a", { href: safe, target: "_blank", rel: "noopener noreferrer" }, ...children);
 }
 
-export function webAddress(address) {
+export const webAddress = (address) => checkAddress(address, ["http:", "https:"]);
+
+function checkAddress(address, protocols) {
   try {
     const url = new URL(String(address).trim());
-    return url.protocol === "http:" || url.protocol === "https:" ? url.href : "";
+    return protocols.includes(url.protocol) ? url.href : "";
   } catch {
     return "";
   }

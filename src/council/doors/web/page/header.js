@@ -1,7 +1,7 @@
 // Header of a run: question, status, cost and actions.
 
 import { button, el, setAttr, changeDetector, setChildren, setText } from "./dom.js";
-import { clock, money, short, formatStatus } from "./format.js";
+import { capital, clock, money, short, formatStatus } from "./format.js";
 import { rounds } from "./minutes.js";
 import { toneOf } from "./positions.js";
 
@@ -26,7 +26,7 @@ export function headerView(context) {
     setText(status, replays ? "replay" : formatStatus(minutes, live));
     setAttr(status, "data-tone", replays || (live && minutes.status === "running") ? "live" : toneOf(minutes.status) || (minutes.status === "complete" ? "good" : ""));
     setText(crumbs, formatCrumbs(minutes));
-    setText(question, full.plan.question || full.name || "…");
+    setText(question, formatTitle(full));
     setAttr(question, "data-long", (full.plan.question || "").length > 160 ? "yes" : null);
     if (full.plan.question) document.title = `${short(full.plan.question, 60)} · council`;
     setText(time, clock(seconds));
@@ -75,6 +75,13 @@ export function headerView(context) {
   }
 
   return { node, update };
+}
+
+/** The question; a task that its words do not begin with is put before them. */
+function formatTitle({ plan, name }) {
+  const { question, task } = plan;
+  if (!question || !task || task === "ask" || question.toLowerCase().startsWith(task)) return question || name || "…";
+  return `${capital(task)} ${question}`;
 }
 
 function formatCrumbs(m) {

@@ -3,7 +3,7 @@
 import { button, el } from "./dom.js";
 
 const HELP = [
-  ["1 – 9", "focus a seat; again to show all"], ["f", "full width"], ["j  k", "next / previous finding"], ["r", "play or pause the replay"],
+  ["1 – 9", "focus a seat; again to show all"], ["v", "next view of the seats"], ["f", "full width"], ["j  k", "next / previous finding"], ["r", "play or pause the replay"],
   ["n", "new council"], ["/", "search runs"], ["?", "this help"], ["Esc", "close the dialog, full width or focus"],
 ];
 
@@ -41,6 +41,7 @@ function handleKey(key, run, act) {
   if (key === "/" && act.search) return act.search(), true;
   if (!run) return false;
   if (/^[1-9]$/.test(key)) return run.seats.nth(Number(key)), true;
+  if (key === "v") return run.seats.nextMode(), true;
   if (key === "j" || key === "k") return run.map.step(key === "j" ? 1 : -1), true;
   if (key === "r") return run.player.toggle(), true;
   return false;

@@ -1,137 +1,170 @@
-// Streamed text, appended to blocks of a few thousand characters, so that a new piece needs only a small layout.
-// Streamed JSON is shown as plain lines.
+// Streamed text. Completed Markdown blocks are rendered; the last, open block is plain text, in leaves of a few thousand
+// characters, so that a new piece needs only a small layout. Streamed JSON is shown as plain lines.
 
-import { el } from "./dom.js";
+import { blocks, completedLength } from "./markdown.js";
+import { el, setAttr } from "./dom.js";
+import { jsonToText } from "./json_text.js";
+import { leafWriter } from "./render_markdown.js";
+import { runInSlices } from "./scheduler.js";
 
-const BLOCK_CHARS = 3000; // characters before a new block starts at the next line
-const MAX_BLOCK_CHARS = 8000; // … or at the next word if there is no line break
+const LEAF_CHARS = 3000; // characters before a new leaf starts at the next line
+const MAX_LEAF_CHARS = 8000; // … or at the next word if there is no line break
+const LONG_CHARS = 2000; // a longer open block is searched less often, and the complete items of a longer open list are rendered
+const MAX_LEXED_CHARS = 40000; // characters that are searched for complete blocks at once
+const REFERENCE = /^ {0,3}\[[^\]\n]+\]:/m; // a definition changes links before it
+const GROWTH = 1.25; // factor by which a long open block has to grow before it is searched again
 
-export function liveText() {
-  const node = el("div", { class: "live-text" });
-  let block = null;
+/** `only` names the fields of streamed JSON to show; without it every field is shown. */
+export function liveText({ top = 5, only = null } = {}) {
+  const rendered = el("div", { class: "prose" });
+  const open = openText();
+  const node = el("div", { class: "live-text" }, rendered, open.node);
+  let isTyped = null; // whether the text is JSON; null until its first characters are known
+  let held = ""; // text before that
+  let convert = null;
+  let source = "";
+  let tail = ""; // its open part
   let length = 0;
-  let transform = null;
+  let given = 0; // length of the text that `show` got last
+  let pieces = null;
+  let written = 0; // how many of the pieces are shown
+  let nextSearch = 0;
+  let how = { top };
+  let writeLeaf = leafWriter(rendered);
+  let cancel = null;
+
+  /** Show the pieces of a stream, or the partial text of a replay. */
+  function update(from) {
+    if (from.text !== undefined) return show(from.text);
+    if (pieces !== from.pieces) clear(); // another attempt
+    pieces = from.pieces;
+    for (; written < pieces.length; written += 1) write(pieces[written]);
+  }
 
   function write(piece) {
-    if (transform === null && piece.trim()) transform = /^\s*(\{|```)/.test(piece) ? jsonToText() : (text) => text;
-    append(transform ? transform(piece) : piece);
+    held += piece;
+    if (isTyped === null) start();
+    if (isTyped === null) return;
+    append(convert ? convert(held) : held);
+    held = "";
+  }
+
+  /** A typed reply is JSON, perhaps in a code fence. */
+  function start() {
+    const head = held.trimStart();
+    if (/^(`{0,2}|```\w*\s*)$|^(```\w*\s*)?\{\s*$/.test(head)) return;
+    isTyped = /^(```\w*\s*)?\{\s*["}]/.test(head);
+    convert = isTyped ? jsonToText(only) : null;
+    setAttr(node, "data-typed", isTyped && !only ? "yes" : null);
   }
 
   function append(text) {
-    let rest = node.childNodes.length ? text : text.trimStart();
-    while (rest) {
-      if (!block) begin();
-      const cut = findBreak(rest, block.length);
-      const part = cut < 0 ? rest : rest.slice(0, cut);
-      block.text.appendData(part);
-      block.length += part.length;
-      rest = cut < 0 ? "" : rest.slice(cut);
-      if (cut >= 0) block = null;
+    const rest = length ? text : text.trimStart();
+    if (!rest) return;
+    length += rest.length;
+    open.append(rest);
+    if (isTyped && !only) return;
+    tail += rest;
+    source += rest;
+    const startsLine = tail.lastIndexOf("\n") >= Math.max(0, tail.length - rest.length - 3);
+    if (!cancel && startsLine && tail.length >= nextSearch) cancel = runInSlices(renderBlocks(), () => (cancel = null));
+  }
+
+  /** Replace completed blocks of the open text by nodes. */
+  function* renderBlocks() {
+    for (;;) {
+      const end = completedLength(tail.slice(0, MAX_LEXED_CHARS), LONG_CHARS);
+      nextSearch = end || tail.length < LONG_CHARS ? 0 : tail.length * GROWTH;
+      if (!end) return;
+      yield;
+      yield* moveToRendered(end);
     }
   }
 
-  function begin() {
-    block = { text: document.createTextNode(""), length: 0 };
-    node.append(el("div", { class: "leaf" }, block.text));
+  function* moveToRendered(end) {
+    const built = [];
+    for (const block of blocks(tail.slice(0, end), how)) {
+      built.push(block);
+      yield;
+    }
+    built.forEach(writeLeaf);
+    tail = tail.slice(end);
+    open.clear();
+    open.append(tail);
+  }
+
+  function* renderRest() {
+    yield* renderBlocks();
+    yield* moveToRendered(tail.length);
+  }
+
+  /** Render the rest of a complete text. Return a function that cancels it, or null if it has to be rendered as a whole. */
+  function finish(text, done) {
+    if (isTyped !== false || source.trim() !== text.trim() || REFERENCE.test(text)) return null;
+    close();
+    cancel = runInSlices(renderRest(), done);
+    return close;
   }
 
   /** Show the whole text so far, adding only the new part. */
   function show(text) {
-    if (text.length < length) clear();
-    append(text.slice(length));
-    length = text.length;
+    if (text.length < given) clear();
+    isTyped = false;
+    append(text.slice(given));
+    given = text.length;
+  }
+
+  function clear() {
+    close();
+    rendered.replaceChildren();
+    open.clear();
+    how = { top };
+    writeLeaf = leafWriter(rendered);
+    [isTyped, held, convert, source, tail, length, given, written, nextSearch] = [null, "", null, "", "", 0, 0, 0, 0];
+  }
+
+  /** Stop rendering. */
+  function close() {
+    cancel?.();
+    cancel = null;
+  }
+
+  return { node, update, finish, close, get isEmpty() { return !length; } };
+}
+
+function openText() {
+  const node = el("div", { class: "open-text" });
+  let leaf = null;
+
+  function append(text) {
+    let rest = text;
+    while (rest) {
+      if (!leaf) {
+        leaf = { text: document.createTextNode(""), length: 0 };
+        node.append(el("div", { class: "leaf" }, leaf.text));
+      }
+      const cut = findBreak(rest, leaf.length);
+      const part = cut < 0 ? rest : rest.slice(0, cut);
+      leaf.text.appendData(part);
+      leaf.length += part.length;
+      rest = cut < 0 ? "" : rest.slice(cut);
+      if (cut >= 0) leaf = null;
+    }
   }
 
   function clear() {
     node.replaceChildren();
-    block = null;
-    length = 0;
-    transform = null;
+    leaf = null;
   }
 
-  return { node, write, show, clear };
+  return { node, append, clear };
 }
 
 function findBreak(text, had) {
-  if (had + text.length <= BLOCK_CHARS) return -1;
-  const line = text.indexOf("\n", Math.max(0, BLOCK_CHARS - had));
-  if (line >= 0 && had + line < MAX_BLOCK_CHARS) return line + 1;
-  if (had + text.length <= MAX_BLOCK_CHARS) return -1;
-  const space = text.indexOf(" ", Math.max(0, MAX_BLOCK_CHARS - had));
-  return space >= 0 ? space + 1 : Math.max(1, MAX_BLOCK_CHARS - had);
-}
-
-/** Return a function that converts JSON pieces to lines of "key: value". */
-export function jsonToText() {
-  let inside = false;
-  let escaped = false;
-  let code = "";
-  let isKey = true;
-  let depth = 0;
-  let hasStarted = false;
-  const stack = [];
-
-  function convert(char) {
-    if (inside) return convertString(char);
-    if (!hasStarted && char !== "{" && char !== "[") return "";
-    if (char === '"') {
-      inside = true;
-      isKey = stack.at(-1) === "{" && expectsKey;
-      return isKey ? `\n${"  ".repeat(Math.max(0, depth - 1))}` : "";
-    }
-    if (char === "{" || char === "[") {
-      hasStarted = true;
-      stack.push(char);
-      depth += 1;
-      expectsKey = char === "{";
-      return depth > 1 && char === "{" ? "\n" : "";
-    }
-    if (char === "}" || char === "]") {
-      stack.pop();
-      depth -= 1;
-      expectsKey = false;
-      return "";
-    }
-    if (char === ",") {
-      expectsKey = stack.at(-1) === "{";
-      return stack.at(-1) === "[" ? "\n" : "";
-    }
-    if (char === ":") {
-      expectsKey = false;
-      return "";
-    }
-    return /\s/.test(char) ? "" : char;
-  }
-
-  let expectsKey = true;
-
-  function convertString(char) {
-    if (code) return unicode(char);
-    if (escaped) {
-      escaped = false;
-      if (char === "u") code = "u";
-      return { n: "\n", t: "\t", r: "", b: "", f: "", u: "" }[char] ?? char;
-    }
-    if (char === "\\") {
-      escaped = true;
-      return "";
-    }
-    if (char !== '"') return isKey && char === "_" ? " " : char;
-    inside = false;
-    return isKey ? ": " : "";
-  }
-
-  function unicode(char) {
-    code += char;
-    if (code.length < 5) return "";
-    const sign = String.fromCharCode(Number.parseInt(code.slice(1), 16) || 0xfffd);
-    code = "";
-    return sign;
-  }
-
-  return (piece) => {
-    let text = "";
-    for (const char of piece) text += convert(char);
-    return text;
-  };
+  if (had + text.length <= LEAF_CHARS) return -1;
+  const line = text.indexOf("\n", Math.max(0, LEAF_CHARS - had));
+  if (line >= 0 && had + line < MAX_LEAF_CHARS) return line + 1;
+  if (had + text.length <= MAX_LEAF_CHARS) return -1;
+  const space = text.indexOf(" ", Math.max(0, MAX_LEAF_CHARS - had));
+  return space >= 0 ? space + 1 : Math.max(1, MAX_LEAF_CHARS - had);
 }

@@ -1,162 +1,117 @@
-// Small Markdown renderer that builds nodes: headings, lists, tables, code, quotes, emphasis, links. No HTML, no images.
+// Markdown as nodes. markdown-it is used as a lexer only: no HTML, no images, and math stays visible as its source.
 // Blocks are generated one by one, so that a statement of 50,000 tokens can be built in slices.
 
-import { el } from "./dom.js";
-import { inline } from "./markdown_inline.js";
+import { el, link } from "./dom.js";
+import { highlight } from "./highlight.js";
+import { wideTable } from "./wide_table.js";
+import { default as MarkdownIt } from "./vendor/markdown-it.esm.min.mjs";
 
-const MAX_DEPTH = 5; // nesting of lists and quotes
-const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/;
-const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)[^`]*$/;
-const RULE = /^ {0,3}(?:(?:\* *){3,}|(?:- *){3,}|(?:_ *){3,})$/;
 const LIMITS = { items: 40, rows: 60, lines: 300, words: 6000 }; // per node; the rest continues in the next node
+const MAX_LINE_CHARS = 20000; // longer lines are not parsed, to stay fast on any input
+const TASK = /^\[([ xX])\]\s+/;
+const CITATION = /\[(\d{1,4})\]/;
+const MATH_BLOCKS = { $$: "$$", "\\[": "\\]" };
 
-/** Yield the nodes of a text. `top` is the level of its highest heading. */
-export function* blocks(text, { top = 4, cite = null } = {}) {
-  yield* read(text.replace(/\r\n?/g, "\n").split("\n"), { top, cite, depth: 0 });
+const inlineLexer = newLexer();
+const blockLexer = newLexer();
+blockLexer.core.ruler.enableOnly(["normalize", "block"]);
+
+function newLexer() {
+  const lexer = new MarkdownIt({ html: false, linkify: true, maxNesting: 20 });
+  lexer.validateLink = () => true; // `link` decides which addresses become links
+  lexer.linkify.set({ fuzzyLink: false, fuzzyEmail: false }).add("ftp:", null).add("//", null);
+  lexer.inline.ruler.before("escape", "math", readMath);
+  lexer.block.ruler.before("fence", "math_block", readMathBlock, { alt: ["paragraph", "blockquote", "list"] });
+  return lexer;
 }
+
+/** Yield the nodes of a text. `top` is the level of its highest heading, which `how.highest` keeps for the next part of the text.
+ * `cite(n)` may return a node for a citation such as [3]. */
+export function* blocks(text, how = {}) {
+  const { top = 4, cite = null } = how;
+  const env = {};
+  const tokens = blockLexer.parse(text, env);
+  const levels = tokens.filter((token) => token.type === "heading_open").map(levelOf);
+  if (levels.length) how.highest ??= Math.min(...levels);
+  yield* nodes(tokens, 0, tokens.length, { top: top - (how.highest ?? 1), least: top, cite, env });
+}
+
+const levelOf = (token) => Number(token.tag[1]);
 
 export function markdown(text, how) {
   return el("div", { class: "prose" }, [...blocks(text, how)]);
 }
 
-function* read(lines, how) {
+/** Return nodes and strings of a line of Markdown. */
+export function inline(text, cite = null, env = {}) {
+  const line = String(text ?? "");
+  if (line.length > MAX_LINE_CHARS) return [line];
+  return inlineNodes(inlineLexer.parseInline(line, env)[0].children, cite);
+}
+
+const CODE = /[{};=]|\w\(|__\w|->/;
+
+/** Return a text that may be code without backticks, such as a fix, as nodes. */
+export const codeOrLine = (text) => (CODE.test(text) && !text.includes("`") ? [el("code", {}, text)] : inline(text));
+
+/** Return a line of Markdown as text, without marks. A mark whose partner was cut off is removed too. */
+export const plainLine = (text) => el("span", {}, inline(text)).textContent.replace(/\*\*|`/g, "");
+
+/** Return the length of the part of a streamed text whose blocks are complete. Of a list over `longList`, complete items count too. */
+export function completedLength(text, longList) {
+  const end = text.lastIndexOf("\n") + 1;
+  const whole = /^\p{L}{2}/u.test(text.slice(end, end + 4)) ? text : text.slice(0, end); // the kind of an incomplete line is unknown, unless it is prose
+  const tokens = blockLexer.parse(whole, {}).filter((token) => token.map && token.nesting >= 0);
+  const last = tokens.findLast((token) => token.level === 0);
+  if (!last) return 0;
+  if (whole.length === end && /^(paragraph|heading)_open|^hr|^math_block/.test(last.type) && /\n[ \t]*\n$/.test(whole)) return end;
+  const item = whole.length > longList && last.type.endsWith("list_open") ? tokens.findLast((token) => token.type === "list_item_open" && token.level === 1) : last;
+  return lineStart(whole, item.map[0]);
+}
+
+function lineStart(text, line) {
   let at = 0;
-  while (at < lines.length) {
-    const line = lines[at];
-    if (!line.trim()) {
-      at += 1;
-      continue;
-    }
-    const [nodes, next] = block(lines, at, how);
-    yield* nodes;
-    at = next;
+  for (let n = 0; n < line; n += 1) at = text.indexOf("\n", at) + 1;
+  return at;
+}
+
+// Blocks
+
+function endOf(tokens, at) {
+  if (tokens[at].nesting !== 1) return at + 1;
+  let end = at + 1;
+  while (!(tokens[end].nesting === -1 && tokens[end].level === tokens[at].level)) end += 1;
+  return end + 1;
+}
+
+function* nodes(tokens, from, to, how) {
+  for (let at = from; at < to; ) {
+    const end = endOf(tokens, at);
+    yield* (BLOCKS[tokens[at].type] || plain)(tokens, at, end, how);
+    at = end;
   }
 }
 
-function block(lines, at, how) {
-  const line = lines[at];
-  if (FENCE.test(line)) return codeBlock(lines, at);
-  if (/^ {0,3}#{1,6}\s/.test(line)) return [[heading(line, how)], at + 1];
-  if (RULE.test(line)) return [[el("hr")], at + 1];
-  if (how.depth < MAX_DEPTH && /^ {0,3}>/.test(line)) return quote(lines, at, how);
-  if (how.depth < MAX_DEPTH && ITEM.test(line)) return list(lines, at, how);
-  if (isTable(lines, at)) return table(lines, at, how);
-  return paragraph(lines, at, how);
-}
+const BLOCKS = {
+  paragraph_open: paragraph,
+  heading_open: (tokens, at, end, { top, least, cite, env }) => [el(`h${Math.min(6, Math.max(least, top + levelOf(tokens[at])))}`, {}, inline(tokens[at + 1].content, cite, env))],
+  bullet_list_open: list,
+  ordered_list_open: list,
+  blockquote_open: (tokens, at, end, how) => [el("blockquote", {}, [...nodes(tokens, at + 1, end - 1, how)])],
+  table_open: table,
+  fence: (tokens, at) => codeBlock(tokens[at].content, tokens[at].info.trim().split(/\s/)[0]),
+  code_block: (tokens, at) => codeBlock(tokens[at].content, ""),
+  math_block: (tokens, at) => [el("pre", { class: "math", tabindex: "0" }, el("code", {}, tokens[at].content))],
+  hr: () => [el("hr")],
+};
 
-function heading(line, { top, cite }) {
-  const marks = line.trim().match(/^#+/)[0].length;
-  const text = line.trim().slice(marks).trim().replace(/ #{1,6}$/, "");
-  return el(`h${Math.min(6, top + marks - 1)}`, {}, inline(text, cite));
-}
+const plain = (tokens, at) => (tokens[at].content ? [el("p", {}, tokens[at].content)] : []);
 
-function codeBlock(lines, at) {
-  const [, mark, language] = lines[at].match(FENCE);
-  let end = at + 1;
-  while (end < lines.length && !(lines[end].trim().startsWith(mark) && !lines[end].trim().slice(mark.length).replaceAll(mark[0], ""))) end += 1;
-  const inside = lines.slice(at + 1, end);
-  const parts = chunks(inside, LIMITS.lines);
-  return [parts.map((part) => pre(part, language)), end + 1];
-}
-
-// It scrolls sideways, so it must be focusable.
-const pre = (part, language) => el("pre", { tabindex: "0", "data-language": language || null }, el("code", {}, part.join("\n")));
-
-function chunks(all, most) {
-  const parts = [];
-  for (let n = 0; n < all.length; n += most) parts.push(all.slice(n, n + most));
-  return parts.length ? parts : [[]];
-}
-
-function quote(lines, at, how) {
-  let end = at;
-  while (end < lines.length && /^ {0,3}>/.test(lines[end])) end += 1;
-  const inside = lines.slice(at, end).map((line) => line.replace(/^ {0,3}> ?/, ""));
-  return [[el("blockquote", {}, [...read(inside, { ...how, depth: how.depth + 1 })])], end];
-}
-
-// Lists
-
-function list(lines, at, how) {
-  const [, lead, mark] = lines[at].match(ITEM);
-  const ordered = /\d/.test(mark);
-  const items = [];
-  let end = at;
-  while (end < lines.length) {
-    const found = lines[end].match(ITEM);
-    if (!found || found[1].length < lead.length || /\d/.test(found[2]) !== ordered) break;
-    const [inside, next] = item(lines, end, found);
-    items.push(inside);
-    end = next;
-  }
-  const first = ordered ? Number.parseInt(mark, 10) : 1;
-  return [chunks(items, LIMITS.items).map((part, n) => listNode(part, ordered, first + n * LIMITS.items, how)), end];
-}
-
-function item(lines, at, found) {
-  const deep = found[1].length + found[2].length + 1;
-  const inside = [found[3]];
-  let end = at + 1;
-  while (end < lines.length) {
-    const line = lines[end];
-    const indent = line.search(/\S/);
-    if (indent < 0) {
-      const next = lines[end + 1];
-      if (next === undefined || next.search(/\S/) < Math.min(deep, found[1].length + 2)) break;
-    } else if (indent <= found[1].length && (ITEM.test(line) || !lines[end - 1].trim())) break;
-    else if (indent <= found[1].length && startsBlock(lines, end)) break;
-    inside.push(line.slice(Math.min(Math.max(indent, 0), deep)));
-    end += 1;
-  }
-  while (end < lines.length && !lines[end].trim() && ITEM.test(lines[end + 1] || "")) end += 1;
-  return [inside, end];
-}
-
-function listNode(items, ordered, start, how) {
-  const attributes = ordered && start !== 1 ? { start } : {};
-  return el(ordered ? "ol" : "ul", attributes, items.map((inside) => el("li", {}, itemNodes(inside, how))));
-}
-
-/** Unwrap a leading paragraph of an item, for a tight list. */
-function itemNodes(inside, how) {
-  const nodes = [...read(inside, { ...how, depth: how.depth + 1 })];
-  return nodes[0]?.tagName === "P" ? [...nodes[0].childNodes, ...nodes.slice(1)] : nodes;
-}
-
-// Tables
-
-const cells = (line) => line.trim().replace(/^\||\|$/g, "").split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll("\\|", "|"));
-
-function isTable(lines, at) {
-  const [head, rule] = [lines[at], lines[at + 1]];
-  if (!head.includes("|") || !rule || !rule.includes("-") || rule.length > 2000) return false;
-  return cells(rule).every((cell) => /^:?-+:?$/.test(cell)) && cells(rule).length === cells(head).length;
-}
-
-function table(lines, at, { cite }) {
-  const head = cells(lines[at]);
-  let end = at + 2;
-  while (end < lines.length && lines[end].includes("|") && lines[end].trim()) end += 1;
-  const rows = lines.slice(at + 2, end).map(cells);
-  const tables = chunks(rows, LIMITS.rows).map((part, n) =>
-    el("div", { class: "wide", tabindex: "0", role: "group", "aria-label": "a table" },
-      el("table", {}, el("thead", { hidden: n > 0 }, el("tr", {}, head.map((cell) => el("th", { scope: "col" }, inline(cell, cite))))),
-        el("tbody", {}, part.map((row) => el("tr", {}, head.map((_, n) => el("td", {}, inline(row[n] || "", cite)))))))));
-  return [tables, end];
-}
-
-// Paragraphs
-
-function startsBlock(lines, at) {
-  const line = lines[at];
-  return FENCE.test(line) || /^ {0,3}#{1,6}\s/.test(line) || /^ {0,3}>/.test(line) || RULE.test(line) || ITEM.test(line) || isTable(lines, at);
-}
-
-function paragraph(lines, at, { cite }) {
-  let end = at + 1;
-  while (end < lines.length && lines[end].trim() && !startsBlock(lines, end)) end += 1;
-  const text = lines.slice(at, end).map((line) => line.trim()).join("\n");
-  return [pieces(text).map((piece) => el("p", {}, inline(piece, cite))), end];
+/** A paragraph of a tight list has no element of its own. */
+function* paragraph(tokens, at, end, { cite, env }) {
+  const text = tokens[at + 1].content;
+  if (tokens[at].hidden) yield* inline(text, cite, env);
+  else for (const piece of pieces(text)) yield el("p", {}, inline(piece, cite, env));
 }
 
 /** Split a very long paragraph at spaces, to keep layout fast. */
@@ -170,4 +125,113 @@ function pieces(text) {
     at = end;
   }
   return [...found, text.slice(at)];
+}
+
+function chunks(all, most) {
+  const parts = [];
+  for (let n = 0; n < all.length; n += most) parts.push(all.slice(n, n + most));
+  return parts.length ? parts : [[]];
+}
+
+function codeBlock(text, language) {
+  return chunks(text.replace(/\n$/, "").split("\n"), LIMITS.lines).map((part) =>
+    el("pre", { tabindex: "0", "data-language": /^[\w+#.-]+$/.test(language) ? language : null }, el("code", {}, highlight(part.join("\n"), language)))); // it scrolls sideways, so it must be focusable
+}
+
+function list(tokens, at, end, how) {
+  const ordered = tokens[at].type === "ordered_list_open";
+  const first = ordered ? Number(tokens[at].attrGet("start") ?? 1) : 1;
+  const items = [];
+  for (let from = at + 1; from < end - 1; from = endOf(tokens, from)) items.push(listItem(tokens, from, endOf(tokens, from), how));
+  return chunks(items, LIMITS.items).map((part, n) => {
+    const start = first + n * LIMITS.items;
+    return el(ordered ? "ol" : "ul", ordered && start !== 1 ? { start } : {}, part);
+  });
+}
+
+function listItem(tokens, at, end, how) {
+  const text = tokens[at + 2]?.type === "inline" ? tokens[at + 2] : null;
+  const task = text?.content.match(TASK);
+  if (!task) return el("li", {}, [...nodes(tokens, at + 1, end - 1, how)]);
+  text.content = text.content.slice(task[0].length);
+  const isDone = task[1] !== " ";
+  return el("li", { class: "task" }, el("input", { type: "checkbox", checked: isDone, disabled: true, "aria-label": isDone ? "done" : "not done" }), [...nodes(tokens, at + 1, end - 1, how)]);
+}
+
+function table(tokens, at, end, { cite, env }) {
+  const rows = [];
+  for (const token of tokens.slice(at, end)) {
+    if (token.type === "tr_open") rows.push([]);
+    else if (token.type === "th_open" || token.type === "td_open") rows.at(-1).push({ align: /right|center/.exec(token.attrGet("style"))?.[0] || null, text: "" });
+    else if (token.type === "inline") rows.at(-1).at(-1).text = token.content;
+  }
+  const cell = (tag, { align, text }) => el(tag, { scope: tag === "th" ? "col" : null, "data-align": align }, inline(text, cite, env));
+  const [head, ...body] = rows;
+  return chunks(body, LIMITS.rows).map((part, n) =>
+    wideTable(el("table", {}, el("thead", { hidden: n > 0 }, el("tr", {}, head.map((one) => cell("th", one)))),
+      el("tbody", {}, part.map((row) => el("tr", {}, row.map((one) => cell("td", one))))))));
+}
+
+// Lines
+
+const WRAPPERS = {
+  strong_open: (token, inside) => el("strong", {}, inside),
+  em_open: (token, inside) => el("em", {}, inside),
+  s_open: (token, inside) => el("s", {}, inside),
+  link_open: (token, inside) => link(token.attrGet("href"), inside),
+};
+const LEAVES = {
+  text: (token, cite) => (cite ? withCitations(token.content, cite) : token.content),
+  code_inline: (token) => el("code", {}, token.content),
+  math: (token) => el("code", { class: "math" }, token.content),
+  softbreak: () => "\n",
+  hardbreak: () => el("br"),
+  image: (token) => link(token.attrGet("src"), token.content || "image"), // never loaded
+};
+
+function inlineNodes(tokens, cite) {
+  const open = [{ inside: [] }];
+  for (const token of tokens) {
+    if (token.nesting === 1) open.push({ token, inside: [] });
+    else if (token.nesting === -1) {
+      const { token: start, inside } = open.pop();
+      open.at(-1).inside.push(WRAPPERS[start.type]?.(start, inside) ?? inside);
+    } else open.at(-1).inside.push(LEAVES[token.type]?.(token, cite) ?? token.content);
+  }
+  return open[0].inside.flat(9);
+}
+
+const withCitations = (text, cite) => text.split(CITATION).map((part, n) => (n % 2 ? cite(Number(part)) || `[${part}]` : part));
+
+// Math: its source is not parsed as Markdown
+
+function readMath(state, silent) {
+  const found = findMath(state.src.slice(state.pos, state.pos + 2000));
+  if (!found) return false;
+  if (!silent) state.push("math", "", 0).content = found;
+  state.pos += found.length;
+  return true;
+}
+
+/** Return the formula at the start of a text: \(…\), \[…\], $$…$$, or $…$ as in pandoc, so that "$5 and $10" is none. */
+function findMath(text) {
+  if (text[0] === "\\") return /^\\\((?:.|\n)+?\\\)|^\\\[(?:.|\n)+?\\\]/.exec(text)?.[0];
+  if (text[0] !== "$") return null;
+  return /^\$\$(?:[^$]|\n)+\$\$/.exec(text)?.[0] ?? /^\$(?![\s$])(?:[^$\n\\]|\\.)*?(?<!\s)\$(?!\w)/.exec(text)?.[0];
+}
+
+function readMathBlock(state, startLine, endLine, silent) {
+  const lineAt = (line) => state.src.slice(state.bMarks[line] + state.tShift[line], state.eMarks[line]).trim();
+  const first = lineAt(startLine);
+  const close = MATH_BLOCKS[first.slice(0, 2)];
+  if (!close || state.sCount[startLine] - state.blkIndent >= 4) return false;
+  let line = startLine;
+  if (first.indexOf(close, 2) < 0) do line += 1; while (line < endLine && lineAt(line) && !lineAt(line).endsWith(close));
+  if (line >= endLine || !lineAt(line).endsWith(close)) return false;
+  if (silent) return true;
+  const token = state.push("math_block", "", 0);
+  token.content = state.getLines(startLine, line + 1, state.blkIndent, false);
+  token.map = [startLine, line + 1];
+  state.line = line + 1;
+  return true;
 }

@@ -3,7 +3,9 @@
 import { shortNames } from "./format.js";
 import { chip } from "./chips.js";
 import { el, changeDetector, setChildren, svg } from "./dom.js";
+import { inline } from "./markdown.js";
 import { plannedSeats, rounds } from "./minutes.js";
+import { term } from "./terms.js";
 import { toneOf } from "./positions.js";
 
 const SCALE = ["PASS", "WARN", "FAIL"];
@@ -68,7 +70,7 @@ function changes(m, context) {
   return (m.verdict?.shifts || []).filter((one) => one.changed).map((one) =>
     el("li", {}, chip(one.seat, context, { quote: one.reason }), " ",
       el("span", { class: "moved" }, el("span", {}, one.from || "claim"), el("span", { "aria-label": "to" }, " → "), el("strong", { "data-tone": toneOf(one.to) || null }, one.to)),
-      one.topic && el("span", { class: "soft" }, ` on ${one.topic}`),
-      one.weak && el("span", { class: "tag", title: "Cites no evidence: possible anchoring" }, "weak flip"),
-      one.reason && el("p", { class: "soft" }, one.reason)));
+      one.topic && el("span", { class: "soft" }, " on ", inline(one.topic)),
+      one.weak && el("span", { class: "tag", "data-tone": "doubt" }, term("weak flip")),
+      one.reason && el("p", { class: "soft" }, inline(one.reason))));
 }

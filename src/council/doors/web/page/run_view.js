@@ -3,6 +3,7 @@
 import { answerView } from "./answer.js";
 import { asksView } from "./asks.js";
 import { announcer } from "./announcer.js";
+import { draftView } from "./draft_answer.js";
 import { seatsView } from "./seats.js";
 import { el, setAttr, setChildren, setText } from "./dom.js";
 import { shortNames } from "./format.js";
@@ -35,11 +36,11 @@ export function runView(run, { source, follow, reconnect, canAct, notify = () =>
   };
   const seats = seatsView(context);
   const map = mapView(context);
-  const views = { header: headerView(context), asks: asksView(context), answer: answerView(context), timeline: timelineView(context), map, shifts: shiftsView(context), seats, tabs: tabsView(context) };
+  const views = { header: headerView(context), asks: asksView(context), draft: draftView(), answer: answerView(context), timeline: timelineView(context), map, shifts: shiftsView(context), seats, tabs: tabsView(context) };
   const announcements = announcer();
   const fetching = el("p", { class: "fetching", role: "status", hidden: true });
   const panels = el("div", { class: "panels" }, seats.node, el("aside", { class: "side", "aria-label": "Positions" }, map.node, views.shifts.node));
-  const node = el("div", { class: "run" }, views.header.node, fetching, views.asks.node, views.answer.node, views.timeline.node,
+  const node = el("div", { class: "run" }, views.header.node, fetching, views.asks.node, views.draft.node, views.answer.node, views.timeline.node,
     panels, views.tabs.node, announcements.node);
 
   /** Colour class of a seat; the chair has none. */

@@ -1,9 +1,9 @@
 // Column of one seat: member, state and statements.
 
 import { BUSY, OK, clock, money, number, formatState, replaceLabels } from "./format.js";
-import { bringIntoView, button, el, flash, setAttr, setText } from "./dom.js";
+import { bringIntoView, button, changeDetector, el, flash, setAttr, setText } from "./dom.js";
 import { parentSeat, isPrivatePhase } from "./minutes.js";
-import { statementNode } from "./statement.js";
+import { statementNode, summarize } from "./statement.js";
 import { positionsOf, toneOf } from "./positions.js";
 
 const TOUCH_MS = 3000; // milliseconds in which scrolling is that of the reader: a wheel or a finger scrolls on for a while
@@ -15,13 +15,17 @@ export function seatColumn(name, number_, context) {
   const state = el("span", { class: "state" });
   const facts = el("span", { class: "facts" });
   const trouble = el("p", { class: "trouble", hidden: true });
+  const brief = el("p", { class: "brief" }); // in a list
   const body = el("div", { class: "body", tabindex: "0", role: "group", "aria-label": `Statements of ${name}` });
   const jump = button("Jump to live", () => (setFollows(true), (touched = -Infinity), (body.scrollTop = body.scrollHeight)), { class: "jump", hidden: true });
   const heading = el("h3", { id: `seat-${number_}` }, el("span", { class: "dot", "aria-hidden": "true" }), title);
   if (number_ <= 9) heading.append(el("kbd", { "aria-hidden": "true" }, String(number_)));
   const node = el("section", { class: `seat ${context.tone(name)}`, "aria-labelledby": `seat-${number_}`, "data-seat": name },
-    el("header", {}, heading, parts.who, parts.member, el("p", { class: "now" }, parts.verdict, state, facts), trouble), body, jump);
+    el("header", {}, heading, parts.who, parts.member, el("p", { class: "now" }, parts.verdict, state, facts), brief, trouble), body, jump);
   const articles = new Map();
+  const isNewBrief = changeDetector();
+  let isOpen = true; // a closed column of a list builds no statements
+  let last = null;
   let follows = true;
   let writing = false;
   let touched = -Infinity; // when the reader last used the column; other scrolling is by the browser or this module
@@ -35,15 +39,35 @@ export function seatColumn(name, number_, context) {
     if (on) jump.hidden = true;
   }
 
-
   function update(scene) {
     const { minutes } = scene;
     const seat = minutes.chair?.name === name ? minutes.chair : minutes.seats.get(name);
+    last = scene;
     updateHead(scene, seat);
+    updateBrief(minutes, seat);
+    return isOpen ? updateTurns(scene) : 0;
+  }
+
+  /** `expanded` is null outside of a list. */
+  function setOpen(expanded) {
+    isOpen = expanded !== false;
+    setAttr(node, "data-open", expanded === true ? "yes" : null);
+    setAttr(title, "aria-expanded", expanded === null ? null : String(expanded));
+    title.title = expanded === null ? "Focus this seat" : "Show its statements";
+    if (isOpen && last) updateTurns(last);
+  }
+
+  function updateBrief(minutes, seat) {
+    const said = lastStatement(minutes, name);
+    if (isNewBrief(said?.seq, seat?.reason)) setText(brief, said ? summarize(said.said) : seat?.reason || "");
+  }
+
+  function updateTurns(scene) {
+    const { minutes } = scene;
     const turns = listTurns(minutes, name);
     const keys = new Set(turns.map((turn) => turn.id));
     for (const [id, one] of articles) if (!keys.has(id)) one.node.remove();
-    turns.forEach((turn, place) => updateTurn(scene, turn, place));
+    turns.forEach((turn, place) => updateTurn(scene, turn, place, place < turns.length - 1));
     return turns.length;
   }
 
@@ -64,13 +88,13 @@ export function seatColumn(name, number_, context) {
     trouble.hidden = !trouble.textContent;
   }
 
-  function updateTurn({ minutes, live }, turn, place) {
+  function updateTurn({ minutes, live }, turn, place, isOlder) {
     if (!articles.has(turn.id)) articles.set(turn.id, statementNode({ key: turn.id, title: turn.title, earlier: () => previousStatement(context.minutes(), turn), built: scrollToStart }));
     const article = articles.get(turn.id);
     const isNew = body.children[place] !== article.node;
     if (isNew) body.insertBefore(article.node, body.children[place] || null);
     const { said, absent, key } = turn;
-    if (said) article.showStatement(said);
+    if (said) article.showStatement(said, isOlder);
     else if (absent) article.showAbsence(absent);
     else if (minutes.live.has(key)) article.stream(minutes.live.get(key));
     else if (live || minutes.status === "running") article.showMessage("thinking …", "");
@@ -96,13 +120,14 @@ export function seatColumn(name, number_, context) {
     setFollows(false);
     bringIntoView(node, "center");
     if (!article) return flash(node);
+    article.open();
     const place = findPassage(article.body, quote) || article.node;
     article.node.focus({ preventScroll: true });
     body.scrollTop = place.getBoundingClientRect().top - body.getBoundingClientRect().top + body.scrollTop - 24;
     flash(place);
   }
 
-  return { node, update, follow, show, press: (on) => title.setAttribute("aria-pressed", String(on)) };
+  return { node, update, follow, show, setOpen, press: (on) => title.setAttribute("aria-pressed", String(on)) };
 }
 
 function summary(seat) {
@@ -110,6 +135,11 @@ function summary(seat) {
   const cost = seat.usd ? `${money(seat.usd)}${seat.estimated ? " est." : ""}` : "";
   const tries = seat.attempts > 1 && !seat.statements ? `${seat.attempts} attempts` : "";
   return [speed, cost, tries].filter(Boolean).join(" · ");
+}
+
+function lastStatement(m, name) {
+  const phase = [...m.phases.values()].findLast((one) => one.said.has(name));
+  return phase && withSeatNames(phase, phase.said.get(name));
 }
 
 /** Return the turns of a seat and its helpers, in order. */

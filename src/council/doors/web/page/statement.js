@@ -1,72 +1,100 @@
-// One statement: streamed as plain text, then shown as Markdown, or the reason for its absence.
+// One statement: its Markdown while it streams and when it is complete, or the reason for its absence.
 
 import { button, el, setAttr, setChildren, setText } from "./dom.js";
 import { diffNode } from "./diff.js";
 import { liveText } from "./live_text.js";
-import { number, formatState, formatSeconds } from "./format.js";
+import { markdown } from "./markdown.js";
+import { number, formatState, formatSeconds, short } from "./format.js";
 import { renderMarkdown } from "./render_markdown.js";
+
+const FOLD_CHARS = 600; // longer statements of earlier rounds are folded
 
 /** `earlier()` returns the statement of the previous round, if any; `built` is called when streamed text has become Markdown. */
 export function statementNode({ key, title, earlier, built }) {
   const body = el("div", { class: "said" });
   const facts = el("span", { class: "facts" });
+  const name = button(title, () => setFolded((chosen = !folded)), { class: "fold", "aria-expanded": "true" });
   const compare = button("compare", toggle, { class: "quiet", hidden: true, "aria-pressed": "false" });
-  const head = el("header", {}, el("h4", {}, title), facts, compare);
-  const node = el("article", { class: "statement", "data-key": key, tabindex: "-1" }, head, body);
+  const brief = el("p", { class: "brief", hidden: true });
+  const head = el("header", {}, el("h4", {}, name), facts, compare);
+  const node = el("article", { class: "statement", "data-key": key, tabindex: "-1" }, head, brief, body);
+  const created = Date.now() / 1000;
   let showing = "";
   let said = null;
   let live = null;
-  let piecesShown = 0;
   let cancelBuild = null;
+  let isBuilt = false; // whether the body shows the statement; a folded one is built when it is opened
+  let folded = false;
+  let chosen = null; // whether the reader folded it
 
   function toggle() {
     const on = compare.getAttribute("aria-pressed") !== "true";
     compare.setAttribute("aria-pressed", String(on));
+    isBuilt = on;
+    cancelBuild?.();
     if (on) setChildren(body, diffNode(earlier().said, said.said));
-    else build();
+    setFolded((chosen = false));
+  }
+
+  function setFolded(on) {
+    folded = on;
+    body.hidden = on;
+    brief.hidden = !on;
+    setAttr(name, "aria-expanded", String(!on));
+    if (on) setText(brief, said ? summarize(said.said) : "…");
+    else if (!isBuilt) build();
   }
 
   /** Show streamed pieces, or the partial text of a replay. */
   function stream(from) {
     if (showing !== "live") {
       setMode("live");
+      live?.close();
       live = liveText();
-      piecesShown = 0;
       setChildren(body, live.node);
       setText(facts, "");
     }
-    if (from.text !== undefined) live.show(from.text);
-    else {
-      if (piecesShown > from.pieces.length) live.clear(), (piecesShown = 0);
-      for (; piecesShown < from.pieces.length; piecesShown += 1) live.write(from.pieces[piecesShown]);
-    }
+    live.update(from);
   }
 
   function setMode(what) {
     cancelBuild?.();
     cancelBuild = null;
+    if (what !== "live") live?.close();
     showing = what;
+    isBuilt = true;
+    chosen = null;
+    if (folded) setFolded(false);
     setAttr(node, "data-showing", what);
     compare.hidden = true;
     compare.setAttribute("aria-pressed", "false");
   }
 
-  function showStatement(statement) {
-    if (showing === "said" && said.seq === statement.seq) return; // compare by seq: a replay has other objects
-    const streamed = showing === "live";
+  /** `isOlder`: the seat has a later statement. What the reader saw being written stays open. */
+  function showStatement(statement, isOlder) {
+    if (showing !== "said" || said.seq !== statement.seq) begin(statement); // compare by seq: a replay has other objects
+    const fold = chosen ?? (isOlder && statement.at < created && statement.said.length > FOLD_CHARS);
+    if (fold !== folded || !(folded || isBuilt)) setFolded(fold);
+  }
+
+  function begin(statement) {
+    const streamed = showing === "live" ? live : null;
     said = statement;
     setMode("said");
     setText(facts, factsOf(statement));
     const before = earlier();
     compare.hidden = !before;
     if (before) compare.setAttribute("title", `Changes since ${before.phase}`);
-    build(streamed && built);
+    cancelBuild = streamed?.finish(statement.said, () => built(node));
+    isBuilt = Boolean(cancelBuild);
+    if (streamed && !isBuilt) build(() => built(node));
   }
 
   /** Build the Markdown; the streamed text stays until it is complete. */
   function build(then) {
     cancelBuild?.();
-    cancelBuild = renderMarkdown(body, said.said, { top: 5 }, () => then && then(node));
+    isBuilt = true;
+    cancelBuild = renderMarkdown(body, said.said, { top: 5 }, then);
   }
 
   function showMessage(words, detail) {
@@ -79,7 +107,13 @@ export function statementNode({ key, title, earlier, built }) {
   }
 
   const showAbsence = (absence) => showMessage(formatState(absence.state), absence.reason);
-  return { node, body, stream, showStatement, showMessage, showAbsence, get said() { return said; } };
+  return { node, body, stream, showStatement, showMessage, showAbsence, open: () => folded && setFolded((chosen = false)), get said() { return said; } };
+}
+
+/** The beginning of a text, without Markdown marks, on one line. */
+export function summarize(text) {
+  const parts = [...markdown(text.slice(0, 600)).querySelectorAll("h4, h5, h6, p, li, th, td, code")].filter((part) => !part.querySelector("p, li") && !part.parentElement.closest("p, li, h4, h5, h6, th, td"));
+  return short(parts.map((part) => part.textContent).join(" · "), 160);
 }
 
 function factsOf(said) {

@@ -1,0 +1,371 @@
+"""Response bodies of the HTTP API, for its OpenAPI description. Later versions add fields, and never remove or rename one."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from typing import Annotated, Any, Literal, get_args, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from council import events as ev
+from council.planning.plan_object import CostEstimate, PacketReceipt, PlanCalls, PlanObject, PlanPhase
+from council.render.report_object import Cost, Report, Tokens
+from council.store.interface import RunStatus
+from council.types import FinalState, Json, SeatState
+
+
+class Body(BaseModel):
+    """An object of a response. It may get more fields in later versions."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+
+class ErrorDetail(Body):
+    """What is wrong with a request."""
+
+    code: Annotated[str, Field(description="Stable name of the cause, for programs.")]
+    message: Annotated[str, Field(description="The problem and the fix, in one line, for people.")]
+    field: Annotated[
+        str | None, Field(description="The field of the request that is wrong; null if it is not one field.")
+    ]
+
+
+class ErrorBody(Body):
+    """Every response with a status of 400 or more."""
+
+    schema_name: Annotated[Literal["council.error/2"], Field(alias="schema")]
+    error: ErrorDetail
+    exit: Annotated[int, Field(description="The exit code that the command would have.")]
+
+
+class Session(Body):
+    """A token that is valid."""
+
+    session: Literal["open"]
+    user: Annotated[str | None, Field(description="Name of the user; null for the owner of the server.")]
+    scope: Literal["chat", "runs", "admin"]
+    token: Annotated[str, Field(description="The token; only in exchange for a code.")] = ""
+
+
+class SessionCode(Body):
+    """A code that gives the token of the server once."""
+
+    code: str
+
+
+# Start
+
+
+class ProtocolInfo(Body):
+    """A protocol."""
+
+    name: str
+    package: Annotated[str, Field(description="The package that adds it; empty for a built-in one.")]
+    summary: str
+    purpose: str
+    tasks: list[str]
+    seats: list[str]
+    options: Annotated[Json, Field(description="The options as JSON Schema.")]
+    phases: list[PlanPhase]
+    calls: PlanCalls | None
+    cost: CostEstimate | None
+    example: str
+    note: Annotated[str, Field(description="Why it cannot run now; empty if it can.")]
+
+
+class MemberInfo(Body):
+    """A model, a command-line agent or the embedded model."""
+
+    member: str
+    vendor: str
+    available: bool
+    needs: Annotated[str, Field(description="What is missing; empty if it is available.")]
+    context: Annotated[int | None, Field(description="Context window in tokens; null if it is unknown.")]
+    price: Annotated[Json | None, Field(description="Dollars per million tokens; null if they are unknown.")]
+
+
+class SeatedMember(Body):
+    seat: str
+    member: str
+    vendor: str
+
+
+class RosterInfo(Body):
+    """A named roster of the advisors protocol."""
+
+    name: str
+    about: str
+    seats: list[str]
+    error: Annotated[str | None, Field(description="Why it cannot be used.")]
+
+
+class Members(Body):
+    """The members, the default seating and the named rosters."""
+
+    members: list[MemberInfo]
+    seats: list[SeatedMember]
+    families: int
+    notices: list[str]
+    warnings: list[str]
+    rosters: list[RosterInfo]
+
+
+class Root(Body):
+    """A folder whose files may be named."""
+
+    name: str
+    path: str
+
+
+class FileEntry(Body):
+    """A file or a folder of a root."""
+
+    name: str
+    path: str
+    kind: Literal["file", "folder"]
+    bytes: int | None
+
+
+class StartedRun(Body):
+    """A run that is queued."""
+
+    run: str
+    id: Annotated[str, Field(description="The same as `run`.")]
+    plan: PlanObject
+
+
+# History
+
+
+class RunRow(Body):
+    """A run in a list."""
+
+    run: Annotated[str, Field(description="The id of the run.")]
+    id: Annotated[str, Field(description="The same as `run`, for older clients.")]
+    name: str
+    folder: str
+    question: str
+    protocol: str | None
+    task: str | None
+    status: RunStatus
+    running: bool
+    unfinished: bool
+    verdict: str | None
+    outcome: str | None
+    confidence: str | None
+    created: Annotated[float, Field(description="Seconds since 1970.")]
+    seconds: float | None
+    cost: Annotated[float | None, Field(description="In dollars; null if it is unknown.")]
+    owner: str | None
+    project: str | None
+
+
+class RunList(Body):
+    """A page of runs: unfinished ones first, then the newest."""
+
+    runs: list[RunRow]
+    more: Annotated[bool, Field(description="Whether there are more runs after these.")]
+    next: Annotated[str | None, Field(description="Value of `before` for the next page; null on the last one.")]
+
+
+class StatementRow(Body):
+    """A complete statement of a seat."""
+
+    key: str
+    seat: str
+    state: FinalState
+    said: str
+    reply: Json | None
+    served_by: str
+    attempts: int
+    seconds: float
+    tokens: Tokens
+
+
+class AbsenceRow(Body):
+    """A seat that did not answer in a phase."""
+
+    key: str
+    seat: str
+    state: FinalState
+    reason: str
+    attempts: int
+
+
+class PhaseRow(Body):
+    """A phase with its statements."""
+
+    name: str
+    started: float
+    ended: float | None
+    asked: list[str]
+    apart: Annotated[bool, Field(description="Whether the seats do not see each other's statements.")]
+    said: list[StatementRow]
+    absent: list[AbsenceRow]
+
+
+class SeatRow(Body):
+    """A seat now."""
+
+    name: str
+    role: str
+    perspective: str
+    model: str
+    vendor: str
+    state: SeatState
+    phase: str
+    words: int
+    served_by: str
+    reason: str
+    usd: float
+    estimated: bool
+    attempts: int
+    seconds: float
+    tokens: Tokens
+
+
+class NoteRow(Body):
+    what: str
+    why: str
+
+
+class MinutesBody(Body):
+    """The course of a run."""
+
+    started: float
+    seconds: float
+    seq: Annotated[int, Field(description="Number of the last event.")]
+    stopped: Annotated[str, Field(description="Why the run stopped before its end; empty if it did not.")]
+    reason: str
+    phases: list[PhaseRow]
+    seats: list[SeatRow]
+    notes: list[NoteRow]
+
+
+class RunDetail(Body):
+    """A run as it is now."""
+
+    run: Annotated[str, Field(description="The id of the run.")]
+    id: Annotated[str, Field(description="The same as `run`.")]
+    name: str
+    folder: str
+    status: RunStatus
+    running: bool
+    report: Annotated[Report, Field(description="The report so far; its status is `incomplete` until the run ends.")]
+    above: Annotated[list[str], Field(description="Lines that belong above the answer: what is missing.")]
+    plan: PlanObject
+    minutes: MinutesBody
+    cap: Annotated[float | None, Field(description="Maximum cost in dollars; null without a cap.")]
+    cost: Cost
+
+
+class AttemptRow(Body):
+    """A request as it was sent, with secrets masked, and its result."""
+
+    key: str
+    n: int
+    member: str
+    seat: str | None
+    why: Annotated[str, Field(description="Why it was sent again; empty for a first request.")]
+    most: Annotated[float | None, Field(description="Its maximum cost in dollars; null if the price is unknown.")]
+    request: str
+    result: Annotated[Json | None, Field(description="Null if the result is unknown.")]
+
+
+class PacketBody(Body):
+    """The material that was sent."""
+
+    receipt: PacketReceipt
+    dossier: Json
+
+
+class SpendingGroup(Body):
+    """A sum of requests."""
+
+    usd: Annotated[float | None, Field(description="In dollars; null if no price is known.")]
+    estimated: float
+    in_doubt: float
+    calls: int
+    unpriced: int
+
+
+class SpendingToday(Body):
+    day: str
+    usd: float
+    reserved: float
+    cap: float | None
+    left: float | None
+
+
+class Spending(Body):
+    """Costs since a day."""
+
+    schema_name: Annotated[Literal["council.spend/1"], Field(alias="schema")]
+    since: str
+    total: SpendingGroup
+    days: list[SpendingGroup]
+    members: list[SpendingGroup]
+    folders: list[SpendingGroup]
+    runs: list[SpendingGroup]
+    unpriced: list[str]
+    today: SpendingToday
+
+
+# Actions
+
+
+class RunStatusBody(Body):
+    run: str
+    id: Annotated[str, Field(description="The same as `run`.")]
+    status: RunStatus
+
+
+class ForkedRun(Body):
+    run: str
+    id: Annotated[str, Field(description="The same as `run`.")]
+
+
+class AskRow(Body):
+    """An open question to a person."""
+
+    run: str
+    key: str
+    seat: str
+    prompt: str
+    schema_: Annotated[Json | None, Field(alias="schema", description="The fields to fill in; null for free text.")]
+    at: float
+    fields: list[Json]
+
+
+class AnswerTaken(Body):
+    run: str
+    key: str
+    taken: Annotated[bool, Field(description="Whether the answer was in time; the first one counts.")]
+
+
+# Events
+
+
+def _make_event_model(kind: type[Any]) -> type[BaseModel]:
+    """Return the model of an event as it is sent: its number, its time, its tag and its fields."""
+    hints = get_type_hints(kind)
+    named: dict[str, Any] = {"seq": (int, ...), "at": (float, ...), "type": (Literal[kind.type], ...)}
+    for field in fields(kind):
+        default = ... if field.default is MISSING else field.default
+        made = Field(default_factory=field.default_factory) if field.default_factory is not MISSING else default
+        named[field.name] = (hints[field.name], made)
+    if kind is ev.Delta:
+        named["from"] = (int, ...)
+    model: type[BaseModel] = create_model(f"{kind.__name__}Event", __base__=Body, __doc__=kind.__doc__, **named)
+    return model
+
+
+class StreamEnd(Body):
+    """The last event of a stream, `end`."""
+
+    run: str = ""
+    status: str
+    error: str = ""
+
+
+EVENT_MODELS = [_make_event_model(kind) for kind in get_args(ev.Event) if kind is not ev.Fetching]
