@@ -17,6 +17,7 @@ import pytest
 from council.doors.cli.ci_log import CI_VARIABLES
 from tests.fake_clock import CLOCKED
 from tests.fake_provider import FakeProvider
+from tests.fork_server import fork_workers
 
 if TYPE_CHECKING:
     from council.store.interface import StoreAddress
@@ -37,6 +38,7 @@ os.environ.setdefault("COUNCIL_LOCAL_THREADS", "1")  # several tests use the emb
 hypothesis.settings.register_profile("repeat", deadline=None, max_examples=50, derandomize=True)
 hypothesis.settings.register_profile("explore", deadline=None, max_examples=1500)
 hypothesis.settings.load_profile("repeat")
+fork_workers()
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

@@ -108,6 +108,12 @@ def _copy_rows(copy: sqlite3.Connection, table: str, columns: str, rows: list[An
     copy.executemany(f"INSERT INTO {table} ({columns}) VALUES ({marks})", rows)
 
 
+def read_status(url: str, run: str) -> str:
+    with psycopg.connect(url) as db:
+        ((status,),) = db.execute("SELECT status FROM council.runs WHERE id = %s", [run]).fetchall()
+        return str(status)
+
+
 # Broken connections
 
 

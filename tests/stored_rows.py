@@ -25,6 +25,13 @@ def expand_texts(db: sqlite3.Connection) -> None:
     db.execute("UPDATE intents SET body = expand_request(run, body) WHERE substr(body, 1, 1) = x'00'")
 
 
+def open_for(query: str, path: Path) -> sqlite3.Connection:
+    """Open a store for a query: the file itself if the query reads no texts and SQLite has the store, otherwise a copy."""
+    if os.environ.get("COUNCIL_DATABASE") or any(column in query for column in ("*", *JSON_COLUMNS.values())):
+        return open_copy(path)
+    return sqlite3.connect(path)
+
+
 def open_copy(path: Path) -> sqlite3.Connection:
     """Return a copy of a store in memory, with its texts in the rows: of the file, or of the database in use."""
     if url := os.environ.get("COUNCIL_DATABASE"):

@@ -25,13 +25,13 @@ from council.doors.cli.params import COMMAND_HELP, RESERVED_COMMANDS
 from council.engine.council import Council
 from council.engine.layout import STATE_DESCRIPTIONS
 from council.settings.catalogue import catalogue
+from tests.fork_server import PYTHON_PATH, command_path
 from tests.paths import ROOT
 
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]  # fmt: skip
 PROTOCOL_PAGE = (ROOT / "docs" / "writing-a-protocol.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"^```(?P<info>[^\n`]+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-COMMANDS = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 
 
 def fences(text: str, info: str) -> list[str]:
@@ -124,6 +124,7 @@ NOT_READ = {
 READ = re.compile(r"(?:environ|env)(?:\.get\(|\[)[\"']([A-Z_]+)[\"']|[\"']([A-Z_]+)[\"'] in (?:os\.)?env")
 
 
+@cache
 def variables_in_code() -> dict[str, str]:
     """Return each environment variable that the code may read, with one of its places."""
     found: dict[str, str] = {}
@@ -185,7 +186,7 @@ def example(tmp_path: Path) -> Path:
 
 
 def shell(command: str, folder: Path) -> str:
-    env = {**os.environ, "PATH": COMMANDS, "PYTHONPATH": str(folder)}
+    env = {**os.environ, "PATH": command_path(), "PYTHONPATH": os.pathsep.join([str(folder), PYTHON_PATH])}
     done = subprocess.run(command, shell=True, cwd=folder, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr

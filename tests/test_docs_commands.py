@@ -13,7 +13,6 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,11 +27,10 @@ from council.doors.cli import _load_command
 from council.doors.cli.params import split_command
 from council.errors import CouncilError
 from council.settings.catalogue import catalogue
-from tests.acceptance.helpers import wait_until
 from tests.acceptance.judges.project import FILES
-from tests.acceptance.workers import workers
+from tests.acceptance.workers import wait_for_worker_exit
 from tests.fake_provider import FakeProvider, Seen
-from tests.fork_server import command_folder
+from tests.fork_server import command_path
 from tests.packet.conftest import commit, git, write
 from tests.paths import ROOT
 
@@ -219,7 +217,7 @@ class Sandbox:
         kept = ("LANG", "LC_ALL", "TMPDIR", "COUNCIL_CACHE")
         self.env = {name: os.environ[name] for name in kept if name in os.environ} | {
             **{variable: f"fake-{name}-key" for name, variable in VENDORS.items()},
-            "PATH": os.pathsep.join([str(command_folder()), str(Path(sys.executable).parent), os.environ["PATH"]]),
+            "PATH": command_path(),
             "HOME": str(self.home), "COUNCIL_CONFIG": str(self.home / "endpoint.toml"), "BROWSER": "true", "EDITOR": "true", "COUNCIL_WORKER_IDLE": "0.1",
             "GIT_AUTHOR_NAME": "Ada", "GIT_AUTHOR_EMAIL": "ada@example.org",
         }  # fmt: skip
@@ -237,6 +235,7 @@ class Sandbox:
 
     def _write_project(self) -> None:
         git(self.project, "init", "-q", "-b", "main")
+        (self.project / ".git" / "hooks").mkdir()
         files = FILES | {
             "rows.jsonl": "".join(f'{{"id": {n}, "question": "Which queue fits us?"}}\n' for n in range(3)),
             "plan.md": "# Plan\n\n1. Move it.\n",
@@ -312,7 +311,7 @@ def test_every_command_of_the_docs_runs(pages: list[str], tmp_path: Path, provid
     mine = [command for command in RUN_HERE if command.page in pages]
     mine.sort(key=lambda command: (is_destructive(command.text), pages.index(command.page), command.line))
     problems = [problem for command in mine if (problem := sandbox.run_documented(command))]
-    wait_until(lambda: not workers(sandbox.home / ".local" / "share" / "council"), "the worker exited")
+    wait_for_worker_exit(sandbox.home / ".local" / "share" / "council")
     assert problems == [], "\n\n".join(problems)
 
 

@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -27,6 +26,7 @@ from council.protocols.common.perspectives import list_presets
 from council.runs import outcome
 from council.types import OK_STATES
 from tests.acceptance.judges.project import FILES
+from tests.fork_server import command_path
 from tests.packet.conftest import commit, git, write
 from tests.paths import ROOT
 
@@ -35,7 +35,6 @@ PAGES = sorted(path.relative_to(SKILL).as_posix() for path in SKILL.rglob("*.md"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 MAY_HAVE = {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
-COMMANDS = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 
 @cache
@@ -214,7 +213,7 @@ def test_every_question_command_makes_a_plan(capsys: pytest.CaptureFixture[str])
     for line in (line for line in CONVENING if "|" not in line):
         plan_of(line, capsys)
     for line in (line for line in CONVENING if "|" in line):
-        env = {**os.environ, "PATH": COMMANDS}
+        env = {**os.environ, "PATH": command_path()}
         subprocess.run(f"{line} --dry-run", shell=True, check=True, capture_output=True, env=env)
 
 

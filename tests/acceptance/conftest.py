@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.helpers import Workspace, wait_until
+from tests.acceptance.helpers import Workspace
 from tests.acceptance.shared_store import LEASE_S, Workers
-from tests.acceptance.workers import kill_remaining_workers, workers
+from tests.acceptance.workers import kill_remaining_workers, wait_for_worker_exit
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def detached(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     data = Path(os.environ["COUNCIL_DATA"])
     yield workspace
     try:
-        wait_until(lambda: not workers(data), "the idle worker exited")
+        wait_for_worker_exit(data)
     finally:
         assert not kill_remaining_workers(data)
 

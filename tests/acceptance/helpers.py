@@ -19,7 +19,7 @@ from typing import Any
 from council.doors.cli import run as command
 from tests.fake_provider import FakeProvider, Gate, Reply, Seen
 from tests.fork_server import Process
-from tests.stored_rows import open_copy
+from tests.stored_rows import open_for
 from tests.trusted_project import trust_project
 
 Json = dict[str, Any]
@@ -164,8 +164,18 @@ class Workspace:
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         if not os.environ.get("COUNCIL_DATABASE") and not (self.data / "council.db").exists():
             return []
-        with closing(open_copy(self.data / "council.db")) as db:
+        with closing(open_for(query, self.data / "council.db")) as db:
             return db.execute(query, values).fetchall()
+
+    def status(self, run: str) -> str:
+        if url := os.environ.get("COUNCIL_DATABASE"):
+            from tests.databases import read_status
+
+            return read_status(url, run)
+        return str(self.rows("SELECT status FROM runs WHERE id = ?", run)[0][0])
+
+    def wait_until_finished(self, *runs: str) -> None:
+        wait_until(lambda: all(self.status(run) == "complete" for run in runs), "the workers finished the runs")
 
     def runs(self) -> list[str]:
         """Return the ids of this folder's runs, oldest first."""
@@ -210,13 +220,20 @@ def kill(process: Process) -> None:
     assert wait_for_exit(process).code == -signal.SIGKILL
 
 
+def check_store(council: Terminal) -> None:
+    done = council("runs", "fsck")
+    assert done.code == 0, done.out
+
+
 def wait_until(true: Callable[[], object], what: str, within: float = 60.0) -> None:
-    """Poll a condition until it holds."""
+    """Poll a condition until it holds. An expensive one is polled less often, to leave the cores to what it waits for."""
     pause, end = threading.Event(), time.monotonic() + within
+    begun = time.monotonic()
     while not true():
         if time.monotonic() > end:
             raise TimeoutError(f"{what}: not within {within} s")
-        pause.wait(0.005)
+        pause.wait(min(max(0.005, 5 * (time.monotonic() - begun)), 0.1))
+        begun = time.monotonic()
 
 
 # Comparing reports

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-from tests.acceptance.helpers import QUESTION, Terminal, Workspace, wait_until
+from tests.acceptance.helpers import QUESTION, Terminal, Workspace
 from tests.fork_server import Process
 
 LEASE_S = 3  # the shortest
@@ -48,16 +48,3 @@ def detach(council: Terminal, *arguments: str) -> str:
     done = council("--detach", "--json", "--protocol", "collaborative", *arguments, QUESTION)
     assert done.code == 0, done.err
     return str(done.json["run"])
-
-
-def status(workspace: Workspace, run: str) -> str:
-    return str(workspace.rows("SELECT status FROM runs WHERE id = ?", run)[0][0])
-
-
-def wait_until_finished(workspace: Workspace, *runs: str) -> None:
-    wait_until(lambda: all(status(workspace, run) == "complete" for run in runs), "the workers finished the runs")
-
-
-def check_store(council: Terminal) -> None:
-    done = council("runs", "fsck")
-    assert done.code == 0, done.out

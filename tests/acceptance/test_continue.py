@@ -45,7 +45,7 @@ def test_the_protocol_and_its_options_come_from_the_earlier_run(workspace: Works
 @pytest.mark.parametrize(
     ("words", "protocol", "why"),
     [
-        (("--protocol", "collaborative", NEXT), "collaborative", "--protocol"),
+        (("--protocol", "collaborative", NEXT), "collaborative", "chosen by name"),
         (("which is better, tape or disk?",), "adversarial", 'the words "which is better"'),
         (("--rounds", "2", NEXT), "advisors", "--rounds"),
     ],

@@ -10,8 +10,18 @@ import signal
 import pytest
 
 from council.runs.service import Convener
-from tests.acceptance.helpers import QUESTION, Result, Terminal, Workspace, comparable, kill, mark, wait_for_exit
-from tests.acceptance.test_worker import check_store, queue_run, status, wait_until_finished, with_convener
+from tests.acceptance.helpers import (
+    QUESTION,
+    Result,
+    Terminal,
+    Workspace,
+    check_store,
+    comparable,
+    kill,
+    mark,
+    wait_for_exit,
+)
+from tests.acceptance.test_worker import queue_run, with_convener
 from tests.acceptance.workers import workers
 from tests.fake_provider import Gate, Reply
 from tests.trusted_project import write_user_file
@@ -37,12 +47,12 @@ def test_detach_prints_the_plan_and_the_run_and_returns_before_anything_is_answe
     done = detached.council("--detach", *ARGS, QUESTION)
     (run,) = detached.runs()
     assert done.code == 0
-    assert done.out.splitlines()[0] == "protocol collaborative: --protocol"
+    assert done.out.splitlines()[0] == "protocol collaborative: chosen by name"
     assert done.out.splitlines()[-1] == f"run {run}"
     assert done.err == f"watch: council watch {run} · stop: council cancel {run}\n"
     gate.wait(count=3)
     gate.release()
-    wait_until_finished(detached, run)
+    detached.wait_until_finished(run)
 
 
 @pytest.mark.behaviour("50-detach")
@@ -90,7 +100,7 @@ def test_a_started_detached_run_is_listed_as_running(detached: Workspace, counci
     assert council("runs", "show", run).out.rstrip().endswith(f"watch: council watch {run}")
     check_store(council)
     gate.release()
-    wait_until_finished(detached, run)
+    detached.wait_until_finished(run)
 
 
 # Watch
@@ -153,9 +163,9 @@ def test_stopping_watch_does_not_stop_the_run(detached: Workspace, council: Term
         in left.err
     )
     assert left.out == ""
-    assert status(detached, run) == "running"
+    assert detached.status(run) == "running"
     gate.release()
-    wait_until_finished(detached, run)
+    detached.wait_until_finished(run)
     assert council("report", run, "--json").json["calls"] == {"made": 7, "replayed": 0, "in_doubt": 0}
 
 
@@ -252,7 +262,7 @@ def test_a_run_in_another_terminal_can_be_cancelled(workspace: Workspace, counci
     (run,) = workspace.runs()
     assert council("cancel", run).code == 0
     assert wait_for_exit(there).code == 130
-    assert status(workspace, run) == "incomplete"
+    assert workspace.status(run) == "incomplete"
     gate.release()
     check_store(council)
 
@@ -329,4 +339,4 @@ def test_a_run_resumed_in_the_foreground_is_not_started_by_the_worker(detached: 
     (worker,) = workers(detached.data)
     assert f"run {run} is running in another process (process {worker}): `council watch {run}` waits" in refused.err
     gate.release()
-    wait_until_finished(detached, run)
+    detached.wait_until_finished(run)

@@ -19,14 +19,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.acceptance.helpers import Result, wait_for_exit, wait_until
+from tests.acceptance.workers import wait_for_worker_exit
 from tests.doors.mcp.clients import call_refused, call_tool, connect, wait_until_done
-from tests.doors.mcp.clients import processes as processes_of
 from tests.doors.web.page.browser import Browser
-from tests.doors.web.page.conftest import chromium
+from tests.doors.web.page.conftest import launch_browser
+from tests.fork_server import SERVERS, Process
 from tests.paths import ROOT
 from tests.trusted_project import trust_project
-
-__all__ = ["chromium"]  # a fixture
 
 Json = dict[str, Any]
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
@@ -66,14 +65,17 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     Path("council.toml").write_text(page_files()["council.toml"], encoding="utf-8")
     trust_project()
     yield place
-    data = Path(os.environ["COUNCIL_DATA"])
-    wait_until(lambda: not processes_of(data), "the worker exited")
+    wait_for_worker_exit(Path(os.environ["COUNCIL_DATA"]))
 
 
 def council(*arguments: str) -> Result:
-    pipe = subprocess.PIPE
+    return wait_for_exit(Process(arguments, Path.cwd(), trusts=False))
+
+
+def run_in_new_interpreter(*arguments: str) -> str:
+    """Run `python -m council …`, and return what it printed."""
     command = [sys.executable, "-m", "council", *arguments]
-    return wait_for_exit(subprocess.Popen(command, text=True, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe))
+    return subprocess.run(command, text=True, stdin=subprocess.DEVNULL, capture_output=True, check=True).stdout
 
 
 def run_ok(*arguments: str) -> str:
@@ -90,7 +92,7 @@ def test_the_page_shows_what_the_command_prints(package: Path) -> None:
     for step in re.split(r"^\$ council ", block, flags=re.MULTILINE)[1:]:
         command, *shown = step.splitlines()
         words = re.findall(r'"[^"]*"|\S+', command)
-        printed = iter(run_ok(*(word.strip('"') for word in words)).splitlines())
+        printed = iter(run_in_new_interpreter(*(word.strip('"') for word in words)).splitlines())
         for line in (line for line in shown if line != "…"):
             assert any(line == output.strip() for output in printed), f'"{line}" is not what `{command}` printed'
 
@@ -199,14 +201,17 @@ async def test_mcp_offers_and_checks_the_options(package: Path) -> None:
         assert (await call_tool(client, "council_result", run=run))["answer"] == "passed"
 
 
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with launch_browser() as browser:
+        yield browser
+
+
 @contextmanager
 def serving() -> Iterator[str]:
     """Run `council serve` and yield its address."""
-    command = [sys.executable, "-m", "council", "serve", "--port", "0"]
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(command, text=True, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)
+    process = Process(["serve", "--port", "0"], Path.cwd(), trusts=False, modules=SERVERS)
     try:
-        assert process.stdout
         yield process.stdout.readline().strip()
     finally:
         process.send_signal(signal.SIGINT)

@@ -29,7 +29,7 @@ def fits(value: Json, kind: str) -> None:
         ("adversarial council: pick a queue", "adversarial", "adversarial council:", "pick a queue", (5, 7)),
         ("collaborative council: which is better", "collaborative", "collaborative council:", "which is better", (7, 7)),
         ("plan our offsite", "collaborative", "", "plan our offsite", (7, 7)),
-        ("--protocol=triad which is better", "triad", "--protocol", "which is better", (4, 4)),
+        ("--protocol=triad which is better", "triad", "chosen by name", "which is better", (4, 4)),
     ],
 )  # fmt: skip
 def test_a_dry_run_prints_the_plan_and_spends_nothing(

@@ -14,8 +14,8 @@ import psycopg
 import pytest
 
 from council.runs.service import Convener
-from tests.acceptance.helpers import QUESTION, Terminal, Workspace, wait_until
-from tests.acceptance.shared_store import Workers, check_store
+from tests.acceptance.helpers import QUESTION, Terminal, Workspace, check_store, wait_until
+from tests.acceptance.shared_store import Workers
 from tests.trusted_project import trust_project
 
 pytest.importorskip("procrastinate")

@@ -14,9 +14,9 @@ import pytest
 from council.errors import UsageError
 from council.runs.service import Convener
 from tests.acceptance.crash_trials import library_processes, run_in_library
-from tests.acceptance.helpers import QUESTION, Json, Terminal, Workspace, mark, wait_until
+from tests.acceptance.helpers import QUESTION, Json, Terminal, Workspace, check_store, mark, wait_until
 from tests.acceptance.pseudo_terminal import PseudoTerminal
-from tests.acceptance.test_worker import check_store, queue_run, status
+from tests.acceptance.test_worker import queue_run
 from tests.fake_provider import Reply
 from tests.packet.fake_secrets import SECRETS
 from tests.trusted_project import trust_project
@@ -223,7 +223,7 @@ def test_a_detached_run_waits_for_an_answer_from_any_interface(detached: Workspa
     draft = asked("draft/beta")
     assert (draft["run"], draft["seat"], draft["schema"], draft["fields"]) == (run, "beta", None, [])
     assert QUESTION in draft["prompt"]
-    assert status(detached, run) == "running"
+    assert detached.status(run) == "running"
     assert answer(run, "draft/beta", f"Keep it: {mark('beta', 'draft')}.")
     attack = asked("attack/beta")
     assert [field["name"] for field in attack["fields"]] == ["issues", "case", "verdict"]
@@ -380,5 +380,5 @@ def test_a_closed_terminal_leaves_a_run_that_can_be_resumed(workspace: Workspace
     os.killpg(terminal.process.pid, signal.SIGHUP)
     assert terminal.wait_for_exit().code == 130
     (run,) = workspace.runs()
-    assert status(workspace, run) == "incomplete"
+    assert workspace.status(run) == "incomplete"
     check_store(council)

@@ -117,7 +117,9 @@ def facts(report: Json) -> Json:
     }
 
 
-NEW_FIELDS = {"leader", "leader_reason", "agreed", "contested", "rulings"}  # computed from the stored events
+NEW_FIELDS = {
+    "leader", "leader_reason", "agreed", "contested", "rulings", "positions", "sections", "changed",
+}  # computed from the stored events  # fmt: skip
 
 
 @pytest.mark.parametrize("protocol", FINISHED)

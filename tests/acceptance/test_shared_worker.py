@@ -12,11 +12,24 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.acceptance.helpers import QUESTION, SEATS, Terminal, Workspace, kill, wait_until
-from tests.acceptance.shared_store import Workers, check_store, detach, status, wait_until_finished
+from tests.acceptance.helpers import QUESTION, SEATS, Terminal, Workspace, check_store, kill, wait_until
+from tests.acceptance.shared_store import Workers, detach
+from tests.fake_provider import Gate
+from tests.fork_server import Process
 from tests.trusted_project import trust_project
 
 pytest.importorskip("procrastinate")
+
+
+def start_and_hold(
+    shared: Workspace, shared_workers: Workers, council: Terminal, phase: str, *flags: str
+) -> tuple[Process, str, Gate]:
+    """Start a worker and a run, and hold the run in a phase."""
+    gate = shared.hold(phase)
+    worker = shared_workers.start(*flags)
+    run = detach(council)
+    gate.wait(count=3)
+    return worker, run, gate
 
 
 @pytest.mark.behaviour("16-worker", "16-worker-report")
@@ -31,7 +44,7 @@ def test_a_worker_executes_a_queued_run_with_its_own_settings(
     config = shared.folder / "council.toml"
     shared.folder = elsewhere
     shared_workers.start("--config", str(config), COUNCIL_DATA=str(tmp_path / "data of the worker"))
-    wait_until_finished(shared, waiting)
+    shared.wait_until_finished(waiting)
     assert len(shared.asked()) == 7
     done = council("watch", waiting, "--json")
     assert (done.code, done.json["status"], done.json["report_path"]) == (0, "complete", None)
@@ -44,15 +57,12 @@ def test_a_worker_executes_a_queued_run_with_its_own_settings(
 def test_the_run_of_a_killed_worker_is_taken_over_without_repeating_a_stored_answer(
     shared: Workspace, shared_workers: Workers, council: Terminal
 ) -> None:
-    gate = shared.hold("improve")
-    first = shared_workers.start()
-    run = detach(council)
-    gate.wait(count=3)
+    first, run, gate = start_and_hold(shared, shared_workers, council, "improve")
     second = shared_workers.start()
     shared_workers.kill(first)
     gate.release()
     sent = len(shared.provider.log)
-    wait_until_finished(shared, run)
+    shared.wait_until_finished(run)
     assert sorted(shared.asked(sent)) == ["improve/alpha", "improve/beta", "improve/gamma", "synthesise/chair"]
     assert council("report", run, "--json").json["calls"] == {"made": 10, "replayed": 3, "in_doubt": 3}
     assert f"run {run}: its worker is gone" in shared_workers.stop(second)
@@ -63,15 +73,12 @@ def test_the_run_of_a_killed_worker_is_taken_over_without_repeating_a_stored_ans
 def test_a_worker_that_was_stopped_longer_than_its_lease_stores_nothing(
     shared: Workspace, shared_workers: Workers, council: Terminal
 ) -> None:
-    gate = shared.hold("improve")
-    first = shared_workers.start()
-    run = detach(council)
-    gate.wait(count=3)
+    first, run, gate = start_and_hold(shared, shared_workers, council, "improve")
     os.kill(first.pid, signal.SIGSTOP)
     second = shared_workers.start()
     gate.wait(count=6)  # the second worker has taken the run over and asks again
     gate.release()
-    wait_until_finished(shared, run)
+    shared.wait_until_finished(run)
     stored = {
         table: shared.rows(f"SELECT * FROM {table} ORDER BY 1, 2, 3") for table in ("events", "settled", "results")
     }
@@ -91,24 +98,21 @@ def test_a_worker_that_was_stopped_longer_than_its_lease_stores_nothing(
 def test_after_term_a_worker_ends_its_runs_or_hands_them_back(
     shared: Workspace, shared_workers: Workers, council: Terminal, seconds: int
 ) -> None:
-    gate = shared.hold("improve")
-    worker = shared_workers.start("--drain", str(seconds))
-    run = detach(council)
-    gate.wait(count=3)
+    worker, run, gate = start_and_hold(shared, shared_workers, council, "improve", "--drain", str(seconds))
     os.kill(worker.pid, signal.SIGTERM)
     if seconds:
         assert "stopping: 1 runs have 60 s" in worker.stderr.readline()
         later = detach(council)
         gate.release()
         assert worker.wait() == 0
-        assert (status(shared, run), status(shared, later)) == ("complete", "queued")
+        assert (shared.status(run), shared.status(later)) == ("complete", "queued")
     else:
         assert worker.wait() == 0
         assert f"handed back to the queue: {run}" in worker.stderr.read()
-        assert status(shared, run) == "queued"
+        assert shared.status(run) == "queued"
         gate.release()
         shared_workers.start()
-        wait_until_finished(shared, run)
+        shared.wait_until_finished(run)
         assert [shared.asked().count(f"draft/{seat}") for seat in SEATS] == [1, 1, 1]
     check_store(council)
 
@@ -124,9 +128,9 @@ def test_a_worker_without_the_key_leaves_the_run_to_one_that_has_it(
     monkeypatch.delenv("SIM_KEY")
     first = shared_workers.start()
     assert f"run {run} is left to other workers: it needs SIM_KEY" in first.stderr.readline()
-    assert (status(shared, run), shared.provider.log) == ("queued", [])
+    assert (shared.status(run), shared.provider.log) == ("queued", [])
     shared_workers.start(SIM_KEY="of-the-worker")
-    wait_until_finished(shared, run)
+    shared.wait_until_finished(run)
     assert {seen.headers["Authorization"] for seen in shared.provider.log} == {"Bearer of-the-worker"}
     check_store(council)
 
@@ -145,7 +149,7 @@ def test_a_run_that_needs_its_folder_waits_for_a_worker_of_this_host(
     assert f'no worker of the queue \\"{queue}\\" is alive' in refused.out
     shared_workers.start("--queues", "host")
     run = council(*local, QUESTION).json["run"]
-    wait_until(lambda: status(shared, run) not in ("queued", "running"), "the run ended")
+    wait_until(lambda: shared.status(run) not in ("queued", "running"), "the run ended")
     assert len(shared.reports()) == 1
     check_store(council)
 
@@ -160,7 +164,7 @@ def test_without_a_worker_runs_wait_and_the_most_urgent_is_first(
         assert 'no worker of the queue "default" is alive' in done.err
         runs.append(done.json["run"])
     shared_workers.start("--concurrency", "1")
-    wait_until_finished(shared, *runs)
+    shared.wait_until_finished(*runs)
     started = shared.rows("SELECT run FROM settled GROUP BY run ORDER BY min(at)")
     assert [run for (run,) in started] == [runs[1], runs[2], runs[0]]
     assert council("--priority", "1", QUESTION).code == 2
@@ -171,15 +175,12 @@ def test_without_a_worker_runs_wait_and_the_most_urgent_is_first(
 def test_a_run_that_a_worker_executes_is_watched_and_cancelled_from_another_process(
     shared: Workspace, shared_workers: Workers, council: Terminal
 ) -> None:
-    gate = shared.hold("draft")
-    worker = shared_workers.start()
-    run = detach(council)
-    gate.wait(count=3)
+    worker, run, gate = start_and_hold(shared, shared_workers, council, "draft")
     assert council("cancel", run).out.startswith(f"run {run} is cancelled")
     assert council("watch", run).code == 130
     assert council("resume", "--detach", run).code == 0
     gate.release()
-    wait_until_finished(shared, run)
+    shared.wait_until_finished(run)
     shared_workers.stop(worker)
     check_store(council)
 
@@ -197,7 +198,7 @@ def test_the_web_server_executes_runs_unless_it_has_no_worker(shared: Workspace,
         server = WebServer(shared.folder, os.environ, has_worker=has_worker)
         run = server.ask("POST", "/api/runs", body).json["run"]
         if has_worker:
-            wait_until_finished(shared, run)
+            shared.wait_until_finished(run)
         listed = {one["id"]: one["status"] for one in server.ask("GET", "/api/runs").json["runs"]}
         assert listed[run] == ("complete" if has_worker else "queued")
         server.close()
@@ -249,17 +250,14 @@ def test_the_rows_of_a_batch_are_executed_by_workers_also_after_the_batch_was_ki
 def test_a_worker_connects_again_after_the_database_has_closed_its_connections(
     shared: Workspace, shared_workers: Workers, council: Terminal
 ) -> None:
-    gate = shared.hold("draft")
-    worker = shared_workers.start()
-    first = detach(council)
-    gate.wait(count=3)
+    worker, first, gate = start_and_hold(shared, shared_workers, council, "draft")
     with psycopg.connect(os.environ["COUNCIL_DATABASE"], autocommit=True) as db:
         db.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
     gate.release()
     second = detach(council)
-    wait_until_finished(shared, first, second)
+    shared.wait_until_finished(first, second)
     assert len(shared.asked()) == 14
     shared_workers.stop(worker)
     check_store(council)

@@ -17,7 +17,7 @@ from council.runs.report_files import reserve_report_path
 from council.runs.service import Convener
 from council.runs.worker import Worker
 from council.runs.worker_client import request_worker
-from tests.acceptance.helpers import QUESTION, SEATS, Terminal, Workspace, wait_for_exit, wait_until
+from tests.acceptance.helpers import QUESTION, SEATS, Terminal, Workspace, check_store, wait_for_exit, wait_until
 from tests.acceptance.workers import kill_worker, wait_for_worker_exit, workers
 from tests.fake_provider import FakeProvider, Reply
 from tests.trusted_project import trust_project
@@ -26,19 +26,6 @@ SCRIPTED = "\n".join(
     f'[seats.{seat}]\nmodel = "scripted:"\n' if seat in SEATS else '[chair]\nmodel = "scripted:"\n'
     for seat in (*SEATS, "")
 )
-
-
-def status(workspace: Workspace, run: str) -> str:
-    return str(workspace.rows("SELECT status FROM runs WHERE id = ?", run)[0][0])
-
-
-def wait_until_finished(workspace: Workspace, *runs: str) -> None:
-    wait_until(lambda: all(status(workspace, run) == "complete" for run in runs), "the worker finished the runs")
-
-
-def check_store(council: Terminal) -> None:
-    done = council("runs", "fsck")
-    assert done.code == 0, done.out
 
 
 def with_convener(work: Callable[[Convener], Coroutine[Any, Any, Any]], **env: str) -> Any:
@@ -80,7 +67,7 @@ def test_a_suspended_worker_is_continued_by_the_next_detached_run(detached: Work
     gate.release()
     second = detached.council("--detach", "--json", "--protocol", "triad", QUESTION)
     assert second.code == 0, second.err
-    wait_until_finished(detached, first, second.json["run"])
+    detached.wait_until_finished(first, second.json["run"])
     check_store(council)
 
 
@@ -91,9 +78,9 @@ def test_a_run_queued_by_a_dead_process_is_finished(detached: Workspace, council
     assert started.code == 0, started.err
     run = started.json["run"]
     gate.wait(count=3)
-    assert status(detached, run) == "running"
+    assert detached.status(run) == "running"
     gate.release()
-    wait_until_finished(detached, run)
+    detached.wait_until_finished(run)
     assert len(detached.asked()) == 7
     report = council("report", run, "--json").json
     assert (report["status"], report["calls"]) == ("complete", {"made": 7, "replayed": 0, "in_doubt": 0})
@@ -108,7 +95,7 @@ def test_after_kill_9_the_next_worker_repeats_no_request(detached: Workspace, co
     run = council("--detach", "--json", "--protocol", "collaborative", QUESTION).json["run"]
     held = gate.wait(count=3)
     kill_worker(detached.data)
-    assert status(detached, run) == "running"
+    assert detached.status(run) == "running"
     gate.release()
     sent = len(detached.provider.log)
     if by == "watch":
@@ -116,7 +103,7 @@ def test_after_kill_9_the_next_worker_repeats_no_request(detached: Workspace, co
         assert (watched.code, watched.json["status"]) == (0, "complete")
     else:
         notify(run)
-        wait_until_finished(detached, run)
+        detached.wait_until_finished(run)
     again = detached.asked(sent)
     assert sorted(again) == ["improve/alpha", "improve/beta", "improve/gamma", "synthesise/chair"]
     assert {seen.raw for seen in held} <= {seen.raw for seen in detached.provider.log[sent:]}
@@ -132,11 +119,11 @@ def test_a_stopped_worker_requeues_its_run(detached: Workspace, council: Termina
     (pid,) = workers(detached.data)
     os.kill(pid, signal.SIGTERM)
     wait_for_worker_exit(detached.data)
-    assert status(detached, run) == "queued"
+    assert detached.status(run) == "queued"
     check_store(council)
     gate.release()
     notify(run)
-    wait_until_finished(detached, run)
+    detached.wait_until_finished(run)
     assert [detached.asked().count(f"draft/{seat}") for seat in SEATS] == [1, 1, 1]
     check_store(council)
 
@@ -146,7 +133,7 @@ def test_a_new_worker_writes_the_report_that_a_killed_one_has_only_reserved(
     detached: Workspace, council: Terminal
 ) -> None:
     run = council("--detach", "--json", "--protocol", "triad", QUESTION).json["run"]
-    wait_until_finished(detached, run)
+    detached.wait_until_finished(run)
     wait_for_worker_exit(detached.data)
     (path,) = detached.reports()
     text = path.read_text()
@@ -154,7 +141,7 @@ def test_a_new_worker_writes_the_report_that_a_killed_one_has_only_reserved(
     assert reserve_report_path(path.parent, "triad", QUESTION, time.time(), run) == path
     other = queue_run("triad")
     notify(other)
-    wait_until_finished(detached, other)
+    detached.wait_until_finished(other)
     assert path.read_text() == text
     check_store(council)
 
@@ -171,7 +158,7 @@ def test_concurrent_clients_start_one_worker(detached: Workspace, council: Termi
     gate.wait(count=4)
     assert len(workers(detached.data)) == 1
     gate.release()
-    wait_until_finished(detached, *(one.json["run"] for one in done))
+    detached.wait_until_finished(*(one.json["run"] for one in done))
     assert len(detached.asked()) == 12
     check_store(council)
 
@@ -192,7 +179,7 @@ def test_twenty_concurrent_runs_are_all_finished(detached: Workspace, council: T
 
     runs = with_convener(start)
     assert len(set(runs)) == 20
-    wait_until_finished(detached, *runs)
+    detached.wait_until_finished(*runs)
     assert len(workers(detached.data)) <= 1
     assert len(detached.reports()) == 20
     check_store(council)
@@ -216,7 +203,7 @@ def test_a_run_queued_while_the_worker_exits_is_not_lost(
         return runs
 
     runs = with_convener(one_after_the_other)
-    assert {status(detached, run) for run in runs} == {"complete"}
+    assert {detached.status(run) for run in runs} == {"complete"}
     wait_for_worker_exit(detached.data)
     check_store(council)
 
@@ -244,7 +231,7 @@ def test_a_run_with_a_missing_folder_or_setting_fails_once_with_a_reason(
         config.write_text("timeout = 9\n")
     notify(run)
     wait_for_worker_exit(detached.data)
-    assert status(detached, run) == "failed"
+    assert detached.status(run) == "failed"
     assert detached.provider.log == []
     monkeypatch.delenv("COUNCIL_CONFIG")
     reason = {
@@ -288,7 +275,7 @@ def test_keys_are_sent_to_a_running_worker_and_never_stored(keyed: Workspace, co
     gate.wait(count=4)
     assert find_on_disk(SECRET, keyed.data) == []
     gate.release()
-    wait_until_finished(keyed, first, second)
+    keyed.wait_until_finished(first, second)
     keys = [seen.headers["Authorization"].removeprefix("Bearer ") for seen in keyed.provider.log]
     assert {key: keys.count(key) for key in keys} == {"k-of-another-user": 4, SECRET: 4}
     assert find_on_disk(SECRET, keyed.data) == find_on_disk(SECRET, keyed.folder) == []
@@ -301,12 +288,12 @@ def test_a_run_without_its_keys_waits_for_a_client_that_has_them(
 ) -> None:
     run = queue_run("triad", SIM_KEY=SECRET)
     asyncio.run(_serve(dict(os.environ)))
-    assert (status(keyed, run), keyed.provider.log) == ("queued", [])
+    assert (keyed.status(run), keyed.provider.log) == ("queued", [])
     for command in (("watch", run), ("resume", "--detach", run)):
         refused = council(*command)
         assert refused.code == 2
         assert f"run {run} needs SIM_KEY: set it and try again" in refused.err
-    assert (status(keyed, run), keyed.provider.log) == ("queued", [])
+    assert (keyed.status(run), keyed.provider.log) == ("queued", [])
     monkeypatch.setenv("SIM_KEY", SECRET)
     watched = council("watch", run, "--json")
     assert (watched.code, watched.json["status"]) == (0, "complete")
@@ -330,7 +317,7 @@ def test_runs_of_the_worker_share_the_connection_limit(detached: Workspace, coun
     runs = [queue_run("triad") for _ in range(4)]
     for run in runs:
         notify(run)
-    wait_until_finished(detached, *runs)
+    detached.wait_until_finished(*runs)
     assert len(detached.provider.log) == 16
     assert max_concurrent(detached.provider) == 2
     check_store(council)
@@ -354,7 +341,7 @@ def test_runs_of_the_worker_share_the_daily_budget(detached: Workspace, council:
     runs = [queue_run("triad") for _ in range(3)]
     for run in runs:
         notify(run)
-    over = lambda: [run for run in runs if status(detached, run) not in ("queued", "running")]  # noqa: E731
+    over = lambda: [run for run in runs if detached.status(run) not in ("queued", "running")]  # noqa: E731
     wait_until(lambda: len(over()) == 2, "two have found no money left")
     gate.release()
     wait_until(lambda: len(over()) == 3, "all have ended")
@@ -372,7 +359,7 @@ def test_an_invalid_message_does_not_disturb_the_worker(detached: Workspace, cou
     asyncio.run(_send_invalid(detached.data / "worker.sock"))
     assert (detached.data / "worker.sock").stat().st_mode & 0o077 == 0
     gate.release()
-    wait_until_finished(detached, run)
+    detached.wait_until_finished(run)
     check_store(council)
 
 

@@ -9,6 +9,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from council.runs.worker_client import serve_socket, worker_lock
@@ -41,7 +42,13 @@ def kill_worker(data: Path) -> None:
 
 
 def wait_for_worker_exit(data: Path) -> None:
-    wait_until(lambda: not workers(data), "the worker exited")
+    """Wait until no worker of a data folder is left. Only the found ones are polled: looking at all processes is expensive."""
+    while found := workers(data):
+        wait_until(partial(_are_gone, found, data), "the worker exited")
+
+
+def _are_gone(pids: list[int], data: Path) -> bool:
+    return not any(_works_on(pid, data) for pid in pids)
 
 
 def kill_remaining_workers(data: Path) -> list[int]:

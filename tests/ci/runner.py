@@ -5,22 +5,16 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.fork_server import command_folder
+from tests.fork_server import command_path
 from tests.paths import ROOT
 
 EXPRESSION = re.compile(r"\$\{\{\s*([\w.-]+)\s*\}\}")
-
-
-def commands() -> str:
-    """Return a PATH with council and the tools of the development environment."""
-    return os.pathsep.join([str(command_folder()), str(Path(sys.executable).parent), os.environ["PATH"]])
 
 
 @dataclass
@@ -83,7 +77,7 @@ class Runner:
             "GITHUB_ACTIONS": "true",
             "GITHUB_ACTION_PATH": str(ROOT),
             "RUNNER_TEMP": str(self.temp),
-            "PATH": commands(),
+            "PATH": command_path(),
         }
         forge |= {"GITHUB_BASE_REF": base} if base else {}
         return subprocess.run(

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from tests.acceptance.judges.fake_judges import JudgesWorkspace, finding, opinion
-from tests.ci.runner import commands
+from tests.fork_server import command_path
 from tests.packet.conftest import commit, git
 from tests.paths import ROOT
 
@@ -32,7 +32,7 @@ SCRIPTS = sorted(path for path in (ROOT / "ci").iterdir() if path.suffix != ".ym
 @pytest.mark.behaviour("50-ci-scripts")
 @pytest.mark.parametrize("path", SCRIPTS, ids=[path.name for path in SCRIPTS])
 def test_every_script_passes_shellcheck_and_stops_at_the_first_error(path: Path) -> None:
-    subprocess.run(["shellcheck", "-x", str(path)], cwd=ROOT, env={**os.environ, "PATH": commands()}, check=True)
+    subprocess.run(["shellcheck", "-x", str(path)], cwd=ROOT, env={**os.environ, "PATH": command_path()}, check=True)
     text = path.read_text(encoding="utf-8")
     if path.name != "common.sh":
         assert text.startswith("#!/bin/sh\n")
@@ -59,7 +59,7 @@ def run_job(job: Job, checkout: Path, tmp_path: Path) -> subprocess.CompletedPro
     }  # fmt: skip
     named = {name: Template(value).substitute(known) for name, value in job["variables"].items()}
     lines = "\n".join([*job["before_script"], *job["script"]])
-    env = {**os.environ, "PATH": commands(), "TMPDIR": str(tmp_path), **known, **named}
+    env = {**os.environ, "PATH": command_path(), "TMPDIR": str(tmp_path), **known, **named}
     return subprocess.run(
         ["sh", "-ec", lines], cwd=checkout, env=env, capture_output=True, text=True, check=False, timeout=120
     )
@@ -101,7 +101,7 @@ def hooked(judges: JudgesWorkspace, checkout: Path) -> JudgesWorkspace:
 
 
 def push(checkout: Path, *refs: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PATH": commands(), "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    env = {**os.environ, "PATH": command_path(), "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
     return subprocess.run(["git", "push", "origin", *refs], cwd=checkout, env=env, capture_output=True, text=True, check=False, timeout=120)  # fmt: skip
 
 
@@ -168,7 +168,7 @@ def test_the_hooks_follow_the_format_and_stop_only_at_the_gate(judges: JudgesWor
         (hooks["council-commit"] | {"args": ["--fail-on", "worse"]}, {}, 0, "worse"),
     ):
         command = [*shlex.split(hook["entry"]), *hook["args"]]
-        env = {**os.environ, "PATH": commands(), **more}
+        env = {**os.environ, "PATH": command_path(), **more}
         done = subprocess.run(command, cwd=checkout, env=env, capture_output=True, text=True, check=False, timeout=120)
         assert (done.returncode, words in done.stdout + done.stderr) == (code, True), done.stderr
     assert "src/api/routes.py" not in judges.provider.log[0].prompt  # already on the remote
@@ -236,7 +236,7 @@ def test_it_installs_its_own_sources_in_a_separate_environment(tmp_path: Path) -
 
 @pytest.mark.behaviour("50-ci-scripts")
 def test_an_installed_council_is_reused() -> None:
-    env = {**os.environ, "PATH": commands(), "TMPDIR": os.devnull}
+    env = {**os.environ, "PATH": command_path(), "TMPDIR": os.devnull}
     done = subprocess.run(["sh", str(ROOT / "ci" / "install.sh")], env=env, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("council is already installed")
 

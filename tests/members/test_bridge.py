@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import AsyncIterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,12 @@ from tests.fake_provider import FakeProvider, Reply
 from tests.run_session import make_ask
 from tests.trusted_project import trust_project
 
-pytest.importorskip("pydantic_ai", reason="the extra pai is not installed: pip install 'model-council[pai]'")
-pytestmark = pytest.mark.anyio
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(
+        not find_spec("pydantic_ai"), reason="the extra pai is missing: pip install 'model-council[pai]'"
+    ),
+]  # importing it takes a second, in each process that collects the tests
 SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"], "additionalProperties": False}  # fmt: skip
 CONTEXT = MemberContext(load_settings(Path(), {}), {}, Path())
 

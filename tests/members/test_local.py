@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 
 from council.errors import Fault, LocalModelError
 from council.members.local import LocalMember, count_cores
+from council.members.local_weights import SMOLLM2, fetch_weights
 from council.types import Ask
 
 pytest.importorskip("xllamacpp", reason="the embedded model needs model-council[local]")
@@ -86,14 +88,6 @@ async def test_embedded_model_streams_and_follows_a_schema(member: LocalMember) 
     assert reply.keys() == {"verdict", "sure"}
 
 
-async def test_seats_share_one_process(member: LocalMember, weights_cache: Path) -> None:
-    other = LocalMember("local:smollm2", cache=weights_cache)
-    await other.ready(lambda *step: None)
-    assert other.endpoint.base_url == member.endpoint.base_url
-    await other.close()
-    assert (await member.send(member.prepare(Ask("k", LONG.messages, max_tokens=4)), lambda piece: None)).text
-
-
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="a slot's state is copied through a file in memory")
 @pytest.mark.behaviour("local.shared-prefix")
 async def test_text_that_seats_share_is_evaluated_once(member: LocalMember) -> None:
@@ -113,7 +107,13 @@ async def test_text_that_seats_share_is_evaluated_once(member: LocalMember) -> N
 
 
 @pytest.mark.behaviour("local.stops-at-once")
-async def test_closing_stops_generation_at_once(member: LocalMember) -> None:
+async def test_seats_share_one_process_and_closing_the_last_one_stops_it_at_once(
+    member: LocalMember, weights_cache: Path
+) -> None:
+    other = LocalMember("local:smollm2", cache=weights_cache)
+    await other.ready(lambda *step: None)
+    assert other.endpoint.base_url == member.endpoint.base_url
+    await other.close()
     speaking = asyncio.Event()
     call = asyncio.create_task(member.send(member.prepare(LONG), lambda piece: speaking.set()))
     await asyncio.wait_for(speaking.wait(), 60)
@@ -193,7 +193,8 @@ async def test_missing_llama_cpp_names_the_extra_to_install(tmp_path: Path, monk
             await asked
 
 
-async def test_probe_does_not_load_the_model(tmp_path: Path, weights_cache: Path, member: LocalMember) -> None:
+async def test_probe_does_not_load_the_model(tmp_path: Path, weights_cache: Path) -> None:
+    fetch_weights(SMOLLM2, weights_cache, lambda *step: None, threading.Event())
     assert "is downloaded" in await LocalMember("local:smollm2", cache=weights_cache).probe()
     with pytest.raises(LocalModelError, match="the first run downloads it"):
         await LocalMember("local:smollm2", cache=tmp_path).probe()

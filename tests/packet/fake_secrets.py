@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import random
 import string
+from collections.abc import Iterable
 
 WORDY = string.ascii_letters + string.digits
 HEX = "0123456789abcdef"
@@ -79,3 +80,9 @@ SECRETS: dict[str, tuple[str, str]] = {
     ]
 }
 SECRETS["private-key"] = (pem(), pem().split("\n")[2])
+
+
+def secrets_for(way: str, ways: Iterable[str], share: int) -> list[tuple[str, tuple[str, str]]]:
+    """Return every secret for the first way into a packet, and one in `share` for each other one: all share one filter."""
+    every, place = list(SECRETS.items()), list(ways).index(way)
+    return every[place % share :: share] if place else every

@@ -127,7 +127,7 @@ def test_a_prefix_chooses_the_protocol_and_is_removed(words: str, protocol: str,
 @pytest.mark.behaviour("00-grammar-explicit-wins")
 def test_a_named_protocol_wins_over_every_word() -> None:
     found = read("validate which is better", protocol="Triad")
-    assert (found.protocol, found.why, found.task) == ("triad", "--protocol", "ask")
+    assert (found.protocol, found.why, found.task) == ("triad", "chosen by name", "ask")
     assert found.question == "validate which is better"
 
 

@@ -194,7 +194,7 @@ def test_free_fallback_does_not_hide_a_paid_one() -> None:
 def test_absence_is_shown_with_phase_reason_and_count_of_seats() -> None:
     first, banner = format_degraded_lines(one_absent().minutes)
     assert first == (
-        "beta did not answer in draft: its server failed (failed(server)): 500 from the server; "
+        "beta did not answer in draft: its server had an error (failed(server)): 500 from the server; "
         "the answer below is from 2 of 3 seats."
     )
     assert banner.startswith("BELOW 80 %: 2 of 3 seats answered")
@@ -263,7 +263,10 @@ def test_digest_without_a_chair_is_called_a_digest() -> None:
     builder = triage(drafts(RunBuilder(plan("adversarial")))).phase("verdict").ask("chair").mark_absent("chair")
     lines = format_degraded_lines(builder.close("No chair", status="incomplete", stopped="chair").minutes)
     assert "digest of the statements" in lines[0]
-    assert lines[1] == "the chair did not answer in verdict: its server failed (failed(server)): 500 from the server."
+    assert (
+        lines[1]
+        == "the chair did not answer in verdict: its server had an error (failed(server)): 500 from the server."
+    )
 
 
 def test_single_draft_of_adversarial_is_reported_once_by_the_protocol() -> None:

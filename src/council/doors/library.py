@@ -21,7 +21,7 @@ from council.events import Entry
 from council.flags import negatable_options
 from council.members.base import Member
 from council.planning.plan import Material, Plan
-from council.render.report import build_report
+from council.render.report import read_report
 from council.render.report_object import Report
 from council.runs.history import run_summary
 from council.runs.run_context import close_shared
@@ -175,7 +175,7 @@ class RunStream(AsyncIterator[Entry]):
 
 
 def make_report(minutes: Minutes) -> Report:
-    return Report.from_dict(minutes.report or build_report(minutes))
+    return Report.from_dict(minutes.report or read_report(minutes))
 
 
 # Arguments

@@ -389,7 +389,12 @@ def _is_chair(minutes: Minutes, seat: str) -> bool:
 
 def _format_phase(minutes: Minutes, missed: AbsenceMinutes) -> str:
     """Format the phase of an absence; only the last part of a private phase."""
-    return single_line(missed.phase.rpartition("/")[2] if minutes.is_private_phase(missed.phase) else missed.phase)
+    return format_phase_in(missed.phase.rpartition("/")[2] if minutes.is_private_phase(missed.phase) else missed.phase)
+
+
+def format_phase_in(phase: str) -> str:
+    """Format a phase after "did not answer in"; `answer` needs words around it."""
+    return "the answer phase" if phase == "answer" else single_line(phase)
 
 
 def _describe_consequence(minutes: Minutes, group: list[AbsenceMinutes]) -> str:

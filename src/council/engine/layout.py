@@ -42,7 +42,7 @@ STATE_DESCRIPTIONS = {
     "failed(rate)": "it was still rate-limited after all retries",
     "failed(quota)": "its account has no credit or quota left",
     "failed(overload)": "it was overloaded",
-    "failed(server)": "its server failed",
+    "failed(server)": "its server had an error",
     "failed(schema)": "its answer did not match the schema",
     "failed(size)": "the prompt did not fit its context window",
     "failed(model)": "there is no such model",
@@ -67,8 +67,10 @@ SKIPPED_STATES: dict[str, SeatState] = {
 
 
 def describe_state(state: str) -> str:
-    """Describe a state: `its server failed (failed(server))`; return an unknown state unchanged."""
-    words = STATE_DESCRIPTIONS.get(state) or ("its command failed" if state.startswith("failed(cli") else "")
+    """Describe a state: `its server had an error (failed(server))`; return an unknown state unchanged."""
+    words = STATE_DESCRIPTIONS.get(state) or (
+        "its command ended with an error" if state.startswith("failed(cli") else ""
+    )
     return f"{words} ({state})" if words else state
 
 
@@ -79,7 +81,7 @@ def format_absence(missed: AbsenceMinutes) -> str:
 
 
 def describe_absence(missed: AbsenceMinutes) -> str:
-    """Describe state and reason: `its server failed (failed(server)): 500 Internal Server Error`."""
+    """Describe state and reason: `its server had an error (failed(server)): 500 Internal Server Error`."""
     reason = single_line(missed.reason).rstrip(".")
     return f"{describe_state(missed.state)}: {reason}" if reason else describe_state(missed.state)
 
@@ -114,6 +116,12 @@ def choose_level(finding: Json) -> Literal["error", "warning", "note"]:
 
 def format_found_by(finding: Json) -> str:
     return f"found by {len(finding['found_by'])} of {finding['of']}"
+
+
+def format_disputed(finding: Json) -> str:
+    """Return who disputes a finding: `disputed by judge-2`. Runs of older versions do not say who."""
+    names = ", ".join(finding.get("disputed_by") or ())
+    return single_line(f"disputed by {names}", 200) if names else "disputed"
 
 
 def list_absent_seats(report: Json) -> list[Json]:

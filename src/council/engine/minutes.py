@@ -110,6 +110,7 @@ class Minutes:
     hedges: list[ev.Hedged] = field(default_factory=list)  # slow members, and the members that were asked too
     cap: float | None = None  # cost limit in dollars
     priced: set[str] = field(default_factory=set)  # members whose price is known
+    billed: dict[str, float] = field(default_factory=dict)  # dollars by step
     open_attempts: dict[tuple[str, int], ev.Attempted] = field(default_factory=dict)  # requests without a result yet
     verdict: Json = field(default_factory=dict)
     calls: Json = field(default_factory=lambda: {"made": 0, "replayed": 0, "in_doubt": 0})
@@ -306,6 +307,7 @@ def _apply_billed(m: Minutes, event: ev.Billed, at: float) -> None:
     m.open_attempts.pop((event.key, event.n), None)
     seat = m.seat(event.seat)
     seat.usd = round(seat.usd + event.usd, 9)
+    m.billed[event.key] = m.billed.get(event.key, 0.0) + event.usd
     seat.estimated |= event.estimated
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from council.engine.degraded import build_degraded_rows, count_asked_seats
+from council.engine.degraded import build_degraded_rows, count_asked_seats, format_phase_in
 from council.engine.json_text import clean_text, find_json
 from council.engine.minutes import Minutes, SeatMinutes
 from council.settings.catalogue import LOCAL_MEMBER
@@ -265,6 +265,41 @@ def _list_seat_facts(minutes: Minutes, degraded: list[Json]) -> Iterator[tuple[s
             yield "degraded", _describe_degraded(row)
 
 
+def list_supports(minutes: Minutes) -> list[str]:
+    """Return the facts that speak for the answer, for readers; they do not change the level."""
+    return [*_list_seat_supports(minutes), *_list_verdict_supports(minutes.verdict)]
+
+
+def _list_seat_supports(minutes: Minutes) -> Iterator[str]:
+    answered = [seat for seat in minutes.planned_seats if seat.statements]
+    asked, vendors = count_asked_seats(minutes), len(_list_vendors(minutes, answered))
+    if len(answered) == asked > 1:
+        yield f"{asked} of {asked} seats answered" + (f", from {vendors} vendors" if vendors > 1 else "")
+
+
+def _list_verdict_supports(verdict: Json) -> Iterator[str]:
+    details, notes = verdict.get("details") or {}, verdict.get("notes") or {}
+    opinions = details.get("opinions") or []
+    if len(opinions) > 1 and len({one["verdict"] for one in opinions}) == 1:
+        yield f"all {len(opinions)} judges say {opinions[0]['verdict']}"
+    elif verdict.get("agreement") == "full":
+        yield "all seats agree with the answer"
+    shared = notes.get("recommendation_shared_by") or (details.get("referee") or {}).get("shared_by") or []
+    if len(shared) > 1 and verdict.get("agreement") != "full":
+        yield f"the recommendation is shared by {', '.join(shared)}"
+    findings = verdict.get("findings") or []
+    if verified := sum(1 for one in findings if isinstance(one, dict) and one.get("verified")):
+        yield f"{verified} of {len(findings)} findings quote the material"
+    rulings = [row for row in details.get("rulings") or [] if not row.get("same_as")]
+    if rulings and (dismissed := sum(1 for row in rulings if row.get("landed") is False)):
+        yield f"{dismissed} of {len(rulings)} points of the attack were dismissed"
+    points = [one for one in verdict.get("consensus") or [] if isinstance(one, dict) and one.get("statements")]
+    if points:
+        yield f"members agree on {len(points)} compared {'point' if len(points) == 1 else 'points'}"
+    if cited := sum(1 for one in verdict.get("sources") or [] if one.get("cited")):
+        yield f"{cited} {'source is' if cited == 1 else 'sources are'} cited"
+
+
 def _list_vendors(minutes: Minutes, answered: list[SeatMinutes]) -> set[str]:
     """Return the vendors of the members that answered."""
     known = {seat.model: seat.vendor for seat in answered}
@@ -283,5 +318,5 @@ DEGRADED_TEXTS = {
 
 
 def _describe_degraded(row: Json) -> str:
-    text = DEGRADED_TEXTS.get(row["state"]) or ("{seat} did not answer in {phase}" if row["seat"] else "{reason}")
-    return single_line(text.format(**row), 120)
+    text = DEGRADED_TEXTS.get(row["state"]) or ("{seat} did not answer in {where}" if row["seat"] else "{reason}")
+    return single_line(text.format(**row, where=format_phase_in(row["phase"] or "")), 120)

@@ -186,7 +186,7 @@ def _choose_by_name(protocol: str | None, prefixed: Choice | None, known: Collec
         raise UsageError(
             f"{option('protocol')} chose {name} and {prefixed.why} {prefixed.protocol}: a run uses one protocol, drop one"
         )
-    return Choice(name, "--protocol", ChosenBy.FLAG)
+    return Choice(name, "chosen by name", ChosenBy.FLAG)
 
 
 def _choose_by_flags(flags: Mapping[str, Any], explicit: Choice | None) -> Choice | None:

@@ -133,6 +133,14 @@ class ReportView:
         """Return a text to show instead of the answer; empty to show the answer."""
         return ""
 
+    def answer_sections(self, minutes: Minutes) -> list[tuple[str, str, str]]:
+        """Return the answer as (name, title, text), the decision first; empty if the whole answer is the decision."""
+        return []
+
+    def points(self, minutes: Minutes) -> list[Json]:
+        """Return the points of an attack, each once: hits, flaw, correction, severity, landed, why, ids, raised_by, held_by."""
+        return []
+
     def closing_text(self, minutes: Minutes) -> str:
         """Return a few lines to show after the answer on standard output; empty for none."""
         return ""

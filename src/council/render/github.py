@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import re
 
-from council.engine.layout import choose_level, format_count, format_found_by, list_absent_seats, parse_location
+from council.engine.layout import (
+    choose_level,
+    format_count,
+    format_disputed,
+    format_found_by,
+    list_absent_seats,
+    parse_location,
+)
 from council.render.report import FinishedRun
 from council.text_cleanup import clean, neutralize_commands
 from council.types import Json
@@ -52,7 +59,12 @@ def _format_finding(finding: Json) -> str:
     )
     if finding.get("location_note"):
         stated.append(f"Location: {finding['location_note']}.")
-    said = [finding["description"], f"Fix: {finding['fix']}", *stated, *(["Disputed."] if finding["disputed"] else [])]
+    said = [
+        finding["description"],
+        f"Fix: {finding['fix']}",
+        *stated,
+        *([f"{format_disputed(finding).capitalize()}."] if finding["disputed"] else []),
+    ]
     return _format_command(kind, "\n".join(said), **where, title=title)
 
 

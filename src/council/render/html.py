@@ -17,7 +17,8 @@ from council.engine.degraded import format_degraded_lines
 from council.engine.minutes import Minutes
 from council.events import TRANSIENT_EVENTS, Entry
 from council.render.markdown import render_document_parts
-from council.render.report import FinishedRun, build_report
+from council.render.positions import build_position_history
+from council.render.report import FinishedRun, read_report
 from council.text_cleanup import clean_json, neutralize_commands, single_line
 from council.types import Json
 
@@ -76,7 +77,8 @@ def _dump_run(minutes: Minutes, entries: Sequence[Entry]) -> Iterator[str]:
     stored = (entry for entry in entries if not isinstance(entry.event, TRANSIENT_EVENTS))
     for n, entry in enumerate(stored):
         yield ("," if n else "") + _dump_json(clean_json(entry.as_json()))
-    detail = {"report": build_report(minutes), "above": format_degraded_lines(minutes)}
+    detail: Json = {"report": read_report(minutes), "above": format_degraded_lines(minutes)}
+    detail["positions"] = build_position_history(entries)
     yield f'],"detail":{_dump_json(clean_json(detail))},"markdown":"'
     for text in render_document_parts(minutes):
         yield _dump_json(text)[1:-1]

@@ -25,6 +25,7 @@ from council.engine.minutes import Minutes, PhaseMinutes
 from council.engine.trust import format_trust
 from council.protocols import Protocol, ReportView, find_protocol
 from council.render.mermaid import render_mermaid
+from council.render.positions import build_position_table
 from council.render.report import FinishedRun, answer_text, build_report
 from council.text_cleanup import clean
 from council.types import Json
@@ -98,6 +99,7 @@ def _build_context(minutes: Minutes, report: Json) -> Json:
     facts = _list_facts(minutes, report)
     helpers = list(minutes.seats.values())[len(planned) :]
     seats = [*planned, *([minutes.chair] if minutes.chair else []), *helpers]
+    has_topics = minutes.verdict.get("claims") or minutes.verdict.get("disagreements")
     return {
         "minutes": minutes,
         "plan": minutes.plan,
@@ -112,6 +114,7 @@ def _build_context(minutes: Minutes, report: Json) -> Json:
         "final": _format_answer(minutes, view),
         "trust": format_trust(report["trust"]),
         "notes": report.get("notes") or {},
+        "positions": build_position_table(minutes) if has_topics else [],
         "rounds": _list_rounds(minutes),
         "facts": facts,
         "fact_rows": format_table_rows(facts),

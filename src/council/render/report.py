@@ -10,14 +10,14 @@ from typing import Any
 from council.engine.degraded import build_degraded_rows, count_asked_seats, format_degraded_lines
 from council.engine.layout import final_state
 from council.engine.minutes import Minutes, SeatMinutes
-from council.engine.trust import compute_trust
+from council.engine.trust import compute_trust, list_supports
 from council.events import Entry, Faulted
 from council.money import UNBILLED_FAULTS
 from council.protocols import ReportView, find_protocol
 from council.text_cleanup import clean_json, may_be_unclean, neutralize_commands
 from council.types import Json
 
-__all__ = ["answer_text", "build_report", "dump_report", "encode_report", "format_degraded_lines"]
+__all__ = ["answer_text", "build_report", "dump_report", "encode_report", "format_degraded_lines", "read_report"]
 
 FREE_VENDORS = ("local", "scripted", "human")
 IN_DOUBT_STATES = ("timed_out", "in_doubt")
@@ -72,6 +72,23 @@ def _collect_fields(minutes: Minutes) -> Json:
     }
 
 
+def read_report(minutes: Minutes) -> Json:
+    """Return the report with what is computed only for readers: positions, sections, reasons for trust, and what the council changed."""
+    from council.render.changes import build_changes  # not loaded by a run
+    from council.render.positions import build_positions
+
+    report, positions = build_report(minutes), build_positions(minutes)
+    sections = find_protocol(minutes.plan.get("protocol") or "").load_report_view().answer_sections(minutes)
+    added: Json = {
+        "positions": positions,
+        "sections": [{"name": name, "title": title, "text": text} for name, title, text in sections],
+    }
+    if changed := build_changes(minutes, report, positions):
+        added["changed"] = changed
+    report["trust"]["in_favour"] = list_supports(minutes)
+    return report | (clean_json(added) if may_be_unclean(_encode(added)) else added)
+
+
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
     """What a format renders: the report, the minutes and, for `html`, the events."""
@@ -85,7 +102,7 @@ class FinishedRun:
 
 
 def render_run(run: FinishedRun) -> str:
-    return neutralize_commands(dump_report(run.report).decode(), "json")
+    return neutralize_commands(dump_report(read_report(run.minutes)).decode(), "json")
 
 
 def dump_report(value: Json) -> bytes:

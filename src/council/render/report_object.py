@@ -7,285 +7,43 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    GetJsonSchemaHandler,
-    ValidationError,
-    ValidationInfo,
-    ValidatorFunctionWrapHandler,
-    field_validator,
-)
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic import BaseModel, Field, ValidationError
 from typing_extensions import TypedDict
 
 from council import errors
 from council.engine.layout import format_cost
 from council.engine.trust import format_trust
 from council.money import format_usd
+from council.render.report_parts import (
+    KEEP_OTHER_TYPES,
+    Amount,
+    AnswerSection,
+    Calls,
+    Changed,
+    Cost,
+    Degraded,
+    Fork,
+    Name,
+    Notes,
+    OpinionRow,
+    Part,
+    PositionRow,
+    Quorum,
+    Ranking,
+    ReportFinding,
+    ReportSeat,
+    RulingRow,
+    Tokens,
+    Trust,
+)
 from council.types import OK_STATES, Json
-
-Count = Annotated[int, Field(ge=0)]
-Name = Annotated[str, Field(min_length=1)]
-Amount = Annotated[float, Field(ge=0)]
-KEEP_OTHER_TYPES = {"keep": True}  # validation context: values of other types are kept, such as those of other packages
-
-
-class Part(BaseModel):
-    """A part of the report. It keeps fields that are not declared. `part["name"]` returns plain data."""
-
-    model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True)
-
-    @field_validator("*", mode="wrap")
-    @classmethod
-    def _keep_other_types(cls, value: Any, validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
-        try:
-            return validate(value)
-        except ValidationError:
-            if info.context is KEEP_OTHER_TYPES:
-                return value
-            raise
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Describe a field that may be absent by its type alone, without its default."""
-        schema = handler.resolve_ref_schema(handler(core))
-        schema.pop("additionalProperties", None)
-        for value in schema.get("properties", {}).values():
-            if value.pop("default", "") is None:
-                choices = [choice for choice in value.pop("anyOf") if choice != {"type": "null"}]
-                value.update(choices[0] if len(choices) == 1 else {"anyOf": choices})
-        return schema
-
-    def to_dict(self) -> Json:
-        """Return plain data, which `json.dumps` accepts. Fields that were absent stay absent."""
-        return self.model_dump(by_alias=True, exclude_unset=True, warnings=False)
-
-    def __getitem__(self, name: str) -> Any:
-        return self.to_dict()[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.to_dict()
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Return a field as plain data, or the default if it is absent."""
-        return self.to_dict().get(name, default)
-
-
-class Tokens(Part):
-    """Token counts. `in` includes the tokens read from a cache."""
-
-    input: Annotated[Count, Field(alias="in")]
-    output: Annotated[Count, Field(alias="out")]
-    cached: Count
-
-
-class Fork(Part):
-    """The run that this one is a fork of, and the phase it starts from; absent for other runs."""
-
-    run: str
-    from_phase: Annotated[str, Field(alias="from")]
-
-
-class Hedge(Part):
-    """A member that was slow, and the member that was asked too."""
-
-    phase: str
-    member: Name
-    by: Annotated[Name, Field(description="The member that was asked too.")]
-    after: Annotated[Amount, Field(description="Seconds that the first member had had until then.")]
-
-
-class ReportSeat(Part):
-    """A seat after the run."""
-
-    name: Name
-    label: str
-    role: str | None
-    perspective: str | None
-    model: Annotated[str, Field(description="The requested member.")]
-    served_by: Annotated[str | None, Field(description="The member that answered last; null if none did.")]
-    vendor: str
-    state: Name
-    verdict: str | None
-    confidence: str | None
-    file: str | None
-    tokens: Tokens
-    cost: Amount | None
-    attempts: Annotated[
-        Count,
-        Field(
-            description="Requests for this seat in all rounds, with retries and repair turns: 3 after three rounds without a retry."
-        ),
-    ]
-    seconds: Amount
-    hedged: Annotated[
-        list[Hedge] | None, Field(description="Phases in which another member was asked too; absent if there are none.")
-    ] = None
-
-
-class Degraded(Part):
-    """A seat that did not answer, or (seat null) a problem of the whole council."""
-
-    seat: str | None
-    phase: str | None
-    state: str
-    reason: str
-
-
-class Quorum(Part):
-    """How many seats had to answer, did answer, and were asked."""
-
-    needed: Count
-    ok: Count
-    asked: Count
-
-
-class Calls(Part):
-    """Requests of the run."""
-
-    made: Annotated[Count, Field(description="Requests sent, by all processes of the run.")]
-    replayed: Annotated[Count, Field(description="Answers that the last process took from the ledger.")]
-    in_doubt: Annotated[Count, Field(description="Requests, by all processes, that may be billed without an answer.")]
-
-
-class Cost(Part):
-    """Cost of the run in dollars."""
-
-    usd: Annotated[Amount | None, Field(description="Null if a price is unknown.")]
-    estimated: Annotated[bool, Field(description="Whether part of the amount is an estimate.")]
-    unpriced: list[str]
-    cap: Annotated[Amount | None, Field(description="The maximum cost; absent without a cap.")] = None
-
-
-class Trust(Part):
-    """How far to trust the answer, computed from the facts of the run; never a model's claim about itself."""
-
-    level: Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"]
-    because: Annotated[list[str], Field(description="Every reason that limits the level; empty for HIGH.")]
-
-
-class OpinionRow(Part):
-    """The last word of one judge."""
-
-    seat: str
-    verdict: str
-    confidence: str
-    key_insight: str
-    recommendation: str
-
-
-class NotedPoint(Part):
-    """A point, and the seat that made it."""
-
-    seat: Name
-    point: str
-
-
-class ContestedSide(Part):
-    """The position of one seat on a contested point, and what it assumes."""
-
-    seat: Name
-    position: str
-    assumes: str
-
-
-class ContestedPoint(Part):
-    """A point on which the seats differ."""
-
-    point: str
-    sides: list[ContestedSide]
-
-
-class Notes(Part):
-    """The chair's notes on a free-text answer. Texts are the chair's; seats that it could not name are left out."""
-
-    agreed: list[str]
-    contested: list[ContestedPoint]
-    unique: Annotated[list[NotedPoint], Field(description="Points that only one seat made.")]
-    taken_from: list[NotedPoint]
-    closest_draft: str | None
-    recommendation_shared_by: Annotated[
-        list[str] | None, Field(description="The seats that share the recommendation; null if the notes do not say.")
-    ]
-
-
-class RulingRow(Part):
-    """The chair's ruling on one issue of an attack."""
-
-    id: Name
-    severity: Literal["FATAL", "MAJOR", "MINOR"]
-    landed: Annotated[bool | None, Field(description="Null if the chair did not rule on it: the issue is open.")]
-    why: str
-    same_as: Annotated[str | None, Field(description="The issue that says the same; both count as one.")]
-    hits: Annotated[str, Field(description="The passage that the issue is about.")]
-    flaw: str
-
-
-class ReportFinding(Part):
-    """A problem that judges found. A field that its protocol does not set has its default."""
-
-    id: str = ""
-    severity: str = ""
-    category: str = ""
-    description: str = ""
-    fix: str = ""
-    location: Annotated[str, Field(description="`path:line`, or as the judge wrote it.")] = ""
-    path: str = ""
-    line: int | None = Field(default_factory=lambda: None)
-    quote: str = ""
-    verified: Annotated[
-        bool | None, Field(description="Whether the quote is in the file; null if it was not checked.")
-    ] = Field(default_factory=lambda: None)
-    disputed: bool = False
-    found_by: Annotated[list[str], Field(description="The judges that hold it.")] = []
-    of: Annotated[int, Field(description="The number of judges.")] = 0
-    fingerprint: str = ""
-
-
-class RankedSeat(Part):
-    """A row of the ranking table."""
-
-    seat: Any
-    place: Any
-    mean_rank: Any
-    borda: Any
-    ballots: Any
-    firsts: Any
-
-
-class ReaderAgreement(Part):
-    """How often two readers agreed."""
-
-    readers: Any
-    same: Any
-    compared: Any
-
-
-class CastBallot(Part):
-    """The ballot of one reader."""
-
-    dispute: Any
-    order: Any
-
-
-class Ranking(Part):
-    """Only of the ranking protocol: the table by mean rank, the winner, the agreement of readers, and every ballot."""
-
-    table: list[RankedSeat]
-    winner: str | None
-    differ: Annotated[bool, Field(description="Whether the order by Borda points differs from the table.")]
-    agreement: list[ReaderAgreement]
-    ballots: dict[str, CastBallot]
 
 
 def _unknown_trust() -> Trust:
     return Trust(level="LOW", because=["made by a version that did not compute trust"])
 
 
-class Report(Part):
+class Report(Part, BaseModel):
     """The report of a run, as `council.convene` returns it and --json prints it, for every status."""
 
     schema_name: Annotated[Literal["council.report/1"], Field(alias="schema")]
@@ -343,6 +101,21 @@ class Report(Part):
     settled: Annotated[
         list[Any], Field(description="Only of a debate: findings whose judge changed the severity.")
     ] = []
+    positions: Annotated[
+        list[PositionRow],
+        Field(
+            description="The positions of the seats: one row per finding, point or topic. In the report of a stored run."
+        ),
+    ] = []
+    sections: Annotated[
+        list[AnswerSection],
+        Field(
+            description="The answer in parts, the decision first; empty if it has no parts. In the report of a stored run."
+        ),
+    ] = []
+    changed: Annotated[
+        Changed | None, Field(description="What the council changed. In the report of a stored run.")
+    ] = None
     degraded: Annotated[list[Degraded], Field(description="Missing or limited parts, such as absent seats.")]
     quorum: Quorum
     calls: Calls

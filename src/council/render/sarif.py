@@ -6,7 +6,7 @@ import json
 import re
 from urllib.parse import quote
 
-from council.engine.layout import choose_level, format_found_by, list_absent_seats, parse_location
+from council.engine.layout import choose_level, format_disputed, format_found_by, list_absent_seats, parse_location
 from council.render.report import FinishedRun
 from council.text_cleanup import clean, neutralize_commands
 from council.types import Json
@@ -87,7 +87,7 @@ def _build_result(finding: Json, rules: list[str]) -> Json:
 
 
 def _format_message(finding: Json) -> str:
-    disputed = ", disputed" if finding["disputed"] else ""
+    disputed = f", {format_disputed(finding)}" if finding["disputed"] else ""
     lines = [finding["description"], f"Fix: {finding['fix']}", f"Why: {finding['why']}"]
     found = parse_location(finding)
     if not (found and found[1]) and finding["location"]:

@@ -335,7 +335,7 @@ def test_a_withdrawn_finding_that_another_judge_supports_does_not_count_its_own_
     )
     report = council(*LINE).json
     (row,) = report["findings"]
-    assert (row["found_by"], row["disputed"], report["verdict"]) == (["judge-2"], True, "WARN")
+    assert (row["found_by"], row["disputed_by"], report["verdict"]) == (["judge-2"], ["judge-1"], "WARN")
     assert "a judge said PASS and holds a critical finding: judge-2" in report["trust"]["because"]
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.acceptance.helpers import Terminal
 from tests.acceptance.judges.fake_judges import JudgesWorkspace, finding, look, opinion, written_up
 from tests.packet.conftest import commit, git, write
-from tests.packet.fake_secrets import SECRETS
+from tests.packet.fake_secrets import SECRETS, secrets_for
 
 Way = Callable[[Path, str, str], list[str]]  # the root, a name, a text with a secret → what to validate
 
@@ -75,7 +75,7 @@ def test_a_secret_is_refused_by_file_and_line_and_nothing_is_sent_or_kept(
     way: str, judges: JudgesWorkspace, council: Terminal
 ) -> None:
     assert len(SECRETS) >= 30
-    for kind, (line, secret) in SECRETS.items():
+    for kind, (line, secret) in secrets_for(way, WAYS, len(WAYS) - 1):
         name = kind.replace("-", "_")
         words = WAYS[way](judges.folder, name, f"# {kind}\n{line}\n")
         done = council("validate", *words, "--json")

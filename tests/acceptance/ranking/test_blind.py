@@ -160,7 +160,7 @@ def test_a_seat_without_an_answer_reads_both_of_the_others(
     assert sorted(shown(workspace.prompt("rank/gamma")).values()) == ["alpha", "beta"]
     assert [row["seat"] for row in report["ranking"]["table"]] == ["alpha", "beta"]
     assert report["status"] == "complete"
-    assert "gamma did not answer in answer" in council("replay").out
+    assert "gamma did not answer in the answer phase" in council("replay").out
 
 
 @pytest.mark.behaviour("10-no-chair-keeps-what-rules-found")

@@ -6,24 +6,29 @@ import os
 import pty
 import select
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
+
+from tests.fork_server import Process
 
 
 class TerminalProcess:
     """`council`, or another program, with a terminal as standard input, output and error."""
 
-    def __init__(self, *arguments: str, program: Sequence[str] = (sys.executable, "-m", "council")) -> None:
+    def __init__(self, *arguments: str, program: Sequence[str] = ()) -> None:
         self._master, slave = pty.openpty()
         self.shown = ""
-        self.process = subprocess.Popen(
-            [*program, *arguments],
-            env={**os.environ, "TERM": "dumb"},
-            preexec_fn=lambda: os.login_tty(slave),
-            pass_fds=(slave,),
-        )
+        self.process = self._start_program(program, slave) if program else self._start_council(arguments, slave)
         os.close(slave)
+
+    def _start_council(self, arguments: Sequence[str], slave: int) -> Process:
+        streams = dict.fromkeys(range(3), slave)
+        return Process(arguments, Path.cwd(), terminal=streams, trusts=False, TERM="dumb")
+
+    def _start_program(self, program: Sequence[str], slave: int) -> subprocess.Popen[bytes]:
+        env = {**os.environ, "TERM": "dumb"}
+        return subprocess.Popen(program, env=env, preexec_fn=lambda: os.login_tty(slave), pass_fds=(slave,))
 
     def until(self, words: str, within: float = 60.0) -> str:
         """Read until the words are shown. Fail if the program ends or times out first."""

@@ -19,9 +19,11 @@ from council.doors.cli.params import COMMAND_HELP, VERBS
 from council.extensions import FORMATS
 from council.protocols import protocol_names
 from council.protocols.common.perspectives import list_presets
+from tests.acceptance.helpers import Terminal
 from tests.doors.cli.terminal import TerminalProcess
+from tests.fork_server import command_path
 
-PATH = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+INSTALLED = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 FAIL_ON = {"fail", "warn", "critical", "significant", "never"}
 RUNS = set(management_group().commands["runs"].commands)  # type: ignore[attr-defined]
 ONE_WORD = {flag for option in ask_command().params for flag in (*option.opts, "-h", "--help") if flag.startswith("-")}
@@ -32,7 +34,7 @@ def shell(name: str, text: str, *arguments: str) -> str:
         pytest.skip(f"{name} is not installed")
     quiet = {"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}[name]
     done = subprocess.run(
-        [name, *quiet, "-c", text, name, *arguments], env={**os.environ, "PATH": PATH}, capture_output=True, text=True, check=False, timeout=60
+        [name, *quiet, "-c", text, name, *arguments], env={**os.environ, "PATH": command_path()}, capture_output=True, text=True, check=False, timeout=60
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
@@ -111,12 +113,10 @@ def test_every_flag_of_every_command_is_offered() -> None:
 
 
 @pytest.mark.behaviour("50-completion")
-def test_runs_are_offered_by_name() -> None:
+def test_runs_are_offered_by_name(council: Terminal) -> None:
     Path("council.toml").write_text('[models]\ndefault = "scripted:"\n', encoding="utf-8")
-    council = [sys.executable, "-m", "council"]
-    subprocess.run([*council, "--quick", "validate", "council.toml"], check=False, capture_output=True)
-    listed = subprocess.run([*council, "runs", "list"], check=True, capture_output=True, text=True).stdout
-    run = listed.splitlines()[1].split()[0]
+    council("--quick", "validate", "council.toml")
+    (run,) = (row["run"] for row in council("runs", "--json").json)
     assert in_bash("council resume ") == {run}
     assert run in in_fish("council runs show ")
 
@@ -149,7 +149,7 @@ def test_the_tab_key_completes_in_the_shell_itself(
 ) -> None:
     if not shutil.which(start[0]):
         pytest.skip(f"{start[0]} is not installed")
-    monkeypatch.setenv("PATH", PATH)
+    monkeypatch.setenv("PATH", INSTALLED)
     terminal = TerminalProcess(program=[*start, "-i"])
     terminal.type(f"PS1=; {load}; echo load''ed\n")
     terminal.until("loaded")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import mcp_types as types
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from tests.acceptance.helpers import wait_until
 from tests.fork_server import SERVERS, client_command
 
 Json = dict[str, Any]
@@ -23,7 +24,6 @@ default = "scripted:"
 [chair]
 model = "scripted:"
 """ + "".join(f'[seats.{seat}]\nmodel = "scripted:"\n' for seat in ("alpha", "beta", "gamma"))
-COMMAND = ("-m", "council", "mcp")
 IDLE = "0.2"  # idle seconds before the worker of a test exits
 QUESTION = "Should the archive move to cold storage?"
 HELLO: Json = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "lines", "version": "1"}}
@@ -39,10 +39,14 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "COUNCIL_WORKER_IDLE": IDLE, **more}
 
 
+def mcp_command(*flags: str) -> list[str]:
+    return [*client_command(*SERVERS), "mcp", *flags]
+
+
 def connect(*flags: str, cwd: Path | None = None, mode: str = "auto", roots: Iterable[Path] | None = None, **more: Any) -> Client:  # fmt: skip
     """Return the SDK client on the real command, with the server's standard error discarded."""
-    program, *arguments = client_command(*SERVERS)
-    command = StdioServerParameters(command=program, args=[*arguments, "mcp", *flags], env=environment(), cwd=cwd)
+    program, *arguments = mcp_command(*flags)
+    command = StdioServerParameters(command=program, args=arguments, env=environment(), cwd=cwd)
     quiet = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     return Client(stdio_client(command, errlog=quiet), mode=mode, list_roots_callback=roots_callback(roots), **more)
 
@@ -88,16 +92,32 @@ async def wait_until_done(client: Client, run: str) -> Json:
 
 def processes(data: Path) -> list[str]:
     """Return the commands of the other processes that use this data folder."""
-    marker, found = f"COUNCIL_DATA={data}".encode(), []
-    for place in Path("/proc").glob("[0-9]*"):
-        try:
-            marked = marker in (place / "environ").read_bytes().split(b"\0")
-            command = (place / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if marked and command != [b""] and int(place.name) != os.getpid():
-            found.append(b" ".join(command).decode().strip())
-    return found
+    return list(_find_processes(data).values())
+
+
+def wait_for_exit(data: Path) -> None:
+    """Wait until no process uses this data folder. Only the found ones are polled: looking at all processes is expensive."""
+    while found := _find_processes(data):
+        wait_until(partial(_are_gone, found, data), "the worker exits when idle")
+
+
+def _are_gone(places: Iterable[Path], data: Path) -> bool:
+    return not any(_read_command(place, data) for place in places)
+
+
+def _find_processes(data: Path) -> dict[Path, str]:
+    places = (place for place in Path("/proc").glob("[0-9]*") if int(place.name) != os.getpid())
+    return {place: command for place in places if (command := _read_command(place, data))}
+
+
+def _read_command(place: Path, data: Path) -> str:
+    """Return the command of a process that uses this data folder, otherwise ""."""
+    try:
+        is_user = f"COUNCIL_DATA={data}".encode() in (place / "environ").read_bytes().split(b"\0")
+        command = (place / "cmdline").read_bytes() if is_user else b""
+    except OSError:
+        return ""
+    return command.replace(b"\0", b" ").decode().strip()
 
 
 class LineClient:
@@ -106,7 +126,7 @@ class LineClient:
     def __init__(self, *flags: str) -> None:
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(
-            [sys.executable, *COMMAND, *flags], stdin=pipe, stdout=pipe, stderr=pipe, env=environment(), text=True
+            mcp_command(*flags), stdin=pipe, stdout=pipe, stderr=pipe, env=environment(), text=True
         )
 
     def __enter__(self) -> LineClient:

@@ -19,15 +19,14 @@ from council.doors.mcp.server import make_server
 from council.doors.mcp.tools_impl import CouncilTools
 from council.runs.people import form_fields
 from council.runs.service import Convener
-from tests.acceptance.helpers import wait_until
 from tests.doors.mcp.clients import (
     IDLE,
     QUESTION,
     SCRIPTED,
     call_tool,
     connect,
-    processes,
     roots_callback,
+    wait_for_exit,
     wait_until_done,
 )
 
@@ -42,8 +41,7 @@ def table(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     Path("council.toml").write_text(PERSON, encoding="utf-8")
     monkeypatch.setenv("COUNCIL_WORKER_IDLE", IDLE)
     yield
-    data = Path(os.environ["COUNCIL_DATA"])
-    wait_until(lambda: not processes(data), "the worker exits when idle")
+    wait_for_exit(Path(os.environ["COUNCIL_DATA"]))
 
 
 class Person:

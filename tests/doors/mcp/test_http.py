@@ -8,7 +8,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.doors.mcp.clients import COMMAND, HELLO, QUESTION, SCRIPTED, call_tool, environment, wait_until_done
+from tests.doors.mcp.clients import HELLO, QUESTION, SCRIPTED, call_tool, environment, mcp_command, wait_until_done
 
 Json = dict[str, Any]
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
@@ -54,7 +53,7 @@ class Served:
 
 def serve(*flags: str, cwd: Path | None = None, **env: str) -> Served:
     process = subprocess.Popen(
-        [sys.executable, *COMMAND, "--http", *flags], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        mcp_command("--http", *flags), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True, env=environment(**env), cwd=cwd,
     )  # fmt: skip
     assert process.stderr
@@ -144,7 +143,7 @@ def test_each_start_prints_a_new_token_once(served: Served) -> None:
 
 
 def test_a_port_in_use_is_a_one_line_error(served: Served) -> None:
-    command = [sys.executable, *COMMAND, "--http", "--port", str(served.port)]
+    command = mcp_command("--http", "--port", str(served.port))
     done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"council: port {served.port} cannot be used (")

@@ -24,7 +24,6 @@ from council.doors.mcp.server import make_server
 from council.doors.mcp.tools import COMMON_OPTIONS_HELP, MAX_WAIT_S, TOOLS, CommonOptions
 from council.doors.mcp.tools_impl import CouncilTools
 from council.runs.service import Convener
-from tests.acceptance.helpers import wait_until
 from tests.acceptance.workers import held_worker
 from tests.doors.mcp.clients import (
     ENVELOPE,
@@ -36,6 +35,7 @@ from tests.doors.mcp.clients import (
     call_tool,
     connect,
     processes,
+    wait_for_exit,
     wait_until_done,
 )
 from tests.trusted_project import trust_project
@@ -65,7 +65,7 @@ def data() -> Path:
 def _worker_gone(data: Path) -> Iterator[None]:
     """Wait until the worker of the test has exited."""
     yield
-    wait_until(lambda: not processes(data), "the worker exits when idle")
+    wait_for_exit(data)
 
 
 def stall(path: Path) -> None:
@@ -166,7 +166,7 @@ async def test_closing_the_pipe_during_a_wait_keeps_the_worker_running(tmp_path:
     convener = Convener()
     try:
         assert await convener.cancel(run)
-        wait_until(lambda: not processes(data), "the worker exits")
+        wait_for_exit(data)
         assert (await convener.minutes(run)).stopped == "cancelled"
     finally:
         await convener.close()
@@ -298,7 +298,7 @@ async def test_an_estimate_is_the_plan_and_spends_nothing(data: Path) -> None:
             client, "council_estimate", question=QUESTION, protocol="advisors", options={"flow": "debate", "rounds": 2}
         )
         assert (await call_tool(client, "council_list"))["runs"] == []
-    assert (plan["schema"], plan["protocol"], plan["why"]) == ("council.plan/1", "advisors", "--protocol")
+    assert (plan["schema"], plan["protocol"], plan["why"]) == ("council.plan/1", "advisors", "chosen by name")
     assert [phase["name"] for phase in plan["phases"]] == ["r1", "r2", "referee"]
     assert plan["calls"] == {"min": 7, "max": 7}
     assert plan["cost"] == {"low": 0.0, "expected": 0.0, "worst": 0.0}

@@ -18,6 +18,7 @@ from council.runs.service import Convener
 from tests.acceptance.helpers import Result, wait_for_exit, wait_until
 from tests.doors.web.conftest import write_project
 from tests.doors.web.server import QUESTION, WebServer, environment
+from tests.fork_server import SERVERS, Process
 
 
 class Place:
@@ -33,12 +34,8 @@ class Place:
         path = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
         self.env = environment(place) | path | {"BROWSER": f"{browser} %s"}
 
-    def start(self, *arguments: str, code: str = "", **env: str) -> subprocess.Popen[str]:
-        program = ["-c", code] if code else ["-m", "council", "open", *arguments]
-        return subprocess.Popen(
-            [sys.executable, *program], cwd=self.folder, env=self.env | env, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
+    def start(self, *arguments: str, **env: str) -> Process:
+        return Process(["open", *arguments], self.folder, trusts=False, modules=SERVERS, **(self.env | env))  # type: ignore[arg-type]
 
     def open(self, *arguments: str, **more: str) -> Result:
         return wait_for_exit(self.start(*arguments, **more))
@@ -89,7 +86,6 @@ def test_without_a_server_it_starts_one_until_interrupted(place: Place) -> None:
     stale = Path(place.env["COUNCIL_DATA"]) / "servers" / "1.url"
     stale.write_text("http://127.0.0.1:9/#token=old")
     process = place.start()
-    assert process.stdout
     url = process.stdout.readline().strip()
     assert url.endswith(f"&run={place.run}")
     wait_until(lambda: find_server(place.env) == url.partition("&run=")[0], "the server answers")
@@ -104,8 +100,9 @@ def test_without_a_server_it_starts_one_until_interrupted(place: Place) -> None:
 @pytest.mark.behaviour("50-open")
 def test_without_the_web_extra_or_the_run_it_says_what_to_do(place: Place) -> None:
     code = "import sys; sys.modules['fastapi'] = None; from council.doors.cli import main; main(['open'])"
-    done = place.open(code=code)
-    assert (done.code, "pip install 'model-council[web]'" in done.err) == (2, True)
-    assert done.err.count("\n") == 1
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=place.folder, env=place.env, text=True, capture_output=True, check=False)
+    assert (done.returncode, "pip install 'model-council[web]'" in done.stderr) == (2, True)
+    assert done.stderr.count("\n") == 1
     assert place.open("r99999").code == 2
     assert not place.opened.exists()

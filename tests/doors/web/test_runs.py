@@ -11,7 +11,7 @@ import pytest
 
 from council.engine.minutes import Minutes
 from council.render.formats import render_as
-from council.render.report import build_report
+from council.render.report import read_report
 from council.runs.service import Convener
 from tests.doors.web.conftest import write_project
 from tests.doors.web.server import Json, WebServer, environment
@@ -103,7 +103,7 @@ def test_a_run_is_its_report_its_plan_and_its_minutes(runs: tuple[WebServer, dic
     site, named = runs
     response = site.get(f"/api/runs/{named['tabs'][:5]}")
     minutes = _minutes(site, named["tabs"])
-    assert response["report"] == build_report(minutes)
+    assert response["report"] == read_report(minutes)
     assert response["plan"] == minutes.plan
     assert (response["run"], response["status"], response["running"], response["cap"]) == (
         named["tabs"],
@@ -251,7 +251,7 @@ def test_spending_since_a_day(runs: tuple[WebServer, dict[str, str]]) -> None:
 
 
 @pytest.mark.behaviour("50-web-errors")
-@pytest.mark.parametrize("rest", ["", "/events", "/report", "/attempts", "/packet", "/asks"])
+@pytest.mark.parametrize("rest", ["", "/events", "/report", "/positions", "/attempts", "/packet", "/asks"])
 @pytest.mark.parametrize("run", ["nothing", "..", "r", "%00", "%2e%2e", "*"])
 def test_an_unknown_run_is_a_one_line_error(runs: tuple[WebServer, dict[str, str]], run: str, rest: str) -> None:
     assert runs[0].refused(f"/api/runs/{run}{rest}", status=404)

@@ -22,6 +22,7 @@ from council.store.sqlite import RunLock
 from tests.acceptance.helpers import Result, Terminal, wait_for_exit, wait_until
 from tests.doors.web.conftest import write_project
 from tests.doors.web.server import environment
+from tests.fork_server import SERVERS, Process
 
 WIDENING = {"HOST": "0.0.0.0", "UVICORN_HOST": "0.0.0.0", "COUNCIL_HOST": "0.0.0.0", "FORWARDED_ALLOW_IPS": "*", "WEB_CONCURRENCY": "4", "PORT": "1"}  # fmt: skip
 
@@ -31,19 +32,30 @@ class Command:
 
     def __init__(self, place: Path, *flags: str, **env: str) -> None:
         self.folder = write_project(place)
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "council", "serve", *flags], cwd=self.folder, env=environment(place) | env, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
+        self.process = self._start(["serve", *flags], environment(place) | env)
+
+    def _start(self, arguments: list[str], env: dict[str, str]) -> Process | subprocess.Popen[str]:
+        return Process(arguments, self.folder, trusts=False, modules=SERVERS, **env)  # type: ignore[arg-type]
 
     @property
     def line(self) -> str:
         assert self.process.stdout
-        return self.process.stdout.readline().rstrip("\n")
+        return str(self.process.stdout.readline()).rstrip("\n")
 
     def stop(self, number: int = signal.SIGINT) -> Result:
         self.process.send_signal(number)
         return wait_for_exit(self.process)
+
+
+class NewInterpreter(Command):
+    """`python -m council serve …`."""
+
+    def _start(self, arguments: list[str], env: dict[str, str]) -> subprocess.Popen[str]:
+        path = {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
+        return subprocess.Popen(
+            [sys.executable, "-m", "council", *arguments], cwd=self.folder, env=env | path, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
 
 
 @pytest.fixture
@@ -69,7 +81,7 @@ def asked(address: str, port: int, host: str, token: str) -> int:
 def test_it_prints_one_line_listens_on_loopback_and_stops_with_streams_open(
     tmp_path: Path, commands: list[Command]
 ) -> None:
-    command = Command(tmp_path, "--port", "0", **WIDENING)
+    command = NewInterpreter(tmp_path, "--port", "0", **WIDENING)
     commands.append(command)
     url = urlsplit(command.line)
     assert (url.scheme, url.hostname, url.path, url.fragment[:6]) == ("http", "127.0.0.1", "/", "token=")

@@ -43,7 +43,8 @@ async def test_the_report_has_leader_points_rulings_and_dissent() -> None:
 async def test_standard_output_ends_with_leader_counts_and_dissent() -> None:
     shown = render_answer(await Run(REJECTED).finish())
     assert shown.endswith(
-        "\n> Leading draft: Beta. It is tested.\n> Attack: 3 issues: 1 landed, 2 dismissed.\n> Dissent: Alpha rejected the leading draft.\n"
+        "\n> Leading draft: Beta. It is tested.\n> Attack: 2 issues: 1 landed, 1 dismissed.\n"
+        "> Landed (FATAL, raised by Alpha): the cost claim\n> Dissent: Alpha rejected the leading draft.\n"
     )
 
 
@@ -61,7 +62,8 @@ async def test_verbose_and_the_report_file_list_every_ruling() -> None:
     minutes = await Run(REJECTED).finish()
     for text in (render_verbose(minutes), render_document(minutes)):
         assert "**Agreed:**\n\n- both are typed\n" in text and "**Contested:**\n\n- the payload size\n" in text
-        assert "**Rulings** (3 issues: 1 landed, 2 dismissed):" in text
+        assert "**Rulings** (2 issues: 1 landed, 1 dismissed):" in text
+        assert "- alpha-2, gamma-1 (MINOR) dismissed, raised by alpha and gamma: the first claim — because\n" in text
         assert "- alpha-1 (FATAL) landed: the cost claim — because\n" in text
         assert "**Dissent:**\n\n- Alpha (REJECTED): " in text
 

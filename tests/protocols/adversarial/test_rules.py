@@ -302,7 +302,7 @@ def test_the_report_names_what_each_ruling_is_about() -> None:
     issues = number_issues(attacks)
     severities = {name: issue.severity for name, issue in issues.items()}
     rows = describe_rulings(apply_rulings(severities, [Point(issue="beta-1", landed=True, why="shown")]), issues)
-    assert rows[0] == {"id": "beta-1", "severity": "FATAL", "landed": True, "why": "shown", "same_as": None, "hits": "it", "flaw": "it is wrong"}  # fmt: skip
+    assert rows[0] == {"id": "beta-1", "severity": "FATAL", "landed": True, "why": "shown", "same_as": None, "hits": "it", "flaw": "it is wrong", "correction": ""}  # fmt: skip
     assert rows[1]["landed"] is None
 
 

@@ -284,6 +284,21 @@ def test_a_topic_stays_on_one_line_and_a_possible_dispute_is_marked() -> None:
     )
 
 
+@pytest.mark.behaviour("17-plain-reasons")
+@pytest.mark.parametrize(
+    ("question", "because", "lead"),
+    [
+        ("restore latency is acceptable", "They measure it differently.", "Experts disagree on whether restore latency is acceptable because they measure it differently."),
+        ("the cost", "Because AWS bills by request", "Experts disagree on the cost because AWS bills by request."),
+        ("Is it safe?", "", 'Experts disagree on "Is it safe?".'),
+        ("how long it must be kept", "One counts months", "Experts disagree on how long it must be kept because one counts months."),
+    ],
+)  # fmt: skip
+def test_a_disagreement_is_one_correct_sentence(question: str, because: str, lead: str) -> None:
+    text = format_disagreement(Dispute(question, REDIS.positions, "values"), because, [])
+    assert text.partition("\n")[0] == lead
+
+
 def test_disputes_are_numbered_in_order() -> None:
     assert number_disputes([REDIS, POSSIBLE, COST]) == {"D1": REDIS, "D2": COST}
 

@@ -196,7 +196,7 @@ def test_a_row_has_the_keys_of_the_report() -> None:
     (row,) = build_rows(group_findings([found("b", "db.py:3", words), found("a", "src/db.py:3", words)], 3))
     assert list(row) == [
         "severity", "category", "description", "location", "fix", "why", "ref", "recommendation", "found_by", "of",
-        "verified", "fingerprint", "disputed", "id", "quote", "path", "line", "location_state", "location_note", "by_judge",
+        "verified", "fingerprint", "disputed", "disputed_by", "disputes", "id", "quote", "path", "line", "location_state", "location_note", "by_judge",
         "possibly_same",
     ]  # fmt: skip
     assert (row["location"], row["found_by"], row["of"], row["verified"]) == ("src/db.py:3", ["a", "b"], 3, True)

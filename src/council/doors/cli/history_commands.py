@@ -225,11 +225,11 @@ def _show_command() -> click.Command:
 
 def show_run(run: str | None, verbose: bool, show: str | None, **params: Any) -> int:
     async def job(convener: Convener) -> int:
-        from council.render.report import build_report
+        from council.render.report import read_report
 
         minutes = await convener.minutes(run or await convener.newest_run())
         if params["json"]:
-            print_json(build_report(minutes))
+            print_json(read_report(minutes))
             return 0
         state = await convener.run_state(minutes.run)
         make_runner(params).print_parts(

@@ -30,7 +30,7 @@ from council.engine.minutes import Minutes
 from council.engine.trust import compute_trust
 from council.errors import UnknownRun, UsageError
 from council.planning.plan import Material, Plan
-from council.render.report import build_report
+from council.render.report import read_report
 from council.runs import worker_client
 from council.runs.database_worker import embed_worker
 from council.runs.history import run_summary
@@ -321,7 +321,7 @@ class CouncilTools:
             raise UsageError(
                 f'run {run} has not finished ({status_line(minutes, status)}): call council_wait {{"run": "{run}"}} first'
             )
-        return build_report(minutes)
+        return read_report(minutes)
 
     async def list_runs(self, arguments: ListArguments, client: ClientContext) -> Json:
         rows: list[Json] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import cache
 
 from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -47,6 +48,20 @@ NO_TELEMETRY: TelemetryConfig = {
 
 def create_app(app_state: AppState, token: str, origins: Mapping[str, str]) -> Guard:
     """Return the app of `council serve`. `origins` has the accepted Host headers, each with the origin of its page."""
+    app = _make_api()
+    app.add_middleware(GZipMiddleware, minimum_size=MIN_GZIP_BYTES, compresslevel=GZIP_LEVEL)
+    app.add_exception_handler(CouncilError, responses.on_council_error)
+    app.add_exception_handler(HTTPException, responses.on_http_error)
+    app.add_exception_handler(RequestValidationError, responses.on_validation_error)
+    app.add_exception_handler(Exception, responses.on_internal_error)
+    app.openapi = describe_api  # type: ignore[method-assign]
+    app.state.app_state = app_state
+    app.state.guard = Guard(app, token, origins, app_state.find_user)
+    guard: Guard = app.state.guard
+    return guard
+
+
+def _make_api() -> FastAPI:
     app = FastAPI(
         title="Council", version="1", description="Start councils, follow them, and read their reports.",
         openapi_url="/api/openapi.json", docs_url=None, redoc_url=None, redirect_slashes=False,
@@ -54,43 +69,31 @@ def create_app(app_state: AppState, token: str, origins: Mapping[str, str]) -> G
         dependencies=[Depends(HTTPBearer(auto_error=False)), Depends(access.check_scope)],
         generate_unique_id_function=lambda route: route.name,
     )  # fmt: skip
-    app.add_middleware(GZipMiddleware, minimum_size=MIN_GZIP_BYTES, compresslevel=GZIP_LEVEL)
     for router in ROUTERS:
         app.include_router(router)
-    app.add_exception_handler(CouncilError, responses.on_council_error)
-    app.add_exception_handler(HTTPException, responses.on_http_error)
-    app.add_exception_handler(RequestValidationError, responses.on_validation_error)
-    app.add_exception_handler(Exception, responses.on_internal_error)
-    app.openapi = lambda: _describe(app)  # type: ignore[method-assign]
-    app.state.app_state = app_state
-    app.state.guard = Guard(app, token, origins, app_state.find_user)
-    guard: Guard = app.state.guard
-    return guard
+    return app
 
 
-def _describe(app: FastAPI) -> Json:
-    """Return the OpenAPI description, with the events of the streams."""
-    if not app.openapi_schema:
-        described = get_openapi(
-            title=app.title, version=app.version, description=app.description, routes=app.routes, tags=TAGS
-        )
-        kinds: list[type[BaseModel]] = [*models.EVENT_MODELS, models.StreamEnd]
-        _, events = models_json_schema(
-            [(kind, "serialization") for kind in kinds],
-            ref_template="#/components/schemas/{model}",
-        )
-        schemas: Json = described["components"]["schemas"]
-        schemas |= events["$defs"]
-        names = {model.model_fields["type"].annotation.__args__[0]: model.__name__ for model in models.EVENT_MODELS}  # type: ignore[union-attr]
-        references = {kind: f"#/components/schemas/{name}" for kind, name in names.items()}
-        schemas["RunEvent"] = {
-            "title": "RunEvent",
-            "description": "An event of a run.",
-            "oneOf": [{"$ref": reference} for reference in references.values()],
-            "discriminator": {"propertyName": "type", "mapping": references},
-        }
-        app.openapi_schema = described
-    return app.openapi_schema
+@cache
+def describe_api() -> Json:
+    """Return the OpenAPI description, with the events of the streams. It depends on the routes only, so it is made once."""
+    app = _make_api()
+    described = get_openapi(
+        title=app.title, version=app.version, description=app.description, routes=app.routes, tags=TAGS
+    )
+    kinds: list[type[BaseModel]] = [*models.EVENT_BY_TAG.values(), models.StreamEnd]
+    template = "#/components/schemas/{model}"
+    _, events = models_json_schema([(kind, "serialization") for kind in kinds], ref_template=template)
+    schemas: Json = described["components"]["schemas"]
+    schemas |= events["$defs"]
+    references = {tag: template.format(model=model.__name__) for tag, model in models.EVENT_BY_TAG.items()}
+    schemas["RunEvent"] = {
+        "title": "RunEvent",
+        "description": "An event of a run.",
+        "oneOf": [{"$ref": reference} for reference in references.values()],
+        "discriminator": {"propertyName": "type", "mapping": references},
+    }
+    return described
 
 
 @asynccontextmanager

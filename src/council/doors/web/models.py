@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from council import events as ev
 from council.planning.plan_object import CostEstimate, PacketReceipt, PlanCalls, PlanObject, PlanPhase
-from council.render.report_object import Cost, Report, Tokens
+from council.render.report_object import Report
+from council.render.report_parts import Cost, PositionRow, Tokens
 from council.store.interface import RunStatus
 from council.types import FinalState, Json, SeatState
 
@@ -21,7 +22,7 @@ class Body(BaseModel):
 
 
 class ErrorDetail(Body):
-    """What is wrong with a request."""
+    """Cause of an error."""
 
     code: Annotated[str, Field(description="Stable name of the cause, for programs.")]
     message: Annotated[str, Field(description="The problem and the fix, in one line, for people.")]
@@ -79,7 +80,7 @@ class MemberInfo(Body):
     member: str
     vendor: str
     available: bool
-    needs: Annotated[str, Field(description="What is missing; empty if it is available.")]
+    needs: Annotated[str, Field(description="Missing key, program or package; empty if it is available.")]
     context: Annotated[int | None, Field(description="Context window in tokens; null if it is unknown.")]
     price: Annotated[Json | None, Field(description="Dollars per million tokens; null if they are unknown.")]
 
@@ -252,11 +253,18 @@ class RunDetail(Body):
     status: RunStatus
     running: bool
     report: Annotated[Report, Field(description="The report so far; its status is `incomplete` until the run ends.")]
-    above: Annotated[list[str], Field(description="Lines that belong above the answer: what is missing.")]
+    above: Annotated[list[str], Field(description="Lines that belong above the answer: missing and limited parts.")]
     plan: PlanObject
     minutes: MinutesBody
     cap: Annotated[float | None, Field(description="Maximum cost in dollars; null without a cap.")]
     cost: Cost
+
+
+class PositionsAt(Body):
+    """The positions of the seats after a phase, or now."""
+
+    seq: Annotated[int, Field(description="The last event that the rows cover.")]
+    rows: list[PositionRow]
 
 
 class AttemptRow(Body):
@@ -368,4 +376,4 @@ class StreamEnd(Body):
     error: str = ""
 
 
-EVENT_MODELS = [_make_event_model(kind) for kind in get_args(ev.Event) if kind is not ev.Fetching]
+EVENT_BY_TAG = {kind.type: _make_event_model(kind) for kind in get_args(ev.Event) if kind is not ev.Fetching}

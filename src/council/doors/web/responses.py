@@ -27,7 +27,7 @@ from council.errors import (
     UsageError,
     message_for,
 )
-from council.render.report import build_report
+from council.render.report import read_report
 from council.store.interface import RunState
 from council.text_cleanup import clean_json, single_line
 from council.types import Json
@@ -121,7 +121,7 @@ async def on_internal_error(request: Request, problem: Exception) -> ApiResponse
 
 def run_json(minutes: Minutes, state: RunState) -> Json:
     """Return a run as it is now: report, degradation notices, plan, minutes and cost."""
-    summary = build_report(minutes)
+    summary = read_report(minutes)
     return {
         "run": minutes.run, "id": minutes.run, "name": minutes.name, "folder": minutes.folder, "status": state.status, "running": state.is_running,
         "report": summary, "above": format_degraded_lines(minutes), "plan": minutes.plan, "minutes": clean_json(_minutes_json(minutes)),

@@ -32,12 +32,14 @@ from council.errors import RunConflict, RunOwned, UsageError
 from council.extensions import FORMATS
 from council.render.formats import render_parts_as
 from council.render.mermaid import render_mermaid
+from council.render.positions import build_position_history
 from council.runs.history import describe_packet, list_attempts, query_history
 from council.runs.service import Convener
 from council.runs.spending import parse_since
 from council.runs.tokens import OWNER
 from council.settings.schema import quote_value
 from council.store.interface import Record, RequestKey, RunStatus
+from council.text_cleanup import clean_json
 from council.types import Json
 
 history_router = APIRouter(prefix="/api", tags=["history"])
@@ -68,6 +70,12 @@ EXAMPLE_PACKET = {
     "receipt": {"files": 1, "bytes": 5120, "tokens": 1707, "skipped": []},
     "dossier": {"files": [{"path": "core.py"}]},
 }
+EXAMPLE_ROW = {
+    "kind": "point", "topic": "one node is enough", "text": "Write growth was not measured.", "status": "landed", "severity": "major",
+    "disputed_by": ["beta"], "ids": ["beta-1"], "landed": True, "ruling": "It is right.",
+    "seats": [{"seat": "alpha", "position": "agrees", "why": "its draft"}, {"seat": "beta", "position": "opposes", "why": "Not measured."}],
+}  # fmt: skip
+EXAMPLE_POSITIONS = [{"seq": 31, "rows": [EXAMPLE_ROW]}]
 EXAMPLE_SPEND = {
     "schema": "council.spend/1",
     "since": "2026-11-15",
@@ -128,6 +136,17 @@ async def get_report(run: RunId, app_state: AppStateDep, format: ReportFormat = 
     first = await asyncio.to_thread(next, parts, "")  # an error is a response of its own
     content = (part.encode("utf-8", "replace") for part in chain([first], parts))
     return StreamingResponse(content, media_type=MEDIA_TYPES.get(format, "text/plain"), headers=headers)
+
+
+@history_router.get(
+    "/runs/{run}/positions",
+    response_model=list[models.PositionsAt],
+    responses=example_responses(EXAMPLE_POSITIONS, 404),
+)
+async def get_positions(run: RunId, app_state: AppStateDep) -> ApiResponse:
+    """Return the positions of the seats after each phase and now: one row per finding, point or topic."""
+    entries = await app_state.shared_convener.entries(run)
+    return ApiResponse(clean_json(await asyncio.to_thread(build_position_history, entries)))
 
 
 @history_router.get(

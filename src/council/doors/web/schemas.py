@@ -85,7 +85,7 @@ EXAMPLE_SEAT = {
     "vendor": "anthropic", "fallbacks": ["openai:gpt-5.2"],
 }  # fmt: skip
 EXAMPLE_PLAN = {
-    "schema": "council.plan/1", "task": "ask", "protocol": "adversarial", "why": "--protocol", "question": "Shard or scale up?",
+    "schema": "council.plan/1", "task": "ask", "protocol": "adversarial", "why": "chosen by name", "question": "Shard or scale up?",
     "target": None, "options": {}, "seats": [EXAMPLE_SEAT], "chair": {**EXAMPLE_SEAT, "name": "chair", "role": "Orchestrator"},
     "phases": [{"name": "draft", "calls": 3, "parallel": True}], "calls": {"min": 5, "max": 7}, "agents": 3,
     "packet": {"files": [], "bytes": 0, "tokens": 0, "skipped": []}, "cost": {"low": 0.05, "expected": 0.11, "worst": 0.42},

@@ -12,6 +12,7 @@ from council.types import Json
 
 CONSENSUS_TEXT = "Consensus detected — no adversarial round needed"
 MAX_REASON_CHARS = 200
+SEVERITIES = ("FATAL", "MAJOR", "MINOR")  # the most severe first
 RULING_WORDS = {True: "landed", False: "dismissed", None: "open"}
 
 
@@ -29,9 +30,15 @@ class AdversarialView(ReportView):
             "rulings": list(found.get("rulings") or []),
         }
 
+    def points(self, minutes: Minutes) -> list[Json]:
+        """Return the points as ruled on; of a run without a ruling, those of the attack, all open."""
+        found = _find_details(minutes)
+        rulings = found.get("rulings")
+        return join_points(_list_issues(minutes) if rulings is None else rulings, found.get("leader") or "")
+
     def layout_variables(self, minutes: Minutes) -> Json:
         found = _find_details(minutes)
-        rulings = found.get("rulings") or []
+        rulings = join_points(found.get("rulings") or [], "")
         return {
             "leader": found.get("leader"),
             "reason": found.get("reason") or "none given",
@@ -54,7 +61,9 @@ class AdversarialView(ReportView):
         if "attack" in minutes.phases and not minutes.phases["attack"].said:
             lines.append("Attack: none. No attacker answered.")
         elif "attack" in minutes.phases and "rulings" in found:
-            lines.append(f"Attack: {format_counts(found['rulings'])}.")
+            points = join_points(found["rulings"], "")
+            lines.append(f"Attack: {format_counts(points)}.")
+            lines += [format_point(one) for one in points if one["landed"] is not False]
         elif any("attack" in note.skipped for note in minutes.notes):
             lines.append(f"Attack: none. {CONSENSUS_TEXT}.")
         seats = [format_label(row["seat"]) for row in minutes.verdict.get("dissent") or []]
@@ -81,6 +90,48 @@ def _describe_skipped_attack(minutes: Minutes) -> str:
     if note and len(drafts) > 1:
         return CONSENSUS_TEXT
     return f"_No attack was held: {single_line(note.why if note else 'the run did not get that far')}._"
+
+
+def join_points(rulings: Sequence[Json], leader: str) -> list[Json]:
+    """Return each point once, with its ids and the seats that raised it, and the severity of the most severe.
+
+    Issues are one point if the chair joined them, or if they have the same text and the same ruling.
+    """
+    groups: dict[str, list[Json]] = {}
+    first: dict[tuple[str, bool | None], str] = {}  # text and ruling → the first issue with them
+    for row in rulings:
+        root = row.get("same_as") or row["id"]
+        text = " ".join(f"{row['hits']} {row['flaw']}".casefold().split())
+        groups.setdefault(first.setdefault((text, row["landed"]), root) if root == row["id"] else root, []).append(row)
+    return [_join_group(rows, leader) for rows in groups.values()]
+
+
+def _join_group(rows: Sequence[Json], leader: str) -> Json:
+    return {
+        **rows[0],
+        "severity": min((row["severity"] for row in rows), key=SEVERITIES.index),
+        "why": next((row["why"] for row in rows if row.get("why")), ""),
+        "correction": next((row["correction"] for row in rows if row.get("correction")), ""),
+        "ids": [row["id"] for row in rows],
+        "raised_by": list(dict.fromkeys(row["id"].rpartition("-")[0] for row in rows)),
+        "held_by": leader,
+    }
+
+
+def _list_issues(minutes: Minutes) -> list[Json]:
+    """Return the issues of an attack that has no ruling yet."""
+    attack = minutes.phases.get("attack")
+    return [
+        {"hits": "", **one, "id": f"{said.seat}-{n}", "landed": None, "why": ""}
+        for said in (attack.said.values() if attack else ())
+        for n, one in enumerate((said.reply or {}).get("issues") or (), 1)
+    ]
+
+
+def format_point(one: Json) -> str:
+    """Return one line: `Landed (MAJOR, raised by Beta and Gamma): the passage`."""
+    word, by = RULING_WORDS[one["landed"]].capitalize(), " and ".join(map(format_label, one["raised_by"]))
+    return f"{word} ({one['severity']}, raised by {by}): {single_line(one['hits'] or one['flaw'], MAX_REASON_CHARS)}"
 
 
 def format_counts(rulings: Sequence[Json]) -> str:

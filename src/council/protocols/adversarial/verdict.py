@@ -83,7 +83,10 @@ def format_assessment(level: str, ruling: Ruling) -> str:
 
 def describe_rulings(rulings: Rulings, issues: Mapping[str, Issue]) -> list[Json]:
     """Return the rulings for the report, each with the issue it is about."""
-    return [{**asdict(row), "hits": issues[row.id].hits, "flaw": issues[row.id].flaw} for row in rulings.rows]
+    return [
+        {**asdict(row), **{name: getattr(issues[row.id], name) for name in ("hits", "flaw", "correction")}}
+        for row in rulings.rows
+    ]
 
 
 def list_caveats(

@@ -6,8 +6,29 @@ from council.engine.minutes import Minutes, StatementMinutes
 from council.protocols import ReportView
 from council.text_cleanup import clean
 
+BREAK = "\n\n## "
+WRONG_TITLE = "What Would Show That the Verdict Was Wrong"
+EARLIER_NAMES = {"Perspectives": "perspectives", "Tensions": "tensions", "How Positions Moved": "moves"}
+
 
 class AdvisorsView(ReportView):
+    def answer_sections(self, minutes: Minutes) -> list[tuple[str, str, str]]:
+        """Return the verdict and the next steps before the perspectives and tensions. Code wrote the headings around them."""
+        text = str(minutes.verdict.get("answer") or "")
+        before, _, after = text.partition(f"{BREAK}Verdict\n\n")
+        decision, found, rest = after.rpartition(f"{BREAK}Next Steps\n\n")
+        if not found or not before.startswith("## Perspectives\n\n"):
+            return []
+        steps, _, wrong = rest.partition(f"{BREAK}{WRONG_TITLE}\n\n")
+        later = [
+            ("decision", "Verdict", decision),
+            ("next_steps", "Next Steps", steps),
+            ("wrong_if", WRONG_TITLE, wrong),
+        ]
+        earlier = [part.partition("\n\n") for part in before.removeprefix("## ").split(BREAK)]
+        named = [(EARLIER_NAMES.get(title, "other"), title, part) for title, _, part in earlier]
+        return [section for section in [*later, *named] if section[2].strip()]
+
     def repeats_answer(self, minutes: Minutes, said: StatementMinutes) -> bool:
         """The answer is the referee's statement with the roles of the advisors."""
         return minutes.status == "complete" and minutes.chair is not None and said.seat == minutes.chair.name

@@ -6,6 +6,7 @@ PROTOCOL = Protocol(
     "general",
     "council.protocols.general.flow:general",
     summary="research, answer independently, reconcile, synthesise",
+    report_view="council.protocols.general.report:GeneralView",
     options="council.protocols.general.options:GeneralOptions",
     panel="council.protocols.general.panel:general_panel",
     reads_question=False,

@@ -100,6 +100,13 @@ class Dispute:
             side for side in self.positions if side.seat != seat and any({side.id, one} in self.pairs for one in own)
         )
 
+    def list_opponents(self, side: Side) -> list[str]:
+        """Return the seats on the other side: those with a conflicting claim, or all with another claim if none was compared."""
+        others = (one for one in self.positions if one.seat and one.seat != side.seat)
+        if self.pairs:
+            return list(dict.fromkeys(one.seat for one in others if {one.id, side.id} in self.pairs))
+        return list(dict.fromkeys(one.seat for one in others if one.claim != side.claim))
+
 
 @dataclass(frozen=True, slots=True)
 class Group:

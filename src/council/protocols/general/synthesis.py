@@ -179,13 +179,25 @@ def _has_two_sides(sides: Sequence[str]) -> bool:
     return len({name_key(side) for side in sides if side.strip()}) > 1
 
 
+_BECAUSE = re.compile(r"\A(?:because|since)\b\s*", re.IGNORECASE)
+_CAPITAL_WORD = re.compile(  # a word that has a capital only at the beginning of a sentence
+    r"\A(?:They|Their|The|This|These|Those|There|It|Its|A|An|One|Some|Each|Both|Neither|All|Most|No|Not|Different|What|When|"
+    r"Where|Which|Who|Whether|How|If|In|On|At|For|With|Without|Under|Only|Members|Experts|Estimates|Costs?|We)\b"
+)
+_CLAUSE = re.compile(  # a statement such as "the latency is acceptable"; a topic has no verb
+    r"(?!(?:whether|how|what|when|where|which|who|why|if|that)\b)(?:\S+ ){1,8}?"
+    r"(?:is|are|was|were|should|can|could|will|would|must|has|have|does|needs?|requires?|remains?)(?= )",
+    re.IGNORECASE,
+)
+
+
 def format_disagreement(dispute: Dispute, because: str, sides: Sequence[tuple[str, str]]) -> str:
     """Format a disagreement in Markdown, with the chair's sides if there are two, else with the seats' positions."""
-    why = re.sub(r"\Abecause\b\s*", "", _one_line(because), flags=re.IGNORECASE).rstrip(".")
+    why = _CAPITAL_WORD.sub(lambda word: word[0].lower(), _BECAUSE.sub("", _one_line(because))).rstrip(".")
     may = "may disagree" if dispute.is_possible else "disagree"
     mark = {"possible": " (possible)", "chair": " (noted by the chair)"}.get(dispute.how, "")
     named = _one_line(dispute.question).rstrip(" .:;")
-    named = f'"{named}"' if named.endswith("?") else named
+    named = f'"{named}"' if named.endswith("?") else f"whether {named}" if _CLAUSE.match(named) else named
     lead = f"Experts {may} on {named}{mark}{f' because {why}' if why else ''}."
     if _has_two_sides([f"{position} {case}" for position, case in sides]):
         bullets = [_format_chair_side(position, case) for position, case in sides if position.strip() or case.strip()]

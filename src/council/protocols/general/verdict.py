@@ -384,7 +384,7 @@ def _dispute_json(table: Deliberation, one: Dispute) -> Json:
         "positions": [
             {
                 "seat": side.seat, "stance": side.answer, "answer": side.answer, "claim": side.claim, "id": side.id,
-                "evidence": list(side.evidence), "round2": words.get(side.seat),
+                "evidence": list(side.evidence), "round2": words.get(side.seat), "disputed_by": one.list_opponents(side),
             }
             for side in one.positions
         ],

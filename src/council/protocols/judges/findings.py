@@ -76,6 +76,8 @@ class Challenge:
 
     target: str
     claim: str
+    seat: str = ""  # the judge that challenges
+    response: str = ""  # its reason
 
 
 def parse_findings(seat: str, rows: Iterable[Mapping[str, Any]], after: int = 0) -> list[Finding]:
@@ -325,14 +327,20 @@ def find_inconsistent_judges(votes: Iterable[Vote], findings: Iterable[Finding])
     return tuple(vote.seat for vote in votes if vote.verdict == "PASS" and vote.seat in critical)
 
 
-def is_challenged(finding: Finding, challenges: Iterable[Challenge]) -> bool:
-    """Return whether a challenge targets the finding: by its id, its wording or its line."""
+def find_challenges(finding: Finding, challenges: Iterable[Challenge]) -> list[Challenge]:
+    """Return the challenges of other judges that target the finding: by its id, its wording or its line."""
     words = stems(finding.description)
-    return any(
-        _names(finding, challenge)
-        or (challenge.target == finding.seat and (_is_at(finding, challenge.claim) or is_similar(jaccard(words, stems(challenge.claim)))))
+    return [
+        challenge
         for challenge in challenges
-    )  # fmt: skip
+        if challenge.seat != finding.seat
+        and (_names(finding, challenge)
+        or (challenge.target == finding.seat and (_is_at(finding, challenge.claim) or is_similar(jaccard(words, stems(challenge.claim))))))
+    ]  # fmt: skip
+
+
+def is_challenged(finding: Finding, challenges: Iterable[Challenge]) -> bool:
+    return bool(find_challenges(finding, challenges))
 
 
 def _names(finding: Finding, challenge: Challenge) -> bool:

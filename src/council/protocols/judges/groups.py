@@ -39,6 +39,7 @@ class FindingGroup:
     supporters: tuple[str, ...] = ()  # judges that only support a finding of the group
     possibly_same: tuple[str, ...] = ()  # ids of findings in other groups
     uncounted: tuple[str, ...] = ()  # judges that withdrew their finding, or whose model is already counted
+    disputes: tuple[tuple[str, str], ...] = ()  # the judges that oppose it, each with its reason
 
     @property
     def lead(self) -> Finding:
@@ -205,6 +206,8 @@ def _build_row(one: FindingGroup, fingerprint: str) -> Json:
         "verified": shown.is_verified,
         "fingerprint": fingerprint,
         "disputed": one.disputed,
+        "disputed_by": [seat for seat, _ in one.disputes],
+        "disputes": [{"seat": seat, "why": why} for seat, why in one.disputes],
         "id": lead.id,
         "quote": shown.quote,
         "path": shown.place.path,

@@ -16,6 +16,7 @@ from council.engine.layout import (
     format_code,
     format_cost,
     format_count,
+    format_disputed,
     format_fork,
     format_location,
     format_location_caveat,
@@ -257,7 +258,7 @@ def _validate_context(minutes: Minutes) -> Json:
         "converged": details.get("converged"), "disagree": minutes.verdict.get("verdict") == "DISAGREE", "deferred": DISAGREE_TEXT,
         "shared": [_shared_finding_row(row) for row in rows if len(row["found_by"]) > 1],
         "single": [_format_single_finding(minutes, row) for row in rows if len(row["found_by"]) == 1],
-        "positions": _build_positions(minutes), "disputed": [format_text(row["description"]) for row in rows if row["disputed"]],
+        "positions": _build_positions(minutes), "disputed": [_format_dispute(row) for row in rows if row["disputed"]],
         "mixed": details.get("mixed") or (minutes.plan.get("options") or {}).get("mixed"), "insights": _group_insights(minutes),
         "ungrouped": bool(rows) and not details,
     }  # fmt: skip
@@ -292,7 +293,7 @@ def _format_blind_spots(minutes: Minutes) -> Iterable[str]:
 
 
 def _shared_finding_row(row: Json) -> list[str]:
-    disputed = " (disputed)" if row["disputed"] else ""
+    disputed = f" ({format_disputed(row)})" if row["disputed"] else ""
     found_by = f"{len(row['found_by'])} of {row['of']}: {', '.join(row['found_by'])}"
     return [
         format_cell(row["description"], 600) + disputed, format_cell(row["severity"]), format_cell(found_by), format_cell(row["fix"], 600), format_cell(format_location(row)),
@@ -302,13 +303,19 @@ def _shared_finding_row(row: Json) -> list[str]:
 def _format_single_finding(minutes: Minutes, row: Json) -> str:
     kind = " ".join(filter(None, [row["severity"], row["category"]]))
     place = f" at {format_code(row['location'])}{format_location_caveat(row)}" if row["location"] else ""
-    disputed = " Disputed." if row["disputed"] else ""
+    disputed = f" {format_disputed(row).capitalize()}." if row["disputed"] else ""
     parts = [f"Fix: {format_text(row['fix'])}", f"Why: {format_text(row['why'])}" if row["why"] else ""]
     advice = " ".join(_end_sentence(part) for part in parts if part)
     head = f"{summary.format_judge(minutes, row['found_by'][0])} found ({single_line(kind)}){place}"
     near = f" Possibly the same as {', '.join(row['possibly_same'])}." if row.get("possibly_same") else ""
     named = f" [{single_line(row['id'])}]" if row.get("id") else ""
     return f"{head}: {_end_sentence(format_text(row['description']))} {advice}{disputed}{near}{named}"
+
+
+def _format_dispute(row: Json) -> str:
+    """Format a disputed finding with the reason of each judge that opposes it."""
+    said = [f"{side['seat']}: {side['why']}" for side in row.get("disputes") or []]
+    return " — ".join([format_text(row["description"]), *map(format_text, said)])
 
 
 def _end_sentence(sentence: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from council.engine.degraded import count_asked_seats, format_missing_lines
-from council.engine.layout import final_state, format_count, format_location
+from council.engine.layout import final_state, format_count, format_disputed, format_location
 from council.engine.minutes import Minutes, PhaseMinutes, SeatMinutes, StatementMinutes
 from council.text_cleanup import clean, single_line
 from council.types import Json
@@ -273,7 +273,8 @@ def format_found_by(row: Json) -> str:
     """Format the judges of a finding: `2 of 3 (judge-1.F1, judge-2.F2)`."""
     ids = [one["id"] or f"{one['seat']} supports it" for one in row.get("by_judge") or []]
     listed = f" ({single_line(', '.join(ids), 200)})" if ids else ""
-    return f"{len(row['found_by'])} of {row['of']}{listed}{' (disputed)' if row['disputed'] else ''}"
+    disputed = f" ({format_disputed(row)})" if row["disputed"] else ""
+    return f"{len(row['found_by'])} of {row['of']}{listed}{disputed}"
 
 
 def format_judge_words(one: Json) -> str:

@@ -146,8 +146,8 @@ def _list_verdicts(statements: Mapping[str, Statement[Opinion]]) -> list[str]:
 
 def _collect_challenges(r2: Round[SecondOpinion]) -> list[finding_rules.Challenge]:
     return [
-        finding_rules.Challenge(one.target_judge, one.claim)
-        for statement in r2.values()
+        finding_rules.Challenge(one.target_judge, one.claim, name, one.response)
+        for name, statement in r2.items()
         for one in statement.reply.debate_notes.challenges
     ]
 
@@ -210,16 +210,26 @@ def _group_findings(
     standing: StandingFindings, challenges: list[finding_rules.Challenge], votes: list[Vote], voices: Mapping[str, str],
     voice_count: int,
 ) -> list[FindingGroup]:  # fmt: skip
-    withdrawn = {finding.id for finding, _ in standing.withdrawn}
+    withdrawn = {finding.id: why for finding, why in standing.withdrawn}
     groups = [
-        replace(
-            one,
-            disputed=any(finding_rules.is_challenged(member, challenges) or member.id in withdrawn for member in one.members),
-            uncounted=find_uncounted(one, withdrawn, voices),
-        )
+        replace(one, disputed=bool(against), disputes=against, uncounted=find_uncounted(one, withdrawn, voices))
         for one in group_findings(standing.findings, voice_count, standing.supporters)
-    ]  # fmt: skip
+        for against in [_list_opponents(one, challenges, withdrawn)]
+    ]
     return sort_groups(groups, [vote.seat for vote in votes if vote.verdict == "FAIL"])
+
+
+def _list_opponents(
+    one: FindingGroup, challenges: Sequence[finding_rules.Challenge], withdrawn: Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
+    """Return the judges that challenged a finding of the group or withdrew their own, each with its first reason."""
+    found: dict[str, str] = {}
+    for member in one.members:
+        if member.id in withdrawn:
+            found.setdefault(member.seat, withdrawn[member.id])
+        for challenge in finding_rules.find_challenges(member, challenges):
+            found.setdefault(challenge.seat, challenge.response or challenge.claim)
+    return tuple(found.items())
 
 
 # Recommendation
@@ -233,7 +243,9 @@ def _choose_recommendation(
         if one.location_member.is_verified and one.severity != "minor":
             return format_next_step(one)
     strictest = max(final.values(), key=lambda said: VERDICT_ORDER.index(said.reply.verdict))
-    return f"{_last_words(r1, strictest, 'recommendation')} ({strictest.seat.name})"
+    advice, insight = (_last_words(r1, strictest, name) for name in ("recommendation", "key_insight"))
+    what = f"Resolve this: {insight}" if insight and is_bare_code(advice) else advice
+    return f"{what} ({strictest.seat.name})"
 
 
 def format_next_step(one: FindingGroup) -> str:
@@ -247,6 +259,11 @@ def format_next_step(one: FindingGroup) -> str:
 def is_sentence(text: str) -> bool:
     """Return whether a text says what to do in words, and is not code."""
     return len(text.split()) >= MIN_SENTENCE_WORDS and text != finding_rules.NO_FIX and not CODE.search(text)
+
+
+def is_bare_code(text: str) -> bool:
+    """Return whether a text is code without a sentence around it; code inside a sentence is between backticks."""
+    return "`" not in text and CODE.search(text) is not None
 
 
 def _end_sentence(text: str) -> str:

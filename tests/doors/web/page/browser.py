@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
+POLL_MS = 30  # between two evaluations of a condition; the default is every frame, which slows the page itself down
+
 
 class Browser:
     """One page in a separate browser context."""
@@ -53,7 +55,7 @@ class Browser:
 
     def wait(self, expression: str, argument: Any = None, within: float = 60.0) -> None:
         """Wait until an expression is true."""
-        self.page.wait_for_function(expression, arg=argument, timeout=within * 1000)
+        self.page.wait_for_function(expression, arg=argument, timeout=within * 1000, polling=POLL_MS)
 
     def wait_for_status(self, status: str) -> None:
         """Wait until the header shows a status."""

@@ -6,6 +6,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,9 @@ NAMES = (
 )  # the first is the fastest
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    """Browser of one module. Its driver runs an event loop in this thread, so it must close before other tests start theirs."""
+@contextmanager
+def launch_browser() -> Iterator[Any]:
+    """Run Chromium. Its driver has an event loop in this thread, so no other may run until it is closed."""
     playwright = pytest.importorskip(
         "playwright.sync_api", reason="playwright is not installed: pip install -e '.[dev]'"
     )
@@ -38,6 +39,13 @@ def chromium() -> Iterator[Any]:
         browser = driver.chromium.launch(executable_path=path, args=flags)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="package")
+def chromium() -> Iterator[Any]:
+    """Browser of the tests in this folder. Their event loops run in other threads."""
+    with launch_browser() as browser:
+        yield browser
 
 
 @pytest.fixture

@@ -20,8 +20,11 @@ PHONE = {"width": 390, "height": 844}
 
 
 @pytest.fixture(scope="session")
-def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return the source of axe-core from its npm package."""
+def axe(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> str:
+    """Return the source of axe-core from its npm package, which is fetched once and kept in the cache of pytest."""
+    kept = pytestconfig.cache.mkdir("axe-core") / "axe.min.js" if pytestconfig.cache else None
+    if kept and kept.exists():
+        return kept.read_text(encoding="utf-8")
     if shutil.which("npm") is None:
         pytest.skip("npm is not installed, so axe-core cannot be fetched")
     folder = tmp_path_factory.mktemp("axe")
@@ -34,7 +37,12 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
     with tarfile.open(packed) as archive:
         file = archive.extractfile("package/axe.min.js")
         assert file is not None
-        return file.read().decode()
+        source = file.read().decode()
+    if kept:
+        fresh = folder / kept.name
+        fresh.write_text(source, encoding="utf-8")
+        shutil.move(fresh, kept)
+    return source
 
 
 def serious_violations(seen: Browser, axe: str) -> list[str]:
@@ -58,6 +66,7 @@ def serious_violations(seen: Browser, axe: str) -> list[str]:
 def test_axe_finds_nothing_serious_in_a_run(server: WebServer, look: Look, axe: str, scheme: str, size: Any) -> None:
     how = {"color_scheme": scheme, "reduced_motion": "reduce", **({"viewport": size} if size else {})}
     seen = look(**how).run(server.url, run_judges(server))
+    seen.page.wait_for_selector(".map tbody th")
     seen.page.keyboard.press("j")
     for tab in ("packet", "money", "attempts", "events", "report") if scheme == "light" and not size else ("attempts",):
         seen.page.click(f"#tab-{tab}")

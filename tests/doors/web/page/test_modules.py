@@ -36,15 +36,16 @@ FOLD = """async events => {
 }"""
 
 
-SHOW_ANSWER = """async events => {
+SHOW_ANSWER = """async ([events, history, report]) => {
     const { applyEvent, newMinutes } = await import('/page/minutes.js');
     const { answerView } = await import('/page/answer.js');
-    const { mapRows } = await import('/page/positions.js');
+    const { rowsAt } = await import('/page/positions.js');
     const m = newMinutes();
     for (const event of events) applyEvent(m, event);
-    const view = answerView({ tone: () => '', shortName: name => name, show: () => {}, minutes: () => m });
-    view.update({ minutes: m, detail: null });
-    return { text: view.node.textContent, map: mapRows(m).map(row => row.status) };
+    const view = answerView({ tone: () => '', shortName: name => name, show: () => {}, minutes: () => m, source: {} });
+    const rows = rowsAt(history, m.seq);
+    view.update({ minutes: m, full: m, rows, live: false, detail: report && { report, above: [] } });
+    return { text: view.node.textContent, hidden: view.node.hidden, map: rows.map(row => row.status) };
 }"""
 
 
@@ -113,20 +114,21 @@ def test_the_page_folds_events_to_the_same_minutes_as_python(
     seen = look().at(server.url)
     assert seen.page.evaluate(FOLD, events) == fold_in_python(events)
     assert any(event["type"] == "fault" for event in events)
-    shown = seen.page.evaluate(SHOW_ANSWER, events)
+    history = run_in_thread(lambda: server.get(f"/api/runs/{events[0]['run']}/positions"))
+    shown = seen.page.evaluate(SHOW_ANSWER, [events, history, None])
     for words in (
         "Leading draft: alpha",
         "Agreed points1it costs",
         "Contested points1when",
         "Rulings: 1 landed",
-        "beta-1",
+        "mark-beta-attack-mark",
     ):
         assert words in shown["text"]
     assert shown["map"] == ["landed"]
     sides = [{"seat": "beta", "position": "cheap", "assumes": "one node"}]
     notes = {"agreed": ["it works"], "contested": [{"point": "cost", "sides": sides}], "unique": []}
     events[-1]["verdict"]["notes"] = notes
-    text = seen.page.evaluate(SHOW_ANSWER, events)["text"]
+    text = seen.page.evaluate(SHOW_ANSWER, [events, history, None])["text"]
     assert "Where they agree1it works" in text and "cheap (assumes: one node)" in text
 
 
@@ -226,6 +228,10 @@ def test_completed_blocks_are_rendered_while_the_last_one_stays_text(module_page
     assert any(tags == "h5 p ul" and open.startswith("```py\nx = 1\n\ny") for tags, open in seen)  # an open fence
     assert seen[-1] == ["h5 p ul pre", "The *end"]
     assert whole == "HeadOne bold line.abx = 1\n\ny = 2The *end"
+    items = "".join(f"- item {n} with enough words to make the list long\n" for n in range(12))
+    seen, whole = module_page.evaluate(STREAM, [f"> quote\n\n{items}", 40, {}])
+    assert any(tags.startswith("blockquote ul") and "item 11" in open for tags, open in seen)
+    assert whole is None  # its list was split, so it is rendered again as a whole
     typed = json.dumps({"points": [{"answer": "no"}], "answer": "**Yes**.\n\nBut", "more": "x"})
     seen, whole = module_page.evaluate(STREAM, [typed, 7, {"only": ["answer"]}])
     assert (seen[-1], whole) == (["p", "But"], None)

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from tests.acceptance.helpers import Workspace, mark
-from tests.doors.web.page.browser import Browser
+from tests.doors.web.page.browser import POLL_MS, Browser
 from tests.doors.web.page.conftest import run_in_thread
 from tests.doors.web.server import QUESTION, WebServer
-from tests.fake_provider import FakeProvider, Reply
+from tests.fake_provider import FakeProvider, Gate, Reply
 from tests.trusted_project import trust_project
 
 Look = Callable[..., Browser]
@@ -30,6 +30,12 @@ def submit_question(seen: Browser, question: str = QUESTION) -> str:
     seen.page.click(".go .run")
     seen.page.wait_for_selector(".seat")
     return label
+
+
+def hold_chair(server: WebServer, provider: FakeProvider, look: Look) -> tuple[Gate, Browser]:
+    """Open the page of a council whose chair answers as soon as the gate is released."""
+    gate = Workspace(server.folder, provider).hold("synthesise")
+    return gate, look().at(server.url)
 
 
 def assert_no_errors(seen: Browser, site: WebServer) -> None:
@@ -176,6 +182,7 @@ def toml(value: Any) -> str:
 @pytest.mark.behaviour("50-page-map", "50-page-claims", "50-page-shifts", "50-page-terms")
 def test_a_finding_opens_from_the_map_and_links_to_its_statement(server: WebServer, look: Look) -> None:
     seen = look().run(server.url, run_judges(server))
+    seen.page.wait_for_selector(".map tbody th")
     assert seen.texts(".map tbody th") == ["critical\ncore.py:2", "minor\ncore.py:1", "the verdict"]
     assert seen.texts(".map .status") == ["agreed", "disputed", "disputed"]
     cells = [row.split() for row in seen.texts(".map tbody tr")]
@@ -396,6 +403,7 @@ def test_an_exported_file_works_offline(server: WebServer, look: Look, tmp_path:
     alone = look(offline=True)
     alone.page.goto(file.as_uri())
     alone.page.wait_for_selector(".answer .prose")
+    alone.page.wait_for_selector(".map tbody th")
     assert alone.text(".verdict") == seen.text(".verdict")
     assert alone.text(".trust") == seen.text(".trust")
     assert seen.text(".trust").startswith("Trust: ")
@@ -420,9 +428,7 @@ GET_RUNS = """async () => {
 def test_eight_tabs_share_one_stream_and_each_is_answered(
     server: WebServer, provider: FakeProvider, look: Look
 ) -> None:
-    table = Workspace(server.folder, provider)
-    gate = table.hold("synthesise")
-    seen = look().at(server.url)
+    gate, seen = hold_chair(server, provider, look)
     submit_question(seen)
     where = seen.page.url
     tabs = [seen.page, *(seen.context.new_page() for _ in range(7))]
@@ -433,13 +439,14 @@ def test_eight_tabs_share_one_stream_and_each_is_answered(
         tab.wait_for_function(
             "mark => document.querySelector('[data-seat=gamma]')?.innerText.includes(mark)",
             arg=mark("gamma", "improve"),
+            polling=POLL_MS,
         )
         assert tab.evaluate(GET_RUNS) == 200
     tabs.pop(0).close()  # the leader is gone
     gate.release()
     for tab in tabs:
         tab.wait_for_function(
-            "() => document.querySelector('.run-head .pill').innerText === 'complete'", timeout=60_000
+            "() => document.querySelector('.run-head .pill').innerText === 'complete'", timeout=60_000, polling=POLL_MS
         )
     assert seen.external_requests(server.host) == []
 
@@ -462,9 +469,7 @@ def test_a_run_of_the_embedded_model(server: WebServer, look: Look) -> None:
 def test_after_a_restart_the_page_reconnects_and_keeps_what_it_shows(
     server: WebServer, provider: FakeProvider, look: Look
 ) -> None:
-    table = Workspace(server.folder, provider)
-    gate = table.hold("synthesise")
-    seen = look().at(server.url)
+    gate, seen = hold_chair(server, provider, look)
     seen.page.fill("#question", "A question that is not finished")
     run = run_in_thread(lambda: server.post("/api/runs", {"question": QUESTION}, 201))["run"]
     seen.go(f"/run/{run}")

@@ -12,6 +12,7 @@ import pytest
 
 from council.engine.minutes import Minutes
 from council.render.report import build_report
+from tests.doors.web.page.conftest import run_in_thread
 from tests.paths import ROOT
 
 
@@ -41,7 +42,7 @@ def test_the_picture_is_there_and_small() -> None:
 
 @pytest.mark.behaviour("issue-7-picture")
 def test_the_cast_of_the_picture_produces_a_complete_run(script: Any, tmp_path: Path) -> None:
-    summary = build_report(Minutes.fold(asyncio.run(script.run_council(tmp_path))))
+    summary = build_report(Minutes.fold(run_in_thread(lambda: asyncio.run(script.run_council(tmp_path)))))
     assert (summary["status"], summary["verdict"]) == ("complete", "FAIL")
     assert [one["state"] for one in summary["degraded"]] == ["failed(overload)"]
     assert [shift["seat"] for shift in summary["shifts"] if shift["changed"]] == ["judge-defender"]

@@ -165,6 +165,10 @@ const runPath = (run) => `runs/${encodeURIComponent(run)}`;
 /** Data source of a run view. An exported file has its own. */
 export const server = {
   detail: (run) => get(runPath(run)),
+  positions: (run) => get(`${runPath(run)}/positions`),
+  members: () => get("members"),
+  start: (request) => send("runs", request),
+  fork: (run, request) => send(`${runPath(run)}/fork`, request),
   attempts: (run) => get(`${runPath(run)}/attempts`),
   packet: (run) => get(`${runPath(run)}/packet`),
   report: (run, format) => text(`${runPath(run)}/report?format=${format}`),

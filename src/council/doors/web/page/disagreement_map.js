@@ -1,14 +1,15 @@
 // Disagreement map: findings or topics by seat, with expandable rows.
 
 import { button, el, setAttr, changeDetector, setChildren } from "./dom.js";
-import { shortNames, capital } from "./format.js";
+import { shortNames, short } from "./format.js";
 import { chip } from "./chips.js";
 import { codeOrLine, inline, plainLine } from "./markdown.js";
-import { mapRows } from "./positions.js";
+import { toneOfRow } from "./positions.js";
 import { plannedSeats } from "./minutes.js";
 
 const POSITIONS = ["agrees", "opposes", "qualifies", "silent", "absent"];
-const LABELS = { agrees: "agrees", opposes: "opposes", qualifies: "qualifies", silent: "silent", absent: "absent" };
+const HELD = new Set(["agrees", "opposes", "qualifies"]);
+const MEANINGS = { agrees: "holds it", opposes: "opposes it", qualifies: "holds it with a condition, in part, or no longer", silent: "says nothing about it", absent: "did not answer" };
 
 export function mapView(context) {
   const body = el("div", { class: "wide", tabindex: "0", role: "group", "aria-label": "Disagreement map" });
@@ -19,9 +20,9 @@ export function mapView(context) {
   let rows = [];
   let opened = -1;
 
-  function update({ minutes }) {
-    if (!isNew(minutes.run, minutes.seq, minutes.verdict)) return;
-    rows = mapRows(minutes);
+  function update({ minutes, rows: sent }) {
+    if (!isNew(minutes.run, sent, minutes.verdict)) return;
+    rows = sent.map((row, id) => ({ ...row, id, cells: new Map(row.seats.map((one) => [one.seat, one])) }));
     node.hidden = !rows.length;
     note.textContent = minutes.verdict ? "" : "Preliminary: the rules have not run yet.";
     draw(minutes);
@@ -39,9 +40,9 @@ export function mapView(context) {
 
   function rowNodes(row, names) {
     const isOpen = row.id === opened;
-    const title = button(plainLine(row.title), () => open(row.id === opened ? -1 : row.id), { class: "row-title", "data-row": row.id, "aria-expanded": String(isOpen) });
+    const title = button(plainLine(short(row.topic, 60)), () => open(row.id === opened ? -1 : row.id), { class: "row-title", "data-row": row.id, "aria-expanded": String(isOpen) });
     return [
-      el("tr", { "data-tone": row.tone || null, class: isOpen ? "open" : null },
+      el("tr", { "data-tone": toneOfRow(row) || null, class: isOpen ? "open" : null },
         el("th", { scope: "row" }, row.severity && el("span", { class: "severity", "data-severity": row.severity, title: row.severity }, el("span", { class: "visually-hidden" }, row.severity)), title),
         names.map((name) => cell(row, name)), el("td", { class: "status" }, row.status)),
       isOpen && el("tr", { class: "detail" }, el("td", { colspan: names.length + 2 }, detail(row, names))),
@@ -50,21 +51,18 @@ export function mapView(context) {
 
   function cell(row, name) {
     const { position, why } = row.cells.get(name) || { position: "silent" };
-    const label = `${name} ${LABELS[position]}`;
+    const label = `${name} ${position}`;
     return el("td", { class: `cell ${position} ${context.tone(name)}`, title: why ? `${label}: ${plainLine(why)}` : label },
-      el("i", { class: "sign", "aria-hidden": "true" }), el("span", { class: "visually-hidden" }, LABELS[position]));
+      el("i", { class: "sign", "aria-hidden": "true" }), el("span", { class: "visually-hidden" }, position));
   }
 
   function detail(row, names) {
-    const { finding } = row;
-    const facts = finding ? [["Where", finding.location], ["Fix", finding.fix], ["Why", finding.why], ["Reference", finding.ref]] : [["Correction", row.correction]];
-    const holders = names.filter((name) => ["agrees", "opposes", "qualifies"].includes(row.cells.get(name)?.position));
+    const facts = [["Where", row.location], ["Fix", row.fix], ["Why", row.why], ["Reference", row.ref], ["Correction", row.correction], ["Ruling", row.ruling && `${row.status}: ${row.ruling}`]];
+    const held = names.map((name) => row.cells.get(name)).filter((one) => HELD.has(one?.position));
     return [
-      el("p", { class: "lead" }, inline(row.about)),
+      el("p", { class: "lead" }, inline(row.text)),
       el("dl", {}, facts.filter(([, text]) => text && !/^No (fix|root cause|reference)/.test(text)).map(([name, text]) => [el("dt", {}, name), el("dd", {}, codeOrLine(text))])),
-      (row.sides || []).map((side) => el("p", { class: "stance" }, chip(side.seat, context, { quote: side.claim || side.why }), " ", inline(capital([side.stance || side.verdict || side.position, side.claim || side.why].filter(Boolean).join(": "))))),
-      finding?.disputed && names.filter((name) => row.cells.get(name)?.position === "opposes").map((name) => el("p", { class: "stance" }, chip(name, context, { quote: row.cells.get(name).why }), " ", inline(row.cells.get(name).why))),
-      el("p", { class: "chips" }, "Statements: ", holders.map((name) => chip(name, context, { quote: row.quote }))),
+      el("ul", { class: "plain" }, held.map((one) => el("li", { class: "stance" }, chip(one.seat, context, { quote: row.kind === "finding" && one.position === "agrees" ? row.text : one.why || row.text }), " ", el("b", {}, one.position), one.why && one.why !== row.text && [": ", inline(one.why)]))),
     ];
   }
 
@@ -86,4 +84,4 @@ export function mapView(context) {
 }
 
 const legend = () =>
-  el("p", { class: "legend" }, POSITIONS.map((position) => el("span", { class: position }, el("i", { class: "sign", "aria-hidden": "true" }), LABELS[position])));
+  el("p", { class: "legend" }, POSITIONS.map((position) => el("span", { class: position, title: MEANINGS[position] }, el("i", { class: "sign", "aria-hidden": "true" }), position)));

@@ -12,6 +12,7 @@ const main = el("main", { id: "main", tabindex: "-1" });
 
 const source = {
   detail: async () => data.detail,
+  positions: async () => data.detail.positions || [],
   report: async () => data.markdown,
 };
 

@@ -16,7 +16,7 @@ const STATES = {
   "failed(rate)": "it was still rate-limited after all retries",
   "failed(quota)": "its account has no credit or quota left",
   "failed(overload)": "it was overloaded",
-  "failed(server)": "its server failed",
+  "failed(server)": "its server had an error",
   "failed(schema)": "its answer did not match the schema",
   "failed(size)": "the prompt did not fit its context window",
   "failed(model)": "there is no such model",
@@ -42,7 +42,7 @@ export const OK = new Set(["ok", "ok_repaired"]);
 export const BUSY = new Set(["asked", "writing"]);
 
 export function formatState(state) {
-  return STATES[state] || (state.startsWith("failed(cli") ? "its command failed" : state);
+  return STATES[state] || (state.startsWith("failed(cli") ? "its command ended with an error" : state);
 }
 
 /** "complete", "running", "incomplete: budget spent" */

@@ -9,7 +9,8 @@ import { runInSlices } from "./scheduler.js";
 
 const LEAF_CHARS = 3000; // characters before a new leaf starts at the next line
 const MAX_LEAF_CHARS = 8000; // … or at the next word if there is no line break
-const LONG_CHARS = 2000; // a longer open block is searched less often, and the complete items of a longer open list are rendered
+const LONG_LIST_CHARS = 400; // characters from which the complete items of an open list are rendered
+const LONG_CHARS = 2000; // a longer open block is searched less often
 const MAX_LEXED_CHARS = 40000; // characters that are searched for complete blocks at once
 const REFERENCE = /^ {0,3}\[[^\]\n]+\]:/m; // a definition changes links before it
 const GROWTH = 1.25; // factor by which a long open block has to grow before it is searched again
@@ -28,6 +29,7 @@ export function liveText({ top = 5, only = null } = {}) {
   let given = 0; // length of the text that `show` got last
   let pieces = null;
   let written = 0; // how many of the pieces are shown
+  let hasSplitList = false;
   let nextSearch = 0;
   let how = { top };
   let writeLeaf = leafWriter(rendered);
@@ -73,7 +75,8 @@ export function liveText({ top = 5, only = null } = {}) {
   /** Replace completed blocks of the open text by nodes. */
   function* renderBlocks() {
     for (;;) {
-      const end = completedLength(tail.slice(0, MAX_LEXED_CHARS), LONG_CHARS);
+      const [end, isInList] = completedLength(tail.slice(0, MAX_LEXED_CHARS), LONG_LIST_CHARS);
+      hasSplitList ||= isInList;
       nextSearch = end || tail.length < LONG_CHARS ? 0 : tail.length * GROWTH;
       if (!end) return;
       yield;
@@ -100,7 +103,7 @@ export function liveText({ top = 5, only = null } = {}) {
 
   /** Render the rest of a complete text. Return a function that cancels it, or null if it has to be rendered as a whole. */
   function finish(text, done) {
-    if (isTyped !== false || source.trim() !== text.trim() || REFERENCE.test(text)) return null;
+    if (isTyped !== false || hasSplitList || source.trim() !== text.trim() || REFERENCE.test(text)) return null;
     close();
     cancel = runInSlices(renderRest(), done);
     return close;
@@ -120,7 +123,7 @@ export function liveText({ top = 5, only = null } = {}) {
     open.clear();
     how = { top };
     writeLeaf = leafWriter(rendered);
-    [isTyped, held, convert, source, tail, length, given, written, nextSearch] = [null, "", null, "", "", 0, 0, 0, 0];
+    [isTyped, held, convert, source, tail, length, given, written, nextSearch, hasSplitList] = [null, "", null, "", "", 0, 0, 0, 0, false];
   }
 
   /** Stop rendering. */

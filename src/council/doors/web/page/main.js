@@ -51,7 +51,7 @@ function go() {
   showRail(false);
   const { run } = route();
   if (run) {
-    shown = runView(run, { source: server, follow: watch, reconnect, canAct: true, notify: rail.load, now: connection.now });
+    shown = runView(run, { source: server, follow: watch, reconnect, canAct: true, openRun: (id) => (open(id), rail.load()), notify: rail.load, now: connection.now });
   } else {
     shown = startView({ protocols, people, onStart: (id) => (open(id), rail.load()) });
     document.title = "council";

@@ -10,6 +10,7 @@ const LIMITS = { items: 40, rows: 60, lines: 300, words: 6000 }; // per node; th
 const MAX_LINE_CHARS = 20000; // longer lines are not parsed, to stay fast on any input
 const TASK = /^\[([ xX])\]\s+/;
 const CITATION = /\[(\d{1,4})\]/;
+const ENDED_BY_BLANK = /^(paragraph|heading|blockquote|table)_open|^hr|^math_block/;
 const MATH_BLOCKS = { $$: "$$", "\\[": "\\]" };
 
 const inlineLexer = newLexer();
@@ -57,16 +58,18 @@ export const codeOrLine = (text) => (CODE.test(text) && !text.includes("`") ? [e
 /** Return a line of Markdown as text, without marks. A mark whose partner was cut off is removed too. */
 export const plainLine = (text) => el("span", {}, inline(text)).textContent.replace(/\*\*|`/g, "");
 
-/** Return the length of the part of a streamed text whose blocks are complete. Of a list over `longList`, complete items count too. */
+/** Return the length of the part of a streamed text whose blocks are complete, and whether it ends inside a list: of a list over
+ * `longList` characters, complete items count too. */
 export function completedLength(text, longList) {
   const end = text.lastIndexOf("\n") + 1;
   const whole = /^\p{L}{2}/u.test(text.slice(end, end + 4)) ? text : text.slice(0, end); // the kind of an incomplete line is unknown, unless it is prose
   const tokens = blockLexer.parse(whole, {}).filter((token) => token.map && token.nesting >= 0);
   const last = tokens.findLast((token) => token.level === 0);
-  if (!last) return 0;
-  if (whole.length === end && /^(paragraph|heading)_open|^hr|^math_block/.test(last.type) && /\n[ \t]*\n$/.test(whole)) return end;
-  const item = whole.length > longList && last.type.endsWith("list_open") ? tokens.findLast((token) => token.type === "list_item_open" && token.level === 1) : last;
-  return lineStart(whole, item.map[0]);
+  if (!last) return [0, false];
+  if (whole.length === end && ENDED_BY_BLANK.test(last.type) && /\n[ \t]*\n$/.test(whole)) return [end, false];
+  const isLong = last.type.endsWith("list_open") && whole.length - lineStart(whole, last.map[0]) > longList;
+  const item = isLong ? tokens.findLast((token) => token.type === "list_item_open" && token.level === 1) : last;
+  return [lineStart(whole, item.map[0]), item.map[0] > last.map[0]];
 }
 
 function lineStart(text, line) {

@@ -12,22 +12,27 @@ import { headerView } from "./header.js";
 import { mapView } from "./disagreement_map.js";
 import { newPlayer } from "./player.js";
 import { newEventLog } from "./event_log.js";
+import { rowsAt } from "./positions.js";
 import { shiftsView } from "./position_shifts.js";
 import { tabsView } from "./tabs.js";
 import { timelineView } from "./timeline.js";
 
 const HUES = 9;
 const HISTORY_EVENTS = new Set(["phase", "closed"]); // events that change the list of runs
+const POSITION_EVENTS = new Set(["phase_ended", "closed"]); // events that may change the disagreement map, beside typed replies
+const POSITIONS_MS = 400; // milliseconds in which such events are answered by one request
 
 /** `source` provides data (the server or an exported file); `follow(run, handlers)` delivers the events. */
-export function runView(run, { source, follow, reconnect, canAct, notify = () => {}, now = Date.now }) {
+export function runView(run, { source, follow, reconnect, canAct, openRun = () => {}, notify = () => {}, now = Date.now }) {
   let log = newEventLog();
   let detail = null;
+  let positions = []; // the rows of the map after each phase, as the server sent them
+  let asking = 0;
   let ended = false;
   let waiting = 0;
   const player = newPlayer(() => length(), () => requestUpdate());
   const context = {
-    source, canAct, tone, resume, shortName,
+    source, canAct, tone, resume, shortName, openRun,
     minutes: () => log.full,
     show: (seat, phase, quote) => seats.show(seat, phase, quote),
     focusSeat: (seat) => seats.focus(seats.focused === seat ? "" : seat),
@@ -72,7 +77,8 @@ export function runView(run, { source, follow, reconnect, canAct, notify = () =>
     waiting = 0;
     player.advance();
     const { at, playing, speed } = player.state;
-    const scene = { log, full: log.full, minutes: log.minutesAt(at), at, playing, speed, seconds: at ?? length(), end: length(), live: live(), detail };
+    const minutes = log.minutesAt(at);
+    const scene = { log, full: log.full, minutes, rows: rowsAt(positions, minutes.seq), at, playing, speed, seconds: at ?? length(), end: length(), live: live(), detail };
     for (const view of Object.values(views)) view.update(scene);
     updateFetching(log.full.fetching);
     setAttr(panels, "data-done", scene.minutes.verdict ? "yes" : null); // show positions first only after the end, so that they do not move text that is being read
@@ -89,6 +95,12 @@ export function runView(run, { source, follow, reconnect, canAct, notify = () =>
     } catch {
       detail = null; // the events are enough to show the run
     }
+    requestUpdate();
+  }
+
+  async function loadPositions() {
+    asking = 0;
+    positions = await source.positions(run).catch(() => positions); // the map stays as it is without a connection
     requestUpdate();
   }
 
@@ -109,6 +121,7 @@ export function runView(run, { source, follow, reconnect, canAct, notify = () =>
       if (!log.add(entry)) return;
       announcements.onEvent(entry, log.full);
       if (entry.type === "closed") load();
+      if (POSITION_EVENTS.has(entry.type) || entry.reply) asking ||= setTimeout(loadPositions, POSITIONS_MS);
       if (HISTORY_EVENTS.has(entry.type)) notify();
       requestUpdate();
     },
@@ -121,6 +134,8 @@ export function runView(run, { source, follow, reconnect, canAct, notify = () =>
     end() {
       ended = true;
       if (!detail) load();
+      clearTimeout(asking);
+      loadPositions();
       requestUpdate();
     },
   });
@@ -132,6 +147,7 @@ export function runView(run, { source, follow, reconnect, canAct, notify = () =>
     close() {
       stop();
       clearInterval(ticking);
+      clearTimeout(asking);
       cancelAnimationFrame(waiting);
       log = newEventLog();
     },

@@ -1,0 +1,153 @@
+// Parts of an answer below its decision. Each thing occurs once: a thing that a section of the answer says is not repeated as a list.
+
+import { bringIntoView, button, el, flash, link, webAddress } from "./dom.js";
+import { chip, chips } from "./chips.js";
+import { capital, short } from "./format.js";
+import { rankingTable } from "./ranking_table.js";
+import { codeOrLine, inline } from "./markdown.js";
+import { renderMarkdown } from "./render_markdown.js";
+import { term } from "./terms.js";
+
+export function answerParts(m, detail, rows, context) {
+  const v = m.verdict;
+  const sections = detail?.report?.sections || [];
+  return [...sectionParts(sections, v), ...notes(v.notes, context), ...attack(v.details || {}, rows, context), ...lists(v, new Set(sections.map((one) => one.name)), context)];
+}
+
+export function toSource(n) {
+  const row = document.getElementById(`source-${n}`);
+  if (!row) return;
+  row.closest("details")?.setAttribute("open", "");
+  bringIntoView(row, "center");
+  flash(row);
+}
+
+function part(title, items, row, { open } = {}) {
+  if (!items?.length) return null;
+  const listed = el("ul", { class: "plain rows" }, items.map((one) => {
+    const node = el("li", {}, row(one));
+    if (one.n && title === "Sources") node.id = `source-${one.n}`;
+    return node;
+  }));
+  return el("details", { class: "part", open: open ?? items.length <= 3 }, el("summary", {}, el("h3", {}, title), el("span", { class: "count" }, String(items.length))), listed);
+}
+
+// Sections of the answer
+
+const OPEN_SECTIONS = new Set(["next_steps", "disagreements", "changes"]);
+const SHOWN_ELSEWHERE = new Set(["decision", "models"]); // above, and in the columns of the seats
+
+function sectionParts(sections, v) {
+  return sections.filter((one) => !SHOWN_ELSEWHERE.has(one.name) && !(one.name === "sources" && v.sources?.length)).map((one) => {
+    const text = el("div", { class: "section-text" });
+    renderMarkdown(text, one.text, { top: 4 });
+    return el("details", { class: "part", "data-section": one.name, open: OPEN_SECTIONS.has(one.name) }, el("summary", {}, el("h3", {}, one.title)), text);
+  });
+}
+
+/** The chair's notes: agreed points, contested points with their assumptions, and points of one seat. */
+function notes(said, context) {
+  if (!said) return [];
+  const side = (one) => el("li", {}, chip(one.seat, context, { quote: one.position }), " ", inline(one.position), one.assumes && el("span", { class: "soft" }, " (assumes: ", inline(one.assumes), ")"));
+  return [
+    part("Where they agree", said.agreed, (one) => el("span", {}, inline(one))),
+    part("Where they differ, and on which assumption", said.contested, (one) => [el("p", {}, inline(one.point)), one.sides.length > 0 && el("ul", { class: "plain sides" }, one.sides.map(side))], { open: true }),
+    part("What only one saw", said.unique, (one) => [chip(one.seat, context, { quote: one.point }), el("span", {}, " ", inline(one.point))]),
+  ];
+}
+
+// The attack on the leading draft
+
+const RULING_TONES = { landed: "bad", dismissed: "", open: "split" };
+
+/** The leading draft, the points of the triage, and the ruling on each point. A point that several seats raised is one row. */
+function attack(details, rows, context) {
+  if (!details.leader) return [];
+  const points = rows.filter((row) => row.kind === "point");
+  const counts = Object.keys(RULING_TONES).map((word) => [points.filter((row) => row.status === word).length, word]).filter(([n]) => n);
+  return [
+    el("p", { class: "leader" }, "Leading draft: ", chip(details.leader, context, { phase: "draft" }), details.reason && el("span", { class: "soft" }, " ", inline(details.reason))),
+    part("Agreed points", details.agreed, (one) => el("span", {}, inline(one))),
+    part("Contested points", details.contested, (one) => el("span", {}, inline(one))),
+    counts.length > 0 && el("p", { class: "soft" }, `Rulings: ${counts.map(([n, word]) => `${n} ${word}`).join(", ")}`),
+    part("Rulings", points, (row) => point(row, context), { open: true }),
+  ];
+}
+
+function point(row, context) {
+  return [
+    el("span", { class: "tag", "data-tone": RULING_TONES[row.status] || null }, row.status), severity(row.severity), chips(row.disputed_by, context, { phase: "attack", quote: row.text }),
+    el("p", {}, row.topic !== row.text && el("b", {}, inline(row.topic), ": "), inline(row.text)),
+    row.ruling && el("p", { class: "soft" }, "Ruling: ", inline(row.ruling)),
+  ];
+}
+
+// Lists of the verdict
+
+function lists(v, told, context) {
+  const opinions = v.details?.opinions;
+  return [
+    part("Findings", v.findings, (one) => finding(one, context), { open: true }),
+    part("Judges", opinions, (one) => opinion(one, context), { open: true }),
+    part("Withdrawn findings", v.details?.withdrawn, (one) => [chip(one.seat, context, { quote: one.finding }), severity(one.severity), el("span", {}, " ", inline(one.finding), " "), el("span", { class: "soft" }, inline(one.why))]),
+    v.details?.table && v.details?.ballots && el("section", { class: "part" }, el("h3", {}, "Ranking"), rankingTable(v.details, context)),
+    part("Agreed", (v.consensus || []).filter((one) => one.claim), (one) => [el("span", {}, inline(one.topic || one.claim)), chips(one.seats, context, { quote: one.claim })]),
+    !opinions && !told.has("disagreements") && !told.has("tensions") && part("Disagreements", v.disagreements, (one) => dispute(one, context)),
+    !opinions && !told.has("disagreements") && part("Dissent", v.dissent, (one) => [chip(one.seat, context, { quote: one.text }), one.position && el("strong", {}, ` ${one.position}`), el("span", { class: "soft" }, " ", inline(short(one.text, 400)))], { open: true }),
+    part("Claims and their sources", v.claims, (one) => claim(one, context), { open: false }),
+    part("Found by one vendor only", v.insights, (one) => [one.severity && severity(one.severity), el("span", {}, inline(one.finding || String(one))), one.family && el("span", { class: "tag" }, term("one vendor", one.family))], { open: false }),
+    part("Not known", v.blind_spots, (one) => [one.seat && chip(one.seat, context, { quote: one.text }), el("span", {}, " ", inline(one.text || one))]),
+    part("Sources", v.sources, source, { open: false }),
+  ];
+}
+
+const severity = (word) => el("span", { class: "severity", "data-severity": word }, word);
+
+function opinion(one, context) {
+  return [
+    chip(one.seat, context, { quote: one.key_insight }), " ", el("b", {}, one.verdict), el("span", { class: "soft" }, ` ${one.confidence}`),
+    el("p", {}, inline(one.key_insight)), one.recommendation && el("p", { class: "soft" }, el("b", {}, "Advice: "), inline(one.recommendation)),
+  ];
+}
+
+// What each judge of a group said, if there are several.
+function judgeWords(one, context) {
+  const said = one.by_judge || [];
+  if (said.length < 2) return null;
+  return el("ul", { class: "plain sides" }, said.map((row) => el("li", {}, chip(row.seat, context, { quote: row.description || one.description }), " ",
+    row.supports ? "supports it" : [severity(row.severity), row.location && el("code", {}, row.location), el("span", {}, " ", inline(row.description))])));
+}
+
+function finding(one, context) {
+  return el("div", { class: "finding" },
+    el("div", {},
+      el("p", {}, severity(one.severity), one.location && el("code", {}, one.location), one.location_note && el("span", { class: "tag", "data-tone": "doubt" }, one.location_note), one.disputed_by?.length > 0 && [el("span", { class: "tag", "data-tone": "split" }, term("disputed"), " by"), chips(one.disputed_by, context)]),
+      el("p", {}, inline(one.description)),
+      one.fix && !one.fix.startsWith("No fix") && el("p", { class: "soft" }, el("b", {}, "Fix: "), codeOrLine(one.fix)),
+      judgeWords(one, context),
+      one.possibly_same?.length > 0 && el("p", { class: "soft" }, `Possibly the same as ${one.possibly_same.join(", ")}`)),
+    el("p", { class: "by" }, `${one.found_by?.length || 0} of ${one.of}`, chips(one.found_by, context, { quote: one.description })));
+}
+
+function dispute(one, context) {
+  const sides = (one.positions || []).map((side) =>
+    el("li", {}, side.seat && chip(side.seat, context, { quote: side.claim || side.why }), " ", el("b", {}, side.stance || side.verdict || side.position || ""), " ", inline(side.claim || side.why || ""), side.round2 && el("span", { class: "tag" }, `then ${side.round2}`)));
+  return [el("p", {}, inline(capital(one.issue || ""))), sides.length > 0 && el("ul", { class: "plain sides" }, sides)];
+}
+
+function claim(one, context) {
+  return [
+    el("span", { class: "tag", "data-tone": { supported: "good", contradicted: "bad", qualified: "doubt" }[one.status] || null }, one.status),
+    el("span", {}, " ", inline(one.claim)), (one.sources || []).map((n) => button(`[${n}]`, () => toSource(n), { class: "cite", "aria-label": `source ${n}` })),
+    el("p", { class: "by" }, "supported by", chips(one.by, context, { quote: one.claim }), one.against?.length > 0 && [" opposed by", chips(one.against, context, { quote: one.topic })]),
+  ];
+}
+
+function source(one) {
+  const title = one.title || one.url;
+  return [
+    el("span", { class: "n" }, `[${one.n}]`), webAddress(one.url) ? link(one.url, title) : el("span", {}, title, one.url && one.url !== title && el("span", { class: "soft" }, ` ${one.url}`)),
+    one.snippet && el("p", { class: "soft" }, short(one.snippet, 300)),
+    el("p", { class: "by" }, one.cited ? "cited in the answer" : "not cited in the answer", one.cited_by?.length ? `, used by ${one.cited_by.join(", ")}` : ""),
+  ];
+}

@@ -1,0 +1,33 @@
+"""Report of the general protocol: the answer in parts, the decision first."""
+
+from __future__ import annotations
+
+from council.engine.minutes import Minutes
+from council.protocols import ReportView
+
+CODE_SECTIONS = (  # sections that code appends to the chair's answer, the last first
+    ("changes", "Proposed Spec Changes"),
+    ("sources", "Sources"),
+    ("disagreements", "Where Experts Disagree"),
+)
+MODELS_TITLE = "Participating models"
+
+
+class GeneralView(ReportView):
+    def answer_sections(self, minutes: Minutes) -> list[tuple[str, str, str]]:
+        """Return the chair's answer, then the disagreements and the other sections that code added."""
+        models, found, text = str(minutes.verdict.get("answer") or "").partition("\n\n")
+        if not found or not models.startswith(f"{MODELS_TITLE}: "):
+            return []
+        sections = []
+        for name, title in CODE_SECTIONS:
+            before, added, after = text.rpartition(f"\n\n## {title}\n\n")
+            if added and self._has_section(minutes, name):
+                text = before
+                sections.append((name, title, after))
+        return [("decision", "Answer", text), *reversed(sections), ("models", MODELS_TITLE, models)]
+
+    def _has_section(self, minutes: Minutes, name: str) -> bool:
+        """Return whether code wrote the section; the chair may use the same heading."""
+        has_spec = bool((minutes.plan.get("options") or {}).get("spec_review"))
+        return has_spec if name == "changes" else bool(minutes.verdict.get(name))

@@ -1,0 +1,122 @@
+"""What the council changed, for readers of a finished run: the closest draft, points and seats behind the answer, and the cost of one model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from council.engine.minutes import Minutes, StatementMinutes
+from council.types import Json
+
+MIN_SHARE = 0.3  # share of the answer's wording below which no draft counts as close to it
+SEQUENCE_WORDS = 3
+MIN_WORDS = 12  # of a text that is compared; shorter ones are alike by chance
+MAX_CHARS = 200_000  # of a text that is compared
+
+
+def build_changes(minutes: Minutes, report: Json, positions: Sequence[Json]) -> Json | None:
+    """Return what the facts of a run say about the council's effect; None if the run has no answer."""
+    if minutes.status == "running" or not report["answer"].strip():
+        return None
+    notes = report.get("notes") or {}
+    shared = find_shared_by(minutes)
+    answered = [seat.name for seat in minutes.planned_seats if seat.statements]
+    return {
+        "closest_draft": _find_closest_draft(minutes, report),
+        "taken_from": list(notes.get("taken_from") or []),
+        "shared_by": shared,
+        "differed": [] if shared is None else [name for name in answered if name not in shared],
+        "agree": _count_agreed(minutes, positions),
+        "differ": sum(1 for row in positions if row["disputed_by"] and row["kind"] != "point"),
+        "only_one": sum(1 for row in positions if _is_of_one_seat(row)),
+        "one_model": _price_one_model(minutes, report),
+    }
+
+
+def find_shared_by(minutes: Minutes) -> list[str] | None:
+    """Return the seats whose own recommendation is that of the answer; None if the run does not say."""
+    verdict = minutes.verdict
+    details, notes = verdict.get("details") or {}, verdict.get("notes") or {}
+    if details.get("opinions"):
+        return [one["seat"] for one in details["opinions"] if one["verdict"] == verdict.get("verdict")] or None
+    if notes.get("recommendation_shared_by") is not None:
+        return list(notes["recommendation_shared_by"])
+    referee = details.get("referee") or {}
+    if referee.get("shared_by"):
+        return list(referee["shared_by"])
+    stances = details.get("stances") or {}
+    if stances and details.get("leader") and verdict.get("outcome") == "SURVIVED":
+        return [details["leader"], *(seat for seat, stance in stances.items() if stance == "STAND")]
+    return None
+
+
+def _count_agreed(minutes: Minutes, positions: Sequence[Json]) -> int:
+    """Return the number of points that at least two seats share and that no seat disputes."""
+    verdict = minutes.verdict
+    noted = (verdict.get("notes") or {}).get("agreed") or (verdict.get("details") or {}).get("agreed") or []
+    rows = [row for row in positions if row["kind"] in ("finding", "claim") and not row["disputed_by"]]
+    return len(noted) + sum(1 for row in rows if _holders(row) > 1)
+
+
+def _holders(row: Json) -> int:
+    return sum(1 for one in row["seats"] if one["position"] == "agrees")
+
+
+def _is_of_one_seat(row: Json) -> bool:
+    """Return whether one seat made the point, and the others that answered say nothing about it."""
+    said = [one["position"] for one in row["seats"] if one["position"] != "absent"]
+    return len(said) > 1 and sorted(set(said)) == ["agrees", "silent"] and said.count("agrees") == 1
+
+
+# Drafts
+
+
+def _list_drafts(minutes: Minutes) -> list[StatementMinutes]:
+    """Return the statements of the first phase in which the seats answered, in seating order."""
+    names = [seat.name for seat in minutes.planned_seats]
+    for phase in minutes.rounds:
+        if drafts := [phase.said[name] for name in names if name in phase.said]:
+            return drafts
+    return []
+
+
+def _find_closest_draft(minutes: Minutes, report: Json) -> Json | None:
+    """Return the draft whose wording the answer shares most, if that is at least MIN_SHARE. A review has no drafts."""
+    drafts = _list_drafts(minutes)
+    if minutes.verdict.get("verdict") or minutes.status != "complete" or len(drafts) < 2:
+        return None
+    answer = _list_sequences(report["answer"])
+    shares = [(_share(answer, _list_sequences(said.said)), said) for said in drafts]
+    share, said = max(shares, key=lambda one: one[0])
+    if share < MIN_SHARE:
+        return None
+    return {"seat": said.seat, "phase": said.phase, "share": round(share, 2)}
+
+
+def _list_sequences(text: str) -> frozenset[tuple[str, ...]]:
+    words = re.findall(r"\w+", text[:MAX_CHARS].casefold())
+    if len(words) < MIN_WORDS:
+        return frozenset()
+    return frozenset(zip(*(words[n:] for n in range(SEQUENCE_WORDS)), strict=False))
+
+
+def _share(answer: frozenset[Any], draft: frozenset[Any]) -> float:
+    return len(answer & draft) / len(answer) if answer else 0.0
+
+
+# Cost
+
+
+def _price_one_model(minutes: Minutes, report: Json) -> Json | None:
+    """Return what one draft cost, from the cheapest to the dearest; None if a price is unknown or nothing was billed."""
+    keys = [said.key for said in _list_drafts(minutes)]
+    council = report["cost"]["usd"]
+    if not council or len(keys) < 2 or any(key not in minutes.billed for key in keys):
+        return None
+    costs = _sorted_costs(minutes.billed[key] for key in keys)
+    return {"low": costs[0], "high": costs[-1], "council": council} if costs[0] > 0 else None
+
+
+def _sorted_costs(costs: Iterable[float]) -> list[float]:
+    return sorted(round(cost, 9) for cost in costs)

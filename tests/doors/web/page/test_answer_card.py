@@ -1,0 +1,194 @@
+"""The answer card: decision first, trust and effect beside it, and what can be done with an answer from the page alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from council.render.positions import build_position_history
+from council.render.report import read_report
+from tests.acceptance.helpers import Workspace
+from tests.doors.web.page.browser import Browser
+from tests.doors.web.page.conftest import run_in_thread
+from tests.doors.web.page.test_modules import SHOW_ANSWER
+from tests.doors.web.server import WebServer
+from tests.fake_provider import FakeProvider, Reply
+from tests.protocols.judges.runs import bench_plan, details, finding, judged, opinion, red_and_blue
+from tests.render.runs import NAMES, RunBuilder, adversarial, collaborative, one_absent, plan
+from tests.render.test_positions import answered, attack_run, dispute, side
+
+Look = Callable[..., Browser]
+PRICED = '[prices."sim:*"]\ninput = 1.0\noutput = 5.0\n'
+DRAFT = (
+    "Keep the database for one more year, and move only the event log to the archive tier in spring. Ask again later."
+)
+CODE = "ALTER TABLE log DETACH PARTITION p2025;"
+NOTES = {
+    "agreed": ["keep it"], "contested": [{"point": "when to move", "sides": [{"seat": "alpha", "position": "now"}, {"seat": "gamma", "position": "in spring"}]}],
+    "unique": [], "taken_from": [{"seat": "gamma", "point": "the archive tier"}], "closest_draft": "beta", "recommendation_shared_by": ["beta", "gamma"],
+}  # fmt: skip
+
+
+@pytest.mark.behaviour("17-answer-card", "17-what-changed", "17-fork-from-page")
+def test_from_the_answer_a_person_copies_compares_asks_on_and_forks(
+    server: WebServer, provider: FakeProvider, look: Look
+) -> None:
+    table = Workspace(server.folder, provider)
+    table.configure(more=PRICED)
+    answer = f"{DRAFT.replace('in spring', 'in May')}\n\n```sql\n{CODE}\n```"
+    table.answers.instead["beta/draft"] = Reply(text=DRAFT)
+    table.answers.instead["chair"] = Reply(text=f"{answer}\n\n```council-notes\n{json.dumps(NOTES)}\n```")
+    run = run_in_thread(server.run_council)
+    seen = look(permissions=["clipboard-read", "clipboard-write"]).run(server.url, run)
+    page = seen.page
+    page.wait_for_selector(".changed")
+    assert "+" in seen.text(".trust") and "−" in seen.text(".trust") and "3 of 3 seats answered" in seen.text(".trust")
+    changed = seen.text(".changed")
+    for words in ("closest draft: beta", "from gamma the archive tier", "one model $", "agree 1 · differ 1"):
+        assert words in " ".join(changed.split())
+    page.click(".changed button:has-text('see the diff')")
+    assert "spring" in " ".join(seen.texts("dialog del")) and "May" in " ".join(seen.texts("dialog ins"))
+    page.click("dialog.diff-dialog button:has-text('Close')")
+
+    copied = "() => navigator.clipboard.readText()"
+    page.click(".answer-tools button:has-text('Copy Markdown')")
+    page.wait_for_selector("button:has-text('Copied')")
+    assert page.evaluate(copied) == answer
+    page.click(".answer .copy-code")
+    seen.wait(f"async () => (await navigator.clipboard.readText()) === {json.dumps(CODE)}")
+
+    page.click(".answer-tools button:has-text('Fork')")
+    page.select_option("#fork-from", "synthesise")
+    page.wait_for_selector("#other-chair option[value='sim:beta']", state="attached")
+    page.select_option("#other-chair", "sim:beta")
+    page.click(".run-form button:has-text('Fork')")
+    seen.wait("run => !location.hash.endsWith(run)", run)
+    seen.wait_for_status("complete")
+    forked = page.evaluate("() => location.hash.split('/').at(-1)")
+    plans = run_in_thread(lambda: [server.get(f"/api/runs/{one}")["plan"] for one in (run, forked)])
+    assert (plans[1]["fork"], plans[1]["chair"]["model"]) == ({"run": run, "from": "synthesise"}, "sim:beta")
+
+    page.wait_for_selector(".answer-tools button:has-text('Ask on')")
+    page.click(".answer-tools button:has-text('Re-run')")
+    assert page.locator("#other-alpha").input_value() == "sim:alpha" and not page.is_visible("#fork-from")
+    page.click(".answer-tools button:has-text('Ask on')")
+    page.fill("#ask-on", "And what does it cost?")
+    page.click(".run-form button:has-text('Ask')")
+    seen.wait("run => !location.hash.endsWith(run)", forked)
+    seen.wait_for_status("complete")
+    assert seen.text(".run-head h1") == "And what does it cost?"
+    asked = page.evaluate("() => location.hash.split('/').at(-1)")
+    assert run_in_thread(lambda: server.get(f"/api/runs/{asked}"))["report"]["continues"] == forked
+    assert seen.errors == []
+
+
+def stopped() -> RunBuilder:
+    builder = RunBuilder().phase("draft").ask(*NAMES).answer("alpha", "alpha drafts this.")
+    return builder.close("", status="incomplete", stopped="cancelled", reason="stopped by you")
+
+
+def chair_failed() -> RunBuilder:
+    builder = RunBuilder().phase("draft").ask(*NAMES)
+    for name in NAMES:
+        builder.answer(name, f"{name} drafts this.")
+    builder.end_phase().phase("synthesise").ask("chair").mark_absent("chair").end_phase()
+    return builder.close("## No chair: digest of statements", status="incomplete", stopped="chair")
+
+
+def judges(verdict: str, *words: str) -> RunBuilder:
+    seats = red_and_blue()[: len(words)] if verdict == "DISAGREE" else []
+    bench = bench_plan(*seats)
+    names = [one["name"] for one in bench["seats"]]
+    run = judged(bench, **{name.replace("-", "_"): opinion(word) for name, word in zip(names, words, strict=False)})
+    opinions = [{"seat": name, "verdict": word, "confidence": "HIGH", "key_insight": f"**{word}** it is.", "recommendation": ""} for name, word in zip(names, words, strict=False)]  # fmt: skip
+    positions = [
+        {"seat": name, "verdict": word, "why": "So.", "family": "a"} for name, word in zip(names, words, strict=False)
+    ]
+    rows = [
+        finding(
+            "`exp` is never checked",
+            names[0],
+            disputed=True,
+            disputed_by=[names[1]],
+            disputes=[{"seat": names[1], "why": "It is."}],
+        )
+    ]
+    differ = [{"issue": "the verdict", "positions": positions}] if len(set(words)) > 1 else []
+    dissent = [{"seat": names[0], "position": "X", "text": "told once"}]
+    return run.close(
+        "Start at src/auth.py:2. Check it.",
+        verdict=verdict,
+        confidence="HIGH",
+        findings=rows,
+        disagreements=differ,
+        dissent=dissent,
+        details=details(opinions=opinions),
+    )
+
+
+def general() -> RunBuilder:
+    topic = dispute("Is it safe?", side("alpha", "yes", "beta"), side("beta", "no", "alpha"))
+    answer = 'Participating models: a as b.\n\nMove it.\n\n## Where Experts Disagree\n\nExperts disagree on "Is it safe?" because they measure differently.'
+    return answered().close(
+        answer, disagreements=[topic], dissent=[{"seat": "beta", "position": "no", "text": "told once"}]
+    )
+
+
+def advisors() -> RunBuilder:
+    answer = "## Perspectives\n\n- **Skeptic:** no\n\n## Tensions\n\n- cost\n\n## Verdict\n\nMove it.\n\n## Next Steps\n\n1. Go."
+    return answered("advisors").close(
+        answer, disagreements=[{"issue": "cost"}], details={"referee": {"shared_by": ["alpha", "beta"]}}
+    )
+
+
+def ranking() -> RunBuilder:
+    sides = [
+        {"seat": "alpha", "position": "first", "why": "best"},
+        {"seat": "gamma", "position": "last", "why": "worst"},
+    ]
+    return answered("ranking").close("Beta's way.", disagreements=[{"issue": "the answer of beta", "positions": sides}])
+
+
+def many(count: int) -> RunBuilder:
+    names = ("alpha", "beta", "gamma", "delta", "epsilon")[:count]
+    builder = RunBuilder(plan(names=names)).phase("draft")
+    for name in names:
+        builder.answer(name, f"{name} drafts this.")
+    return builder.end_phase().phase("synthesise").answer("chair", "Spaces.").end_phase().close("Spaces.")
+
+
+SHAPES: dict[str, tuple[RunBuilder, list[str], list[str]]] = {
+    "one seat": (many(1), ["1 of 1 seats", "Trust: LOW", "only one seat answered"], ["What the council changed"]),
+    "two seats": (many(2), ["2 of 2 seats answered"], []),
+    "five seats": (many(5), ["5 of 5 seats answered"], []),
+    "plain": (collaborative(), ["Spaces.", "+3 of 3 seats answered"], ["closest draft", "one model"]),
+    "absent": (one_absent(), ["2 of 3 seats", "−beta is absent"], ["+3 of 3"]),
+    "stopped": (stopped(), ["Stopped by you"], ["What the council changed", "Ask on"]),
+    "no chair": (chair_failed(), ["No chair: digest of statements", "Trust: LOW"], ["closest draft"]),
+    "PASS": (judges("PASS", "PASS", "PASS"), ["PASS", "all 2 judges say PASS"], ["told once"]),
+    "WARN": (judges("WARN", "PASS", "WARN"), ["WARN", "shared byjudge-2 differed:judge-1"], ["told once", "**"]),
+    "FAIL": (judges("FAIL", "WARN", "FAIL"), ["FAIL", "differ 2"], ["told once", "`exp`"]),
+    "DISAGREE": (judges("DISAGREE", "PASS", "FAIL"), ["DISAGREE", "the judges disagree"], ["shared by"]),
+    "merged points": (attack_run(), ["landedfatalbetagamma", "Rulings: 1 landed, 1 dismissed", "Ruling: Right."], []),
+    "no ruling": (adversarial(), ["MODIFIED"], ["Rulings"]),
+    "general": (general(), ["Move it.", "Where Experts Disagree"], ["told once", "Participating", "Disagreements"]),
+    "advisors": (advisors(), ["Move it.Copy Markdown", "Next Steps", "shared byalphabeta differed:gamma"], ["Disagreements"]),
+    "ranking": (ranking(), ["Beta's way.", "differ 1"], []),
+}  # fmt: skip
+
+
+@pytest.mark.behaviour("17-answer-card", "17-decision-first", "17-say-once")
+def test_the_card_of_every_shape_tells_each_thing_once(module_page: Any) -> None:
+    for name, (builder, shown, missing) in SHAPES.items():
+        events = [entry.as_json() for entry in builder.entries]
+        given = [events, build_position_history(builder.entries), read_report(builder.minutes)]
+        card = module_page.evaluate(SHOW_ANSWER, given)
+        assert not card["hidden"], name
+        for words in shown:
+            assert words in card["text"], (name, words, card["text"])
+        for words in missing:
+            assert words not in card["text"], (name, words, card["text"])
+        assert card["text"].count("Experts disagree on") <= 1, name

@@ -1,0 +1,233 @@
+"""Rows of the disagreement map, what the council changed, and the facts in favour of an answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from council.engine.trust import list_supports
+from council.events import Billed
+from council.render.positions import build_position_history, build_positions, format_positions
+from council.render.report import read_report
+from council.render.report_object import Report
+from tests.protocols.judges.runs import bench_plan, details, finding, judged, opinion
+from tests.render.runs import NAMES, RunBuilder, collaborative, drafts, one_absent, plan, triage
+
+Json = dict[str, Any]
+
+
+def cells(row: Json) -> str:
+    """The positions in seating order, by first letter."""
+    return "".join(one["position"][0] for one in row["seats"])
+
+
+def side(seat: str, answer: str, *against: str, **more: Any) -> Json:
+    return {"seat": seat, "stance": answer, "claim": f"{seat} says {answer}.", "disputed_by": list(against)} | more
+
+
+def dispute(topic: str, *sides: Json, how: str = "values") -> Json:
+    return {"issue": topic, "topic": topic, "how": how, "positions": list(sides)}
+
+
+def claim(seat: str, topic: str, answer: str = "yes", **more: Any) -> Json:
+    fields = {"agrees": [], "against": [], "conceded": [], "status": "unverified"} | more
+    return {"id": f"c-{seat}", "topic": topic, "answer": answer, "claim": f"{seat}: {answer}", "by": [seat]} | fields
+
+
+def answered(protocol: str = "general", names: tuple[str, ...] = NAMES) -> RunBuilder:
+    builder = RunBuilder(plan(protocol, names)).phase("r1").ask(*names)
+    for name in names:
+        builder.answer(name, f"{name} answers.")
+    return builder.end_phase()
+
+
+@pytest.mark.behaviour("17-disputed-names-opponent", "17-one-topic-one-row")
+@pytest.mark.parametrize(
+    ("disagreements", "claims", "expected"),
+    [
+        # values that are neither yes nor no: the server knows who opposes whom
+        ([dispute("How long?", side("alpha", "2 weeks", "beta"), side("beta", "6 weeks", "alpha"))], [], [("disputed", "aos", ["beta"])]),
+        # a third seat that shares a side is filled in from its claim, and the topic stays one row in any spelling
+        ([dispute("How long?", side("alpha", "2 weeks", "beta"), side("beta", "6 weeks", "alpha"))], [claim("gamma", "how long", "6 weeks", against=["alpha"], status="contradicted")], [("disputed", "aoo", ["beta", "gamma"])]),
+        # a possible dispute is not called disputed
+        ([dispute("Cost?", side("alpha", "low"), side("beta", "lower"), how="possible")], [], [("possible", "aqs", [])]),
+        # a nuance does not settle a conflict, a concession does
+        ([dispute("Safe?", side("alpha", "yes", "beta", round2="NUANCE"), side("beta", "no", "alpha", round2="MAINTAIN"))], [], [("disputed", "aos", ["beta"])]),
+        ([dispute("Safe?", side("alpha", "yes", "beta", round2="CONCEDE"), side("beta", "no", "alpha"), side("gamma", "no", "alpha"))], [], [("qualified", "qaa", [])]),
+        # claims on one topic are one row
+        ([], [claim("alpha", "Is it safe?", agrees=["beta"]), claim("beta", "is it safe", agrees=["alpha"])], [("2 of 3", "aas", [])]),
+        ([], [claim("alpha", "Is it safe?", agrees=["beta", "gamma"]), claim("beta", "Is it safe?", agrees=["alpha"]), claim("gamma", "Is it safe?", agrees=["alpha"])], [("agreed", "aaa", [])]),
+        ([], [claim("alpha", "Is it safe?"), claim("beta", "Is it safe?", "no", conceded=["beta"], against=["alpha"], status="contradicted")], [("settled", "aqs", [])]),
+        ([], [claim("alpha", "Is it safe?"), claim("beta", "Is it safe?", "if patched", status="qualified")], [("qualified", "aqs", [])]),
+        # tensions without seats, or with one seat, are no row
+        ([{"issue": "speed against cost"}, dispute("Alone?", side("alpha", "yes"))], [], []),
+    ],
+)  # fmt: skip
+def test_a_topic_is_one_row_and_disputed_only_with_an_opponent(
+    disagreements: list[Json], claims: list[Json], expected: list[tuple[str, str, list[str]]]
+) -> None:
+    minutes = answered().close(disagreements=disagreements, claims=claims).minutes
+    rows = build_positions(minutes)
+    assert [(row["status"], cells(row), row["disputed_by"]) for row in rows] == expected
+
+
+@pytest.mark.behaviour("17-disputed-names-opponent")
+def test_a_disputed_finding_names_its_opponents_and_a_holder_that_objects_only_qualifies() -> None:
+    judges = [f"judge-{n}" for n in (1, 2, 3)]
+    sides = [{"seat": "judge-2", "why": "It is guarded."}, {"seat": "judge-1", "why": "Only in tests."}]
+    rows = [
+        finding("bypass", "judge-1", of=3, disputed=True, disputed_by=["judge-2", "judge-1"], disputes=sides),
+        finding("race", "judge-1", "judge-2", "judge-3", of=3),
+        finding("old", "judge-1", of=3, disputed=True),  # of a version that did not store who
+    ]
+    bench = bench_plan(*({"name": name, "role": "Judge", "perspective": None, "model": "scripted:", "vendor": "a", "fallbacks": []} for name in judges))  # fmt: skip
+    verdicts = [
+        {"seat": name, "verdict": word, "why": "So."}
+        for name, word in zip(judges, ("FAIL", "FAIL", "WARN"), strict=True)
+    ]
+    run = judged(bench, judge_1=opinion("FAIL"), judge_2=opinion("FAIL"), judge_3=opinion("WARN"))
+    run.close(
+        verdict="FAIL",
+        findings=rows,
+        details=details(),
+        disagreements=[{"issue": "the verdict", "positions": verdicts}],
+    )
+    found = build_positions(run.minutes)
+    assert [(row["status"], cells(row), row["disputed_by"]) for row in found] == [
+        ("disputed", "qos", ["judge-2"]), ("agreed", "aaa", []), ("1 of 3", "ass", []), ("disputed", "aao", ["judge-3"]),
+    ]  # fmt: skip
+    assert found[0]["seats"][1]["why"] == "It is guarded."
+    assert format_positions(found[0]) == "no seat against judge-2; judge-1 with a qualification"
+
+
+def attack_run(*, ruled: bool = True) -> RunBuilder:
+    """Two attackers raise the same point, which the chair joins, and gamma another."""
+    same = {"severity": "MAJOR", "hits": "the cost", "flaw": "It was never measured.", "correction": "Measure it."}
+    other = {"severity": "MINOR", "hits": "", "flaw": "The name is old.", "correction": ""}
+    builder = triage(drafts(RunBuilder(plan("adversarial"))))
+    builder.phase("attack").answer("beta", "b", reply={"issues": [same], "verdict": "MODIFIED"})
+    builder.answer(
+        "gamma", "g", reply={"issues": [same | {"severity": "FATAL"}, other], "verdict": "MODIFIED"}
+    ).end_phase()
+    if not ruled:
+        return builder
+    row = {"landed": True, "why": "", "same_as": None} | same
+    rulings = [row | {"id": "beta-1"}, row | {"id": "gamma-1", "severity": "FATAL", "same_as": "beta-1", "why": "Right."}, other | {"id": "gamma-2", "landed": False, "why": "No.", "same_as": None}]  # fmt: skip
+    builder.phase("verdict").answer("chair", "ruled").end_phase()
+    return builder.close(
+        "Measure it.",
+        outcome="MODIFIED",
+        confidence="MEDIUM",
+        details={"leader": "alpha", "rulings": rulings, "agreed": ["a"]},
+    )
+
+
+@pytest.mark.behaviour("17-points-merged", "17-positions-in-report")
+def test_points_of_an_attack_are_merged_with_the_names_of_all_seats_that_raised_them() -> None:
+    run = attack_run()
+    rows = build_positions(run.minutes)
+    shown = [(row["topic"], row["status"], row["severity"], row["ids"], row["disputed_by"], cells(row)) for row in rows]
+    assert shown == [
+        ("the cost", "landed", "fatal", ["beta-1", "gamma-1"], ["beta", "gamma"], "aoo"),
+        ("The name is old.", "dismissed", "minor", ["gamma-2"], ["gamma"], "aso"),
+    ]
+    assert (rows[0]["ruling"], rows[0]["correction"]) == ("Right.", "Measure it.")
+    early = build_position_history(attack_run(ruled=False).entries)
+    assert [(row["status"], row["disputed_by"]) for row in early[-1]["rows"]] == [
+        ("open", ["beta", "gamma"]),
+        ("open", ["gamma"]),
+    ]
+    assert early[0]["rows"] == []
+    report = Report.from_dict(read_report(run.minutes))
+    assert [row.status for row in report.positions] == ["landed", "dismissed"]
+    assert report.trust.in_favour == ["3 of 3 seats answered", "1 of 2 points of the attack were dismissed"]
+
+
+@pytest.mark.behaviour("17-preliminary-rows")
+def test_before_the_rules_have_run_only_equal_findings_and_questions_are_one_row() -> None:
+    one = {"severity": "critical", "description": "Tokens never expire.", "location": "src/auth.py:2"}
+    other = one | {"description": "Tokens are logged."}
+    run = judged(judge_1=opinion("FAIL", "HIGH", "x", one, other), judge_2=opinion("FAIL", "HIGH", "x", one))
+    assert [(row["text"], row["status"]) for row in build_positions(run.minutes)] == [
+        ("Tokens never expire.", "agreed"),
+        ("Tokens are logged.", "1 of 2"),
+    ]
+    talk = RunBuilder(plan("general")).phase("r1")
+    for name, answer in (("alpha", "2 weeks"), ("beta", "2 weeks"), ("gamma", "6 weeks")):
+        talk.answer(
+            name,
+            "x",
+            reply={
+                "claims": [
+                    {"question": "How long?", "answer": answer, "text": f"{name}: {answer}"},
+                    "odd",
+                    {"question": 3},
+                ]
+            },
+        )
+    (row,) = build_positions(talk.minutes)
+    assert (row["status"], cells(row), row["disputed_by"]) == ("qualified", "aaq", [])
+
+
+NOTES = {
+    "agreed": ["keep it"], "unique": [{"seat": "gamma", "point": "replica lag"}], "taken_from": [{"seat": "beta", "point": "rollback"}],
+    "contested": [{"point": "when", "sides": [{"seat": "alpha", "position": "now", "assumes": "growth"}, {"seat": "gamma", "position": "later", "assumes": ""}]}],
+    "closest_draft": "gamma", "recommendation_shared_by": ["alpha", "beta"],
+}  # fmt: skip
+
+
+@pytest.mark.behaviour("17-what-changed")
+def test_what_the_council_changed_is_told_only_as_far_as_the_facts_go() -> None:
+    answer = "Keep the database for one more year, and move only the event log to the archive tier in spring."
+    builder = RunBuilder().phase("draft").ask(*NAMES)
+    texts = {
+        "alpha": "Replace everything at once, because nothing of it can be saved any longer by anyone.",
+        "beta": f"{answer} Then measure.",
+        "gamma": "Wait.",
+    }
+    for n, (name, text) in enumerate(texts.items(), 1):
+        builder.add(Billed(f"draft/{name}", name, 1, "scripted:m1", n / 100, False)).answer(name, text)
+    builder.end_phase().phase("synthesise").answer("chair", answer).end_phase()
+    report = read_report(builder.close(answer, notes=NOTES, agreement="partial").minutes)
+    changed = report["changed"]
+    assert changed["closest_draft"] == {"seat": "beta", "phase": "draft", "share": 1.0}
+    assert (changed["taken_from"], changed["shared_by"], changed["differed"]) == (
+        NOTES["taken_from"],
+        ["alpha", "beta"],
+        ["gamma"],
+    )
+    assert (changed["agree"], changed["differ"], changed["only_one"]) == (1, 1, 1)
+    assert changed["one_model"]["low"] == 0.01 and changed["one_model"]["high"] == 0.03
+    assert [(row["topic"], row["status"], cells(row)) for row in report["positions"]] == [
+        ("when", "disputed", "aso"),
+        ("replica lag", "only gamma", "ssa"),
+    ]
+    assert report["trust"]["in_favour"] == ["3 of 3 seats answered", "the recommendation is shared by alpha, beta"]
+    assert Report.from_dict(report).changed is not None
+
+    plain = read_report(collaborative().minutes)["changed"]  # short texts, no notes, nothing billed
+    assert (plain["closest_draft"], plain["shared_by"], plain["one_model"]) == (None, None, None)
+    assert "changed" not in read_report(attack_run(ruled=False).minutes)
+    assert list_supports(one_absent().minutes) == []
+
+
+@pytest.mark.behaviour("17-decision-first")
+@pytest.mark.parametrize(
+    ("protocol", "answer", "names"),
+    [
+        ("advisors", "## Perspectives\n\n- **Skeptic:** no\n\n## Tensions\n\n- cost\n\n## Verdict\n\nMove.\n\n## Next Steps\n\nfirst\n\n## Next Steps\n\n1. Go.", ["decision", "next_steps", "perspectives", "tensions"]),
+        ("advisors", "Move it.", []),
+        ("general", "Participating models: a as b.\n\nMove it.\n\n## Sources\n\nmine\n\n## Where Experts Disagree\n\nThey do.\n\n## Sources\n\n- [1] x", ["decision", "disagreements", "sources", "models"]),
+        ("collaborative", "Move it.", []),
+    ],
+)  # fmt: skip
+def test_an_answer_with_sections_has_its_decision_first(protocol: str, answer: str, names: list[str]) -> None:
+    topic = dispute("x", side("alpha", "a", "beta"), side("beta", "b", "alpha"))
+    sources = [{"n": 1, "cited": True}]
+    given: Json = {"disagreements": [topic], "sources": sources} if protocol == "general" else {}
+    report = read_report(answered(protocol).close(answer, **given).minutes)
+    assert [one["name"] for one in report["sections"]] == names
+    if names:
+        assert report["sections"][0]["text"].startswith("Move")
+        assert "mine" in report["sections"][0]["text"] or protocol == "advisors"
