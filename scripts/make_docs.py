@@ -732,15 +732,15 @@ max_cost = 1.00                       # dollars per run
 max_cost_per_day = 5.00
 
 [models]
-default = "anthropic:claude-sonnet-4.6"
-fast = "anthropic:claude-haiku-4.5"
+default = "anthropic:sonnet"
+fast = "anthropic:haiku"
 
 [seats.alpha]
-model = "anthropic:claude-opus-4.6"
-fallback = ["openai:gpt-5.2"]
+model = "anthropic:opus"
+fallback = ["openai:gpt-6.1-sol"]
 
 [chair]
-model = "openai:gpt-5.2"
+model = "openai:gpt-6.1-sol"
 """
 NAMES = KEY_PLACEHOLDERS  # tables of named tables
 ACCESS_DOCS = {
@@ -764,6 +764,7 @@ TABLE_DOCS = {
 }
 DEFAULT_DOCS = {
     "timeout": f"{DEFAULT_TIMEOUT_S:g}",
+    "model_lists": "`true`",
     "providers.NAME.vendor": "the provider's name",
     "providers.NAME.first_byte": "not set",
 }
@@ -784,14 +785,18 @@ def _agent_variables() -> dict[str, str]:
     return {name: f"Passed to {' and to '.join(dict.fromkeys(places))}." for name, places in found.items()}
 
 
-VARIABLE_OF_KEY = {"timeout": "COUNCIL_TIMEOUT", "providers.NAME.base_url": "OLLAMA_HOST"}
+VARIABLE_OF_KEY = {
+    "timeout": "COUNCIL_TIMEOUT",
+    "model_lists": "COUNCIL_MODEL_LISTS",
+    "providers.NAME.base_url": "OLLAMA_HOST",
+}
 VARIABLE_DOCS = {
     "Files and folders": {
         "COUNCIL_CONFIG": "Configuration file to use instead of the project's. `--config` has the same effect and takes precedence.",
         "COUNCIL_TRUST": "Hashes of settings of a project that are trusted, separated by commas. See [workspace trust](security.md#workspace-trust).",
         "COUNCIL_DATABASE": "Address of a PostgreSQL database for the runs, such as `postgresql://user@host/council`. It takes precedence over `[store] url`, and may have a password. See [scale](scale.md).",
         "COUNCIL_DATA": "Folder for the run store and the reports. See [data](data.md).",
-        "COUNCIL_CACHE": "Folder for the weights of the embedded model.",
+        "COUNCIL_CACHE": "Folder for the weights of the embedded model and the lists of models.",
         "XDG_CONFIG_HOME": "Parent folder of the user's configuration, `council/config.toml`.",
         "XDG_DATA_HOME": "Parent folder of the data folder, if `COUNCIL_DATA` is not set.",
         "XDG_CACHE_HOME": "Parent folder of the cache folder, if `COUNCIL_CACHE` is not set.",
@@ -821,6 +826,7 @@ VARIABLE_DOCS = {
     },
     "Behaviour": {
         "COUNCIL_TIMEOUT": "Same as `timeout` in a file.",
+        "COUNCIL_MODEL_LISTS": "`on` or `off`: same as `model_lists` in a file. See [lines of models](members.md#lines-of-models).",
         "COUNCIL_LOCAL_THREADS": "Threads of the embedded model; default: the cores that the process may use.",
         "GOMP_SPINCOUNT": "Passed to the embedded model: how often a waiting thread looks again before it gives up its core; default: 100, because the model is very slow on a busy machine otherwise.",
         "COUNCIL_WORKER_IDLE": f"Seconds after which the idle background worker ends; default: {IDLE_TIMEOUT_S:g}.",

@@ -15,6 +15,7 @@ import platformdirs
 import pytest
 
 from council.doors.cli.ci_log import CI_VARIABLES
+from council.settings import DEFAULTS
 from tests.fake_clock import CLOCKED
 from tests.fake_provider import FakeProvider
 from tests.fork_server import fork_workers
@@ -92,6 +93,8 @@ def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     work.mkdir()
     monkeypatch.chdir(work)
     monkeypatch.setenv("COUNCIL_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("COUNCIL_MODEL_LISTS", "off")  # no test asks a real vendor for its models
+    monkeypatch.setitem(DEFAULTS, "model_lists", False)  # also where a test passes an environment of its own
     monkeypatch.setenv("COUNCIL_CACHE", str(WEIGHTS_CACHE))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))

@@ -1,4 +1,4 @@
-"""Fake model endpoint on a real socket, for all three wires: scripted, with a log and a bill.
+"""Fake model endpoint on a real socket, for all wires: scripted, with a log and a bill.
 
     with FakeProvider() as provider:
         provider.script("m1", Reply(status=500), Reply(cut=40))    # the first two calls of m1; then the default answer
@@ -174,6 +174,7 @@ class FakeProvider:
         app = web.Application(client_max_size=2**28)
         for prefix in ("", "/v1"):
             app.router.add_post(f"{prefix}/chat/completions", self._complete)
+            app.router.add_post(f"{prefix}/responses", self._complete)
             app.router.add_get(f"{prefix}/models", self._list)
         app.router.add_post("/v1/messages", self._complete)
         app.router.add_post("/v1beta/models/{called}", self._complete)
@@ -280,6 +281,8 @@ def _client_port(request: web.Request) -> int:
 def wire_of(request: web.Request) -> str:
     if request.path.startswith("/v1beta/"):
         return "google"
+    if request.path.endswith("/responses"):
+        return "openai-responses"
     return "anthropic" if "anthropic-version" in request.headers else "openai"
 
 

@@ -155,6 +155,7 @@ class Stated:
         default_factory=list
     )  # the names in `cut` that are material, not statements of seats
     missing: list[str] = field(default_factory=list)  # parts of the typed reply that an answer in prose lacks
+    first_text: float | None = None  # time of its first text in seconds since the epoch, null if it was not streamed
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,6 +140,7 @@ WIRES = ExtensionPoint(
     "wire",
     {
         "openai": "council.members.wires.openai:OpenAIMember",
+        "openai-responses": "council.members.wires.openai_responses:ResponsesMember",
         "anthropic": "council.members.wires.anthropic:AnthropicMember",
         "google": "council.members.wires.google:GoogleMember",
     },

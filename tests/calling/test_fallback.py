@@ -105,6 +105,15 @@ async def test_a_vendor_that_answers_is_no_longer_down(ledger: Ledger) -> None:
     assert carry_out.fallbacks.down_vendors == set()
 
 
+@pytest.mark.behaviour("18-retired-models")
+async def test_a_model_that_does_not_exist_is_not_asked_by_another_seat(ledger: Ledger) -> None:
+    gone, other = of("a", fault("model")), of("b", "B.")
+    carry_out = caller(ledger, gone, other)
+    await carry_out(asked("alpha", "a", "b"))
+    outcome = await carry_out(asked("beta", "a", "b"))
+    assert (outcome.served_by, len(gone.calls), len(other.calls)) == ("b:m", 1, 2)
+
+
 @pytest.mark.behaviour("40-hung-seat-costs-its-clock-once")
 @pytest.mark.parametrize("kind", ["auth", "quota", "model", "endpoint"])
 async def test_an_excluded_member_is_not_asked_again_by_its_seat(ledger: Ledger, kind: str) -> None:

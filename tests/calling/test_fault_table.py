@@ -26,8 +26,8 @@ from council.store.sqlite import SqliteStore
 from council.types import Answer, Packet, PacketFile, Roster, Seat
 from tests.fake_provider import FakeProvider, Reply
 from tests.fakes.members import KEY as SECRET
-from tests.fakes.members import WIRES, member_at, seated
-from tests.fakes.troubles import TROUBLES, Trouble
+from tests.fakes.members import member_at, seated
+from tests.fakes.troubles import TROUBLES, WIRES, Trouble
 from tests.run_session import RunSession, open_session
 
 pytestmark = [pytest.mark.anyio, pytest.mark.behaviour("issue-5-fault-table")]

@@ -16,6 +16,8 @@ from council.errors import Fault
 from council.store.sqlite import SqliteStore
 from council.types import Answer, Ask, Usage
 from tests.calling.helpers import KEY, RUN, Hanging, answering, call, events_of, fault, interrupt, reload_ledger, step
+from tests.fake_provider import FakeProvider
+from tests.fakes.members import KINDS, seated
 from tests.run_session import FunctionMember, make_ask
 
 pytestmark = pytest.mark.anyio
@@ -249,6 +251,26 @@ async def test_a_request_in_doubt_is_resent_byte_for_byte(ledger: Ledger, store:
     assert reloaded.calls == {"made": 3, "replayed": 0, "in_doubt": 1}
     (attempted,) = [event for event in events_of(reloaded, ev.Attempted) if event.n == 3]
     assert attempted.why == "resent: the process stopped before the answer was stored"
+
+
+@pytest.mark.behaviour("18-responses-wire")
+async def test_a_request_stored_for_the_chat_wire_is_resent_to_it_after_the_wire_has_changed(
+    provider: FakeProvider, ledger: Ledger, store: SqliteStore
+) -> None:
+    gate, chat = provider.hold(nth=1), seated(provider, "openai")
+    task = asyncio.ensure_future(call(ledger, step("openai:m1"), chat))
+    await asyncio.to_thread(gate.wait)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await chat.close()
+    gate.release()
+    responses = KINDS["openai-responses"](
+        "openai:m1", base_url=provider.base_url, model="m1", api_key=None, vendor="sim"
+    )
+    outcome = await call(await reload_ledger(store), step("openai:m1"), responses)
+    await responses.close()
+    first, second = provider.log
+    assert (outcome.state, first.raw == second.raw, second.path) == ("ok", True, "/v1/chat/completions")
 
 
 async def test_an_interrupted_step_continues_where_it_stopped(ledger: Ledger, store: SqliteStore) -> None:

@@ -83,6 +83,85 @@ class OpenAI:
         return data(chunk if usage is None else chunk | {"usage": usage})
 
 
+class Responses:
+    """OpenAI's Responses API."""
+
+    breath = b': still here\n\nevent: keepalive\ndata: {"type": "keepalive", "sequence_number": 3}\n\n'
+    reasons: ClassVar = {"length": "max_output_tokens", "content_filter": "content_filter"}
+
+    def stream(self, seen: Seen, reply: Reply, said: str) -> Iterator[bytes]:
+        whole, told = self.whole(seen, reply, said), [self.counted(report) for report in reports(seen, reply)]
+        opening = whole | {"output": [], "status": "in_progress", "incomplete_details": None, "usage": None}
+        for _ in often(reply):
+            yield self._event("response.created", response=opening)
+            yield self._event("response.in_progress", response=opening)
+        index = 0
+        if reply.thinks:
+            yield from self._reasoning(reply)
+            index += 1
+        message = {"id": "msg_fake", "type": "message", "role": "assistant", "status": "in_progress", "content": []}
+        yield self._event("response.output_item.added", output_index=index, item=message)
+        part = (
+            {"type": "refusal", "refusal": ""}
+            if reply.refuse
+            else {"type": "output_text", "text": "", "annotations": []}
+        )
+        yield self._event(
+            "response.content_part.added", item_id="msg_fake", output_index=index, content_index=0, part=part
+        )
+        kind = "response.refusal.delta" if reply.refuse else "response.output_text.delta"
+        at = {"item_id": "msg_fake", "output_index": index, "content_index": 0}
+        for piece in cut_up(said, reply.piece):
+            yield self._event(kind, delta=piece, **at, **({} if reply.refuse else {"logprobs": []}))
+            if reply.blanks:
+                yield from (self._event("response.output_text.delta", delta="", logprobs=[], **at), b"data:\n\n", b"\n")
+            if reply.error_after:
+                yield self._event("error", code="server_error", message=reply.error_after, param=None)
+                return
+        if not reply.done:
+            return
+        for _ in often(reply):
+            for usage in told[:-1]:
+                yield self._event("response.in_progress", response=opening | {"usage": usage})
+            end = whole | {"usage": told[-1] if told else None}
+            yield self._event(f"response.{whole['status']}", response=end)
+
+    def whole(self, seen: Seen, reply: Reply, said: str) -> Json:
+        part = {"type": "refusal", "refusal": said} if reply.refuse else {"type": "output_text", "text": said, "annotations": []}  # fmt: skip
+        thoughts = [{"id": "rs_fake", "type": "reasoning", "summary": [{"type": "summary_text", "text": reply.thinks}]}]
+        message = {"id": "msg_fake", "type": "message", "role": "assistant", "status": "completed", "content": [part]}
+        reason = self.reasons.get(reply.finish or "")
+        return {
+            "id": f"resp_fake_{seen.n}", "object": "response", "created_at": 1, "model": seen.model, "error": None,
+            "status": "incomplete" if reason else "completed", "incomplete_details": {"reason": reason} if reason else None,
+            "output": [*(thoughts if reply.thinks else []), message], "usage": self.counted(usage_of(seen)),
+            "parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "store": False,
+        }  # fmt: skip
+
+    def error(self, status: int, message: str) -> Json:
+        return {"error": {"message": message, "type": "fake_error", "param": None, "code": None}}
+
+    def models(self, names: tuple[str, ...]) -> Json:
+        return {"object": "list", "data": [{"id": name, "object": "model"} for name in names]}
+
+    def counted(self, report: Json) -> Json:
+        """Convert the usage to the names of the Responses API."""
+        names = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens", "total_tokens": "total_tokens"}
+        told: Json = {ours: report[theirs] for theirs, ours in names.items() if theirs in report}
+        details = report.get("prompt_tokens_details") or {}
+        return told | ({"input_tokens_details": details, "output_tokens_details": {"reasoning_tokens": 0}} if told else {})  # fmt: skip
+
+    def _reasoning(self, reply: Reply) -> Iterator[bytes]:
+        item = {"id": "rs_fake", "type": "reasoning", "summary": []}
+        yield self._event("response.output_item.added", output_index=0, item=item)
+        for thought in cut_up(reply.thinks, reply.piece):
+            yield self._event("response.reasoning_summary_text.delta", item_id="rs_fake", output_index=0, summary_index=0, delta=thought)  # fmt: skip
+        yield self._event("response.output_item.done", output_index=0, item=item)
+
+    def _event(self, kind: str, **more: object) -> bytes:
+        return f"event: {kind}\n".encode() + data({"type": kind, "sequence_number": 1, **more})
+
+
 class Anthropic:
     breath = b'event: ping\ndata: {"type": "ping"}\n\n: still here\n\n'
     finishes: ClassVar = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
@@ -215,7 +294,12 @@ class Google:
         return {"modelVersion": seen.model, "responseId": f"fake-{seen.n}"}
 
 
-DIALECTS: dict[str, Dialect] = {"openai": OpenAI(), "anthropic": Anthropic(), "google": Google()}
+DIALECTS: dict[str, Dialect] = {
+    "openai": OpenAI(),
+    "openai-responses": Responses(),
+    "anthropic": Anthropic(),
+    "google": Google(),
+}
 
 
 def kept_prefix(body: Json) -> str:

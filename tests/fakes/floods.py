@@ -38,6 +38,7 @@ def gzip_bomb() -> Reply:
 def _event(wire: str, text: str) -> bytes:
     events = {
         "openai": {"choices": [{"delta": {"content": text}}]},
+        "openai-responses": {"type": "response.output_text.delta", "output_index": 0, "delta": text},
         "anthropic": {"type": "content_block_delta", "delta": {"type": "text_delta", "text": text}},
         "google": {"candidates": [{"content": {"parts": [{"text": text}]}}]},
     }

@@ -10,6 +10,7 @@ from council.errors import Fault
 from council.members.wires.anthropic import AnthropicMember
 from council.members.wires.google import GoogleMember
 from council.members.wires.openai import OpenAIMember
+from council.members.wires.openai_responses import ResponsesMember
 from council.members.wires.wire import WireMember
 from council.types import Answer, Ask
 from tests.fake_provider import FakeProvider
@@ -22,7 +23,12 @@ SCHEMA = {
     "required": ["yes"],
     "additionalProperties": False,
 }
-KINDS: dict[str, type[WireMember]] = {"openai": OpenAIMember, "anthropic": AnthropicMember, "google": GoogleMember}
+KINDS: dict[str, type[WireMember]] = {
+    "openai": OpenAIMember,
+    "openai-responses": ResponsesMember,
+    "anthropic": AnthropicMember,
+    "google": GoogleMember,
+}
 WIRES = list(KINDS)
 
 

@@ -67,8 +67,9 @@ class Seen:
 
     @property
     def prompt(self) -> str:
-        if self.wire == "openai":
-            return "\n".join(str(message.get("content")) for message in self.body.get("messages", []))
+        if self.wire.startswith("openai"):
+            turns = self.body.get("messages") or self.body.get("input") or []
+            return "\n".join(str(message.get("content")) for message in turns)
         return "\n".join(texts(self.body))
 
     @property
@@ -76,6 +77,7 @@ class Seen:
         place = {
             "anthropic": ("output_config", "format", "schema"),
             "google": ("generationConfig", "responseJsonSchema"),
+            "openai-responses": ("text", "format", "schema"),
         }
         found: Any = self.body
         for name in place.get(self.wire, ("response_format", "json_schema", "schema")):
@@ -89,7 +91,8 @@ class Seen:
     @property
     def marker(self) -> str:
         """Return a token derived from the request, so that equal requests give equal answers."""
-        said = json.dumps([self.model, self.body.get("messages", self.body.get("contents"))], sort_keys=True)
+        turns = next((self.body[name] for name in ("messages", "contents", "input") if name in self.body), None)
+        said = json.dumps([self.model, turns], sort_keys=True)
         return "mk" + hashlib.sha256(said.encode()).hexdigest()[:10]
 
     def as_json(self) -> Json:

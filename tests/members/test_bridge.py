@@ -53,7 +53,7 @@ async def send(member: BridgeMember, pieces: list[str] | None = None, **ask: Any
 
 @pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")  # of the SDK of Google
 @pytest.mark.behaviour("issue-5-bridge")
-@pytest.mark.parametrize("wire", ["openai", "anthropic", "google"])
+@pytest.mark.parametrize("wire", ["openai", "openai-responses", "anthropic", "google"])
 async def test_bridge_streams_the_answer_and_reports_the_providers_usage(wire: str, provider: FakeProvider) -> None:
     member, pieces = bridged(provider, wire), []
     provider.script("m1", Reply(text="Tabs are better than spaces, by far."))

@@ -12,6 +12,7 @@ from council.members.registry import MemberRegistry
 from council.members.wires.anthropic import AnthropicMember
 from council.members.wires.google import GoogleMember
 from council.members.wires.openai import OpenAIMember
+from council.members.wires.openai_responses import ResponsesMember
 from council.members.wires.wire import WireMember
 from council.settings import load_settings
 from tests.fakes.members import ASK
@@ -32,7 +33,7 @@ def seated(name: str, folder: Path) -> WireMember:
     [
         ("anthropic:claude-opus-4.6", AnthropicMember, "https://api.anthropic.com/v1/messages"),
         ("google:gemini-3-pro-preview", GoogleMember, "https://generativelanguage.googleapis.com/v1beta/models/gemini-3-pro-preview:streamGenerateContent?alt=sse"),
-        ("openai:gpt-5.2", OpenAIMember, "https://api.openai.com/v1/chat/completions"),
+        ("openai:gpt-5.2", ResponsesMember, "https://api.openai.com/v1/responses"),
         ("openrouter:claude-opus-4.6", OpenAIMember, "https://openrouter.ai/api/v1/chat/completions"),
         ("ollama:llama3.2", OpenAIMember, "http://127.0.0.1:11434/v1/chat/completions"),
     ],
@@ -60,7 +61,11 @@ def test_only_a_configured_first_byte_timeout_limits_silence(tmp_path: Path) -> 
 def test_effort_is_sent_only_if_the_catalogue_lists_it(tmp_path: Path, name: str, sent: str | None) -> None:
     body = json.loads(seated(name, tmp_path).prepare(replace(ASK, effort="medium")))
     thinking = body.get("generationConfig", {}).get("thinkingConfig", {})
-    found = [body.get("reasoning_effort"), body.get("output_config", {}).get("effort"), thinking.get("thinkingLevel")]
+    found = [
+        body.get("reasoning", {}).get("effort"),
+        body.get("output_config", {}).get("effort"),
+        thinking.get("thinkingLevel"),
+    ]
     assert [level for level in found if level] == ([sent] if sent else [])
 
 

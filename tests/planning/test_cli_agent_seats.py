@@ -53,7 +53,7 @@ def test_named_agents_are_seated_and_count_as_their_vendors(env: dict[str, str])
 def test_providers_with_a_key_come_before_agents_of_single_seats(env: dict[str, str]) -> None:
     env["OPENAI_API_KEY"] = "k"
     found = available_members(settings(env, "[seats.beta]", 'model = "cli:claude"'), env)
-    assert [one.member for one in found] == ["openai:gpt-5.2", "cli:claude"]
+    assert [one.member for one in found] == ["openai:gpt-6.1-sol", "cli:claude"]
 
 
 @pytest.mark.parametrize(

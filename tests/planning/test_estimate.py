@@ -49,7 +49,11 @@ def test_the_estimate_follows_the_formula_and_counts_quotes() -> None:
     room = 4200  # three times the words
     read = [400 + asked, 400 + asked + room]
     worst = sum(2 * tokens * IN + (room + 2 * room) * OUT for tokens in read)
-    assert cost == {"low": low / 1e6, "expected": expected / 1e6, "worst": worst / 1e6}
+    assert cost == {"low": low / 1e6, "expected": expected / 1e6, "worst": worst / 1e6} | {"seats": cost["seats"]}
+    assert cost["seats"] == {
+        "aa": pytest.approx(((400 + asked) * IN + 1400 * OUT) / 1e6),
+        "bb": pytest.approx(cost["expected"] - cost["seats"]["aa"]),
+    }
 
 
 @pytest.mark.behaviour("00-plan-cost")

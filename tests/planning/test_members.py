@@ -17,9 +17,10 @@ from tests.trusted_project import trust_project
 
 pytestmark = pytest.mark.anyio
 KEYS = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k", "GEMINI_API_KEY": "k"}
-OPUS, SONNET, HAIKU = "anthropic:claude-opus-4.6", "anthropic:claude-sonnet-4.6", "anthropic:claude-haiku-4.5"
-GPT, MINI = "openai:gpt-5.2", "openai:gpt-5-mini"
-GEMINI, FLASH = "google:gemini-3-pro-preview", "google:gemini-3-flash-preview"
+OPUS, SONNET, HAIKU = "anthropic:claude-opus-5.5", "anthropic:claude-sonnet-5.5", "anthropic:claude-haiku-5.5"
+GPT, MINI, NANO = "openai:gpt-5.2", "openai:gpt-6.1-terra", "openai:gpt-6-luna"
+GEMINI, FLASH = "google:gemini-3.1-pro-preview", "google:gemini-3.8-flash"
+LITE = "google:gemini-3.5-flash-lite"
 GREEK = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta")
 GENERALS = ("generalist", "skeptic", "domain_expert", *GREEK[3:])
 ADVISORS = ("pragmatist", "visionary", "skeptic")
@@ -120,14 +121,14 @@ TABLE = [
     ("advisors keep a configured chair", "advisors", {"models": ["haiku", "gpt-5.2"]}, {}, '[chair]\nmodel = "opus"', [HAIKU, GPT, HAIKU], OPUS),
     ("over the members of a roster", "ranking", {"models": ["haiku", "gpt-5.2"]}, {"roster": "board"},
      '[rosters.board]\nseats = [{name = "cfo", model = "opus"}, {name = "coo"}, {name = "cto"}]\nchair = {model = "opus"}', [HAIKU, GPT, HAIKU], OPUS),
-    ("cheap", "collaborative", {"cheap": True}, {}, "", [HAIKU, MINI, FLASH], HAIKU),
-    ("cheap general", "general", {"cheap": True}, {"no_search": True}, "", [HAIKU, MINI, FLASH], HAIKU),
+    ("cheap", "collaborative", {"cheap": True}, {}, "", [HAIKU, NANO, LITE], HAIKU),
+    ("cheap general", "general", {"cheap": True}, {"no_search": True}, "", [HAIKU, NANO, LITE], HAIKU),
     ("cheap advisors", "advisors", {"cheap": True}, {}, "", [HAIKU] * 3, HAIKU),
-    ("cheap over files", "triad", {"cheap": True}, {}, '[seats.alpha]\nmodel = "opus"\n[chair]\nmodel = "opus"', [HAIKU, MINI, FLASH], HAIKU),
+    ("cheap over files", "triad", {"cheap": True}, {}, '[seats.alpha]\nmodel = "opus"\n[chair]\nmodel = "opus"', [HAIKU, NANO, LITE], HAIKU),
     ("cheap over a roster", "ranking", {"cheap": True}, {"roster": "board"},
-     '[rosters.board]\nseats = [{name = "cfo", model = "opus"}, {name = "coo"}, {name = "cto"}]', [HAIKU, MINI, FLASH], HAIKU),
-    ("cheap with an own fast model", "triad", {"cheap": True}, {}, '[models]\nfast = "openai:gpt-4o-mini"\ndefault = "opus"', [HAIKU, "openai:gpt-4o-mini", FLASH], HAIKU),
-    ("cheap with a seat by hand", "triad", {"cheap": True, "seats": {"beta": "opus"}}, {}, "", [MINI, OPUS, FLASH], HAIKU),
+     '[rosters.board]\nseats = [{name = "cfo", model = "opus"}, {name = "coo"}, {name = "cto"}]', [HAIKU, NANO, LITE], HAIKU),
+    ("cheap with an own fast model", "triad", {"cheap": True}, {}, '[models]\nfast = "openai:gpt-4o-mini"\ndefault = "opus"', [HAIKU, "openai:gpt-4o-mini", LITE], HAIKU),
+    ("cheap with a seat by hand", "triad", {"cheap": True, "seats": {"beta": "opus"}}, {}, "", [NANO, OPUS, LITE], HAIKU),
     ("cheap with named seats", "triad", {"cheap": True, "models": ["opus", "gpt-5.2"]}, {}, "", [OPUS, GPT], HAIKU),
     ("cheap with one name", "triad", {"cheap": True, "models": ["opus"]}, {}, "", [OPUS] * 3, OPUS),
 ]  # fmt: skip
@@ -148,7 +149,7 @@ async def test_flags_decide_who_fills_the_seats(
 async def test_only_named_members_are_called() -> None:
     one = await plan_with("collaborative", {"models": ["haiku"]})
     assert one.roster.member_names == (HAIKU,)
-    three = await plan_with("collaborative", {"models": ["haiku", "gpt-5.2", "gpt-5-mini"]})
+    three = await plan_with("collaborative", {"models": ["haiku", "gpt-5.2", "gpt-6.1-terra"]})
     assert set(three.roster.member_names) == {HAIKU, GPT, MINI}
     assert [seat.fallbacks for seat in three.roster.seats] == [(), (), ()]
     assert three.roster.chair and three.roster.chair.fallbacks == (GPT,)
@@ -157,7 +158,7 @@ async def test_only_named_members_are_called() -> None:
 @pytest.mark.behaviour("13-cheap")
 async def test_cheap_fallbacks_are_cheap_too_and_the_plan_says_so() -> None:
     usual, cheap = [await plan_with("collaborative", flags) for flags in ({}, {"cheap": True})]
-    assert set(cheap.roster.member_names) == {HAIKU, MINI, FLASH}
+    assert set(cheap.roster.member_names) == {HAIKU, NANO, LITE}
     assert usual.cost and cheap.cost and cheap.cost["worst"] < usual.cost["worst"] / 2
     assert "--cheap: seats that no other flag sets use fast models" in cheap.warnings
     assert (cheap.as_json()["cheap"], "cheap" in usual.as_json()) == (True, False)
@@ -181,7 +182,7 @@ def test_cheap_does_not_guess_a_model_of_a_keyless_provider_whose_models_are_nam
     env = {**KEYS, "OLLAMA_HOST": "127.0.0.1"}
     assert fast_members(load_settings(Path.cwd(), env), env)[-1].member == "ollama:llama3.2"
     put("council.toml", '[models]\nother = "ollama:qwen3"')
-    assert [one.member for one in fast_members(load_settings(Path.cwd(), env), env)] == [HAIKU, MINI, FLASH]
+    assert [one.member for one in fast_members(load_settings(Path.cwd(), env), env)] == [HAIKU, NANO, LITE]
 
 
 # Judges
@@ -195,7 +196,7 @@ JUDGES = [
     ("quick", {"models": ["haiku"]}, {"quick": True}, [HAIKU]),
     ("over the profile", {"models": ["haiku", "gpt-5.2"], "profile": "thorough"}, {"profile": "thorough"}, [HAIKU, GPT]),
     ("cheap", {"cheap": True}, {}, [HAIKU, HAIKU]),
-    ("cheap and mixed", {"cheap": True}, {"mixed": True}, [HAIKU] * 3 + [MINI] * 3),
+    ("cheap and mixed", {"cheap": True}, {"mixed": True}, [HAIKU] * 3 + [NANO] * 3),
     ("a judge by hand", {"models": ["haiku"], "seats": {"judge-2": "gpt-5.2"}}, {}, [HAIKU, GPT]),
 ]  # fmt: skip
 
@@ -257,8 +258,9 @@ NAMES = [
     ("Sonnet", "aog", SONNET),
     ("gemini-3-pro", "g", GEMINI),
     ("claude-opus", "a", OPUS),
-    ("claude-opus", "r", "openrouter:claude-opus-4.6"),
-    ("claude-haiku-4-5", "a", HAIKU),
+    ("claude-opus", "r", "openrouter:claude-opus-5.5"),
+    ("claude-haiku-4-5", "a", "anthropic:claude-haiku-4.5"),
+    ("claude-opus-5", "a", "anthropic:claude-opus-5"),
     ("gpt-4o-mini", "o", "openai:gpt-4o-mini"),
     ("gpt-5", "o", "openai:gpt-5"),
     ("gpt-4o", "r", "openrouter:openai/gpt-4o"),
@@ -287,7 +289,7 @@ def test_the_model_of_a_configured_member_is_a_short_name() -> None:
 UNKNOWN = [
     ("gpt-52", 'unknown model "gpt-52": did you mean "gpt-5.2"'),
     ("sonet", 'unknown model "sonet": did you mean "sonnet"'),
-    ("claude", '"claude" can mean several models: write claude-opus-4.6, claude-sonnet-4.6 or claude-haiku-4.5'),
+    ("claude", '"claude" can mean several models: write claude-opus-5.5, claude-sonnet-5.5 or claude-haiku-5.5'),
     ("gpt-4o", 'no provider of "gpt-4o" is available: set one of OPENAI_API_KEY, OPENROUTER_API_KEY'),
     ("opus", 'no provider of "opus" is available: set one of ANTHROPIC_API_KEY, OPENROUTER_API_KEY'),
     ("nowhere:m1", 'unknown provider "nowhere"'),

@@ -364,9 +364,9 @@ KEYS_ALONE = {"ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o", "GEMINI_API_KEY":
 @pytest.mark.parametrize(
     ("key", "default", "strong"),
     [
-        ("ANTHROPIC_API_KEY", "anthropic:claude-sonnet-4.6", "anthropic:claude-opus-4.6"),
-        ("OPENAI_API_KEY", "openai:gpt-5-mini", "openai:gpt-5.2"),
-        ("GEMINI_API_KEY", "google:gemini-3-flash-preview", "google:gemini-3-pro-preview"),
+        ("ANTHROPIC_API_KEY", "anthropic:claude-sonnet-5.5", "anthropic:claude-opus-5.5"),
+        ("OPENAI_API_KEY", "openai:gpt-6.1-terra", "openai:gpt-6.1-sol"),
+        ("GEMINI_API_KEY", "google:gemini-3.8-flash", "google:gemini-3.1-pro-preview"),
     ],
 )
 @pytest.mark.behaviour("00-members-tiers")

@@ -24,7 +24,7 @@ from council.settings.member_lookup import (
 
 NAMES = ("alpha", "beta", "gamma")
 KEYS = {"a": "ANTHROPIC_API_KEY", "o": "OPENAI_API_KEY", "g": "GEMINI_API_KEY", "r": "OPENROUTER_API_KEY"}
-CLAUDE, GPT, GEMINI = "anthropic:claude-opus-4.6", "openai:gpt-5.2", "google:gemini-3-pro-preview"
+CLAUDE, GPT, GEMINI = "anthropic:claude-opus-5.5", "openai:gpt-6.1-sol", "google:gemini-3.1-pro-preview"
 
 
 def keys(which: Iterable[str]) -> dict[str, str]:
@@ -75,8 +75,8 @@ TABLE = [
     ("ao", [CLAUDE, GPT, CLAUDE], CLAUDE),
     ("a", [CLAUDE, CLAUDE, CLAUDE], CLAUDE),
     ("g", [GEMINI, GEMINI, GEMINI], GEMINI),
-    ("r", ["openrouter:claude-opus-4.6", "openrouter:gpt-5.2", "openrouter:gemini-3-pro-preview"], "openrouter:claude-opus-4.6"),
-    ("or", ["openrouter:claude-opus-4.6", GPT, "openrouter:gemini-3-pro-preview"], "openrouter:claude-opus-4.6"),
+    ("r", ["openrouter:claude-opus-5.5", "openrouter:gpt-6.1-sol", "openrouter:gemini-3.1-pro-preview"], "openrouter:claude-opus-5.5"),
+    ("or", ["openrouter:claude-opus-5.5", GPT, "openrouter:gemini-3.1-pro-preview"], "openrouter:claude-opus-5.5"),
 ]  # fmt: skip
 
 
@@ -157,7 +157,7 @@ def test_configured_member_without_a_key_raises_with_the_variable(env: dict[str,
     chosen = SeatSetting(CLAUDE)
     seats, chair = {"alpha": chosen} if how == "seat" else {}, chosen if how == "chair" else None
     settings = settings_with(env, seats=seats, chair=chair)
-    with pytest.raises(ConfigError, match=r'no API key for "anthropic:claude-opus-4.6": set ANTHROPIC_API_KEY'):
+    with pytest.raises(ConfigError, match=r'no API key for "anthropic:claude-opus-5.5": set ANTHROPIC_API_KEY'):
         seat_council(
             NAMES, settings, env, spread=how != "everyone", shared_member=CLAUDE if how == "everyone" else None,
             members={"beta": chosen} if how == "roster" else {},
@@ -333,9 +333,9 @@ def test_roster_sets_members_and_seat_settings_override_it() -> None:
     [
         ("strong", {"default": "sim:m1", "strong": "sim:m2"}, "a", "sim:m2"),
         ("fast", {"default": "sim:m1"}, "a", "sim:m1"),
-        ("fast", {}, "a", "anthropic:claude-haiku-4.5"),
-        ("fast", {}, "r", "openrouter:claude-haiku-4.5"),
-        ("default", {}, "o", "openai:gpt-5-mini"),
+        ("fast", {}, "a", "anthropic:claude-haiku-5.5"),
+        ("fast", {}, "r", "openrouter:claude-haiku-5.5"),
+        ("default", {}, "o", "openai:gpt-6.1-terra"),
         ("strong", {}, "", LOCAL_CANDIDATE.member),
     ],
 )
@@ -348,7 +348,7 @@ def test_tier_selects_a_member(tier: str, models: dict[str, str], which: str, me
     ("member", "vendor"),
     [
         (CLAUDE, "anthropic"),
-        ("openrouter:claude-opus-4.6", "anthropic"),
+        ("openrouter:claude-opus-5.5", "anthropic"),
         ("openrouter:openai/gpt-5.2", "openai"),
         ("openrouter:x-ai/grok-9", "x-ai"),
         ("openrouter:auto", "openrouter"),
@@ -392,8 +392,8 @@ def test_a_member_without_a_model_is_refused(member: str) -> None:
 @pytest.mark.parametrize(
     ("name", "which", "member"),
     [
-        ("sonnet", "ar", "anthropic:claude-sonnet-4.6"),
-        ("sonnet", "r", "openrouter:claude-sonnet-4.6"),
+        ("sonnet", "ar", "anthropic:claude-sonnet-5.5"),
+        ("sonnet", "r", "openrouter:claude-sonnet-5.5"),
         ("gpt-5.3-codex", "o", "openai:gpt-5.3-codex"),
         ("sim:sonnet", "a", "sim:sonnet"),
         ("human", "", "human"),

@@ -89,7 +89,7 @@ OPENAI = source("openai", "gpt-5.2", "gpt-5-mini")
     [
         ([ANTHROPIC], ["anthropic:claude-opus-4.6"]),
         ([OPENAI, ANTHROPIC], ["openai:gpt-5.2", "anthropic:claude-opus-4.6"]),
-        ([source("openrouter", lists_all=False)], ["openrouter:claude-opus-4.6", "openrouter:gpt-5.2", "openrouter:gemini-3-pro-preview"]),
+        ([source("openrouter", lists_all=False)], ["openrouter:claude-opus-5.5", "openrouter:gpt-6.1-sol", "openrouter:gemini-3.1-pro-preview"]),
         ([source("anthropic", "claude-sonnet-4-6")], ["anthropic:claude-sonnet-4.6"]),
         ([source("anthropic", "claude-next")], ["anthropic:claude-next"]),
         ([source("ollama", "nomic-embed-text", "qwen3:8b")], ["ollama:qwen3:8b"]),

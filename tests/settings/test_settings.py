@@ -130,7 +130,7 @@ def test_built_in_providers_exist_without_a_file(configs: ConfigFolder) -> None:
     assert list(settings.providers) == ["anthropic", "openai", "google", "openrouter", "ollama"]
     assert [settings.providers[name].wire for name in ("anthropic", "openai", "google")] == [
         "anthropic",
-        "openai",
+        "openai-responses",
         "google",
     ]
     assert settings.providers["openai"].token_field == "max_completion_tokens"
@@ -313,7 +313,7 @@ WRONG = [
     ("[seats.alpha]\nfallback = 'sim:m1'", "a list of members"),
     ("[seats.chair]\nmodel = 'sim:m1'", "write [chair]"),
     ("[seats.'a b']\nmodel = 'sim:m1'", "letters, digits"),
-    ("[providers.sim]\nwire = 'grpc'", "one of openai, anthropic, google"),
+    ("[providers.sim]\nwire = 'grpc'", "one of openai, openai-responses, anthropic, google"),
     ("[providers.sim]\nbase_url = '127.0.0.1'", "begins with http"),
     ("[providers.sim]\nbase_url = 'http://127.0.0.1:99999/v1'", "a valid host and port"),
     ("[providers.sim]\nbase_url = 'http://[::1/v1'", "a valid host and port"),
@@ -453,7 +453,7 @@ def test_folders_follow_their_variables(tmp_path: Path) -> None:
     ("member", "sent"),
     [
         ("anthropic:claude-opus-4.6", "claude-opus-4-6"),
-        ("anthropic:sonnet", "claude-sonnet-4-6"),
+        ("anthropic:sonnet", "claude-sonnet-5-5"),
         ("openrouter:gpt-5.2", "openai/gpt-5.2"),
         ("openrouter:meta-llama/llama-4", "meta-llama/llama-4"),
         ("sim:gpt-5.2", "gpt-5.2"),

@@ -37,13 +37,15 @@ def setup(question: str) -> str:
 
 
 async def write_runs(store: Store) -> None:
-    report = json.dumps({"verdict": "PASS", "confidence": "HIGH", "seconds": 2.5, "cost": {"usd": 0.25}})
+    report = json.dumps(
+        {"verdict": "PASS", "confidence": "HIGH", "seconds": 2.5, "cost": {"usd": 0.25, "estimated": True}}
+    )
     for n, kind in enumerate(("run", "queue", "run", "run")):
         await store.write(f"r{n}", [(kind, ("a run", f"folder {n % 2}", 10.0 - n, "random", setup("Short?")))])
     await store.write("r0", [("close", ("complete", report))])
     await store.write("r1", [("close", ("incomplete", report)), ("detach", (setup(LONG),))])
     await store.write("r2", [("close", ("failed", report)), ("reopen", ())])
-    await store.write("r3", [("close", ("failed", "damaged")), ("cancel", ())])
+    await store.write("r3", [("close", ("failed", "damaged")), ("cancel", ()), ("rename", ("The Cellar",))])
 
 
 def read_summaries(db: sqlite3.Connection) -> list[tuple[object, ...]]:
@@ -57,7 +59,7 @@ async def test_a_summary_follows_every_change_of_its_run(store: SqliteStore) -> 
     assert rows["r0"] == {
         "id": "r0", "name": "a run", "folder": "folder 0", "created": 10.0, "status": "complete", "detached": False, "protocol": "triad",
         "task": "ask", "question": "Short?", "verdict": "PASS", "outcome": None, "confidence": "HIGH", "seconds": 2.5, "cost": 0.25,
-        "owner": "ann@laptop", "project": None,
+        "owner": "ann@laptop", "project": None, "title": None, "estimated": True,
     }  # fmt: skip
     assert (rows["r1"]["status"], rows["r1"]["detached"], rows["r1"]["question"]) == ("queued", True, LONG)
     assert (rows["r2"]["status"], rows["r2"]["verdict"]) == ("running", None)
@@ -75,7 +77,9 @@ async def test_an_older_store_gets_its_summaries_when_it_is_opened(tmp_path: Pat
     before = read_summaries(store._db)
     store.close()
     with sqlite3.connect(tmp_path / "council.db") as db:
-        db.executescript(f"{DROP_SUMMARIES} PRAGMA user_version = {MIGRATIONS.index(ADD_SUMMARIES)};")
+        db.executescript(
+            f"{DROP_SUMMARIES} ALTER TABLE runs DROP COLUMN title; PRAGMA user_version = {MIGRATIONS.index(ADD_SUMMARIES)};"
+        )
     store = SqliteStore(tmp_path)
     assert [row[:-2] for row in read_summaries(store._db)] == [row[:-2] for row in before]  # it had no owners
     store.close()
@@ -101,13 +105,20 @@ async def test_pages_and_filters_are_the_same_on_both_stores(store_address: Stor
         for name, value in {
             "task": "ask", "protocol": "judges", "status": '["failed", "complete"]', "verdict": "PASS", "folder": "folder 1",
             "prefix": "r1", "unfinished": 0, "ended_before": 10.0, "q": "MANY WAYS", "owner": "ann@laptop", "project": "x",
+            "from": 9.0, "to": 9.0,
         }.items()
     }  # fmt: skip
     assert found == {
         "task": ["r2", "r1", "r3", "r0"], "protocol": [], "status": ["r3", "r0"], "verdict": ["r1", "r0"], "folder": ["r1", "r3"],
         "prefix": ["r1"], "unfinished": ["r3", "r0"], "ended_before": ["r3"], "q": ["r1"], "owner": ["r2", "r1", "r3", "r0"],
-        "project": [],
+        "project": [], "from": ["r1", "r0"], "to": ["r2", "r3"],
     }  # fmt: skip
+    assert [row["id"] for row in await store.list_runs({"q": "the cellar"})] == ["r3"]
+    assert [(row["title"], row["estimated"]) for row in await store.list_runs()] == [
+        (None, False), (None, True), ("The Cellar", False), (None, True),
+    ]  # fmt: skip
+    await store.write("r3", [("rename", (None,))])
+    assert {row["title"] for row in await store.list_runs()} == {None}
     rows = {
         row["id"]: (row["question"], row["verdict"], row["cost"], row["detached"]) for row in await store.list_runs()
     }

@@ -20,6 +20,7 @@ class FallbackPolicy:
     serving_vendors: dict[str, str] = field(default_factory=dict)  # seat → vendor that currently serves it
     down_vendors: set[str] = field(default_factory=set)  # vendors that failed and have not answered since
     excluded: dict[tuple[str, str], FinalState] = field(default_factory=dict)  # (seat, member) → state that excludes it
+    missing_models: set[str] = field(default_factory=set)  # members whose model does not exist, for every seat
     last_member: dict[str, str] = field(default_factory=dict)  # seat → member that answered last
 
     def __post_init__(self) -> None:
@@ -36,7 +37,7 @@ class FallbackPolicy:
                 result = attempt.result or {}
                 row = FAULT_TABLE.get(result.get("fault", "")) if result.get("passed_on") else None
                 if row and row.state in STATES_OUT_FOR_RUN:
-                    policy.excluded[seat, attempt.member] = row.state
+                    policy.exclude(seat, attempt.member, row.state)
         return policy
 
     def choose(self, seat: str, members: Sequence[Member]) -> Member:
@@ -70,8 +71,14 @@ class FallbackPolicy:
         if row.is_vendor_wide:
             self.down_vendors.add(member.vendor)
         if row.state in STATES_OUT_FOR_RUN:
-            self.excluded[seat, member.name] = row.state
+            self.exclude(seat, member.name, row.state)
+
+    def exclude(self, seat: str, member: str, state: FinalState) -> None:
+        """Exclude a member from a seat, or from all seats if its model does not exist."""
+        self.excluded[seat, member] = state
+        if state == "failed(model)":
+            self.missing_models.add(member)
 
     def exclusion_state(self, seat: str, member: str) -> FinalState | None:
         """Return the state that excludes a member from this seat, or None."""
-        return self.excluded.get((seat, member))
+        return "failed(model)" if member in self.missing_models else self.excluded.get((seat, member))

@@ -6,18 +6,31 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from council.errors import UsageError
 from council.extensions import MEMBERS, SEARCH
-from council.packet.files import format_path, has_secret_name, is_private, relative_to_root
+from council.packet.files import (
+    Unreadable,
+    decode_visible,
+    format_path,
+    has_secret_name,
+    is_private,
+    list_files,
+    read_text_bytes,
+    relative_to_root,
+)
+from council.packet.gate import MAX_FILE_BYTES
+from council.packet.git import find_repo
+from council.packet.secret_filter import redact_text
 from council.settings import Settings, load_settings
 from council.settings.catalogue import split_member
 from council.settings.schema import quote_value
 from council.text_cleanup import clean
-from council.types import Json
+from council.types import Json, estimate_tokens
 
 FILE_OPTIONS = ("roster", "preset", "perspectives_file")
 UNRESTRICTED_KINDS = ("", "cli", "human")  # "": a short name, which resolves only to configured members
@@ -209,6 +222,44 @@ def list_folder(root: Path, path: str) -> list[Json]:
     place = _resolve_folder(root, path)
     rows = [row for entry in _scan_names(place, path) if (row := _describe_entry(root, place / entry))]
     return sorted(rows, key=lambda row: (row["kind"] == "file", row["name"].casefold()))
+
+
+MAX_FOUND_FILES = 100
+PREVIEW_CHARS = 20_000
+
+
+def search_files(root: Path, words: str) -> Json:
+    """Return {files, more}: files below the root whose path contains every word, names that match first."""
+    root, wanted = root.resolve(), words.casefold().split()
+    names = [name for name in list_files(find_repo(root), root) if all(word in name.casefold() for word in wanted)]
+    names.sort(
+        key=lambda name: (not all(word in name.casefold().rpartition("/")[2] for word in wanted), len(name), name)
+    )
+    rows = (row for name in names if (row := _describe_entry(root, root / name)) and row["kind"] == "file")
+    found = list(islice(rows, MAX_FOUND_FILES + 1))
+    return {"files": found[:MAX_FOUND_FILES], "more": len(found) > MAX_FOUND_FILES}
+
+
+def preview_file(root: Path, path: str) -> Json:
+    """Return the beginning of a text file below the root, with secrets masked, and its size."""
+    root = root.resolve()
+    name = relative_to_root(root, path)
+    place = _resolve_inside(root, root / name)
+    if place is None or _is_hidden(root, place) or _is_hidden(root, root / name):
+        raise UsageError(f'"{format_path(path)[:200]}" cannot be shown: choose a file inside this root')
+    try:
+        content = read_text_bytes(root, place.relative_to(root).as_posix(), MAX_FILE_BYTES)
+    except Unreadable as error:
+        raise UsageError(f'"{format_path(path)[:200]}" cannot be shown ({error.why}): choose a text file') from None
+    text, _ = decode_visible(content)
+    shown = redact_text(text)[:PREVIEW_CHARS]
+    return {
+        "path": name,
+        "bytes": len(content),
+        "tokens": estimate_tokens(text),
+        "text": shown,
+        "cut": len(text) > PREVIEW_CHARS,
+    }
 
 
 def _resolve_folder(root: Path, path: str) -> Path:

@@ -180,6 +180,15 @@ def _openai_model(base: str, model: str, key: str) -> tuple[Any, CloseClient | N
     return OpenAIChatModel(model, provider=OpenAIProvider(base_url=base, api_key=key)), None
 
 
+def _responses_model(base: str, model: str, key: str) -> tuple[Any, CloseClient | None]:
+    from pydantic_ai.models.openai import OpenAIResponsesModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    settings: Any = {"openai_store": False}
+    provider = OpenAIProvider(base_url=base, api_key=key)
+    return OpenAIResponsesModel(model, provider=provider, settings=settings), None
+
+
 def _anthropic_model(base: str, model: str, key: str) -> tuple[Any, CloseClient | None]:
     from pydantic_ai.models.anthropic import AnthropicModel
     from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -200,7 +209,12 @@ def _google_model(base: str, model: str, key: str) -> tuple[Any, CloseClient | N
     return GoogleModel(model, provider=GoogleProvider(client=client)), client.aio.aclose
 
 
-WIRE_MODELS = {"openai": _openai_model, "anthropic": _anthropic_model, "google": _google_model}
+WIRE_MODELS = {
+    "openai": _openai_model,
+    "openai-responses": _responses_model,
+    "anthropic": _anthropic_model,
+    "google": _google_model,
+}
 
 
 def _unavailable_error(name: str, error: Exception) -> ConfigError:

@@ -11,7 +11,7 @@ from council.extensions import MEMBERS, WIRES, Added
 from council.members.base import Member, MemberContext, MemberFactory
 from council.members.human import HUMAN, HumanInput, HumanMember
 from council.settings import Provider, Settings
-from council.settings.catalogue import catalogue, model_id, split_member
+from council.settings.catalogue import find_traits, model_id, split_member
 from council.types import Json
 
 
@@ -82,7 +82,7 @@ def _make_provider_member(name: str, provider: Provider, context: MemberContext)
         from council.members.bridge import make_provider_member
 
         return make_provider_member(name, provider, key=key)
-    model = catalogue().find(split_member(name)[1])
+    model = find_traits(split_member(name)[1])
     options: Json = {"thinks": model.reasoning, "efforts": model.efforts} if model else {}
     member: Member = WIRES.load(provider.wire)(
         name, base_url=provider.base_url, model=model_id(name), api_key=key, vendor=provider.vendor,

@@ -38,11 +38,13 @@ def build(
     fit: int | None = None,
     earlier: Sequence[tuple[str, str]] = (),
     left_out: Sequence[Skipped] = (),
+    attachments: Sequence[tuple[str, str]] = (),
 ) -> Packet:
     """Return the packet for a target, or raise UsageError, or PacketRefused if it contains a secret.
 
     `full_text` is the user's text if the target is only a part of it; words in it that look like missing paths are reported.
     `earlier` has the name and the text of each earlier turn that this run continues; `left_out` names the turns not sent.
+    `attachments` has the name and the text of each attached file.
     """
     if redact and skip_secrets:
         raise UsageError(
@@ -52,12 +54,14 @@ def build(
     if not isinstance(chosen, Selection):
         chosen = select(
             chosen, root, task=task, base=base, full_text=full_text, stdin=stdin, match=match,
-            has_other_material=bool(spec or earlier),
+            has_other_material=bool(spec or earlier or attachments),
         )  # fmt: skip
     gate = Gate(root, redact, skip_secrets)
     for name, turn in earlier:
         if text := gate.check_text(name, turn):
             gate.files.append(PacketFile(name, text))
+    for name, attached in attachments:
+        gate.add_attachment(name, attached)
     packet = _build_packet(gate, chosen, spec, decisions, environment=task != "ask")
     if task == "validate" and packet.empty and not packet.note:
         _reject_unreadable(chosen, packet)

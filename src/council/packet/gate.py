@@ -29,6 +29,7 @@ from council.types import PacketFile, Skipped
 MAX_FILE_BYTES = 256 * 1024
 MAX_PACKET_BYTES = 2 * 1024 * 1024
 MAX_FILES = 400
+ATTACHED_FOLDER = "attached"  # of the names of attached files in the packet
 BINARY = "binary"
 VALUE_MASK = "[redacted:value]"
 MAX_LISTED_SECRETS = 20  # locations listed in an error
@@ -112,6 +113,19 @@ class Gate:
         decode_stdin(text)
         if clean := self.check_text("stdin", text):
             self.files.append(PacketFile("stdin", clean))
+
+    def add_attachment(self, name: str, text: str) -> None:
+        """Add an attached file with the same checks as a file of the folder."""
+        shown, raw = name.replace("\\", "/").rpartition("/")[2] or "file", encode_text(text)
+        taken, n, path = {file.path for file in self.files}, 2, f"{ATTACHED_FOLDER}/{shown}"
+        while path in taken:
+            path, n = f"{ATTACHED_FOLDER}/{n}/{shown}", n + 1
+        if not is_text(raw):
+            raise UsageError(f'attachment "{format_path(name)}" is binary, nothing was sent: attach text')
+        if not text.strip():
+            self.skip(path, "empty")
+        else:
+            self.add_file(path, raw)
 
     def check_text(self, name: str, text: str) -> str:
         """Return the checked text of a source that is not a file: standard input, a decision, the target."""

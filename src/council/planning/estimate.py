@@ -75,7 +75,7 @@ def estimate_cost(
     *,
     hedge: bool = False,
 ) -> Json | None:
-    """Return {"low", "expected", "worst"} in dollars, or None if a price is unknown.
+    """Return {"low", "expected", "worst", "seats"} in dollars, or None if a price is unknown. `seats` has the expected cost of each.
 
     With `hedge`, two members of a seat may be asked, so the worst cost is twice that of the most expensive one.
     """
@@ -87,25 +87,28 @@ def estimate_cost(
     if all(found == FREE for found in known.values()):
         return {"low": 0.0, "expected": 0.0, "worst": 0.0}
     question_tokens = estimate_tokens(question)
+    expected = _usual_costs(disagreeing_calls, question_tokens, known, 1.0)
+    seats: dict[str, Decimal] = {}
+    for call, cost in zip(disagreeing_calls, expected, strict=True):
+        seat = call.key[call.key.rfind("/") + 1 :]
+        seats[seat] = seats[seat] + cost if seat in seats else cost
     return {
-        "low": _round_usd(_usual_cost(agreeing_calls, question_tokens, known, 0.5)),
-        "expected": _round_usd(_usual_cost(disagreeing_calls, question_tokens, known, 1.0)),
+        "low": _round_usd(sum(_usual_costs(agreeing_calls, question_tokens, known, 0.5), Decimal(0))),
+        "expected": _round_usd(sum(expected, Decimal(0))),
         "worst": _round_usd(_worst_cost(disagreeing_calls, question_tokens, known, member) * (2 if hedge else 1)),
+        "seats": {seat: _round_usd(cost) for seat, cost in seats.items()},
     }
 
 
-def _usual_cost(
+def _usual_costs(
     calls: Sequence[RehearsedCall], question_tokens: int, prices: Mapping[str, Price], share: float
-) -> Decimal:
-    """Return the cost if each requested member answers at once, with this share of the requested length."""
+) -> list[Decimal]:
+    """Return the cost of each call if the requested member answers at once, with this share of the requested length."""
     answer_tokens = {call.key: _answer_tokens(call, share) for call in calls}
-    return sum(
-        (
-            exact_cost(_estimate_usage(call, answer_tokens, question_tokens, share), prices[call.chain[0]])
-            for call in calls
-        ),
-        Decimal(0),
-    )
+    return [
+        exact_cost(_estimate_usage(call, answer_tokens, question_tokens, share), prices[call.chain[0]])
+        for call in calls
+    ]
 
 
 def _estimate_usage(call: RehearsedCall, answer_tokens: Mapping[str, int], question_tokens: int, share: float) -> Usage:

@@ -74,6 +74,7 @@ class Plan:
     cheap: bool = False  # fast models fill the seats that were not assigned by hand
     hedge: bool = False  # a fallback is asked too when a member is slow
     warm_starts: tuple[Json, ...] = ()  # members that one seat asks first, because their vendor caches the prefix
+    lines: tuple[Json, ...] = ()  # lines of the members, such as opus, with the names they have today
     trusted: tuple[str, ...] = ()  # what the trusted settings of the project send, read and write where
     batch: Json = field(default_factory=dict)  # of a row of a batch: the batch, the row and the id of its run
 
@@ -96,7 +97,7 @@ class Plan:
             "packet": self.packet.as_json(), "cost": self.cost, "warnings": [*self.notices, *self.warnings], "notices": list(self.notices), "cap": self.cap, "unpriced": list(self.unpriced),
             **({"effort": self.effort} if self.effort else {}), **({"cheap": True} if self.cheap else {}), **({"continues": self.continues} if self.continues else {}),
             **({"conversation": self.conversation} if self.conversation else {}), **({"trusted": list(self.trusted)} if self.trusted else {}),
-            **({"hedge": True} if self.hedge else {}), **({"warm_start": list(self.warm_starts)} if self.warm_starts else {}),
+            **({"lines": list(self.lines)} if self.lines else {}), **({"hedge": True} if self.hedge else {}), **({"warm_start": list(self.warm_starts)} if self.warm_starts else {}),
         }  # fmt: skip
 
     def setup(self) -> Json:
@@ -162,6 +163,7 @@ class Material:
     targets: tuple[str, ...] = ()  # paths in the folder, instead of targets in the words
     earlier: tuple[tuple[str, str], ...] = ()  # name and text of the earlier turns, newest first
     left_out: tuple[Skipped, ...] = ()  # earlier turns that are not sent
+    attachments: tuple[tuple[str, str], ...] = ()  # name and text of each attached file
 
 
 def read_request(
@@ -178,7 +180,7 @@ def read_request(
     if all(word in TASK_VERBS for word in words):
         words, material = _infer_changes(words, material, folder)
     intent = parse_intent(
-        words, flags, protocol=protocol, verbose=verbose, folder=folder, known=known, piped=material.stdin is not None, can_search=can_search,
+        words, flags, protocol=protocol, verbose=verbose, folder=folder, known=known, piped=material.stdin is not None or bool(material.attachments), can_search=can_search,
     )  # fmt: skip
     if _is_verb_only(words, intent) and material == Material():
         _, material = _infer_changes([intent.task], material, folder)
@@ -248,7 +250,7 @@ async def make_plan(
         unpriced=tuple(name for name in roster.member_names if price(name) is None),
         trusted=tuple(where.settings.trusted.destinations) if where.settings.trusted else (),
         warnings=(*([word_for(panel.refusal, "cli")] if panel.refusal else []), *_model_warnings(where.settings), *panel.warnings, *strangers, *_cap_warnings(cost, cap), *_packet_warnings(packet), *_advise_mixing(panel, roster, where), *seating.advice), notices=(*seating.notices, *panel.notices, *packet.remarks),
-        shared_vendors=seating.shared_vendors, timeouts={name: float(where.settings.member_timeout(name)) for name in roster.member_names},
+        shared_vendors=seating.shared_vendors, lines=seating.lines, timeouts={name: float(where.settings.member_timeout(name)) for name in roster.member_names},
         inferred=intent.inferred, hedge=where.settings.hedge and any(seat.fallbacks for seat in roster.all_seats), warm_starts=find_warm_starts(phases, longer, member) if where.settings.warm_start else (),
     )  # fmt: skip
 
@@ -328,7 +330,7 @@ async def _build_packet(question: Question, roster: Roster, folder: Path, materi
     build_it = partial(
         build, material.selection or material.targets or question.target or question.text, folder, task=question.task, spec=material.spec, decisions=material.decisions, base=material.base,
         stdin=material.stdin, match=material.match, redact=material.redact, skip_secrets=material.skip_secrets, fit=fit, full_text=question.text, earlier=material.earlier,
-        left_out=material.left_out,
+        left_out=material.left_out, attachments=material.attachments,
     )  # fmt: skip
     is_bare = question.task == "ask" and not question.target and material == Material(match=material.match)
     is_short = len(question.text) < MAX_PLAIN_CHARS and not POSSIBLE_GLOB.search(question.text)

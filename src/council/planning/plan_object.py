@@ -69,6 +69,7 @@ class CostEstimate(TypedDict):
     low: float
     expected: float
     worst: float
+    seats: NotRequired[Annotated[dict[str, float], Field(description="Expected cost of each seat.")]]
 
 
 PlanFork = TypedDict("PlanFork", {"run": str, "from": str})
@@ -89,6 +90,20 @@ class PlanWarmStart(TypedDict):
 
     member: Name
     tokens: Annotated[Count, Field(description="Estimated tokens of the prefix that its vendor caches.")]
+
+
+class PlanLine(TypedDict):
+    """A line of models, and the model that it means today."""
+
+    line: Annotated[str, Field(description="Such as opus: the newest model of it that has a price is used.")]
+    model: Annotated[str, Field(description="The member, as it is stored with the run.")]
+    documented: Annotated[str | None, Field(description="The name in the documented line-up.")]
+    source: Annotated[
+        Literal["list", "snapshot"], Field(description="The vendor's list, or the names that this version knows.")
+    ]
+    date: Annotated[str, Field(description="Date of the list or of the names.")]
+    replaces: NotRequired[Annotated[str, Field(description="The member that this version knows; absent if equal.")]]
+    change: NotRequired[Literal["newer", "unlisted"]]
 
 
 class PlanObject(TypedDict):
@@ -123,6 +138,12 @@ class PlanObject(TypedDict):
         Annotated[
             list[PlanWarmStart],
             Field(description="Members whose vendor caches the prefix of several seats; absent if there are none."),
+        ]
+    ]
+    lines: NotRequired[
+        Annotated[
+            list[PlanLine],
+            Field(description="Lines whose newest models are members of this plan; absent if there are none."),
         ]
     ]
     trusted: NotRequired[

@@ -14,14 +14,16 @@ from council.settings.member_lookup import (
     DEFAULT_SEATS,
     LOCAL_CANDIDATE,
     Candidate,
+    Retirement,
     available_members,
     fast_members,
-    find_available_member,
+    find_default_member,
     require_available,
     resolve_member,
     tier_member,
     vendor_of,
 )
+from council.types import Json
 
 __all__ = [
     "LOCAL_CANDIDATE",
@@ -42,6 +44,7 @@ ADD_MODELS_ADVICE = (
     'or set a larger model in council.toml: [models] default = "local:/path/model.gguf"'
 )
 SHARED_VENDOR = "{seats} use the same vendor ({vendor}), so their agreement means less."
+VENDOR_PREFIXES = ("anthropic:", "openai:", "google:", "openrouter:")  # providers whose models change
 NO_FALLBACK_PROVIDERS = ("local", "scripted", "human")  # no automatic fallback to another vendor's model
 UNSET_SEAT = SeatSetting()
 NO_MEMBERS: Mapping[str, SeatSetting] = MappingProxyType({})
@@ -64,6 +67,7 @@ class Seating:
     notices: tuple[str, ...] = ()  # for readers of the answer
     shared_vendors: tuple[str, ...] = ()  # those of the notices that another assignment of members may change
     advice: tuple[str, ...] = ()  # for the user who starts the run
+    lines: tuple[Json, ...] = ()  # lines of the members, such as opus
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +102,15 @@ def seat_council(
     head = table.assign_chair(chair, shared_member, spread, seated)
     places = tuple(table.build_assignment(wish, seated[wish.name], seated.values()) for wish in wishes)
     alone = table.local_only_notices((*places, head))
+    lines, changes = table.describe_models((*places, head))
     shared = shared_vendor_notices((place.name, place.vendor) for place in places) if spread else ()
     return Seating(
         places,
         head,
         (*alone, *shared),
         tuple(shared),
-        (*([ADD_MODELS_ADVICE] if alone else []), *table.unavailable_fallbacks((*places, head))),
+        (*([ADD_MODELS_ADVICE] if alone else []), *changes, *table.unavailable_fallbacks((*places, head))),
+        lines,
     )
 
 
@@ -188,13 +194,13 @@ class _Assigner:
         return Candidate(found, vendor_of(found, self.settings))
 
     def find_default(self, name: str | None) -> Candidate | None:
-        """Return the default model if a provider offers it, else a candidate of the same vendor."""
+        """Return the newest model of the default line if a provider offers it, else a candidate of the same vendor."""
         if name is None:
             return None
-        model = catalogue().models[name]
-        is_excluded = self.settings.cheap or (self.settings.vendors and not self.settings.may_choose(model.vendor))
-        member = None if is_excluded else find_available_member(model, self.settings, self.env)
-        return Candidate(member, model.vendor) if member else _find_vendor(model.vendor, self.candidates)
+        vendor = catalogue().lines[name].vendor
+        is_excluded = self.settings.cheap or (self.settings.vendors and not self.settings.may_choose(vendor))
+        member = None if is_excluded else find_default_member(name, self.settings, self.env)
+        return Candidate(member, vendor) if member else _find_vendor(vendor, self.candidates)
 
     def assign_spread(self, requests: Sequence[_SeatRequest]) -> dict[str, Candidate]:
         """Assign configured seats first, then seats whose default vendor is unused, then the rest in order."""
@@ -287,11 +293,37 @@ class _Assigner:
             if (why := member_lookup.unavailable_reason(member, self.settings, self.env))
         ]
 
+    def describe_models(self, places: Iterable[SeatAssignment]) -> tuple[tuple[Json, ...], list[str]]:
+        """Return the lines of the members, and one line of text for each new or retired model among them."""
+        members = [member for place in places for member in (place.member, *place.fallbacks)]
+        if not any(member.startswith(VENDOR_PREFIXES) for member in members):
+            return (), []
+        lines = member_lookup.describe_lines(set(members), self.settings, self.env)
+        changes = [_format_change(row) for row in lines if "replaces" in row]
+        retired = {one: member_lookup.find_retirement(one, self.settings, self.env) for one in dict.fromkeys(members)}
+        return tuple(lines), changes + [_format_retirement(name, why) for name, why in retired.items() if why]
+
     def local_only_notices(self, places: Iterable[SeatAssignment]) -> list[str]:
         alone = list(self.candidates) == [LOCAL_CANDIDATE] and any(
             place.member == LOCAL_CANDIDATE.member for place in places
         )
         return [LOCAL_ONLY_NOTICE] if alone else []
+
+
+def _format_change(row: Json) -> str:
+    vendor = split_member(row["replaces"])[0]
+    if row["change"] == "unlisted":
+        return f"{row['line']}: {vendor} does not list {row['replaces']}, so {row['model']} is used."
+    return f"{row['line']}: {row['model']} is used, which is newer than {row['replaces']}."
+
+
+def _format_retirement(member: str, retirement: Retirement) -> str:
+    """Return one line about a model that was retired, will be, or is not listed by its vendor."""
+    if not retirement.date:
+        what = f"{member} is not listed by {split_member(member)[0]}"
+    else:
+        what = f"{member} {'was' if retirement.is_over else 'will be'} retired on {retirement.date}"
+    return f"{what}: use {retirement.successor}." if retirement.successor else f"{what}."
 
 
 def _merge_settings(own: SeatSetting | None, inherited: SeatSetting | None) -> SeatSetting:

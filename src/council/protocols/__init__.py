@@ -56,6 +56,7 @@ class Protocol:
     reports_in_project: bool = False  # keep reports in .agents/council of the run's folder, not in the data folder
     purpose: str = ""  # what it is for, for `council protocols`
     example: str = ""  # a command that chooses it; empty for `council --protocol NAME "…"`
+    use: str = ""  # one word for its main use, such as "Decide": the page shows these protocols first
 
     def __post_init__(self) -> None:
         if unknown := [task for task in self.tasks or ("",) if task not in TASKS]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
@@ -24,6 +24,11 @@ PRESET_HELP = "Named set of perspectives for the judges; for general, a named ro
 
 
 KIND_HELP = {"int": "a whole number", "float": "a number", "bool": "true or false"}
+
+
+def choices_of(kind: Literal["members", "presets", "rosters"]) -> Json:
+    """Return what the schema of an option says about its values: a form offers the names of this kind as a menu."""
+    return {"choices": kind}
 
 
 def lowercase(value: Any) -> Any:

@@ -21,6 +21,7 @@ def format_plan(plan: Json) -> list[str]:
     return [
         f"protocol {plan['protocol']}: {plan.get('why') or 'as asked'}",
         *_format_seats(plan),
+        *_format_lines(plan),
         *_format_continued(plan),
         *_format_timeouts(plan),
         *_packet_lines(plan.get("packet") or {}),
@@ -119,6 +120,15 @@ def _format_trouble(trouble: Trouble, wait: float) -> str:
 def _format_warnings(plan: Json) -> list[str]:
     lines = dict.fromkeys([*plan.get("warnings", []), *plan.get("notices", [])])
     return [f"! {single_line(line, 400)}" for line in lines]
+
+
+def _format_lines(plan: Json) -> list[str]:
+    """Return what the lines of the documented line-up mean today."""
+    rows = [row for row in plan.get("lines", []) if row["documented"]]
+    names = [f"{row['line']} (documented as {row['documented']}) is {row['model']}" for row in rows]
+    dates = {(row["date"], row["source"]) for row in rows}
+    known = " and ".join(f"{'listed' if source == 'list' else 'known'} on {date}" for date, source in sorted(dates))
+    return [f"models {known}: {', '.join(names)}"] if names else []
 
 
 def _format_trusted(plan: Json) -> list[str]:

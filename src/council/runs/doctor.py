@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 
@@ -27,9 +27,12 @@ from council.settings.member_lookup import (
     added_vendor,
     available_members,
     find_available_member,
+    find_default_member,
+    find_retirement,
     is_available,
     missing_added_key,
     resolve_member,
+    vendor_of,
 )
 from council.settings.network import find_key_leaks
 from council.types import Ask, Json, Usage
@@ -248,7 +251,7 @@ async def _send_test_prompt(convener: Convener, name: str) -> Usage:
 
 
 def list_members(convener: Convener, *, prices: bool = False) -> list[Json]:
-    """Return every model of the catalogue and the settings: member, vendor, availability and optionally price."""
+    """Return every model of the catalogue, the settings and the lines: member, vendor, availability, line, retirement, price."""
     settings = replace(convener.settings, vendors=())
     ready = {candidate.member: candidate.vendor for candidate in available_members(settings, convener.env)}
     rows = [_build_member_row(member, vendor, "") for member, vendor in ready.items()]
@@ -257,6 +260,13 @@ def list_members(convener: Convener, *, prices: bool = False) -> list[Json]:
             keys = [settings.providers[name].api_key_env or "OLLAMA_HOST" for name in model.ids]
             member = find_available_member(model, settings, convener.env) if "OLLAMA_HOST" not in keys else None
             rows.append(_build_member_row(member or model.name, model.vendor, "" if member else " or ".join(keys)))
+    newest = {line: find_default_member(line, settings, convener.env) for line in catalogue().lines}
+    shown = {row["member"] for row in rows}
+    rows += [
+        _build_member_row(member, vendor_of(member, settings), "")
+        for member in dict.fromkeys(newest.values())
+        if member and member not in shown
+    ]
     agents = {f"cli:{agent}": vendor for agent, vendor in catalogue().commands.items()}
     rows += [
         _build_member_row(name, vendor, _missing_command(name, convener))
@@ -269,7 +279,22 @@ def list_members(convener: Convener, *, prices: bool = False) -> list[Json]:
     )
     for row in rows:
         row["context"] = convener.context_window(_qualify_member(row["member"]))
+        row |= _describe_life(row["member"], newest, convener)
     return [row | {"price": _lookup_price(convener, row["member"])} for row in rows] if prices else rows
+
+
+def _describe_life(member: str, newest: Mapping[str, str | None], convener: Convener) -> Json:
+    """Return the line that a model is the newest of, and its retirement."""
+    line = next((name for name, one in newest.items() if one == member), None)
+    if line is None and not split_member(member)[0]:  # without a key, the catalogue decides
+        line = next((one.name for one in catalogue().lines.values() if one.snapshot == member), None)
+    retirement = find_retirement(_qualify_member(member), convener.settings, convener.env)
+    retired = (
+        {"date": retirement.date or None, "successor": retirement.successor or None, "is_over": retirement.is_over}
+        if retirement
+        else None
+    )
+    return {"line": line, "retired": retired}
 
 
 def _list_added_members(convener: Convener) -> Iterable[Json]:
@@ -341,11 +366,19 @@ async def list_protocols(convener: Convener, name: str | None = None) -> list[Js
 
 async def _describe_protocol(name: str, convener: Convener) -> Json:
     row: Json = {"name": name, "package": protocols.package_of(name)}
-    unknown: Json = {"summary": "", "purpose": "", "tasks": ["ask"], "options": {}, "seats": [], "phases": []}
+    unknown: Json = {
+        "summary": "",
+        "purpose": "",
+        "use": "",
+        "tasks": ["ask"],
+        "options": {},
+        "seats": [],
+        "phases": [],
+    }
     unknown |= {"calls": None, "cost": None, "example": f'council --protocol {name} "Your question"'}
     try:
         protocol = protocols.get_protocol(name)
-        unknown |= {"purpose": protocol.purpose, "example": protocol.example or unknown["example"]}
+        unknown |= {"purpose": protocol.purpose, "use": protocol.use, "example": protocol.example or unknown["example"]}
         unknown |= {"summary": protocol.summary, "options": protocol.load_options().model_json_schema()}
         unknown |= {"seats": [seat.name for seat in protocol.seats], "tasks": list(protocol.tasks)}
         plan = await convener.plan([SAMPLE_QUESTION], protocol=name, material=Material(stdin=SAMPLE_TEXT), preview=True)

@@ -66,7 +66,7 @@ def find_store_address(env: Mapping[str, str]) -> StoreAddress:
 # Queries
 
 
-async def query_history(store: Store, wanted: Mapping[str, str], before: str | None, limit: int) -> Json:
+async def query_history(store: Store, wanted: Mapping[str, Any], before: str | None, limit: int) -> Json:
     """Return {runs, more, next}, unfinished runs first; `next` is the last run if there are more."""
     status = wanted.get("status")
     stored = STORED_STATUSES.get(status or "", [status])
@@ -147,6 +147,7 @@ def run_summary(run: Json) -> Json:
 
 # Records
 
+MAX_TITLE_CHARS = 200
 MAX_EXPIRED_RUNS = 20  # removed after one run, so that it does not delay the end of the command
 
 
@@ -329,6 +330,15 @@ class RunRecords:
     async def export(self, run: str, write: Callable[[str], object]) -> None:
         """Write everything stored about a run as one JSON object, piece by piece; request bodies are base64."""
         await self.store.export_run(await self.resolve_run(run), write)
+
+    async def rename(self, run: str, title: str) -> str:
+        """Give a run a title, which lists show instead of its question; an empty title removes it. Return the run."""
+        shown = redact_text(" ".join(title.split()))
+        if len(shown) > MAX_TITLE_CHARS:
+            raise UsageError(f"the title has {len(shown)} characters: use at most {MAX_TITLE_CHARS}")
+        run = (await self.run_state(run)).run
+        await self.store.write(run, [("rename", (shown or None,))])
+        return run
 
     async def _remove(self, run: str, forks: Mapping[str, str]) -> str:
         """Delete a run from the store, and its report in the data folder. Other report files and its spending rows stay.

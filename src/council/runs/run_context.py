@@ -28,7 +28,7 @@ from council.runs.people import StoredQuestions
 from council.search import make_provider, search_folder
 from council.search.results import research
 from council.settings import load_settings
-from council.settings.catalogue import split_member
+from council.settings.catalogue import LISTED_PROVIDERS, split_member
 from council.settings.config_files import cache_folder, find_names
 from council.settings.key_storage import KeyEnvironment
 from council.settings.network import find_key_leaks
@@ -67,6 +67,7 @@ class RunContext:
         for member in extra_members:
             self.members.add(member)
         self._listed_prices: dict[str, Price | None] = {}
+        self.vendor_keys = [self.settings.providers[name].api_key_env for name in LISTED_PROVIDERS]
 
     @cached_property
     def file_warnings(self) -> list[str]:
@@ -83,6 +84,12 @@ class RunContext:
         if user := self.flags.get("user"):
             owner = f"{USER_OWNER}{user}"
         return {"version": __version__, "rules": RULES, "owner": owner, "project": project}
+
+    async def refresh_models(self) -> None:
+        """Look up which models the vendors with keys list, if that is more than a day ago. Wait a short time only."""
+        from council.runs.model_refresh import refresh_models  # only with a key of a vendor
+
+        await refresh_models(self.settings, self.env, self.members)
 
     # Money
 

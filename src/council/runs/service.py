@@ -175,6 +175,8 @@ class Convener(RunRecords):
             context = select_turns(read_turns(await load_conversation(self.store, record.run)))
             intent, after, conversation = continue_protocol(intent, record, known), record.run, context.as_json()
             material = replace(material, earlier=context.files, left_out=context.skipped)
+        if self.settings.model_lists and any(map(self.env.get, self.run_context.vendor_keys)):
+            await self.run_context.refresh_models()
         where = PanelContext(self.settings, self.env, folder, strict)
         on_seated = self.members.connect_ahead if will_run else None
         plan = await make_plan(intent, where, self.members, material, price=self.price, on_seated=on_seated)

@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from council.calling.pricing import find_price
 from council.errors import CouncilError, Fault
 from council.members.wires.wire import WireMember
 from council.planning.plan import Plan
 from council.runs.doctor import check_agent, check_local, pick_example
 from council.runs.service import Convener
 from council.settings import OriginKind, Provider, Settings
-from council.settings.catalogue import LOCAL_MEMBER, catalogue, split_member
+from council.settings.catalogue import LOCAL_MEMBER, catalogue, find_newest, name_member, split_member
 from council.settings.config_files import config_folder
-from council.settings.member_lookup import DEFAULT_SEATS, is_available
+from council.settings.member_lookup import DEFAULT_SEATS, ROUTER, is_available
 from council.types import Json
 
 TYPICAL_QUESTION = "How should we roll out feature flags in our three services?"
@@ -167,7 +168,7 @@ def _vendors_of(source: Source, settings: Settings) -> list[VendorModels]:
     listed = [
         VendorModels(vendor, **members)
         for vendor, tiers in catalogue().tiers.items()
-        if (members := _tier_members(source, tiers))
+        if (members := _tier_members(source, tiers, settings))
     ]
     if listed:
         return listed
@@ -175,18 +176,25 @@ def _vendors_of(source: Source, settings: Settings) -> list[VendorModels]:
     return [VendorModels(source.vendor, member, member, member)] if member else []
 
 
-def _tier_members(source: Source, tiers: Mapping[str, str]) -> dict[str, str]:
+def _tier_members(source: Source, tiers: Mapping[str, str], settings: Settings) -> dict[str, str]:
     """Return the member of each tier; a model that the endpoint does not list is replaced by one of another tier."""
-    usable = {tier: f"{source.name}:{name}" for tier, name in tiers.items() if _offers(source, name)}
+    usable = {tier: member for tier, name in tiers.items() if (member := _find_tier_member(source, name, settings))}
     if not usable:
         return {}
     return {tier: usable.get(tier, next(iter(usable.values()))) for tier in ("default", "strong", "fast")}
 
 
-def _offers(source: Source, model: str) -> bool:
-    id_ = catalogue().models[model].ids.get(source.name)
-    listed = {*source.models, *(name.removesuffix(":latest") for name in source.models)}
-    return id_ is not None and (id_ in listed or not source.lists_all)
+def _find_tier_member(source: Source, name: str, settings: Settings) -> str:
+    """Return the newest listed model of a line, else the model of the catalogue if it may be offered, else ""."""
+    line = catalogue().lines.get(name)
+    if line and source.name in (line.vendor, ROUTER):
+        newest = find_newest(line, source.models, lambda id_: find_price(f"{source.name}:{id_}", settings) is not None)
+        if newest:
+            return name_member(source.name, newest)
+    model = catalogue().models[line.snapshot if line else name]
+    id_ = model.ids.get(source.name)
+    listed = {*source.models, *(one.removesuffix(":latest") for one in source.models)}
+    return f"{source.name}:{model.name}" if id_ is not None and (id_ in listed or not source.lists_all) else ""
 
 
 def _pick_member(source: Source, settings: Settings) -> str:
@@ -230,7 +238,7 @@ def _places() -> list[str]:
 def assign_seats(models: Sequence[VendorModels]) -> list[VendorModels]:
     """Return the vendor of each seat and of the chair: the seat's default vendor, else an unused one, else the least used."""
     by_vendor = {one.vendor: one for one in models}
-    wanted = {seat: catalogue().models[row["model"]].vendor for seat, row in catalogue().seating.items()}
+    wanted = {seat: catalogue().lines[row["model"]].vendor for seat, row in catalogue().seating.items()}
     seated: dict[str, VendorModels] = {}
     for seat in DEFAULT_SEATS:
         if wanted[seat] in by_vendor:

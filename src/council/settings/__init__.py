@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from council.errors import ConfigError, UsageError, option, wording
-from council.settings.catalogue import catalogue, is_reasoning
+from council.settings.catalogue import RESPONSES_WIRE, catalogue, is_own_host, is_reasoning
 from council.settings.config_files import (
     config_folder,
     find_ignored_file,
@@ -67,10 +67,11 @@ class Source:
 BUILT_IN = Origin(OriginKind.BUILT_IN)
 DEFAULT_TIMEOUT_S, REASONING_TIMEOUT_S, HUMAN_TIMEOUT_S = 120.0, 300.0, 3600.0
 PHASE_TIMEOUTS = {"explorer": "COUNCIL_EXPLORER_TIMEOUT", "r2": "COUNCIL_R2_TIMEOUT"}  # kind of phase → its variable
-DEFAULTS: Mapping[str, Any] = {
+DEFAULTS: dict[str, Any] = {
     "budget": {"confirm_above": 0.50},
     "notify": False,
     "warm_start": True,
+    "model_lists": True,
     "hedge": False,
     "search": {"max_results": 5},
     "general": {"deliberate": True},
@@ -81,6 +82,7 @@ FLAG_KEYS = {"timeout": ("--timeout", ()), "report_dir": ("--report-dir", ()), "
          "effort": ("--effort", ()), "notify": ("--notify", ()), "hedge": ("--hedge", ())}  # fmt: skip
 NEGATIVE_FLAGS = {"no_warm": ("--no-warm", "warm_start")}  # flags that set a configuration key to false
 SEAT_FLAG = "--seat"
+ON_OFF = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
 MAX_NAMED_MEMBERS = 8  # seats of the largest council that `-m` can make
 CHAIR_NAMES = ("chair", "referee")  # two names of the same seat
 NO_FLAGS: Mapping[str, Any] = MappingProxyType({})
@@ -153,6 +155,7 @@ class Settings:
     notify: bool = False  # announce the end of a run
     hedge: bool = False  # ask a fallback too when a member is slow
     warm_start: bool = True  # send the first of several requests with a common prefix alone, if its vendor caches it
+    model_lists: bool = True  # look up once a day which models the vendors list
     vendors: tuple[str, ...] = ()  # vendors for seats and fallbacks without a setting; empty: all that are available
     effort: str | None = None  # reasoning effort; None: the vendor's default
     custom_members: Mapping[str, str] = field(default_factory=dict)  # member object of the caller, by name → vendor
@@ -362,6 +365,8 @@ def _iter_layers(
     yield from _profile_layers(flags)
     if timeout := env.get("COUNCIL_TIMEOUT", "").strip():
         yield Origin(OriginKind.ENVIRONMENT, "COUNCIL_TIMEOUT"), {"timeout": _parse_number(timeout)}
+    if lists := env.get("COUNCIL_MODEL_LISTS", "").strip():
+        yield Origin(OriginKind.ENVIRONMENT, "COUNCIL_MODEL_LISTS"), {"model_lists": ON_OFF.get(lists.lower(), lists)}
     yield from _flag_layers(flags)
 
 
@@ -443,6 +448,7 @@ def _build_settings(values: Mapping[str, Any], origins: Mapping[str, Origin], va
         report_dir=tree.get("report_dir"),
         notify=tree["notify"],
         warm_start=tree["warm_start"],
+        model_lists=tree["model_lists"],
         hedge=tree["hedge"],
         vendors=tuple(tree.get("vendors", ())),
         variables=variables,
@@ -457,7 +463,9 @@ def _build_provider(name: str, row: Mapping[str, Any], origins: Mapping[str, Ori
         raise ConfigError(
             f'{origins[f"providers.{name}"]}: [providers.{name}] has no base_url: set it, for example base_url = "http://127.0.0.1:8080/v1"'
         )
-    return Provider(name, **{"vendor": name, **row})
+    is_built_in = origins[f"providers.{name}.base_url"] == BUILT_IN
+    is_own = name == "openai" and (is_built_in or is_own_host(name, row["base_url"]))
+    return Provider(name, **{"vendor": name, **({"wire": RESPONSES_WIRE} if is_own else {}), **row})
 
 
 def _check_price(name: str, row: Mapping[str, float], origins: Mapping[str, Origin]) -> Mapping[str, float]:

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from council.errors import ConfigError, option
 from council.extensions import MEMBERS
 from council.settings import Provider, Settings
-from council.settings.catalogue import LOCAL_MEMBER, Model, catalogue, split_member
+from council.settings.catalogue import (
+    LOCAL_MEMBER,
+    Model,
+    catalogue,
+    find_line,
+    find_successor,
+    model_id,
+    split_member,
+    today,
+)
 from council.settings.config_files import find_command
 from council.settings.schema import SPECIAL_MEMBERS, quote_value
+from council.types import Json
 
 NO_MODEL_NEEDED = ("scripted", "human")  # members that need no model name
 MODEL_ORDER = ("default", "other", "strong", "fast")
 DEFAULT_SEATS = ("alpha", "beta", "gamma")  # other seat names use these defaults in rotation
 ADDED_SEATS = ("delta", "epsilon", "zeta", "eta", "theta")  # seats of a council with more than three members
 MAX_SUGGESTIONS = 3
+ROUTER = "openrouter"  # reaches the models of other vendors
 VENDORS_WITH_LISTS = ("anthropic", "openai", "google")  # vendors whose bare model names are known
 
 
@@ -96,7 +108,8 @@ def _unknown_member_error(member: str, settings: Settings) -> ConfigError:
 
 def _unknown_name_error(name: str) -> ConfigError:
     if several := catalogue().find_by_start(name.lower()):
-        listed = _join_choices([model.name for model in several])
+        newest = {find_line(model.name) or model: model.name for model in reversed(several)}
+        listed = _join_choices([*reversed(newest.values())])
         return ConfigError(f"{quote_value(name)} can mean several models: write {listed}")
     from difflib import get_close_matches  # only needed for errors
 
@@ -115,7 +128,7 @@ def resolve_member(member: str, settings: Settings, env: Mapping[str, str]) -> s
     provider, name = split_member(member)
     if provider or member in settings.custom_members:
         vendor_of(member, settings)  # raises for an unknown provider
-        return member
+        return _resolve_line(member, settings, env) if name in catalogue().lines else member
     found, keys = _resolve_short_name(name, settings, env)
     if found is None:
         raise ConfigError(
@@ -131,8 +144,18 @@ def _resolve_short_name(name: str, settings: Settings, env: Mapping[str, str]) -
     A short name is a name, an alias or the start of a name of the catalogue, the model of a configured member, or a model
     that a vendor lists. Raise ConfigError if it means no model or several.
     """
-    starts = catalogue().find_by_start(name.lower())
-    model = catalogue().find(name) or catalogue().find(name.lower()) or (starts[0] if len(starts) == 1 else None)
+    if found := name.lower() in catalogue().lines and find_default_member(name.lower(), settings, env):
+        return found, ""
+    model = catalogue().find(name) or catalogue().find(name.lower())
+    if model is None and (own := find_line(name)) and _is_listed(own.vendor, name):
+        return _find_listed_member(own.vendor, name, settings, env)
+    starts = catalogue().find_by_start(name.lower()) if model is None else []
+    lines = {find_line(one.name) for one in starts}
+    if len(starts) > 1 and len(lines) == 1 and (line := lines.pop()):
+        return find_default_member(line.name, settings, env), _format_keys((line.vendor, ROUTER), settings)
+    model = model or (starts[0] if len(starts) == 1 else None)
+    if model and model.retired and model.retired <= today():
+        model = catalogue().models.get(model.successor, model)
     if model and (found := find_available_member(model, settings, env)):
         return found, ""
     written = (*settings.models.values(), *_configured_members(settings))
@@ -225,6 +248,30 @@ def find_available_member(model: Model, settings: Settings, env: Mapping[str, st
     return provider and f"{provider}:{model.name}"
 
 
+def find_default_member(name: str, settings: Settings, env: Mapping[str, str]) -> str | None:
+    """Return the member of a default, which is a line or a model, through its first available provider, or None."""
+    line = catalogue().lines.get(name)
+    if line is None:
+        return find_available_member(catalogue().models[name], settings, env)
+    for provider in (line.vendor, ROUTER):
+        if is_available(settings.providers[provider], settings, env):
+            from council.settings.model_lists import find_newest_member  # only with a key
+
+            if member := find_newest_member(name, settings.providers[provider], settings, env):
+                return member
+    return None
+
+
+def _resolve_line(member: str, settings: Settings, env: Mapping[str, str]) -> str:
+    """Return the newest member for `provider:line`; a provider that has no such line gets the name as written."""
+    provider, line = split_member(member)
+    if provider not in (catalogue().lines[line].vendor, ROUTER) or provider not in settings.providers:
+        return member
+    from council.settings.model_lists import find_newest_member
+
+    return find_newest_member(line, settings.providers[provider], settings, env) or member
+
+
 def is_available(provider: Provider, settings: Settings, env: Mapping[str, str]) -> bool:
     """Return whether the provider's key is set; a provider without a key must be configured explicitly."""
     return _has_key(provider, env) and (bool(provider.api_key_env) or settings.is_set(f"providers.{provider.name}"))
@@ -273,7 +320,7 @@ def _iter_callable(members: Iterable[str], settings: Settings, env: Mapping[str,
 
 def _strongest_members(settings: Settings, env: Mapping[str, str]) -> Iterator[str]:
     for vendor, tiers in catalogue().tiers.items():
-        member = find_available_member(catalogue().models[tiers["strong"]], settings, env)
+        member = find_default_member(tiers["strong"], settings, env)
         if member and settings.may_choose(vendor):
             yield member
 
@@ -282,9 +329,8 @@ def fast_members(settings: Settings, env: Mapping[str, str]) -> list[Candidate]:
     """Return the fast members for `--cheap`: [models] fast, then the fast model of each other available vendor."""
     configured = [*_iter_callable(filter(None, [settings.models.get("fast")]), settings, env)]
     chosen = (tiers for vendor, tiers in catalogue().tiers.items() if settings.may_choose(vendor))
-    models = (catalogue().models[tiers["fast"]] for tiers in chosen)
     named = {split_member(member)[0] for member in (*settings.models.values(), *_configured_members(settings))}
-    listed = filter(None, (find_available_member(model, settings, env) for model in models))
+    listed = filter(None, (find_default_member(tiers["fast"], settings, env) for tiers in chosen))
     members = [*configured, *(member for member in listed if _is_confirmed(member, settings, named))]
     by_vendor: dict[str, Candidate] = {}
     for member in members:
@@ -303,4 +349,73 @@ def tier_member(tier: str, settings: Settings, env: Mapping[str, str]) -> str:
         return resolve_member(named, settings, env)
     first = (available_members(settings, env) or [LOCAL_CANDIDATE])[0]
     name = catalogue().tiers.get(first.vendor, {}).get(tier)
-    return (name and find_available_member(catalogue().models[name], settings, env)) or first.member
+    return (name and find_default_member(name, settings, env)) or first.member
+
+
+# Retired models and lines of a plan
+
+
+@dataclass(frozen=True, slots=True)
+class Retirement:
+    """Why a model is not offered any more, or will not be, and what replaces it."""
+
+    date: str  # of the shutdown; "" if the vendor just does not list it
+    successor: str  # member, or ""
+
+    @property
+    def is_over(self) -> bool:
+        return self.date <= today()
+
+
+def find_retirement(member: str, settings: Settings, env: Mapping[str, str]) -> Retirement | None:
+    """Return the retirement of a member, by the list of its provider, else by the catalogue. None if there is none."""
+    from council.settings.model_lists import find_listing
+
+    kind, name = split_member(member)
+    provider, model, id_ = settings.providers.get(kind), catalogue().find(name), model_id(member)
+    if provider is None or kind not in catalogue().providers:
+        return None
+    listing, date = find_listing(provider, settings, env), model.retired if model else ""
+    if listing and id_ in listing.models:
+        date = listing.models[id_]
+    elif listing and find_line(name) and listing.lacks(id_):
+        return Retirement(date if date <= today() else "", _find_successor(kind, name, settings, env))
+    return Retirement(date, _find_successor(kind, name, settings, env)) if date else None
+
+
+def _find_successor(provider: str, name: str, settings: Settings, env: Mapping[str, str]) -> str:
+    line, successor = find_line(name), find_successor(name)
+    member = f"{provider}:{successor}" if successor else ""
+    if line and successor in ("", line.snapshot):  # the newest one may be newer than the catalogue
+        newest = _resolve_line(f"{provider}:{line.name}", settings, env)
+        member = newest if split_member(newest)[1] != line.name else member
+    return "" if model_id(member) == model_id(f"{provider}:{name}") else member
+
+
+def describe_lines(members: Collection[str], settings: Settings, env: Mapping[str, str]) -> list[Json]:
+    """Return the lines that these members are the newest models of, with the names that they stand for."""
+    rows: list[Json] = []
+    for line in catalogue().lines.values():
+        member = find_default_member(line.name, settings, env)
+        if member and member in members:
+            provider = settings.providers[split_member(member)[0]]
+            rows.append(
+                {"line": line.name, "model": member, "documented": line.documented or None}
+                | _describe_source(line.snapshot, member, provider, settings, env)
+            )
+    return rows
+
+
+def _describe_source(
+    snapshot: str, member: str, provider: Provider, settings: Settings, env: Mapping[str, str]
+) -> Json:
+    """Return where the name of a line comes from: `list` with its date, or `snapshot` with that of the catalogue."""
+    from council.settings.model_lists import find_listing
+
+    listing, usual = find_listing(provider, settings, env), f"{provider.name}:{snapshot}"
+    if listing is None:
+        return {"source": "snapshot", "date": catalogue().snapshot}
+    about: Json = {"source": "list", "date": time.strftime("%Y-%m-%d", time.gmtime(listing.fetched))}
+    if member == usual:
+        return about
+    return about | {"replaces": usual, "change": "unlisted" if listing.lacks(model_id(usual)) else "newer"}

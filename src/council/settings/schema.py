@@ -170,6 +170,7 @@ CONFIG_KEYS: Mapping[str, Any] = {
     "notify": BOOLEAN,
     "warm_start": BOOLEAN,
     "hedge": BOOLEAN,
+    "model_lists": BOOLEAN,
     "vendors": VENDOR_NAMES,
     "providers": {"*": PROVIDER_KEYS},
     "models": {"default": MEMBER_NAME, "strong": MEMBER_NAME, "fast": MEMBER_NAME, "other": MEMBER_NAME},
@@ -213,7 +214,7 @@ class Access(Enum):
 # Every key, by its name in KEY_MEANINGS. A key that is missing here needs trust, and a test fails.
 KEYS_BY_ACCESS: Mapping[Access, tuple[str, ...]] = {
     Access.FREE: (
-        "timeout", "effort", "warm_start", "hedge", "general.deliberate", "human.timeout",
+        "timeout", "effort", "warm_start", "hedge", "model_lists", "general.deliberate", "human.timeout",
         "vendors",  # a choice among the vendors of the user
         "rosters.NAME.about", "rosters.NAME.seats.name", "rosters.NAME.seats.role", "rosters.NAME.seats.lens",
         "rosters.NAME.seats.stance", "rosters.NAME.seats.style",
@@ -264,9 +265,10 @@ KEY_MEANINGS: Mapping[str, str] = {
     "vendors": "Vendors that unassigned seats and automatic fallbacks may use; `council init` writes it. Not set: all available vendors.",
     "warm_start": "If several seats of a phase send the same long prefix to a vendor that caches it, start one of them first and the others at its first output.",
     "hedge": "When a member takes longer than it usually does, ask the seat's fallback too, within the budget. The first complete answer counts.",
+    "model_lists": "Once a day, ask the vendors whose keys are set which models they list, so that defaults are their newest models. `false`: use the names that this version knows.",
     "notify": "Ring the bell and show a desktop notification when a run is done.",
-    "providers.NAME.wire": "Wire format of the endpoint.",
-    "providers.NAME.base_url": "Address of the endpoint, up to `/chat/completions`, `/messages` or `/models`. Required for a provider that is not built in.",
+    "providers.NAME.wire": "Wire format of the endpoint. `openai` (the provider) uses `openai-responses` at OpenAI's own host.",
+    "providers.NAME.base_url": "Address of the endpoint, up to `/chat/completions`, `/responses`, `/messages` or `/models`. Required for a provider that is not built in.",
     "providers.NAME.api_key_env": "Name of the variable with the key. Without it, no key is sent.",
     "providers.NAME.vendor": "Vendor (family) that the provider counts as.",
     "providers.NAME.max_connections": "Largest number of parallel calls.",

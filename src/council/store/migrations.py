@@ -102,6 +102,25 @@ ADD_USERS = (
        PRIMARY KEY (owner, key)) STRICT, WITHOUT ROWID""",
     "CREATE INDEX summaries_by_owner ON summaries (owner, unfinished)",
 )
+# The title that a user gave a run, and whether its cost is an estimate.
+TITLED_COLUMNS = f"{OWNED_COLUMNS}, title, estimated"
+FILL_TITLED = f"INSERT INTO summaries ({TITLED_COLUMNS}) SELECT * FROM run_summaries"
+FILL_TITLED_IN_ORDER = f"{FILL_TITLED} ORDER BY (SELECT rowid FROM runs WHERE runs.id = run_summaries.id)"
+ADD_TITLES = (
+    "ALTER TABLE runs ADD COLUMN title TEXT",
+    "ALTER TABLE summaries ADD COLUMN title ANY",
+    "ALTER TABLE summaries ADD COLUMN estimated ANY",
+    "DROP TRIGGER run_added",
+    "DROP TRIGGER run_changed",
+    "DROP VIEW run_summaries",
+    ADD_OWNERS[5]
+    .replace(OWNED_COLUMNS, TITLED_COLUMNS)
+    .replace("'$.project')", "'$.project'), title, json_extract(report, '$.cost.estimated')")
+    .replace("(SELECT id, name,", "(SELECT title, id, name,"),
+    ADD_OWNERS[-2].replace(OWNED_COLUMNS, TITLED_COLUMNS),  # run_added
+    ADD_OWNERS[-1].replace(OWNED_COLUMNS, TITLED_COLUMNS).replace("report, detached", "report, detached, title"),
+    "UPDATE summaries SET estimated = (SELECT r.estimated FROM run_summaries r WHERE r.id = summaries.id)",
+)
 MIGRATIONS: list[tuple[str, ...]] = [
     CREATE_TABLES,
     ADD_SPENDING,
@@ -112,4 +131,5 @@ MIGRATIONS: list[tuple[str, ...]] = [
     ADD_SEARCH,
     ADD_OWNERS,
     ADD_USERS,
+    ADD_TITLES,
 ]

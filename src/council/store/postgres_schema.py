@@ -159,7 +159,24 @@ USERS = (
     """CREATE TABLE idempotency (run TEXT COLLATE "C" NOT NULL, owner TEXT COLLATE "C", key TEXT COLLATE "C", digest TEXT NOT NULL,
        at DOUBLE PRECISION NOT NULL, PRIMARY KEY (owner, key))""",
 )
-MIGRATIONS: list[tuple[str, ...]] = [(*FUNCTIONS, *TABLES, *INDEXES, *TRIGGERS), WORKERS, USERS]
+# The title that a user gave a run, and whether its cost is an estimate.
+COST_LINE = "NEW.cost := value #>> '{cost,usd}';"
+TITLES = (
+    "ALTER TABLE runs ADD COLUMN title TEXT",
+    "ALTER TABLE runs ADD COLUMN estimated INTEGER",
+    TABLES[-1]
+    .replace("CREATE VIEW", "CREATE OR REPLACE VIEW")
+    .replace("project FROM", "project, title, estimated FROM"),
+    TRIGGERS[0]
+    .replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")
+    .replace("NEW.cost := NULL;", "NEW.cost := NULL; NEW.estimated := NULL;")
+    .replace(
+        COST_LINE, f"{COST_LINE} NEW.estimated := (coalesce(value #>> '{{cost,estimated}}', '') = 'true')::integer;"
+    ),
+    """UPDATE runs SET estimated = (coalesce(json_extract(report, '$.cost.estimated'), '') = 'true')::integer
+       WHERE report <> ''""",
+)
+MIGRATIONS: list[tuple[str, ...]] = [(*FUNCTIONS, *TABLES, *INDEXES, *TRIGGERS), WORKERS, USERS, TITLES]
 
 # Statements of the queries that PostgreSQL spells differently.
 REPLACED = {

@@ -339,6 +339,7 @@ WRITE_STATEMENTS = {
     "reopen": "UPDATE runs SET status = 'running', report = '' WHERE id = ?1",  # keeps `cancel`, which may have been set since
     "detach": "UPDATE runs SET status = 'queued', detached = 1, cancel = 0, setup = ?2 WHERE id = ?1",
     "cancel": "UPDATE runs SET cancel = 1 WHERE id = ?1 AND status IN ('queued', 'running')",
+    "rename": "UPDATE runs SET title = ?2 WHERE id = ?1",
     "user_run": "INSERT INTO user_runs (run, name) VALUES (?, ?)",
     "request": "INSERT INTO idempotency (run, owner, key, digest, at) VALUES (?, ?, ?, ?, ?)",
     **SPENDING_STATEMENTS,

@@ -10,7 +10,7 @@ from council.types import Json
 
 COLUMNS = (
     "id", "name", "folder", "created", "status", "detached", "protocol", "task", "question", "verdict", "outcome", "confidence",
-    "seconds", "cost", "owner", "project",
+    "seconds", "cost", "owner", "project", "title", "estimated",
 )  # fmt: skip
 QUESTION = "coalesce(question, (SELECT json_extract(setup, '$.question.text') FROM runs r WHERE r.id = summaries.id))"
 SELECT_SUMMARIES = f"SELECT {', '.join(COLUMNS)} FROM summaries".replace("question", f"{QUESTION} AS question")
@@ -28,7 +28,9 @@ FILTERS = {
     "prefix": "instr(id, ?) = 1",
     "unfinished": "unfinished = ?",
     "ended_before": f"+unfinished = 0 AND n IN (SELECT n FROM summaries {BY_TIME} WHERE created < ?)",
-    "q": f"instr(lower({QUESTION} || ' ' || name || ' ' || id), lower(?)) > 0",
+    "from": "created >= ?",
+    "to": "created < ?",
+    "q": f"instr(lower({QUESTION} || ' ' || name || ' ' || id || ' ' || coalesce(title, '')), lower(?)) > 0",
 }
 ORDER = "ORDER BY unfinished DESC, n DESC"  # the order of creation, also if the clock was set back
 AFTER_CURSOR = "(unfinished, n) < (SELECT unfinished, n FROM summaries WHERE id = ?)"
@@ -58,7 +60,8 @@ def _make_conditions(filters: Mapping[str, object]) -> tuple[str, list[object]]:
 
 def _make_summary(row: Sequence[object]) -> Json:
     summary = dict(zip(COLUMNS, row, strict=True))
-    return summary | {"question": summary["question"] or "", "detached": bool(summary["detached"])}
+    flags = {name: bool(summary[name]) for name in ("detached", "estimated")}
+    return summary | {"question": summary["question"] or "", **flags}
 
 
 def count_summaries(db: Connection, filters: Mapping[str, object]) -> int:

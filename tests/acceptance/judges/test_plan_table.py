@@ -266,12 +266,12 @@ def test_short_names_resolve_to_the_family_with_a_key(
     def plan(*arguments: str) -> list[str]:
         return members(council(*arguments, "validate", "src/app.py", "--dry-run", "--json").json)
 
-    assert plan() == ["anthropic:claude-sonnet-4.6"] * 2
-    assert plan("--mixed") == ["anthropic:claude-sonnet-4.6"] * 3 + ["openai:gpt-5.3-codex"] * 3
-    assert plan("--profile=thorough") == ["anthropic:claude-opus-4.6"] * 3
-    assert plan("--profile=fast") == ["anthropic:claude-haiku-4.5"] * 2
+    assert plan() == ["anthropic:claude-sonnet-5.5"] * 2
+    assert plan("--mixed") == ["anthropic:claude-sonnet-5.5"] * 3 + ["openai:gpt-5.3-codex"] * 3
+    assert plan("--profile=thorough") == ["anthropic:claude-opus-5.5"] * 3
+    assert plan("--profile=fast") == ["anthropic:claude-haiku-5.5"] * 2
     monkeypatch.setenv("COUNCIL_CLAUDE_MODEL", "opus")
-    assert plan("--profile=fast") == ["anthropic:claude-opus-4.6"] * 2
+    assert plan("--profile=fast") == ["anthropic:claude-opus-5.5"] * 2
 
 
 @pytest.mark.behaviour("002-bench-escalates", "002-bench-count-overrides", "002-bench-cap")

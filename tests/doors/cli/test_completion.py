@@ -82,7 +82,7 @@ OFFERED = [
     ("council --preset sec", {"security-audit"}),
     ("council --protocol ", set(protocol_names())),
     ("council -m so", {"sonnet"}),
-    ("council -m sonnet --model claude-h", {"claude-haiku-4.5"}),
+    ("council -m sonnet --model claude-h", {"claude-haiku-4.5", "claude-haiku-5.5"}),
     ("council validate --fo", {"--format"}),
     ("council report --f", {"--format"}),
     ("council runs show --sh", {"--show"}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -54,6 +55,53 @@ def test_folders_come_first_and_secret_files_are_hidden(server: WebServer) -> No
 def test_a_link_is_followed_only_inside_the_root(server: WebServer) -> None:
     assert server.get("/api/files?path=inner")[-1]["path"] == "inner/core.py"
     assert "escape" not in names(server.get("/api/files?path=src"))
+
+
+@pytest.mark.behaviour("50-web-file-search")
+def test_files_are_found_by_words_and_previewed_without_secrets(server: WebServer) -> None:
+    found = server.get("/api/files/search?q=CORE%20src")
+    assert ([row["path"] for row in found["files"]], found["more"]) == (["src/core.py"], False)
+    assert server.get("/api/files/search?q=store")["files"][0]["path"] == "credentials/store.py"
+    for hidden in ("env.local", "id_rsa", "secret.pem", "private", "old.md", "config"):
+        assert server.get(f"/api/files/search?q={hidden}")["files"] == [], hidden
+    key = "-".join(["sk", "proj", "a1B2c3D4" * 5])
+    (server.folder / "long.md").write_text(f"key = {key}\n" + "word " * 6000)
+    shown = server.get("/api/files/text?path=long.md")
+    assert (shown["path"], shown["bytes"], shown["cut"]) == ("long.md", 30_000 + len(key) + 7, True)
+    assert shown["tokens"] > 10_000 and key not in shown["text"] and "word word" in shown["text"]
+    for path in (
+        *OUTSIDE,
+        ".env",
+        "hidden.txt",
+        "secret.pem",
+        ".git/config",
+        "private.md",
+        "deep/pipe",
+        "src",
+        "no.md",
+    ):
+        assert "Confidential" not in server.refused(f"/api/files/text?path={path}"), path
+
+
+@pytest.mark.behaviour("50-web-attachments")
+def test_attached_texts_are_checked_and_sent_like_files(server: WebServer) -> None:
+    def estimate(*attached: tuple[str, str], **more: Any) -> Any:
+        files = [{"name": name, "text": text} for name, text in attached]
+        return server.ask("POST", "/api/estimate", {"question": "Is it sound?", "attachments": files, **more})
+
+    plan = estimate(
+        ("plan.md", "Move it."), ("C:\\docs\\plan.md", "Keep it."), ("../x/notes.md", "Why?"), ("e.txt", " ")
+    ).json
+    assert plan["packet"]["files"] == ["attached/plan.md", "attached/2/plan.md", "attached/notes.md"]
+    assert plan["packet"]["skipped"] == [{"path": "attached/e.txt", "why": "empty"}]
+    review = estimate(("plan.md", "Move it."), question="review this", protocol="judges").json
+    assert (review["task"], review["packet"]["files"]) == ("validate", ["attached/plan.md"])
+    key = f"key = {'-'.join(['sk', 'proj', 'a1B2c3D4' * 5])}"
+    assert "secrets found at attached/plan.md:1" in estimate(("plan.md", key)).line
+    assert ".env:1 (secret file name)" in estimate((".env", "A=1")).line
+    assert estimate(("plan.md", key), redact=True).json["packet"]["files"] == ["attached/plan.md"]
+    assert '"x.bin" is binary' in estimate(("x.bin", "a\0b")).line
+    assert estimate(("big.txt", "x" * 300_000)).json["packet"]["skipped"][0]["why"].startswith("over 256 KB")
 
 
 @pytest.mark.behaviour("50-web-roots")

@@ -19,7 +19,7 @@ from tests.trusted_project import trust_project
 
 ROW = {
     "run", "id", "name", "folder", "question", "protocol", "task", "status", "running", "verdict", "outcome", "confidence", "created",
-    "seconds", "cost", "unfinished", "owner", "project"}  # fmt: skip
+    "seconds", "cost", "unfinished", "owner", "project", "title", "estimated"}  # fmt: skip
 KEY = "sk-ant-api03-" + "Zm9vYmFyYmF6" * 8
 
 
@@ -77,6 +77,28 @@ def test_runs_are_filtered_by_verdict_and_outcome(runs: tuple[WebServer, dict[st
     rows = {run["id"]: run for run in site.get("/api/runs")["runs"]}
     assert ids(site, f"?verdict={rows[named['review']]['verdict']}") == [named["review"]]
     assert ids(site, f"?verdict={rows[named['storage']]['outcome']}") == [named["storage"]]
+
+
+@pytest.mark.behaviour("50-web-rename")
+def test_a_run_gets_a_title_that_is_found_and_can_be_removed(runs: tuple[WebServer, dict[str, str]]) -> None:
+    site, named = runs
+    run = named["tabs"]
+
+    def rename(title: object, run: str = run) -> Json:
+        response = site.ask("PATCH", f"/api/runs/{run}", {"title": title})
+        return response.json | {"http": response.status}
+
+    created = next(row["created"] for row in site.get("/api/runs")["runs"] if row["id"] == run)
+    shown = rename(f"  Indent\nation {KEY} ", run[:6])
+    assert (shown["http"], shown["id"], shown["question"]) == (200, run, "Are tabs fine?")
+    assert shown["title"].startswith("Indent ation") and KEY not in shown["title"]
+    assert ids(site, "?q=INDENT") == [run]
+    assert run in ids(site, f"?from={created}&to={created + 0.001}") and run not in ids(
+        site, f"?from={created + 0.001}"
+    )
+    assert rename("")["title"] is None
+    assert (rename("x" * 201)["http"], rename(1)["http"], rename("x", "r2none")["http"]) == (400, 422, 404)
+    assert site.ask("PATCH", f"/api/runs/{run}", "title=x", headers={"Content-Type": "text/plain"}).status == 415
 
 
 @pytest.mark.behaviour("50-web-history")

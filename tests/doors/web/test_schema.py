@@ -16,7 +16,8 @@ from tests.doors.web.server import Json, WebServer, environment
 EXAMPLES = 10  # of each operation and mode
 OPERATIONS = [
     ("POST", "/api/session"), ("POST", "/api/codes"), ("GET", "/api/protocols"), ("GET", "/api/members"), ("GET", "/api/roots"), ("GET", "/api/files"),
-    ("POST", "/api/estimate"), ("POST", "/api/runs"), ("GET", "/api/runs"), ("GET", "/api/runs/{run}"), ("DELETE", "/api/runs/{run}"), ("GET", "/api/runs/{run}/events"),
+    ("GET", "/api/files/search"), ("GET", "/api/files/text"), ("GET", "/api/options"),
+    ("POST", "/api/estimate"), ("POST", "/api/runs"), ("GET", "/api/runs"), ("GET", "/api/runs/{run}"), ("DELETE", "/api/runs/{run}"), ("PATCH", "/api/runs/{run}"), ("GET", "/api/runs/{run}/events"),
     ("GET", "/api/stream"), ("GET", "/api/runs/{run}/report"), ("GET", "/api/runs/{run}/positions"), ("GET", "/api/runs/{run}/attempts"), ("GET", "/api/runs/{run}/packet"),
     ("POST", "/api/runs/{run}/cancel"), ("POST", "/api/runs/{run}/resume"), ("POST", "/api/runs/{run}/fork"), ("GET", "/api/runs/{run}/asks"),
     ("POST", "/api/runs/{run}/asks/{key}"), ("GET", "/api/spend"),
@@ -24,9 +25,9 @@ OPERATIONS = [
 OPERATION_IDS = {
     "open_session", "create_code", "get_protocols", "get_members", "get_roots", "get_files", "estimate_run", "start_run", "get_runs",
     "get_run", "delete_run", "stream_run", "stream_runs", "get_report", "get_positions", "get_attempts", "get_packet", "cancel_run", "resume_run", "fork_run",
-    "get_asks", "answer_ask", "get_spend",
+    "get_asks", "answer_ask", "get_spend", "get_options", "get_found_files", "get_file_text", "change_run",
 }  # fmt: skip
-IDLE = ("/api/protocols", "/api/members", "/api/roots")  # without parameters, so nothing can be invalid
+IDLE = ("/api/protocols", "/api/members", "/api/roots", "/api/options")  # without parameters, so nothing can be invalid
 CASES = [
     pytest.param(method, path, mode, id=f"{method} {path} {mode.value}")
     for method, path in OPERATIONS

@@ -55,6 +55,21 @@ def test_every_protocol_is_described_by_its_own_options_and_a_plan(server: WebSe
     assert "not enabled" in rows["general"]["note"]
 
 
+@pytest.mark.behaviour("50-web-form")
+def test_options_describe_themselves_for_a_form(server: WebServer) -> None:
+    rows = {row["name"]: row for row in server.get("/api/protocols")}
+    assert {row["use"]: name for name, row in rows.items() if row["use"]} == {
+        "Decide": "adversarial", "Review": "judges", "Research": "general", "Rank": "ranking",
+    }  # fmt: skip
+    assert rows["advisors"]["options"]["properties"]["roster"]["choices"] == "rosters"
+    assert rows["judges"]["options"]["properties"]["preset"]["choices"] == "presets"
+    about = server.get("/api/options")["properties"]
+    assert set(about) == {"models", "cheap", "decisions", "effort", "redact", "skip_secrets", "max_cost"}
+    assert all(row["description"] for row in about.values())
+    members = server.get("/api/members")
+    assert "security-audit" in [row["name"] for row in members["presets"]]
+
+
 @pytest.mark.behaviour("13-model-flag", "13-cheap")
 def test_a_caller_can_name_the_members_of_the_seats(tmp_path: Path) -> None:
     folder = write_project(tmp_path)

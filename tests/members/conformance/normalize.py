@@ -10,13 +10,21 @@ TALK = ("title", "description", "default", "each", "ge", "le")  # annotations th
 
 
 def alike(wire: str, body: Json) -> Json:
-    return {"openai": _openai, "anthropic": _anthropic, "google": _google}[wire](body)
+    forms = {"openai": _openai, "openai-responses": _responses, "anthropic": _anthropic, "google": _google}
+    return forms[wire](body)
 
 
 def _openai(body: Json) -> Json:
     if "response_format" in body:
         wanted = body["response_format"]["json_schema"]
         body = body | {"response_format": wanted | {"schema": plain(wanted["schema"])}}
+    return body
+
+
+def _responses(body: Json) -> Json:
+    if "text" in body:
+        wanted = body["text"]["format"]
+        body = body | {"text": {"format": wanted | {"schema": plain(wanted["schema"])}}}
     return body
 
 

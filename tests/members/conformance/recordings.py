@@ -8,7 +8,8 @@ from typing import Any
 from anthropic import types as a
 from google.genai import types as g
 from openai.types.chat import ChatCompletionChunk
-from pydantic import BaseModel
+from openai.types.responses import ResponseStreamEvent
+from pydantic import BaseModel, TypeAdapter
 
 from tests.members.conformance.vendors import TYPED
 
@@ -19,9 +20,9 @@ def sse(wire: str, story: Story) -> bytes:
     """Return the events as the vendor sends them."""
     said = b""
     for event in story:
-        told = event if isinstance(event, dict) else event.model_dump(mode="json", by_alias=True, exclude_none=wire != "openai")  # fmt: skip
+        told = event if isinstance(event, dict) else event.model_dump(mode="json", by_alias=True, exclude_none=not wire.startswith("openai"))  # fmt: skip
         data = json.dumps(told, ensure_ascii=False).encode()
-        if wire == "anthropic":
+        if wire in ("anthropic", "openai-responses"):
             said += f"event: {told['type']}\n".encode()
         said += b"data: " + data + (b"\r\n\r\n" if wire == "google" else b"\n\n")
     return said
@@ -56,6 +57,77 @@ OPENAI: dict[str, Story] = {
     "length": openai_says("Tabs, of cou", finish="length"),
     "error": [OPENING, chunk({"content": "Tabs"}), {"error": {"message": "The server had an error", "type": "server_error"}}],
     "news": [OPENING, chunk({"content": "Tabs.", "hologram": 3}, nova={"a": [1]}), chunk({}, "stop", lights="on"), COUNTED],
+}  # fmt: skip
+
+
+# Responses
+
+
+def response_event(kind: str, **fields: Any) -> BaseModel:
+    told = {"type": f"response.{kind}", "sequence_number": 1, **fields}
+    found: BaseModel = TypeAdapter(ResponseStreamEvent).validate_python(told)
+    return found
+
+
+def response_object(status: str = "in_progress", **more: Any) -> Any:
+    usage = {"input_tokens": 20, "input_tokens_details": {"cached_tokens": 8, "cache_write_tokens": 4},
+             "output_tokens": 9, "output_tokens_details": {"reasoning_tokens": 5}, "total_tokens": 29}  # fmt: skip
+    return {"id": "resp_1", "object": "response", "created_at": 1, "model": "m1", "status": status, "output": [],
+            "parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "store": False,
+            "usage": None if status == "in_progress" else usage, **more}  # fmt: skip
+
+
+BEGUN: Story = [
+    response_event("created", response=response_object()),
+    response_event("in_progress", response=response_object()),
+]
+FINAL = {"id": "msg_1", "type": "message", "role": "assistant", "status": "in_progress", "content": [], "phase": "final_answer"}  # fmt: skip
+COMMENT = FINAL | {"id": "msg_0", "phase": "commentary"}
+
+
+def item_added(item: Any, index: int = 0) -> BaseModel:
+    return response_event("output_item.added", output_index=index, item=item)
+
+
+def response_text(*pieces: str, index: int = 0) -> Story:
+    at = {"item_id": "msg_1", "output_index": index, "content_index": 0}
+    part = {"type": "output_text", "text": "", "annotations": []}
+    return [
+        item_added(FINAL, index),
+        response_event("content_part.added", part=part, **at),
+        *(response_event("output_text.delta", delta=piece, logprobs=[], **at) for piece in pieces),
+        response_event("output_text.done", text="".join(pieces), logprobs=[], **at),
+        response_event("content_part.done", part=part | {"text": "".join(pieces)}, **at),
+    ]
+
+
+def response_ended(status: str = "completed", **more: Any) -> BaseModel:
+    return response_event(status, response=response_object(status, **more))
+
+
+def reasoning_items() -> Story:
+    item = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "gAAA"}
+    at = {"item_id": "rs_1", "output_index": 0, "summary_index": 0}
+    part = {"type": "summary_text", "text": ""}
+    thoughts = [response_event("reasoning_summary_text.delta", delta=piece, **at) for piece in ("hm", " hm")]
+    return [item_added(item), response_event("reasoning_summary_part.added", part=part, **at), *thoughts]
+
+
+def refusal_items(*pieces: str) -> Story:
+    at = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+    return [item_added(FINAL), *(response_event("refusal.delta", delta=piece, **at) for piece in pieces)]
+
+
+RESPONSES: dict[str, Story] = {
+    "plain": [*BEGUN, *response_text("Tabs, of course."), response_ended()],
+    "streamed": [*BEGUN, *response_text("Ta", "bs, ", "of ", "course", ".", " Ünï — 🙂"), response_ended()],
+    "structured": [*BEGUN, *response_text(*(TYPED[n : n + 7] for n in range(0, len(TYPED), 7))), response_ended()],
+    "reasoning": [*BEGUN, *reasoning_items(), *response_text("Tabs.", index=1), response_ended()],
+    "refusal": [*BEGUN, *refusal_items("I cannot ", "say."), response_ended()],
+    "filtered": [*BEGUN, *response_text("Ta"), response_ended("incomplete", incomplete_details={"reason": "content_filter"})],
+    "length": [*BEGUN, *response_text("Tabs, of cou"), response_ended("incomplete", incomplete_details={"reason": "max_output_tokens"})],
+    "error": [*BEGUN, *response_text("Tabs")[:3], response_ended("failed", error={"code": "server_error", "message": "The server had an error"})],
+    "news": [*BEGUN, {"type": "response.weather", "sun": True}, {"type": "keepalive", "sequence_number": 4}, *response_text("Tabs."), response_ended()],
 }  # fmt: skip
 
 
@@ -141,8 +213,8 @@ GOOGLE: dict[str, Story] = {
     "news": [NEWS, *google_says("Tabs.")],
 }  # fmt: skip
 
-STORIES = {"openai": OPENAI, "anthropic": ANTHROPIC, "google": GOOGLE}
-ENDS = {"openai": b"data: [DONE]\n\n", "anthropic": b"", "google": b""}
+STORIES = {"openai": OPENAI, "openai-responses": RESPONSES, "anthropic": ANTHROPIC, "google": GOOGLE}
+ENDS = {"openai": b"data: [DONE]\n\n", "openai-responses": b"", "anthropic": b"", "google": b""}
 
 
 def recorded(wire: str, name: str) -> bytes:

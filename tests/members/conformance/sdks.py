@@ -82,6 +82,46 @@ def _take_chunk(heard: Heard, chunk: Any) -> None:
         heard.usage = Usage(told.prompt_tokens, told.completion_tokens, cached, True, written)
 
 
+async def by_responses(provider: FakeProvider, ask: Ask, form: type[BaseModel] | None = None) -> Heard:
+    client = openai.AsyncOpenAI(base_url=provider.base("openai"), api_key=KEY, max_retries=0)
+    wish: dict[str, Any] = {"model": MODEL, "input": list(ask.messages), "store": False}
+    if ask.temperature is not None:
+        wish["temperature"] = ask.temperature
+    if ask.max_tokens is not None:
+        wish["max_output_tokens"] = ask.max_tokens + (THINKING_TOKENS[ask.effort] if ask.effort else 0)
+    if ask.effort:
+        wish["reasoning"] = {"effort": ask.effort, "summary": "auto"}
+    heard = Heard()
+    try:
+        async with client:
+            if form:
+                async with client.responses.stream(text_format=form, **wish) as typed:
+                    async for _ in typed:
+                        pass
+            else:
+                async for event in await client.responses.create(stream=True, **wish):
+                    _take_event(heard, event)
+    except openai.APIError as error:
+        heard.error = error.message
+    return heard
+
+
+def _take_event(heard: Heard, event: Any) -> None:
+    if event.type == "response.output_text.delta":
+        heard.text += event.delta
+    elif event.type == "response.refusal.delta":
+        heard.refusal += event.delta
+    elif event.type == "error":
+        heard.error = event.message
+    elif event.type in ("response.completed", "response.incomplete", "response.failed"):
+        response = event.response
+        details, told = response.incomplete_details, response.usage
+        heard.id, heard.finish = response.id, (details.reason if details else None) or response.status
+        heard.error = response.error.message if response.error else ""
+        more = told.input_tokens_details
+        heard.usage = Usage(told.input_tokens, told.output_tokens, more.cached_tokens, True, more.cache_write_tokens)
+
+
 async def by_anthropic(provider: FakeProvider, ask: Ask, form: type[BaseModel] | None = None) -> Heard:
     client = anthropic.AsyncAnthropic(base_url=provider.address, api_key=KEY, max_retries=0)
     system, turns = split(ask)
@@ -149,4 +189,9 @@ def _take_response(heard: Heard, chunk: types.GenerateContentResponse) -> None:
         heard.usage = Usage(told.prompt_token_count or 0, written, told.cached_content_token_count or 0)
 
 
-SDKS: dict[str, Call] = {"openai": by_openai, "anthropic": by_anthropic, "google": by_google}
+SDKS: dict[str, Call] = {
+    "openai": by_openai,
+    "openai-responses": by_responses,
+    "anthropic": by_anthropic,
+    "google": by_google,
+}

@@ -23,7 +23,7 @@ pytestmark = [
 ]
 every_wire = pytest.mark.parametrize("wire", WIRES)
 FINISHES = {"stop": "stop", "end_turn": "stop", "STOP": "stop", "length": "length", "max_tokens": "length", "MAX_TOKENS": "length",
-            "content_filter": "refused", "refusal": "refused", "SAFETY": "refused", "PROHIBITED_CONTENT": "refused"}  # fmt: skip
+            "completed": "stop", "max_output_tokens": "length", "content_filter": "refused", "refusal": "refused", "SAFETY": "refused", "PROHIBITED_CONTENT": "refused"}  # fmt: skip
 
 
 async def both(provider: FakeProvider, wire: str, raw: bytes) -> tuple[Answer | Fault, Heard]:

@@ -22,7 +22,12 @@ pytestmark = pytest.mark.anyio
 every_wire = pytest.mark.parametrize("wire", WIRES)
 TYPED = replace(ASK, schema=SCHEMA, schema_name="Ballot")
 FULL = replace(TYPED, temperature=0.2, max_tokens=900, effort="high", shared=2)
-KEY_HEADERS = {"openai": "Authorization", "anthropic": "x-api-key", "google": "x-goog-api-key"}
+KEY_HEADERS = {
+    "openai": "Authorization",
+    "openai-responses": "Authorization",
+    "anthropic": "x-api-key",
+    "google": "x-goog-api-key",
+}
 
 
 # Requests
@@ -83,7 +88,8 @@ async def test_a_bare_request_has_its_schema_in_the_prompt_and_no_optional_param
     bare = replace(FULL, bare=True, temperature=None, max_tokens=None)
     await asked(seated(provider, wire, thinks=True), bare)
     (seen,) = provider.log
-    least = {"openai": {"model", "messages", "stream"}, "google": {"contents", "systemInstruction"},
+    least = {"openai": {"model", "messages", "stream"}, "openai-responses": {"store", "model", "input", "stream"},
+             "google": {"contents", "systemInstruction"},
              "anthropic": {"model", "messages", "stream", "system", "max_tokens"}}  # fmt: skip
     assert set(seen.body) == least[wire]
     assert json.dumps(SCHEMA, separators=(",", ":")) in seen.prompt
@@ -112,6 +118,7 @@ async def test_a_typed_reply_uses_the_vendors_schema_parameter(provider: FakePro
 def test_the_cap_includes_thinking_tokens(wire: str) -> None:
     fields = {
         "openai": ("max_tokens",),
+        "openai-responses": ("max_output_tokens",),
         "anthropic": ("max_tokens",),
         "google": ("generationConfig", "maxOutputTokens"),
     }
@@ -146,6 +153,7 @@ def test_effort_is_mapped_to_the_levels_a_model_supports(
     body = json.loads(member_at("http://x/v1", wire, efforts=known).prepare(replace(ASK, effort=wished)))
     found = {
         "openai": body.get("reasoning_effort"),
+        "openai-responses": body.get("reasoning", {}).get("effort"),
         "anthropic": body.get("output_config", {}).get("effort"),
         "google": body.get("generationConfig", {}).get("thinkingConfig", {}).get("thinkingLevel"),
     }
@@ -323,7 +331,8 @@ async def test_silence_and_keep_alives_stall(provider: FakeProvider, wire: str, 
 
 @every_wire
 async def test_an_answer_that_stops_stalls_and_keeps_the_partial_text(provider: FakeProvider, wire: str) -> None:
-    provider.script("m1", Reply("Tabs, I say, and tabs again.", piece=4, stall=900))
+    stall = 2400 if wire == "openai-responses" else 900  # its first events are longer
+    provider.script("m1", Reply("Tabs, I say, and tabs again.", piece=4, stall=stall))
     caught = await fault(seated(provider, wire, idle=0.2))
     assert caught.kind == "stall"
     assert caught.said.startswith("Tabs")
@@ -363,7 +372,10 @@ async def test_the_probe_counts_the_models_without_a_billed_call(provider: FakeP
 
 @every_wire
 def test_importing_a_wire_does_not_import_aiohttp(wire: str) -> None:
-    code = f"import sys, council.members.wires.{wire}; sys.exit('aiohttp' in sys.modules or 'pydantic' in sys.modules)"
+    module = wire.replace("-", "_")
+    code = (
+        f"import sys, council.members.wires.{module}; sys.exit('aiohttp' in sys.modules or 'pydantic' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -371,7 +383,8 @@ def test_importing_a_wire_does_not_import_aiohttp(wire: str) -> None:
 
 NAMES = ["choices", "delta", "content", "usage", "error", "finish_reason", "type", "text", "message", "content_block",
          "message_delta", "message_start", "candidates", "parts", "thought", "finishReason", "usageMetadata", "index",
-         "promptFeedback", "blockReason", "stop_reason", "stop_details"]  # fmt: skip
+         "promptFeedback", "blockReason", "stop_reason", "stop_details", "response.output_text.delta", "response.completed",
+         "response.output_item.added", "response", "status", "incomplete_details", "reason", "output", "item", "phase"]  # fmt: skip
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from(NAMES),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner),

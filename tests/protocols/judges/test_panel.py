@@ -76,7 +76,7 @@ async def test_the_default_families_are_named_claude_and_codex() -> None:
     env = {"ANTHROPIC_API_KEY": "x", "OPENAI_API_KEY": "x"}
     mixed = await plan(settings="", env=env, mixed=True, count=1)
     assert names(mixed) == ["claude-judge-1", "codex-judge-1"]
-    assert [seat.member for seat in mixed.roster.seats] == ["anthropic:claude-sonnet-4.6", "openai:gpt-5.3-codex"]
+    assert [seat.member for seat in mixed.roster.seats] == ["anthropic:claude-sonnet-5.5", "openai:gpt-5.3-codex"]
 
 
 async def test_a_mixed_council_without_a_second_family_says_so_or_is_refused() -> None:

@@ -146,22 +146,42 @@ def _format_seat(seat: Json) -> str:
 
 
 def models_command() -> click.Command:
-    def models(price: bool, **params: Any) -> int:
+    def models(price: bool, refresh: bool, retired: bool, **params: Any) -> int:
         async def job(convener: Convener) -> int:
             from council.runs.doctor import list_members
 
-            rows = list_members(convener, prices=price)
+            failed = await _refresh_models(convener) if refresh else False
+            rows = [row for row in list_members(convener, prices=price) if row["retired"] or not retired]
             if params["json"]:
                 print_json(rows)
+            elif retired and not rows:
+                click.echo("no retired models in the catalogue or the settings")
             else:
                 click.echo("\n".join(fit_table(format_models(rows), sys.stdout)))
-            return 0
+            return 1 if failed else 0
 
         return make_runner(params).with_convener(job)
 
     return make_command(
-        "models", models, click.Option(["--price"], is_flag=True, help="Show prices in dollars per million tokens.")
+        "models",
+        models,
+        click.Option(["--price"], is_flag=True, help="Show prices in dollars per million tokens."),
+        click.Option(["--refresh"], is_flag=True, help="Ask the vendors now which models they list."),
+        click.Option(["--retired"], is_flag=True, help="Show only retired models, with their successors."),
     )
+
+
+async def _refresh_models(convener: Convener) -> bool:
+    """Fetch the lists of the vendors whose keys are set and print one line for each. Return whether one failed."""
+    from council.runs.model_refresh import refresh_models
+
+    convener.settings.require_trust()  # its requests go where the settings say
+    problems = await refresh_models(convener.settings, convener.env, convener.members, is_forced=True)
+    if not problems:
+        click.echo("no vendor was asked: no API key of Anthropic, OpenAI, Google or OpenRouter is set", err=True)
+    for provider, problem in problems.items():
+        click.echo(f"{provider}: {problem or 'list of models fetched'}", err=True)
+    return any(problems.values())
 
 
 PRICE_COLUMNS = {"IN": "input", "CACHED": "cached", "OUT": "output"}  # dollars per million tokens
@@ -176,11 +196,21 @@ def format_models(rows: Sequence[Json]) -> list[str]:
             row["vendor"],
             _format_tokens(row["context"]),
             *(_format_price(row["price"]) if has_price else ()),
-            "available" if row["available"] else f"needs {row['needs']}",
+            _format_status(row),
         ]
         for row in rows
     ]
     return format_table(head, cells, right=range(2, len(head) - 1))
+
+
+def _format_status(row: Json) -> str:
+    """Return whether a model is available and retired, and the line that it is the newest of."""
+    status = "available" if row["available"] else f"needs {row['needs']}"
+    if retired := row["retired"]:
+        verb = "retired" if retired["is_over"] else f"{status}, retires"
+        what = f"{verb} on {retired['date']}" if retired["date"] else "not listed by its vendor"
+        return f"{what}, use {retired['successor']}" if retired["successor"] else what
+    return f"{status} ({row['line']})" if row["line"] else status
 
 
 def _format_tokens(context: int | None) -> str:

@@ -64,6 +64,7 @@ class ProtocolInfo(Body):
     package: Annotated[str, Field(description="The package that adds it; empty for a built-in one.")]
     summary: str
     purpose: str
+    use: Annotated[str, Field(description='One word for its main use, such as "Decide"; may be empty.')]
     tasks: list[str]
     seats: list[str]
     options: Annotated[Json, Field(description="The options as JSON Schema.")]
@@ -100,8 +101,15 @@ class RosterInfo(Body):
     error: Annotated[str | None, Field(description="Why it cannot be used.")]
 
 
+class PresetInfo(Body):
+    """A named set of perspectives."""
+
+    name: str
+    about: str
+
+
 class Members(Body):
-    """The members, the default seating and the named rosters."""
+    """The members, the default seating, and the named rosters and presets."""
 
     members: list[MemberInfo]
     seats: list[SeatedMember]
@@ -109,6 +117,7 @@ class Members(Body):
     notices: list[str]
     warnings: list[str]
     rosters: list[RosterInfo]
+    presets: list[PresetInfo]
 
 
 class Root(Body):
@@ -125,6 +134,30 @@ class FileEntry(Body):
     path: str
     kind: Literal["file", "folder"]
     bytes: int | None
+
+
+class FoundFiles(Body):
+    """Files whose path contains the words of a search."""
+
+    files: list[FileEntry]
+    more: Annotated[bool, Field(description="Whether other files match too.")]
+
+
+class FilePreview(Body):
+    """The beginning of a text file, with secrets masked."""
+
+    path: str
+    bytes: int
+    tokens: Annotated[int, Field(description="Estimated tokens of the whole file.")]
+    text: str
+    cut: Annotated[bool, Field(description="Whether the file is longer than the text.")]
+
+
+class OptionSchema(Body):
+    """The options of every run as JSON Schema; `choices` of an option names a list of the members response."""
+
+    type: Literal["object"]
+    properties: dict[str, Any]
 
 
 class StartedRun(Body):
@@ -159,6 +192,8 @@ class RunRow(Body):
     cost: Annotated[float | None, Field(description="In dollars; null if it is unknown.")]
     owner: str | None
     project: str | None
+    title: Annotated[str | None, Field(description="Given by a user, shown instead of the question.")]
+    estimated: Annotated[bool, Field(description="Whether a part of the cost is an estimate.")]
 
 
 class RunList(Body):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from itertools import chain
 from pathlib import Path
@@ -23,6 +24,7 @@ from council.doors.web.schemas import (
     AskAnswer,
     EmptyRequest,
     ForkRequest,
+    RunChange,
     example_responses,
     stream_responses,
 )
@@ -44,6 +46,7 @@ from council.types import Json
 
 history_router = APIRouter(prefix="/api", tags=["history"])
 FilterValue = Annotated[str | None, Query(max_length=200)]
+FilterTime = Annotated[float | None, Query(ge=0, allow_inf_nan=False)]
 REPORT_FORMATS = (*FORMATS.names, "mermaid")
 
 
@@ -93,6 +96,8 @@ EXAMPLE_SPEND = {
 )
 async def get_runs(
     request: Request, app_state: AppStateDep, user: UserDep, task: FilterValue = None, verdict: FilterValue = None, protocol: FilterValue = None, status: FilterValue = None, q: FilterValue = None,
+    from_: Annotated[FilterTime, Query(alias="from", description="Created at or after this time, in seconds since 1970.")] = None,
+    to: Annotated[FilterTime, Query(description="Created before this time.")] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50, before: Annotated[FilterValue, Query(description="Last run of the previous page.")] = None,
 ) -> ApiResponse:  # fmt: skip
     """List runs: unfinished first, then newest."""
@@ -103,8 +108,10 @@ async def get_runs(
         "protocol": protocol,
         "status": status,
         "q": q,
+        "from": from_,
+        "to": to,
     }
-    filters = {name: value for name, value in params.items() if value}
+    filters = {name: value for name, value in params.items() if value is not None and value != ""}
     last = await app_state.resolve_run(before, user) if before else None
     found = await query_history(app_state.store, filters, last, limit)
     link = _link_next(request, before=found["next"]) if found["next"] else {}
@@ -300,6 +307,14 @@ async def answer_ask(run: RunId, key: str, reply: AskAnswer, app_state: AppState
     return ApiResponse(
         {"run": run, "key": key, "taken": await app_state.shared_convener.answer(run, key, reply.answer)}
     )
+
+
+@action_router.patch("", response_model=models.RunRow, responses=example_responses(schemas.EXAMPLE_RUN_ROW, 404, 415))
+async def change_run(run: RunId, body: RunChange, app_state: AppStateDep) -> ApiResponse:
+    """Change the title of a run, and return its row of the list."""
+    await app_state.shared_convener.rename(run, body.title)
+    rows = await query_history(app_state.store, {"ids": json.dumps([run])}, None, 1)
+    return ApiResponse(rows["runs"][0])
 
 
 async def _requeue(run: str, convener: Convener, app_state: AppState) -> None:

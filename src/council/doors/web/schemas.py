@@ -29,6 +29,15 @@ class EmptyRequest(BaseModel):
     model_config = _model_config({})
 
 
+class Attachment(BaseModel):
+    """A text file that is sent with the question."""
+
+    model_config = _model_config({"name": "plan.md", "text": "1. Move the archive."})
+
+    name: str = Field(min_length=1, max_length=255, description="Name of the file; members see it as attached/NAME.")
+    text: str
+
+
 class RunRequest(BaseModel):
     """Council to plan or start."""
 
@@ -45,19 +54,30 @@ class RunRequest(BaseModel):
     root: str | None = Field(default=None, description="Name of a root, see /api/roots; default: the first.")
     seats: dict[str, str] = Field(default_factory=dict, description="Configured members by seat.")
     models: list[str] = Field(
-        default_factory=list, description="One member for all seats, or one for each of 2 to 8 seats, in order."
+        default_factory=list, description="One member for all seats, or one for each of 2 to 8 seats, in order.",
+        json_schema_extra={"choices": "members"},
+    )  # fmt: skip
+    cheap: bool = Field(
+        default=False, title="Fast, cheaper models", description="Use the fast models of the available vendors."
     )
-    cheap: bool = Field(default=False, description="Use the fast models of the available vendors.")
+    decisions: list[str] = Field(
+        default_factory=list, description="Decisions already made, for the packet.",
+        json_schema_extra={"format": "lines"},
+    )  # fmt: skip
+    attachments: list[Attachment] = Field(
+        default_factory=list, max_length=50, description="Text files that are sent with the question."
+    )
+    effort: Literal["low", "medium", "high"] | None = Field(
+        default=None, description="How long reasoning members think before they answer."
+    )
     continues: str | None = Field(
         default=None, max_length=200, description="Run whose question and answer this question continues."
     )
-    decisions: list[str] = Field(default_factory=list, description="Decisions already made, for the packet.")
-    effort: Literal["low", "medium", "high"] | None = None
     redact: bool = Field(default=False, description="Mask secrets in the packet instead of refusing it.")
     skip_secrets: bool = Field(default=False, description="Leave files with secrets out of the packet.")
     max_cost: float | None = Field(
-        default=None, ge=0, allow_inf_nan=False, description="In dollars; at most the owner's limit."
-    )
+        default=None, ge=0, allow_inf_nan=False, title="Maximum cost, in dollars", description="In dollars; at most the owner's limit.",
+    )  # fmt: skip
 
 
 class ForkRequest(BaseModel):
@@ -65,6 +85,12 @@ class ForkRequest(BaseModel):
 
     from_: str | None = Field(default=None, alias="from", description="First phase to run again.")
     seats: dict[str, str] = Field(default_factory=dict, description="Other members for some seats.")
+
+
+class RunChange(BaseModel):
+    model_config = _model_config({"title": "Storage of the archive"})
+
+    title: str = Field(max_length=2000, description="Shown instead of the question; empty removes it.")
 
 
 class AskAnswer(BaseModel):
@@ -99,6 +125,7 @@ EXAMPLE_RUN_ROW = {
     "run": EXAMPLE_RUN, "id": EXAMPLE_RUN, "name": "council-20261115-shard-or-scale-up", "folder": "/srv/shop", "question": "Shard or scale up?",
     "protocol": "adversarial", "task": "ask", "status": "complete", "running": False, "unfinished": False, "verdict": None,
     "outcome": "MODIFIED", "confidence": "MEDIUM", "created": 1794742800.0, "seconds": 71.9, "cost": 0.29,
+    "estimated": False, "title": None,
 }  # fmt: skip
 EXAMPLE_STATEMENT = {
     "key": "draft/alpha", "seat": "alpha", "state": "ok", "said": "Scale up.", "reply": None, "attempts": 1, "seconds": 12.4,

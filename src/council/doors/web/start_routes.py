@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from council.doors import limits
-from council.doors.limits import BudgetCaps, list_folder
+from council.doors.limits import BudgetCaps, list_folder, preview_file, search_files
 from council.doors.web import access, models, page_files, schemas
 from council.doors.web.access import AppStateDep, KeyHeader, UserDep, make_key
 from council.doors.web.app_state import AppState
@@ -23,9 +23,11 @@ from council.errors import UsageError
 from council.flags import negatable_options
 from council.planning.plan import Material, Plan
 from council.planning.plan_object import PlanObject
+from council.protocols.common.perspectives import list_presets, load_preset
 from council.runs.doctor import list_members, list_protocols, list_warnings, preview_seating
 from council.runs.service import Convener
 from council.runs.tokens import User
+from council.settings.config_files import config_folder
 from council.types import Json
 
 page_router = APIRouter()
@@ -130,6 +132,7 @@ def _make_material(request: RunRequest) -> Material:
         redact=request.redact,
         skip_secrets=request.skip_secrets,
         targets=tuple(request.targets),
+        attachments=tuple((file.name, file.text) for file in request.attachments),
     )
 
 
@@ -163,7 +166,11 @@ EXAMPLE_MEMBERS = {
     "members": [{"member": "local:smollm2", "vendor": "local", "available": True, "needs": "", "context": 8192, "price": None}],
     "seats": [{"seat": "alpha", "member": "local:smollm2", "vendor": "local"}], "families": 1, "notices": [], "warnings": [],
     "rosters": [{"name": "board", "about": "", "seats": ["cfo", "coo"], "error": None}],
+    "presets": [{"name": "security-audit", "about": ""}],
 }  # fmt: skip
+# Fields of a run that the form has its own controls for; the others are generated from their descriptions.
+OWN_FIELDS = ("question", "protocol", "options", "targets", "root", "seats", "attachments", "continues")
+EXAMPLE_PREVIEW = {"path": "src/core.py", "bytes": 27, "tokens": 9, "text": "def core():\n    return 1\n", "cut": False}
 
 
 @start_router.get(
@@ -177,14 +184,36 @@ async def get_protocols(app_state: AppStateDep) -> ApiResponse:
 
 @start_router.get("/members", response_model=models.Members, responses=example_responses(EXAMPLE_MEMBERS))
 async def get_members(app_state: AppStateDep, user: UserDep) -> ApiResponse:
-    """List the members with prices, the current seating, and the named rosters."""
+    """List the members with prices, the current seating, and the named rosters and presets."""
     async with app_state.open_convener() as convener:
         rows = list_members(convener, prices=True)
         if not user.sees_all:
             rows = [row for row in rows if not row["member"].startswith("cli:")]
         rosters = [_describe_roster(row) for row in convener.rosters()]
         warnings = list_warnings(convener) if user.sees_all else []  # about the machine
-        return ApiResponse({"members": rows, **preview_seating(convener), "warnings": warnings, "rosters": rosters})
+        found = {"members": rows, **preview_seating(convener), "warnings": warnings, "rosters": rosters}
+        return ApiResponse(found | {"presets": _list_presets(convener)})
+
+
+def _list_presets(convener: Convener) -> list[Json]:
+    """Return the named sets of perspectives; one that cannot be read has its error instead of a description."""
+    folder, rows = config_folder(convener.env) / "presets", []
+    for name in list_presets(folder):
+        try:
+            rows.append({"name": name, "about": load_preset(name, folder).about})
+        except UsageError as error:
+            rows.append({"name": name, "about": str(error)})
+    return rows
+
+
+@start_router.get(
+    "/options", response_model=models.OptionSchema, responses=example_responses({"type": "object", "properties": {}})
+)
+async def get_options() -> ApiResponse:
+    """Describe the options of every run as JSON Schema; those of a protocol are in /api/protocols."""
+    schema = RunRequest.model_json_schema()
+    shown = {name: about for name, about in schema["properties"].items() if name not in OWN_FIELDS}
+    return ApiResponse({"type": "object", "properties": shown})
 
 
 def _describe_roster(row: Json) -> Json:
@@ -211,6 +240,26 @@ async def get_files(
 ) -> ApiResponse:
     """List a folder of a root, without files that hold secrets."""
     return ApiResponse(await asyncio.to_thread(list_folder, app_state.find_root(root), path))
+
+
+@start_router.get(
+    "/files/search",
+    response_model=models.FoundFiles,
+    responses=example_responses({"files": [EXAMPLE_FILE], "more": False}),
+)
+async def get_found_files(
+    app_state: AppStateDep, q: Annotated[str, Query(min_length=1, max_length=200)], root: str | None = None
+) -> ApiResponse:
+    """Find files of a root by words of their path, without files that hold secrets."""
+    return ApiResponse(await asyncio.to_thread(search_files, app_state.find_root(root), q))
+
+
+@start_router.get("/files/text", response_model=models.FilePreview, responses=example_responses(EXAMPLE_PREVIEW))
+async def get_file_text(
+    app_state: AppStateDep, path: Annotated[str, Query(min_length=1, max_length=4096)], root: str | None = None
+) -> ApiResponse:
+    """Return the beginning of a text file of a root, with secrets masked."""
+    return ApiResponse(await asyncio.to_thread(preview_file, app_state.find_root(root), path))
 
 
 @start_router.post("/estimate", response_model=PlanObject, responses=example_responses(schemas.EXAMPLE_PLAN, 415))

@@ -86,6 +86,7 @@ class AnthropicMember(WireMember):
 
     parser = MessagesParser
     path = "/messages"
+    list_path = "/models?limit=1000"
     caches_prefix = True
 
     def headers(self, key: str) -> Mapping[str, str]:

@@ -89,6 +89,7 @@ class GoogleMember(WireMember):
     """Member behind a generateContent endpoint. The model name is in the URL, not in the body."""
 
     parser = GenerateContentParser
+    list_path = "/models?pageSize=1000"
 
     def __init__(self, name: str, **common: Any) -> None:
         super().__init__(name, **common)

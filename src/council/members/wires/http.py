@@ -41,18 +41,16 @@ MIN_PAUSE_S = 0.001  # a shorter pause takes longer than what it saves
 INFLATED_CHUNK_BYTES = 64 * 1024  # a compressed body is inflated in pieces of this size
 LOOPBACK_RETRY_S = 0.05  # retry delay for a refused connection to this machine: the server may be starting
 PROXY_AUTH_REQUIRED = 407
-PLAIN_HTTP_REASONS = (
-    "WRONG_VERSION_NUMBER",
-    "RECORD_LAYER_FAILURE",
-    "HTTP_REQUEST",
-)  # OpenSSL reasons for a plain HTTP endpoint
+# OpenSSL reasons for a plain HTTP endpoint.
+PLAIN_HTTP_REASONS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")
 # Configuration advice: fault kind → (text required in the message, advice).
 CONFIG_HINTS = {
     "endpoint": ("", ": base_url does not look like a model endpoint; is /v1 missing, or is wire wrong?"),
+    "model": ("v1/responses", ' (wire = "openai-responses" in its [providers] table)'),
     "parameter": ("max_completion_tokens", ' (token_field = "max_completion_tokens" in its [providers] table)'),
 }
 HTML_TYPES = ("text/html", "application/xhtml+xml")
-WIRE_PATHS = re.compile(r"/(chat/completions|messages|models(/[^/]*)?)$")  # what the wires append to base_url
+WIRE_PATHS = re.compile(r"/(chat/completions|responses|messages|models(/[^/]*)?)$")  # what the wires append to base_url
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,10 @@ class ChatCompletionParser(StreamParser):
             piece += self._parse_content(choice.get(part) or {})
             if finish := choice.get("finish_reason"):
                 self.finish = str(finish)
-        if isinstance(usage := event.get("usage"), dict):
+        usage = event.get("usage")
+        if usage is None and isinstance(groq := event.get("x_groq"), dict):
+            usage = groq.get("usage")
+        if isinstance(usage, dict):
             self.update_counts(usage)
             self.update_counts(usage.get("prompt_tokens_details"))
         if not self.model:
@@ -89,7 +92,7 @@ class ChatCompletionParser(StreamParser):
 class OpenAIMember(WireMember):
     """Member behind a chat-completions endpoint."""
 
-    parser = ChatCompletionParser
+    parser: ClassVar[type[StreamParser]] = ChatCompletionParser
     path = "/chat/completions"
 
     def __init__(self, name: str, *, takes_temperature: bool = True, **common: Any) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from council.errors import Fault
 from council.members.base import OnDelta
-from council.members.wires.error_responses import parse_error_json
+from council.members.wires.error_responses import classify_stream_error, is_refusal, parse_error_json
 from council.members.wires.http import (
     ByteLimits,
     describe_non_model_response,
@@ -56,6 +56,7 @@ class StreamParser:
         self.has_events = False  # an event was received
         self.is_done = False  # the terminator was received
         self.has_new_content = False  # content was received since the timeout was last reset
+        self.has_output = False  # text or thinking was received, so the vendor bills for it
         self.has_thinking = False  # this event shows activity but has no answer text
         self.may_think = True  # the text may begin with thinking, so it goes through `filter_thinking`
 
@@ -152,7 +153,7 @@ class StreamParser:
         except (ValueError, TypeError, AttributeError, RecursionError):
             raise ValueError(f'unreadable event "{data[:80].decode(errors="replace")}"') from None
         if piece or self.has_thinking:
-            self.has_new_content, self.has_thinking = True, False
+            self.has_new_content, self.has_output, self.has_thinking = True, True, False
             self.emit_text(self.filter_thinking(piece) if self.may_think else piece)
 
     def emit_text(self, piece: str) -> None:
@@ -176,12 +177,20 @@ class StreamParser:
         if buffered := self.flush():
             self.emit_text(buffered)
         text, finish = self.text(), self.finish_reasons.get(self.finish.lower(), "stop")
-        if self.error or finish == "broken":
-            message = parse_error_json(self.error, self.finish or "no reason given").message
-            raise Fault("cut", detail(f"the stream ended with an error: {message}"), said=text)
-        if not self.is_done:
-            raise Fault("cut", "the stream ended without its terminator", said=text)
         usage = self._check_usage(self.usage(), text)
+        if (
+            self.error and finish != "length"
+        ) or finish == "broken":  # an answer at its length limit is known to be cut
+            error = parse_error_json(self.error, self.finish or "no reason given")
+            if is_refusal(error):
+                return Answer(
+                    detail(error.message), "refused", usage, self.model[:MAX_NAME_CHARS], self.id[:MAX_NAME_CHARS]
+                )
+            kind = classify_stream_error(error, has_output=self.has_output)
+            message = detail(f"the stream ended with an error: {error.message}")
+            raise Fault(kind, message, said=text, retry_after=error.retry_after)
+        if not self.is_done and not self.error:
+            raise Fault("cut", "the stream ended without its terminator", said=text)
         if self.refusal:
             text, finish = "".join(self.refusal), "refused"
         return Answer(text, finish, usage, self.model[:MAX_NAME_CHARS], self.id[:MAX_NAME_CHARS])

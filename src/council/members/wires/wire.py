@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from council.errors import Fault
 from council.members.base import OnDelta, Progress
-from council.members.wires.error_responses import REFUSAL_CODES
+from council.members.wires.error_responses import is_refusal
 from council.members.wires.http import ByteLimits, Endpoint, network_errors
 from council.members.wires.stream_parser import StreamParser, load_json
+from council.settings.catalogue import find_successor
 from council.types import Answer, Ask, Json, Message, encode_json
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ class ModelList(NamedTuple):
 
     names: tuple[str, ...]  # without the prefix `models/`; "" for an entry without a name
     has_more: bool  # the list has further pages
+    shutdowns: Mapping[str, str] = {}  # dates that the list states
 
 
 def _model_name(model: Any) -> str:
@@ -37,11 +40,18 @@ def _model_name(model: Any) -> str:
     return str(name).removeprefix("models/")
 
 
+def _shutdown_date(model: Any) -> str:
+    """Return the date of a model's shutdown, which OpenAI lists; "" if it is not a date."""
+    date = model.get("shutdown_date") if isinstance(model, dict) else None
+    return date if isinstance(date, str) and re.fullmatch(r"\d{4}-\d{2}-\d{2}", date) else ""
+
+
 class WireMember:
     """Member behind an HTTP endpoint."""
 
     parser: ClassVar[type[StreamParser]]
     path: str  # request path under base_url
+    list_path: ClassVar[str] = "/models"  # for all models in one page
     caches_prefix: ClassVar[bool] = False  # the vendor caches a marked prefix when it first reads it
 
     def __init__(
@@ -120,9 +130,12 @@ class WireMember:
     async def _handle_error_status(self, response: ClientResponse) -> Answer:
         """Return a refusal if a content filter caused the status, else raise the Fault."""
         error = await self.endpoint.read_error(response)
-        if error.codes & REFUSAL_CODES:
+        if is_refusal(error):
             return Answer(self.endpoint.format_detail(error.message), "refused")
-        raise self.endpoint.make_fault(response, error)
+        fault = self.endpoint.make_fault(response, error)
+        if fault.kind == "model" and (successor := find_successor(self.model)):
+            raise Fault("model", self.endpoint.format_detail(f"{fault.detail} Its successor is {successor}."))
+        raise fault
 
     async def probe(self) -> str:
         listed = await self.list_models()
@@ -134,7 +147,7 @@ class WireMember:
     async def list_models(self) -> ModelList | None:
         """Return the models that the endpoint lists, without a billed call; None if it lists none in a known form."""
         body = await self.endpoint.get(
-            "/models", self.endpoint.connect + min(self.first_byte or PROBE_TIMEOUT_S, PROBE_TIMEOUT_S)
+            self.list_path, self.endpoint.connect + min(self.first_byte or PROBE_TIMEOUT_S, PROBE_TIMEOUT_S)
         )
         try:
             listed = load_json(body)
@@ -144,7 +157,8 @@ class WireMember:
         if not isinstance(models, list):
             return None
         more = isinstance(listed, dict) and (listed.get("has_more") or listed.get("nextPageToken"))
-        return ModelList(tuple(_model_name(model) for model in models), bool(more))
+        shutdowns = {_model_name(model): date for model in models if (date := _shutdown_date(model))}
+        return ModelList(tuple(_model_name(model) for model in models), bool(more), shutdowns)
 
     def _is_listed(self, names: Sequence[str]) -> bool:
         """Return whether the list contains this model, ignoring a `:latest` tag."""

@@ -19,4 +19,5 @@ PROTOCOL = Protocol(
     keeps_conversations=False,
     purpose="choices and claims: the leading answer has to survive attacks",
     example='council "Redis or Postgres for our sessions?"',
+    use="Decide",
 )

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from council.errors import option, wording
-from council.protocols.options import EARLY_STOP_HELP, ROSTER_HELP, CaseInsensitive, Options, lowercase
+from council.protocols.options import EARLY_STOP_HELP, ROSTER_HELP, CaseInsensitive, Options, choices_of, lowercase
 
 Flow = Annotated[Literal["parallel", "sequential", "debate"], CaseInsensitive]
 Tier = Annotated[Literal["light", "medium", "heavy"], CaseInsensitive]
@@ -24,7 +24,7 @@ class AdvisorsOptions(Options):
         default=None,
         description="Models: default for all seats (light), strong referee (medium), strong for all seats (heavy).",
     )
-    roster: str | None = Field(default=None, description=ROSTER_HELP)
+    roster: str | None = Field(default=None, description=ROSTER_HELP, json_schema_extra=choices_of("rosters"))
     early_stop: bool = Field(default=False, description=EARLY_STOP_HELP)
 
     @model_validator(mode="before")

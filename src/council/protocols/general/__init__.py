@@ -12,4 +12,5 @@ PROTOCOL = Protocol(
     reads_question=False,
     purpose="facts: answers from search results with citations, and every dispute stated",
     example='council --protocol general "How efficient are heat pumps below zero?"',
+    use="Research",
 )

@@ -18,6 +18,7 @@ PROTOCOL = Protocol(
     reports_in_project=True,
     purpose="reviews of code, documents and plans: findings and a verdict PASS, WARN or FAIL; also brainstorm and research",
     example="council validate recent",
+    use="Review",
 )
 QUICK = replace(
     PROTOCOL,
@@ -29,4 +30,5 @@ QUICK = replace(
     reads_question=False,
     purpose="a fast review by a single judge",
     example="council --protocol quick validate recent",
+    use="",
 )

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from council.errors import UsageError, option, wording
-from council.protocols.options import EARLY_STOP_HELP, PRESET_HELP, CaseInsensitive, Options
+from council.protocols.options import EARLY_STOP_HELP, PRESET_HELP, CaseInsensitive, Options, choices_of
 from council.text_cleanup import slugify
 
 Technique = Annotated[Literal["scamper", "six-hats", "reverse"], CaseInsensitive]
@@ -22,7 +22,7 @@ class JudgesOptions(Options):
     debate: bool = Field(
         default=False, description="Second round in which the judges answer each other (validate only)."
     )
-    preset: str | None = Field(default=None, description=PRESET_HELP)
+    preset: str | None = Field(default=None, description=PRESET_HELP, json_schema_extra=choices_of("presets"))
     perspectives: tuple[str, ...] = Field(default=(), description="Names of custom perspectives, separated by commas.")
     perspectives_file: str | None = Field(
         default=None, description="YAML or TOML file with perspectives, each with a focus."
@@ -31,7 +31,9 @@ class JudgesOptions(Options):
     explorers: int = Field(
         default=0, ge=0, le=5, description="Explorers per judge, 0 to 5; at most 12 agents in total."
     )
-    explorer_model: str | None = Field(default=None, description="Model of the explorers.")
+    explorer_model: str | None = Field(
+        default=None, description="Model of the explorers.", json_schema_extra=choices_of("members")
+    )
     technique: Technique | None = Field(default=None, description="Structured brainstorming technique.")
     profile: Profile | None = Field(
         default=None, description="Quality profile: model tier, number of judges and timeout."

@@ -14,4 +14,5 @@ PROTOCOL = Protocol(
     keeps_conversations=False,
     purpose="comparing answers: every member ranks the others' answers without their names",
     example='council --protocol ranking "What should we name the new service?"',
+    use="Rank",
 )

@@ -260,7 +260,7 @@ def test_twelve_seats_stay_below_three_screens_until_one_is_opened(server: WebSe
     first.locator("button:has-text('Open wide')").click()
     assert page.locator("dialog .wide td").count() == 9
     page.keyboard.press("Escape")
-    assert page.locator("dialog .wide").count() == 0
+    seen.wait("() => !document.querySelector('dialog .wide')")
     for _ in range(3):  # one seat, columns, compact
         page.keyboard.press("v")
     page.reload()
@@ -315,7 +315,8 @@ def test_the_list_shows_unfinished_runs_first_and_can_be_searched(server: WebSer
         "Should the garden grow?",
         "Should the kitchen close on Mondays?",
     ]
-    assert seen.page.locator(".run-item button").count() == 1
+    assert seen.page.locator(".run-item .resume").count() == 1
+    assert seen.texts(".history h2") == ["UNFINISHED", "TODAY"]
     seen.wait("() => document.querySelector('.spend').innerText === 'Spent today\\n$0'")
     seen.page.fill(".rail input", "garden")
     seen.wait("() => document.querySelectorAll('.run-item').length === 1")
@@ -327,6 +328,113 @@ def test_the_list_shows_unfinished_runs_first_and_can_be_searched(server: WebSer
     seen.wait(
         "() => document.querySelector('.run-head h1').innerText.includes('cellar') && document.querySelector('.run-head .pill').innerText === 'complete'"
     )
+    assert_no_errors(seen, server)
+
+
+@pytest.mark.behaviour("50-page-compare", "50-page-delete", "50-page-filters", "50-page-tab")
+def test_a_person_filters_renames_compares_and_deletes_runs(server: WebServer, look: Look) -> None:
+    storage = run_in_thread(server.run_council, "adversarial council: hot or cold storage?")
+    garden = run_in_thread(server.run_council, "Should the garden grow?")
+    seen = look()
+    seen.at(server.url.replace("/#", "/?q=garden#"))
+    page = seen.page
+    seen.wait("() => document.querySelectorAll('.run-item').length === 1")
+    page.click("button:has-text('Clear filters')")
+    seen.wait("() => document.querySelectorAll('.run-item').length === 2 && !location.search")
+    word = server.get("/api/runs?q=storage")["runs"][0]["outcome"]
+    page.select_option("select[aria-label='Filter by result']", word)
+    seen.wait(
+        "word => document.querySelectorAll('.run-item').length === 1 && location.search === `?result=${word}`", word
+    )
+    page.click(".run-item a")
+    page.wait_for_selector(".answer .prose")
+    assert page.url.endswith(f"?result={word}#/run/{storage}")
+    assert page.title().startswith("✓ ") and "icon-done.svg" in str(page.get_attribute("link[rel=icon]", "href"))
+
+    page.fill("input[aria-label='Filter by day']", "2001-02-03")
+    seen.wait("() => document.querySelector('.history ~ p').innerText === 'No matching runs.'")
+    page.click("button:has-text('Clear filters')")
+    page.wait_for_selector(f".run-item [data-run='{garden}']")
+
+    page.focus(f"[data-run='{garden}']")
+    page.keyboard.press("e")
+    page.fill("#run-title", "Growing")
+    page.keyboard.press("Enter")
+    seen.wait("() => document.querySelector('.run-item .q').innerText === 'Growing'")
+
+    page.focus(f"[data-run='{garden}']")
+    page.keyboard.press("c")
+    assert "with another run" in seen.text(".tray")
+    page.focus(f"[data-run='{storage}']")
+    page.keyboard.press("c")
+    page.wait_for_selector(".compare article + article .prose")
+    assert page.url.endswith(f"#compare={garden},{storage}")
+    seen.wait("() => document.querySelector('.compare [role=status]').innerText.includes('% of their text')")
+    articles = seen.texts(".compare article")
+    assert "Should the garden grow?" in articles[0] and word in articles[1] and "Cost" in articles[0]
+    page.click("button:has-text('Swap sides')")
+    page.wait_for_selector(f".compare article:first-child[data-run='{storage}']")
+
+    page.hover(f".run-item[data-id='{garden}']")
+    page.click(f".run-item[data-id='{garden}'] .dots")
+    page.click(".row-actions button:has-text('Delete')")
+    assert "cannot be undone" in seen.text(".run-dialog")
+    page.click(".run-dialog button:has-text('Cancel')")
+    assert len(server.get("/api/runs")["runs"]) == 2
+    page.click(".row-actions button:has-text('Delete')")
+    page.click(".run-dialog button:has-text('Delete')")
+    seen.wait("() => document.querySelectorAll('.run-item').length === 1")
+    assert [run["id"] for run in server.get("/api/runs")["runs"]] == [storage]
+    assert_no_errors(seen, server)
+
+
+# A browser that asks for permission; the one of the tests refuses every notification. The tab is in the background.
+NOTIFICATIONS = """
+window.notes = [];
+window.Notification = class {
+    static permission = 'default';
+    static requestPermission = async () => (Notification.permission = 'granted');
+    constructor(title, { body }) { notes.push([title, body]); }
+};
+Object.defineProperty(document, 'visibilityState', { get: () => 'hidden' });
+"""
+
+
+@pytest.mark.behaviour("50-page-money", "50-page-tab", "50-page-waterfall")
+def test_money_and_attempts_show_estimates_reserves_and_times(
+    server: WebServer, provider: FakeProvider, look: Look
+) -> None:
+    table = Workspace(server.folder, provider)
+    table.configure(more=PRICED)
+    table.answers.instead["beta/draft"] = [Reply(cut=400)]  # billed as an estimate, then asked again
+    table.answers.instead["gamma/improve"] = Reply(text="Gamma writes on. " * 500, stall=3000)  # never ends
+    seen = look()
+    seen.page.add_init_script(NOTIFICATIONS)
+    seen.at(server.url)
+    submit_question(seen)
+    seen.page.click(".actions button:has-text('Notify me')")
+    seen.page.wait_for_selector(".actions button[aria-pressed=true]")
+    seen.wait("() => document.querySelector('[data-seat=gamma] .live-text')?.innerText.includes('Gamma writes on')")
+    seen.page.click("#tab-money")
+    seen.wait("() => document.querySelector('.money-bars [data-seat=gamma]')?.innerText.includes('reserved')")
+    beta = seen.text(".money-bars [data-seat=beta]")
+    assert " est. spent" in beta and "foreseen" in beta
+    assert "est." in seen.text(".run-head .cost")
+    assert seen.page.title().startswith("● ") and "icon-live.svg" in str(
+        seen.page.get_attribute("link[rel=icon]", "href")
+    )
+    seen.page.click("#tab-attempts")
+    rows = seen.texts(".attempt summary")
+    first = next(row for row in rows if row.startswith("draft/beta#1"))
+    second = next(row for row in rows if row.startswith("draft/beta#2"))
+    assert "failed (cut)" in first and "est." in first
+    assert "first text" in second and " in, " in second and "est." not in second
+    seen.page.click("button:has-text('Stop')")
+    seen.wait_for_status("incomplete: stopped by you")
+    seen.page.click("#tab-money")
+    seen.wait("() => document.querySelector('.money-bars [data-seat=gamma]')?.innerText.match(/est\\.|in doubt/)")
+    seen.wait("() => document.querySelector('.run-item .about').innerText.includes('est.')")
+    assert seen.page.evaluate("() => window.notes") == [["Council: incomplete: stopped by you", QUESTION]]
     assert_no_errors(seen, server)
 
 
@@ -343,8 +451,67 @@ def test_files_and_fast_models_are_chosen_and_change_the_plan(server: WebServer,
     seen.page.fill("#question", "Is it sound?")
     seen.wait("() => document.querySelector('.plan').innerText.includes('1 file')")
     assert_no_errors(seen, server)
-    seen.page.check("#cheap")  # the owner of this server has configured no fast model
-    seen.wait("() => document.querySelector('.problem').innerText.includes('no fast model')")
+    seen.page.check("#option-cheap")  # the owner of this server has configured no fast model
+    seen.wait("() => document.querySelector('.estimate .problem').innerText.includes('no fast model')")
+
+
+DROP = """([name, type, text]) => {
+    const data = new DataTransfer();
+    data.items.add(new File([text], name, { type }));
+    document.querySelector('.start').dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
+}"""
+PASTE = """text => {
+    const data = new DataTransfer();
+    data.setData('text/plain', text);
+    document.querySelector('#question').dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }));
+}"""
+
+
+@pytest.mark.behaviour("50-page-form", "50-page-attachments")
+def test_the_form_offers_examples_purposes_every_option_and_attachments(server: WebServer, look: Look) -> None:
+    seen = look(viewport={"width": 390, "height": 800}).at(server.url)
+    page = seen.page
+    assert seen.texts(".protocols[role] > .protocol b") == ["Automatic", "Decide", "Review", "Research", "Rank"]
+    assert seen.texts(".go .run")[0] == "Run" and not page.is_visible("#protocol-triad")
+    page.click(".example >> nth=2")
+    assert page.input_value("#question").startswith("Rank these names") and not page.is_visible(".examples")
+    seen.wait("() => document.querySelector('.plan').innerText.includes('ranking')")
+    above = "() => document.querySelector('.go .run').getBoundingClientRect().top < document.querySelector('.protocols').getBoundingClientRect().top"
+    assert page.evaluate(above)
+
+    page.click("#protocol-judges", force=True)
+    page.click("summary:has-text('Options of judges')")
+    assert "security-audit" in page.locator("#option-preset option").all_inner_texts()
+    page.select_option("#option-preset", "security-audit")
+    page.click("summary:has-text('More options')")
+    page.fill("#option-decisions", "Keep the archive, for now.\nNo new vendor.")
+    page.select_option("#option-effort", "high")
+    page.check("#option-redact")
+    page.evaluate(DROP, ["photo.png", "image/png", "x"])
+    seen.wait(
+        "() => document.querySelector('.files-field .problem').innerText.includes('images cannot be attached yet')"
+    )
+    page.evaluate(DROP, ["plan.md", "text/markdown", "Move the archive."])
+    page.evaluate(PASTE, "Costs of the archive. " * 300)
+    seen.wait("() => document.querySelectorAll('.picked li').length === 2")
+    page.fill("#question", "review this plan")
+    with page.expect_request(lambda one: one.url.endswith("/api/estimate") and "pasted" not in one.post_data) as sent:
+        page.click("button[aria-label='Remove pasted.txt']")
+    assert sent.value.post_data_json == {
+        "question": "validate review this plan", "protocol": "judges", "options": {"preset": "security-audit"}, "effort": "high", "redact": True,
+        "decisions": ["Keep the archive, for now.", "No new vendor."], "attachments": [{"name": "plan.md", "text": "Move the archive."}],
+    }  # fmt: skip
+    seen.wait("() => document.querySelector('.plan').innerText.includes('1 file')")
+
+    page.click("button:has-text('Add files')")
+    page.fill(".find", "core")
+    seen.wait("() => document.querySelector('.tree').innerText.includes('src/core.py')")
+    page.click("button[aria-label='View core.py']")
+    seen.wait("() => document.querySelector('.preview pre')?.innerText.includes('return 1')")
+    page.check(".tree label:has-text('core.py') >> xpath=../input")
+    seen.wait("() => document.querySelector('.total').innerText.startsWith('2 files, about')")
+    assert page.evaluate("() => document.documentElement.scrollWidth") == 390
+    assert_no_errors(seen, server)
 
 
 @pytest.mark.behaviour("50-page-human")
@@ -457,6 +624,7 @@ def test_a_run_of_the_embedded_model(server: WebServer, look: Look) -> None:
     (server.folder / "council.toml").unlink()
     (server.folder / "sky.md").write_text("The sky is green.\n", encoding="utf-8")
     seen = look().at(server.url)
+    seen.page.click(".more summary")
     seen.page.click("#protocol-quick", force=True)
     assert submit_question(seen, "Is sky.md right?") == "Run · free"
     seen.page.wait_for_selector(".answer:not([hidden])", timeout=120_000)

@@ -1,7 +1,7 @@
 // The answer card: degradation notices, the decision, what can be done with it, trust and effect beside it, and its parts below.
 
 import { el, changeDetector, setChildren, button } from "./dom.js";
-import { answerParts, toSource } from "./answer_parts.js";
+import { answerParts, sectionParts, toSource } from "./answer_parts.js";
 import { answerSide } from "./answer_side.js";
 import { capital, formatState } from "./format.js";
 import { addCopyButtons } from "./copy.js";
@@ -26,7 +26,7 @@ export function answerView(context) {
     if (!isNew(minutes.run, minutes.seq, detail, rows)) return;
     side.update(scene);
     setChildren(node, degradedNotes(detail),
-      el("div", { class: "answer-grid" }, el("div", { class: "answer-main" }, head(minutes), body(minutes, detail), toolbar.node), side.node),
+      el("div", { class: "answer-grid" }, el("div", { class: "answer-main" }, head(minutes), body(minutes, detail), toolbar.node, sectionParts(minutes, detail)), side.node),
       answerParts(minutes, detail, rows, context));
   }
 

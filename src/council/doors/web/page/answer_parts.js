@@ -11,7 +11,7 @@ import { term } from "./terms.js";
 export function answerParts(m, detail, rows, context) {
   const v = m.verdict;
   const sections = detail?.report?.sections || [];
-  return [...sectionParts(sections, v), ...notes(v.notes, context), ...attack(v.details || {}, rows, context), ...lists(v, new Set(sections.map((one) => one.name)), context)];
+  return [...notes(v.notes, context), ...attack(v.details || {}, rows, context), ...lists(v, new Set(sections.map((one) => one.name)), context)];
 }
 
 export function toSource(n) {
@@ -37,8 +37,10 @@ function part(title, items, row, { open } = {}) {
 const OPEN_SECTIONS = new Set(["next_steps", "disagreements", "changes"]);
 const SHOWN_ELSEWHERE = new Set(["decision", "models"]); // above, and in the columns of the seats
 
-function sectionParts(sections, v) {
-  return sections.filter((one) => !SHOWN_ELSEWHERE.has(one.name) && !(one.name === "sources" && v.sources?.length)).map((one) => {
+/** The sections of the answer after its decision. */
+export function sectionParts(m, detail) {
+  const v = m.verdict;
+  return (detail?.report?.sections || []).filter((one) => !SHOWN_ELSEWHERE.has(one.name) && !(one.name === "sources" && v.sources?.length)).map((one) => {
     const text = el("div", { class: "section-text" });
     renderMarkdown(text, one.text, { top: 4 });
     return el("details", { class: "part", "data-section": one.name, open: OPEN_SECTIONS.has(one.name) }, el("summary", {}, el("h3", {}, one.title)), text);
@@ -69,7 +71,7 @@ function attack(details, rows, context) {
     el("p", { class: "leader" }, "Leading draft: ", chip(details.leader, context, { phase: "draft" }), details.reason && el("span", { class: "soft" }, " ", inline(details.reason))),
     part("Agreed points", details.agreed, (one) => el("span", {}, inline(one))),
     part("Contested points", details.contested, (one) => el("span", {}, inline(one))),
-    counts.length > 0 && el("p", { class: "soft" }, `Rulings: ${counts.map(([n, word]) => `${n} ${word}`).join(", ")}`),
+    counts.length > 0 && el("p", { class: "hint" }, `Rulings: ${counts.map(([n, word]) => `${n} ${word}`).join(", ")}`),
     part("Rulings", points, (row) => point(row, context), { open: true }),
   ];
 }

@@ -119,7 +119,7 @@ async function parseResponse(response) {
   } catch {
     // handled below
   }
-  if (response.ok && value !== null) return value;
+  if (response.ok && (value !== null || response.status === 204)) return value;
   const message = value?.error?.message;
   const error = new Error(typeof message === "string" ? message : statusMessage(response.status));
   error.status = response.status;
@@ -138,9 +138,9 @@ export async function text(path) {
   return response.ok ? response.text() : parseResponse(response);
 }
 
-export async function send(path, body = {}, signal) {
+export async function send(path, body = {}, signal, method = "POST") {
   const headers = { "Content-Type": "application/json" };
-  return parseResponse(await request(path, { method: "POST", headers, body: JSON.stringify(body), signal }));
+  return parseResponse(await request(path, { method, headers, body: JSON.stringify(body), signal }));
 }
 
 /** Download a file under a name. A link could not send the token. */
@@ -177,4 +177,6 @@ export const server = {
   answer: (run, key, answer) => send(`${runPath(run)}/asks/${key.split("/").map(encodeURIComponent).join("/")}`, { answer }),
   cancel: (run) => send(`${runPath(run)}/cancel`),
   resume: (run) => send(`${runPath(run)}/resume`),
+  rename: (run, title) => send(runPath(run), { title }, undefined, "PATCH"),
+  remove: async (run) => parseResponse(await request(runPath(run), { method: "DELETE" })),
 };

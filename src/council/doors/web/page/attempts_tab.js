@@ -1,28 +1,34 @@
-// Every request with its response. The stored bytes are loaded when a row is opened.
+// Every request as a waterfall: when it was sent, its first text, its end, tokens and cost. The stored bytes are loaded when a row is opened.
 
 import { formatAttempt } from "./minutes.js";
 import { el, changeDetector, setChildren } from "./dom.js";
-import { money, formatState } from "./format.js";
+import { amount, formatSeconds, formatState, number, OK, short } from "./format.js";
 
 export function attemptsTab(context) {
-  const node = el("div", {});
+  const node = el("div", { class: "waterfall" });
   const isNew = changeDetector();
   let raw = null; // key#n → the stored attempt
 
-  function update({ minutes, full }) {
-    if (!isNew(minutes.run, minutes.attempts.length, minutes.seq, raw)) return;
+  function update({ minutes, full, end }) {
+    const open = minutes.attempts.some((one) => one.end === null);
+    if (!isNew(minutes.run, minutes.attempts.length, minutes.seq, raw, open ? Math.floor(end) : 0)) return;
     if (!minutes.attempts.length) return setChildren(node, el("p", {}, "No requests sent yet."));
-    const open = new Set([...node.querySelectorAll("details[open]")].map((one) => one.dataset.key));
-    return setChildren(node, minutes.attempts.map((one) => attempt(minutes, full, one, open)));
+    const opened = new Set([...node.querySelectorAll("details[open]")].map((one) => one.dataset.key));
+    const focused = document.activeElement?.closest?.(".attempt")?.dataset.key;
+    const total = Math.max(0.001, minutes.seconds, open ? end : 0);
+    setChildren(node, el("p", { class: "legend hint" }, el("span", { class: "key", "data-part": "wait" }, "until the first text"), el("span", { class: "key", "data-part": "text" }, "until the end"), el("span", { class: "key", "data-part": "failed" }, "failed")),
+      minutes.attempts.map((one) => attempt(minutes, full, one, opened, total)));
+    if (focused) node.querySelector(`[data-key="${CSS.escape(focused)}"] summary`)?.focus();
   }
 
-  function attempt(m, full, one, open) {
+  function attempt(m, full, one, open, total) {
     const id = `${one.key}#${one.n}`;
-    const outcome = one.fault ? `failed (${one.fault.kind})` : outcomeOf(m, one);
+    const outcome = one.fault ? `failed (${one.fault.kind}): ${short(one.fault.detail, 80)}` : outcomeOf(m, one);
     const inside = el("div", {});
-    const node = el("details", { class: "attempt", "data-key": id, open: open.has(id) },
-      el("summary", {}, el("code", {}, id), el("span", { class: "soft" }, ` ${one.member}`), one.why && el("span", { class: "tag" }, formatAttempt(one)),
-        el("span", { class: "end", "data-tone": one.fault ? "bad" : null }, [outcome, one.usd !== null ? money(one.usd, 4) : ""].filter(Boolean).join(" · "))), inside);
+    const node = el("details", { class: `attempt ${context.tone(one.seat)}`, "data-key": id, open: open.has(id) },
+      el("summary", {}, el("span", { class: "who" }, el("code", {}, id), el("span", { class: "soft" }, ` ${one.member}`)), lane(one, total),
+        el("span", { class: "figure" }, figures(one).join(" · ")), one.why && el("span", { class: "tag" }, formatAttempt(one)),
+        outcome && el("span", { class: "end", "data-tone": one.fault ? "bad" : null }, outcome)), inside);
     const fill = () => node.open && !inside.firstChild && load(full, one, inside);
     node.addEventListener("toggle", fill);
     if (node.open) fill();
@@ -54,10 +60,32 @@ export function attemptsTab(context) {
   return { node, update };
 }
 
+/** Seconds until the first text, and until the end; null if unknown. */
+function times(one) {
+  const first = one.firstText === null || one.firstText < one.at ? null : one.firstText - one.at;
+  return { first, whole: one.end === null ? null : Math.max(0, one.end - one.t) };
+}
+
+function lane(one, total) {
+  const { first, whole } = times(one);
+  const end = whole ?? total - one.t;
+  const style = { "--from": (one.t / total).toFixed(4), "--part": (end / total).toFixed(4), "--first": (Math.min(first ?? end, end) / Math.max(end, 0.001)).toFixed(4) };
+  return el("span", { class: "lane", "aria-hidden": "true" }, el("i", { style, "data-fault": one.fault ? "yes" : null, "data-open": one.end === null ? "yes" : null }));
+}
+
+function figures(one) {
+  const { first, whole } = times(one);
+  return [
+    first !== null && `first text ${formatSeconds(first)}`, whole !== null && formatSeconds(whole),
+    one.usage && `${number(one.usage.in)} in, ${number(one.usage.out)} out`, one.usd !== null && amount(one.usd, one.estimated, 4), one.open && one.inDoubt && "in doubt",
+  ].filter(Boolean);
+}
+
 function outcomeOf(m, one) {
   const phase = [...m.phases.values()].find((item) => item.keys.get(one.seat) === one.key);
   const state = phase?.said.get(one.seat)?.state || phase?.absent.get(one.seat)?.state;
-  return state ? formatState(state) : "in progress";
+  if (OK.has(state)) return ""; // its figures say that it answered
+  return state ? formatState(state) : one.inDoubt ? "no answer was stored" : m.status === "running" ? "in progress" : "no answer";
 }
 
 function piece(title, value) {

@@ -182,3 +182,59 @@ function isSimilar(before, after) {
   const all = words(after.text).filter((word) => word.trim());
   return all.filter((word) => known.has(word)).length >= MIN_SHARE * Math.max(1, all.length);
 }
+
+// Rendered text
+
+const BLOCKS = "p, li, h1, h2, h3, h4, h5, h6, td, th, pre, blockquote, summary";
+const MIN_MARKED_SHARE = 15; // percent of shared text below which marks would cover everything
+
+/** Mark in two rendered texts what only one of them has, with <del> and <ins>. Return the percentage that they share. */
+export function markChanges(before, after) {
+  const [a, b] = [readText(before), readText(after)];
+  const [gone, fresh] = [[], []];
+  let [x, y, same] = [0, 0, 0];
+  for (const { kind, text } of wordDiff(a.text, b.text)) {
+    if (kind === "gone") gone.push([x, x + text.length]);
+    if (kind === "new") fresh.push([y, y + text.length]);
+    if (kind === "same") same += text.length;
+    if (kind !== "new") x += text.length;
+    if (kind !== "gone") y += text.length;
+  }
+  const share = Math.round((200 * same) / Math.max(1, a.text.length + b.text.length));
+  if (share < MIN_MARKED_SHARE) return share;
+  markRanges(a.parts, gone, "del");
+  markRanges(b.parts, fresh, "ins");
+  return share;
+}
+
+/** Return the text of a node with a line for each block, and where each text node is in it. */
+function readText(root) {
+  const parts = [];
+  let [text, last] = ["", null];
+  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode;
+    const block = node.parentElement.closest(BLOCKS);
+    if (last !== null && block !== last) text += "\n";
+    last = block;
+    parts.push({ node, from: text.length });
+    text += node.data;
+  }
+  return { text, parts };
+}
+
+function markRanges(parts, ranges, tag) {
+  for (const { node, from } of parts) {
+    const end = from + node.data.length;
+    const inside = ranges.filter(([start, stop]) => start < end && stop > from).map(([start, stop]) => [Math.max(start, from) - from, Math.min(stop, end) - from]);
+    if (!inside.length) continue;
+    const pieces = [];
+    let at = 0;
+    for (const [start, stop] of inside) {
+      const changed = node.data.slice(start, stop);
+      pieces.push(node.data.slice(at, start), changed.trim() ? el(tag, {}, changed) : changed);
+      at = stop;
+    }
+    node.replaceWith(...pieces.filter((piece) => piece !== ""), node.data.slice(at));
+  }
+}

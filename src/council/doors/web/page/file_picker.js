@@ -1,21 +1,36 @@
-// File picker for the roots of the server.
+// Material of a question: files of the server's roots, found by folder or by search, and text files that are dropped or pasted.
 
-import { bytes } from "./format.js";
-import { button, el, setChildren } from "./dom.js";
+import { bytes, count, number } from "./format.js";
+import { button, el, setChildren, setText } from "./dom.js";
 import { get, query } from "./api.js";
 
+const SEARCH_MS = 200; // milliseconds without input before a search
+const MAX_ATTACHED_BYTES = 256 * 1024; // of one file, as in a packet
+const MAX_ALL_BYTES = 900_000; // of all attached files: the server takes 1 MB
+const LONG_PASTE_CHARS = 4000; // pasted text that is attached instead of put into the question
+
+/** Return {node, value(), root(), attachments(), setTotal(packet), takeFiles(files), takePaste(event)}. */
 export function filePicker(changed) {
   const picked = new Map(); // path → kind
+  const attached = []; // {name, text}
   const chosen = el("ul", { class: "plain picked" });
+  const problem = el("p", { class: "problem", role: "alert", hidden: true });
   const rows = el("ul", { class: "plain tree" });
   const where = el("p", { class: "where" });
+  const total = el("span", { class: "soft total", role: "status" });
+  const preview = el("div", { class: "preview", tabindex: "0", role: "region", "aria-label": "Preview", hidden: true });
   const roots = el("select", { "aria-label": "Root folder", onchange: () => openFolder("") });
+  const search = el("input", { type: "search", class: "find", placeholder: "Search files by name", "aria-label": "Search files", oninput: searchLater });
   const dialog = el("dialog", { class: "files-dialog", "aria-label": "Pick files" },
-    el("header", { class: "bar" }, el("h2", {}, "Files to send"), roots, button("Done", () => dialog.close(), { class: "primary" })), where,
-    el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Files" }, rows));
-  const add = button("Add files …", show);
-  const node = el("div", { class: "field" }, el("span", { class: "label" }, "Files"), chosen, el("div", {}, add), dialog);
+    el("header", { class: "bar" }, el("h2", {}, "Files to send"), roots, button("Done", () => dialog.close(), { class: "primary" })), search, where,
+    el("div", { class: "split" }, el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Files" }, rows), preview),
+    el("footer", { class: "bar" }, total));
+  const browse = el("input", { type: "file", multiple: true, hidden: true, "aria-label": "Attach text files", onchange: () => (takeFiles(browse.files), (browse.value = "")) });
+  const node = el("div", { class: "field files-field" }, el("span", { class: "label visually-hidden" }, "Files"), chosen,
+    el("div", { class: "bar" }, button("Add files …", show), button("Attach …", () => browse.click(), { title: "Attach text files of this computer" }), browse, el("span", { class: "hint" }, "or drop or paste text files here")), problem, dialog);
   let loaded = false;
+  let timer = 0;
+  let asked = 0; // number of the last listing or search: a late answer of an earlier one is ignored
 
   async function show() {
     dialog.showModal();
@@ -31,13 +46,30 @@ export function filePicker(changed) {
     }
   }
 
-  async function openFolder(path) {
+  function openFolder(path) {
+    search.value = "";
     setChildren(where, crumbs(path));
+    return list(`files${query({ root: roots.value, path })}`, (found) => (found.length ? found.map((file) => row(file)) : el("li", { class: "soft" }, "No files here that can be sent.")));
+  }
+
+  function searchLater() {
+    clearTimeout(timer);
+    timer = setTimeout(() => (search.value.trim() ? findFiles(search.value.trim()) : openFolder("")), SEARCH_MS);
+  }
+
+  function findFiles(q) {
+    setChildren(where, el("span", { class: "soft" }, "Files by name"));
+    return list(`files/search${query({ root: roots.value, q })}`, ({ files, more }) => [
+      files.length ? files.map((file) => row(file, true)) : el("li", { class: "soft" }, "No matching files."), more && el("li", { class: "soft" }, "… and more: add a word to the search")]);
+  }
+
+  async function list(path, draw) {
+    const mine = (asked += 1);
     try {
-      const found = await get(`files${query({ root: roots.value, path })}`);
-      setChildren(rows, found.length ? found.map(row) : el("li", { class: "soft" }, "No files here that can be sent."));
+      const found = await get(path);
+      if (mine === asked) setChildren(rows, draw(found));
     } catch (error) {
-      setChildren(rows, el("li", { class: "problem", role: "alert" }, error.message));
+      if (mine === asked) setChildren(rows, el("li", { class: "problem", role: "alert" }, error.message));
     }
   }
 
@@ -46,24 +78,93 @@ export function filePicker(changed) {
     return [button("top", () => openFolder(""), { class: "quiet" }), parts.map((part, n) => [" / ", button(part, () => openFolder(parts.slice(0, n + 1).join("/")), { class: "quiet" })])];
   }
 
-  function row(file) {
+  function row(file, withFolder = false) {
     const id = `file-${file.path.replace(/[^\w-]/g, "_")}`;
     const box = el("input", { type: "checkbox", id, checked: picked.has(file.path), onchange: () => toggle(file) });
-    const name = file.kind === "folder" ? button(`${file.name}/`, () => openFolder(file.path), { class: "quiet" }) : el("label", { for: id }, file.name);
-    if (file.kind === "folder") box.setAttribute("aria-label", `All of ${file.name}`);
-    return el("li", {}, box, name, file.kind === "file" && el("span", { class: "soft" }, bytes(file.bytes || 0)));
+    const isFolder = file.kind === "folder";
+    const name = isFolder ? button(`${file.name}/`, () => openFolder(file.path), { class: "quiet" }) : el("label", { for: id }, withFolder ? file.path : file.name);
+    if (isFolder) box.setAttribute("aria-label", `All of ${file.name}`);
+    return el("li", {}, box, name, !isFolder && [el("span", { class: "soft" }, bytes(file.bytes || 0)), button("view", () => showFile(file.path), { class: "quiet", "aria-label": `View ${file.name}` })]);
+  }
+
+  async function showFile(path) {
+    preview.hidden = false;
+    setChildren(preview, el("p", { class: "hint" }, "…"));
+    try {
+      const file = await get(`files/text${query({ root: roots.value, path })}`);
+      setChildren(preview, el("p", { class: "hint" }, `${file.path}: ${bytes(file.bytes)}, about ${number(file.tokens)} tokens`), el("pre", {}, file.text), file.cut && el("p", { class: "hint" }, "… the rest is not shown here"));
+    } catch (error) {
+      setChildren(preview, el("p", { class: "problem", role: "alert" }, error.message));
+    }
   }
 
   function toggle(file) {
     if (picked.has(file.path)) picked.delete(file.path);
     else picked.set(file.path, file.kind);
-    draw();
+    update();
+  }
+
+  function update() {
+    setChildren(chosen,
+      [...picked].map(([path, kind]) => item(kind === "folder" ? `${path}/` : path, "", () => toggle({ path, kind }))),
+      attached.map((file) => item(file.name, `${bytes(file.text.length)}, attached`, () => (attached.splice(attached.indexOf(file), 1), update()))));
+    setText(total, picked.size ? "counting tokens …" : "");
     changed();
   }
 
-  function draw() {
-    setChildren(chosen, [...picked].map(([path, kind]) => el("li", {}, el("code", {}, kind === "folder" ? `${path}/` : path), button("×", () => toggle({ path, kind }), { class: "quiet", "aria-label": `Remove ${path}` }))));
+  const item = (name, about, remove) => el("li", {}, el("code", {}, name), about && el("span", { class: "hint" }, about), button("×", remove, { class: "quiet", "aria-label": `Remove ${name}` }));
+
+  // Attachments
+
+  async function takeFiles(files) {
+    const problems = [];
+    for (const file of files) problems.push(await attach(file));
+    report(problems.filter(Boolean));
+    update();
   }
 
-  return { node, value: () => [...picked.keys()], root: () => (loaded ? roots.value : "") };
+  /** Attach a text file, or return one line that says why not. */
+  async function attach(file) {
+    if (file.type.startsWith("image/")) return `"${file.name}" is an image: images cannot be attached yet, attach text files`;
+    if (file.size > MAX_ATTACHED_BYTES) return `"${file.name}" has ${bytes(file.size)}: attach at most ${bytes(MAX_ATTACHED_BYTES)}, or a part of it`;
+    let text = "";
+    try {
+      text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+    } catch {
+      return `"${file.name}" is not a text file: attach text`;
+    }
+    if (text.includes("\0")) return `"${file.name}" is not a text file: attach text`;
+    return add(file.name, text);
+  }
+
+  function add(name, text) {
+    if (attached.reduce((sum, one) => sum + one.text.length, text.length) > MAX_ALL_BYTES) return `"${name}" does not fit: attach at most ${bytes(MAX_ALL_BYTES)} in all`;
+    attached.push({ name, text });
+    return "";
+  }
+
+  function report(lines) {
+    problem.hidden = !lines.length;
+    setText(problem, lines.join(" · "));
+  }
+
+  /** Attach pasted files, and a long pasted text, which would hide the question. Return whether the paste was taken. */
+  function takePaste(event) {
+    const files = [...(event.clipboardData?.files || [])];
+    const text = event.clipboardData?.getData("text/plain") || "";
+    if (!files.length && text.length <= LONG_PASTE_CHARS) return;
+    event.preventDefault();
+    if (files.length) return void takeFiles(files);
+    const pasted = attached.filter((one) => one.name.startsWith("pasted")).length;
+    report([add(pasted ? `pasted-${pasted + 1}.txt` : "pasted.txt", text)].filter(Boolean));
+    update();
+  }
+
+  /** Show the size of the material, as the plan counts it. */
+  function setTotal(packet) {
+    const files = packet?.files?.length || 0;
+    setText(total, files ? `${count(files, "file")}, about ${number(packet.tokens)} tokens${packet.skipped?.length ? `, ${number(packet.skipped.length)} left out` : ""}` : "");
+  }
+
+  return { node, value: () => [...picked.keys()], root: () => (loaded ? roots.value : ""), attachments: () => attached.map((one) => ({ ...one })), setTotal, takeFiles, takePaste };
 }

@@ -60,6 +60,9 @@ export function money(usd, digits) {
   return `$${usd.toFixed(usd < 0.01 ? 4 : usd < 1 ? 3 : 2).replace(/(\.\d\d)0+$/, "$1")}`;
 }
 
+/** An amount, marked if it is an estimate. */
+export const amount = (usd, isEstimated, digits) => `${money(usd, digits)}${isEstimated ? " est." : ""}`;
+
 export function clock(seconds) {
   const whole = Math.max(0, Math.floor(seconds));
   const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
@@ -68,6 +71,7 @@ export function clock(seconds) {
 }
 
 export function formatSeconds(seconds) {
+  if (seconds < 0.1) return `${Math.round(seconds * 1000)} ms`;
   return seconds < 60 ? `${seconds.toFixed(1)} s` : clock(seconds);
 }
 

@@ -1,9 +1,10 @@
 // Header of a run: question, status, cost and actions.
 
 import { button, el, setAttr, changeDetector, setChildren, setText } from "./dom.js";
-import { capital, clock, money, short, formatStatus } from "./format.js";
-import { rounds } from "./minutes.js";
+import { amount, capital, clock, money, short, formatStatus } from "./format.js";
+import { moneyOf, rounds } from "./minutes.js";
 import { toneOf } from "./positions.js";
+import { notifyButton, notifyEnd, showTab } from "./tab_state.js";
 
 export function headerView(context) {
   const status = el("span", { class: "pill" });
@@ -19,6 +20,7 @@ export function headerView(context) {
     el("div", { class: "title" }, el("p", { class: "line" }, status, crumbs), question),
     el("div", { class: "figures" }, el("div", { class: "money" }, cost, meter), time, actions), problem);
   const isNew = changeDetector();
+  let wasLive = false;
 
   function update(scene) {
     const { minutes, full, seconds, live } = scene;
@@ -28,20 +30,24 @@ export function headerView(context) {
     setText(crumbs, formatCrumbs(minutes));
     setText(question, formatTitle(full));
     setAttr(question, "data-long", (full.plan.question || "").length > 160 ? "yes" : null);
-    if (full.plan.question) document.title = `${short(full.plan.question, 60)} · council`;
+    if (full.plan.question) showTab(short(full.plan.question, 60), tabState(full, live));
+    if (wasLive && !live) notifyEnd(full.run, short(full.plan.question, 120), formatStatus(full, live));
+    wasLive = live;
     setText(time, clock(seconds));
-    updateCost(minutes, full, scene.detail);
+    updateCost(minutes, full, scene.detail, live);
     if (isNew(full.status, live, context.canAct, full.run)) setChildren(actions, buttons(full, live));
   }
 
-  function updateCost(m, full, detail) {
+  function updateCost(m, full, detail, live) {
+    const { inDoubt } = moneyOf(m, null, live);
     const known = m === full ? detail?.report?.cost : null;
-    const spent = known ? known.usd : m.usd;
+    const spent = known ? known.usd : m.usd + inDoubt; // what may have been billed counts, as in the report
     const unknown = known ? known.usd === null : m.unpriced.size > 0;
+    const isEstimated = known ? known.estimated : m.estimated || inDoubt > 0;
     const cap = m.cap ?? full.plan.cost?.worst ?? null;
-    const amount = unknown ? `${money(m.usd)} plus unknown costs` : `${money(spent)}${m.estimated ? " est." : ""}`;
+    const shown = unknown ? `${amount(m.usd, m.estimated)} plus unknown costs` : amount(spent, isEstimated);
     const limit = m.cap !== null ? `of ${money(m.cap)}` : full.plan.cost?.worst ? `of at most ${money(full.plan.cost.worst)}` : "";
-    setText(cost, [amount, limit].filter(Boolean).join(" "));
+    setText(cost, [shown, limit].filter(Boolean).join(" "));
     meter.hidden = !cap;
     meter.setAttribute("aria-valuemax", String(cap || 1));
     meter.setAttribute("aria-valuenow", String(Math.min(spent || 0, cap || 1)));
@@ -55,6 +61,7 @@ export function headerView(context) {
     const act = (label, action, more = {}) => button(label, (event) => runAction(event.currentTarget, action), more);
     const unfinished = full.status !== "complete";
     return [
+      context.canAct && live && notifyButton(),
       context.canAct && live && act("Stop", () => context.source.cancel(full.run), { class: "danger" }),
       context.canAct && !live && unfinished && full.run && act("Resume", context.resume, { class: "primary" }),
       context.source.save && full.run && act("Share .html", () => context.source.save(full.run, "html", `${full.name || full.run}.html`)),
@@ -75,6 +82,12 @@ export function headerView(context) {
   }
 
   return { node, update };
+}
+
+/** State of the run for the icon and the title of the tab. */
+function tabState(m, live) {
+  if (live || m.status === "queued") return "live";
+  return m.status === "complete" ? "done" : m.status === "running" ? "stopped" : "failed";
 }
 
 /** The question; a task that its words do not begin with is put before them. */

@@ -4,7 +4,7 @@ import { button, el } from "./dom.js";
 
 const HELP = [
   ["1 – 9", "focus a seat; again to show all"], ["v", "next view of the seats"], ["f", "full width"], ["j  k", "next / previous finding"], ["r", "play or pause the replay"],
-  ["n", "new council"], ["/", "search runs"], ["?", "this help"], ["Esc", "close the dialog, full width or focus"],
+  ["n", "new council"], ["/", "search runs"], ["c  e  Del", "on a run of the list: compare, rename, delete"], ["?", "this help"], ["Esc", "close the dialog, full width or focus"],
 ];
 
 export function helpDialog() {

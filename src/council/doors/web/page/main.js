@@ -2,26 +2,31 @@
 
 import { connect, reconnect, watch } from "./stream.js";
 import { button, el, setAttr, setChildren, setText } from "./dom.js";
+import { compareView } from "./compare.js";
 import { connection, get, server, signIn } from "./api.js";
 import { helpDialog, bindKeys } from "./keyboard.js";
 import { railView } from "./rail.js";
 import { runView } from "./run_view.js";
+import { showTab } from "./tab_state.js";
 import { startView } from "./start_form.js";
 import { themeButton } from "./theme.js";
 
 const main = el("main", { id: "main", tabindex: "-1" });
 const help = helpDialog();
 const root = document.documentElement;
-const rail = railView({ open, opened: () => route().run });
+const rail = railView({ open, opened: () => route().run, compare: openComparison, removed: (run) => route().run === run && (location.hash = "#/new") });
 const banner = el("p", { class: "banner", role: "status", hidden: true });
 const BANNERS = {
   down: "The server cannot be reached: is `council serve` still running? What is shown stays, and the page reconnects by itself.",
   "signed-out": "This page is signed out: open the address that `council serve` printed. What is shown stays.",
 };
+const COMPARE = "#compare="; // of the address of a comparison: #compare=A,B
 let shown = null;
+let form = null; // the start form that was not submitted yet
 let booted = false;
 let protocols = [];
 let people = {};
+let options = {};
 
 const toggle = button("Runs", () => showRail(!root.hasAttribute("data-rail")), { class: "quiet menu", "aria-controls": "rail" });
 document.body.append(
@@ -37,6 +42,7 @@ function showRail(on) {
 }
 
 function route() {
+  if (location.hash.startsWith(COMPARE)) return { where: "compare", run: "", runs: location.hash.slice(COMPARE.length).split(",").map(decodeURIComponent) };
   const [, where, run] = location.hash.split("/");
   return { where: where || "new", run: where === "run" ? decodeURIComponent(run || "") : "" };
 }
@@ -46,15 +52,22 @@ function open(run, fresh = false) {
   location.hash = `#/run/${encodeURIComponent(run)}`;
 }
 
+function openComparison(...runs) {
+  location.hash = `${COMPARE}${runs.map(encodeURIComponent).join(",")}`;
+}
+
 function go() {
   shown?.close?.();
   showRail(false);
-  const { run } = route();
-  if (run) {
+  const { run, runs } = route();
+  if (runs?.length === 2) {
+    shown = compareView(runs, { source: server, swap: () => openComparison(...runs.toReversed()) });
+  } else if (run) {
     shown = runView(run, { source: server, follow: watch, reconnect, canAct: true, openRun: (id) => (open(id), rail.load()), notify: rail.load, now: connection.now });
   } else {
-    shown = startView({ protocols, people, onStart: (id) => (open(id), rail.load()) });
-    document.title = "council";
+    form ||= startView({ protocols, people, options, onStart: (id) => ((form = null), open(id), rail.load()) });
+    shown = form; // its files and options stay while runs are looked at
+    showTab("");
   }
   setChildren(main, shown.node);
   rail.markCurrent();
@@ -75,7 +88,7 @@ connection.listen((state) => {
 
 async function boot() {
   try {
-    [protocols, people] = await Promise.all([get("protocols"), get("members")]);
+    [protocols, people, options] = await Promise.all([get("protocols"), get("members"), get("options")]);
   } catch (error) {
     setChildren(main, el("p", { class: "problem big", role: "alert" }, error.message));
     return;

@@ -70,6 +70,7 @@ const HANDLERS = {
   resumed(m, event) {
     Object.assign(m, { status: "running", stopped: "", reason: "", cap: event.cap ?? m.cap });
     for (const span of m.spans) if (span.to === null) Object.assign(span, { to: m.seconds, state: "stopped" });
+    for (const one of m.attempts) if (one.open) Object.assign(one, { inDoubt: true, end: one.end ?? m.seconds });
   },
   phase(m, event) {
     phaseOf(m, event.phase);
@@ -88,7 +89,7 @@ const HANDLERS = {
   },
   attempt(m, event) {
     m.live.delete(event.key);
-    m.attempts.push({ ...event, t: m.seconds, fault: null, usd: null, estimated: false });
+    m.attempts.push({ ...event, t: m.seconds, end: null, open: true, inDoubt: false, firstText: null, usage: null, fault: null, usd: null, estimated: false });
     if (event.most === null) m.unpriced.add(event.member);
     if (!event.why) return;
     seatOf(m, event.seat).trouble = formatAttempt(event);
@@ -101,7 +102,7 @@ const HANDLERS = {
     m.troubles.push({ ...event, t: m.seconds, text });
     seatOf(m, event.seat).trouble = text;
     const attempt = m.attempts.findLast((one) => one.key === event.key && one.n === event.n);
-    if (attempt) attempt.fault = event;
+    if (attempt) Object.assign(attempt, { fault: event, open: false, end: attempt.end ?? m.seconds });
   },
   bill(m, event) {
     const seat = seatOf(m, event.seat);
@@ -110,10 +111,14 @@ const HANDLERS = {
     seat.estimated ||= event.estimated;
     m.estimated ||= event.estimated;
     const attempt = m.attempts.findLast((one) => one.key === event.key && one.n === event.n);
-    if (attempt) Object.assign(attempt, { usd: event.usd, estimated: event.estimated });
+    if (attempt) Object.assign(attempt, { usd: event.usd, estimated: event.estimated, open: false, end: attempt.end ?? m.seconds });
   },
   delta(m, event) {
-    if (!m.live.has(event.key)) m.live.set(event.key, { seat: event.seat, pieces: [], chars: 0 });
+    if (!m.live.has(event.key)) {
+      m.live.set(event.key, { seat: event.seat, pieces: [], chars: 0 });
+      const attempt = m.attempts.findLast((one) => one.key === event.key);
+      if (attempt) attempt.firstText ??= event.at;
+    }
     const live = m.live.get(event.key);
     // `from` is the offset of the piece: after a reconnect some of it may be sent again.
     const known = event.from === undefined ? 0 : Math.max(0, live.chars - event.from);
@@ -124,6 +129,7 @@ const HANDLERS = {
   },
   statement(m, event) {
     m.live.delete(event.key);
+    endAttempts(m, event);
     const span = endSpan(m, event);
     phaseOf(m, event.phase).said.set(event.seat, { ...event, t: m.seconds, from: span.from });
     const seat = seatOf(m, event.seat);
@@ -133,6 +139,7 @@ const HANDLERS = {
   },
   absence(m, event) {
     m.live.delete(event.key);
+    endAttempts(m, event);
     endSpan(m, event);
     phaseOf(m, event.phase).absent.set(event.seat, { ...event, t: m.seconds });
     const seat = seatOf(m, event.seat);
@@ -157,6 +164,13 @@ const HANDLERS = {
   },
 };
 
+/** End the open requests of a step; the last one has its tokens and the time of its first text. */
+function endAttempts(m, event) {
+  for (const one of m.attempts) if (one.key === event.key && one.open) Object.assign(one, { open: false, end: one.end ?? m.seconds });
+  const last = m.attempts.findLast((one) => one.key === event.key);
+  if (last && event.type === "statement") Object.assign(last, { usage: event.usage, firstText: event.first_text ?? last.firstText });
+}
+
 function addUsage(seat, event) {
   seat.tokens += event.usage?.out || 0;
   seat.read += event.usage?.in || 0;
@@ -177,6 +191,18 @@ export function formatAttempt(event) {
 }
 
 // Queries
+
+/** Money of the requests of a seat, or of all: spent, reserved for open requests, and in doubt where no process waits for them. */
+export function moneyOf(m, seat, isLive) {
+  const sums = { spent: 0, reserved: 0, inDoubt: 0, isEstimated: false };
+  for (const one of m.attempts) {
+    if (seat !== null && one.seat !== seat) continue;
+    sums.spent += one.usd ?? 0;
+    sums.isEstimated ||= one.estimated;
+    if (one.open) sums[isLive && !one.inDoubt ? "reserved" : "inDoubt"] += one.most ?? 0;
+  }
+  return sums;
+}
 
 export const allSeats = (m) => [...m.seats.values(), ...(m.chair ? [m.chair] : [])];
 

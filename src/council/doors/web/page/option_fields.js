@@ -1,51 +1,91 @@
-// Form fields for the options of a protocol, generated from its JSON schema.
+// Form fields for options, generated from their JSON schema: those of a protocol, also of an installed one, and those of every run.
 
-import { el } from "./dom.js";
+import { button, el, setChildren } from "./dom.js";
+import { capital } from "./format.js";
 
-/** Return {node, value()}: the options that differ from their defaults. `known` has suggestions by option: {roster: […]}. */
-export function optionFields(schema, changed, known = {}) {
-  const fields = Object.entries(schema?.properties || {}).map(([name, about]) => field(name, plain(about), changed, known[name]));
+/** Return {node, value()}: the options that differ from their defaults. `menus` has the names of each kind of choice: {rosters: […]}. */
+export function optionFields(schema, changed, menus = {}) {
+  const fields = Object.entries(schema?.properties || {}).map(([name, about]) => field(name, plain(about), changed, menus));
   const node = el("div", { class: "options" }, fields.map((one) => one.node));
   return { node, value: () => Object.fromEntries(fields.map((one) => [one.name, one.value()]).filter(([, value]) => value !== undefined)) };
 }
 
-/** Return the non-null part of an `anyOf`, with the outer description and default. */
-function plain(about) {
-  const choice = (about.anyOf || about.allOf || []).find((one) => one.type !== "null");
-  return choice ? { ...choice, description: about.description, default: about.default } : about;
+/** Return the non-null part of an `anyOf`, with the outer fields. */
+function plain({ anyOf, allOf, ...outer }) {
+  const choice = (anyOf || allOf || []).find((one) => one.type !== "null");
+  return { ...choice, ...outer };
 }
 
-function field(name, about, changed, suggested = []) {
+function kindOf(about) {
+  if (about.enum) return "choice";
+  if (about.choices && about.type === "array") return "members";
+  if (about.choices) return "menu";
+  return about.format === "lines" ? "lines" : about.type;
+}
+
+function field(name, about, changed, menus) {
   const id = `option-${name}`;
-  const label = name.replaceAll("_", " ");
-  const kind = about.enum ? "choice" : about.type;
-  const input = (INPUTS[kind] || INPUTS.string)(id, about);
+  const kind = kindOf(about);
+  const { node: input, value } = (INPUTS[kind] || INPUTS.string)(id, about, changed, menus[about.choices] || []);
   input.addEventListener("input", changed);
-  const list = suggested.length > 0 && el("datalist", { id: `${id}-known` }, suggested.map((one) => el("option", { value: one })));
-  if (list) input.setAttribute("list", `${id}-known`);
   const hint = about.description && el("span", { class: "hint", id: `${id}-hint` }, about.description);
-  if (hint) input.setAttribute("aria-describedby", `${id}-hint`);
-  const node = kind === "boolean"
-    ? el("div", { class: "field check" }, input, el("label", { for: id }, label), hint)
-    : el("div", { class: "field" }, el("label", { for: id }, label), input, list, hint);
-  return { name, node, value: () => (READ[kind] || READ.string)(input, about) };
+  const control = input.id === id ? input : input.querySelector(`[id="${id}"]`);
+  if (hint) control.setAttribute("aria-describedby", `${id}-hint`);
+  const label = el("label", { for: id }, capital((about.title || name.replaceAll("_", " ")).toLowerCase()));
+  const parts = kind === "boolean" ? [input, label, hint] : [label, input, hint];
+  return { name, value, node: el("div", { class: kind === "boolean" ? "field check" : "field", "data-kind": kind }, parts) };
 }
 
+/** Each kind of input returns {node, value()}; an unchanged field has no value, because the server knows the defaults. */
 const INPUTS = {
-  boolean: (id, about) => el("input", { type: "checkbox", id, checked: about.default === true }),
-  choice: (id, about) => el("select", { id }, !about.enum.includes(about.default) && el("option", { value: "" }, "–"), about.enum.map((one) => el("option", { value: one, selected: one === about.default }, one))),
-  integer: (id, about) => el("input", { type: "number", id, min: about.minimum ?? "", max: about.maximum ?? "", value: about.default ?? "", step: "1" }),
-  number: (id, about) => el("input", { type: "number", id, min: about.minimum ?? "", max: about.maximum ?? "", value: about.default ?? "", step: "any" }),
-  string: (id, about) => el("input", { type: "text", id, value: typeof about.default === "string" ? about.default : "" }),
-  array: (id) => el("input", { type: "text", id, placeholder: "a, b, c" }),
+  boolean(id, about) {
+    const node = el("input", { type: "checkbox", id, checked: about.default === true });
+    return { node, value: () => (node.checked === (about.default === true) ? undefined : node.checked) };
+  },
+  choice(id, about) {
+    const node = el("select", { id }, !about.enum.includes(about.default) && el("option", { value: "" }, "–"), about.enum.map((one) => el("option", { value: one, selected: one === about.default }, one)));
+    return { node, value: () => (node.value === (about.default ?? "") ? undefined : node.value || undefined) };
+  },
+  integer: (id, about) => numberInput(id, about, "1"),
+  number: (id, about) => numberInput(id, about, "any"),
+  string(id, about) {
+    const before = typeof about.default === "string" ? about.default : "";
+    const node = el("input", { type: "text", id, value: before });
+    return { node, value: () => (node.value.trim() === before ? undefined : node.value.trim()) };
+  },
+  array(id) {
+    const node = el("input", { type: "text", id, placeholder: "a, b, c" });
+    return { node, value: () => list(node.value.split(",")) };
+  },
+  lines(id) {
+    const node = el("textarea", { id, rows: "2", placeholder: "one per line" });
+    return { node, value: () => list(node.value.split("\n")) };
+  },
+  /** Names that the server knows, and a text field for another one, such as a file. */
+  menu(id, about, changed, names) {
+    const other = el("input", { type: "text", "aria-label": `Other ${about.title || "name"}`, hidden: true });
+    const select = el("select", { id, onchange: () => ((other.hidden = select.value !== OTHER), other.hidden || other.focus(), changed()) },
+      el("option", { value: "" }, "–"), names.map((one) => el("option", { value: one.name, title: one.about || "" }, one.name)), el("option", { value: OTHER }, "other …"));
+    return { node: el("div", { class: "menu-field" }, select, other), value: () => (select.value === OTHER ? other.value.trim() : select.value) || undefined };
+  },
+  /** Several names, in order. */
+  members(id, about, changed, names) {
+    const chosen = [];
+    const shown = el("ul", { class: "plain picked" });
+    const draw = () => setChildren(shown, chosen.map((name, n) => el("li", {}, el("code", {}, name), button("×", () => (chosen.splice(n, 1), draw(), changed()), { class: "quiet", "aria-label": `Remove ${name}` }))));
+    const add = el("select", { id, onchange: () => (add.value && chosen.push(add.value), (add.value = ""), draw(), changed()) }, el("option", { value: "" }, "add …"), names.map((one) => el("option", { value: one.name }, one.name)));
+    return { node: el("div", { class: "menu-field" }, shown, add), value: () => (chosen.length ? [...chosen] : undefined) };
+  },
 };
 
-/** Return undefined for an unchanged field: the server knows the defaults. */
-const READ = {
-  boolean: (input, about) => (input.checked === (about.default === true) ? undefined : input.checked),
-  choice: (input, about) => (input.value === (about.default ?? "") ? undefined : input.value || undefined),
-  integer: (input, about) => (input.value === "" || Number(input.value) === about.default ? undefined : Number(input.value)),
-  number: (input, about) => READ.integer(input, about),
-  string: (input, about) => (input.value.trim() === (about.default ?? "") ? undefined : input.value.trim()),
-  array: (input) => (input.value.trim() ? input.value.split(",").map((one) => one.trim()).filter(Boolean) : undefined),
-};
+const OTHER = "\u0000other"; // no name contains this character
+
+function numberInput(id, about, step) {
+  const node = el("input", { type: "number", id, min: about.minimum ?? "", max: about.maximum ?? "", value: about.default ?? "", step });
+  return { node, value: () => (node.value === "" || Number(node.value) === about.default ? undefined : Number(node.value)) };
+}
+
+function list(parts) {
+  const found = parts.map((one) => one.trim()).filter(Boolean);
+  return found.length ? found : undefined;
+}

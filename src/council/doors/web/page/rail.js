@@ -1,63 +1,139 @@
-// The list of runs: unfinished first, with filters, search and spending.
+// The list of runs: unfinished first, then by day, with filters in the address, search, rename, delete, compare and spending.
 
-import { ago, money, short } from "./format.js";
+import { ago, amount, capital, money, short } from "./format.js";
 import { button, el, setAttr, setChildren, setText } from "./dom.js";
 import { get, query, server } from "./api.js";
 import { toneOf } from "./positions.js";
 
-const priceOf = (run) => (run.cost ? el("span", {}, money(run.cost?.usd ?? run.cost)) : null);
 const DAYS = 14; // days in the spending chart
 const PAGE_RUNS = 50;
 const MAX_RUNS = 500; // of one request
 const POLL_MS = 8000; // milliseconds between polls while the page is visible
-const FILTERS = {
-  task: ["ask", "validate", "brainstorm", "research"],
-  verdict: ["PASS", "WARN", "FAIL", "DISAGREE"],
-  protocol: [],
+const MAX_TITLE_CHARS = 200;
+const RESULTS = {
+  Verdict: ["PASS", "WARN", "FAIL", "DISAGREE"],
+  Outcome: ["SURVIVED", "MODIFIED", "OVERTURNED"],
+  Status: ["complete", "incomplete", "failed", "running", "queued"],
 };
+const FILTERS = ["q", "task", "result", "protocol", "day"]; // names in the address of the page
 
-/** Draw a bar for each of the last days. */
-function spendChart(days) {
+const dayOf = (date) => `${date.getFullYear()}-${String(date.getMonth() + 1).padStart(2, "0")}-${String(date.getDate()).padStart(2, "0")}`;
+const timeOf = (at) => new Date(at * 1000).toLocaleTimeString("en", { hour: "2-digit", minute: "2-digit", hour12: false });
+const isUnfinished = (run) => run.unfinished && run.status !== "failed"; // as the server sorts the list
+const dayBack = (n) => dayOf(new Date(Date.now() - n * 864e5));
+
+/** Draw a bar for each of the last days. A press shows the runs of the day. */
+function spendChart(days, choose) {
   const spent = new Map(days.map((one) => [one.day, one.usd ?? 0]));
   if (!spent.size) return null;
-  const shown = Array.from({ length: DAYS }, (_, n) => new Date(Date.now() - (DAYS - 1 - n) * 864e5).toISOString().slice(0, 10));
+  const shown = Array.from({ length: DAYS }, (_, n) => dayBack(DAYS - 1 - n));
   const most = Math.max(1e-9, ...shown.map((day) => spent.get(day) || 0));
   const summary = shown.filter((day) => spent.get(day)).map((day) => `${day} ${money(spent.get(day))}`).join(", ") || "nothing";
-  return el("div", { class: "days", role: "img", "aria-label": `Spent per day: ${summary}` }, shown.map((day) => el("i", { title: `${day}: ${money(spent.get(day) || 0)}`, style: { "--part": ((spent.get(day) || 0) / most).toFixed(3) } })));
+  return el("div", { class: "days", role: "img", "aria-label": `Spent per day: ${summary}` }, shown.map((day) => el("i", { title: `${day}: ${money(spent.get(day) || 0)}`, style: { "--part": ((spent.get(day) || 0) / most).toFixed(3) }, onclick: () => choose(day) })));
 }
 
-export function railView({ open, opened }) {
-  const list = el("ul", { class: "plain history" });
+function formatDay(day) {
+  if (day === dayBack(0)) return "Today";
+  if (day === dayBack(1)) return "Yesterday";
+  const [year, month, date] = day.split("-").map(Number);
+  return new Date(year, month - 1, date).toLocaleDateString("en", { weekday: "short", day: "numeric", month: "short", year: year === new Date().getFullYear() ? undefined : "numeric" });
+}
+
+/** The filters of the address: a search of runs can be linked, and stays when a run is opened. */
+function readFilters() {
+  const given = new URLSearchParams(location.search);
+  return Object.fromEntries(FILTERS.map((name) => [name, given.get(name) || ""]));
+}
+
+function writeFilters(values) {
+  const given = new URLSearchParams(location.search);
+  for (const name of FILTERS) values[name] ? given.set(name, values[name]) : given.delete(name);
+  const search = given.toString();
+  history.replaceState(history.state, "", `${location.pathname}${search ? `?${search}` : ""}${location.hash}`);
+}
+
+/** The request for the filters: a day is sent as two times, because days differ between time zones. */
+function parametersOf({ q, task, result, protocol, day }) {
+  const [year, month, date] = day.split("-").map(Number);
+  const at = (n) => (day ? new Date(year, month - 1, date + n).getTime() / 1000 : "");
+  const isStatus = RESULTS.Status.includes(result);
+  return { q, task, protocol, verdict: isStatus ? "" : result, status: isStatus ? result : "", from: at(0), to: at(1) };
+}
+
+const isDay = (text) => /^\d{4}-\d\d-\d\d$/.test(text);
+
+export function railView({ open, opened, compare, removed }) {
+  const list = el("div", { class: "history" });
   const empty = el("p", { class: "soft", hidden: true });
   const search = el("input", { type: "search", placeholder: "Search questions", "aria-label": "Search questions", oninput: debouncedLoad });
-  const selects = Object.fromEntries(Object.keys(FILTERS).map((name) => [name, choice(name, FILTERS[name])]));
+  const selects = { task: choice("task", ["ask", "validate", "brainstorm", "research"]), result: choice("result", RESULTS), protocol: choice("protocol", []) };
+  const day = el("input", { type: "date", "aria-label": "Filter by day", onchange: filter });
+  const clear = button("Clear filters", clearFilters, { class: "quiet", hidden: true });
   const spend = el("div", { class: "spend" });
   const more = button("Older runs", older, { class: "quiet", hidden: true });
+  const dialog = el("dialog", { class: "run-dialog", onclose: () => setChildren(dialog) });
+  const chosen = []; // runs to compare, at most two
+  const tray = el("div", { class: "tray", role: "status", hidden: true });
   const node = el("nav", { class: "rail", "aria-label": "Runs", id: "rail" },
     el("a", { class: "button primary new", href: "#/new" }, "New council"),
-    el("div", { class: "filters" }, search, el("div", { class: "selects" }, Object.values(selects))),
-    el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Past runs" }, list, empty, more), spend);
+    el("div", { class: "filters" }, search, el("div", { class: "selects" }, Object.values(selects)), el("div", { class: "bar" }, day, clear)),
+    el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Past runs" }, list, empty, more), tray, spend, dialog);
   let timer = 0;
   let shown = [];
   let loaded = ""; // the query of the shown runs
   let wait = 0;
   let isLoading = false;
   let loadAgain = false;
+  let expanded = ""; // run whose actions are shown
 
   function choice(name, options) {
-    return el("select", { "aria-label": `Filter by ${name}`, onchange: () => load() }, el("option", { value: "" }, name), options.map((one) => el("option", { value: one }, one)));
+    const items = (names) => names.map((one) => el("option", { value: one }, one));
+    return el("select", { "aria-label": `Filter by ${name}`, onchange: filter }, el("option", { value: "" }, name),
+      Array.isArray(options) ? items(options) : Object.entries(options).map(([group, names]) => el("optgroup", { label: group }, items(names))));
   }
 
   function protocols(names) {
     for (const name of names) selects.protocol.append(el("option", { value: name }, name));
+    showFilters();
+  }
+
+  // Filters
+
+  const filters = () => ({ q: search.value.trim(), ...Object.fromEntries(Object.entries(selects).map(([name, select]) => [name, select.value])), day: day.value });
+
+  function showFilters() {
+    const given = readFilters();
+    search.value = given.q;
+    day.value = isDay(given.day) ? given.day : "";
+    for (const [name, select] of Object.entries(selects)) select.value = [...select.options].some((one) => one.value === given[name]) ? given[name] : "";
+    clear.hidden = !Object.values(filters()).some(Boolean);
+  }
+
+  function filter() {
+    writeFilters(filters());
+    clear.hidden = !Object.values(filters()).some(Boolean);
+    load();
+  }
+
+  function clearFilters() {
+    for (const field of [search, day, ...Object.values(selects)]) field.value = "";
+    filter();
+    search.focus();
+  }
+
+  function chooseDay(value) {
+    day.value = day.value === value ? "" : value;
+    filter();
   }
 
   function debouncedLoad() {
     clearTimeout(wait);
-    wait = setTimeout(() => load(), 200);
+    wait = setTimeout(filter, 200);
   }
 
-  const buildQuery = (more = {}) => query({ ...Object.fromEntries(Object.entries(selects).map(([name, select]) => [name, select.value])), q: search.value.trim(), limit: PAGE_RUNS, ...more });
+  // Loading
+
+  const buildQuery = (more = {}) => query({ ...parametersOf(filters()), limit: PAGE_RUNS, ...more });
 
   /** Load the runs, one request at a time; a call during a request causes one more. */
   async function load() {
@@ -71,10 +147,10 @@ export function railView({ open, opened }) {
   async function fetchRuns() {
     clearTimeout(timer);
     try {
-      const filter = buildQuery();
-      const limit = filter === loaded ? Math.min(MAX_RUNS, Math.max(PAGE_RUNS, shown.length)) : PAGE_RUNS; // older runs stay
+      const wanted = buildQuery();
+      const limit = wanted === loaded ? Math.min(MAX_RUNS, Math.max(PAGE_RUNS, shown.length)) : PAGE_RUNS; // older runs stay
       const { runs, more: rest } = await get(`runs${buildQuery({ limit })}`);
-      [shown, loaded] = [runs, filter];
+      [shown, loaded] = [runs, wanted];
       more.hidden = !rest;
       draw();
       await updateSpend();
@@ -97,38 +173,127 @@ export function railView({ open, opened }) {
 
   async function updateSpend() {
     const spending = await get(`spend?since=${DAYS}d`);
-    const { usd = 0, reserved = 0 } = spending.today || {};
-    setChildren(spend, el("span", {}, "Spent today"), el("b", {}, money(usd - reserved)), reserved > 0 && el("span", { class: "soft" }, `and ${money(reserved)} reserved`), spendChart(spending.days || []));
+    const { usd = 0, reserved = 0, day: today } = spending.today || {};
+    const estimated = ((spending.days || []).find((one) => one.day === today)?.estimated || 0) - reserved; // reserves count as estimated there
+    setChildren(spend, el("span", {}, "Spent today"), el("b", {}, amount(usd - reserved, estimated > 1e-9)), reserved > 0 && el("span", { class: "soft" }, `and ${money(reserved)} reserved`), spendChart(spending.days || [], chooseDay));
   }
 
+  // Drawing
+
   function draw() {
-    const focus = document.activeElement?.dataset?.run;
-    setChildren(list, shown.map(row));
+    const focus = focusOf(document.activeElement);
+    setChildren(list, groups(shown).map(([title, runs]) => el("section", { class: "day", "aria-label": title }, el("h2", { class: "eyebrow" }, title), el("ul", { class: "plain" }, runs.map(row)))));
     empty.hidden = shown.length > 0;
-    if (!shown.length) setText(empty, search.value || Object.values(selects).some((one) => one.value) ? "No matching runs." : "No runs yet.");
-    if (focus) list.querySelector(`a[data-run="${CSS.escape(focus)}"]`)?.focus();
+    if (!shown.length) setText(empty, Object.values(filters()).some(Boolean) ? "No matching runs." : "No runs yet.");
+    if (focus) list.querySelector(focus)?.focus();
   }
+
+  /** Unfinished runs, then one group for each day. */
+  function groups(runs) {
+    const found = new Map();
+    for (const run of runs) {
+      const title = isUnfinished(run) ? "Unfinished" : formatDay(dayOf(new Date(run.created * 1000)));
+      found.set(title, [...(found.get(title) || []), run]);
+    }
+    return [...found];
+  }
+
+  /** Selector of the focused part of a row, so that a new list keeps the focus. */
+  function focusOf(active) {
+    const item = active?.closest?.(".run-item");
+    if (!item) return "";
+    const part = active.dataset.act ? `[data-act="${active.dataset.act}"]` : "a";
+    return `.run-item[data-id="${CSS.escape(item.dataset.id)}"] ${part}`;
+  }
+
+  const nameOf = (run) => run.title || run.question || run.name;
 
   function row(run) {
     const word = run.verdict || run.outcome || "";
     const state = run.running ? "running" : run.status === "complete" ? word || "complete" : run.status === "running" ? "stopped" : run.status;
     const tone = run.running ? "live" : toneOf(state) || (state === "complete" ? "good" : state === "queued" ? "live" : "doubt");
     const unfinished = run.unfinished && !run.running && run.status !== "queued";
-    return el("li", { class: "run-item" },
-      el("a", { href: `#/run/${encodeURIComponent(run.id)}`, "data-run": run.id, "aria-current": run.id === opened() ? "page" : null },
-        el("span", { class: "q" }, short(run.question || run.name, 90)),
-        el("span", { class: "about" }, el("span", { class: "state", "data-tone": tone }, state), el("span", {}, run.protocol), el("span", {}, ago(run.created)), priceOf(run))),
+    const isOpen = expanded === run.id;
+    const name = short(nameOf(run), 40);
+    return el("li", { class: "run-item", "data-id": run.id, "data-chosen": chosen.includes(run.id) ? "yes" : null },
+      el("a", { href: `#/run/${encodeURIComponent(run.id)}`, "data-run": run.id, "aria-current": run.id === opened() ? "page" : null, title: run.title ? run.question : null, onkeydown: (event) => onKey(event, run) },
+        el("span", { class: "q" }, short(nameOf(run), 90)),
+        el("span", { class: "about" }, el("span", { class: "state", "data-tone": tone }, state), el("span", {}, run.protocol), el("span", {}, isUnfinished(run) ? ago(run.created) : timeOf(run.created)), run.cost ? el("span", {}, amount(run.cost, run.estimated)) : null)),
+      button("⋯", () => ((expanded = isOpen ? "" : run.id), draw()), { class: "quiet dots", "data-act": "more", "aria-expanded": String(isOpen), "aria-label": `Actions for ${name}` }),
       unfinished && button("Resume", async (event) => {
         event.currentTarget.disabled = true;
         await server.resume(run.id).catch(() => {});
         open(run.id, true);
         load();
-      }, { class: "quiet", "aria-label": `Resume ${short(run.question, 40)}` }));
+      }, { class: "quiet resume", "data-act": "resume", "aria-label": `Resume ${short(run.question, 40)}` }),
+      isOpen && el("div", { class: "row-actions" },
+        button(chosen.includes(run.id) ? "Do not compare" : "Compare", () => toggleCompare(run.id), { class: "quiet", "data-act": "compare" }),
+        button("Rename", () => askTitle(run), { class: "quiet", "data-act": "rename" }),
+        button("Delete", () => askDelete(run), { class: "quiet", "data-act": "delete", disabled: run.running })));
+  }
+
+  function onKey(event, run) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const action = { c: () => toggleCompare(run.id), e: () => askTitle(run), Delete: () => !run.running && askDelete(run) }[event.key];
+    if (!action) return;
+    event.preventDefault();
+    event.stopPropagation();
+    action();
+  }
+
+  // Actions of one run
+
+  /** Choose a run to compare; the second one opens the comparison. */
+  function toggleCompare(run) {
+    const at = chosen.indexOf(run);
+    if (at >= 0) chosen.splice(at, 1);
+    else chosen.push(run);
+    if (chosen.length === 2) compare(...chosen.splice(0));
+    const first = shown.find((one) => one.id === chosen[0]);
+    tray.hidden = !chosen.length;
+    setChildren(tray, chosen.length > 0 && [el("span", {}, `Compare “${short(first ? nameOf(first) : chosen[0], 40)}” with another run: choose Compare there, or press c.`), button("Cancel", () => toggleCompare(chosen[0]), { class: "quiet" })]);
+    draw();
+  }
+
+  function askTitle(run) {
+    const title = el("input", { type: "text", id: "run-title", maxlength: String(MAX_TITLE_CHARS), value: run.title || short(nameOf(run), MAX_TITLE_CHARS) });
+    ask("Rename this run", [el("div", { class: "field" }, el("label", { for: "run-title" }, "Title"), title, el("span", { class: "hint" }, "Empty: show the question again."))], "Rename", "primary", () => server.rename(run.id, title.value.trim() === (run.question || "").trim() ? "" : title.value));
+    title.select();
+  }
+
+  function askDelete(run) {
+    ask("Delete this run?", [el("p", {}, `“${short(nameOf(run), 160)}”`), el("p", { class: "soft" }, "Its answers, requests and report are removed. What it cost stays in the totals. This cannot be undone.")], "Delete", "danger", async () => {
+      await server.remove(run.id);
+      shown = shown.filter((one) => one.id !== run.id);
+      if (chosen.includes(run.id)) toggleCompare(run.id);
+      removed(run.id);
+    });
+  }
+
+  /** Show a dialog with one action, and the problem if the action fails. */
+  function ask(title, content, label, kind, act) {
+    const problem = el("p", { class: "problem", role: "alert", hidden: true });
+    const submit = async (event) => {
+      event.preventDefault();
+      try {
+        await act();
+      } catch (error) {
+        setText(problem, capital(error.message));
+        problem.hidden = false;
+        return;
+      }
+      dialog.close();
+      expanded = "";
+      load();
+    };
+    setChildren(dialog, el("form", { onsubmit: submit }, el("h2", {}, title), content, problem, el("div", { class: "bar" }, button(label, null, { type: "submit", class: kind }), button("Cancel", () => dialog.close()))));
+    dialog.showModal();
   }
 
   function markCurrent() {
     for (const link of list.querySelectorAll("a")) setAttr(link, "aria-current", link.dataset.run === opened() ? "page" : null);
   }
 
+  showFilters();
   return { node, load, markCurrent, protocols };
 }

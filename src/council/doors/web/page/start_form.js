@@ -1,4 +1,4 @@
-// Start form: question, protocol, members, files, and the plan with its cost.
+// Start form: question, material, protocol, options, members, and the plan with its cost.
 
 import { button, el, setAttr, setChildren, setText } from "./dom.js";
 import { count, money, number } from "./format.js";
@@ -9,26 +9,33 @@ import { send } from "./api.js";
 
 const DRAFT = "council-draft"; // name of the stored question that was not started yet
 const DEBOUNCE_MS = 350; // milliseconds without input before an estimate is requested
+const EXAMPLES = [
+  "Should a team of five keep PostgreSQL for its event log, or move the log to Kafka?",
+  "How should we roll out feature flags without slowing down releases?",
+  "Rank these names for a backup service: Second Copy, Keepsafe, Tidepool, Northbox",
+];
+const FIRST_OPTIONS = ["max_cost", "cheap", "effort"]; // shown without opening "More options"
 
-/** `people` is the response of /api/members. */
-export function startView({ protocols, people, onStart }) {
+/** `people` is the response of /api/members, `options` that of /api/options. */
+export function startView({ protocols, people, options: common, onStart }) {
   const question = el("textarea", { id: "question", rows: "3", required: true, placeholder: "Should we …?", oninput: changed, onkeydown: (event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && !submit.disabled && node.requestSubmit() });
+  const examples = el("ul", { class: "plain examples", "aria-label": "Example questions" }, EXAMPLES.map((text) => el("li", {}, button(text, () => ((question.value = text), changed(), question.focus()), { class: "example" }))));
   const files = filePicker(changed);
   const cards = el("div", { class: "protocols", role: "radiogroup", "aria-label": "Protocol" });
   const options = el("div", {});
-  const cap = el("input", { type: "number", id: "cap", min: "0", step: "0.01", placeholder: "no limit", oninput: changed });
-  const cheap = el("input", { type: "checkbox", id: "cheap", onchange: changed });
   const plan = el("div", { class: "plan", "aria-live": "polite" });
   const problem = el("p", { class: "problem", role: "alert", hidden: true });
   const submit = button("Run", null, { class: "primary run", type: "submit", disabled: true });
   const task = el("select", { id: "task", oninput: changed });
   const taskField = el("div", { class: "field", hidden: true }, el("label", { for: "task" }, "Task"), task);
-  const form = el("div", { class: "request" }, el("div", { class: "field" }, el("label", { for: "question", class: "visually-hidden" }, "Question"), question), files.node,
-    el("fieldset", {}, el("legend", {}, "Protocol"), cards), taskField, options,
-    el("div", { class: "field small" }, el("label", { for: "cap" }, "Maximum cost, in dollars"), cap),
-    el("div", { class: "field check" }, cheap, el("label", { for: "cheap" }, "Fast, cheaper models")));
-  const node = el("form", { class: "start", onsubmit: run }, el("h1", {}, "What should the council answer?"), form,
-    el("aside", { class: "card estimate", "aria-label": "Plan and cost" }, el("h2", { class: "eyebrow" }, "Plan"), plan, problem, el("div", { class: "go" }, submit, el("span", { class: "hint" }, "Nothing is spent until you press Run."))));
+  const menus = { rosters: people.rosters || [], presets: people.presets || [], members: availableMembers(people).map((name) => ({ name })) };
+  const [first, rest] = splitOptions(common).map((schema) => optionFields(schema, changed, menus));
+  const request = el("div", { class: "request" }, el("div", { class: "field" }, el("label", { for: "question", class: "visually-hidden" }, "Question"), question), examples, files.node);
+  const choices = el("div", { class: "choices" }, el("fieldset", {}, el("legend", {}, "Protocol"), cards), taskField, options, first.node,
+    rest.node.childElementCount > 0 && el("details", { class: "part" }, el("summary", {}, "More options"), rest.node));
+  const node = el("form", { class: "start", onsubmit: run, ondragover, ondragleave: () => setAttr(node, "data-drop", null), ondrop, onpaste: files.takePaste },
+    el("h1", {}, "What should the council answer?"), request,
+    el("aside", { class: "card estimate", "aria-label": "Plan and cost" }, el("div", { class: "go" }, submit, el("span", { class: "hint" }, "Nothing is spent until you press Run.")), problem, el("h2", { class: "eyebrow" }, "Plan"), plan), choices);
   const seats = new Map(); // seat → chosen member
   let chosen = "";
   let fields = null;
@@ -38,30 +45,44 @@ export function startView({ protocols, people, onStart }) {
   const choose = (name) => {
     chosen = name;
     const about = protocols.find((one) => one.name === name);
-    fields = about ? optionFields(about.options, changed, { roster: (people.rosters || []).map((one) => one.name) }) : null;
-    setChildren(options, fields?.node.childElementCount ? el("details", { class: "part" }, el("summary", {}, "Options"), fields.node) : null);
+    fields = about ? optionFields(about.options, changed, menus) : null;
+    setChildren(options, fields?.node.childElementCount ? el("details", { class: "part" }, el("summary", {}, `Options of ${about.name}`), fields.node) : null);
     const tasks = about?.tasks || [];
     taskField.hidden = tasks.length < 2;
     setChildren(task, tasks.map((one) => el("option", { value: one }, one)));
     seats.clear();
     changed();
   };
-  const all = [{ name: "", summary: "chosen from the question", phases: [] }, ...protocols];
-  setChildren(cards, all.map((one, n) => card(one, n === 0, choose)));
+  const automatic = { name: "", use: "Automatic", purpose: "chosen from the words of the question", phases: [] };
+  const [shown, others] = [protocols.filter((one) => one.use), protocols.filter((one) => !one.use)];
+  setChildren(cards, [automatic, ...shown].map((one, n) => card(one, n === 0, choose)),
+    others.length > 0 && el("details", { class: "more" }, el("summary", {}, `More: ${others.map((one) => one.name).join(", ")}`), el("div", { class: "protocols" }, others.map((one) => card(one, false, choose)))));
   question.value = sessionStorage.getItem(DRAFT) || "";
   changed();
+
+  function ondragover(event) {
+    if (![...event.dataTransfer.types].includes("Files")) return;
+    event.preventDefault();
+    setAttr(node, "data-drop", "yes");
+  }
+
+  function ondrop(event) {
+    setAttr(node, "data-drop", null);
+    if (!event.dataTransfer.files.length) return;
+    event.preventDefault();
+    files.takeFiles(event.dataTransfer.files);
+  }
 
   function body() {
     const words = question.value.trim();
     const verbs = [...task.options].map((one) => one.value).filter((one) => one !== "ask");
     const verb = verbs.includes(task.value) && !taskField.hidden && !verbs.some((one) => words.toLowerCase().startsWith(one)) ? `${task.value} ` : "";
-    const request = { question: `${verb}${words}` };
+    const request = { question: `${verb}${words}`, ...first.value(), ...rest.value() };
     if (chosen) Object.assign(request, { protocol: chosen, options: fields?.value() || {} });
     if (files.value().length) request.targets = files.value();
+    if (files.attachments().length) request.attachments = files.attachments();
     if (files.root()) request.root = files.root();
     if (seats.size) request.seats = Object.fromEntries(seats);
-    if (cheap.checked) request.cheap = true;
-    if (cap.value !== "") request.max_cost = Number(cap.value);
     return request;
   }
 
@@ -72,6 +93,7 @@ export function startView({ protocols, people, onStart }) {
     submit.disabled = true;
     setText(submit, "Run");
     sessionStorage.setItem(DRAFT, question.value);
+    examples.hidden = question.value.trim() !== "";
     if (!question.value.trim() && !files.value().length) return setChildren(plan, el("p", { class: "soft" }, "The plan and its cost appear here as you type."));
     setAttr(plan, "data-old", "yes");
     timer = setTimeout(estimate, DEBOUNCE_MS);
@@ -80,25 +102,26 @@ export function startView({ protocols, people, onStart }) {
 
   async function estimate() {
     pending = new AbortController();
+    const mine = pending;
     try {
-      const { max_cost: _, ...request } = body();
-      const estimated = await send("estimate", request, pending.signal);
+      const { max_cost: cap, ...request } = body();
+      const estimated = await send("estimate", request, mine.signal);
       const focused = document.activeElement?.id;
       setChildren(plan, planNodes(estimated, member, Boolean(chosen)));
       if (focused) plan.querySelector(`#${CSS.escape(focused)}`)?.focus();
       setAttr(plan, "data-old", null);
-      setText(submit, price(estimated, cap.value));
+      files.setTotal(estimated.packet);
+      setText(submit, price(estimated, cap));
       submit.disabled = false;
     } catch (error) {
-      if (error.name === "AbortError" || pending.signal.aborted) return;
+      if (error.name === "AbortError" || mine.signal.aborted) return;
       fail(error);
     }
   }
 
   /** Select for the member of a seat, with the available members. */
   function member(seat) {
-    const known = (people.members || []).filter((one) => one.available && one.member.includes(":")).map((one) => one.member);
-    const names = [...new Set([seat.model, ...known, "human"])];
+    const names = [...new Set([seat.model, ...availableMembers(people), "human"])];
     return el("select", { id: `member-${seat.name}`, "aria-label": `Member for ${seat.name}`, onchange: ({ target }) => (seats.set(seat.name, target.value), changed()) }, names.map((name) => el("option", { value: name, selected: name === seat.model }, name === "human" ? "human: you" : name)));
   }
 
@@ -124,17 +147,27 @@ export function startView({ protocols, people, onStart }) {
   return { node, ask: () => question.focus() };
 }
 
+const availableMembers = (people) => (people.members || []).filter((one) => one.available && one.member.includes(":")).map((one) => one.member);
+
+/** Split the options of every run into those that are always shown, and the others. */
+function splitOptions(schema) {
+  const all = Object.entries(schema?.properties || {});
+  const isFirst = ([name]) => FIRST_OPTIONS.includes(name);
+  return [all.filter(isFirst).sort(([a], [b]) => FIRST_OPTIONS.indexOf(a) - FIRST_OPTIONS.indexOf(b)), all.filter((one) => !isFirst(one))].map((part) => ({ properties: Object.fromEntries(part) }));
+}
+
 function card(protocol, checked, choose) {
   const id = `protocol-${protocol.name || "auto"}`;
   return el("label", { class: "protocol", for: id },
     el("input", { type: "radio", name: "protocol", id, value: protocol.name, checked, onchange: () => choose(protocol.name) }),
     protocol.phases?.length ? protocolDiagram(protocol.phases) : el("span", { class: "picture auto", "aria-hidden": "true" }, "Aa"),
-    el("b", {}, protocol.name || "automatic"), el("span", { class: "hint" }, protocol.summary), protocol.note && el("span", { class: "notice", title: protocol.note }, protocol.calls ? "needs setup" : "cannot run now"));
+    el("span", {}, el("b", {}, protocol.use || protocol.name), protocol.use && protocol.name && el("span", { class: "hint" }, ` ${protocol.name}`)),
+    el("span", { class: "hint" }, protocol.purpose || protocol.summary), protocol.note && el("span", { class: "notice", title: protocol.note }, protocol.calls ? "needs setup" : "cannot run now"));
 }
 
 function price(plan, cap) {
   if (!plan.cost) return plan.unpriced?.length ? "Run · price unknown" : "Run";
-  const worst = cap !== "" ? Math.min(Number(cap), plan.cost.worst) : plan.cap !== null && plan.cap !== undefined ? Math.min(plan.cap, plan.cost.worst) : plan.cost.worst;
+  const worst = Math.min(plan.cost.worst, cap ?? Infinity, plan.cap ?? Infinity);
   return worst > 0 ? `Run · at most ${money(worst)}` : "Run · free";
 }
 
@@ -142,10 +175,11 @@ function planNodes(plan, member, isChosen) {
   const seats = [...plan.seats, ...(plan.chair ? [plan.chair] : [])];
   const cost = plan.cost && plan.cost.worst > 0 ? `low ${money(plan.cost.low)} · expected ${money(plan.cost.expected)} · worst ${money(plan.cost.worst)}` : plan.cost ? "free" : `price unknown: ${(plan.unpriced || []).join(", ")}`;
   const packet = plan.packet?.files?.length ? `${count(plan.packet.files.length, "file")}, about ${number(plan.packet.tokens)} tokens` : "";
+  const skipped = plan.packet?.skipped?.length ? el("details", { class: "soft" }, el("summary", {}, `${number(plan.packet.skipped.length)} left out`), el("ul", {}, plan.packet.skipped.map((one) => el("li", {}, `${one.path}: ${one.why}`)))) : null;
   return [
     el("p", { class: "lead" }, el("b", {}, plan.protocol), !isChosen && el("span", { class: "soft" }, ` ${plan.why}`)),
     el("ul", { class: "plain seats" }, seats.map((seat, n) => el("li", { class: seat === plan.chair ? "chair" : `s${(n % 9) + 1}` }, el("span", { class: "dot", "aria-hidden": "true" }), el("b", {}, seat.name), member(seat)))),
-    el("p", { class: "soft" }, [`${plan.calls.min === plan.calls.max ? plan.calls.max : `${plan.calls.min} to ${plan.calls.max}`} calls`, packet, cost].filter(Boolean).join(" · ")),
+    el("p", { class: "soft" }, [`${plan.calls.min === plan.calls.max ? plan.calls.max : `${plan.calls.min} to ${plan.calls.max}`} calls`, packet, cost].filter(Boolean).join(" · ")), skipped,
     (plan.trusted || []).map((line) => el("p", {}, `Trusted settings of the project: ${line}`)),
     [...new Set([...(plan.notices || []), ...(plan.warnings || [])])].map((line) => el("p", { class: "notice" }, line)),
   ];

@@ -1,0 +1,93 @@
+"""Lists of the models that vendors offer, as they were last fetched: the newest model of each line, and retired models."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from council.settings import Provider, Settings
+from council.settings.catalogue import LISTED_PROVIDERS, catalogue, name_member, remove_date
+from council.settings.config_files import cache_folder
+
+LISTS_FILE = "model_lists.json"  # in the cache folder
+MAX_AGE_S = 24 * 3600.0  # a list is fetched again after a day
+RETRY_AFTER_S = 15 * 60.0  # after a failed attempt
+
+
+@dataclass(frozen=True, slots=True)
+class ModelListing:
+    """Models of one endpoint."""
+
+    fetched: float = 0.0  # time of the list
+    tried: float = 0.0  # time of the last attempt
+    models: Mapping[str, str] = field(default_factory=dict)  # id → date of its shutdown, or ""
+    is_complete: bool = False
+    lines: Mapping[str, str] = field(default_factory=dict)  # line → its newest id that has a price
+
+    def is_due(self, now: float) -> bool:
+        return now - self.fetched > MAX_AGE_S and now - self.tried > RETRY_AFTER_S
+
+    def lacks(self, id_: str) -> bool:
+        """Return whether the endpoint lists models of known lines, but not this one."""
+        name = id_.removesuffix("-latest").partition(":")[0]  # routers have variants such as `:free`
+        return self.is_complete and bool(self.lines) and all(name not in (one, remove_date(one)) for one in self.models)
+
+
+_cache: dict[Path, tuple[float, dict[str, ModelListing]]] = {}
+
+
+def load_listings(env: Mapping[str, str]) -> dict[str, ModelListing]:
+    """Return the stored lists by address. A damaged file counts as none."""
+    path = cache_folder(env) / LISTS_FILE
+    try:
+        changed = path.stat().st_mtime_ns
+        if path not in _cache or _cache[path][0] != changed:
+            rows: dict[str, Any] = json.loads(path.read_bytes())
+            _cache[path] = changed, {address: ModelListing(**row) for address, row in rows.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+    return _cache[path][1]
+
+
+def store_listings(env: Mapping[str, str], listings: Mapping[str, ModelListing]) -> None:
+    """Add lists to the stored ones. A cache folder that cannot be written is no error."""
+    path = cache_folder(env) / LISTS_FILE
+    rows = {address: asdict(one) for address, one in {**load_listings(env), **listings}.items()}
+    draft = path.with_name(f"{LISTS_FILE}.{os.getpid()}")
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(json.dumps(rows), encoding="utf-8")
+        draft.replace(path)
+
+
+def address_of(provider: Provider) -> str:
+    return provider.base_url.rstrip("/")
+
+
+def find_listing(provider: Provider, settings: Settings, env: Mapping[str, str]) -> ModelListing | None:
+    """Return the list of a provider, unless it is older than the catalogue or lists are not used."""
+    if not settings.model_lists or provider.name not in LISTED_PROVIDERS:
+        return None
+    found = load_listings(env).get(address_of(provider))
+    if found is None or not found.models:
+        return None
+    return found if time.strftime("%Y-%m-%d", time.gmtime(found.fetched)) >= catalogue().snapshot else None
+
+
+def find_newest_member(line: str, provider: Provider, settings: Settings, env: Mapping[str, str]) -> str:
+    """Return the newest member of a line at this provider: by its list, else by the catalogue; "" if it has none.
+
+    A model that the catalogue knows has our name; another one has its id, so that a resumed run needs no list.
+    """
+    snapshot = catalogue().models[catalogue().lines[line].snapshot]
+    listing = find_listing(provider, settings, env)
+    newest = listing.lines.get(line, "") if listing else ""
+    if not newest:
+        return f"{provider.name}:{snapshot.name}" if provider.name in snapshot.ids else ""
+    return name_member(provider.name, newest)
