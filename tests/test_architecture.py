@@ -51,7 +51,7 @@ INTERFACES = {"store": {"council.store.interface"}, "members": {"council.members
 # Parts of `protocols` that every protocol uses; all other folders in it are protocols.
 SHARED_BY_PROTOCOLS = ("common", "options", "panel")
 # Commands of the CLI that start another door.
-MAY_START_DOORS = {"council.doors.cli.service_commands"}
+MAY_START_DOORS = {"council.doors.cli.service_commands", "council.doors.cli.management"}
 
 
 @cache
@@ -72,7 +72,15 @@ def parsed(name: str) -> ast.Module:
 @cache
 def imports(name: str) -> set[str]:
     """Return the modules of the project that a module imports, at any level."""
-    return {found for node in ast.walk(parsed(name)) for found in imported(node) if found in modules()} - {name}
+    return {found for node in statements(parsed(name)) for found in imported(node) if found in modules()} - {name}
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the statements at any level. Expressions, which are most of a tree, contain none."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for one in getattr(node, field, ()):
+            yield one
+            yield from statements(one)
 
 
 def imported(node: ast.AST) -> Iterator[str]:

@@ -7,6 +7,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -22,13 +23,25 @@ def rows() -> list[dict[str, str]]:
 
 def marks(path: Path) -> Iterator[tuple[str, int]]:
     """Yield the ids of every `pytest.mark.behaviour(…)` in a file, with line numbers."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    text = path.read_text(encoding="utf-8")
+    for node in chain.from_iterable(map(ast.walk, _outer_parts(ast.parse(text)) if "behaviour" in text else ())):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "behaviour":
             assert node.args, f"{path.name}:{node.lineno}: a behaviour mark without an id"
             for argument in node.args:
                 written = isinstance(argument, ast.Constant) and isinstance(argument.value, str)
                 assert written, f"{path.name}:{node.lineno}: write the id as a string literal"
                 yield str(ast.literal_eval(argument)), node.lineno
+
+
+def _outer_parts(node: ast.Module | ast.ClassDef) -> Iterator[ast.AST]:
+    """Yield all parts of a file except the bodies of functions, which have no marks."""
+    for one in node.body:
+        if isinstance(one, ast.ClassDef):
+            yield from (*one.decorator_list, *_outer_parts(one))
+        elif isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from (*one.decorator_list, *one.args.defaults)
+        else:
+            yield one
 
 
 @cache

@@ -392,10 +392,10 @@ def test_doctor_names_protocols_that_cannot_run(package: Path) -> None:
     install(package, {"pyproject.toml": STUCK, "stuck.py": STUCK_CODE})
     found = {row["name"]: row["error"] for row in json.loads(run_ok("doctor", "--json"))["extensions"]}
     assert found["acme-vote"] == ""
+    notes = {row["name"]: row["note"] for row in json.loads(run_ok("protocols", "--json"))}
     for name in ("promptless", "raising", "seatless"):
         assert found[name].startswith("cannot run: "), found
-        note = next(row["note"] for row in json.loads(run_ok("protocols", "--json")) if row["name"] == name)
-        assert note in found[name]
+        assert notes[name] in found[name]
         done = council("--protocol", name, QUESTION)
         assert done.code in (1, 2), "it cannot run"
 

@@ -245,7 +245,7 @@ async def test_the_streamed_text_of_a_statement_is_bounded(store: SqliteStore, l
         ledger.stream_delta("draft/alpha", "alpha", "y" * 1024)
     await store.list_runs()
     assert live(store) == [("draft/alpha", "x" * MAX_STREAM_CHARS)]
-    assert sum(map(len, ledger._live["draft/alpha"].pieces)) == 0
+    assert sum(map(len, ledger.live_texts["draft/alpha"].pieces)) == 0
 
 
 @pytest.mark.behaviour("40-clock-jump")

@@ -52,6 +52,7 @@ def poll(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Protocol]:
     protocols.register(protocol)
     yield protocol
     protocols._registered.pop("poll")
+    protocols._find_folder.cache_clear()  # the next test has another folder
     for name in [name for name in sys.modules if name.startswith("poll_protocol")]:
         del sys.modules[name]
 

@@ -119,7 +119,7 @@ class Ledger:
             for entry in record.entries
             if isinstance(entry.event, (ev.Noted, ev.PhaseStarted, ev.Labelled))
         }
-        self._live: dict[str, LiveText] = {}
+        self.live_texts: dict[str, LiveText] = {}  # streamed texts of statements that are not finished
 
     def _now(self) -> float:
         """Return the time of an event. Setting the clock of the system changes neither the order of events nor durations."""
@@ -187,7 +187,7 @@ class Ledger:
 
     def accept_result(self, key: str, outcome: Outcome, event: Event) -> None:
         """Store the result of a step. It is on disk before any request that depends on it is sent."""
-        self._live.pop(key, None)
+        self.live_texts.pop(key, None)
         self.record.results[key] = outcome
         rows: list[Row] = [("result", (key, outcome.as_json())), ("hush", (key,))]
         self.emit(event, *rows)
@@ -267,9 +267,9 @@ class Ledger:
 
     def stream_delta(self, key: str, seat: str, piece: str) -> None:
         """Show a piece of an answer at once; write it at most ten times a second, outside the ledger."""
-        live, now = self._live.get(key), time.monotonic()
+        live, now = self.live_texts.get(key), time.monotonic()
         if live is None:
-            live = self._live[key] = LiveText(started=self._now())
+            live = self.live_texts[key] = LiveText(started=self._now())
         if text := live.add(piece, now):
             self.store.post(self.run, [("live", (key, live.writes, text))], may_wait=True)
         elif not live.is_scheduled:
@@ -277,19 +277,14 @@ class Ledger:
             asyncio.get_running_loop().call_later(live.next_write - now, self._write_rest, key, live)
         self.on_event(ev.make_delta(self._now(), key, seat, piece))
 
-    def first_text_time(self, key: str) -> float | None:
-        """Return when the text of an unfinished statement began to arrive; None if it is not streamed."""
-        live = self._live.get(key)
-        return live.started if live else None
-
     def _write_rest(self, key: str, live: LiveText) -> None:
         live.is_scheduled = False
-        if self._live.get(key) is live and (text := live.take(time.monotonic())):
+        if self.live_texts.get(key) is live and (text := live.take(time.monotonic())):
             self.store.post(self.run, [("live", (key, live.writes, text))], may_wait=True)
 
     def discard_stream(self, key: str) -> None:
         """Discard the streamed text of a failed attempt."""
-        if self._live.pop(key, None):
+        if self.live_texts.pop(key, None):
             self.store.post(self.run, [("hush", (key,))])
 
 

@@ -72,6 +72,7 @@ def test_from_the_answer_a_person_copies_compares_asks_on_and_forks(
     assert (plans[1]["fork"], plans[1]["chair"]["model"]) == ({"run": run, "from": "synthesise"}, "sim:beta")
 
     page.wait_for_selector(".answer-tools button:has-text('Ask on')")
+    assert page.get_attribute(".answer-tools a", "href") == f"#compare={run},{forked}"
     page.click(".answer-tools button:has-text('Re-run')")
     assert page.locator("#other-alpha").input_value() == "sim:alpha" and not page.is_visible("#fork-from")
     page.click(".answer-tools button:has-text('Ask on')")

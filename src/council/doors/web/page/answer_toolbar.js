@@ -23,6 +23,7 @@ export function answerToolbar(context) {
       can && now.full.status === "complete" && button("Ask on", open(() => askForm(context, now.full, close)), { title: "Ask a question that continues this run" }),
       can && button("Fork", open(() => memberForm(context, now.full, close, true)), { title: "Run again from a phase on; earlier answers are reused at no cost" }),
       can && button("Re-run", open(() => memberForm(context, now.full, close, false)), { title: "Ask the same question again, with other members if you like" }),
+      can && now.full.plan.fork && el("a", { class: "button", href: `#compare=${encodeURIComponent(now.full.plan.fork.run)},${encodeURIComponent(now.full.run)}` }, "Compare with its original"),
       context.source.save && el("span", { class: "exports" }, "Export ", EXPORTS.map(([format, label]) => button(label, () => save(format), { class: "link" })))),
     place);
   }

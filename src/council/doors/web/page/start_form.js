@@ -55,8 +55,8 @@ export function startView({ protocols, people, options: common, onStart }) {
   };
   const automatic = { name: "", use: "Automatic", purpose: "chosen from the words of the question", phases: [] };
   const [shown, others] = [protocols.filter((one) => one.use), protocols.filter((one) => !one.use)];
-  setChildren(cards, [automatic, ...shown].map((one, n) => card(one, n === 0, choose)),
-    others.length > 0 && el("details", { class: "more" }, el("summary", {}, `More: ${others.map((one) => one.name).join(", ")}`), el("div", { class: "protocols" }, others.map((one) => card(one, false, choose)))));
+  setChildren(cards, [automatic, ...shown].map((one, n) => card(one, n === 0, choose)));
+  if (others.length) cards.after(el("details", { class: "more" }, el("summary", {}, `More: ${others.map((one) => one.name).join(", ")}`), el("div", { class: "protocols" }, others.map((one) => card(one, false, choose)))));
   question.value = sessionStorage.getItem(DRAFT) || "";
   changed();
 
