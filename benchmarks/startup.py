@@ -1,7 +1,8 @@
-"""Startup time of `council --help` and `import council`, compared with bare Python."""
+"""Startup time of `council --help`, `import council` and `council mcp`, compared with bare Python."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -15,7 +16,30 @@ RUNS = {
     "import council": [sys.executable, "-c", "import council"],
     "council --help": [COMMAND, "--help"],
 }
-BUDGETS = {"import council": 100.0, "council --help": 150.0}  # milliseconds over bare Python
+INITIALIZE, TOOLS, CALL = "council mcp: initialize", "council mcp: list of tools", "council mcp: SDK loaded"
+BUDGETS = {"import council": 100.0, "council --help": 150.0, INITIALIZE: 400.0}  # milliseconds over bare Python
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "startup", "version": "1"}}
+MESSAGES = {
+    INITIALIZE: [{"id": 1, "method": "initialize", "params": HELLO}],
+    TOOLS: [{"method": "notifications/initialized"}, {"id": 2, "method": "tools/list"}],
+    CALL: [{"id": 3, "method": "ping"}],
+}
+
+
+def answer_times(folder: Path, env: dict[str, str]) -> dict[str, float]:
+    """Return the milliseconds from the start of `council mcp` to each of its first answers."""
+    start, taken = time.perf_counter(), {}
+    pipe = subprocess.PIPE
+    with subprocess.Popen([COMMAND, "mcp"], env=env, stdin=pipe, stdout=pipe, cwd=folder) as server:
+        assert server.stdin and server.stdout
+        for name, messages in MESSAGES.items():
+            lines = [json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages]
+            server.stdin.write("".join(lines).encode())
+            server.stdin.flush()
+            server.stdout.readline()
+            taken[name] = (time.perf_counter() - start) * 1000
+        server.stdin.close()
+    return taken
 
 
 def milliseconds(command: list[str], env: dict[str, str]) -> float:
@@ -26,12 +50,15 @@ def milliseconds(command: list[str], env: dict[str, str]) -> float:
 
 def main() -> None:
     options = parse_arguments(__doc__ or "", runs=21)
-    times: dict[str, list[float]] = {name: [] for name in RUNS}
-    with isolated_environment() as (_, env):
+    times: dict[str, list[float]] = {name: [] for name in (*RUNS, *MESSAGES)}
+    with isolated_environment() as (folder, env):
         for n in range(options.runs + 1):
             for name, command in RUNS.items():
                 taken = milliseconds(command, env)
                 if n:  # the first round warms the caches
+                    times[name].append(taken)
+            for name, taken in answer_times(folder, env).items():
+                if n:
                     times[name].append(taken)
     spreads = {name: Spread.of(taken) for name, taken in times.items()}
     bare = spreads["python -c pass"].median

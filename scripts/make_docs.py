@@ -43,6 +43,7 @@ from council.engine.layout import describe_state
 from council.engine.minutes import Minutes
 from council.errors import UsageError
 from council.flags import flag_table
+from council.members.cli_sandbox import AGENTS, AWS
 from council.members.scripted import Scripted
 from council.members.wires.http import ByteLimits
 from council.members.wires.stream_parser import MAX_JSON_PARTS
@@ -755,7 +756,7 @@ TABLE_DOCS = {
     "search": "Search of the protocol [general](general.md).",
     "budget": "Limits in dollars. See [money](money.md).",
     "prices": 'A price in dollars per million tokens, `[prices."openai:gpt-5.2"]`, or for every model of a provider, `[prices."openai:*"]`.',
-    "commands": "Timeouts of a command-line agent: `[commands.claude]`, `[commands.codex]`, `[commands.gemini]`.",
+    "commands": "Timeouts and variables of a command-line agent: `[commands.claude]`, `[commands.codex]`, `[commands.gemini]`. See [members](members.md#gateways-and-clouds).",
     "general": "The protocol [general](general.md).",
     "keys": "API keys that are neither in the environment nor in the keyring.",
     "store": "The run store. See [data](data.md).",
@@ -767,6 +768,23 @@ DEFAULT_DOCS = {
     "providers.NAME.vendor": "the provider's name",
     "providers.NAME.first_byte": "not set",
 }
+
+
+def _agent_variables() -> dict[str, str]:
+    """Return the variables that only command-line agents get, each with the agents and the condition."""
+    found: dict[str, list[str]] = {}
+    for agent in AGENTS.values():
+        for name in (*agent.key_variables, *agent.variables):
+            found.setdefault(name, []).append(f"`cli:{agent.name}`")
+        for cloud in agent.clouds:
+            found.setdefault(cloud.switch, []).append(f"`cli:{agent.name}`, and selects its cloud")
+            for name in cloud.variables:
+                found.setdefault(name, []).append(f"`cli:{agent.name}` if `{cloud.switch}` is set")
+    for name in AWS:
+        found[name].append("`cli:codex` if its `model_provider` is `amazon-bedrock`")
+    return {name: f"Passed to {' and to '.join(dict.fromkeys(places))}." for name, places in found.items()}
+
+
 VARIABLE_OF_KEY = {
     "timeout": "COUNCIL_TIMEOUT",
     "model_lists": "COUNCIL_MODEL_LISTS",
@@ -792,12 +810,11 @@ VARIABLE_DOCS = {
         "OLLAMA_HOST": "Address of an Ollama server. Makes its models available. A `base_url` in a file takes precedence.",
         "TAVILY_API_KEY": "Key of the search provider `tavily`.",
         "BRAVE_SEARCH_API_KEY": "Key of the search provider `brave`.",
-        "CLAUDE_CODE_OAUTH_TOKEN": "Login of `cli:claude`, passed to it only.",
-        "CODEX_API_KEY": "Key of `cli:codex`, passed to it only.",
         "CLAUDE_CONFIG_DIR": "Folder with the login of `cli:claude`.",
         "CODEX_HOME": "Folder with the login of `cli:codex`.",
         "NAME_API_KEY": "Key of the vendor NAME for `pai:NAME:MODEL`. A `[providers.NAME]` table names its own variable in `api_key_env`.",
     },
+    "Command-line agents": {},
     "Network": {
         "HTTPS_PROXY": "Proxy for requests to https addresses. `HTTP_PROXY` is for http addresses. Loopback addresses use no proxy.",
         "HTTP_PROXY": "Proxy for requests to http addresses.",
@@ -832,6 +849,9 @@ VARIABLE_DOCS = {
         "_COUNCIL_COMPLETE": "Set by the shell completion.",
     },
 }  # fmt: skip
+VARIABLE_DOCS["Command-line agents"] = {
+    name: text for name, text in _agent_variables().items() if name not in VARIABLE_DOCS["Keys and endpoints"]
+}
 
 
 PROJECT_FILE_DOC = (

@@ -54,7 +54,7 @@ INTERFACES = {"store": {"council.store.interface"}, "members": {"council.members
 # Parts of `protocols` that every protocol uses; all other folders in it are protocols.
 SHARED_BY_PROTOCOLS = ("common", "options", "panel")
 # Commands of the CLI that start another door.
-MAY_START_DOORS = {"council.doors.cli.service_commands"}
+MAY_START_DOORS = {"council.doors.cli.service_commands", "council.doors.cli.management"}
 
 
 @cache

@@ -20,6 +20,7 @@ from council.runs.worker_client import request_worker
 from tests.acceptance.helpers import QUESTION, SEATS, Terminal, Workspace, check_store, wait_for_exit, wait_until
 from tests.acceptance.workers import kill_worker, wait_for_worker_exit, workers
 from tests.fake_provider import FakeProvider, Reply
+from tests.fork_server import REAL_WORKERS
 from tests.trusted_project import trust_project
 
 SCRIPTED = "\n".join(
@@ -72,7 +73,10 @@ def test_a_suspended_worker_is_continued_by_the_next_detached_run(detached: Work
 
 
 @pytest.mark.behaviour("50-detached-outlives", "50-worker-on-demand")
-def test_a_run_queued_by_a_dead_process_is_finished(detached: Workspace, council: Terminal) -> None:
+def test_a_run_queued_by_a_dead_process_is_finished(
+    detached: Workspace, council: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(REAL_WORKERS, "1")
     gate = detached.hold("draft")
     started = detached.council("--detach", "--json", "--protocol", "collaborative", QUESTION)
     assert started.code == 0, started.err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -145,6 +146,65 @@ def test_a_branch_that_is_deleted_is_not_reviewed(hooked: JudgesWorkspace, check
     git(checkout, "push", "-q", "--no-verify", "origin", "feature")
     assert push(checkout, "--delete", "feature").returncode == 0
     assert hooked.provider.log == []
+
+
+# pre-commit
+
+HOOKS_FILE = ROOT / ".pre-commit-hooks.yaml"
+
+
+@pytest.mark.behaviour("issue-18-pre-commit")
+def test_the_hooks_follow_the_format_and_stop_only_at_the_gate(judges: JudgesWorkspace, checkout: Path) -> None:
+    from pre_commit.clientlib import load_manifest
+
+    hooks = {hook["id"]: hook for hook in load_manifest(str(HOOKS_FILE))}
+    assert {name: hook["stages"] for name, hook in hooks.items()} == {"council-push": ["pre-push"], "council-commit": ["pre-commit"]}  # fmt: skip
+    assert all(not hook["pass_filenames"] and hook["language"] == "python" for hook in hooks.values())
+    judges.judge_answers.said = {f"judge/judge-{n}": opinion("FAIL", BUG) for n in (1, 2)}
+    refs = {"PRE_COMMIT_FROM_REF": "origin/main", "PRE_COMMIT_TO_REF": "HEAD"}
+    for hook, more, code, words in (
+        (hooks["council-push"], refs, 1, "Every token is accepted."),
+        (hooks["council-push"], {}, 0, "there is no remote commit to compare with"),
+        (hooks["council-commit"] | {"args": ["--fail-on", "worse"]}, {}, 0, "worse"),
+    ):
+        command = [*shlex.split(hook["entry"]), *hook["args"]]
+        env = {**os.environ, "PATH": command_path(), **more}
+        done = subprocess.run(command, cwd=checkout, env=env, capture_output=True, text=True, check=False, timeout=120)
+        assert (done.returncode, words in done.stdout + done.stderr) == (code, True), done.stderr
+    assert "src/api/routes.py" not in judges.provider.log[0].prompt  # already on the remote
+
+
+@pytest.mark.sweep
+@pytest.mark.behaviour("issue-18-pre-commit")
+def test_real_pre_commit_installs_the_hook_and_runs_it_at_a_push(
+    judges: JudgesWorkspace, checkout: Path, tmp_path: Path
+) -> None:
+    source = tmp_path / "council"
+    for name in ("src", "skills"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE", ".pre-commit-hooks.yaml"):
+        shutil.copy(ROOT / name, source / name)
+    git(source, "init", "-q")
+    git(source, "add", "-A")
+    git(source, "-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "-qm", "council")
+    here = subprocess.run([sys.executable, "-c", "import site; print(site.getsitepackages()[0])"], capture_output=True, text=True, check=True)  # fmt: skip
+    env = {**os.environ, "PRE_COMMIT_HOME": str(tmp_path / "hooks"), "PYTHONPATH": here.stdout.strip()}
+    env |= {"PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_IGNORE_INSTALLED": "1"}  # as in the test below
+    env |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_AUTHOR_NAME": "t", "GIT_AUTHOR_EMAIL": "t@example.com"}
+    run = [sys.executable, "-m", "pre_commit"]
+    revision = git(source, "rev-parse", "HEAD").strip()
+    config = {"repos": [{"repo": str(source), "rev": revision, "hooks": [{"id": "council-push"}]}]}
+    (checkout / ".pre-commit-config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    subprocess.run([*run, "install", "--hook-type", "pre-push", "--install-hooks"], cwd=checkout, env=env, check=True)
+    judges.judge_answers.said = {f"judge/judge-{n}": opinion("FAIL", BUG) for n in (1, 2)}
+    for verdict in ("FAIL", "PASS"):
+        judges.judge_answers.said = (
+            {f"judge/judge-{n}": opinion("FAIL", BUG) for n in (1, 2)} if verdict == "FAIL" else {}
+        )
+        done = subprocess.run(["git", "push", "origin", "feature"], cwd=checkout, env=env, capture_output=True, text=True, check=False)  # fmt: skip
+        assert (done.returncode != 0) == (verdict == "FAIL"), done.stdout + done.stderr
+        assert f"Council Consensus: {verdict}" in done.stdout + done.stderr
+    assert remote_heads(checkout) == ["refs/heads/feature", "refs/heads/main"]
 
 
 # Installing

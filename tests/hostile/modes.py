@@ -516,7 +516,7 @@ streamed("a second choice mixed in", "ok", lambda wire: [event for text in answe
 streamed("a refusal", "refused", lambda wire: _refuse(wire))
 streamed("the role of a user", "ok", lambda wire: [{"choices": [{"delta": {"role": "user", "content": ""}}], "type": "ping"}, *answer_events(wire)])  # fmt: skip
 streamed("an error after the first words", "cut", lambda wire: [*answer_events(wire)[:4], _error(f"{HOSTILE_WORDS}the engine died")])  # fmt: skip
-streamed("an error without words", "cut", lambda wire: [_error("")])
+streamed("an error without words", "server", lambda wire: [_error("")])  # its code counts like a status
 streamed("a model name of 100 KB", "ok", lambda wire: [{"model": "m" * 100_000, "modelVersion": "m" * 100_000, "id": "i" * 2**10, "type": "ping"}, *answer_events(wire)])  # fmt: skip
 streamed("a length finish on every answer", "length", lambda wire: [*answer_events(wire)[: -len(finish(wire))], *finish(wire, {"openai": "length", "anthropic": "max_tokens", "google": "MAX_TOKENS"}[wire])])  # fmt: skip
 streamed("a think block that never closes", "empty", lambda wire: [say(wire, "<think>and on and on"), *finish(wire)], wires=("openai",))  # fmt: skip

@@ -28,9 +28,11 @@ class FakeAgents:
         (self.bin / name).symlink_to(SCRIPTS / f"{script}.py")
         self.env = {"PATH": f"{self.bin}:{os.environ['PATH']}", "HOME": str(self.home), "LANG": "C.UTF-8", **OTHERS}
 
-    def member(self, name: str = "cli:claude", *, key: bool = True, **clocks: float) -> CliAgentMember:
+    def member(self, name: str = "cli:claude", *, key: bool = True, **clocks: Any) -> CliAgentMember:
         env = self.env | ({"ANTHROPIC_API_KEY": KEY} if key else {})
-        return CliAgentMember(name, env=env, vendor="anthropic", **clocks)
+        member = CliAgentMember(name, env=env, vendor="anthropic", **clocks)
+        member.backoff = 0.0
+        return member
 
     @property
     def log(self) -> list[dict[str, Any]]:

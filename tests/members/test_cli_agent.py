@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,14 @@ from council import events as ev
 from council.engine.ledger import Ledger
 from council.errors import ConfigError, Fault
 from council.members.cli_agent import CliAgentMember
+from council.members.cli_sandbox import AGENTS, open_workspace
 from council.render.report import build_report
 from council.runs.service import Convener
 from council.store.interface import Record
 from council.store.sqlite import SqliteStore
 from council.types import Usage
 from tests.calling.helpers import RUN, call, events_of, step
+from tests.fake_clock import skip
 from tests.members.fake_agents import KEY, OTHERS, SCRIPTS, FakeAgents, eventually
 from tests.run_session import make_ask
 
@@ -52,7 +55,9 @@ FIRST, IDLE = {"first_byte": 2.0}, {"idle": 0.3}
 HABITS = [
     # script, timeouts, seat state, number of starts, text of the reason
     ("waits_on_stdin", FIRST, "failed(cli:silent)", 1, "may be waiting for input"),
-    ("is_error", {}, "failed(cli:error)", 2, "claude reports an error: API Error: 500 Internal server error"),
+    ("is_error", {}, "failed(server)", 3, "claude reports: API Error: 500 Internal server error"),
+    ("reports_an_error", {}, "failed(cli:error)", 2, "claude reports an error: The session ended unexpectedly"),
+    ("retries_a_refused_key", {}, "failed(auth)", 1, "authentication_failed (status 401); check ANTHROPIC_API_KEY"),
     ("error_on_stdout", {}, "failed(cli:exit)", 2, "exited with code 1: Error: the disk of this agent is full"),
     ("empty", {}, "degenerate", 2, "empty"),
     ("half_a_json", {}, "failed(cli:output)", 2, "printed an incomplete answer"),
@@ -70,7 +75,7 @@ HABITS = [
 ]
 
 
-@pytest.mark.behaviour("issue-5-cli-habits", "40-retry-command", "issue-5-cli-own-key")
+@pytest.mark.behaviour("issue-5-cli-habits", "40-retry-command", "issue-5-cli-own-key", "issue-18-agent-retries")
 @pytest.mark.parametrize(("habit", "clocks", "state", "starts", "reason"), HABITS, ids=[row[0] for row in HABITS])
 async def test_misbehaving_agent_ends_in_its_state_and_leaves_no_process(
     habit: str, clocks: dict[str, float], state: str, starts: int, reason: str, tmp_path: Path, ledger: Ledger
@@ -108,6 +113,20 @@ async def test_tails_of_both_streams_are_kept_with_the_attempt(tmp_path: Path, l
     for said in kept:
         assert "[standard output]\nxxx" in said
         assert len(said) < 2 * 4096 + 100
+
+
+@pytest.mark.behaviour("issue-18-agent-timeout")
+async def test_timeout_names_the_last_complaint_and_keeps_both_tails(tmp_path: Path, ledger: Ledger) -> None:
+    agents = FakeAgents(tmp_path, "retries_once_and_hangs")
+    task = asyncio.ensure_future(call(ledger, step("cli:claude"), agents.member(), timeout=lambda member: 60.0))
+    assert await eventually(lambda: any("complained" in row for row in agents.log))
+    skip(61.0)
+    outcome = await task
+    assert outcome.state == "timed_out"
+    assert outcome.reason == "no answer within 60 s; claude reports: rate_limit (status 429)"
+    said = next(attempt.result["said"] for attempt in ledger.attempts("draft/alpha") if attempt.result)
+    assert "[standard output]" in said and "[standard error]\nwaiting for the rate limit" in said
+    assert await eventually(lambda: not agents.left())
 
 
 @pytest.mark.behaviour("issue-5-cli-habits")
@@ -194,6 +213,83 @@ async def test_home_contains_only_the_agents_login(tmp_path: Path) -> None:
     assert (agents.home / ".claude/.credentials.json").read_text() == "{}"
 
 
+@pytest.mark.behaviour("issue-18-agent-env")
+async def test_gateway_and_selected_cloud_reach_the_agent_and_other_variables_do_not(tmp_path: Path) -> None:
+    agents = FakeAgents(tmp_path, "behaves")
+    (agents.home / ".aws").mkdir()
+    (agents.home / ".aws/config").write_text("[default]")
+    gateway = {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9", "ANTHROPIC_AUTH_TOKEN": "gateway-token", "MY_TICKET": "t1"}
+    agents.env |= gateway | {"AWS_PROFILE": "work", "AWS_SECRET_ACCESS_KEY": "s3", "CLOUD_ML_REGION": "eu"}
+    for bedrock in ("", "0", "1"):
+        env = agents.env | {"CLAUDE_CODE_USE_BEDROCK": bedrock}
+        with open_workspace(AGENTS["claude"], env, pass_env=["MY_TICKET", "HOME"]) as workspace:
+            assert gateway.items() <= workspace.env.items()
+            assert workspace.env["HOME"] == str(workspace.home)
+            has_cloud = ("AWS_SECRET_ACCESS_KEY" in workspace.env, (workspace.home / ".aws/config").is_file())
+            assert has_cloud == (bedrock == "1",) * 2
+            assert not {"CLOUD_ML_REGION", *OTHERS} & workspace.env.keys()
+    assert (agents.home / ".aws/config").is_file()
+    assert "CLAUDE_CODE_USE_BEDROCK is set" in await CliAgentMember("cli:claude", env=env, vendor="anthropic").probe()
+
+
+@pytest.mark.behaviour("issue-18-agent-env")
+async def test_codex_gets_only_the_model_provider_of_its_configuration(tmp_path: Path) -> None:
+    agents = FakeAgents(tmp_path, "behaves", "codex")
+    agents.env |= {"GATEWAY_KEY": "gateway-key", "CODEX_HOME": str(tmp_path / "codex")}
+    (tmp_path / "codex").mkdir()
+    config = tmp_path / "codex/config.toml"
+    config.write_text(
+        'model_provider = "gate"\nsandbox_mode = "danger-full-access"\n[mcp_servers.x]\ncommand = "x"\n'
+        '[model_providers.gate]\nbase_url = "https://gate.example/v1"\nenv_key = "GATEWAY_KEY"\n[model_providers.other]\nname = "o"\n'
+    )
+    member = agents.member("cli:codex", key=False)
+    with open_workspace(member.agent, member.env) as workspace:
+        copied = tomllib.loads((workspace.home / ".codex/config.toml").read_text())
+        assert copied["model_providers"] == {"gate": {"base_url": "https://gate.example/v1", "env_key": "GATEWAY_KEY"}}
+        assert copied.keys() == {"model_provider", "model_providers"}
+        assert workspace.env["GATEWAY_KEY"] == "gateway-key"
+        assert workspace.env["CODEX_API_KEY"] == OTHERS["OPENAI_API_KEY"]  # `codex exec` reads no other key
+    assert await member.probe() == "9.9.9 (Claude Code), GATEWAY_KEY is set"
+    for text in ("not toml [", 'model_provider = 3\nmodel_providers = "x"', ""):
+        config.write_text(text)
+        with open_workspace(member.agent, member.env) as workspace:
+            assert not (workspace.home / ".codex/config.toml").exists()
+
+
+@pytest.mark.behaviour("issue-18-agent-env")
+@pytest.mark.parametrize(
+    ("given", "login", "kind", "passed"),
+    [
+        ({"GEMINI_API_KEY": "k"}, True, "gemini-api-key", {"GEMINI_API_KEY": "k"}),
+        ({"GOOGLE_API_KEY": "k"}, False, "gemini-api-key", {"GEMINI_API_KEY": "k"}),
+        ({"GOOGLE_CLOUD_PROJECT": "p"}, True, "oauth-personal", {"GOOGLE_GENAI_USE_GCA": "true", "GOOGLE_CLOUD_PROJECT": "p"}),
+        ({"GOOGLE_GENAI_USE_VERTEXAI": "true", "GEMINI_API_KEY": "k"}, True, "vertex-ai", {"GOOGLE_GENAI_USE_VERTEXAI": "true"}),
+    ],
+)  # fmt: skip
+def test_gemini_settings_name_the_kind_of_login(
+    given: dict[str, str], login: bool, kind: str, passed: dict[str, str], tmp_path: Path
+) -> None:
+    agents = FakeAgents(tmp_path, "behaves", "gemini")
+    if login:
+        (agents.home / ".gemini").mkdir()
+        (agents.home / ".gemini/oauth_creds.json").write_text("{}")
+    with open_workspace(AGENTS["gemini"], {"HOME": str(agents.home)} | given) as workspace:
+        settings = json.loads((workspace.home / ".gemini/settings.json").read_text())
+        assert settings["security"]["auth"]["selectedType"] == kind
+        assert settings["tools"]["core"] == ["none"]
+        assert passed.items() <= workspace.env.items()
+
+
+async def test_setting_that_codex_cannot_read_is_left_out(tmp_path: Path) -> None:
+    agents = FakeAgents(tmp_path, "rejects_a_setting", "codex")
+    agents.env["CODEX_API_KEY"] = "codex-key"
+    member = agents.member("cli:codex", key=False)
+    assert (await member.send(member.prepare(make_ask()), lambda piece: None)).text == ANSWER
+    first, second = (row["started"] for row in agents.started)
+    assert "agents.enabled=false" in first
+    assert [word for word in first if word not in second and "file=" not in word] == ["agents.enabled=false"]
+
+
 async def test_renewed_login_is_copied_back(tmp_path: Path) -> None:
     agents = FakeAgents(tmp_path, "renews_its_login")
     (agents.home / ".claude").mkdir()
@@ -237,7 +333,7 @@ async def test_executable_is_probed_once_until_it_changes(tmp_path: Path) -> Non
     member = agents.member()
     for _ in range(2):
         await member.send(member.prepare(make_ask()), lambda piece: None)
-    assert len([row for row in agents.log if "probe" in row]) == 2  # --version and --help
+    assert len([row for row in agents.log if "probe" in row]) == 1  # --help
     (agents.bin / "claude").unlink()
     (agents.bin / "claude").symlink_to(SCRIPTS / "behaves.py")
     assert "9.9.9" in await member.probe()

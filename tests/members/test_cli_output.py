@@ -40,6 +40,7 @@ GEMINI_WHOLE = {
     "session_id": "s", "response": "Tabs.",
     "stats": {"models": {"gemini-3-pro-preview": {"tokens": {"prompt": 14, "candidates": 2, "thoughts": 1, "cached": 7}}}},
 }  # fmt: skip
+GEMINI_TOTALS = {"total_tokens": 17, "input_tokens": 14, "output_tokens": 2, "cached": 7}  # thoughts only in the total
 USAGE = {"claude": Usage(14, 3, 7, True, 5), "codex": Usage(14, 3, 7, True, 5), "gemini": Usage(14, 3, 7)}
 
 
@@ -131,6 +132,47 @@ def test_finish_reason_is_reported(reason: str, finish: str) -> None:
 def test_junk_output_does_not_break_the_parser(agent: str, junk: bytes) -> None:
     said, _ = heard(agent, junk + b"\n" + lines(CLAUDE + CODEX + GEMINI), 33)
     assert said.done
+
+
+def test_gemini_total_includes_the_thoughts() -> None:
+    whole = {"response": "Tabs.", "stats": {**GEMINI_TOTALS, "models": {"gemini-3.1-pro-preview": GEMINI_TOTALS}}}
+    said, _ = heard("gemini", lines([{"type": "init", "model": "pro"}, whole]), 99)
+    assert (said.usage, said.model) == (USAGE["gemini"], "gemini-3.1-pro-preview")
+
+
+def retry(status: int) -> dict[str, Any]:
+    return {"type": "system", "subtype": "api_retry", "error_status": status, "error": "rate_limit"}
+
+
+def reconnect(status: int, scheme: str = "https") -> dict[str, Any]:
+    return {"type": "error", "message": f"Reconnecting... 1/5 (unexpected status {status} No: x, url: {scheme}://h/v1)"}
+
+
+@pytest.mark.behaviour("issue-18-agent-retries")
+@pytest.mark.parametrize(
+    ("agent", "events", "over", "status"),
+    [
+        ("claude", [retry(401)], True, 401),
+        ("claude", [retry(403)], True, 403),
+        ("claude", [retry(429)], False, 429),
+        ("claude", [retry(429)] * 2, True, 429),
+        ("claude", [retry(529), CLAUDE[3]], False, 529),
+        ("codex", [reconnect(401)], True, 401),
+        ("codex", [reconnect(500)], False, 500),
+        ("codex", [reconnect(500)] * 2, True, 500),
+        ("codex", [reconnect(404, "wss")] * 5, False, 0),  # it will use HTTP instead
+        ("codex", [reconnect(401, "wss")], True, 401),
+    ],
+)
+def test_retry_events_are_activity_and_end_a_hopeless_call(
+    agent: str, events: list[dict[str, Any]], over: bool, status: int
+) -> None:
+    pieces: list[str] = []
+    parser = OutputParser(READERS[agent], pieces.append)
+    moved = [parser.feed(lines([event])) for event in events]
+    assert (parser.output.is_hopeless, parser.output.status, parser.output.done) == (over, status, False)
+    assert pieces == [event["event"]["delta"]["text"] for event in events if "event" in event]  # a retry is no content
+    assert all(moved) or status == 0
 
 
 def test_plain_text_is_the_answer_without_json_output() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from jsonschema import Draft7Validator
 
 from council.render.sarif import render
+from council.version import __version__
 from tests.paths import DATA
 from tests.render.reports import HOSTILE_FINDINGS, Json, finding, report, report_with_absent_seat
 
@@ -48,6 +49,13 @@ def test_any_model_text_fits_the_schema_as_one_result(value: Json) -> None:
     assert len(run(report(value))["results"]) == 1
 
 
+@pytest.mark.behaviour("issue-18-sarif-fields")
+def test_the_driver_has_its_address_and_version() -> None:
+    driver = run(report(finding()))["tool"]["driver"]
+    assert (driver["version"], driver["semanticVersion"]) == (__version__, __version__)
+    assert driver["informationUri"].startswith("https://")
+
+
 @pytest.mark.behaviour("50-sarif")
 def test_a_result_carries_its_fingerprint_and_who_found_it() -> None:
     found = result(finding())
@@ -76,17 +84,22 @@ def test_a_finding_whose_line_does_not_exist_keeps_its_file() -> None:
     )
     found = result(row)
     (place,) = found["locations"]
-    assert place["physicalLocation"] == {"artifactLocation": {"uri": "src/auth.py", "uriBaseId": "%SRCROOT%"}}
+    assert place["physicalLocation"] == {
+        "artifactLocation": {"uri": "src/auth.py", "uriBaseId": "%SRCROOT%"},
+        "region": {"startLine": 1},
+    }
     assert "not found in the packet: src/auth.py:4000" in found["message"]["text"]
     assert "Location: quote not found." in found["message"]["text"]
 
 
 @pytest.mark.behaviour("50-sarif")
-def test_only_a_verified_location_has_a_region() -> None:
+def test_an_unknown_location_is_the_first_line_and_the_message_says_so() -> None:
     place = result(finding())["locations"][0]["physicalLocation"]
     assert (place["artifactLocation"]["uri"], place["region"]) == ("src/auth.py", {"startLine": 12})
     unverified = result(finding(verified=False, location="src/gone.py:3"))
-    assert unverified["locations"] == [{"physicalLocation": {"artifactLocation": {"uri": "."}}}]
+    assert unverified["locations"] == [
+        {"physicalLocation": {"artifactLocation": {"uri": "."}, "region": {"startLine": 1}}}
+    ]
     assert "Location as stated, not found in the packet: src/gone.py:3" in unverified["message"]["text"]
 
 

@@ -426,15 +426,14 @@ class RetryLoop:
         except Fault as fault:
             detail, said = repair_surrogates(fault.detail), repair_surrogates(fault.said)
             return Fault(fault.kind, detail, said=said, retry_after=fault.retry_after)
-        except TimeoutError:
+        except TimeoutError as error:
             if not clock.expired():  # a timeout of the member itself
                 return Fault("stall", "timed out waiting for data")
-            return self._make_stall_fault(deadline)
+            return self._make_stall_fault(deadline, getattr(error.__cause__, "__notes__", ()))
         finally:
             pieces.clear()
         text, usage = repair_surrogates(answer.text), answer.usage.validated()
-        is_sound = text == answer.text and usage is answer.usage
-        return answer if is_sound else replace(answer, text=text, usage=usage)
+        return answer if text == answer.text and usage is answer.usage else replace(answer, text=text, usage=usage)
 
     def _stream(self, deadline: MemberDeadline, text: str) -> None:
         if text:
@@ -446,12 +445,13 @@ class RetryLoop:
         self.caller.seen_thinking.add(name)
         deadline.extend_to(self.caller.member_timeout(self.step, name), timeout)
 
-    def _make_stall_fault(self, deadline: MemberDeadline) -> Fault:
+    def _make_stall_fault(self, deadline: MemberDeadline, notes: Sequence[str] = ()) -> Fault:
         if deadline.repeated_text:
             piece, deadline.repeated_text = deadline.repeated_text, ""
             return Fault("loop", repair_surrogates(describe_loop(piece)))
         deadline.is_over = True
-        return Fault("stall", f"no answer within {deadline.seconds:g} s")
+        detail = f"no answer within {deadline.seconds:g} s"
+        return Fault("stall", "; ".join([detail, *filter(None, notes[:1])]), said="".join(notes[1:]))
 
     def _record_result(
         self, attempt: Attempt, answer: Answer | Fault, fault: Fault | None, wait: float | None, deadline: MemberDeadline

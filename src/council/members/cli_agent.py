@@ -2,7 +2,7 @@
 
 `prepare` serialises the prompt and the schema. `send` creates a temporary workspace, starts the agent there with the
 flags it supports, writes the prompt to its standard input and parses its JSON output. The prompt contains the whole
-packet, and the agent gets no tools.
+packet. Tools are off as far as each agent allows it: see docs/members.md.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,14 +26,18 @@ from council.members.cli_sandbox import (
     Flag,
     council_depth,
     find_key_variable,
+    find_secrets,
     has_login,
     open_workspace,
 )
 from council.members.wires.error_responses import (
     INVALID_KEY_MESSAGE,
     QUOTA_MESSAGE,
+    THROTTLING_MESSAGE,
     TOO_LONG_MESSAGE,
     UNKNOWN_MODEL_MESSAGE,
+    ErrorResponse,
+    classify_error,
     parse_error_json,
 )
 from council.members.wires.wire import append_schema
@@ -52,21 +56,35 @@ NOT_LOGGED_IN = re.compile(
     r"not logged in|/login|codex login|log ?in again|authenticat|unauthorized|\b401\b|auth method|oauth|invalid_grant|credentials", re.I
 )  # fmt: skip
 QUOTA_EXCEEDED = re.compile(
-    r"(usage|session|weekly|daily|spending|hit your|reached your).{0,20}limit|out of credits", re.I
+    r"(usage|session|weekly|daily|spending|hit your|reached your).{0,20}limit|out of credits|(daily|your) quota", re.I
 )
+SERVER_FAILURE = re.compile(r"experiencing high demand|internal (server )?error", re.I)
+# Kinds of failures without a status, in this order: messages about limits also name other ways to log in.
+FAILURE_MESSAGES = (
+    ("quota", QUOTA_MESSAGE),
+    ("rate", THROTTLING_MESSAGE),
+    ("auth", NOT_LOGGED_IN),
+    ("auth", INVALID_KEY_MESSAGE),
+    ("size", TOO_LONG_MESSAGE),
+    ("model", UNKNOWN_MODEL_MESSAGE),
+    ("server", SERVER_FAILURE),
+)
+# A setting of ours that another version of codex reads differently: "Error loading config.toml: … in `agents`".
+REJECTED_SETTING = re.compile(r"error loading config.*?\bin `([\w.-]+)`", re.I | re.S)
 ERROR_LINE = re.compile(r"error|fail|invalid|denied|unable|cannot|could not|not ", re.I)
 
 
 @dataclass(slots=True)
 class ExecutableInfo:
-    """Version and help of an executable, cached until the file changes."""
+    """Help of an executable, cached until the file changes."""
 
-    version: str
     help: str
-    rejected_flags: set[str] = field(default_factory=set)  # flags it lists in --help but rejects
+    rejected_flags: set[str] = field(default_factory=set)  # flags and settings that it rejects
 
     def supports(self, flag: Flag) -> bool:
         """Return whether --help lists each word of a flag. Without readable help, every flag is tried."""
+        if any(flag[-1].startswith(f"{name}.") for name in self.rejected_flags):
+            return False
         parts = [part for part in flag if re.fullmatch(r"-{0,2}[a-z][a-z-]*", part)]
         listed = (not self.help or re.search(rf"(?<![\w-]){part}(?![\w-])", self.help) for part in parts)
         return not self.rejected_flags.intersection(parts) and all(listed)
@@ -88,11 +106,12 @@ class CliAgentMember:
         vendor: str,
         first_byte: float | None = None,
         idle: float | None = None,
+        pass_env: Iterable[str] = (),
     ) -> None:
         kind, _, self.model = name.removeprefix("cli:").partition(":")
         self.name, self.vendor, self.env = name, vendor, dict(env)
         self.agent = _find_agent(kind, name)
-        self.timeouts = AgentTimeouts(first_byte, idle)
+        self.timeouts, self.pass_env = AgentTimeouts(first_byte, idle), tuple(pass_env)
         self._probe_lock = asyncio.Lock()
         if council_depth(env):
             raise ConfigError(
@@ -124,7 +143,7 @@ class CliAgentMember:
     async def _run_agent(
         self, path: Path, info: ExecutableInfo, request: Json, on_delta: OnDelta
     ) -> tuple[OutputParser, ProcessResult]:
-        with open_workspace(self.agent, self.env) as workspace:
+        with open_workspace(self.agent, self.env, self.pass_env) as workspace:
             values = workspace.write_request(request)
             output = next(filter(info.supports, self.agent.output_flags), ())
             flags = [*output, *self._build_flags(info, values)]
@@ -140,9 +159,16 @@ class CliAgentMember:
                 result = await run_process(
                     argv, env=workspace.env, folder=workspace.work, prompt=prompt.encode(errors="replace"), timeouts=self.timeouts,
                     on_output=parser.feed, is_complete=lambda: parser.read_event is not None and parser.output.done,
+                    is_hopeless=lambda: parser.output.is_hopeless,
                 )  # fmt: skip
             except Fault as fault:
-                raise self._redacted_fault(fault.kind, f"{self.agent.name}: {fault.detail}", fault.said) from None
+                detail = f"{self.agent.name}: {fault.detail}{_format_complaint(parser.output)}"
+                raise self._redacted_fault(fault.kind, detail, fault.said) from None
+            except asyncio.CancelledError as cancelled:  # the notes become part of the reason if the time is up
+                said = "\n".join(getattr(cancelled, "__notes__", []))
+                known = self._redacted_fault("stall", self.agent.name + _format_complaint(parser.output), said)
+                cancelled.__notes__ = [known.detail if parser.output.warning else "", known.said]
+                raise
         parser.finish()
         return parser, result
 
@@ -162,15 +188,16 @@ class CliAgentMember:
 
     def _to_fault(self, output: AgentOutput, parser: OutputParser, result: ProcessResult) -> Fault:
         """Return the Fault for a call without a usable answer."""
-        reason = output.error or _failure_line(result, output)
+        reason = output.error or (output.warning if output.retries else "") or _failure_line(result, output)
         tails = format_tails(result.stdout_tail, result.stderr_tail)
         # Match only failures and short outputs: a real answer may mention logins and limits too.
-        is_complaint = output.error or result.exit_code or len(parser.text) <= MAX_COMPLAINT_CHARS
-        if is_complaint and (kind := _classify_failure(f"{output.warning} {reason}")):
-            hint = f"; {self.agent.login_hint}" if kind == "auth" else ""
-            return self._redacted_fault(kind, f"{self.agent.name} reports: {reason}{hint}", tails)
-        if output.error:
-            return self._redacted_fault("cli:error", f"{self.agent.name} reports an error: {reason}", tails)
+        is_complaint = output.error or output.retries or result.exit_code or len(parser.text) <= MAX_COMPLAINT_CHARS
+        if is_complaint and (kind := _classify_failure(f"{output.warning} {reason}", output.status)):
+            hint = f"; {self._login_hint()}" if kind == "auth" else ""
+            return self._redacted_fault(kind, f"{self.agent.name} reports: {_shorten_reason(reason)}{hint}", tails)
+        if output.error or output.retries:
+            detail = f"{self.agent.name} reports an error: {_shorten_reason(reason)}"
+            return self._redacted_fault("cli:error", detail, tails)
         if result.exit_code:
             return self._redacted_fault(
                 "cli:exit", f"{self.agent.name} exited with code {result.exit_code}: {reason}", tails
@@ -178,8 +205,12 @@ class CliAgentMember:
         printed = f"{self.agent.name} printed an incomplete answer: {parser.text[:MAX_COMPLAINT_CHARS]}"
         return self._redacted_fault("cli:output", printed, tails)
 
+    def _login_hint(self) -> str:
+        key = find_key_variable(self.agent, self.env)
+        return f"check {key}, or {self.agent.login_hint}" if key else self.agent.login_hint
+
     def _redacted_fault(self, kind: str, detail: str, output: str) -> Fault:
-        keys = [self.env.get(name, "") for name in self.agent.key_variables]
+        keys = find_secrets(self.env, self.pass_env)
         return Fault(
             kind,
             redact_line(detail, keys),
@@ -194,7 +225,8 @@ class CliAgentMember:
 
     async def probe(self) -> str:
         """Return the version and whether a login or key exists, without calling a model."""
-        version = (await self._executable_info(self._executable_path())).version
+        printed = await self._run_for_output(self._executable_path(), "--version")
+        version = redact_line(printed.partition("\n")[0]) or "an unknown version"
         if key := find_key_variable(self.agent, self.env):
             return f"{version}, {key} is set"
         if has_login(self.agent, self.env):
@@ -211,18 +243,14 @@ class CliAgentMember:
         return _executables[key]
 
     async def _probe_executable(self, path: Path) -> ExecutableInfo:
-        version, listed = await asyncio.gather(
-            self._run_for_output(path, "--version"), self._run_for_output(path, *self.agent.args_before, "--help")
-        )
+        listed = await self._run_for_output(path, *self.agent.args_before, "--help")
         # `--x[-file]` means two flags.
         listed = re.sub(r"(--[\w-]+)\[(-\w+)\]", r"\1 \1\2", listed)
-        return ExecutableInfo(
-            redact_line(version.partition("\n")[0]) or "an unknown version", listed if "--" in listed else ""
-        )
+        return ExecutableInfo(listed if "--" in listed else "")
 
     async def _run_for_output(self, path: Path, *args: str) -> str:
         parser = OutputParser(None, lambda piece: None)
-        with open_workspace(self.agent, self.env) as workspace:
+        with open_workspace(self.agent, self.env, self.pass_env) as workspace:
             try:
                 await run_process(
                     [str(path), *args],
@@ -282,7 +310,10 @@ def _find_rejected_flag(result: ProcessResult, output: AgentOutput) -> str | Non
     """Return the flag that the agent rejected, if any."""
     if not result.exit_code or output.done:
         return None
-    match = UNKNOWN_FLAG.search(strip_escapes(result.stderr_tail) + "\n" + strip_escapes(result.stdout_tail))
+    printed = strip_escapes(result.stderr_tail) + "\n" + strip_escapes(result.stdout_tail)
+    if match := REJECTED_SETTING.search(printed):
+        return match[1].partition(".")[0]
+    match = UNKNOWN_FLAG.search(printed)
     return "--" + match[1].lstrip("-") if match else None
 
 
@@ -292,7 +323,7 @@ def _failure_line(result: ProcessResult, output: AgentOutput) -> str:
         text = strip_escapes(stream).strip()
         if match := re.search(r"^[\[{]", text, re.MULTILINE):
             text = text[: match.start()] + _error_message(text[match.start() :])
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("WARNING")]
         if lines:
             return next(filter(ERROR_LINE.search, lines), lines[-1])
     return output.warning or "no reason given"
@@ -300,25 +331,43 @@ def _failure_line(result: ProcessResult, output: AgentOutput) -> str:
 
 def _error_message(text: str) -> str:
     """Return the error message inside a JSON object, or ""."""
+    error = _parse_error(text)
+    return error.message if error else ""
+
+
+def _parse_error(text: str) -> ErrorResponse | None:
+    """Return the vendor's error object inside a text, if there is one."""
+    start = text.find("{")
     try:
-        value = json.loads(text)
+        value, _ = json.JSONDecoder().raw_decode(text[start:]) if start >= 0 else ({}, 0)
     except (ValueError, RecursionError):
-        return ""
-    return parse_error_json(value).message if isinstance(value, dict) and value.get("error") else ""
+        return None
+    return parse_error_json(value) if isinstance(value, dict) and value.get("error") else None
 
 
-def _classify_failure(text: str) -> str:
+def _shorten_reason(reason: str) -> str:
+    """Replace a vendor's error object inside a reason by its message."""
+    error = _parse_error(reason)
+    if error is None:
+        return reason
+    status = next((code for code in sorted(error.codes) if code.isdigit()), "")
+    return f"{status}: {error.message}" if status else error.message
+
+
+def _format_complaint(output: AgentOutput) -> str:
+    return f" reports: {_shorten_reason(output.warning)}" if output.warning else ""
+
+
+def _classify_failure(text: str, status: int) -> str:
     """Return the fault kind of a vendor error, or "" for other failures."""
-    if NOT_LOGGED_IN.search(text) or INVALID_KEY_MESSAGE.search(text):
-        return "auth"
-    if QUOTA_EXCEEDED.search(text) or QUOTA_MESSAGE.search(text):
+    if status in (0, 400, 402, 403, 429) and QUOTA_EXCEEDED.search(text):
         return "quota"
-    if TOO_LONG_MESSAGE.search(text):
-        return "size"
-    return "model" if UNKNOWN_MODEL_MESSAGE.search(text) else ""
+    if status:
+        return classify_error(status, _parse_error(text) or ErrorResponse(frozenset(), text), None)
+    return next((kind for kind, pattern in FAILURE_MESSAGES if pattern.search(text)), "")
 
 
 def make_cli_member(name: str, context: MemberContext) -> CliAgentMember:
     agent = name.split(":")[1]
-    timeouts = context.settings.commands.get(agent, {})
-    return CliAgentMember(name, env=context.env, vendor=catalogue().commands.get(agent, agent), **timeouts)
+    options = context.settings.commands.get(agent, {})
+    return CliAgentMember(name, env=context.env, vendor=catalogue().commands.get(agent, agent), **options)

@@ -19,6 +19,11 @@ CONTROL_SEQUENCES = re.compile(
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 )
 FINISH_REASONS = {"max_tokens": "length", "refusal": "refused"}
+KEY_REFUSED = (401, 403)  # HTTP status; a retry with the same key cannot help
+MAX_AGENT_RETRIES = 1  # of one call; further ones are decided by the fault table
+# HTTP status in a message: "unexpected status 401", "last status: 429", "API Error: 500", '"code": 403'
+STATUS = re.compile(r'(?:\bstatus:? |API Error: (?:Request rejected \()?|"code": ?)([45]\d\d)\b')
+WEBSOCKET = re.compile(r"\bwss?://")
 
 
 @dataclass(slots=True)
@@ -29,10 +34,22 @@ class AgentOutput:
     done: bool = False  # the final event, success or failure, was received
     error: str = ""  # error message of a failed answer
     warning: str = ""  # last non-fatal error
+    status: int = 0  # HTTP status of the last error, if it is known
+    retries: int = 0  # requests that the agent says it repeats
     finish: str = "stop"
     usage: Usage = field(default_factory=lambda: Usage(known=False))
     model: str = ""
     id: str = ""
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Return whether the vendor refuses the key, or keeps refusing the request."""
+        is_refused = self.retries > 0 and self.status in KEY_REFUSED
+        return not self.done and (is_refused or self.retries > MAX_AGENT_RETRIES)
+
+    def record_status(self, message: str) -> None:
+        if match := STATUS.search(message):
+            self.status = int(match[1])
 
 
 Delta = str | None  # content; "" for activity without content; None for neither
@@ -100,12 +117,13 @@ class OutputParser:
     def _handle_event(self, event: Any) -> bool:
         if not isinstance(event, dict) or self.read_event is None:
             return False
+        retries = self.output.retries
         try:
             piece = self.read_event(self.output, event)
         except (AttributeError, LookupError, TypeError, ValueError):  # a field with an unexpected type
             return False
         if piece is None:
-            return False
+            return self.output.retries > retries  # activity, but neither content nor thinking
         self.on_delta(CONTROL_SEQUENCES.sub("", piece))
         return True
 
@@ -120,6 +138,8 @@ def read_claude_event(output: AgentOutput, event: Json) -> Delta:
             delta = event["event"].get("delta") or {}
             output.model = output.model or str((event["event"].get("message") or {}).get("model") or "")
             return str(delta["text"]) if delta.get("type") == "text_delta" else "" if delta else None
+        case "system" if event.get("subtype") == "api_retry":
+            _record_claude_retry(output, event)
         case "assistant":
             output.warning = str(event.get("error") or output.warning)
             return ""
@@ -128,12 +148,23 @@ def read_claude_event(output: AgentOutput, event: Json) -> Delta:
     return None
 
 
+def _record_claude_retry(output: AgentOutput, event: Json) -> None:
+    status = event.get("error_status")
+    output.status = status if isinstance(status, int) else 0
+    output.retries += 1
+    reason = str(event.get("error") or "error without a reason")
+    output.warning = f"{reason} (status {status})" if output.status else reason
+
+
 def _read_claude_result(output: AgentOutput, event: Json) -> Delta:
     typed, text = event.get("structured_output"), str(event.get("result") or "")
     output.done, output.id = True, str(event.get("session_id") or "")
     if event.get("is_error") or str(event.get("subtype", "success")).startswith("error"):
         reasons = [text, *map(str, event.get("errors") or []), str(event.get("subtype") or "")]
         output.error = next(reason for reason in (*reasons, "error without a reason") if reason)
+        output.record_status(output.error)
+        status = event.get("api_error_status")
+        output.status = status if isinstance(status, int) else output.status
     output.text = json.dumps(typed, ensure_ascii=False) if typed is not None else text
     output.finish = FINISH_REASONS.get(str(event.get("stop_reason")), "stop")
     output.model = output.model or next(iter(event.get("modelUsage") or {}), "")
@@ -167,9 +198,20 @@ def read_codex_event(output: AgentOutput, event: Json) -> Delta:
             return ""
         case "turn.failed":
             output.done, output.error = True, str((event.get("error") or {}).get("message") or "the turn failed")
+            output.record_status(output.error)
         case "error":  # not final: codex may retry
-            output.warning = str(event.get("message") or output.warning)
+            _record_codex_retry(output, str(event.get("message") or ""))
     return None
+
+
+def _record_codex_retry(output: AgentOutput, message: str) -> None:
+    """Record an error. Codex tries WebSockets first; if an endpoint has none, it uses HTTP after a few errors."""
+    output.warning = message or output.warning
+    match = STATUS.search(message)
+    if match and (not WEBSOCKET.search(message) or match[1] == "401"):
+        output.status = int(match[1])
+    if message.startswith("Reconnecting") and not (WEBSOCKET.search(message) and output.status != 401):
+        output.retries += 1
 
 
 def read_gemini_event(output: AgentOutput, event: Json) -> Delta:
@@ -198,18 +240,24 @@ def _read_gemini_result(output: AgentOutput, event: Json, failed: bool) -> None:
     output.done, output.id = True, str(event.get("session_id") or output.id)
     if failed:
         output.error = str((event.get("error") or {}).get("message") or output.warning or "error without a reason")
+        output.record_status(output.error)
     stats = event.get("stats") or {}
     if models := stats.get("models"):
-        tokens = [model.get("tokens") or {} for model in models.values()]
-        read, cached = (sum(read_count(counts, name) for counts in tokens) for name in ("prompt", "cached"))
-        output.usage = Usage(
-            read, sum(read_count(counts, "candidates") + read_count(counts, "thoughts") for counts in tokens), cached
-        )
-        output.model = output.model or next(iter(models))
+        counts = {name: _read_gemini_counts(model) for name, model in models.items()}
+        output.usage = sum(counts.values(), Usage())
+        output.model = max(counts, key=lambda name: counts[name].output)  # the requested name may be an alias
     elif "output_tokens" in stats:
-        output.usage = Usage(
-            read_count(stats, "input_tokens"), read_count(stats, "output_tokens"), read_count(stats, "cached")
-        )
+        output.usage = _read_gemini_counts(stats)
+
+
+def _read_gemini_counts(stats: Json) -> Usage:
+    """Return the usage of one model. Versions differ: a nested table with the thoughts, or a total that includes them."""
+    if "tokens" in stats or "output_tokens" not in stats:
+        tokens = stats.get("tokens") or {}
+        written = read_count(tokens, "candidates") + read_count(tokens, "thoughts")
+        return Usage(read_count(tokens, "prompt"), written, read_count(tokens, "cached"), bool(tokens))
+    read, written = read_count(stats, "input_tokens"), read_count(stats, "output_tokens")
+    return Usage(read, max(written, read_count(stats, "total_tokens") - read), read_count(stats, "cached"))
 
 
 def read_count(values: Json, name: str) -> int:

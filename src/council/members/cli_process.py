@@ -92,6 +92,7 @@ class ProcessOutput(asyncio.SubprocessProtocol):
 async def run_process(
     argv: Sequence[str], *, env: Mapping[str, str], folder: Path, prompt: bytes, timeouts: AgentTimeouts, on_output: OnOutput,
     is_complete: Callable[[], bool] = lambda: False,
+    is_hopeless: Callable[[], bool] = lambda: False,
 ) -> ProcessResult:  # fmt: skip
     """Run a program with the prompt on standard input. Raise Fault if it cannot start, stalls or prints too much."""
     call_id = secrets.token_hex(8)
@@ -107,10 +108,13 @@ async def run_process(
     with watchdog(group, folder.parent):
         try:
             _write_stdin(transport, prompt)
-            await _wait_for_output(output, timeouts, is_complete)
+            await _wait_for_output(output, timeouts, is_complete, is_hopeless)
             return ProcessResult(transport.get_returncode(), output.tails[1], output.tails[2])
         except Fault as fault:
             raise Fault(fault.kind, fault.detail, said=_format_output_tails(output)) from None
+        except asyncio.CancelledError as cancelled:
+            cancelled.add_note(_format_output_tails(output))
+            raise
         finally:
             try:
                 await _terminate_group(group, call_id)
@@ -145,11 +149,13 @@ def _write_stdin(transport: asyncio.SubprocessTransport, prompt: bytes) -> None:
     pipe.close()
 
 
-async def _wait_for_output(output: ProcessOutput, timeouts: AgentTimeouts, is_complete: Callable[[], bool]) -> None:
+async def _wait_for_output(
+    output: ProcessOutput, timeouts: AgentTimeouts, is_complete: Callable[[], bool], is_hopeless: Callable[[], bool]
+) -> None:
     now = asyncio.get_running_loop().time
     try:
         async with asyncio.timeout(timeouts.first_byte) as clock:
-            while not (is_complete() or output.exited or 1 not in output.open_fds):
+            while not (is_complete() or is_hopeless() or output.exited or 1 not in output.open_fds):
                 output.changed.clear()
                 await output.changed.wait()
                 _check_output_size(output)
@@ -158,6 +164,8 @@ async def _wait_for_output(output: ProcessOutput, timeouts: AgentTimeouts, is_co
                     clock.reschedule(None if timeouts.idle is None else now() + timeouts.idle)
     except TimeoutError:
         raise Fault("cli:silent", "no output before the timeout; it may be waiting for input") from None
+    if is_hopeless():  # it would only repeat its request
+        return
     # A child process may keep the streams open after it exits, or it may not exit after its last output.
     with suppress(TimeoutError):
         async with asyncio.timeout(EXIT_WAIT_S):

@@ -10,9 +10,11 @@ from council.engine.layout import choose_level, format_disputed, format_found_by
 from council.render.report import FinishedRun
 from council.text_cleanup import clean, neutralize_commands
 from council.types import Json
+from council.version import __version__
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 FINGERPRINT_KEY = "councilFinding/v1"
+INFORMATION_URI = "https://github.com/OWNER/council"
 REPOSITORY_URI = "."  # code scanning rejects a result without a location; this is the repository root
 
 
@@ -20,7 +22,7 @@ def render(report: Json) -> str:
     """Render one run with a rule per category."""
     rules = sorted({_rule_id(finding) for finding in report["findings"]})
     run = {
-        "tool": {"driver": {"name": "Council", "rules": [_describe_rule(rule) for rule in rules]}},
+        "tool": {"driver": _describe_driver(rules)},
         "automationDetails": {"id": f"council/{clean(report['task'])}/"},
         "invocations": [_build_invocation(report)],
         "results": [_build_result(finding, rules) for finding in report["findings"]],
@@ -28,6 +30,16 @@ def render(report: Json) -> str:
     }
     dumped = json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, ensure_ascii=False, indent=2)
     return neutralize_commands(dumped, "json") + "\n"
+
+
+def _describe_driver(rules: list[str]) -> Json:
+    about = {
+        "name": "Council",
+        "informationUri": INFORMATION_URI,
+        "version": __version__,
+        "semanticVersion": __version__,
+    }
+    return about | {"rules": [_describe_rule(rule) for rule in rules]}
 
 
 def render_run(run: FinishedRun) -> str:
@@ -92,9 +104,10 @@ def _escape_text(text: str) -> str:
 
 
 def _build_location(finding: Json) -> Json:
+    """Return the file and a region. Tools need one; without a known line it is the first, and the message says so."""
     found = parse_location(finding)
     if not found:
-        return {"artifactLocation": {"uri": REPOSITORY_URI}}
+        return {"artifactLocation": {"uri": REPOSITORY_URI}, "region": {"startLine": 1}}
     path, line = found
     location = {"uri": quote(clean(path), safe="/"), "uriBaseId": "%SRCROOT%"}
-    return {"artifactLocation": location, **({"region": {"startLine": line}} if line else {})}
+    return {"artifactLocation": location, "region": {"startLine": line or 1}}

@@ -148,7 +148,7 @@ class Settings:
     variables: Mapping[str, str]  # the judges' environment variables, including defaults
     origins: Mapping[str, Origin]  # dotted key → source of its value
     prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # member → dollars per million tokens
-    commands: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # command-line agent → timeouts
+    commands: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # command-line agent → timeouts, variables
     store: Mapping[str, Any] = field(default_factory=dict)
     keys: Mapping[str, Any] = field(default_factory=dict)
     human: Mapping[str, float] = field(default_factory=lambda: {"timeout": HUMAN_TIMEOUT_S})

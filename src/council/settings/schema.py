@@ -123,6 +123,11 @@ LEASE_SECONDS = ValueType("a number of seconds from 1 to 3600", lambda value: _i
 VARIABLE_NAME = ValueType(
     "the NAME of an environment variable in capitals, not the key itself", _full_match(_VARIABLE_PATTERN), secret=True
 )
+VARIABLE_NAMES = ValueType(
+    'a list of names of environment variables such as ["HTTPS_PROXY_TOKEN"], not their values',
+    lambda value: isinstance(value, list) and all(name and VARIABLE_NAME.accepts(name) for name in value),
+    secret=True,
+)
 
 SEAT_KEYS: Mapping[str, ValueType] = {"model": MEMBER_NAME, "fallback": MEMBER_NAMES}
 PROVIDER_KEYS: Mapping[str, ValueType] = {
@@ -140,7 +145,7 @@ PROVIDER_KEYS: Mapping[str, ValueType] = {
     "idle": SECONDS,
     "via": _one_of("wire", "pai"),
 }
-TIMEOUT_KEYS: Mapping[str, ValueType] = {"first_byte": SECONDS, "idle": SECONDS}
+AGENT_KEYS: Mapping[str, ValueType] = {"first_byte": SECONDS, "idle": SECONDS, "pass_env": VARIABLE_NAMES}
 PRICE_KEYS: Mapping[str, ValueType] = {
     "input": DOLLARS_PER_MILLION,
     "cached": DOLLARS_PER_MILLION,
@@ -180,7 +185,7 @@ CONFIG_KEYS: Mapping[str, Any] = {
     },
     "budget": {"max_cost": DOLLARS, "max_cost_per_day": DOLLARS, "confirm_above": DOLLARS_OR_FALSE},
     "prices": {"*": PRICE_KEYS},
-    "commands": {"claude": TIMEOUT_KEYS, "codex": TIMEOUT_KEYS, "gemini": TIMEOUT_KEYS},
+    "commands": {"claude": AGENT_KEYS, "codex": AGENT_KEYS, "gemini": AGENT_KEYS},
     "general": {"deliberate": BOOLEAN},
     "human": {"timeout": SECONDS},
     "store": {"keep_days": DAYS, "url": DATABASE_URL, "lease_seconds": LEASE_SECONDS, "owner": TEXT_VALUE},
@@ -227,7 +232,7 @@ KEYS_BY_ACCESS: Mapping[Access, tuple[str, ...]] = {
         "providers.NAME.connect", "providers.NAME.first_byte", "providers.NAME.idle", "providers.NAME.via",
         "search.provider", "search.max_results", "search.base_url", "search.folder",
         "prices.MEMBER.input", "prices.MEMBER.cached", "prices.MEMBER.write", "prices.MEMBER.output",
-        "commands.AGENT.first_byte", "commands.AGENT.idle",
+        "commands.AGENT.first_byte", "commands.AGENT.idle", "commands.AGENT.pass_env",
         "report_dir", "store.keep_days", "store.url", "store.lease_seconds", "store.owner", "keys.command",
         "notify",  # starts a program of the desktop
     ),
@@ -307,6 +312,7 @@ KEY_MEANINGS: Mapping[str, str] = {
     "prices.MEMBER.output": "Price of output tokens.",
     "commands.AGENT.first_byte": "Time until the first output of the command-line agent.",
     "commands.AGENT.idle": "Time between two outputs of the command-line agent.",
+    "commands.AGENT.pass_env": "Names of further environment variables that the agent gets, for example those of a gateway.",
     "general.deliberate": "Whether seats that contradict each other answer once more.",
     "human.timeout": "Time a person has to answer.",
     "store.url": "Address of a PostgreSQL database for the runs, without a password. Default: a SQLite file in the data folder.",

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from council.doors.cli.service_commands import mcp_command
+from council.doors.cli.management import mcp_command
 from council.doors.mcp.tools import TOOLS
 from council.version import __version__
 from tests.paths import ROOT

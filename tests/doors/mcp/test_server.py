@@ -11,13 +11,23 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import mcp_types as types
 import pytest
+from mcp.shared.memory import create_client_server_memory_streams
+from mcp.shared.message import SessionMessage
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
+from council.doors.limits import Owner
+from council.doors.mcp import handshake
+from council.doors.mcp.handshake import VERSIONS
+from council.doors.mcp.server import make_server
 from council.doors.mcp.tools import COMMON_OPTIONS_HELP, MAX_WAIT_S, TOOLS, CommonOptions
+from council.doors.mcp.tools_impl import CouncilTools
 from council.runs.service import Convener
 from tests.acceptance.workers import held_worker
 from tests.doors.mcp.clients import (
     ENVELOPE,
+    HELLO,
     QUESTION,
     SCRIPTED,
     LineClient,
@@ -194,6 +204,49 @@ async def test_council_wait_starts_a_worker_for_an_orphaned_run(data: Path) -> N
         assert (await wait_until_done(client, run))["status"] == "complete"
 
 
+@pytest.mark.behaviour("issue-18-mcp-cancel", "issue-18-mcp-json-options")
+async def test_a_client_cancels_its_run(tmp_path: Path) -> None:
+    stall(tmp_path)
+    async with connect() as client:
+        run = (await call_tool(client, "council_start", question=QUESTION, options='{"timeout": 600}'))["run"]
+        ended = await call_tool(client, "council_cancel", run=run)
+        assert (ended["run"], ended["done"], ended["cancelled"]) == (run, True, True)
+        again = await call_tool(client, "council_cancel", run=run)
+        assert (again["status"], again["cancelled"]) == (ended["status"], False)
+        assert (await call_tool(client, "council_result", run=run))["status"] == ended["status"]
+
+
+# The first messages
+
+OTHERS: Json = {"capabilities": {"roots": {}}, "clientInfo": {"name": "é", "version": "1"}}
+
+
+@pytest.mark.behaviour("issue-18-mcp-handshake")
+async def test_the_first_answers_are_those_of_the_sdk() -> None:
+    """The SDK's own session answers the same messages; only the version of the client varies."""
+    server = make_server(CouncilTools(Owner(Path.cwd(), dict(os.environ))))
+    assert tuple(HANDSHAKE_PROTOCOL_VERSIONS) == VERSIONS
+    for version in (*VERSIONS, "1999-01-01"):
+        hello = OTHERS | {"protocolVersion": version}
+        assert handshake._is_valid_hello(hello)
+        async with create_client_server_memory_streams() as ((read, write), ends), anyio.create_task_group() as group:
+            group.start_soon(server.run, *ends, server.create_initialization_options())
+            request = types.JSONRPCRequest(jsonrpc="2.0", id=1, method="initialize", params=hello)
+            await write.send(SessionMessage(request))
+            answer = (await read.receive()).message.model_dump(by_alias=True, exclude_unset=True)
+            group.cancel_scope.cancel()
+        assert handshake._initialize_result({"params": hello}) == answer["result"]
+
+
+@pytest.mark.behaviour("issue-18-mcp-handshake")
+@pytest.mark.parametrize(
+    "hello", [{}, HELLO | {"protocolVersion": 3}, HELLO | {"clientInfo": []}, HELLO | {"capabilities": None}, None]
+)
+def test_an_unusual_first_message_is_left_to_the_sdk(hello: Any) -> None:
+    line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}).encode()
+    assert handshake._parse_request(line, "initialize") is None
+
+
 # The tool list
 
 
@@ -204,6 +257,7 @@ async def test_the_tool_list_is_short_on_the_wire() -> None:
         older = lines.request("tools/list", {}, 2)
     with LineClient() as lines:
         newer = lines.request("tools/list", {"_meta": ENVELOPE}, 2)
+    assert json.loads(older)["result"]["tools"] == json.loads(newer)["result"]["tools"]
     for line in (older, newer):
         tools = json.loads(line)["result"]["tools"]
         assert {tool["name"] for tool in tools} == set(TOOLS)
@@ -289,6 +343,10 @@ BAD: list[tuple[str, Json, str]] = [
     ("council_start", {"question": QUESTION, "options": {"seats": {"omega": "scripted:"}}}, "no protocol has such a seat"),
     ("council_start", {"question": QUESTION, "options": {"sprok": 1}}, "no protocol has the option sprok"),
     ("council_start", {"question": ""}, "no question was given"),
+    ("council_start", {"question": QUESTION, "options": '{"rounds": 9}'}, 'rounds "9" cannot be used'),
+    ("council_start", {"question": QUESTION, "options": "rounds=2"}, 'invalid options "rounds=2": it should be a valid dictionary'),
+    ("council_start", {"question": QUESTION, "options": "[1]"}, "should be a valid dictionary"),
+    ("council_cancel", {"run": "r99999"}, 'no run "r99999"'),
     ("council_wait", {"run": "r99999"}, 'no run "r99999"'),
     ("council_wait", {"run": "r99999", "seconds": "long"}, 'invalid seconds "long"'),
     ("council_result", {"run": "../../etc"}, "no run"),

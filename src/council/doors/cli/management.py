@@ -1,13 +1,17 @@
-"""The table of management commands. Only the command that runs is imported, so that the others cost no time."""
+"""The table of management commands. Only the command that runs is imported, so that the others cost no time.
+
+The command mcp is here, because it has to answer its client soon: the other modules take longer to import.
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import click
 
-from council.doors.cli.params import RESERVED_COMMANDS
+from council.doors.cli.params import COMMAND_HELP, RESERVED_COMMANDS
 from council.errors import UsageError
 
 COMMANDS = {
@@ -38,7 +42,7 @@ COMMANDS = {
     "serve": "service_commands:serve_command",
     "open": "service_commands:open_command",
     "tokens": "token_commands:tokens_command",
-    "mcp": "service_commands:mcp_command",
+    "mcp": "management:mcp_command",
     "worker": "service_commands:worker_command",
     "completion": "completion:completion_command",
 }
@@ -58,6 +62,48 @@ def management_group(*names: str) -> click.Group:
     for name in names or (*COMMANDS, *RESERVED_COMMANDS):
         group.add_command(load_command(name))
     return group
+
+
+def config_option() -> click.Option:
+    return click.Option(
+        ["--config"],
+        type=click.Path(),
+        default=None,
+        metavar="FILE",
+        help="Use this file instead of the project's council.toml.",
+    )
+
+
+def no_worker_option() -> click.Option:
+    return click.Option(
+        ["--no-worker"], is_flag=True, help="Do not execute runs of a shared store; `council worker` does."
+    )
+
+
+def mcp_command() -> click.Command:
+    flags: list[click.Parameter] = [
+        click.Option(["--http"], is_flag=True, help="Serve over local HTTP with a token instead of standard input and output."),
+        click.Option(["--port"], type=click.IntRange(0, 65535), default=0, metavar="N", help="Port for --http; 0 picks a free one."),
+        click.Option(["--folder"], type=click.Path(), default=None, metavar="DIR", help="Folder for clients that declare no roots. Default: the current folder."),
+        click.Option(["--max-cost"], type=float, default=None, metavar="DOLLARS", help="Cost limit per run; callers cannot raise it."),
+        click.Option(["--allow-unpriced"], is_flag=True, help="Allow members without a known price, even with a budget."),
+        no_worker_option(),
+        config_option(),
+    ]  # fmt: skip
+
+    def mcp(folder: str | None, http: bool, port: int, **params: Any) -> int:
+        if find_spec("mcp") is None:
+            raise UsageError(
+                "`council mcp` needs the MCP SDK, which is not installed: pip install 'model-council[mcp]'"
+            )
+        from council.doors.mcp.handshake import begin
+
+        place, handshake = begin(folder, http, port)
+        from council.doors.mcp.server import serve  # the SDK import is slow
+
+        return serve(place, handshake, http=http, port=port, **params)
+
+    return click.Command("mcp", callback=mcp, params=flags, help=COMMAND_HELP["mcp"])
 
 
 def _reserved_command(word: str) -> click.Command:

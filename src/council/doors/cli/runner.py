@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import click
 
 from council.doors.cli.ci_log import is_ci
+from council.doors.cli.management import config_option
 from council.doors.cli.notification import notify
 from council.doors.cli.params import (
     COMMAND_HELP,
@@ -465,13 +466,7 @@ async def make_plan(convener: Convener, request: RunRequest, *, will_run: bool =
 
 
 JSON_OPTION = click.Option(["--json"], is_flag=True, help="Print JSON.")
-CONFIG_OPTION = click.Option(
-    ["--config"],
-    type=click.Path(),
-    default=None,
-    metavar="FILE",
-    help="Use this file instead of the project's council.toml.",
-)
+CONFIG_OPTION = config_option()
 
 
 HIDDEN_CONFIG_OPTION = click.Option(["--config"], type=click.Path(), default=None, metavar="FILE", hidden=True)

@@ -1,4 +1,4 @@
-"""The commands serve, mcp and worker, which start processes, and skill."""
+"""The commands serve, open and worker, which start processes, and skill."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from council.doors.cli.management import no_worker_option
 from council.doors.cli.params import COMMAND_HELP, print_json, run_argument
 from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_runner
 from council.errors import CouncilError, UsageError
@@ -21,9 +22,6 @@ from council.runs.servers import code_url, find_server, load_token, request_code
 from council.runs.service import Convener
 
 REQUIRED_PACKAGES = ("fastapi", "uvicorn")
-NO_WORKER_OPTION = click.Option(
-    ["--no-worker"], is_flag=True, help="Do not execute runs of a shared store; `council worker` does."
-)
 SERVE_OPTIONS = (
     click.Option(["--open", "open_page"], is_flag=True, help="Open the page in the browser."),
     click.Option(["--port"], type=click.IntRange(0, 65535), metavar="N", help="Port to listen on; 0 picks a free one."),
@@ -45,7 +43,7 @@ SERVE_OPTIONS = (
         metavar="URL",
         help="Address of a reverse proxy in front of the server; requests with its Host are accepted too.",
     ),
-    NO_WORKER_OPTION,
+    no_worker_option(),
     click.Option(
         ["--new-token"], is_flag=True, help="Replace the token: addresses printed earlier and open pages end."
     ),
@@ -110,29 +108,6 @@ def _run_server(
     if refused := owner.describe_untrusted():
         click.echo(refused, err=True)
     return serve(hall, where, open_page=open_page, print_url=click.echo, run=run)
-
-
-def mcp_command() -> click.Command:
-    flags: list[click.Parameter] = [
-        click.Option(["--http"], is_flag=True, help="Serve over local HTTP with a token instead of standard input and output."),
-        click.Option(["--port"], type=click.IntRange(0, 65535), default=0, metavar="N", help="Port for --http; 0 picks a free one."),
-        click.Option(["--folder"], type=click.Path(), default=None, metavar="DIR", help="Folder for clients that declare no roots. Default: the current folder."),
-        click.Option(["--max-cost"], type=float, default=None, metavar="DOLLARS", help="Cost limit per run; callers cannot raise it."),
-        click.Option(["--allow-unpriced"], is_flag=True, help="Allow members without a known price, even with a budget."),
-        NO_WORKER_OPTION,
-        CONFIG_OPTION,
-    ]  # fmt: skip
-
-    def mcp(**params: Any) -> int:
-        if find_spec("mcp") is None:
-            raise UsageError(
-                "`council mcp` needs the MCP SDK, which is not installed: pip install 'model-council[mcp]'"
-            )
-        from council.doors.mcp.server import serve  # the SDK import is slow
-
-        return serve(**params)
-
-    return click.Command("mcp", callback=mcp, params=flags, help=COMMAND_HELP["mcp"])
 
 
 def worker_command() -> click.Command:

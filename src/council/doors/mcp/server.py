@@ -1,4 +1,4 @@
-"""MCP server with the five tools. Every error is one line for the model, never a traceback."""
+"""MCP server with the tools of Council. Every error is one line for the model, never a traceback."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import secrets
-import signal
 import socket
 import sys
 import time
@@ -14,30 +13,27 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import anyio
 import mcp_types as types
 import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.message import SessionMessage
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from council.doors.limits import Owner, default_root, parse_roots
 from council.doors.mcp.elicitation import ClientCall, Context, InputRequired
+from council.doors.mcp.handshake import INSTRUCTIONS, Handshake
 from council.doors.mcp.tools import find_tool, list_tool_definitions
 from council.doors.mcp.tools_impl import ClientContext, CouncilTools
 from council.errors import CouncilError, UsageError, message_for
-from council.settings.schema import quote_value
 from council.text_cleanup import clean
 from council.types import Json
 from council.version import __version__
 
 ToolResponse = types.CallToolResult | types.InputRequiredResult
-INSTRUCTIONS = (
-    "Several language models deliberate on one question and return one answer with a confidence. "
-    "It takes a minute or more and costs money; council_estimate shows how much. Call council_start, then council_wait "
-    "until done, then council_result."
-)
 
 
 def make_server(council_tools: CouncilTools) -> Server[Any]:
@@ -54,11 +50,40 @@ def make_server(council_tools: CouncilTools) -> Server[Any]:
     )  # fmt: skip
 
 
-async def run_stdio(council_tools: CouncilTools) -> None:
+async def run_stdio(council_tools: CouncilTools, handshake: Handshake) -> None:
     """Serve until the client closes the pipe. Standard output carries only protocol messages."""
     server = make_server(council_tools)
-    async with stdio_server() as (read, write):
+    incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+
+    async def forward_input(pipe: Any) -> None:
+        async with incoming:
+            for line in handshake.lines:
+                await incoming.send(_parse_message(line))
+            async for message in pipe:
+                await incoming.send(message)
+
+    async def forward_output(pipe: Any) -> None:
+        answered = handshake.answered
+        async with pipe:
+            async for message in outgoing:
+                if answered is None or getattr(message.message, "id", None) != answered:
+                    await pipe.send(message)
+                else:
+                    answered = None  # the handshake has sent this answer
+
+    async with stdio_server() as (pipe_in, pipe_out), anyio.create_task_group() as group:
+        group.start_soon(forward_input, pipe_in)
+        group.start_soon(forward_output, pipe_out)
         await server.run(read, write, server.create_initialization_options())
+        group.cancel_scope.cancel()
+
+
+def _parse_message(line: bytes) -> SessionMessage | Exception:
+    try:
+        return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValueError as error:
+        return error
 
 
 async def _call_tool(
@@ -176,38 +201,21 @@ def _listen(port: int) -> socket.socket:
 
 
 def serve(
-    folder: str | None = None, *, config: str | None = None, max_cost: float | None = None, allow_unpriced: bool = False,
+    place: Path, handshake: Handshake, *, config: str | None = None, max_cost: float | None = None, allow_unpriced: bool = False,
     http: bool = False, port: int = 0, no_worker: bool = False,
 ) -> int:  # fmt: skip
     """Serve until the client disconnects."""
-    if port and not http:
-        raise UsageError(f"--port {port} needs --http: add --http, or drop --port")
-    place = Path(folder or ".").expanduser().resolve()
-    if not place.is_dir():
-        raise UsageError(f"--folder {quote_value(folder)} does not exist or is not a folder: pass an existing folder")
     owner = Owner(place, dict(os.environ), Path(config).resolve() if config else None, max_cost, allow_unpriced, not no_worker)  # fmt: skip
     council_tools = CouncilTools(owner)
     if refused := owner.describe_untrusted():
         print(refused, file=sys.stderr)
-    if not http:
-        _prepare_stdio()
-    asyncio.run(_run_server(council_tools, http, port))
+    asyncio.run(_run_server(council_tools, http, port, handshake))
     return 0
 
 
-def _prepare_stdio() -> None:
-    """Make Ctrl-C exit at once, and print a hint on a terminal. Runs belong to the worker, so none is lost."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    if sys.stdin.isatty():
-        print(
-            "council mcp is waiting for an MCP client on standard input; docs/mcp.md shows how to add it to one",
-            file=sys.stderr,
-        )
-
-
-async def _run_server(council_tools: CouncilTools, http: bool, port: int) -> None:
+async def _run_server(council_tools: CouncilTools, http: bool, port: int, handshake: Handshake) -> None:
     try:
         async with council_tools.run_worker():
-            await (run_http(council_tools, port) if http else run_stdio(council_tools))
+            await (run_http(council_tools, port) if http else run_stdio(council_tools, handshake))
     finally:
         await council_tools.close()

@@ -1,4 +1,4 @@
-"""The five MCP tools: names, descriptions, schemas, examples. Keep them short: a model reads them in every session."""
+"""The MCP tools: names, descriptions, schemas, examples. Keep them short: a model reads them in every session."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from council import protocols
@@ -20,6 +20,19 @@ from council.types import Json
 MAX_WAIT_S = 45.0  # seconds; clients time out after a minute
 MAX_LISTED = 100
 EXAMPLE_RUN = "r2abcd"
+
+
+def _parse_json_text(value: Any) -> Any:
+    """Return the object of a JSON text: models often send one instead of an object. An empty text is no option."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value) if value.strip() else {}
+    except (ValueError, RecursionError):
+        return value
+
+
+Options = Annotated[Json, BeforeValidator(_parse_json_text)]
 
 
 class Arguments(BaseModel):
@@ -82,7 +95,7 @@ class StartArguments(Arguments):
         description=_format_protocol_help(),
         json_schema_extra={"enum": [*_usable_protocols()]},
     )
-    options: Json = Field(default_factory=dict, description=_format_options_help())
+    options: Options = Field(default_factory=dict, description=_format_options_help())
     folder: str | None = Field(default=None, description="Folder whose files may be read; usually the project root.")
 
 
@@ -91,7 +104,7 @@ class EstimateArguments(Arguments):
 
     question: str
     protocol: str | None = None
-    options: Json = Field(default_factory=dict)
+    options: Options = Field(default_factory=dict)
     folder: str | None = None
 
 
@@ -101,6 +114,10 @@ class WaitArguments(Arguments):
 
 
 class ResultArguments(Arguments):
+    run: str
+
+
+class CancelArguments(Arguments):
     run: str
 
 
@@ -148,6 +165,12 @@ TOOLS: dict[str, Tool] = {
         "The report of a finished run: answer, verdict, confidence, findings, disagreements, cost. Also tell the user about `degraded` and `dissent`.",
         ResultArguments,
         {"run": EXAMPLE_RUN},
+    ),
+    "council_cancel": Tool(
+        "Stop a run. Its answers so far are kept and paid; council_result has the partial report.",
+        CancelArguments,
+        {"run": EXAMPLE_RUN},
+        {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": True},
     ),
     "council_estimate": Tool(
         "Plan of a council without running it: protocol and why, seats, phases, calls, files sent, cost (low, expected, worst), warnings. Same arguments as council_start; spends nothing.",

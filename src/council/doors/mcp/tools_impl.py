@@ -1,4 +1,4 @@
-"""Behaviour of the MCP tools: plan, start, wait for, list and report runs."""
+"""Behaviour of the MCP tools: plan, start, wait for, cancel, list and report runs."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from council.doors.limits import BudgetCaps, Owner
 from council.doors.mcp.elicitation import InputRequired, Person, format_answer, make_question
 from council.doors.mcp.tools import (
     MAX_WAIT_S,
+    CancelArguments,
     CommonOptions,
     EstimateArguments,
     ListArguments,
@@ -92,6 +93,7 @@ def _format_reason(minutes: Minutes) -> str:
 
 PROGRESS_INTERVAL_S = 1.0  # seconds between progress reports
 MAX_FORM_ATTEMPTS = 3  # attempts at an answer that must match a schema
+CANCEL_WAIT_S = 10.0  # seconds until a cancelled run has stopped
 ASK_POLL_S = 0.3  # seconds between polls for open questions
 
 
@@ -210,7 +212,7 @@ class CouncilTools:
         )  # shares its store with the others
         self._handlers: dict[str, Callable[[Any, ClientContext], Awaitable[Json]]] = {
             "council_start": self.start, "council_wait": self.wait, "council_result": self.result,
-            "council_estimate": self.estimate, "council_list": self.list_runs,
+            "council_cancel": self.cancel, "council_estimate": self.estimate, "council_list": self.list_runs,
         }  # fmt: skip
 
     async def call(self, tool: str, arguments: Any, client: ClientContext) -> Json:
@@ -288,6 +290,21 @@ class CouncilTools:
             await RunWait(self._shared_convener, run, minutes, client).wait(min(arguments.seconds, MAX_WAIT_S))
         awaited = [row["seat"] for row in await self._shared_convener.open_asks(run)]
         return run_status(*await self._load_minutes(run), awaited)
+
+    async def cancel(self, arguments: CancelArguments, client: ClientContext) -> Json:
+        """Stop a run and return its status. `cancelled` is false if it had already ended."""
+        run = await self._resolve_run(arguments.run, client.roots)
+        store = self._shared_convener.store
+        convener = Convener(self.owner.folder, self.owner.env, config=self.owner.config, store=store)
+        try:
+            is_cancelled = await convener.cancel(run)
+        finally:
+            await convener.close()
+        if is_cancelled:
+            with anyio.move_on_after(CANCEL_WAIT_S):
+                async for _ in self._shared_convener.follow(run, 0):
+                    pass
+        return run_status(*await self._load_minutes(run)) | {"cancelled": is_cancelled}
 
     async def _load_minutes(self, run: str) -> tuple[Minutes, RunStatus]:
         """Return the minutes so far and the status."""

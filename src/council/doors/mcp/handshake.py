@@ -1,0 +1,135 @@
+"""First messages of an MCP client over standard input and output, answered before the SDK is loaded.
+
+The SDK takes a second to load, and some clients offer no tools in their first turn if a server is not ready by then.
+So `initialize` and the list of tools are answered here. The SDK then gets `initialize` too, and its answer is dropped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from council.errors import UsageError
+from council.types import Json
+from council.version import __version__
+
+STDIN, STDOUT = 0, 1
+IDLE_S = 0.1  # without another message for this long, the SDK is loaded
+MAX_LINE_BYTES = 65_536  # a longer first message is none of a handshake
+# Versions with a handshake, newest last; a client with another one is offered the newest.
+VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+INSTRUCTIONS = (
+    "Several language models deliberate on one question and return one answer with a confidence. "
+    "It takes a minute or more and costs money; council_estimate shows how much. Call council_start, then council_wait "
+    "until done, then council_result."
+)
+
+
+def begin(folder: str | None, http: bool, port: int) -> tuple[Path, Handshake]:
+    """Check the arguments and answer the first messages. Return the folder, and what the SDK needs to know."""
+    if port and not http:
+        raise UsageError(f"--port {port} needs --http: add --http, or drop --port")
+    place = Path(folder or ".").expanduser().resolve()
+    if not place.is_dir():
+        raise UsageError(
+            f"--folder {json.dumps(folder, ensure_ascii=False)} does not exist or is not a folder: pass an existing folder"
+        )
+    if http:
+        return place, Handshake()
+    _prepare_stdio()
+    is_quick = os.name == "posix" and not sys.stdin.isatty()
+    return place, answer_handshake() if is_quick else Handshake()
+
+
+def _prepare_stdio() -> None:
+    """Make Ctrl-C exit at once, and print a hint on a terminal. Runs belong to the worker, so none is lost."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if sys.stdin.isatty():
+        print(
+            "council mcp is waiting for an MCP client on standard input; docs/mcp.md shows how to add it to one",
+            file=sys.stderr,
+        )
+
+
+@dataclass(slots=True)
+class Handshake:
+    """What the SDK has to be given first, and the request whose answer it must not send again."""
+
+    lines: list[bytes] = field(default_factory=list)
+    answered: str | int | None = None
+
+
+def answer_handshake() -> Handshake:
+    """Answer the first messages. Return when another message came, none came for a moment, or the input ended."""
+    handshake = Handshake()
+    line = _read_line()
+    message = _parse_request(line, "initialize")
+    handshake.lines += [line] if line else []
+    if message is None:
+        return handshake
+    handshake.answered = message["id"]
+    _write_result(message, _initialize_result(message))
+    while select.select([STDIN], [], [], IDLE_S)[0] and (line := _read_line()):
+        if (message := _parse_request(line, "tools/list")) and not message.get("params"):
+            from council.doors.mcp.tools import list_tool_definitions
+
+            _write_result(message, {"tools": list_tool_definitions()})
+            break
+        handshake.lines.append(line)
+        if b'"notifications/initialized"' not in line:
+            break
+    return handshake
+
+
+def _read_line() -> bytes:
+    """Read one line byte by byte, so that the SDK finds all others in the pipe."""
+    line = bytearray()
+    while not line.endswith(b"\n") and (piece := os.read(STDIN, 1)):
+        line += piece
+    return bytes(line)
+
+
+def _parse_request(line: bytes, method: str) -> Json | None:
+    """Return the request if it is one of this method and has a plain form; the SDK answers all others."""
+    if len(line) > MAX_LINE_BYTES:
+        return None
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    is_request = isinstance(message, dict) and message.get("jsonrpc") == "2.0" and message.get("method") == method
+    if not is_request or not isinstance(message.get("id"), str | int) or isinstance(message.get("id"), bool):
+        return None
+    params = message.get("params")
+    is_valid = _is_valid_hello(params) if method == "initialize" else params is None or isinstance(params, dict)
+    return message if is_valid else None
+
+
+def _is_valid_hello(params: object) -> bool:
+    if not isinstance(params, dict) or not isinstance(params.get("capabilities"), dict):
+        return False
+    client = params.get("clientInfo")
+    named = [params.get("protocolVersion"), *((client.get("name"), client.get("version")) if isinstance(client, dict) else [None])]  # fmt: skip
+    return all(isinstance(value, str) for value in named)
+
+
+def _initialize_result(message: Json) -> Json:
+    wanted = message["params"]["protocolVersion"]
+    return {
+        "capabilities": {"tools": {"listChanged": False}},
+        "instructions": INSTRUCTIONS,
+        "protocolVersion": wanted if wanted in VERSIONS else VERSIONS[-1],
+        "serverInfo": {"name": "council", "title": "Council", "version": __version__},
+    }
+
+
+def _write_result(message: Json, result: Json) -> None:
+    answer = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+    data = json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    while data:
+        data = data[os.write(STDOUT, data) :]
