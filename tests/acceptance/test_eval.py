@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from council.protocols import protocol_names
 from tests.acceptance.helpers import Json, Terminal, Workspace, kill, wait_until
 from tests.fake_provider import Reply, Seen
 
@@ -60,6 +61,7 @@ def test_an_evaluation_compares_arms_at_equal_tokens_and_buys_nothing_twice(
         {key: value for key, value in arm.items() if key not in ("runs", "seconds")} for arm in result["arms"]
     ]
     assert without_runs == [{key: value for key, value in arm.items() if key not in ("runs", "seconds")} for arm in first.json["arms"]]  # fmt: skip
+    assert "vote" not in protocol_names()  # its runs can be resumed, but it is not offered
     changed = council("eval", name, "--arms", "single,triad", "-m", "sim:beta")
     assert changed.code == 2 and "use --fresh to start over" in changed.err
 
@@ -78,7 +80,8 @@ def test_an_evaluation_that_is_killed_continues_without_paying_twice(workspace: 
     assert triad["calls"] == equal["calls"]
     assert len(workspace.runs()) == 2 * ITEMS
     repeated = len(workspace.provider.log) - triad["calls"] - equal["calls"]
-    assert 0 <= repeated <= 9  # only requests that were open at the kill
+    # Only requests that were open at the kill may be sent again; one that was recorded may not have been sent at all.
+    assert -9 <= repeated <= 9
 
 
 @pytest.mark.behaviour("evidence-graders")

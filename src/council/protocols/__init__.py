@@ -6,7 +6,8 @@ others come by entry point or by `register`; each is loaded when it is needed.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
@@ -195,6 +196,18 @@ def register(protocol: Protocol) -> None:
     if name in SHIPPED_PROTOCOLS or _registered.get(name, protocol) != protocol:
         raise UsageError(f'protocol "{name}" is already registered: choose another name')
     _registered[name] = protocol
+
+
+@contextmanager
+def register_for(protocol: Protocol) -> Iterator[None]:
+    """Register a protocol while a block runs, so that it is not offered afterwards."""
+    was_known = protocol.name in _registered
+    register(protocol)
+    try:
+        yield
+    finally:
+        if not was_known:
+            del _registered[protocol.name]
 
 
 def is_registered(name: str) -> bool:

@@ -117,9 +117,9 @@ def run_eval(dataset: tuple[str, ...], **params: Any) -> int:
     evaluation = Evaluation(
         tuple(items), tuple(arms), _read_row_defaults(params), judges, params["equal"], params["seed"], dataset[0]
     )
-    protocols.register(sampling.PROTOCOL)
     runner = Runner.from_flags({name: params.get(name) for name in COMMAND_FLAGS})
-    return EvalRunner(runner, evaluation, _choose_folder(dataset[0], params["output"]), params).run()
+    with protocols.register_for(sampling.PROTOCOL):
+        return EvalRunner(runner, evaluation, _choose_folder(dataset[0], params["output"]), params).run()
 
 
 def _read_row_defaults(params: Json) -> Json:
