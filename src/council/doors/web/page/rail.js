@@ -3,7 +3,7 @@
 import { ago, amount, capital, money, short } from "./format.js";
 import { button, el, setAttr, setChildren, setText } from "./dom.js";
 import { get, query, server } from "./api.js";
-import { dayOf, formatDay, isDay, parametersOf, readFilters, RESULTS, spendChart, writeFilters } from "./run_filters.js";
+import { DAYS, dayOf, formatDay, isDay, parametersOf, readFilters, RESULTS, spendChart, writeFilters } from "./run_filters.js";
 import { toneOf } from "./positions.js";
 
 const PAGE_RUNS = 50;

@@ -3,7 +3,7 @@
 import { money } from "./format.js";
 import { el } from "./dom.js";
 
-const DAYS = 14; // days in the spending chart
+export const DAYS = 14; // days in the spending chart
 export const RESULTS = {
   Verdict: ["PASS", "WARN", "FAIL", "DISAGREE"],
   Outcome: ["SURVIVED", "MODIFIED", "OVERTURNED"],
