@@ -3,14 +3,14 @@
 import { ago, amount, capital, money, short } from "./format.js";
 import { button, el, setAttr, setChildren, setText } from "./dom.js";
 import { get, query, server } from "./api.js";
+import { DAYS, dayOf, formatDay, isDay, parametersOf, readFilters, RESULTS, spendChart, writeFilters } from "./run_filters.js";
 import { toneOf } from "./positions.js";
-import { DAYS, dayOf, formatDay, spendChart, timeOf } from "./run_days.js";
-import { RESULTS, isDay, parametersOf, readFilters, writeFilters } from "./run_filters.js";
 
 const PAGE_RUNS = 50;
 const MAX_RUNS = 500; // of one request
 const POLL_MS = 8000; // milliseconds between polls while the page is visible
 const MAX_TITLE_CHARS = 200;
+const timeOf = (at) => new Date(at * 1000).toLocaleTimeString("en", { hour: "2-digit", minute: "2-digit", hour12: false });
 const isUnfinished = (run) => run.unfinished && run.status !== "failed"; // as the server sorts the list
 
 export function railView({ open, opened, compare, removed }) {
