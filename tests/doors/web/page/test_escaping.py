@@ -35,7 +35,7 @@ PAYLOADS = [
 TAGS = (
     "html head meta title link style script body header main nav aside section article div span p a button input select option "
     "textarea label form fieldset legend h1 h2 h3 h4 h5 h6 ul ol li dl dt dd table thead tbody tfoot tr th td pre code b i strong em s del ins br "
-    "blockquote hr kbd details summary dialog svg g path line polyline circle text datalist optgroup footer"
+    "blockquote hr kbd details summary dialog svg g path line polyline circle text datalist optgroup footer wbr"
 )
 ALLOWED = set(TAGS.split())
 STRUCTURE = {
