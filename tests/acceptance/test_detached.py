@@ -240,6 +240,19 @@ def test_a_cancelled_queued_run_is_never_started(detached: Workspace, council: T
 
 
 @pytest.mark.behaviour("50-cancel")
+def test_a_worker_that_was_about_to_start_a_cancelled_run_does_not(detached: Workspace, council: Terminal) -> None:
+    run = queue_run()
+
+    async def cancel_and_start(convener: Convener) -> str:
+        assert await convener.cancel(run)
+        return (await convener.resume(run, lambda entry: None, only_open=True)).stopped
+
+    assert with_convener(cancel_and_start) == "cancelled"
+    assert detached.provider.log == []
+    check_store(council)
+
+
+@pytest.mark.behaviour("50-cancel")
 def test_a_cancel_at_the_moment_of_starting_takes_effect(workspace: Workspace, council: Terminal) -> None:
     gate = workspace.hold("draft")
     run = queue_run()

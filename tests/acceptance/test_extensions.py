@@ -245,11 +245,19 @@ def test_the_web_api_lists_the_fields_and_takes_the_options(package: Path) -> No
         assert request(url, f"/api/runs/{run}/report?format=json")["answer"] == "passed"
 
 
+def choose_protocol(seen: Browser, name: str) -> None:
+    """Choose a protocol in the form of the page, and open its options."""
+    open_all = "document.querySelectorAll('details').forEach(one => { one.open = true })"
+    seen.page.wait_for_selector(f"#protocol-{name}", state="attached")
+    seen.page.evaluate(open_all)
+    seen.page.click(f"#protocol-{name}", force=True)
+    seen.page.evaluate(open_all)
+
+
 def test_the_form_of_the_page_has_the_options(package: Path, chromium: Any) -> None:
     with serving() as url:
         seen = Browser(chromium.new_context()).at(url)
-        seen.page.click("#protocol-acme-vote", force=True)
-        seen.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+        choose_protocol(seen, "acme-vote")
         seen.page.fill("#option-threshold", "3")
         seen.page.select_option("#option-wording", "long")
         seen.page.fill("#question", QUESTION)
@@ -326,8 +334,7 @@ def test_the_web_api_and_the_page_turn_an_option_off(greeting: Path, chromium: A
         plan = request(url, "/api/estimate", {"question": QUESTION, "options": {"debate": False}})
         assert plan["protocol"] == "collaborative", "false is no choice for an option that is off by default"
         seen = Browser(chromium.new_context()).at(url)
-        seen.page.click("#protocol-greet", force=True)
-        seen.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+        choose_protocol(seen, "greet")
         seen.page.uncheck("#option-polite")
         seen.page.fill("#question", QUESTION)
         seen.page.wait_for_selector(".go .run:not([disabled])")

@@ -15,7 +15,7 @@ import pytest
 from council import events as ev
 from council.engine.ledger import Ledger
 from council.errors import ConfigError, Fault
-from council.members.cli_agent import CliAgentMember
+from council.members.cli_agent import CliAgentMember, vendor_model_id
 from council.members.cli_sandbox import AGENTS, open_workspace
 from council.render.report import build_report
 from council.runs.service import Convener
@@ -321,7 +321,7 @@ async def test_only_flags_listed_in_help_are_passed(tmp_path: Path) -> None:
     member = agents.member("cli:claude:opus")
     await member.send(member.prepare(make_ask()), lambda piece: None)
     flags = agents.started[0]["started"]
-    assert flags[flags.index("--model") + 1] == "claude-opus-4-6"
+    assert flags[flags.index("--model") + 1] == vendor_model_id("opus")
     assert flags[flags.index("--tools") + 1] == ""
     assert flags[flags.index("--output-format") + 1] == "stream-json"
     assert not {"--system-prompt-file", "--no-session-persistence", "--effort"} & set(flags)

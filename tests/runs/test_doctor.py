@@ -83,7 +83,7 @@ async def test_each_member_is_listed_with_its_four_checks(seated: FakeProvider, 
     assert steps(found["cli:codex"]) == [False, True, True, None]
     assert found["cli:codex"]["next"] == "seat it by name: --seat alpha=cli:codex"
     assert steps(found["cli:gemini"]) == [False, True, False, None]
-    assert "run `gemini` and log in" in found["cli:gemini"]["detail"]
+    assert "log in with `gemini`" in found["cli:gemini"]["detail"]
 
 
 async def test_members_are_probed_without_a_paid_call(seated: FakeProvider) -> None:

@@ -81,4 +81,7 @@ class FallbackPolicy:
 
     def exclusion_state(self, seat: str, member: str) -> FinalState | None:
         """Return the state that excludes a member from this seat, or None."""
-        return "failed(model)" if member in self.missing_models else self.excluded.get((seat, member))
+        is_missing = (
+            member in self.missing_models and member not in self.last_member.values()
+        )  # a model that answered exists
+        return "failed(model)" if is_missing else self.excluded.get((seat, member))

@@ -214,7 +214,7 @@ def format_trust(trust: Json) -> str:
 
 def _format_reason(kind: str, details: list[str]) -> str:
     more = f" and {len(details) - MAX_DETAILS} more" if len(details) > MAX_DETAILS else ""
-    detail = "; ".join(details[:MAX_DETAILS]) + more
+    detail = "; ".join(one.rstrip(" .") for one in details[:MAX_DETAILS]) + more
     text = TABLE[kind][1]
     return text.format(detail=detail) if "{detail}" in text else f"{text}: {detail}" if detail else text
 

@@ -223,7 +223,7 @@ class DatabaseWorker(WorkerLoop):
         convener = self._conveners[run] = WorkerConvener(self.folder, self.env, config=self.config, store=self.store)
         convener.queues = self.queues
         try:
-            await convener.resume(run, lambda entry: None)
+            await convener.resume(run, lambda entry: None, only_open=True)
         except asyncio.CancelledError:
             raise  # `_shut_down` needs the convener
         except BaseException:

@@ -307,9 +307,9 @@ class Convener(RunRecords):
 
     async def resume(
         self, run: str | None, on_event: Listener, *, on_past_entries: Callable[[list[Entry]], None] = lambda entries: None,
-        stop: StopEvent | None = None, resend: bool = True,
+        stop: StopEvent | None = None, resend: bool = True, only_open: bool = False,
     ) -> Minutes:  # fmt: skip
-        """Continue an interrupted run without repeating answered steps. `catch_up` gets the stored entries."""
+        """Continue an interrupted run without repeating answered steps; with `only_open`, not one that was cancelled meanwhile."""
         run = await self.resolve_run(run) if run else await self.newest_unfinished_run()
         if self.waits_for_release:
             await wait_for_release(self.store, run)
@@ -318,6 +318,8 @@ class Convener(RunRecords):
             require_first_event(record)
             if record.status == RunStatus.COMPLETE:
                 return self._reopen_finished(record)
+            if only_open and record.status not in OPEN_STATUSES:
+                return Minutes.fold(record.entries)
             self._flags["no_resend"] = not resend or None
             self._restore_run_context(record)
             self._require_trust()

@@ -199,7 +199,7 @@ class Worker(WorkerLoop):
         if await convener.find_missing_keys(run):
             self._skipped_runs.add(run)  # keys are missing; `council watch` sends them
         else:
-            await convener.resume(run, lambda entry: None)
+            await convener.resume(run, lambda entry: None, only_open=True)
 
     async def _close_convener(self, run: str) -> None:
         await super()._close_convener(run)

@@ -109,7 +109,7 @@ async def test_a_client_lists_starts_waits_and_reads_the_result(mode: str, data:
 @pytest.mark.behaviour("50-mcp-tools")
 async def test_a_council_on_the_embedded_model(no_config: None) -> None:
     async with connect() as client:
-        assert len((await client.list_tools()).tools) == 5
+        assert len((await client.list_tools()).tools) == 6
         question = "research whether a cache is worth its trouble"
         run = (await call_tool(client, "council_start", question=question, protocol="quick"))["run"]
         assert (await wait_until_done(client, run))["status"] == "complete"

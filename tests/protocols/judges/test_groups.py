@@ -42,6 +42,13 @@ def test_findings_that_quote_one_line_and_share_the_defect_are_one_group() -> No
     assert {member.description for member in groups[0].members} == {a.description, b.description}
 
 
+@pytest.mark.behaviour("20-findings-grouped")
+def test_equal_words_about_one_quoted_line_are_one_group_with_its_judges_in_order() -> None:
+    same = [found(f"judge-{n}", "src/auth.py:10", "The step of the order is run for every order.") for n in (1, 10, 2)]
+    (group,) = group_findings(same, 12)  # every word of it is common or in the quoted code
+    assert group.found_by == ("judge-1", "judge-2", "judge-10")
+
+
 @pytest.mark.behaviour("20-no-false-corroboration")
 def test_findings_on_neighbouring_lines_are_separate_groups() -> None:
     chain = [found(f"judge-{n}", f"src/auth.py:{1 + n}", "No check of the token") for n in range(6)]

@@ -114,13 +114,15 @@ def verify_finding(finding: Finding, material: Material) -> Finding:
 def is_same_problem(a: Finding, b: Finding) -> bool:
     """Return whether two judges report the same defect.
 
-    Either their verified quotes share a line and their wording is similar, or of one category with a word for the
-    defect in common; or they concern the same file and their wording is nearly equal. Lines that are only close prove
+    Either their verified quotes share a line and their wording is the same, or similar, or of one category with a word
+    for the defect in common; or they concern the same file and their wording is nearly equal. Lines that are only close prove
     nothing, and in doubt the answer is no: a duplicate is better than a false corroboration.
     """
     if a.file != b.file:
         return False
     if shares_line(a, b):
+        if a.description.split() == b.description.split():
+            return True
         likeness = jaccard(stems(a.description), stems(b.description))
         alike = likeness >= SIMILAR or (likeness >= RELATED and _has_same_category(a, b))
         return alike and bool(_shared_defect_words(a, b))

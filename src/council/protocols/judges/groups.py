@@ -53,7 +53,8 @@ class FindingGroup:
     @property
     def found_by(self) -> tuple[str, ...]:
         """Return the judges that count as holders of the finding, one for each model that answered by fallback."""
-        return tuple(sorted({*(member.seat for member in self.members), *self.supporters}.difference(self.uncounted)))
+        seats = {*(member.seat for member in self.members), *self.supporters}.difference(self.uncounted)
+        return tuple(sorted(seats, key=_seat_key))
 
     @property
     def severity(self) -> str:
@@ -144,6 +145,11 @@ def _mark_possibly_same(groups: Sequence[FindingGroup]) -> list[FindingGroup]:
 
 def _is_close(one: FindingGroup, other: FindingGroup) -> bool:
     return any(is_possibly_same(a, b) for a, b in product(one.members, other.members))
+
+
+def _seat_key(name: str) -> list[Any]:
+    """Sort key that puts judge-2 before judge-10."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
 
 
 def _sort_key(finding: Finding) -> tuple[Any, ...]:

@@ -61,8 +61,11 @@ def test_from_the_answer_a_person_copies_compares_asks_on_and_forks(
     seen.wait(f"async () => (await navigator.clipboard.readText()) === {json.dumps(CODE)}")
 
     page.click(".answer-tools button:has-text('Fork')")
-    page.select_option("#fork-from", "synthesise")
     page.wait_for_selector("#other-chair option[value='sim:beta']", state="attached")
+    page.select_option("#other-alpha", "sim:beta")
+    assert page.locator("#fork-from").input_value() == "draft"  # the first phase in which alpha is asked
+    page.select_option("#other-alpha", "sim:alpha")
+    assert page.locator("#fork-from").input_value() == "synthesise"
     page.select_option("#other-chair", "sim:beta")
     page.click(".run-form button:has-text('Fork')")
     seen.wait("run => !location.hash.endsWith(run)", run)
@@ -193,3 +196,27 @@ def test_the_card_of_every_shape_tells_each_thing_once(module_page: Any) -> None
         for words in missing:
             assert words not in card["text"], (name, words, card["text"])
         assert card["text"].count("Experts disagree on") <= 1, name
+
+
+SHOW_MAP = """async ([events, rows]) => {
+    const { applyEvent, newMinutes } = await import('/page/minutes.js');
+    const { mapView } = await import('/page/disagreement_map.js');
+    const minutes = newMinutes();
+    for (const event of events) applyEvent(minutes, event);
+    const view = mapView({ tone: () => '', minutes: () => minutes });
+    view.update({ minutes, rows });
+    return [...view.node.querySelectorAll('.cell')].map(cell => cell.textContent);
+}"""
+
+
+@pytest.mark.behaviour("17-answer-card")
+def test_a_seat_that_still_writes_is_not_shown_as_absent_in_the_map(module_page: Any) -> None:
+    names = ("alpha", "beta", "gamma")
+    builder = RunBuilder(plan(names=names)).phase("draft").ask(*names)
+    builder.answer("alpha", "Spaces.").mark_absent("gamma", "failed(server)")
+    seats = [{"seat": name, "position": "agrees" if name == "alpha" else "absent"} for name in names]
+    row = {"topic": "spaces", "text": "spaces", "kind": "finding", "status": "1 of 1", "seats": seats}
+    shown = module_page.evaluate(SHOW_MAP, [[entry.as_json() for entry in builder.entries], [row]])
+    assert shown == ["agrees", "not yet", "absent"]
+    module_page.evaluate("() => { location.hash = '#/run/%E0%A4%A' }")  # a wrong address names no run
+    module_page.wait_for_selector(".problem.big:has-text('there is no run')")

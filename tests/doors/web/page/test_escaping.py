@@ -35,7 +35,7 @@ PAYLOADS = [
 TAGS = (
     "html head meta title link style script body header main nav aside section article div span p a button input select option "
     "textarea label form fieldset legend h1 h2 h3 h4 h5 h6 ul ol li dl dt dd table thead tbody tfoot tr th td pre code b i strong em s del ins br "
-    "blockquote hr kbd details summary dialog svg g path line polyline circle text datalist"
+    "blockquote hr kbd details summary dialog svg g path line polyline circle text datalist optgroup footer wbr"
 )
 ALLOWED = set(TAGS.split())
 STRUCTURE = {
@@ -110,7 +110,7 @@ def strange_parts(seen: Browser) -> list[str]:
                 for (const { name, value } of node.attributes) {
                     if (name.startsWith('on')) bad.push(`${node.localName} ${name}`);
                     if (['src', 'action', 'formaction', 'srcdoc', 'data', 'xlink:href'].includes(name) && node.localName !== 'script') bad.push(`${node.localName} ${name}=${value}`);
-                    if (name === 'href' && !/^(https?:|mailto:|#|\\/api\\/|\\/page\\/style.css$|data:,$)/.test(value)) bad.push(`${node.localName} href=${value}`);
+                    if (name === 'href' && !/^(https?:|mailto:|#|\\/api\\/|\\/page\\/(style\\.css|icon(-[a-z]+)?\\.svg)$|data:,$)/.test(value)) bad.push(`${node.localName} href=${value}`);
                     if (name === 'href' && /^https?:/.test(value) && !/noopener noreferrer/.test(node.rel)) bad.push(`${value} without noopener`);
                 }
             }

@@ -6,6 +6,7 @@ import { answerSide } from "./answer_side.js";
 import { capital, formatState } from "./format.js";
 import { addCopyButtons } from "./copy.js";
 import { answerToolbar } from "./answer_toolbar.js";
+import { inline } from "./markdown.js";
 import { answeredCount } from "./minutes.js";
 import { toneOf } from "./positions.js";
 import { renderMarkdown } from "./render_markdown.js";
@@ -26,8 +27,8 @@ export function answerView(context) {
     if (!isNew(minutes.run, minutes.seq, detail, rows)) return;
     side.update(scene);
     setChildren(node, degradedNotes(detail),
-      el("div", { class: "answer-grid" }, el("div", { class: "answer-main" }, head(minutes), body(minutes, detail), toolbar.node, sectionParts(minutes, detail)), side.node),
-      answerParts(minutes, detail, rows, context));
+      el("div", { class: "answer-grid" }, el("div", { class: "answer-main" }, head(minutes), body(minutes, detail), toolbar.node, sectionParts(minutes, detail), isReview(minutes) && answerParts(minutes, detail, rows, context)), side.node),
+      !isReview(minutes) && answerParts(minutes, detail, rows, context));
   }
 
   return { node, update };
@@ -37,7 +38,7 @@ export function answerView(context) {
 function degradedNotes(detail) {
   const lines = detail?.above || (detail?.report?.degraded || []).map(sentence);
   if (!lines.length) return null;
-  return el("div", { class: "degraded", role: "note", "aria-label": "Degraded" }, el("ul", { class: "plain" }, lines.map((line) => el("li", {}, line))));
+  return el("div", { class: "degraded", role: "note", "aria-label": "Degraded" }, el("ul", { class: "plain" }, lines.map((line) => el("li", {}, inline(line)))));
 }
 
 function sentence({ seat, phase, state, reason }) {
@@ -65,5 +66,7 @@ function body(m, detail) {
   renderMarkdown(node, text, { top: 3, cite }, () => addCopyButtons(node));
   return node;
 }
+
+const isReview = (m) => Boolean(m.verdict.details?.opinions); // its findings are the answer, so they stand beside trust
 
 const decisionOf = (detail) => detail?.report?.sections?.find((one) => one.name === "decision")?.text || "";

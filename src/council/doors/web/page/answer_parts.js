@@ -71,7 +71,7 @@ function attack(details, rows, context) {
     el("p", { class: "leader" }, "Leading draft: ", chip(details.leader, context, { phase: "draft" }), details.reason && el("span", { class: "soft" }, " ", inline(details.reason))),
     part("Agreed points", details.agreed, (one) => el("span", {}, inline(one))),
     part("Contested points", details.contested, (one) => el("span", {}, inline(one))),
-    counts.length > 0 && el("p", { class: "hint" }, `Rulings: ${counts.map(([n, word]) => `${n} ${word}`).join(", ")}`),
+    counts.length > 0 && el("p", { class: "hint counts" }, `Rulings: ${counts.map(([n, word]) => `${n} ${word}`).join(", ")}`),
     part("Rulings", points, (row) => point(row, context), { open: true }),
   ];
 }
@@ -90,12 +90,12 @@ function lists(v, told, context) {
   const opinions = v.details?.opinions;
   return [
     part("Findings", v.findings, (one) => finding(one, context), { open: true }),
-    part("Judges", opinions, (one) => opinion(one, context), { open: true }),
+    part("Judges", opinions, (one) => opinion(one, context)),
     part("Withdrawn findings", v.details?.withdrawn, (one) => [chip(one.seat, context, { quote: one.finding }), severity(one.severity), el("span", {}, " ", inline(one.finding), " "), el("span", { class: "soft" }, inline(one.why))]),
     v.details?.table && v.details?.ballots && el("section", { class: "part" }, el("h3", {}, "Ranking"), rankingTable(v.details, context)),
     part("Agreed", (v.consensus || []).filter((one) => one.claim), (one) => [el("span", {}, inline(one.topic || one.claim)), chips(one.seats, context, { quote: one.claim })]),
     !opinions && !told.has("disagreements") && !told.has("tensions") && part("Disagreements", v.disagreements, (one) => dispute(one, context)),
-    !opinions && !told.has("disagreements") && part("Dissent", v.dissent, (one) => [chip(one.seat, context, { quote: one.text }), one.position && el("strong", {}, ` ${one.position}`), el("span", { class: "soft" }, " ", inline(short(one.text, 400)))], { open: true }),
+    !opinions && !told.has("disagreements") && part("Dissent", v.dissent, (one) => [chip(one.seat, context, { quote: one.text }), one.position && el("strong", {}, ` ${one.position}`), !v.details?.rulings?.length && el("span", { class: "soft" }, " ", inline(short(one.text, 400)))], { open: true }),
     part("Claims and their sources", v.claims, (one) => claim(one, context), { open: false }),
     part("Found by one vendor only", v.insights, (one) => [one.severity && severity(one.severity), el("span", {}, inline(one.finding || String(one))), one.family && el("span", { class: "tag" }, term("one vendor", one.family))], { open: false }),
     part("Not known", v.blind_spots, (one) => [one.seat && chip(one.seat, context, { quote: one.text }), el("span", {}, " ", inline(one.text || one))]),
@@ -112,12 +112,14 @@ function opinion(one, context) {
   ];
 }
 
-// What each judge of a group said, if there are several.
+// What the judges of a group said in other words; equal words are not repeated.
 function judgeWords(one, context) {
   const said = one.by_judge || [];
-  if (said.length < 2) return null;
-  return el("ul", { class: "plain sides" }, said.map((row) => el("li", {}, chip(row.seat, context, { quote: row.description || one.description }), " ",
+  const others = said.filter((row) => row.supports || row.description !== one.description || row.severity !== one.severity);
+  if (said.length < 2 || !others.length) return null;
+  const list = el("ul", { class: "plain sides" }, others.map((row) => el("li", {}, chip(row.seat, context, { quote: row.description || one.description }), " ",
     row.supports ? "supports it" : [severity(row.severity), row.location && el("code", {}, row.location), el("span", {}, " ", inline(row.description))])));
+  return others.length > 3 ? el("details", { class: "more" }, el("summary", {}, `In the words of ${others.length} judges`), list) : list;
 }
 
 function finding(one, context) {

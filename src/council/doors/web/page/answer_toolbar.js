@@ -63,14 +63,21 @@ function askForm(context, full, close) {
 /** Form for a fork, with its first phase, or for a new run of the same question; both with a menu of members per seat. */
 function memberForm(context, full, close, forks) {
   const phases = [...new Set(rounds(full).map((phase) => phase.name.split("/")[0]))];
-  const from = el("select", { id: "fork-from" }, phases.map((name) => el("option", { value: name, selected: name === phases.at(-1) }, name)));
+  let isChosen = false; // whether the user chose the phase
+  const from = el("select", { id: "fork-from", onchange: () => (isChosen = true) }, phases.map((name) => el("option", { value: name, selected: name === phases.at(-1) }, name)));
   const seats = allSeats(full).filter((seat) => seat.model);
-  const menus = new Map(seats.map((seat) => [seat.name, el("select", { id: `other-${seat.name}`, "aria-label": `Member for ${seat.name}` }, el("option", { value: seat.model }, seat.model))]));
+  const menus = new Map(seats.map((seat) => [seat.name, el("select", { id: `other-${seat.name}`, "aria-label": `Member for ${seat.name}`, onchange: followMembers }, el("option", { value: seat.model }, seat.model))]));
   context.source.members().then(({ members }) => fill(members)).catch(() => {}); // without a list the members stay
   const fill = (members) => {
     const known = members.filter((one) => one.available && one.member.includes(":")).map((one) => one.member);
     for (const seat of seats) menus.get(seat.name).append(...[...known, "human"].filter((name) => name !== seat.model).map((name) => el("option", { value: name }, name === "human" ? "human: you" : name)));
   };
+  /** Another member has to be asked, so the fork begins with the first phase of its seat. */
+  function followMembers() {
+    const names = seats.filter((seat) => menus.get(seat.name).value !== seat.model).map((seat) => seat.name);
+    const first = rounds(full).find((phase) => names.some((name) => phase.said.has(name) || phase.asked.includes(name)));
+    if (!isChosen) from.value = first?.name.split("/")[0] ?? phases.at(-1);
+  }
   const changed = () => Object.fromEntries(seats.map((seat) => [seat === full.chair ? "chair" : seat.name, menus.get(seat.name).value]).filter(([, member], n) => member !== seats[n].model));
   const fields = [
     forks && el("div", { class: "field" }, el("label", { for: "fork-from" }, "Run again from"), from, el("p", { class: "hint" }, "Answers before this phase are reused at no cost.")),

@@ -1,7 +1,7 @@
 // Disagreement map: findings or topics by seat, with expandable rows.
 
 import { button, el, setAttr, changeDetector, setChildren } from "./dom.js";
-import { shortNames, short } from "./format.js";
+import { BUSY, shortNames, short } from "./format.js";
 import { chip } from "./chips.js";
 import { codeOrLine, inline, plainLine } from "./markdown.js";
 import { toneOfRow } from "./positions.js";
@@ -33,27 +33,28 @@ export function mapView(context) {
     const names = plannedSeats(minutes).filter(Boolean).map((seat) => seat.name);
     const heads = shortNames(names);
     setChildren(body, el("table", {},
-      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Finding or topic"), names.map((name, n) => el("th", { scope: "col", class: `who ${context.tone(name)}`, title: name }, el("span", {}, heads[n]))), el("th", { scope: "col" }, "Status"))),
-      el("tbody", {}, rows.map((row) => rowNodes(row, names)))));
+      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Finding or topic"), names.map((name, n) => el("th", { scope: "col", class: `who ${context.tone(name)}`, title: name }, el("span", {}, heads[n].split(/(?<=[-_])/).map((part) => [part, el("wbr")])))), el("th", { scope: "col" }, "Status"))),
+      el("tbody", {}, rows.map((row) => rowNodes(row, names, minutes)))));
     if (focused !== null) body.querySelector(`button[data-row="${focused}"]`)?.focus();
   }
 
-  function rowNodes(row, names) {
+  function rowNodes(row, names, minutes) {
     const isOpen = row.id === opened;
     const title = button(plainLine(short(row.topic, 60)), () => open(row.id === opened ? -1 : row.id), { class: "row-title", "data-row": row.id, "aria-expanded": String(isOpen) });
     return [
       el("tr", { "data-tone": toneOfRow(row) || null, class: isOpen ? "open" : null },
         el("th", { scope: "row" }, row.severity && el("span", { class: "severity", "data-severity": row.severity, title: row.severity }, el("span", { class: "visually-hidden" }, row.severity)), title),
-        names.map((name) => cell(row, name)), el("td", { class: "status" }, row.status)),
+        names.map((name) => cell(row, name, isExpected(minutes, name))), el("td", { class: "status" }, row.status)),
       isOpen && el("tr", { class: "detail" }, el("td", { colspan: names.length + 2 }, detail(row, names))),
     ];
   }
 
-  function cell(row, name) {
-    const { position, why } = row.cells.get(name) || { position: "silent" };
-    const label = `${name} ${position}`;
+  function cell(row, name, expected) {
+    const { position: sent, why } = row.cells.get(name) || { position: "silent" };
+    const position = sent === "absent" && expected ? "pending" : sent;
+    const label = `${name} ${position === "pending" ? "has not answered yet" : position}`;
     return el("td", { class: `cell ${position} ${context.tone(name)}`, title: why ? `${label}: ${plainLine(why)}` : label },
-      el("i", { class: "sign", "aria-hidden": "true" }), el("span", { class: "visually-hidden" }, position));
+      el("i", { class: "sign", "aria-hidden": "true" }), el("span", { class: "visually-hidden" }, position === "pending" ? "not yet" : position));
   }
 
   function detail(row, names) {
@@ -82,6 +83,9 @@ export function mapView(context) {
 
   return { node, update, step, close: () => opened >= 0 && open(-1), get rows() { return rows; } };
 }
+
+/** Whether the answer of a seat is still to come. */
+const isExpected = (m, name) => !m.verdict && (BUSY.has(m.seats.get(name)?.state) || m.seats.get(name)?.state === "waiting");
 
 const legend = () =>
   el("p", { class: "legend" }, POSITIONS.map((position) => el("span", { class: position, title: MEANINGS[position] }, el("i", { class: "sign", "aria-hidden": "true" }), position)));

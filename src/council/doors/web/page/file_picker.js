@@ -40,7 +40,7 @@ export function filePicker(changed) {
       setChildren(roots, found.map((root) => el("option", { value: root.name }, root.path || root.name)));
       roots.hidden = found.length < 2;
       loaded = true;
-      openFolder("");
+      findOrList(); // a reader may have typed before the roots were known
     } catch (error) {
       setChildren(rows, el("li", { class: "problem", role: "alert" }, error.message));
     }
@@ -54,7 +54,11 @@ export function filePicker(changed) {
 
   function searchLater() {
     clearTimeout(timer);
-    timer = setTimeout(() => (search.value.trim() ? findFiles(search.value.trim()) : openFolder("")), SEARCH_MS);
+    timer = setTimeout(findOrList, SEARCH_MS);
+  }
+
+  function findOrList() {
+    if (loaded) search.value.trim() ? findFiles(search.value.trim()) : openFolder("");
   }
 
   function findFiles(q) {

@@ -13,6 +13,7 @@ const LONG_LIST_CHARS = 400; // characters from which the complete items of an o
 const LONG_CHARS = 2000; // a longer open block is searched less often
 const MAX_LEXED_CHARS = 40000; // characters that are searched for complete blocks at once
 const REFERENCE = /^ {0,3}\[[^\]\n]+\]:/m; // a definition changes links before it
+const FENCE = /^\s*(```|~~~)/; // begin of an open code block
 const GROWTH = 1.25; // factor by which a long open block has to grow before it is searched again
 
 /** `only` names the fields of streamed JSON to show; without it every field is shown. */
@@ -67,6 +68,7 @@ export function liveText({ top = 5, only = null } = {}) {
     open.append(rest);
     if (isTyped && !only) return;
     tail += rest;
+    markCode();
     source += rest;
     const startsLine = tail.lastIndexOf("\n") >= Math.max(0, tail.length - rest.length - 3);
     if (!cancel && startsLine && tail.length >= nextSearch) cancel = runInSlices(renderBlocks(), () => (cancel = null));
@@ -94,6 +96,11 @@ export function liveText({ top = 5, only = null } = {}) {
     tail = tail.slice(end);
     open.clear();
     open.append(tail);
+    markCode();
+  }
+
+  function markCode() {
+    setAttr(open.node, "data-code", FENCE.test(tail) ? "yes" : null);
   }
 
   function* renderRest() {
@@ -121,6 +128,7 @@ export function liveText({ top = 5, only = null } = {}) {
     close();
     rendered.replaceChildren();
     open.clear();
+    setAttr(open.node, "data-code", null);
     how = { top };
     writeLeaf = leafWriter(rendered);
     [isTyped, held, convert, source, tail, length, given, written, nextSearch, hasSplitList] = [null, "", null, "", "", 0, 0, 0, 0, false];

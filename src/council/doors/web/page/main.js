@@ -41,10 +41,19 @@ function showRail(on) {
   toggle.setAttribute("aria-expanded", String(on));
 }
 
+/** Decode a part of the address; a wrong one stays as it is, and names no run. */
+function decode(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 function route() {
-  if (location.hash.startsWith(COMPARE)) return { where: "compare", run: "", runs: location.hash.slice(COMPARE.length).split(",").map(decodeURIComponent) };
+  if (location.hash.startsWith(COMPARE)) return { where: "compare", run: "", runs: location.hash.slice(COMPARE.length).split(",").map(decode) };
   const [, where, run] = location.hash.split("/");
-  return { where: where || "new", run: where === "run" ? decodeURIComponent(run || "") : "" };
+  return { where: where || "new", run: where === "run" ? decode(run || "") : "" };
 }
 
 function open(run, fresh = false) {

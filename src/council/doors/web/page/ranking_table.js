@@ -16,7 +16,7 @@ export function rankingTable(details, context) {
           el("td", {}, figure(row.place, 0)), el("th", { scope: "row" }, chip(row.seat, context, { phase: "answer" })), el("td", {}, figure(row.mean_rank)),
           el("td", {}, el("span", { class: "won", style: { "--part": String((row.borda || 0) / most) } }, figure((row.borda || 0) * 100, 0), " %")),
           el("td", {}, String(row.ballots)), el("td", {}, String(row.firsts))))))),
-    el("details", {}, el("summary", {}, "Ballots"), el("ul", { class: "plain rows" }, Object.entries(details.ballots || {}).map(([reader, ballot]) => ballotRow(reader, ballot, context)))),
+    el("details", { class: "more" }, el("summary", {}, "Ballots"), el("ul", { class: "plain rows" }, Object.entries(details.ballots || {}).map(([reader, ballot]) => ballotRow(reader, ballot, context)))),
   ];
 }
 
