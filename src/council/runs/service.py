@@ -168,7 +168,7 @@ class Convener(RunRecords):
             words, {} if own else options, material or Material(), protocol=protocol, verbose=verbose, folder=folder, known=known,
             can_search=lambda: can_search(self.settings, self.env, folder),
         )  # fmt: skip
-        intent = replace(intent, options=await self.add_weights(options))
+        intent = replace(intent, options=await self.add_weights(options) if "weights" in options else options)
         conversation: Json = {}
         if after:
             record = await self.store.load(await self.resolve_run(after))
