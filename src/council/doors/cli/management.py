@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from council.doors.cli.params import COMMAND_HELP, RESERVED_COMMANDS
+from council.doors.cli.params import COMMAND_HELP, RESERVED_COMMANDS, config_option
 from council.errors import UsageError
 
 COMMANDS = {
@@ -62,16 +62,6 @@ def management_group(*names: str) -> click.Group:
     for name in names or (*COMMANDS, *RESERVED_COMMANDS):
         group.add_command(load_command(name))
     return group
-
-
-def config_option() -> click.Option:
-    return click.Option(
-        ["--config"],
-        type=click.Path(),
-        default=None,
-        metavar="FILE",
-        help="Use this file instead of the project's council.toml.",
-    )
 
 
 def no_worker_option() -> click.Option:

@@ -440,8 +440,7 @@ def check_output_path(path: str | None) -> Path | None:
     if path is None:
         return None
     target = Path(path)
-    possible = os.access(target, os.W_OK) if target.exists() else os.access(target.absolute().parent, os.W_OK)
-    if target.is_dir() or not possible:
+    if target.is_dir() or not os.access(target if target.exists() else target.absolute().parent, os.W_OK):
         raise click.UsageError(f'cannot write to "{path}", nothing was spent: choose another file with -o')
     return target
 
@@ -486,6 +485,10 @@ def complete_run(context: click.Context, parameter: click.Parameter, incomplete:
 
 def _matching(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+def config_option(about: str = "Use this file instead of the project's council.toml.") -> click.Option:
+    return click.Option(["--config"], type=click.Path(), default=None, metavar="FILE", help=about)
 
 
 def run_argument(*, required: bool = False) -> click.Argument:

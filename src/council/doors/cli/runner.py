@@ -14,13 +14,13 @@ from typing import Any, NoReturn
 import click
 
 from council.doors.cli.ci_log import is_ci
-from council.doors.cli.management import config_option
 from council.doors.cli.notification import notify
 from council.doors.cli.params import (
     COMMAND_HELP,
     RunRequest,
     check_grace,
     check_output_path,
+    config_option,
     parse_members,
     parse_seats,
     print_json,
