@@ -84,9 +84,8 @@ RUN_SUGGESTIONS = {
     "status": "council runs show {run}", "history": "council runs show {run}", "cost": "council runs show {run}",
 }  # fmt: skip
 LONE_WORDS = (*WORD_COMMANDS, *WORD_SUGGESTIONS)
-SUBCOMMANDS = (
-    "list", "show", "search", "export", "rm", "prune", "fsck", "set", "install", "path", "edit", "init",
-)  # of `runs`, `keys`, `skill` and `config`  # fmt: skip
+# Of `runs`, `keys`, `skill` and `config`.
+SUBCOMMANDS = ("list", "show", "search", "export", "rm", "prune", "fsck", "set", "install", "path", "edit", "init")
 VERBS = ("ask", "validate", "brainstorm", "research")
 SHORT_FLAGS_WITH_VALUE = ("-o", "-m")
 
