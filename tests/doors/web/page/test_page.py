@@ -241,7 +241,9 @@ def run_twelve_seats(server: WebServer) -> str:
 def test_twelve_seats_stay_below_three_screens_until_one_is_opened(server: WebServer, look: Look) -> None:
     seen = look().run(server.url, run_twelve_seats(server))
     page = seen.page
-    assert page.evaluate("() => document.documentElement.scrollHeight") <= 3 * 900
+    for width, height in ((390, 844), (1400, 900)):
+        page.set_viewport_size({"width": width, "height": height})
+        assert page.evaluate("() => document.documentElement.scrollHeight") <= 3 * height
     assert page.locator(".seat-list").get_attribute("data-mode") == "list"
     assert page.locator(".statement:visible").count() == 0
 
