@@ -353,7 +353,7 @@ def test_a_person_filters_renames_compares_and_deletes_runs(server: WebServer, l
     assert page.url.endswith(f"?result={word}#/run/{storage}")
     assert page.title().startswith("✓ ") and "icon-done.svg" in str(page.get_attribute("link[rel=icon]", "href"))
 
-    page.fill("input[aria-label='Filter by day']", "2001-02-03")
+    page.fill("label:has-text('Day') input", "2001-02-03")
     seen.wait("() => document.querySelector('.history ~ p').innerText === 'No matching runs.'")
     page.click("button:has-text('Clear filters')")
     page.wait_for_selector(f".run-item [data-run='{garden}']")
