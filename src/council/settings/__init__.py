@@ -164,9 +164,10 @@ class Settings:
     cheap: bool = False  # the fast models of the available vendors, by `--cheap`
     user_prices: Mapping[str, Mapping[str, float]] | None = None  # prices without those of the project; None: the same
     guards_cap: bool = False  # the user's own cap is in force, so a price that only the project states is not known
-    trust_flags: Mapping[str, Any] = field(
+    members: Mapping[str, Mapping[str, bool]] = field(
         default_factory=dict
-    )  # `trust` and `trusted`, for other files of the project
+    )  # member → the kinds of attachments it takes
+    trust_flags: Mapping[str, Any] = field(default_factory=dict)  # `trust` and `trusted`, for other project files
     trusted: TrustRequest | None = None  # settings of the project that need trust and have it
     untrusted: TrustRequest | None = None  # settings of the project that need trust and are ignored
 
@@ -437,7 +438,18 @@ def _build_settings(values: Mapping[str, Any], origins: Mapping[str, Origin], va
     tree = nest_keys(values)
     tables = {
         name: tree.get(name, {})
-        for name in ("models", "rosters", "search", "budget", "general", "human", "commands", "store", "keys")
+        for name in (
+            "models",
+            "rosters",
+            "search",
+            "budget",
+            "general",
+            "human",
+            "commands",
+            "store",
+            "keys",
+            "members",
+        )
     }
     return Settings(
         providers={name: _build_provider(name, row, origins) for name, row in tree["providers"].items()},

@@ -52,9 +52,7 @@ COMMAND_HELP = {
     "completion": "Print the completion script for bash, zsh or fish.",
     "spend": "Show spending by day, member and folder, and the rest of today's budget.",
 }
-RESERVED_COMMANDS = (
-    "outcome", "eval",
-)  # fmt: skip
+RESERVED_COMMANDS = ("outcome", "eval")
 MANAGEMENT_COMMANDS = (*COMMAND_HELP, *RESERVED_COMMANDS)
 # Words that look like commands. Alone they never start a run: they run a command, or suggest one.
 WORD_COMMANDS = {
@@ -87,7 +85,7 @@ SUBCOMMANDS = (
     "list", "show", "search", "export", "rm", "prune", "fsck", "set", "install", "path", "edit", "init",
 )  # of `runs`, `keys`, `skill` and `config`  # fmt: skip
 VERBS = ("ask", "validate", "brainstorm", "research")
-SHORT_FLAGS_WITH_VALUE = ("-o", "-m")
+SHORT_FLAGS_WITH_VALUE = ("-o", "-m", "-a")
 
 # Common flags. The flags of single protocols are generated into data/flags.json from their options.
 COMMON_FLAGS: list[dict[str, Any]] = [
@@ -110,6 +108,7 @@ COMMON_FLAGS: list[dict[str, Any]] = [
     {"flag": "--spec", "name": "spec", "kind": "str", "metavar": "FILE", "help": "Add the specification of the work to the packet."},
     {"flag": "--decision", "name": "decision", "kind": "many", "metavar": "TEXT", "help": "Add a decision that was already made to the packet; repeatable."},
     {"flag": "--base", "name": "base", "kind": "str", "metavar": "REF", "help": "Review the changes since this revision."},
+    {"flag": "--attach", "short": "-a", "name": "attach", "kind": "many", "metavar": "FILE", "help": "Attach an image, a PDF or a text file; repeatable. The plan names seats that cannot see it."},
     {"flag": "--no-match", "name": "no_match", "kind": "bool", "help": "Do not treat words of the question as names of files and folders."},
     {"flag": "--no-stdin", "name": "no_stdin", "kind": "bool", "help": "Ignore standard input."},
     {"flag": "--redact", "name": "redact", "kind": "bool", "help": "Mask secrets in the packet instead of refusing to send it."},
