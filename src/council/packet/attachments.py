@@ -26,7 +26,7 @@ from council.types import Attachment
 
 MAX_ATTACHMENTS = 20  # more images make some vendors refuse large ones
 MAX_TOTAL_BYTES = 15_000_000  # of all images and PDFs together: 20 MB of a request after base64 encoding
-MAX_FILE_BYTES = 50 * 1024 * 1024  # of one file before it is scaled down
+MAX_FILE_BYTES = 50_000_000  # of one file before it is scaled down
 MAX_IMAGE_BYTES = 5 * 1024 * 1024 * 3 // 4  # vendors count the 5 MB after base64 encoding
 MAX_EDGE = 8000  # pixels; vendors refuse larger images
 MAX_PIXELS = 64_000_000  # a larger image is never decoded
