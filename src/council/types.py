@@ -226,9 +226,7 @@ class Packet:
 
     @property
     def bytes(self) -> int:
-        return sum(len(text.encode()) for text in self._iter_texts()) + (
-            sum(one.bytes for one in self.attachments) if self.attachments else 0
-        )
+        return sum(len(text.encode()) for text in self._iter_texts())
 
     @property
     def tokens(self) -> int:

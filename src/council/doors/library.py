@@ -279,30 +279,14 @@ async def make_plan(convener: Convener, question: str, given: Mapping[str, Any],
     kept = {name: given[name] for name in MATERIAL if given.get(name)}
     kept |= {name: convert(kept[name]) for name, convert in (("spec", str), ("decisions", tuple)) if name in kept}
     if given.get("attach"):
-        kept["attachments"] = read_attached(given["attach"])
+        from council.packet.attachments import collect_attachments  # only needed for attachments
+
+        kept["attachments"] = collect_attachments(given["attach"])
     material = Material(**kept, stdin=given.get("material"), match=not given.get("no_match"))
     return await convener.plan(
         [question] if (question or "").strip() else [], list_protocol_options(given), protocol=protocol, verbose=bool(given.get("verbose")),
         material=material, strict=bool(given.get("strict")), after=given.get("continues"), will_run=will_run,
     )  # fmt: skip
-
-
-def read_attached(attached: Any) -> tuple[tuple[str, bytes], ...]:
-    """Return the names and the bytes of the attachments. Raise TypeError for anything but paths and pairs."""
-    from council.packet.attachments import read_attachments  # only needed for attachments
-
-    if isinstance(attached, str | PathLike):
-        raise TypeError(f'attach is "{attached}", which is not a list: use attach=["{attached}"]')
-    found: list[tuple[str, bytes]] = []
-    for one in attached:
-        match one:
-            case str() | PathLike():
-                found += read_attachments([one])
-            case (str() as name, bytes() as content):
-                found.append((name, content))
-            case _:
-                raise TypeError(f"attach has {one!r:.80}: it takes paths, and pairs of a name and bytes")
-    return tuple(found)
 
 
 def list_protocol_options(given: Mapping[str, Any]) -> Json:

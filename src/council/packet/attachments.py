@@ -59,6 +59,22 @@ def read_attachments(paths: Iterable[str | os.PathLike[str]]) -> tuple[Content, 
     return tuple(_read_file(os.fspath(path)) for path in paths)
 
 
+def collect_attachments(given: Any) -> tuple[Content, ...]:
+    """Return the names and the bytes of paths and of pairs of a name and bytes. Raise TypeError for anything else."""
+    if isinstance(given, str | os.PathLike):
+        raise TypeError(f'attach is "{given}", which is not a list: use attach=["{given}"]')
+    found: list[Content] = []
+    for one in given:
+        match one:
+            case str() | os.PathLike():
+                found += read_attachments([one])
+            case (str() as name, bytes() as content):
+                found.append((name, content))
+            case _:
+                raise TypeError(f"attach has {one!r:.80}: it takes paths, and pairs of a name and bytes")
+    return tuple(found)
+
+
 def _read_file(path: str) -> Content:
     shown = format_path(path)
     if re.match(r"(?i)https?://|data:", path):
