@@ -44,7 +44,7 @@ def split(ask: Ask) -> tuple[str, list[dict[str, str]]]:
     return "\n\n".join(system), [said for said in ask.messages if said["role"] != "system"]
 
 
-def file_param(one: Attachment) -> dict[str, str]:
+def file_param(one: Attachment) -> Any:
     return {"filename": one.path.rpartition("/")[2], "file_data": data_url(one)}
 
 
@@ -71,7 +71,7 @@ def _chat_part(one: Attachment) -> Any:
 def _response_part(one: Attachment) -> Any:
     if one.kind == "image":
         return responses.ResponseInputImageParam(type="input_image", image_url=data_url(one), detail="auto")
-    return responses.ResponseInputFileParam(type="input_file", **file_param(one))
+    return {"type": "input_file", **file_param(one)}
 
 
 def _message_part(one: Attachment) -> Any:
