@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from council.settings import Provider, Settings
 from council.settings.catalogue import LISTED_PROVIDERS, catalogue, name_member, remove_date
-from council.settings.config_files import cache_folder
+from council.settings.config_files import cache_folder, store_cache
 
 LISTS_FILE = "model_lists.json"  # in the cache folder
 MAX_AGE_S = 24 * 3600.0  # a list is fetched again after a day
@@ -59,11 +57,7 @@ def store_listings(env: Mapping[str, str], listings: Mapping[str, ModelListing])
     """Add lists to the stored ones. A cache folder that cannot be written is no error."""
     path = cache_folder(env) / LISTS_FILE
     rows = {address: asdict(one) for address, one in {**load_listings(env), **listings}.items()}
-    draft = path.with_name(f"{LISTS_FILE}.{os.getpid()}")
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(json.dumps(rows), encoding="utf-8")
-        draft.replace(path)
+    store_cache(path, rows)
 
 
 def address_of(provider: Provider) -> str:
