@@ -49,7 +49,7 @@ def find_homepage() -> str:
         listed = metadata.metadata(DISTRIBUTION).get_all("Project-URL") or []
     except metadata.PackageNotFoundError:
         return ""
-    addresses = dict(tuple(map(str.strip, str(row).split(",", 1))) for row in listed if "," in str(row))
+    addresses = {name.strip(): address.strip() for name, _, address in (str(row).partition(",") for row in listed)}
     names = ("Homepage", "Repository", "Source", "Documentation")
     return next((addresses[name] for name in names if name in addresses), "")
 
