@@ -47,14 +47,21 @@ def test_advice_follows_decided_evaluations_and_never_costs_more(workspace: Work
     assert council("advise", OPEN, "--json").json["protocol"] == "collaborative"  # neither decides
     measure(workspace.folder, "collaborative", -0.08)
     worse = council("advise", OPEN, "--json").json
-    assert worse["protocol"] == "triad" and "was right 8 points less often than one model with equal tokens" in worse["why"]
+    assert (
+        worse["protocol"] == "triad"
+        and "was right 8 points less often than one model with equal tokens" in worse["why"]
+    )
     measure(workspace.folder, "triad", 0.07)
     better = council("advise", OPEN).out
     assert "on set.jsonl (200 questions) triad with these members was right 7 points more often" in better
     # The best one needs more calls than the usual one, so it is named, not used.
     measure(workspace.folder, "advisors", 0.12, rounds=3)
     dear = council("--protocol", "auto", OPEN, "--dry-run", "--json").json
-    assert dear["protocol"] == "collaborative" and "advisors:rounds=3 is advised" in dear["why"] and "costs more" in dear["why"]
+    assert (
+        dear["protocol"] == "collaborative"
+        and "advisors:rounds=3 is advised" in dear["why"]
+        and "costs more" in dear["why"]
+    )
     assert not workspace.provider.log
     result = council("--protocol", "auto", COUNT, "--json")
     assert result.code == 0 and result.json["protocol"] == "collaborative", result.err
