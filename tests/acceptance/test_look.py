@@ -11,6 +11,7 @@ from council.protocols.common.lookups import can_look
 from council.types import Seat
 from tests.acceptance.helpers import Json, Terminal, Workspace, check_store, kill, mark
 from tests.fake_provider import Reply
+from tests.trusted_project import write_user_file
 
 QUESTION = "Should we split the billing module?"
 KEY = "-".join(["sk", "proj", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6"])
@@ -147,3 +148,44 @@ def test_ranking_refuses_look_and_members_with_tools_of_their_own_do_not_look(
     assert not can_look(Seat("alpha", member="cli:claude")) and not can_look(Seat("alpha", member="human"))
     assert can_look(Seat("alpha", member="anthropic:claude-opus-4.6"))
     assert project.provider.log == []
+
+
+@pytest.mark.behaviour("look-limits")
+def test_a_seat_that_cannot_look_still_answers_and_a_silent_one_is_dropped(
+    project: Workspace, council: Terminal
+) -> None:
+    project.answers.instead |= {
+        "alpha/look": [Reply(status=500)] * 3,
+        "beta/look": [Reply(text='{"files": [{"path": "src/a'), Reply(text='{"files": [{"path": "src/a')],
+        "gamma/look": Reply(hang=True),
+    }
+    done = council("--look", "--grace", "0.2", "--json", "--protocol", "triad", QUESTION)
+    rows = [(row["seat"], row["phase"], row["state"]) for row in done.json["degraded"] if row["seat"]]
+    assert (done.code, done.json["status"]) == (0, "complete"), done.err
+    assert sorted(rows) == [
+        ("alpha", "draft/alpha/look-1", "failed(server)"), ("beta", "draft/beta/look-1", "failed(schema)"),
+        ("gamma", "draft/gamma/look-1", "timed_out"),
+    ]  # fmt: skip
+    assert [seat["state"] for seat in done.json["seats"]] == ["ok", "ok", "timed_out"]
+    assert done.json["quorum"] == {"needed": 1, "ok": 2, "asked": 3}
+
+
+@pytest.mark.behaviour("look-limits", "look-plan")
+def test_the_budget_covers_look_ups(project: Workspace, council: Terminal) -> None:
+    write_user_file('[prices."sim:*"]\ninput = 1.0\noutput = 5.0\n')
+    plain, looking = (council(*flags, "--dry-run", "--json", "--protocol", "triad", QUESTION).json["cost"] for flags in ((), ("--look",)))  # fmt: skip
+    assert plain["low"] < looking["low"] and plain["expected"] < looking["expected"]
+    results = (
+        3 * 3 * 20_000 / 1e6
+    )  # three seats, the three requests that repeat the results, at a dollar per million tokens
+    assert looking["worst"] - plain["worst"] > 2 * results  # each request may be retried once
+    costly = {"prompt_tokens": 1000, "completion_tokens": 400_000}  # two dollars
+    for seat in ("alpha", "beta", "gamma"):
+        project.answers.instead[f"{seat}/look"] = [Reply(text='{"files": ["README.md"]}', usage=[costly])]
+    stopped = council("--look", "--max-cost", "1.5", "--json", "--protocol", "triad", QUESTION)
+    assert stopped.code == 5 and "draft/alpha" not in project.asked()
+    assert "skipped(budget)" in {seat["state"] for seat in stopped.json["seats"]}
+    resumed = council("resume", "--max-cost", "20", "--json")
+    assert (resumed.code, resumed.json["status"]) == (0, "complete"), resumed.err
+    assert {"draft/alpha", "draft/beta", "draft/gamma", "merge/chair"} < set(project.asked())
+    assert [row["what"] for seat in resumed.json["seats"] for row in seat["looked_up"]] == ["README.md"] * 3

@@ -93,7 +93,7 @@ class Hedge(Part):
     after: Annotated[Amount, Field(description="Seconds that the first member had had until then.")]
 
 
-class LookedUp(Part):
+class SeatLookup(Part):
     """A file, a name or a pattern that a seat looked up in the project before it answered."""
 
     what: Annotated[str, Field(description="A path with its lines, a name or glob, or a pattern in quotation marks.")]
@@ -128,7 +128,7 @@ class ReportSeat(Part):
         list[Hedge] | None, Field(description="Phases in which another member was asked too; absent if there are none.")
     ] = None
     looked_up: Annotated[
-        list[LookedUp] | None, Field(description="What it read of the project with --look; absent if nothing.")
+        list[SeatLookup] | None, Field(description="What it read of the project with --look; absent if nothing.")
     ] = None
 
 

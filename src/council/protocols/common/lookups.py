@@ -139,8 +139,9 @@ def _iter_lines(row: Json) -> Iterator[str]:
     match row.get("look"):
         case "file" if "content" in row:
             rest = " (the rest was left out)" if row.get("is_cut") else ""
-            yield f"File {row['path']}, lines {row['from']} to {row['to']} of {row['lines']}{rest}"
-            yield from (f"{n}| {line}" for n, line in enumerate(row["content"].splitlines(), row["from"]))
+            lines, first = row["content"].splitlines(), row.get("from", 1)
+            yield f"File {row['path']}, lines {first} to {first + len(lines) - 1} of {row.get('lines', len(lines))}{rest}"
+            yield from (f"{n}| {line}" for n, line in enumerate(lines, first))
         case "name":
             yield f'Files whose name matches "{row["name"]}"'
             yield from row.get("paths") or ["none"]
