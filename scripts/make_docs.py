@@ -37,7 +37,7 @@ from council.doors.cli.ask import ask_command
 from council.doors.cli.ci_log import CI_VARIABLES
 from council.doors.cli.help import group_commands, group_flags
 from council.doors.cli.management import management_group
-from council.doors.cli.params import COMMAND_HELP, RESERVED_COMMANDS, protocol_flags
+from council.doors.cli.params import COMMAND_HELP, PLANNED_WORDS, RESERVED_COMMANDS, protocol_flags
 from council.engine import trust
 from council.engine.layout import describe_state
 from council.engine.minutes import Minutes
@@ -104,8 +104,8 @@ def cli_page() -> str:
         "## Exit codes",
         _table(("code", "meaning"), [(str(code), text) for code, text in sorted(EXITS.items())]),
         "## Reserved words",
-        "These commands are planned. They never start a run: each prints an error that shows how to ask it as a question.",
-        ", ".join(f"`{word}`" for word in RESERVED_COMMANDS),
+        "These commands are planned. Alone, these words never start a run: each prints an error that says so.",
+        ", ".join(f"`{word}`" for word in (*RESERVED_COMMANDS, *PLANNED_WORDS)),
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -827,6 +827,7 @@ VARIABLE_DOCS = {
     "Behaviour": {
         "COUNCIL_TIMEOUT": "Same as `timeout` in a file.",
         "COUNCIL_MODEL_LISTS": "`on` or `off`: same as `model_lists` in a file. See [lines of models](members.md#lines-of-models).",
+        "COUNCIL_LOCAL_SEED": "Seed of what the embedded model samples: the same requests get the same answers, one at a time. `council eval` sets it.",
         "COUNCIL_LOCAL_THREADS": "Threads of the embedded model; default: the cores that the process may use.",
         "GOMP_SPINCOUNT": "Passed to the embedded model: how often a waiting thread looks again before it gives up its core; default: 100, because the model is very slow on a busy machine otherwise.",
         "COUNCIL_WORKER_IDLE": f"Seconds after which the idle background worker ends; default: {IDLE_TIMEOUT_S:g}.",

@@ -237,6 +237,8 @@ class Sandbox:
         git(self.project, "init", "-q", "-b", "main")
         (self.project / ".git" / "hooks").mkdir()
         files = FILES | {
+            "questions.jsonl": '{"question": "Which queue fits us?", "answer": "none"}\n',
+            "answers.csv": "question,truth,a,b,c\n1,x,x,x,y\n2,x,y,x,x\n",
             "rows.jsonl": "".join(f'{{"id": {n}, "question": "Which queue fits us?"}}\n' for n in range(3)),
             "plan.md": "# Plan\n\n1. Move it.\n",
             ".gitignore": "*.html\n",  # an exported run is too long for the packet of a later review

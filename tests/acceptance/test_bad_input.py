@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from council.doors.cli.params import RESERVED_COMMANDS
+from council.doors.cli.params import PLANNED_WORDS, RESERVED_COMMANDS
 from council.engine.council import Council
 from council.errors import EngineError, PromptError
 from council.protocols import Protocol, register
@@ -177,9 +177,9 @@ async def test_a_broken_template_fails_before_the_first_call(workspace: Workspac
 
 
 @pytest.mark.behaviour("00-planned-commands")
-@pytest.mark.parametrize("word", RESERVED_COMMANDS)
+@pytest.mark.parametrize("word", [*RESERVED_COMMANDS, *PLANNED_WORDS])
 def test_a_planned_command_says_so(workspace: Workspace, council: Terminal, word: str) -> None:
-    check_refused(workspace, council(word, "r12345", "--force"), 2, f'"{word}"', "planned", "council ask")
+    check_refused(workspace, council(word), 2, f'"{word}"', "planned")
 
 
 @pytest.mark.behaviour("00-misspelt-never-runs")

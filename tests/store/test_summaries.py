@@ -11,7 +11,7 @@ import pytest
 
 from council.store import summaries
 from council.store.interface import Store, StoreAddress
-from council.store.migrations import ADD_SEARCH, ADD_SUMMARIES, ADD_USERS, MIGRATIONS, OWNED_COLUMNS
+from council.store.migrations import ADD_OUTCOMES, ADD_SEARCH, ADD_SUMMARIES, ADD_USERS, MIGRATIONS, OWNED_COLUMNS
 from council.store.run_store import open_store
 from council.store.sqlite import SqliteStore
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.behaviour("15-lists-by-index")]
 LONG = "Which of the many ways? " * 500
 CREATED = [
     statement.replace("VIRTUAL ", "").split()
-    for statement in (*ADD_SUMMARIES, *ADD_SEARCH, *ADD_USERS)
+    for statement in (*ADD_SUMMARIES, *ADD_SEARCH, *ADD_USERS, *ADD_OUTCOMES)
     if statement.startswith("CREATE")
 ]
 DROP_SUMMARIES = "".join(f"DROP {kind} IF EXISTS {name};" for _, kind, name, *_ in reversed(CREATED))

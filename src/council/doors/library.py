@@ -112,6 +112,7 @@ class ProtocolOptions(TypedDict, total=False):
     no_search: bool
     spec_review: bool
     no_deliberate: bool
+    weights: Literal["equal", "track-record"] | None
 
 
 class RunOptions(QuestionOptions, RunSettings, ProtocolOptions, total=False):

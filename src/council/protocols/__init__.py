@@ -6,7 +6,8 @@ others come by entry point or by `register`; each is loaded when it is needed.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
@@ -185,6 +186,8 @@ SHIPPED_PROTOCOLS = {
     "ranking": "council.protocols.ranking:PROTOCOL",
     "quick": "council.protocols.judges:QUICK",
 }
+# Found by name, so that their runs can be resumed and shown, but not offered: `council eval` uses them.
+UNLISTED_PROTOCOLS = {"vote": "council.evals.sampling:PROTOCOL"}
 _registered: dict[str, Protocol] = {}
 
 
@@ -194,6 +197,18 @@ def register(protocol: Protocol) -> None:
     if name in SHIPPED_PROTOCOLS or _registered.get(name, protocol) != protocol:
         raise UsageError(f'protocol "{name}" is already registered: choose another name')
     _registered[name] = protocol
+
+
+@contextmanager
+def register_for(protocol: Protocol) -> Iterator[None]:
+    """Register a protocol while a block runs, so that it is not offered afterwards."""
+    was_known = protocol.name in _registered
+    register(protocol)
+    try:
+        yield
+    finally:
+        if not was_known:
+            del _registered[protocol.name]
 
 
 def is_registered(name: str) -> bool:
@@ -217,6 +232,8 @@ def get_protocol(name: str) -> Protocol:
         return _load_shipped(name)
     if name in _registered:
         return _registered[name]
+    if name in UNLISTED_PROTOCOLS:
+        return _load_shipped(name)
     if added := installed(ENTRY_POINT_GROUP).get(name):
         return _load_entry_point(added)
     raise UsageError(f'unknown protocol "{name}": known are {", ".join(protocol_names())}')
@@ -224,7 +241,7 @@ def get_protocol(name: str) -> Protocol:
 
 @cache
 def _load_shipped(name: str) -> Protocol:
-    shipped: Protocol = load_reference(SHIPPED_PROTOCOLS[name])
+    shipped: Protocol = load_reference((SHIPPED_PROTOCOLS | UNLISTED_PROTOCOLS)[name])
     return shipped
 
 

@@ -104,8 +104,15 @@ def build_flag_table(protocols: Iterable[str] = tuple(SHIPPED_PROTOCOLS)) -> lis
     table: dict[str, Json] = {}
     for protocol in protocols:
         for name, field in get_protocol(protocol).load_options().model_fields.items():
+            if _is_internal(field):
+                continue
             table.setdefault(name, _build_flag_row(name, field))["owners"].append(protocol)
     return list(table.values())
+
+
+def _is_internal(field: FieldInfo) -> bool:
+    """Return whether a field is filled in by the plan, so that it is no flag."""
+    return isinstance(field.json_schema_extra, dict) and bool(field.json_schema_extra.get("internal"))
 
 
 def _build_flag_row(name: str, field: FieldInfo) -> Json:

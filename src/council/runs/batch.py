@@ -7,6 +7,7 @@ run store. `batch_execution.run_here` executes one row; a function with the same
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -73,6 +74,7 @@ class BatchSettings:
     config: Path | None = None
     env: Mapping[str, str] | None = None
     members: tuple[Member, ...] = ()  # custom member objects
+    seed: str = ""  # decides the order of labels in every run; empty: random
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,6 +358,10 @@ class QuestionBatch:
             own_cap = convener.caps.run
         run = make_run_id(self.output.batch, row, self._generations.get(row.id, 0))
         label = {"batch": self.output.batch, "row": row.id, "hash": row.hash, "run": run}
+        if self.settings.seed:
+            label["seed"] = hashlib.sha256(
+                f"{self.settings.seed}\n{row.id}".encode("utf-8", "surrogatepass")
+            ).hexdigest()[:32]
         self._stored[row.id] = stored = StoredRun(run, cost=plan.cost)
         return await self._run_within_limit(RowRun(run, replace(plan, batch=label)), flags, stop, stored, own_cap)
 

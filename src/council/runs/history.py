@@ -304,6 +304,14 @@ class RunRecords:
     async def entries(self, run: str) -> list[Entry]:
         return (await self.store.load(await self.resolve_run(run))).entries
 
+    async def add_weights(self, options: Json) -> Json:
+        """Return the options, with the weights of members by their track records if `weights` asks for them."""
+        if options.get("weights") != "track-record":
+            return options
+        from council.runs.track_record import load_weights
+
+        return options | {"record_weights": await load_weights(self.store)}
+
     async def minutes(self, run: str) -> Minutes:
         return Minutes.fold(await self.entries(run))
 

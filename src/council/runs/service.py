@@ -168,7 +168,7 @@ class Convener(RunRecords):
             words, {} if own else options, material or Material(), protocol=protocol, verbose=verbose, folder=folder, known=known,
             can_search=lambda: can_search(self.settings, self.env, folder),
         )  # fmt: skip
-        intent = replace(intent, options=options)
+        intent = replace(intent, options=await self.add_weights(options) if "weights" in options else options)
         conversation: Json = {}
         if after:
             record = await self.store.load(await self.resolve_run(after))
@@ -283,7 +283,7 @@ class Convener(RunRecords):
         name = f"council-{time.strftime('%Y%m%d', time.localtime(now))}-{report_files.slugify(plan.question.target or plan.question.text)}"
         config = str(self._config.resolve()) if self._config else None
         kept = self.run_context.made_by | {"day": _utc_date(now), "config": config}
-        setup, seed = plan.setup() | kept | self._persisted_flags(), secrets.token_hex(16)
+        setup, seed = plan.setup() | kept | self._persisted_flags(), plan.batch.get("seed") or secrets.token_hex(16)
         return Record(run, name, str(self.folder), now, seed, setup, is_new=True)
 
     def _persisted_flags(self) -> Json:

@@ -330,6 +330,11 @@ class Store(LedgerStore, Protocol):
     async def forget_requests(self, before: float) -> None:
         """Delete the keys of requests from before a time."""
 
+    # Outcomes
+
+    async def save_outcome(self, run: str, row: Mapping[str, Any]) -> None: ...
+    async def list_outcomes(self, run: str | None = None) -> list[Json]: ...
+
     # Upkeep
 
     async def check_integrity(self) -> list[str]:

@@ -121,6 +121,11 @@ ADD_TITLES = (
     ADD_OWNERS[-1].replace(OWNED_COLUMNS, TITLED_COLUMNS).replace("report, detached", "report, detached, title"),
     "UPDATE summaries SET estimated = (SELECT r.estimated FROM run_summaries r WHERE r.id = summaries.id)",
 )
+# How decisions turned out. The row of a removed run stays without its texts, so that track records remain correct.
+ADD_OUTCOMES = (
+    """CREATE TABLE outcomes (run TEXT PRIMARY KEY, at REAL NOT NULL, label TEXT NOT NULL, value TEXT NOT NULL, note TEXT NOT NULL,
+       seats TEXT NOT NULL) STRICT, WITHOUT ROWID""",
+)
 MIGRATIONS: list[tuple[str, ...]] = [
     CREATE_TABLES,
     ADD_SPENDING,
@@ -132,4 +137,5 @@ MIGRATIONS: list[tuple[str, ...]] = [
     ADD_OWNERS,
     ADD_USERS,
     ADD_TITLES,
+    ADD_OUTCOMES,
 ]

@@ -176,7 +176,11 @@ TITLES = (
     """UPDATE runs SET estimated = (coalesce(json_extract(report, '$.cost.estimated'), '') = 'true')::integer
        WHERE report <> ''""",
 )
-MIGRATIONS: list[tuple[str, ...]] = [(*FUNCTIONS, *TABLES, *INDEXES, *TRIGGERS), WORKERS, USERS, TITLES]
+OUTCOMES = (
+    """CREATE TABLE outcomes (run TEXT COLLATE "C" PRIMARY KEY, at DOUBLE PRECISION NOT NULL, label TEXT NOT NULL,
+       value TEXT NOT NULL, note TEXT NOT NULL, seats TEXT NOT NULL)""",
+)
+MIGRATIONS: list[tuple[str, ...]] = [(*FUNCTIONS, *TABLES, *INDEXES, *TRIGGERS), WORKERS, USERS, TITLES, OUTCOMES]
 
 # Statements of the queries that PostgreSQL spells differently.
 REPLACED = {

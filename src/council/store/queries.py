@@ -24,6 +24,24 @@ from council.types import Json, Outcome
 R = TypeVar("R")
 NO_FILTERS: Mapping[str, object] = {}
 
+# Outcomes
+
+OUTCOME_COLUMNS = ("run", "at", "label", "value", "note", "seats")
+
+
+def save_outcome(db: Connection, run: str, row: Mapping[str, Any]) -> None:
+    db.execute("DELETE FROM outcomes WHERE run = ?", (run,))
+    values = (run, row["at"], row["label"], row["value"], row["note"], json.dumps(row["seats"], ensure_ascii=False))
+    db.execute(f"INSERT INTO outcomes ({', '.join(OUTCOME_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?)", values)
+
+
+def select_outcomes(db: Connection, run: str | None) -> list[Json]:
+    query = f"SELECT {', '.join(OUTCOME_COLUMNS)} FROM outcomes"
+    found = db.execute(f"{query} WHERE run = ?", (run,)) if run else db.execute(f"{query} ORDER BY at, run")
+    rows = [dict(zip(OUTCOME_COLUMNS, row, strict=True)) for row in found.fetchall()]
+    return [row | {"seats": json.loads(row["seats"])} for row in rows]
+
+
 # Runs
 
 RUNS_PER_STEP = 100
@@ -38,6 +56,7 @@ def delete_run(db: Connection, run: str) -> None:
         db.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
     db.execute(f"DELETE FROM settled WHERE run = ? AND NOT {HAS_SPENDING}", (run,))
     db.execute("UPDATE settled SET body = json_object('usage', json_extract(body, '$.usage')) WHERE run = ?", (run,))
+    db.execute("UPDATE outcomes SET value = '', note = '' WHERE run = ?", (run,))
     db.execute("DELETE FROM runs WHERE id = ?", (run,))
 
 
@@ -302,6 +321,8 @@ def _list_parts(db: Connection, run: str) -> Iterator[tuple[str, str, Iterator[t
     yield "phases", "{}", ((phase, _unpack(db, run, absences)) for phase, absences in phases)
     spending = load_spending(db, run)
     yield "spending", "[]", ((None, {"key": key, "n": n, **asdict(spent)}) for (key, n), spent in spending.items())
+    if outcomes := select_outcomes(db, run):
+        yield "outcomes", "[]", ((None, row) for row in outcomes)
 
 
 def _unpack(db: Connection, run: str, body: str) -> Any:
@@ -457,6 +478,14 @@ class RunQueries(ABC):
 
     async def find_newest_unfinished(self, folder: str) -> str | None:
         return await self._read(lambda db: summaries.select_newest_unfinished(db, folder))
+
+    async def save_outcome(self, run: str, row: Mapping[str, Any]) -> None:
+        """Store how the decision of a run turned out. A later label replaces an earlier one."""
+        await self._write("", lambda db: save_outcome(db, run, row))
+
+    async def list_outcomes(self, run: str | None = None) -> list[Json]:
+        """Return the outcome of one run, or of all runs, oldest first."""
+        return await self._read(lambda db: select_outcomes(db, run))
 
     async def list_spending(self, day: str, user: str | None = None) -> list[Json]:
         """Return every request since that day that may cost money, of one user or of all, oldest first."""

@@ -26,7 +26,7 @@ MAX_UNGROUPED_FLAGS = 8  # a command with at most this many flags lists them in 
 # One group for each command. `council --help` shows the commands by group, in this order.
 COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Start and continue": ("init", "chat", "batch", "resume", "watch", "cancel", "fork"),
-    "Results": ("runs", "report", "open", "replay", "gate", "spend"),
+    "Results": ("runs", "report", "open", "replay", "gate", "spend", "outcome", "eval"),
     "Choose": ("protocols", "presets", "rosters", "models", "packet"),
     "Set up": ("doctor", "config", "keys", "trust", "completion"),
     "Connect": ("serve", "tokens", "mcp", "skill", "worker"),
@@ -75,6 +75,18 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("council batch rows.jsonl -o out.jsonl", "one line per row in out.jsonl; again to continue"),
         ("council batch rows.csv -o out.jsonl --dry-run", "check every row and show the price, spend nothing"),
         ("council batch rows.jsonl -o out.jsonl --sample 20 --max-cost 5", "try 20 rows first, for at most $5"),
+    ),
+    "eval": (
+        ("council eval questions.jsonl --arms single,collaborative", "compare at equal tokens; again to continue"),
+        ("council eval gym:basic_arithmetic --limit 100 --max-cost 5", "100 generated questions, for at most $5"),
+        ("council eval --replay answers.csv", "compare voting rules on recorded answers, without a model"),
+    ),
+    "outcome": (
+        ("council outcome r4k2p right", "the decision was right"),
+        (
+            'council outcome r4k2p 42 --note "counted in March"',
+            "the value that was right; each seat is compared with it",
+        ),
     ),
     "fork": (("council fork r4k2p --from improve --seat beta=openai:gpt-5.2", "another beta from that phase on"),),
     "packet": (

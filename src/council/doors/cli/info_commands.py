@@ -152,6 +152,10 @@ def models_command() -> click.Command:
 
             failed = await _refresh_models(convener) if refresh else False
             rows = [row for row in list_members(convener, prices=price) if row["retired"] or not retired]
+            if outcomes := await convener.store.list_outcomes():
+                from council.runs.track_record import add_records
+
+                add_records(rows, outcomes)
             if params["json"]:
                 print_json(rows)
             elif retired and not rows:
@@ -189,18 +193,31 @@ PRICE_COLUMNS = {"IN": "input", "CACHED": "cached", "OUT": "output"}  # dollars 
 
 def format_models(rows: Sequence[Json]) -> list[str]:
     has_price = any("price" in row for row in rows)
-    head = ["MEMBER", "VENDOR", "CONTEXT", *(PRICE_COLUMNS if has_price else ()), "STATUS"]
+    has_record = any("record" in row for row in rows)
+    head = [
+        "MEMBER",
+        "VENDOR",
+        "CONTEXT",
+        *(PRICE_COLUMNS if has_price else ()),
+        *(["RIGHT"] if has_record else ()),
+        "STATUS",
+    ]
     cells = [
         [
             row["member"],
             row["vendor"],
             _format_tokens(row["context"]),
             *(_format_price(row["price"]) if has_price else ()),
+            *([_format_record(row.get("record"))] if has_record else ()),
             _format_status(row),
         ]
         for row in rows
     ]
     return format_table(head, cells, right=range(2, len(head) - 1))
+
+
+def _format_record(record: Json | None) -> str:
+    return f"{record['right']} of {record['labelled']}" if record else ""
 
 
 def _format_status(row: Json) -> str:

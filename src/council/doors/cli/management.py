@@ -26,6 +26,8 @@ COMMANDS = {
     "fork": "run_commands:fork_command",
     "chat": "chat:chat_command",
     "batch": "batch_command:batch_command",
+    "eval": "eval_command:eval_command",
+    "outcome": "eval_command:outcome_command",
     "packet": "ask:packet_command",
     "presets": "info_commands:presets_command",
     "rosters": "info_commands:rosters_command",

@@ -25,12 +25,14 @@ from council.flags import flag_table
 COMMAND_HELP = {
     "init": "Find your keys and logins, test them, and write the configuration.",
     "batch": "Run the questions of a JSON lines or CSV file; run it again to continue.",
+    "eval": "Measure councils: compare them with one model on a data set, at equal cost. Run it again to continue.",
     "chat": "Hold a conversation with a council: each turn continues the last.",
     "runs": "List, show, search, export, remove, prune or check runs.",
     "resume": "Continue an interrupted run.",
     "watch": "Follow a run of this machine until it ends.",
     "cancel": "Cancel a queued or running run; its answers are kept.",
     "fork": "Run again from a phase with other members; unchanged statements are reused.",
+    "outcome": "Label a run: record how its decision turned out. Track records and --weights track-record use it.",
     "replay": "Play a past run again without calls.",
     "report": "Print a report, also as SARIF, JUnit, HTML or GitHub annotations.",
     "gate": "Pass or fail a finished run in CI without calls.",
@@ -50,17 +52,16 @@ COMMAND_HELP = {
     "config": "Show the settings and where each comes from; show, edit or create the file.",
     "skill": "Install, list, show or remove the skill for coding agents.",
     "completion": "Print the completion script for bash, zsh or fish.",
-    "spend": "Show spending by day, member and folder, and the rest of today's budget.",
+    "spend": "Show spending by day, member and folder; also the rest of today's budget.",
 }
-RESERVED_COMMANDS = (
-    "outcome", "eval",
-)  # fmt: skip
+RESERVED_COMMANDS: tuple[str, ...] = ()
 MANAGEMENT_COMMANDS = (*COMMAND_HELP, *RESERVED_COMMANDS)
 # Words that look like commands. Alone they never start a run: they run a command, or suggest one.
 WORD_COMMANDS = {
     "help": ["--help"], "version": ["--version"], "list": ["runs"], "ls": ["runs"], "history": ["runs"], "usage": ["spend"], "cost": ["spend"],
     "settings": ["config"],
 }  # fmt: skip
+PLANNED_WORDS = ("advise",)
 SET_UP_SUGGESTION = "set up your keys with `council init`, or store one with `council keys set NAME`"
 LEAVE_SUGGESTION = "there is nothing to leave; stop a run with `council cancel RUN`"
 REMOVE_SUGGESTION = "remove runs with `council runs rm RUN` or `council runs prune`"
@@ -76,16 +77,15 @@ WORD_SUGGESTIONS = {
     "logs": "show a run with `council runs show RUN`, or follow it with `council watch RUN`",
     "show": "show a run with `council runs show RUN`",
     "stop": "stop a run with `council cancel RUN`",
-    "advise": "this command is planned and not available yet",
+    **dict.fromkeys(PLANNED_WORDS, "this command is planned and not available yet"),
 }
 RUN_SUGGESTIONS = {
     "stop": "council cancel {run}", "logs": "council runs show {run}", "list": "council runs show {run}", "show": "council runs show {run}",
     "status": "council runs show {run}", "history": "council runs show {run}", "cost": "council runs show {run}",
 }  # fmt: skip
 LONE_WORDS = (*WORD_COMMANDS, *WORD_SUGGESTIONS)
-SUBCOMMANDS = (
-    "list", "show", "search", "export", "rm", "prune", "fsck", "set", "install", "path", "edit", "init",
-)  # of `runs`, `keys`, `skill` and `config`  # fmt: skip
+# Of `runs`, `keys`, `skill` and `config`.
+SUBCOMMANDS = ("list", "show", "search", "export", "rm", "prune", "fsck", "set", "install", "path", "edit", "init")
 VERBS = ("ask", "validate", "brainstorm", "research")
 SHORT_FLAGS_WITH_VALUE = ("-o", "-m")
 

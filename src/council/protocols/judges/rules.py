@@ -101,7 +101,12 @@ def count_effective_votes(votes: Iterable[Vote]) -> float:
     they were independent, so the result is an upper estimate.
     """
     seats = Counter(vote.vendor for vote in _countable_votes(votes))
-    return round(sum(n / (1 + (n - 1) * FAMILY_CORRELATION) for n in seats.values()), 2)
+    return round(sum(effective_votes(n, FAMILY_CORRELATION) for n in seats.values()), 2)
+
+
+def effective_votes(n: int, correlation: float) -> float:
+    """Return how many independent votes n votes are worth if the errors of two of them correlate so much."""
+    return n / (1 + (n - 1) * correlation)
 
 
 def has_converged(r1: Iterable[str], r2: Iterable[str]) -> bool:

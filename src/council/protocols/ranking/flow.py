@@ -58,6 +58,7 @@ class Review:
 
     answers: Round[None]
     reader_ballots: Mapping[str, ReaderBallot]
+    weights: Mapping[str, float] | None = None  # of the readers; None: all count the same
 
     @cached_property
     def ballots(self) -> dict[str, list[str]]:
@@ -65,7 +66,7 @@ class Review:
 
     @cached_property
     def table(self) -> RankingTable:
-        return rule.tally(self.ballots, list(self.answers))
+        return rule.tally(self.ballots, list(self.answers), self.weights)
 
     @cached_property
     def split_answers(self) -> dict[str, tuple[list[str], list[str]]]:
@@ -167,12 +168,18 @@ def _dissent_json(review: Review, names: SeatNames) -> list[Json]:
     ]
 
 
-async def ranking(council: Council, roster: str | None = None) -> Verdict:
+async def ranking(
+    council: Council,
+    roster: str | None = None,
+    weights: str = "equal",
+    record_weights: Mapping[str, float] | None = None,
+) -> Verdict:
     """Collect answers, have each seat rank the others blind, and synthesise."""
     async with council.phase("answer"):
         answers = await council.poll(council.members, "ranking/answer", quorum=PROTOCOL.quorum)
     async with council.phase("rank"):
-        review = Review(answers, await collect_ballots(council, answers))
+        ballots = await collect_ballots(council, answers)
+        review = Review(answers, ballots, _weigh_readers(council, record_weights or {}) if weights != "equal" else None)
     council.stances.update({reader: f"{order[0]} first" for reader, order in filter_ballots(review.ballots).items()})
     async with council.phase("synthesise"):
         responses = council.assign_labels(list(answers.values()), council.chair)
@@ -188,6 +195,17 @@ async def ranking(council: Council, roster: str | None = None) -> Verdict:
     agreement, facts = assess_notes(notes, round_voices(answers))
     verdict = build_verdict(review, synthesis.text, shown)
     return replace(verdict, agreement=agreement, trust_facts=facts, notes=notes)
+
+
+def _weigh_readers(council: Council, by_member: Mapping[str, float]) -> dict[str, float] | None:
+    """Return the weight of each reader by its member's track record, and note it. None if no member has one."""
+    known = {seat.name: by_member[seat.member] for seat in council.members if seat.member in by_member}
+    if not known:
+        council.note("all ballots count the same", why="no member has 30 labelled outcomes: see council outcome")
+        return None
+    told = ", ".join(f"{name} {weight:.2f}" for name, weight in known.items())
+    council.note("ballots are weighted by track record", why=f"{told}; others 1")
+    return known
 
 
 async def collect_ballots(council: Council, answers: Round[None]) -> dict[str, ReaderBallot]:

@@ -64,8 +64,8 @@ def filter_ballots(ballots: Ballots) -> dict[str, Sequence[str]]:
     return {reader: order for reader, order in ballots.items() if len(order) > 1}
 
 
-def tally(ballots: Ballots, seats: Sequence[str]) -> RankingTable:
-    """Rank the answers of `seats` by mean rank; ties keep seating order.
+def tally(ballots: Ballots, seats: Sequence[str], weights: Mapping[str, float] | None = None) -> RankingTable:
+    """Rank the answers of `seats` by mean rank; ties keep seating order. `weights` are those of readers; others count 1.
 
     Borda: on a ballot of m answers, place p earns m - p of m - 1 points. The sum is divided by the maximum, so that an
     answer on fewer or shorter ballots is not penalised. If all ballots have the same length, both orders are equal.
@@ -73,6 +73,8 @@ def tally(ballots: Ballots, seats: Sequence[str]) -> RankingTable:
     cast = filter_ballots(ballots)
     ranks = {seat: [(order.index(seat) + 1, len(order)) for order in cast.values() if seat in order] for seat in seats}
     means = {seat: Fraction(sum(rank for rank, _ in of), len(of)) if of else None for seat, of in ranks.items()}
+    if weights:
+        means = {seat: _weighted_mean(cast, seat, weights) or means[seat] for seat in seats}
     shares = {seat: _borda_share(of) for seat, of in ranks.items()}
     places = _assign_places(means)
     rows = [
@@ -82,6 +84,17 @@ def tally(ballots: Ballots, seats: Sequence[str]) -> RankingTable:
     ordered = tuple(sorted(rows, key=lambda row: row.place or len(rows) + 1))
     by_share = _assign_places({seat: None if share is None else -share for seat, share in shares.items()})
     return RankingTable(ordered, _find_winner(ordered), by_share != places)
+
+
+def _weighted_mean(cast: Ballots, seat: str, weights: Mapping[str, float]) -> Fraction | None:
+    """Return the mean rank by the weights of the readers; None if they are all 0."""
+    rows = [
+        (Fraction(str(weights.get(reader, 1.0))), order.index(seat) + 1)
+        for reader, order in cast.items()
+        if seat in order
+    ]
+    total = sum(weight for weight, _ in rows)
+    return sum((weight * rank for weight, rank in rows), Fraction(0)) / total if total else None
 
 
 def _borda_share(ranks: Sequence[tuple[int, int]]) -> Fraction | None:

@@ -1,0 +1,345 @@
+"""`council eval`: answer a data set with several arms at equal cost, and compare them. With --replay, compare recorded answers."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from council import protocols
+from council.doors.cli.ask import make_option
+from council.doors.cli.batch_command import COMMAND_FLAGS, MAX_CONCURRENCY, BatchRunner, format_summary, read_defaults
+from council.doors.cli.params import (
+    COMMAND_HELP,
+    COMMON_FLAGS,
+    IntegerParam,
+    NumberParam,
+    complete_file,
+    print_json,
+    protocol_flags,
+)
+from council.doors.cli.runner import Runner, make_command, make_runner
+from council.doors.cli.views import write_lines
+from council.errors import UsageError
+from council.evals import sampling
+from council.evals.dataset import GRADERS, GYM_PREFIX, load_dataset
+from council.evals.evaluation import (
+    DEFAULT_ARMS,
+    EQUAL_BY,
+    ArmResults,
+    EvalTable,
+    Evaluation,
+    Result,
+    apply_grades,
+    format_table,
+    grade_run,
+    make_row_id,
+    parse_arms,
+)
+from council.evals.matrix import read_matrix
+from council.evals.plots import write_plots
+from council.evals.replay import format_replay, replay
+from council.runs.batch import DEFAULT_CONCURRENCY, BatchSettings
+from council.runs.batch_output import Summary
+from council.runs.batch_rows import RowErrors
+from council.runs.outcome import EXIT_COMPLETE, EXIT_INTERRUPTED, EXIT_PARTIAL
+from council.runs.service import Convener
+from council.runs.track_record import format_outcome, label_run
+from council.store.interface import RunStatus
+from council.text_cleanup import clean
+from council.types import Json
+
+# Flags of a question that set an option of every run.
+ROW_FLAGS = (
+    "models",
+    "members",
+    "cheap",
+    "seat",
+    "effort",
+    "allow_unpriced",
+    "timeout",
+    "grace",
+    "hedge",
+    "no_warm",
+    "no_resend",
+)
+ANSWERS, GRADES, RESULT, TABLE = "answers.jsonl", "grades.jsonl", "result.json", "table.txt"
+
+
+def eval_command() -> click.Command:
+    own = [
+        click.Argument(["dataset"], nargs=-1, metavar="DATASET", shell_complete=complete_file),
+        click.Option(["--arms"], default=None, metavar="A,B,…", help=f"What to compare: single, self-consistency:samples=N, and protocols with options, as in advisors:rounds=3 (default {DEFAULT_ARMS}). Each council gets a self-consistency arm of equal use."),
+        click.Option(["--equal"], type=click.Choice(EQUAL_BY), default="tokens", help="What the self-consistency arm of a council has in common with it."),
+        click.Option(["--grader"], type=click.Choice(GRADERS), default="auto", help="How answers are graded (auto: choice, numeric or exact, by the item)."),
+        click.Option(["--judges"], default=None, metavar="A,B,…", help="Members of the panel of --grader judges."),
+        click.Option(["--limit"], type=IntegerParam(), default=None, metavar="N", help="Use only the first N questions; of gym:NAME, generate N (default 30)."),
+        click.Option(["--seed"], type=IntegerParam(), default=0, metavar="N", help="Seed of generated questions, of the order of labels, of the intervals and of the embedded model."),
+        click.Option(["--output", "-o"], default=None, metavar="DIR", help="Folder of the answers, the table and the plots (default NAME.eval).", shell_complete=complete_file),
+        click.Option(["--fresh"], is_flag=True, help="Start over: forget the answers in the folder. Without it, the same command continues."),
+        click.Option(["--no-plots"], is_flag=True, help="Write no plots."),
+        click.Option(["--replay"], is_flag=True, help="DATASET holds recorded answers: a CSV file with a column per model, or logs of inspect_ai. No model is asked."),
+        click.Option(["--max-cost"], type=NumberParam(), default=None, metavar="DOLLARS", help="Cost limit of the whole evaluation."),
+        click.Option(["--concurrency"], type=IntegerParam(), default=DEFAULT_CONCURRENCY, metavar="N", help=f"Questions at once (default {DEFAULT_CONCURRENCY})."),
+    ]  # fmt: skip
+    shared = [make_option(flag) for flag in COMMON_FLAGS if flag["name"] in {*ROW_FLAGS, *COMMAND_FLAGS}]
+    return click.Command("eval", params=[*own, *shared], callback=run_eval, help=COMMAND_HELP["eval"])
+
+
+def run_eval(dataset: tuple[str, ...], **params: Any) -> int:
+    if not dataset:
+        raise UsageError(
+            "no data set was given, nothing was sent: use council eval FILE.jsonl, or council eval gym:NAME"
+        )
+    if params["replay"]:
+        return run_replay(dataset, params)
+    if len(dataset) > 1:
+        raise UsageError(f'"{dataset[1]}" is a second data set, nothing was sent: name one, or use --replay for logs')
+    for name, value, most in (
+        ("--limit", params["limit"], None),
+        ("--concurrency", params["concurrency"], MAX_CONCURRENCY),
+    ):
+        if value is not None and (value < 1 or (most and value > most)):
+            raise UsageError(f'{name} "{value}" is out of range, nothing was sent: use a whole number from 1 on')
+    if params["max_cost"] is not None and not 0 <= params["max_cost"] < float("inf"):
+        raise UsageError(
+            f'--max-cost "{params["max_cost"]:g}" is out of range, nothing was sent: use 0 or more dollars'
+        )
+    items = load_dataset(dataset[0], grader=params["grader"], limit=params["limit"], seed=params["seed"])
+    arms = parse_arms(params["arms"] or DEFAULT_ARMS)
+    judges = tuple(name.strip() for name in (params["judges"] or "").split(",") if name.strip())
+    evaluation = Evaluation(
+        tuple(items), tuple(arms), _read_row_defaults(params), judges, params["equal"], params["seed"], dataset[0]
+    )
+    runner = Runner.from_flags({name: params.get(name) for name in COMMAND_FLAGS})
+    with protocols.register_for(sampling.PROTOCOL):
+        return EvalRunner(runner, evaluation, _choose_folder(dataset[0], params["output"]), params).run()
+
+
+def _read_row_defaults(params: Json) -> Json:
+    names = {flag["name"]: None for flag in protocol_flags()}
+    many = {flag["name"]: () for flag in COMMON_FLAGS if flag["kind"] == "many"}
+    common = {flag["name"]: None for flag in COMMON_FLAGS}
+    return read_defaults(names | common | many | {name: params[name] for name in ROW_FLAGS})
+
+
+def _choose_folder(dataset: str, output: str | None) -> Path:
+    name = dataset.removeprefix(GYM_PREFIX) if dataset.startswith(GYM_PREFIX) else Path(dataset).stem
+    folder = Path(output or f"{name}.eval")
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f'"{folder}" is a file, nothing was sent: name a folder with -o')
+    return folder
+
+
+class EvalRunner:
+    """One `council eval` command: up to three batches, then the table."""
+
+    def __init__(self, runner: Runner, evaluation: Evaluation, folder: Path, params: Json) -> None:
+        self.runner, self.evaluation, self.folder, self.params = runner, evaluation, folder, params
+        self.spent = 0.0
+
+    def run(self) -> int:
+        return self.runner.with_convener(self._run)
+
+    async def _run(self, convener: Convener) -> int:
+        await self._find_price(convener)
+        if self.params["dry_run"]:
+            code, _ = await self._run_batch(convener, self.evaluation.first_rows(), ANSWERS)
+            self.runner.print_status(
+                ["each self-consistency arm uses about as much again as its council, which is not included"]
+            )
+            return code
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if self.params["fresh"]:
+            self._forget()
+        first = self.evaluation.first_rows()
+        code, _ = await self._run_batch(convener, first, ANSWERS)
+        results = await self._read_results(convener, (ANSWERS,))
+        equal = self.evaluation.equal_rows(results)
+        equal_file = f"equal-{self.evaluation.equal}.jsonl"
+        if equal and code in ENDED_CODES:
+            code = max(code, (await self._run_batch(convener, equal, equal_file))[0])
+            results = await self._read_results(convener, (ANSWERS, equal_file))
+        if code == EXIT_INTERRUPTED:
+            return code
+        results = await self._grade(convener, results)
+        wanted = len(first) + len([arm for arm in self.evaluation.arms if arm.equals]) * len(self.evaluation.items)
+        table = EvalTable(
+            self.evaluation, [ArmResults(arm, results.get(arm.name, {})) for arm in self.evaluation.arms],
+            wanted - sum(map(len, results.values())),
+        )  # fmt: skip
+        self._show(table)
+        return code
+
+    async def _find_price(self, convener: Convener) -> None:
+        """Find the price of the member of the self-consistency arms, if they are to be equal in cost."""
+        if self.evaluation.equal != "cost":
+            return
+        flags = {
+            name: value for name, value in self.evaluation.defaults.items() if name in ("models", "seats", "cheap")
+        }
+        if "models" in flags:
+            flags["models"] = flags["models"][:1]
+        if self.params["trust"]:
+            flags["trust"] = True
+        other = Convener(convener.folder, flags=flags, config=self.runner.config, store=convener.store, keeps_open=True)
+        try:
+            plan = await other.plan(["Answer this question."], {}, protocol=sampling.NAME)
+            name = plan.roster.seats[0].member
+            self.evaluation = replace(self.evaluation, price=(name, other.price(name)))
+            self.evaluation.weigh_use()
+        finally:
+            await other.close()
+
+    def _forget(self) -> None:
+        for path in (*self.folder.glob("*.jsonl"), *self.folder.glob("*.jsonl.batch")):
+            if path.name.startswith(("answers.", "equal-", "grades.")):
+                path.unlink()
+
+    async def _run_batch(self, convener: Convener, rows: list[Json], file: str) -> tuple[int, Summary | None]:
+        cap = self.params["max_cost"]
+        settings = BatchSettings(
+            {}, {"trust": True} if self.params["trust"] else {}, None if cap is None else max(0.0, cap - self.spent),
+            self.params["concurrency"], self.runner.config, {**os.environ, "COUNCIL_LOCAL_SEED": str(self.evaluation.seed)},
+            seed=f"eval {self.evaluation.seed}",
+        )  # fmt: skip
+        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        path = self.folder / file
+        if self.params["dry_run"] and not self.folder.is_dir():
+            path = Path(file)
+        batch = EvalBatch(self.runner, settings, "the evaluation", io.BytesIO(text.encode("utf-8", "surrogatepass")), path, None, self.params["dry_run"])  # fmt: skip
+        code = await batch.run_in(convener)
+        if batch.summary:
+            now = batch.summary.progress
+            self.spent += now.usd_before + now.usd
+        return code, batch.summary
+
+    async def _grade(
+        self, convener: Convener, results: Mapping[str, Mapping[str, Result]]
+    ) -> dict[str, dict[str, Result]]:
+        """Let the panel grade the items of the grader "judges"."""
+        rows = self.evaluation.grade_rows(results)
+        grades: dict[str, bool] = {}
+        if rows:
+            await self._run_batch(convener, rows, GRADES)
+            for row in self._read_rows(GRADES):
+                votes = (await convener.minutes(row["run"])).verdict.get("details") or {}
+                if votes.get("answer") in ("A", "B"):
+                    grades[row["id"]] = votes["answer"] == "A"
+        items = {item.id: item for item in self.evaluation.items}
+        graded = {
+            arm: {item: apply_grades(items[item], one, grades) for item, one in done.items()} for arm, done in results.items()
+        }  # fmt: skip
+        return {arm: {item: one for item, one in done.items() if one is not None} for arm, done in graded.items()}
+
+    # Results
+
+    def _read_rows(self, *files: str) -> list[Json]:
+        """Return the complete rows of the output files."""
+        rows = []
+        for file in files:
+            with suppress(FileNotFoundError):
+                lines = (self.folder / file).read_text(encoding="utf-8").splitlines()
+                rows += [row for line in lines if (row := json.loads(line))["status"] == RunStatus.COMPLETE]
+        return rows
+
+    async def _read_results(self, convener: Convener, files: tuple[str, ...]) -> dict[str, dict[str, Result]]:
+        rows = {row["id"]: row for row in self._read_rows(*files)}
+        found: dict[str, dict[str, Result]] = {}
+        for arm in self.evaluation.arms:
+            for item in self.evaluation.items:
+                if row := rows.get(make_row_id(arm.name, item.id)):
+                    minutes = await convener.minutes(row["run"])
+                    found.setdefault(arm.name, {})[item.id] = grade_run(item, row["report"], minutes)
+        return found
+
+    def _show(self, table: EvalTable) -> None:
+        result, text = table.as_json(), format_table(table)
+        (self.folder / RESULT).write_text(json.dumps(result, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        (self.folder / TABLE).write_text(text + "\n", encoding="utf-8")
+        files = []
+        if not self.params["no_plots"]:
+            try:
+                files = write_plots(result, self.folder)
+            except UsageError as error:
+                self.runner.print_status([str(error)])
+        if self.runner.json:
+            print_json(result)
+        else:
+            names = ", ".join([RESULT, TABLE, *(path.name for path in files)])
+            write_lines(f"{clean(text)}\n\nfiles: {self.folder}: {names}", ascii=self.runner.ascii)
+
+
+ENDED_CODES = (EXIT_COMPLETE, EXIT_PARTIAL)  # all rows ended; some may have failed
+
+
+class EvalBatch(BatchRunner):
+    """A batch of an evaluation. It keeps its summary instead of printing it."""
+
+    summary: Summary | None = None
+
+    async def run_in(self, convener: Convener) -> int:
+        return await self._run(convener)
+
+    def _explain(self, error: RowErrors) -> UsageError:
+        return UsageError(
+            f"{error.template}: use --fresh to start over, or -o with another folder, if the data set, the members or the arms are others"
+        )
+
+    def _show_summary(self, summary: Summary) -> None:
+        self.summary = summary
+        if summary.stopped or summary.progress.failures:
+            self.runner.print_status([clean(line) for line in format_summary(summary)])
+
+
+# Outcomes
+
+
+def outcome_command() -> click.Command:
+    arguments = [
+        click.Argument(["run"], required=True, metavar="RUN"),
+        click.Argument(["label"], required=False, default=None, metavar="[right|wrong|VALUE]"),
+    ]
+    note = click.Option(["--note"], default="", metavar="TEXT", help="Keep this text with the outcome.")
+
+    def outcome(run: str, label: str | None, note: str, **params: Any) -> int:
+        async def job(convener: Convener) -> int:
+            if label is None:
+                found = await convener.store.list_outcomes(await convener.resolve_run(run))
+                if not found:
+                    raise UsageError(
+                        f"run {run} has no outcome: record one with council outcome {run} right, wrong or VALUE"
+                    )
+                row = {"schema": "council.outcome/1", **found[0]}
+            else:
+                row = await label_run(convener, run, label, note)
+            if params["json"]:
+                print_json(row)
+            else:
+                write_lines("\n".join(clean(line) for line in format_outcome(row)))
+            return 0
+
+        return make_runner(params).with_convener(job)
+
+    return make_command("outcome", outcome, *arguments, note)
+
+
+# Recorded answers
+
+
+def run_replay(paths: tuple[str, ...], params: Json) -> int:
+    """Compare the rules on recorded answers."""
+    arms = [arm.strip() for arm in (params["arms"] or "").split(",") if arm.strip()]
+    found = replay(read_matrix([Path(path) for path in paths]), arms)
+    if params["json"]:
+        print_json(found.as_json(params["seed"]))
+    else:
+        write_lines(clean(format_replay(found, params["seed"])), ascii=bool(params["ascii"]))
+    return 0

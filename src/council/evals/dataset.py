@@ -1,0 +1,288 @@
+"""Data sets and graders: read questions with known answers, ask for an answer in one line, read it and grade it."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from council.answer_text import find_answer_line
+from council.errors import UsageError
+from council.evals.matrix import normalize
+from council.settings.schema import quote_value
+from council.types import Json
+
+GRADERS = ("auto", "exact", "numeric", "choice", "regex", "gym", "judges")
+GYM_PREFIX = "gym:"
+DEFAULT_GYM_ITEMS = 30
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+ITEM_FIELDS = ("id", "question", "answer", "choices", "grader")
+MAX_ANSWER_CHARS = 300
+MAX_LAST_LINE_CHARS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A question with its right answer. `verify` returns the score of an answer, from 0 to 1."""
+
+    id: str
+    question: str
+    answer: str
+    choices: tuple[str, ...] = ()
+    grader: str = "exact"
+    verify: Callable[[str], float] | None = field(default=None, compare=False)
+
+    def ask(self) -> str:
+        """Return the question as it is asked, with the form of the last line."""
+        parts = ["Answer this question.", self.question.strip()]
+        if self.choices:
+            parts.append("\n".join(f"{letter}) {text}" for letter, text in zip(LETTERS, self.choices, strict=False)))
+            parts.append('End with one line that contains only the letter of your choice, as "Answer: B".')
+        elif self.grader == "numeric":
+            parts.append('End with one line that contains only the number, as "Answer: 42".')
+        else:
+            parts.append('End with one line that contains only the final answer, as "Answer: …".')
+        return "\n\n".join(parts)
+
+    def read(self, text: str) -> str:
+        """Return the answer in a text in a form that can be compared; empty if there is none."""
+        return read_answer(text, self.grader, self.choices)
+
+    def is_right(self, text: str) -> bool:
+        """Return whether the answer in a text is right. A text without a readable answer is wrong."""
+        if self.verify is not None:
+            return self.verify(find_answer_line(text) or text.strip()) >= 1.0
+        if self.grader == "regex":
+            said = find_answer_line(text) or text
+            return re.search(self.answer, said, re.IGNORECASE) is not None
+        found = self.read(text)
+        return bool(found) and found == self.key
+
+    @property
+    def key(self) -> str:
+        """The right answer in the form of `read`."""
+        if self.grader == "choice":
+            return _read_choice(self.answer, self.choices) or normalize(self.answer)
+        if self.grader == "numeric":
+            return _format_number(_parse_number(self.answer))
+        return normalize(self.answer)
+
+
+# Reading answers
+
+NUMBER = re.compile(
+    r"[-+−]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d{1,3})?(?:\s*/\s*\d+(?!\d*[.,]))?%?|[-+−]?\.\d+"
+)
+LONE_LETTER = re.compile(r"(?<![\w'’])[(\[]?([A-Z])[)\].:]?(?![\w'’])")
+
+
+def read_answer(text: str, grader: str, choices: Sequence[str] = ()) -> str:
+    """Return the answer in a text, in a form that can be compared; empty if it cannot be read."""
+    said = find_answer_line(text)
+    if grader == "choice":
+        return _read_choice(said or _last_line(text), choices)
+    if grader == "numeric":
+        return _format_number(_parse_number(said) if said else _last_number(text))
+    return normalize(said or _short_text(text))
+
+
+def _read_choice(said: str, choices: Sequence[str]) -> str:
+    """Return the letter of a choice that is named by its letter or by its whole text; empty if several are."""
+    letters = LETTERS[: len(choices)]
+    bare = said.strip().strip("*_`\"'()[]{}.: ")
+    if bare.upper() in tuple(letters):
+        return bare.upper()
+    by_text = [letter for letter, choice in zip(letters, choices, strict=False) if normalize(choice) == normalize(bare)]
+    if len(by_text) == 1:
+        return by_text[0]
+    named = dict.fromkeys(letter for letter in LONE_LETTER.findall(said) if letter in letters)
+    first = LONE_LETTER.match(said.strip().lstrip("*_`\"' "))
+    if first and first[1] in letters and (first[0] != first[1] or len(named) == 1):  # "B) the second", not "A dog"
+        return first[1]
+    return next(iter(named)) if len(named) == 1 and next(iter(named)) not in ("A", "I") else ""
+
+
+def _last_line(text: str) -> str:
+    return next((line for line in reversed(text.splitlines()) if line.strip()), "")
+
+
+def _short_text(text: str) -> str:
+    """Return a text that is itself a short answer; empty for any other."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[0] if len(lines) == 1 and len(lines[0]) <= MAX_ANSWER_CHARS else ""
+
+
+def _parse_number(said: str) -> Fraction | None:
+    found = NUMBER.search(said.replace("−", "-"))
+    return _to_fraction(found[0]) if found else None
+
+
+def _last_number(text: str) -> Fraction | None:
+    """Return the last number of a short last line; in a longer one it may be any number."""
+    line = _last_line(text)
+    found = NUMBER.findall(line.replace("−", "-")) if len(line) <= MAX_LAST_LINE_CHARS else []
+    return _to_fraction(found[-1]) if found else None
+
+
+def _to_fraction(written: str) -> Fraction | None:
+    plain = written.replace(",", "").replace(" ", "")
+    share = Fraction(1, 100) if plain.endswith("%") else Fraction(1)
+    try:
+        return Fraction(plain.removesuffix("%")) * share
+    except (ValueError, ZeroDivisionError):
+        return None
+
+
+def _format_number(value: Fraction | None) -> str:
+    return "" if value is None else str(value) if value.denominator == 1 else f"{float(value):.9g}"
+
+
+# Reading data sets
+
+
+def load_dataset(name: str, *, grader: str = "auto", limit: int | None = None, seed: int = 0) -> list[Item]:
+    """Return the items of a file of JSON lines or CSV, or of a generator `gym:NAME`."""
+    if grader not in GRADERS:
+        raise UsageError(f'unknown grader "{grader}": known are {", ".join(GRADERS)}')
+    if name.startswith(GYM_PREFIX):
+        return generate_items(name.removeprefix(GYM_PREFIX), limit or DEFAULT_GYM_ITEMS, seed)
+    if grader == "gym":
+        raise UsageError(f'the grader "gym" belongs to generated data sets: use {GYM_PREFIX}NAME instead of "{name}"')
+    path = Path(name)
+    if not path.is_file():
+        reason = "is a folder" if path.is_dir() else "does not exist"
+        raise UsageError(f'the data set "{name}" {reason}: name a file of JSON lines or CSV, or {GYM_PREFIX}NAME')
+    items = list(read_items(path, grader))
+    if not items:
+        raise UsageError(f'"{name}" has no questions: add rows such as {{"question": "…", "answer": "…"}}')
+    _check_ids(items, name)
+    return items[:limit]
+
+
+def read_items(path: Path, grader: str = "auto") -> Iterable[Item]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f'"{path}" cannot be read ({error}): save it as UTF-8') from None
+    if path.suffix.lower() == ".csv":
+        rows = [(n, dict(row)) for n, row in enumerate(csv.DictReader(text.splitlines()), 2)]
+    else:
+        rows = [(n, _parse_line(path, n, line)) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
+    return [make_item(row, f'line {n} of "{path}"', grader) for n, row in rows]
+
+
+def _parse_line(path: Path, number: int, line: str) -> Json:
+    try:
+        value: Any = json.loads(line)
+    except ValueError as error:
+        raise UsageError(f'line {number} of "{path}" is not JSON ({error}): write one object on each line') from None
+    if not isinstance(value, dict):
+        raise UsageError(f'line {number} of "{path}" is no object: write {{"question": "…", "answer": "…"}}')
+    return value
+
+
+def make_item(row: Mapping[str, Any], place: str, grader: str = "auto") -> Item:
+    """Return an item, or raise UsageError with the place, the problem and the fix."""
+    question, answer = (_to_text(row.get(name)) for name in ("question", "answer"))
+    for name, value in (("question", question), ("answer", answer)):
+        if not value.strip():
+            raise UsageError(f'{place} has no "{name}": add one')
+    choices = _read_choices(row.get("choices"), place)
+    chosen = _to_text(row.get("grader")) or grader
+    if chosen not in GRADERS or chosen == "gym":
+        raise UsageError(f'{place}: unknown grader "{chosen}": known are {", ".join(GRADERS)}')
+    if chosen == "auto":
+        chosen = "choice" if choices else "numeric" if _is_number(answer) else "exact"
+    item = Item(_to_text(row.get("id")) or _derive_id(question, answer), question, answer, choices, chosen)
+    _check_item(item, place)
+    return item
+
+
+def _check_item(item: Item, place: str) -> None:
+    if item.grader == "choice" and item.key not in LETTERS[: len(item.choices)]:
+        raise UsageError(
+            f"{place}: the answer {quote_value(item.answer)} is none of the choices: name its letter or its text"
+        )
+    if item.grader == "numeric" and not item.key:
+        raise UsageError(f"{place}: the answer {quote_value(item.answer)} is no number: use another grader")
+    if item.grader == "regex":
+        try:
+            re.compile(item.answer)
+        except re.error as error:
+            raise UsageError(
+                f"{place}: {quote_value(item.answer)} is no regular expression ({error}): correct it"
+            ) from None
+
+
+def _read_choices(value: Any, place: str) -> tuple[str, ...]:
+    if value in (None, "", []):
+        return ()
+    if isinstance(value, str):
+        value = [part.strip() for part in value.split("|")]
+    if (
+        not isinstance(value, list)
+        or len(value) < 2
+        or len(value) > len(LETTERS)
+        or not all(_to_text(one) for one in value)
+    ):
+        raise UsageError(f'{place}: choices {quote_value(str(value)[:60])} are not 2 to 26 texts: use ["…", "…"]')
+    return tuple(map(_to_text, value))
+
+
+def _to_text(value: Any) -> str:
+    return "" if value is None or isinstance(value, bool | list | dict) else str(value).strip()
+
+
+def _is_number(text: str) -> bool:
+    return NUMBER.fullmatch(text.strip()) is not None
+
+
+def _derive_id(question: str, answer: str) -> str:
+    return hashlib.sha256(f"{question}\n{answer}".encode("utf-8", "surrogatepass")).hexdigest()[:10]
+
+
+def _check_ids(items: Sequence[Item], name: str) -> None:
+    seen: set[str] = set()
+    for item in items:
+        if item.id in seen:
+            raise UsageError(f'"{name}" has the item {quote_value(item.id)} twice: give each its own id')
+        seen.add(item.id)
+
+
+# reasoning-gym
+
+
+def generate_items(name: str, count: int, seed: int) -> list[Item]:
+    """Return seeded items of a generator of reasoning-gym, which verifies the answers itself."""
+    try:
+        import reasoning_gym
+    except ImportError:
+        raise UsageError(
+            f'"{GYM_PREFIX}{name}" needs the package reasoning-gym, which is not installed: pip install "model-council[eval]"'
+        ) from None
+    from reasoning_gym.factory import DATASETS
+
+    if name not in DATASETS:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, list(DATASETS), n=1)
+        hint = f'did you mean "{near[0]}"? ' if near else ""
+        raise UsageError(
+            f'unknown generator "{name}": {hint}reasoning-gym has {len(DATASETS)}, such as basic_arithmetic'
+        )
+    data = reasoning_gym.create_dataset(name, size=count, seed=seed)
+    return [
+        Item(f"{name}-{n}", str(entry["question"]), str(entry["answer"] or ""), (), "gym", partial(_score, data, entry))
+        for n, entry in enumerate(data)
+    ]
+
+
+def _score(data: Any, entry: Json, said: str) -> float:
+    return float(data.score_answer(said, entry))

@@ -1,0 +1,104 @@
+"""Plots of an evaluation as PNG and SVG: accuracy with intervals, reliability, accuracy by trust level."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from council.errors import UsageError
+from council.types import Json
+
+FORMATS = ("png", "svg")
+LEVEL_ORDER = ("HIGH", "MEDIUM", "LOW", "CONTESTED")
+COLOURS = ("#2f6db3", "#c2571a", "#3d8a4e", "#8a4fa3", "#a3841f", "#5b6770", "#b3325f", "#1f8a8a")
+
+
+def write_plots(result: Json, folder: Path) -> list[Path]:
+    """Write the plots of a `council.eval/1` object and return their files."""
+    figure_class = _load_figure()
+    arms = [arm for arm in result["arms"] if arm["accuracy"]["mean"] is not None]
+    files = _save(_plot_accuracy(figure_class, arms), folder / "accuracy") if arms else []
+    calibrated = [arm for arm in arms if arm["reliability"]]
+    if calibrated:
+        files += _save(_plot_reliability(figure_class, calibrated), folder / "reliability")
+    trusted = [arm for arm in arms if len(arm["trust"]) > 1]
+    if trusted:
+        files += _save(_plot_trust(figure_class, trusted), folder / "trust")
+    return files
+
+
+def _load_figure() -> Any:
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise UsageError('plots need matplotlib, which is not installed: pip install "model-council[eval]"') from None
+    matplotlib.rcParams["svg.hashsalt"] = "council"  # the same result gives the same file
+    return Figure
+
+
+def _save(figure: Any, stem: Path) -> list[Path]:
+    files = [stem.with_suffix(f".{form}") for form in FORMATS]
+    for file in files:
+        dates = {"Date": None} if file.suffix == ".svg" else {}
+        figure.savefig(file, dpi=150, bbox_inches="tight", metadata=dates)
+    return files
+
+
+def _errors(intervals: Sequence[Json]) -> list[list[float]]:
+    return [[one["mean"] - one["low"] for one in intervals], [one["high"] - one["mean"] for one in intervals]]
+
+
+def _plot_accuracy(figure_class: Any, arms: Sequence[Json]) -> Any:
+    figure = figure_class(figsize=(7, 0.5 * len(arms) + 1.2))
+    axes = figure.subplots()
+    intervals = [arm["accuracy"] for arm in arms]
+    places = list(range(len(arms)))
+    axes.errorbar(
+        [one["mean"] for one in intervals], places, xerr=_errors(intervals), fmt="o", color=COLOURS[0], capsize=4
+    )
+    axes.set_yticks(places, [arm["arm"] for arm in arms])
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1)
+    axes.set_xlabel("share of right answers, with 95 % interval")
+    axes.grid(axis="x", alpha=0.3)
+    return figure
+
+
+def _plot_reliability(figure_class: Any, arms: Sequence[Json]) -> Any:
+    figure = figure_class(figsize=(5.5, 5))
+    axes = figure.subplots()
+    axes.plot([0, 1], [0, 1], color="#999999", linewidth=1)
+    for arm, colour in zip(arms, _colours(len(arms)), strict=True):
+        rows = arm["reliability"]
+        intervals = [row["accuracy"] for row in rows]
+        axes.errorbar(
+            [row["confidence"] for row in rows], [one["mean"] for one in intervals], yerr=_errors(intervals),
+            fmt="o-", color=colour, capsize=3, label=arm["arm"],
+        )  # fmt: skip
+    axes.set_xlim(0, 1.02)
+    axes.set_ylim(0, 1.02)
+    axes.set_xlabel("share of the votes for the answer")
+    axes.set_ylabel("share of right answers")
+    axes.legend(fontsize=8)
+    return figure
+
+
+def _plot_trust(figure_class: Any, arms: Sequence[Json]) -> Any:
+    figure = figure_class(figsize=(7, 4))
+    axes = figure.subplots()
+    for n, (arm, colour) in enumerate(zip(arms, _colours(len(arms)), strict=True)):
+        levels = [level for level in LEVEL_ORDER if level in arm["trust"]]
+        intervals = [arm["trust"][level] for level in levels]
+        places = [LEVEL_ORDER.index(level) + 0.08 * n for level in levels]
+        axes.errorbar(places, [one["mean"] for one in intervals], yerr=_errors(intervals), fmt="o", color=colour, capsize=3, label=arm["arm"])  # fmt: skip
+    axes.set_xticks(range(len(LEVEL_ORDER)), LEVEL_ORDER)
+    axes.set_ylim(0, 1.02)
+    axes.set_ylabel("share of right answers")
+    axes.legend(fontsize=8)
+    return figure
+
+
+def _colours(count: int) -> list[str]:
+    return [COLOURS[n % len(COLOURS)] for n in range(count)]

@@ -1,0 +1,290 @@
+"""Replay arms: apply the voting rules to recorded answers, without a model call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, cast, get_args
+
+from council.errors import UsageError
+from council.evals.matrix import Matrix
+from council.evals.statistics import (
+    Interval,
+    bootstrap_mean,
+    brier_score,
+    compare,
+    count_measured_votes,
+    error_correlation,
+    reliability,
+)
+from council.evals.votes import Election, Vote, elect_by_families, elect_by_plurality
+from council.protocols.judges import rules as judge_rules
+from council.runs.track_record import weigh_record
+from council.types import Json, VerdictWord
+
+Arm = Literal["best", "plurality", "weighted", "families", "consensus", "corroborated"]
+ARMS: tuple[Arm, ...] = get_args(Arm)
+JUDGE_ARMS = ("consensus", "corroborated")  # only for answers PASS, WARN and FAIL
+VERDICTS = frozenset(get_args(VerdictWord))
+Rule = Callable[[Matrix, int], Election]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedArm:
+    """The answers of one rule to all questions."""
+
+    name: str
+    elections: tuple[Election, ...]
+    right: tuple[bool, ...]
+    in_dissent: tuple[bool, ...]  # the answer is wrong, and a kept dissent is right
+
+    @property
+    def confidences(self) -> list[float]:
+        return [one.share for one in self.elections]
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """All arms over one matrix, and how independent its models are."""
+
+    matrix: Matrix
+    arms: Mapping[str, ReplayedArm] = field(default_factory=dict)
+
+    @property
+    def errors(self) -> dict[str, list[bool]]:
+        return {model: [not one for one in self.matrix.right(model)] for model in self.matrix.models}
+
+    @property
+    def measured_votes(self) -> float | None:
+        """Effective votes by the correlation of the errors in this matrix."""
+        return count_measured_votes(self.errors)
+
+    @property
+    def assumed_votes(self) -> float:
+        """Effective votes by the live rule of judges, which knows only the families."""
+        families = self.matrix.families
+        votes = [judge_rules.Vote(model, families.get(model, model), "PASS", "HIGH") for model in self.matrix.models]
+        return judge_rules.count_effective_votes(votes)
+
+    def as_json(self, seed: int = 0) -> Json:
+        """Return the table: accuracy with intervals, each rule against the best single model, and calibration."""
+        base = self.arms.get("best")
+        accuracies = {model: bootstrap_mean([float(one) for one in self.matrix.right(model)], seed) for model in self.matrix.models}  # fmt: skip
+        correlation = error_correlation(self.errors)
+        return {
+            "schema": "council.replay/1",
+            "questions": len(self.matrix.questions),
+            "models": [
+                {"model": model, "family": self.matrix.families.get(model, model), "accuracy": accuracies[model].as_json()}
+                for model in self.matrix.models
+            ],
+            "error_correlation": None if correlation is None else round(correlation, 4),
+            "effective_votes": {
+                "measured": None if self.measured_votes is None else round(self.measured_votes, 2),
+                "by_family": self.assumed_votes,
+            },
+            "agreement": _agreement_json(self.matrix, seed),
+            "arms": [_arm_json(arm, base, seed) for arm in self.arms.values()],
+        }  # fmt: skip
+
+
+def replay(matrix: Matrix, arms: Sequence[str] = ()) -> Replay:
+    """Apply the rules to a matrix. Without `arms`, all rules that fit its answers."""
+    fits = set(VERDICTS) >= {answer.upper() for row in matrix.answers for answer in row if answer}
+    chosen = list(arms) or [arm for arm in ARMS if fits or arm not in JUDGE_ARMS]
+    for arm in chosen:
+        if arm not in ARMS:
+            raise UsageError(f'unknown arm "{arm}": known are {", ".join(ARMS)}')
+        if arm in JUDGE_ARMS and not fits:
+            raise UsageError(
+                f'the arm "{arm}" combines PASS, WARN and FAIL, and the recorded answers are others: drop it'
+            )
+    return Replay(matrix, {arm: _replay_arm(matrix, cast(Arm, arm)) for arm in chosen})
+
+
+def _replay_arm(matrix: Matrix, arm: Arm) -> ReplayedArm:
+    rule = RULES[arm]
+    elections = [rule(matrix, at) for at in range(len(matrix.questions))]
+    right = [_is_right(matrix, at, one.answer) for at, one in enumerate(elections)]
+    kept = [
+        not is_right and any(_is_right(matrix, at, answer) for answer in one.dissent)
+        for at, (one, is_right) in enumerate(zip(elections, right, strict=True))
+    ]
+    return ReplayedArm(arm, tuple(elections), tuple(right), tuple(kept))
+
+
+def _is_right(matrix: Matrix, at: int, answer: str) -> bool:
+    """Return whether an answer is right: by the score of a model that gave it, else by the truth."""
+    if not answer:
+        return False
+    if matrix.scores:
+        scores = [
+            score
+            for said, score in zip(matrix.answers[at], matrix.scores[at], strict=True)
+            if said == answer and score is not None
+        ]
+        if scores:
+            return max(scores) >= 1.0
+    return answer == matrix.truth[at]
+
+
+# Rules
+
+
+def _votes(matrix: Matrix, at: int) -> list[Vote]:
+    return [
+        Vote(model, answer, matrix.families.get(model, model))
+        for model, answer in zip(matrix.models, matrix.answers[at], strict=True)
+    ]
+
+
+def _best(matrix: Matrix, at: int) -> Election:
+    """The answer of the model that is best on the other questions: a rule that can be used in advance."""
+    records = _records_without(matrix, at)
+    best = max(matrix.models, key=lambda model: records[model][0])
+    votes = _votes(matrix, at)
+    answer = votes[matrix.models.index(best)].answer
+    others = dict.fromkeys(vote.answer for vote in votes if vote.answer and vote.answer != answer)
+    right, labelled = records[best]
+    return Election(answer, (right + 1) / (labelled + 2), (best,), tuple(others))
+
+
+def _plurality(matrix: Matrix, at: int) -> Election:
+    return elect_by_plurality(_votes(matrix, at))
+
+
+def _weighted(matrix: Matrix, at: int) -> Election:
+    records = _records_without(matrix, at)
+    return elect_by_plurality(_votes(matrix, at), {model: weigh_record(*record) for model, record in records.items()})
+
+
+def _families(matrix: Matrix, at: int) -> Election:
+    return elect_by_families(_votes(matrix, at))
+
+
+def _consensus(matrix: Matrix, at: int) -> Election:
+    votes = _judge_votes(matrix, at)
+    return _from_consensus(votes, judge_rules.decide_by_consensus(votes, mixed=_is_mixed(votes)))
+
+
+def _corroborated(matrix: Matrix, at: int) -> Election:
+    votes = _judge_votes(matrix, at)
+    return _from_consensus(votes, judge_rules.decide_by_corroboration(votes, mixed=_is_mixed(votes)))
+
+
+def _judge_votes(matrix: Matrix, at: int) -> list[judge_rules.Vote]:
+    words = [(vote, cast(VerdictWord, vote.answer.upper())) for vote in _votes(matrix, at) if vote.answer]
+    return [judge_rules.Vote(vote.voter, vote.family, word, "HIGH") for vote, word in words]
+
+
+def _is_mixed(votes: Sequence[judge_rules.Vote]) -> bool:
+    return len({vote.vendor for vote in votes}) > 1
+
+
+def _from_consensus(votes: Sequence[judge_rules.Vote], found: judge_rules.Consensus) -> Election:
+    answer = (found.verdict or "").casefold()
+    others = dict.fromkeys(vote.verdict.casefold() for vote in votes if vote.verdict.casefold() != answer)
+    return Election(answer, len(found.holders) / len(votes) if votes else 0.0, found.holders, tuple(others))
+
+
+RULES: Mapping[Arm, Rule] = {
+    "best": _best, "plurality": _plurality, "weighted": _weighted, "families": _families, "consensus": _consensus,
+    "corroborated": _corroborated,
+}  # fmt: skip
+
+
+def _records_without(matrix: Matrix, at: int) -> dict[str, tuple[int, int]]:
+    """Return by model how many of the other questions it has right, and how many these are."""
+    n = len(matrix.questions) - 1
+    return {model: (total - matrix.is_right(model, at), n) for model, total in matrix.totals.items()}
+
+
+# Tables
+
+
+def _arm_json(arm: ReplayedArm, base: ReplayedArm | None, seed: int) -> Json:
+    brier = brier_score(arm.confidences, arm.right)
+    return {
+        "arm": arm.name,
+        "accuracy": _accuracy(arm, seed).as_json(),
+        "right_in_dissent": sum(arm.in_dissent),
+        "ties": sum(one.is_tied for one in arm.elections),
+        "against_best": compare(base.right, arm.right, seed).as_json() if base and base is not arm else None,
+        "brier": None if math.isnan(brier) else round(brier, 6),
+        "reliability": reliability(arm.confidences, arm.right),
+    }
+
+
+def _accuracy(arm: ReplayedArm, seed: int) -> Interval:
+    return bootstrap_mean([float(one) for one in arm.right], seed)
+
+
+def _agreement_json(matrix: Matrix, seed: int) -> list[Json]:
+    """Return the accuracy of the plurality by the agreement of the models, as the live rule of judges measures it."""
+    groups: dict[str, list[float]] = {}
+    for at in range(len(matrix.questions)):
+        votes = _votes(matrix, at)
+        level = judge_rules.measure_agreement([vote.answer for vote in votes if vote.answer]) or "one answer"
+        groups.setdefault(level, []).append(float(_is_right(matrix, at, elect_by_plurality(votes).answer)))
+    order = ("full", "partial", "none", "one answer")
+    return [
+        {"agreement": level, "accuracy": bootstrap_mean(groups[level], seed).as_json()}
+        for level in order
+        if level in groups
+    ]
+
+
+def format_replay(found: Replay, seed: int = 0) -> str:
+    """Return the table as text, with what can and cannot be concluded."""
+    report = found.as_json(seed)
+    rows: list[tuple[str, ...]] = [
+        ("", "right", "95 %", "against best", "p", "✗→✓", "✓→✗", "right in dissent", "Brier")
+    ]
+    for one in report["models"]:
+        rows.append((f"{one['model']} ({one['family']})", *_format_accuracy(one["accuracy"]), *[""] * 6))
+    for one in report["arms"]:
+        beside = one["against_best"]
+        told = (
+            (f"{100 * beside['difference']['mean']:+.1f}", f"{beside['p_value']:.3f}", str(beside["wrong_to_right"]), str(beside["right_to_wrong"]))
+            if beside
+            else ("",) * 4
+        )  # fmt: skip
+        rows.append(
+            (one["arm"], *_format_accuracy(one["accuracy"]), *told, str(one["right_in_dissent"]), f"{one['brier']:.3f}")
+        )
+    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
+    lines = [
+        "  ".join(cell.rjust(width) if n else cell.ljust(width) for n, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
+        for row in rows
+    ]  # fmt: skip
+    votes, correlation = report["effective_votes"], report["error_correlation"]
+    measured = (
+        "" if votes["measured"] is None else f"{votes['measured']:g} by the correlation of errors ({correlation:.2f}), "
+    )
+    lines += ["", f"effective votes of {len(report['models'])} models: {measured}{votes['by_family']:g} by families"]
+    lines += [f"{one['agreement']} agreement: {' '.join(_format_accuracy(one['accuracy']))} of {one['accuracy']['n']} right" for one in report["agreement"]]  # fmt: skip
+    return "\n".join([*lines, "", *_conclude(report)])
+
+
+def _format_accuracy(accuracy: Json) -> tuple[str, str]:
+    low, high = (f"{100 * accuracy[name]:.1f}" for name in ("low", "high"))
+    return f"{100 * accuracy['mean']:.1f} %", f"{low}-{high}"
+
+
+def _conclude(report: Json) -> list[str]:
+    lines = []
+    for one in report["arms"]:
+        if beside := one["against_best"]:
+            span = f"{100 * beside['difference']['low']:+.1f} to {100 * beside['difference']['high']:+.1f} points"
+            better = "better" if beside["difference"]["mean"] > 0 else "worse"
+            told = (
+                f"is {better} than the best single model"
+                if beside["decided"]
+                else "cannot be told apart from the best single model"
+            )
+            lines.append(f"- {one['arm']} {told}: {span}")
+    return [
+        *lines,
+        "- These are recorded answers: they show what a rule does with independent answers, not what a discussion would add.",
+    ]

@@ -1,0 +1,214 @@
+"""Statistics of graded answers: bootstrap intervals, paired tests, flips, calibration, effective votes.
+
+All functions are deterministic: the same values and the same seed give the same figures.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+from council.protocols.judges.rules import effective_votes
+from council.types import Json
+
+LEVEL = 0.95  # of intervals
+RESAMPLES = 2000
+BINS = 5  # of the reliability table
+
+
+class Interval(NamedTuple):
+    """A mean and its bootstrap interval. `n` is the number of questions."""
+
+    mean: float
+    low: float
+    high: float
+    n: int
+
+    def as_json(self) -> Json:
+        return {"mean": _round(self.mean), "low": _round(self.low), "high": _round(self.high), "n": self.n}
+
+
+def _round(value: float) -> float | None:
+    return round(value, 6) if math.isfinite(value) else None
+
+
+# Intervals
+
+
+def bootstrap_mean(values: Sequence[float], seed: int = 0, bounds: tuple[float, float] = (0.0, 1.0)) -> Interval:
+    """Return the mean and its 95 % percentile bootstrap interval over questions.
+
+    If all values are equal, every resample is too, which would look certain. The interval then reaches as far toward the
+    bounds as the exact limit of a share that was never observed. For two distinct values, and for the differences -1, 0 and 1, the bootstrap distribution is known, so the percentiles
+    are exact. Otherwise they are estimated from resamples with the seed.
+    """
+    n = len(values)
+    if not n:
+        return Interval(math.nan, math.nan, math.nan, 0)
+    mean = math.fsum(values) / n
+    levels = sorted(set(values))
+    if len(levels) == 1:
+        reach = 1 - ((1 - LEVEL) / 2) ** (1 / n)
+        return Interval(mean, mean - (mean - bounds[0]) * reach, mean + (bounds[1] - mean) * reach, n)
+    if len(levels) == 2:
+        least, most = levels
+        low, high = (
+            least + (most - least) * count / n
+            for count in binomial_quantiles(n, values.count(most) / n, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+        )
+        return Interval(mean, low, high, n)
+    if levels == [-1, 0, 1]:
+        low, high = (gain / n for gain in _difference_quantiles(n, values.count(1), values.count(-1)))
+        return Interval(mean, low, high, n)
+    rng = random.Random(f"bootstrap {seed}")
+    means = sorted(math.fsum(rng.choices(values, k=n)) / n for _ in range(RESAMPLES))
+    return Interval(mean, _percentile(means, (1 - LEVEL) / 2), _percentile(means, (1 + LEVEL) / 2), n)
+
+
+def _difference_quantiles(n: int, better: int, worse: int) -> tuple[int, int]:
+    """Return the percentiles of the sum of n resampled differences, of which `better` are 1 and `worse` are -1.
+
+    The number of differences that are not 0 is binomial; of these, the number of 1 is binomial too.
+    """
+    chances: dict[int, float] = {}
+    share = better / (better + worse)
+    for unequal, chance in _likely_counts(n, (better + worse) / n):
+        for up, conditional in _likely_counts(unequal, share):
+            gain = 2 * up - unequal
+            chances[gain] = chances.get(gain, 0.0) + chance * conditional
+    found: list[int] = []
+    total = 0.0
+    for gain in sorted(chances):
+        total += chances[gain]
+        found += [gain] * (total >= (1 - LEVEL) / 2 and not found)
+        if total >= (1 + LEVEL) / 2:
+            return found[0], gain
+    return found[0], max(chances)
+
+
+def _likely_counts(n: int, p: float) -> Iterator[tuple[int, float]]:
+    """Yield the counts of a binomial distribution within 8 standard deviations, with their probabilities."""
+    if p <= 0 or p >= 1 or not n:
+        yield (n if p >= 1 else 0), 1.0
+        return
+    reach = 8 * math.sqrt(n * p * (1 - p)) + 1
+    log_p, log_q = math.log(p), math.log1p(-p)
+    for k in range(max(0, int(n * p - reach)), min(n, math.ceil(n * p + reach)) + 1):
+        yield k, math.exp(_log_binomial(n, k) + k * log_p + (n - k) * log_q)
+
+
+def _percentile(ordered: Sequence[float], share: float) -> float:
+    return ordered[min(len(ordered) - 1, max(0, math.ceil(share * len(ordered)) - 1))]
+
+
+def binomial_quantiles(n: int, p: float, shares: Sequence[float]) -> list[int]:
+    """Return for each share the smallest count with at least that cumulative probability. `shares` ascend."""
+    found: list[int] = []
+    total = 0.0
+    for k, chance in _likely_counts(n, p):
+        total += chance
+        while len(found) < len(shares) and total >= shares[len(found)] - 1e-12:
+            found.append(k)
+        if len(found) == len(shares):
+            break
+    return found + [n] * (len(shares) - len(found))
+
+
+def _log_binomial(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
+# Pairs of arms
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One arm against another on the same questions."""
+
+    difference: Interval  # accuracy of the arm minus that of the other
+    wrong_to_right: int
+    right_to_wrong: int
+    p_value: float  # exact McNemar test, two-sided
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the interval of the difference leaves zero out, and the test agrees."""
+        return (self.difference.low > 0 or self.difference.high < 0) and self.p_value < 1 - LEVEL
+
+    def as_json(self) -> Json:
+        return {
+            "difference": self.difference.as_json(), "wrong_to_right": self.wrong_to_right,
+            "right_to_wrong": self.right_to_wrong, "p_value": _round(self.p_value), "decided": self.is_decided,
+        }  # fmt: skip
+
+
+def compare(before: Sequence[bool], after: Sequence[bool], seed: int = 0) -> Comparison:
+    """Compare the answers of two arms to the same questions; `before` is the arm to beat."""
+    better = sum(new and not old for old, new in zip(before, after, strict=True))
+    worse = sum(old and not new for old, new in zip(before, after, strict=True))
+    differences = [float(new) - float(old) for old, new in zip(before, after, strict=True)]
+    return Comparison(bootstrap_mean(differences, seed, (-1.0, 1.0)), better, worse, sign_test(better, worse))
+
+
+def sign_test(better: int, worse: int) -> float:
+    """Return the two-sided probability of a split at least as uneven, if both directions were equally likely."""
+    n, k = better + worse, min(better, worse)
+    if not n:
+        return 1.0
+    tail = math.fsum(math.exp(_log_binomial(n, i) - n * math.log(2)) for i in range(k + 1))
+    return min(1.0, 2 * tail)
+
+
+# Calibration
+
+
+def brier_score(confidences: Sequence[float], right: Sequence[bool]) -> float:
+    """Return the mean squared distance between the confidence and the result; 0 is best, 0.25 is a coin."""
+    pairs = list(zip(confidences, right, strict=True))
+    return math.fsum((c - float(r)) ** 2 for c, r in pairs) / len(pairs) if pairs else math.nan
+
+
+def reliability(confidences: Sequence[float], right: Sequence[bool], bins: int = BINS) -> list[Json]:
+    """Return for each bin of confidence its mean confidence and its accuracy with an interval. Empty bins are left out."""
+    rows: dict[int, list[tuple[float, bool]]] = {}
+    for confidence, is_right in zip(confidences, right, strict=True):
+        rows.setdefault(min(bins - 1, int(confidence * bins)), []).append((confidence, is_right))
+    return [
+        {
+            "from": n / bins, "to": (n + 1) / bins, "confidence": _round(math.fsum(c for c, _ in rows[n]) / len(rows[n])),
+            "accuracy": bootstrap_mean([float(r) for _, r in rows[n]]).as_json(),
+        }
+        for n in sorted(rows)
+    ]  # fmt: skip
+
+
+# Effective votes
+
+
+def error_correlation(errors: Mapping[str, Sequence[bool]]) -> float | None:
+    """Return the mean correlation of the errors of two voters; None if no two of them vary.
+
+    `errors` holds for each voter whether it was wrong, by question.
+    """
+    found = [_correlate(a, b) for a, b in combinations(errors.values(), 2)]
+    known = [one for one in found if one is not None]
+    return math.fsum(known) / len(known) if known else None
+
+
+def _correlate(a: Sequence[bool], b: Sequence[bool]) -> float | None:
+    n = len(a)
+    mean_a, mean_b = sum(a) / n, sum(b) / n
+    spread = math.sqrt(mean_a * (1 - mean_a) * mean_b * (1 - mean_b))
+    if not spread:
+        return None
+    return (sum(x and y for x, y in zip(a, b, strict=True)) / n - mean_a * mean_b) / spread
+
+
+def count_measured_votes(errors: Mapping[str, Sequence[bool]]) -> float | None:
+    """Return how many independent votes these voters are worth, by the correlation of their errors."""
+    correlation = error_correlation(errors)
+    return None if correlation is None else effective_votes(len(errors), max(0.0, correlation))

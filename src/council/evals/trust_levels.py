@@ -1,0 +1,292 @@
+"""Whether the trust levels order accuracy: real protocols with simulated members, whose right answers are known.
+
+The flow, the rules and the trust table are those of a run. Which trust level a council gets depends only on who agrees
+with whom, so each pattern of agreement is run once and its level is used for all questions with this pattern.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from council import events as ev
+from council.engine.council import Council
+from council.engine.ledger import Ledger, NullStore
+from council.engine.minutes import Minutes
+from council.engine.prompting import Prompts
+from council.engine.trust import LEVELS, compute_trust
+from council.errors import EngineError
+from council.evals.simulation import TRUTH, Answers, Members, draw_questions, exchange, take_plurality
+from council.evals.statistics import Interval, bootstrap_mean
+from council.planning.rehearsal import template_context
+from council.protocols import CHAIR, get_protocol
+from council.runs.outcome import run_protocol
+from council.store.interface import Record
+from council.types import Json, Outcome, Question, Roster, Seat, Step
+
+MIN_CASES = 100  # of a level that is compared
+QUESTION = Question("Which of the options is right?")
+SEAT_NAMES = ("alpha", "beta", "gamma", "delta", "epsilon")
+ORDERED_LEVELS = tuple(level for level in LEVELS if level != "CONTESTED")
+# Each protocol with the options of its simulated run.
+SIMULATED_PROTOCOLS: Mapping[str, tuple[str, Json]] = {
+    "collaborative": ("collaborative", {}),
+    "adversarial": ("adversarial", {}),
+    "ranking": ("ranking", {}),
+    "advisors": ("advisors", {}),
+    "advisors:rounds=2": ("advisors", {"rounds": 2}),
+    "general": ("general", {}),
+    "general:no-search": ("general", {"no_search": True}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Who agrees with whom: first answers, answers after the exchange, and the order in which each reader ranks the others."""
+
+    first: Answers
+    later: Answers
+    orders: tuple[Answers, ...]  # numbers of seats, the best first
+
+
+@dataclass(slots=True)
+class SimulatedPanel:
+    """Answers the requests of one council as a pattern says. The chair takes the plurality."""
+
+    pattern: Pattern
+    record: Record
+    names: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.names = SEAT_NAMES[: len(self.pattern.first)]
+
+    async def carry_out(self, step: Step) -> Outcome:
+        await asyncio.sleep(0)  # let parallel requests start before the first answer
+        phase = step.ask.key.split("/")[0]
+        said = self._answer_typed(step) if step.ask.schema_name else self._answer_text(step.seat, phase)
+        text = said if isinstance(said, str) else json.dumps(said)
+        if step.reply is not None:
+            step.read(text)  # a reply that the protocol cannot read is an error of the simulation
+        return Outcome("ok", text, served_by=step.chain[0], attempts=1)
+
+    @property
+    def choice(self) -> int:
+        """What the chair takes."""
+        return take_plurality(self.pattern.later)
+
+    @property
+    def holders(self) -> list[str]:
+        return [name for name, option in zip(self.names, self.pattern.later, strict=True) if option == self.choice]
+
+    @property
+    def leader(self) -> str:
+        return self.names[self.pattern.first.index(take_plurality(self.pattern.first))]
+
+    @property
+    def is_split(self) -> bool:
+        return len(set(self.pattern.later)) > 1
+
+    def _answer_text(self, seat: str, phase: str) -> str:
+        if seat in self.names:
+            answers = self.pattern.later if phase in ("improve", "r2", "r3") else self.pattern.first
+            return f"HIGH: {_name(answers[self.names.index(seat)])} is right."
+        labels = self._labels(seat)
+        shown = {name: f"Response {label}" for label, name in labels.items()} if labels else {n: n for n in self.names}
+        contested = [{"point": "which option is right", "sides": [{"seat": shown[n], "position": _name(option), "assumes": ""} for n, option in zip(self.names, self.pattern.later, strict=True)]}]  # fmt: skip
+        notes = {
+            "agreed": [] if self.is_split else ["the option"], "contested": contested if self.is_split else [],
+            "unique": [], "taken_from": [], "closest_draft": shown[self.holders[0]],
+            "recommendation_shared_by": [shown[name] for name in self.holders],
+        }  # fmt: skip
+        return f"{_name(self.choice)} is right.\n\n```council-notes\n{json.dumps(notes)}\n```"
+
+    def _labels(self, reader: str) -> dict[str, str]:
+        """Return the labels that the last shuffling gave this reader."""
+        events = [entry.event for entry in self.record.entries]
+        found = [one.labels for one in events if isinstance(one, ev.Labelled) and one.reader == reader]
+        return found[-1] if found else {}
+
+    def _answer_typed(self, step: Step) -> Json:
+        seat, kind = step.seat, step.ask.schema_name
+        own = self.pattern.first[self.names.index(seat)] if seat in self.names else self.choice
+        led = self.pattern.first[self.names.index(self.leader)]
+        split = len(set(self.pattern.first)) > 1
+        match kind:
+            case "Triage":
+                return {
+                    "agreed": [], "contested": ["which option is right"] if split else [], "same_conclusion": not split,
+                    "no_critical_flag": True, "no_contradiction": not split, "mostly_high": True,
+                    "reason": "most drafts say so", "leader": self.leader,
+                }  # fmt: skip
+            case "Attack":
+                issue = {"severity": "FATAL", "hits": _name(led), "flaw": f"{_name(own)} is right.", "correction": ""}
+                return {"issues": [] if own == led else [issue], "case": "", "verdict": "STAND" if own == led else "REJECTED"}  # fmt: skip
+            case "Ruling":
+                points = [
+                    {"issue": f"{name}-1", "same_as": "none", "why": "most drafts differ", "landed": False}
+                    for name, option in zip(self.names, self.pattern.first, strict=True)
+                    if option != led
+                ]
+                return {"points": points, "outcome": "SURVIVED", "answer": f"{_name(led)} is right.", "assessment": "-"}
+            case "Ballot":
+                labels = {name: label for label, name in self._labels(seat).items()}
+                order = [labels[self.names[n]] for n in self.pattern.orders[self.names.index(seat)]]
+                return {"dispute": "", "reasons": [{"label": one, "why": "-"} for one in sorted(order)], "order": order}
+            case "Refereed" | "RefereedRounds":
+                return self._referee(several=kind == "RefereedRounds")
+            case "Queries":
+                return {"queries": ["which option is right"]}
+            case "Position":
+                claim = {"question": QUESTION.text, "answer": _name(own), "text": f"{_name(own)} is right.", "holds_when": "", "confidence": 0.9}  # fmt: skip
+                sources = [] if "no_search" in self.record.setup.get("options", {}) else [1]
+                return {
+                    "response": f"{_name(own)} is right{' [1]' if sources else ''}.", "claims": [claim | {"sources": sources}],
+                    "sources": sources, "confidence": 0.9, "areasOfUncertainty": [],
+                }  # fmt: skip
+            case "ClaimGroups":
+                ids = [f"c{n}" for n in range(1, len(self.names) + 1)]
+                return {
+                    "groups": [{"question": QUESTION.text, "claims": ids, "relation": "conflict" if split else "agree"}]
+                }
+            case "Reconsidered":
+                moved = self.pattern.later[self.names.index(seat)] != own
+                word = "CONCEDE" if moved else "MAINTAIN"
+                text = f"{word}: the reasons of the other members for their option convince me more than mine do."
+                return {"answers": [{"topic": "D1", "word": word, "paragraph": text if moved else f"{word}: I hold it.", "confidence": 0.9}]}  # fmt: skip
+            case "Synthesis":
+                sides = [{"position": _name(option), "case": f"{_name(option)} is right."} for option in dict.fromkeys(self.pattern.later)]  # fmt: skip
+                rows = [{"disagreement": "D1", "because": "the members differ", "sides": sides}]
+                cited = "" if "no_search" in self.record.setup.get("options", {}) else " [1]"
+                return {"answer": f"{_name(self.choice)} is right{cited}.", "disagreements": rows if self.is_split else [], "added_disagreements": []}  # fmt: skip
+        raise EngineError(f'the simulation has no answer for a reply of the type "{kind}": add one')
+
+    def _referee(self, *, several: bool) -> Json:
+        told = list(zip(self.names, self.pattern.first, self.pattern.later, strict=True))
+        ruling: Json = {
+            "perspectives": [{"advisor": name, "view": _name(option)} for name, _, option in told],
+            "tensions": ["which option is right"] if self.is_split else [],
+            "decision": f"{_name(self.choice)} is right.", "shared_by": self.holders, "next_steps": [], "wrong_if": "",
+        }  # fmt: skip
+        moves = [
+            {"advisor": name, "opened_with": _name(first), "ended_with": _name(last), "moved": first != last, "why": "-", "evidence": ""}
+            for name, first, last in told
+        ]  # fmt: skip
+        return ruling | {"positions": moves} if several else ruling
+
+
+def _name(option: int) -> str:
+    return f"Option {'ABCDEFGHIJ'[option]}"
+
+
+async def _search(wanted: Json) -> list[Json]:
+    return [
+        {"query": query, "title": "T", "url": "https://example.org/1", "snippet": "-"}
+        for query in wanted["queries"][:1]
+    ]
+
+
+async def find_level(protocol: str, options: Json, pattern: Pattern) -> str:
+    """Run one council of simulated members and return its trust level."""
+    definition = get_protocol(protocol)
+    seats = tuple(
+        Seat(name, name.capitalize(), member=f"sim{n}:m", vendor=f"sim{n}") for n, name in enumerate(SEAT_NAMES[: len(pattern.first)])
+    )  # fmt: skip
+    chair = Seat(CHAIR.name, CHAIR.role, member="sim9:m", vendor="sim9")
+    roster = Roster(seats, chair)
+    record = Record("simulated", "", "", 0.0, "simulated", {"options": options})
+    ledger = Ledger(NullStore(), record)
+    rows = [{"name": one.name, "role": one.role, "perspective": "", "model": one.member, "vendor": one.vendor} for one in roster.all_seats]  # fmt: skip
+    ledger.emit(
+        ev.Convened("simulated", "", {"protocol": protocol, "task": "ask", "seats": rows[:-1], "chair": rows[-1]})
+    )
+    panel = SimulatedPanel(pattern, record)
+    council = Council(
+        roster, QUESTION, ledger=ledger, prompts=Prompts(record.seed, definition.prompt_folders, protocol),
+        carry_out=panel.carry_out, context=template_context(QUESTION, roster), effects={"search": _search},
+        keeps_conversations=definition.keeps_conversations,
+    )  # fmt: skip
+    ending = await run_protocol(council, definition, options)
+    ledger.emit(ev.Closed(ending.status, ev.dump_deeply(ending.verdict), dict(ledger.calls), ending.stopped))
+    minutes = Minutes.fold(record.entries)
+    if minutes.status != "complete":
+        raise EngineError(f'the simulated run of "{protocol}" is {minutes.status}: {ending.reason}')
+    return str(compute_trust(minutes)["level"])
+
+
+# Patterns
+
+
+def _relabel(*rows: Answers) -> tuple[Answers, ...]:
+    """Return the answers with options numbered by their first occurrence: the trust level cannot depend on names."""
+    numbers: dict[int, int] = {}
+    return tuple(tuple(numbers.setdefault(option, len(numbers)) for option in row) for row in rows)
+
+
+def _rank_others(answers: Answers, rng: random.Random) -> tuple[Answers, ...]:
+    """Return each reader's ballot: answers equal to its own first, otherwise at random."""
+    orders = []
+    for reader, own in enumerate(answers):
+        others = [n for n in range(len(answers)) if n != reader]
+        rng.shuffle(others)
+        orders.append(tuple(sorted(others, key=lambda n, own=own: answers[n] != own)))  # type: ignore[misc]
+    return tuple(orders)
+
+
+@dataclass(frozen=True, slots=True)
+class LevelTable:
+    """Accuracy by trust level of one protocol with one panel of members."""
+
+    protocol: str
+    members: Members
+    right: Mapping[str, tuple[bool, ...]]
+
+    def accuracy(self, level: str) -> Interval:
+        return bootstrap_mean([float(one) for one in self.right.get(level, ())])
+
+    def find_inversions(self) -> list[tuple[str, str]]:
+        """Return the pairs (lower, higher) in which the lower level is right more often, beyond both intervals."""
+        known = [level for level in ORDERED_LEVELS if len(self.right.get(level, ())) >= MIN_CASES]
+        pairs = [(low, high) for n, high in enumerate(known) for low in known[n + 1 :]]
+        return [(low, high) for low, high in pairs if self.accuracy(low).low > self.accuracy(high).high]
+
+    def as_json(self) -> Json:
+        return {
+            "protocol": self.protocol, "competence": list(self.members.competence), "correlation": self.members.correlation,
+            "conformity": self.members.conformity, "levels": {level: self.accuracy(level).as_json() for level in self.right},
+            "inversions": [list(pair) for pair in self.find_inversions()],
+        }  # fmt: skip
+
+
+class LevelMeter:
+    """Measures the trust levels of protocols. Each pattern is run once."""
+
+    def __init__(self) -> None:
+        self._levels: dict[tuple[str, Pattern], str] = {}
+
+    async def measure(self, name: str, members: Members, questions: int, seed: int = 0) -> LevelTable:
+        """Answer simulated questions under a protocol, and return the accuracy by trust level."""
+        protocol, options = SIMULATED_PROTOCOLS[name]
+        rng = random.Random(f"{name} {seed}")
+        uses_later = name in ("collaborative", "general", "general:no-search") or options.get("rounds", 1) > 1
+        right: dict[str, list[bool]] = {}
+        for draw in draw_questions(members, questions, seed):
+            later = exchange(members, draw, draw.answers, rng) if uses_later else draw.answers
+            orders = _rank_others(draw.answers, rng) if protocol == "ranking" else ()
+            first, last = _relabel(draw.answers, later)
+            pattern = Pattern(first, last, orders)
+            if (name, pattern) not in self._levels:
+                self._levels[name, pattern] = await find_level(protocol, options, pattern)
+            right.setdefault(self._levels[name, pattern], []).append(take_plurality(later) == TRUTH)
+        return LevelTable(name, members, {level: tuple(right[level]) for level in LEVELS if level in right})
+
+
+def make_grid(
+    competences: Sequence[float], correlations: Sequence[float], seats: int = 3, conformity: float = 0.3
+) -> Iterator[Members]:
+    """Yield a panel for each competence and each error correlation."""
+    for competence in competences:
+        for correlation in correlations:
+            yield Members((competence,) * seats, correlation, conformity=conformity)

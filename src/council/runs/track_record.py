@@ -1,0 +1,213 @@
+"""How decisions turned out: which seats of a run were right, and the track records of members and perspectives."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from council.answer_text import find_answer_line
+from council.engine.minutes import Minutes
+from council.errors import UsageError
+from council.store.interface import RunStatus, Store
+from council.text_cleanup import single_line
+from council.types import Json
+
+LABELS = ("right", "wrong")
+MAX_NOTE_CHARS = 2000
+STATED = {"HIGH": 0.9, "MEDIUM": 0.7, "LOW": 0.5}  # probabilities behind stated confidence
+
+
+class Records(Protocol):
+    """What labelling a run needs of the stored runs."""
+
+    @property
+    def store(self) -> Store: ...
+    async def resolve_run(self, run: str) -> str: ...
+    async def minutes(self, run: str) -> Minutes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TrackRecord:
+    """How often a member or a perspective was right. `brier` is None if it never stated a confidence."""
+
+    right: int = 0
+    labelled: int = 0
+    brier: float | None = None
+
+    @property
+    def weight(self) -> float:
+        return weigh_record(self.right, self.labelled)
+
+    def as_json(self) -> Json:
+        brier = None if self.brier is None else round(self.brier, 4)
+        return {"right": self.right, "labelled": self.labelled, "brier": brier}
+
+
+async def label_run(records: Records, run: str, label: str, note: str = "") -> Json:
+    """Store whether the answer of a run was right, or which value was right, and return the stored row."""
+    run = await records.resolve_run(run)
+    minutes = await records.minutes(run)
+    if minutes.status != RunStatus.COMPLETE:
+        raise UsageError(
+            f"run {run} is {minutes.status}, so it has no answer to label: complete it with council resume {run}"
+        )
+    word = label.strip().lower()
+    if not word:
+        raise UsageError('the outcome is empty: say right, wrong, or the value that was right, such as "42"')
+    value = "" if word in LABELS else label.strip()
+    seats = judge_seats(minutes, word == "right", value)
+    is_right = _holds_value(str(minutes.verdict.get("answer") or ""), value) if value else word == "right"
+    row = {
+        "at": time.time(), "label": "right" if is_right else "wrong", "value": value[:MAX_NOTE_CHARS], "note": note[:MAX_NOTE_CHARS], "seats": seats,
+    }  # fmt: skip
+    await records.store.save_outcome(run, row)
+    return {"schema": "council.outcome/1", "run": run, **row}
+
+
+# Which seats were right
+
+
+def judge_seats(minutes: Minutes, is_right: bool, value: str = "") -> list[Json]:
+    """Return the seats that are known to have been right or wrong.
+
+    A seat that shared the answer was right if the answer was. If the answer was wrong, a seat with another answer may have
+    been wrong too, so it is left out. With the right value, each seat's last statement is compared with it.
+    """
+    shared = find_positions(minutes)
+    rows = []
+    for seat in minutes.planned_seats:
+        said = minutes.statements_of(seat.name)
+        if not said:
+            continue
+        right = _holds_value(said[-1].said, value) if value else _was_right(shared.get(seat.name), is_right)
+        if right is not None:
+            confidence = next((one.reply.get("confidence") for one in reversed(said) if one.reply), None)
+            rows.append(
+                {
+                    "seat": seat.name, "perspective": seat.perspective, "member": seat.served_by or seat.model,
+                    "right": right, "confidence": _probability(confidence),
+                }
+            )  # fmt: skip
+    return rows
+
+
+def _was_right(shares: bool | None, is_right: bool) -> bool | None:
+    if shares is None or (not shares and not is_right):
+        return None
+    return shares == is_right
+
+
+def find_positions(minutes: Minutes) -> dict[str, bool]:
+    """Return by seat whether it shared the answer; a seat is missing if the record does not say.
+
+    The verdict of every protocol says it in one of four forms: the notes of the chair, the referee's list, the attackers'
+    stances, or the verdicts of judges.
+    """
+    verdict, details = minutes.verdict, minutes.verdict.get("details") or {}
+    names = [seat.name for seat in minutes.planned_seats if seat.statements]
+    listed = (verdict.get("notes") or {}).get("recommendation_shared_by")
+    if listed is None:
+        listed = (details.get("referee") or {}).get("shared_by")
+    if listed is not None:
+        return {name: name in listed for name in names}
+    if stances := details.get("stances"):
+        known = {name: stance == "STAND" for name, stance in stances.items() if stance in ("STAND", "REJECTED")}
+        return {**known, details["leader"]: True} if details.get("leader") else known
+    own = {name: (_last_reply(minutes, name) or {}).get("verdict") for name in names}
+    if verdict.get("verdict") and any(own.values()):
+        return {name: word == verdict["verdict"] for name, word in own.items() if word}
+    if verdict.get("agreement") == "full":
+        return dict.fromkeys(names, True)
+    return {}
+
+
+def _last_reply(minutes: Minutes, name: str) -> Json | None:
+    return next((said.reply for said in reversed(minutes.statements_of(name)) if said.reply), None)
+
+
+def _holds_value(text: str, value: str) -> bool:
+    """Return whether the final answer of a text is this value."""
+    said = " ".join((find_answer_line(text) or text).split()).casefold().strip(" .*`")
+    wanted = " ".join(value.split()).casefold().strip(" .*`")
+    return said == wanted or _as_number(said) == _as_number(wanted) is not None
+
+
+def _as_number(text: str) -> float | None:
+    try:
+        return float(text.replace(",", "").rstrip("%"))
+    except ValueError:
+        return None
+
+
+def _probability(confidence: Any) -> float | None:
+    if isinstance(confidence, bool) or confidence is None:
+        return None
+    if isinstance(confidence, int | float):
+        return min(1.0, max(0.0, float(confidence)))
+    return STATED.get(str(confidence).upper())
+
+
+# Records
+
+MIN_OUTCOMES = 30  # labelled outcomes before a track record changes a weight
+MAX_WEIGHT = 4.0  # log-odds of about 98 % right
+
+
+def weigh_record(right: int, labelled: int) -> float:
+    """Return the weight of a voter with this track record: the log-odds of being right, smoothed by one of each.
+
+    With fewer than 30 labelled outcomes the weight is 1. A voter that is wrong more often than right has weight 0.
+    """
+    if labelled < MIN_OUTCOMES:
+        return 1.0
+    share = (right + 1) / (labelled + 2)
+    return min(MAX_WEIGHT, max(0.0, math.log(share / (1 - share))))
+
+
+async def load_weights(store: Store) -> dict[str, float]:
+    """Return the weight of every member with enough labelled outcomes; all others count 1."""
+    found = summarize_records(await store.list_outcomes())
+    return {name: round(record.weight, 4) for name, record in found.items() if record.labelled >= MIN_OUTCOMES}
+
+
+def summarize_records(outcomes: Iterable[Json], by: str = "member") -> dict[str, TrackRecord]:
+    """Return the track records by `member`, or by `perspective`; seats without one are left out."""
+    rows: dict[str, list[Json]] = {}
+    for outcome in outcomes:
+        for seat in outcome["seats"]:
+            if seat.get(by):
+                rows.setdefault(seat[by], []).append(seat)
+    return {name: _summarize(found) for name, found in rows.items()}
+
+
+def _summarize(rows: list[Json]) -> TrackRecord:
+    stated = [(row["confidence"], row["right"]) for row in rows if row.get("confidence") is not None]
+    brier = sum((share - right) ** 2 for share, right in stated) / len(stated) if stated else None
+    return TrackRecord(sum(row["right"] for row in rows), len(rows), brier)
+
+
+def add_records(rows: list[Json], outcomes: Iterable[Json]) -> None:
+    """Add the track record of each member to its row, with those of the perspectives it had."""
+    listed = list(outcomes)
+    found = summarize_records(listed)
+    for row in rows:
+        if record := found.pop(row["member"], None):
+            row["record"] = record.as_json() | {"perspectives": _by_perspective(listed, row["member"])}
+
+
+def _by_perspective(outcomes: list[Json], member: str) -> Json:
+    own = [{"seats": [seat for seat in outcome["seats"] if seat["member"] == member]} for outcome in outcomes]
+    return {name: record.as_json() for name, record in summarize_records(own, "perspective").items()}
+
+
+def format_outcome(row: Mapping[str, Any]) -> list[str]:
+    """Return the stored outcome in two lines."""
+    value = f" (the right value is {single_line(row['value'], 80)})" if row["value"] else ""
+    right = [seat["seat"] for seat in row["seats"] if seat["right"]]
+    wrong = [seat["seat"] for seat in row["seats"] if not seat["right"]]
+    parts = [f"{word}: {', '.join(names)}" for word, names in (("right", right), ("wrong", wrong)) if names]
+    known = "; ".join(parts) or "the record does not say which seats shared the answer"
+    return [f"{row['run']}: the answer was {row['label']}{value}", f"seats: {known}"]

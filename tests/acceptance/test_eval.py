@@ -1,0 +1,118 @@
+"""`council eval`: arms at equal use, each item an ordinary run, nothing paid twice."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from council.protocols import protocol_names
+from tests.acceptance.helpers import Json, Terminal, Workspace, kill, wait_until
+from tests.fake_provider import Reply, Seen
+
+ITEMS = 9
+WORDS = "word " * 20
+
+
+def write_set(workspace: Workspace) -> str:
+    rows = [{"id": f"q{n}", "question": f"How much is item {n} times 2?", "answer": 2 * n} for n in range(ITEMS)]
+    (workspace.folder / "set.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return "set.jsonl"
+
+
+def answer_items(seen: Seen) -> Reply:
+    """Alpha is right on two of three items, beta and gamma on all; the chair repeats the right answer."""
+    n = int(re.findall(r"How much is item (\d+) times 2", seen.prompt)[-1])
+    is_wrong = seen.model == "alpha" and n % 3 == 0
+    return Reply(text=f"{WORDS * (1 + n % 3)}\n\nAnswer: {2 * n + is_wrong}")
+
+
+@pytest.mark.behaviour("evidence-eval", "evidence-equal", "evidence-eval-resume")
+def test_an_evaluation_compares_arms_at_equal_tokens_and_buys_nothing_twice(
+    workspace: Workspace, council: Terminal
+) -> None:
+    workspace.provider.answer = answer_items
+    name = write_set(workspace)
+    first = council("eval", name, "--arms", "single,triad", "--json", "--seed", "4", "--no-plots")
+    assert first.code == 0, first.err
+    arms: dict[str, Json] = {arm["arm"]: arm for arm in first.json["arms"]}
+    assert list(arms) == ["single", "triad", "self-consistency=triad"]
+    assert arms["single"]["accuracy"]["mean"] == pytest.approx(6 / ITEMS)
+    assert arms["triad"]["accuracy"] == {"mean": 1.0, "low": pytest.approx(0.6637, abs=1e-4), "high": 1.0, "n": ITEMS}
+    assert arms["triad"]["calls"] == 4 * ITEMS
+    equal = arms["self-consistency=triad"]
+    assert equal["tokens"] == pytest.approx(arms["triad"]["tokens"], rel=0.05)
+    against = arms["triad"]["against"]
+    assert (against["arm"], against["wrong_to_right"], against["right_to_wrong"]) == ("self-consistency=triad", 3, 0)
+    assert any("9 questions are few" in line for line in first.json["conclusions"])
+    assert any("cannot be told apart" in line for line in first.json["conclusions"])
+    assert set(workspace.runs()) == {run for arm in arms.values() for run in arm["runs"].values()}
+    asked = len(workspace.provider.log)
+    again = council("eval", name, "--arms", "single,triad", "--json", "--seed", "4", "--no-plots")
+    assert again.json == first.json and len(workspace.provider.log) == asked
+    fresh = council("eval", name, "--arms", "single,triad", "--seed", "4", "--fresh")
+    assert len(workspace.provider.log) == 2 * asked
+    assert "self-consistency=triad" in fresh.out and "files: set.eval" in fresh.out
+    plots = {path.name for path in (workspace.folder / "set.eval").iterdir() if path.suffix in (".png", ".svg")}
+    assert {"accuracy.png", "accuracy.svg", "reliability.svg"} <= plots
+    result = json.loads((workspace.folder / "set.eval" / "result.json").read_text())
+    without_runs = [
+        {key: value for key, value in arm.items() if key not in ("runs", "seconds")} for arm in result["arms"]
+    ]
+    assert without_runs == [{key: value for key, value in arm.items() if key not in ("runs", "seconds")} for arm in first.json["arms"]]  # fmt: skip
+    assert "vote" not in protocol_names()  # its runs can be resumed, but it is not offered
+    changed = council("eval", name, "--arms", "single,triad", "-m", "sim:beta")
+    assert changed.code == 2 and "use --fresh to start over" in changed.err
+
+
+@pytest.mark.behaviour("evidence-eval-resume")
+def test_an_evaluation_that_is_killed_continues_without_paying_twice(workspace: Workspace) -> None:
+    workspace.provider.answer = answer_items
+    name = write_set(workspace)
+    command = ("eval", name, "--arms", "triad", "--equal", "calls", "--json", "--no-plots", "--concurrency", "3")
+    process = workspace.process(*command)
+    wait_until(lambda: len(workspace.provider.log) > 20, "twenty requests")
+    kill(process)
+    result = workspace.council(*command)
+    assert result.code == 0, result.err
+    triad, equal = json.loads(result.out)["arms"]
+    assert triad["calls"] == equal["calls"]
+    assert len(workspace.runs()) == 2 * ITEMS
+    repeated = len(workspace.provider.log) - triad["calls"] - equal["calls"]
+    # Only requests that were open at the kill may be sent again; one that was recorded may not have been sent at all.
+    assert -9 <= repeated <= 9
+
+
+@pytest.mark.behaviour("evidence-graders")
+def test_a_panel_grades_free_answers_and_each_answer_once(workspace: Workspace, council: Terminal) -> None:
+    rows = [{"id": n, "question": f"Why is item {n} blue?", "answer": "it scatters light"} for n in range(2)]
+    (workspace.folder / "free.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+    def answer(seen: Seen) -> Reply:
+        if "Grade an answer." in seen.prompt:
+            return Reply(text="Both say so.\n\nAnswer: A" if "item 0" in seen.prompt or seen.model == "gamma" else "No.\n\nAnswer: B")  # fmt: skip
+        return Reply(text="Because of the scattering of light in it.")
+
+    workspace.provider.answer = answer
+    found = council("eval", "free.jsonl", "--arms", "single", "--grader", "judges", "--judges", "sim:alpha,sim:beta,sim:gamma", "--json", "--no-plots")  # fmt: skip
+    assert found.code == 0, found.err
+    assert found.json["arms"][0]["accuracy"]["mean"] == 0.5
+    assert len(workspace.provider.log) == 2 + 2 * 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("eval",), "no data set was given"),
+        (("eval", "none.jsonl"), 'the data set "none.jsonl" does not exist'),
+        (("eval", "set.jsonl", "--arms", "duel"), 'unknown arm "duel"'),
+        (("eval", "set.jsonl", "--arms", "triad,triad"), 'the arm "triad" is named twice'),
+        (("eval", "set.jsonl", "--limit", "0"), '--limit "0" is out of range'),
+        (("eval", "set.jsonl", "--equal", "cost"), 'no price for "sim:alpha"'),
+    ],
+)
+def test_bad_input_of_an_evaluation_is_one_line(workspace: Workspace, council: Terminal, arguments: tuple[str, ...], problem: str) -> None:  # fmt: skip
+    write_set(workspace)
+    found = council(*arguments)
+    assert found.code == 2 and problem in found.err and not workspace.provider.log

@@ -1,0 +1,98 @@
+"""Reading and grading answers as models write them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from council.errors import UsageError
+from council.evals.dataset import Item, load_dataset
+
+CHOICES = ("a fox", "a dog", "the owl", "a bee")
+
+
+@pytest.mark.behaviour("evidence-graders")
+@pytest.mark.parametrize(
+    ("grader", "answer", "text", "is_right"),
+    [
+        ("numeric", "42", "First 6 · 7.\n\n**Answer:** 42", True),
+        ("numeric", "1200", "Answer: 1,200 euros", True),
+        ("numeric", "0.5", "so \\boxed{1/2}", True),
+        ("numeric", "-3", "The answer is −3.", True),
+        ("numeric", "42", "It is between 41 and 43.\nAnswer: about forty", False),
+        ("numeric", "42", "I cannot answer this.", False),
+        ("numeric", "42", "Answer: 41\n\nOn reflection:\n\nFinal answer: 42\n\n## Confidence Assessment\n\n**HIGH.** 17 of 20.", True),
+        ("numeric", "42", "The total is 42", True),
+        ("choice", "B", "Answer: B", True),
+        ("choice", "B", "**Answer: (B) a dog**", True),
+        ("choice", "a dog", "Answer: A dog", True),
+        ("choice", "C", "answer is: the owl", True),
+        ("choice", "B", "Answer: A or B", False),
+        ("choice", "B", "A dog and a bee could both be meant.", False),
+        ("choice", "D", "The correct option is D.", True),
+        ("exact", "Berlin", "## Verdict\n\nAnswer: **Berlin**.\n\n## Next Steps\n\n1. Go.", True),
+        ("exact", "Berlin", "berlin", True),
+        ("exact", "Berlin", "Berlin or Bonn.\nBoth were capitals.", False),
+        ("regex", r"^(?:NYC|New York)\b", "Answer: New York City", True),
+        ("regex", r"^(?:NYC|New York)\b", "Answer: Old New York", False),
+    ],
+)  # fmt: skip
+def test_an_answer_is_read_as_models_write_it(grader: str, answer: str, text: str, is_right: bool) -> None:
+    item = Item("1", "Which?", answer, CHOICES if grader == "choice" else (), grader)
+    assert item.is_right(text) is is_right
+
+
+def test_a_data_set_chooses_the_grader_by_the_answer(tmp_path: Path) -> None:
+    path = tmp_path / "set.jsonl"
+    path.write_text('{"question": "2+2", "answer": 4}\n\n{"id": "x", "question": "Who?", "answer": "B", "choices": ["I", "you"]}\n{"question": "Where?", "answer": "Rome"}\n')  # fmt: skip
+    items = load_dataset(str(path))
+    assert [item.grader for item in items] == ["numeric", "choice", "exact"]
+    assert items[1].id == "x" and "B) you" in items[1].ask() and 'as "Answer: B"' in items[1].ask()
+    assert load_dataset(str(path), limit=1) == items[:1]
+    table = tmp_path / "set.csv"
+    table.write_text("question,answer,choices\nWho?,you,I|you\n")
+    assert load_dataset(str(table))[0].key == "B"
+
+
+def test_generated_questions_name_the_extra_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "reasoning_gym", None)
+    with pytest.raises(UsageError, match=r'pip install "model-council\[eval\]"'):
+        load_dataset("gym:basic_arithmetic")
+
+
+@pytest.mark.sweep
+def test_generated_questions_are_seeded_and_verified_by_their_generator() -> None:
+    pytest.importorskip("reasoning_gym", reason="the extra eval is not installed: pip install 'model-council[eval]'")
+    items = load_dataset("gym:basic_arithmetic", limit=5, seed=3)
+    assert (
+        items
+        == load_dataset("gym:basic_arithmetic", limit=5, seed=3)
+        != load_dataset("gym:basic_arithmetic", limit=5, seed=4)
+    )
+    assert all(item.is_right(f"So it is.\n\nAnswer: {item.answer}") for item in items)
+    assert not any(item.is_right("Answer: perhaps") for item in items)
+    with pytest.raises(UsageError, match='unknown generator "basic_arithmetics": did you mean "basic_arithmetic"'):
+        load_dataset("gym:basic_arithmetics")
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("{", "is not JSON"),
+        ("[1]", "is no object"),
+        ('{"question": "q"}', 'has no "answer"'),
+        ('{"question": "q", "answer": "x", "choices": ["a", "b"]}', '"x" is none of the choices'),
+        ('{"question": "q", "answer": "(", "grader": "regex"}', "is no regular expression"),
+        ('{"question": "q", "answer": "x", "grader": "numeric"}', '"x" is no number'),
+        ('{"question": "q", "answer": "x", "grader": "best"}', 'unknown grader "best"'),
+        ('{"id": 1, "question": "q", "answer": "x"}\n{"id": 1, "question": "r", "answer": "x"}', "twice"),
+    ],
+)
+def test_a_bad_item_is_refused_in_one_line(line: str, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "set.jsonl"
+    path.write_text(line)
+    with pytest.raises(UsageError) as error:
+        load_dataset(str(path))
+    assert problem in str(error.value) and "\n" not in str(error.value)
