@@ -51,6 +51,10 @@ class QuestionOptions(TypedDict, total=False):
         bool, "Fail instead of running with less than requested, such as mixed=True without a second vendor."
     ]
     material: Annotated[str | None, "Text for the packet, as if it were piped into the command."]
+    attach: Annotated[
+        Sequence[str | PathLike[str] | tuple[str, bytes]],
+        "Images, PDFs and text files for the packet: paths, or pairs of a name and the bytes.",
+    ]
     spec: Annotated[str | PathLike[str] | None, "File with the specification of the work, for the packet."]
     decisions: Annotated[Sequence[str], "Decisions that were already made, for the packet."]
     base: Annotated[str | None, "Review the changes since this git revision."]
@@ -276,6 +280,10 @@ async def make_plan(convener: Convener, question: str, given: Mapping[str, Any],
         protocol = protocol.name
     kept = {name: given[name] for name in MATERIAL if given.get(name)}
     kept |= {name: convert(kept[name]) for name, convert in (("spec", str), ("decisions", tuple)) if name in kept}
+    if given.get("attach"):
+        from council.packet.attachments import collect_attachments  # only needed for attachments
+
+        kept["attachments"] = collect_attachments(given["attach"])
     material = Material(**kept, stdin=given.get("material"), match=not given.get("no_match"))
     return await convener.plan(
         [question] if (question or "").strip() else [], list_protocol_options(given), protocol=protocol, verbose=bool(given.get("verbose")),

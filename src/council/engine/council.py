@@ -81,12 +81,12 @@ class Council:
         self.keeps_conversations = keeps_conversations  # for `after=`
         self.grace = grace  # seconds to wait for a seat without output after the rest of a poll finished
         self.effort = effort  # reasoning effort of members that support it
-        self.ledger = ledger
-        self.prompts = prompts
+        self.ledger, self.prompts = ledger, prompts
         self.carry_out = carry_out
         self.context = dict(context or {})
         self.effects = dict(effects or {})
         self.timeouts = dict(timeouts or {})  # timeouts in seconds: "explorer", "r2"
+        self._attachments = packet.attachments if (packet := self.context.get("packet")) else ()
         self._seat_names = {seat.name for seat in roster.seats}
         self._seat_titles = {seat.role: seat.name for seat in roster.seats if seat.role}
         self._chair_name = roster.chair.name if roster.chair else ""
@@ -352,7 +352,7 @@ class Council:
         tokens = None if schema and seat.small else rendered.max_tokens  # the JSON grammar ends a small member's reply
         ask = Ask(
             key, rendered.messages, schema, reply.__name__ if reply else "", rendered.temperature, tokens, rendered.words,
-            effort=self.effort, shared=rendered.shared,
+            effort=self.effort, shared=rendered.shared, attachments=self._attachments,
         )  # fmt: skip
 
         def read(text: str) -> Any:

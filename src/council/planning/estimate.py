@@ -24,8 +24,8 @@ from decimal import Decimal
 from council.calling.budget import TOKENS_PER_WORD, max_answer_tokens, max_billed_tokens
 from council.calling.concurrency import shared_prefix
 from council.errors import ConfigError
-from council.members.base import Member
-from council.money import FREE, Price, exact_cost, max_cost
+from council.members.base import Member, list_unseen
+from council.money import FREE, Price, count_attachment_tokens, exact_cost, max_cost
 from council.settings.catalogue import is_reasoning
 from council.types import Ask, Json, Step, Usage, estimate_tokens
 
@@ -70,6 +70,17 @@ def build_call(step: Step, quoted_keys: Mapping[str, str], question: str) -> Reh
 def with_effort(call: RehearsedCall, effort: str | None) -> RehearsedCall:
     """Return the call with another effort. The rehearsal does not depend on it."""
     return call if call.ask.effort == effort else replace(call, ask=replace(call.ask, effort=effort))
+
+
+def with_attachments(call: RehearsedCall, member: Callable[[str], Member]) -> RehearsedCall:
+    """Return the call with the tokens of its attachments: the most that a member of its seat is sent."""
+    found, members = call.ask.attachments, [member(name) for name in call.chain]
+    unseen = [list_unseen(found, asked) for asked in members]
+    tokens = [
+        sum(count_attachment_tokens(one, asked.vendor) for one in found if one not in hidden)
+        for asked, hidden in zip(members, unseen, strict=True)
+    ]
+    return replace(call, tokens=call.tokens + max(tokens))
 
 
 def estimate_cost(

@@ -79,15 +79,13 @@ WORD_SUGGESTIONS = {
     "stop": "stop a run with `council cancel RUN`",
     **dict.fromkeys(PLANNED_WORDS, "this command is planned and not available yet"),
 }
-RUN_SUGGESTIONS = {
-    "stop": "council cancel {run}", "logs": "council runs show {run}", "list": "council runs show {run}", "show": "council runs show {run}",
-    "status": "council runs show {run}", "history": "council runs show {run}", "cost": "council runs show {run}",
-}  # fmt: skip
+SHOWN_BY = ("logs", "list", "show", "status", "history", "cost")
+RUN_SUGGESTIONS = {"stop": "council cancel {run}", **dict.fromkeys(SHOWN_BY, "council runs show {run}")}
 LONE_WORDS = (*WORD_COMMANDS, *WORD_SUGGESTIONS)
 # Of `runs`, `keys`, `skill` and `config`.
 SUBCOMMANDS = ("list", "show", "search", "export", "rm", "prune", "fsck", "set", "install", "path", "edit", "init")
 VERBS = ("ask", "validate", "brainstorm", "research")
-SHORT_FLAGS_WITH_VALUE = ("-o", "-m")
+SHORT_FLAGS_WITH_VALUE = ("-o", "-m", "-a")
 
 # Common flags. The flags of single protocols are generated into data/flags.json from their options.
 COMMON_FLAGS: list[dict[str, Any]] = [
@@ -110,6 +108,7 @@ COMMON_FLAGS: list[dict[str, Any]] = [
     {"flag": "--spec", "name": "spec", "kind": "str", "metavar": "FILE", "help": "Add the specification of the work to the packet."},
     {"flag": "--decision", "name": "decision", "kind": "many", "metavar": "TEXT", "help": "Add a decision that was already made to the packet; repeatable."},
     {"flag": "--base", "name": "base", "kind": "str", "metavar": "REF", "help": "Review the changes since this revision."},
+    {"flag": "--attach", "short": "-a", "name": "attach", "kind": "many", "metavar": "FILE", "help": "Attach an image, a PDF or a text file; repeatable. The plan names seats that cannot see it."},
     {"flag": "--no-match", "name": "no_match", "kind": "bool", "help": "Do not treat words of the question as names of files and folders."},
     {"flag": "--no-stdin", "name": "no_stdin", "kind": "bool", "help": "Ignore standard input."},
     {"flag": "--redact", "name": "redact", "kind": "bool", "help": "Mask secrets in the packet instead of refusing to send it."},
