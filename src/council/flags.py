@@ -39,6 +39,7 @@ RESERVED_OPTIONS = frozenset(
         "help",
         "json",
         "jsonl",
+        "look",
         "max_cost",
         "members",
         "mode",

@@ -111,6 +111,7 @@ COMMON_FLAGS: list[dict[str, Any]] = [
     {"flag": "--no-stdin", "name": "no_stdin", "kind": "bool", "help": "Ignore standard input."},
     {"flag": "--redact", "name": "redact", "kind": "bool", "help": "Mask secrets in the packet instead of refusing to send it."},
     {"flag": "--skip-secrets", "name": "skip_secrets", "kind": "bool", "help": "Leave files with secrets out of the packet; they count as not reviewed."},
+    {"flag": "--look", "name": "look", "kind": "bool", "help": "Let each seat read files of the project before it answers; secrets and files outside the folder are refused."},
     {"flag": "--strict", "name": "strict", "kind": "bool", "help": "Fail instead of running with less than requested (--mixed without a second family)."},
     {"flag": "--fail-on", "name": "fail_on", "kind": "choice", "choices": ["fail", "warn", "critical", "significant", "never"], "help": "Exit 10 if the review result is this or worse."},
     {"flag": "--yes", "name": "yes", "kind": "bool", "help": "Start without a confirmation: the estimate may be above confirm_above, or nothing may be named."},
@@ -188,9 +189,8 @@ def place_continued_run(arguments: list[str], is_run: Callable[[str], bool]) -> 
 
 
 def _valued_flags() -> set[str]:
-    return {flag["flag"] for flag in (*COMMON_FLAGS, *protocol_flags()) if flag["kind"] != "bool"} | set(
-        SHORT_FLAGS_WITH_VALUE
-    )
+    flags = {flag["flag"] for flag in (*COMMON_FLAGS, *protocol_flags()) if flag["kind"] != "bool"}
+    return flags | {*SHORT_FLAGS_WITH_VALUE}
 
 
 def _command_of_lone_word(words: list[str]) -> list[str] | None:
