@@ -79,6 +79,13 @@ def forget_exporter() -> None:
     run_context.sends_spans.cache_clear()
 
 
+def run_command(workspace: Workspace, *flags: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a council in a new process, which sends its spans before it ends."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **variables}
+    command = [sys.executable, "-m", "council", "--quiet", "--protocol", "triad", *flags, QUESTION]
+    return subprocess.run(command, cwd=workspace.folder, env=env, capture_output=True, text=True, timeout=120, check=False)  # fmt: skip
+
+
 def values(span: Any) -> dict[str, Any]:
     return {one.key: _value(one.value) for one in span.attributes}
 
@@ -90,12 +97,10 @@ def _value(value: Any) -> Any:
 
 @pytest.mark.behaviour("otel-spans", "otel-no-content")
 def test_the_spans_of_a_run_arrive_with_the_names_of_the_conventions(
-    workspace: Workspace, council: Terminal, collector: Collector
+    workspace: Workspace, collector: Collector
 ) -> None:
     workspace.answers.instead["beta/draft"] = [Reply(status=500)]
-    done = council("--json", "--protocol", "triad", QUESTION)
-    forget_exporter()
-    run = done.json["run"]
+    run = json.loads(run_command(workspace, "--json").stdout)["run"]
     spans = {span.span_id: span for span in collector.spans}
     (root,) = [span for span in spans.values() if not span.parent_span_id]
     assert (root.name, root.trace_id.hex()) == ("invoke_workflow triad", f"{telemetry.make_trace_id(run):032x}")
@@ -153,9 +158,7 @@ def test_the_parts_of_a_resumed_run_are_one_trace_and_content_is_sent_on_request
 def test_a_collector_that_never_answers_neither_fails_nor_holds_up_a_run(workspace: Workspace) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        env = {**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_EXPORTER_OTLP_TIMEOUT": "600", "PYTHONPATH": os.pathsep.join(sys.path)}  # fmt: skip
-        command = [sys.executable, "-m", "council", "--quiet", "--protocol", "triad", QUESTION]
-        done = subprocess.run(command, cwd=workspace.folder, env=env, capture_output=True, text=True, timeout=120)
+        done = run_command(workspace, OTEL_EXPORTER_OTLP_ENDPOINT=url, OTEL_EXPORTER_OTLP_TIMEOUT="600")
         silent.settimeout(10)
         silent.accept()[0].close()  # it had tried
     assert (done.returncode, "mark-chair-merge" in done.stdout, "opentelemetry" in done.stderr.lower()) == (
