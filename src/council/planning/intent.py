@@ -178,7 +178,8 @@ def _choose_by_name(protocol: str | None, prefixed: Choice | None, known: Collec
     name = protocol.strip().lower()
     if name not in known:
         raise UsageError(
-            f'unknown protocol "{protocol}": {_format_suggestion(name, known)}known are {", ".join(sorted(known))}'
+            f'unknown protocol "{protocol}": {_format_suggestion(name, known)}known are {", ".join(sorted(known))}',
+            field="protocol",
         )
     if problem := flag_table().problems.get(name):
         raise ConfigError(problem)
@@ -198,7 +199,8 @@ def _choose_by_flags(flags: Mapping[str, Any], explicit: Choice | None) -> Choic
         if not set(owners[one]) & set(owners[other]):
             raise UsageError(
                 f"{_name_given(one, flags)} belongs to {owners[one][0]} and {_name_given(other, flags)} to {owners[other][0]}: "
-                f"a run uses one protocol, drop one of the two {wording(python='options', cli='flags')}"
+                f"a run uses one protocol, drop one of the two {wording(python='options', cli='flags')}",
+                field=f"options.{other}",
             )
     # The flag with the fewest owners decides: --preset together with a flag of general means general.
     decisive = min(owners, key=lambda name: len(owners[name]), default=None)
@@ -209,7 +211,8 @@ def _check_flag_owners(owners: Mapping[str, Sequence[str]], explicit: Choice, fl
     for name, owned_by in owners.items():
         if explicit.protocol not in owned_by:
             raise UsageError(
-                f"{_name_given(name, flags)} belongs to {owned_by[0]}, but {_name_choice(explicit)} chose {explicit.protocol}: drop one of the two"
+                f"{_name_given(name, flags)} belongs to {owned_by[0]}, but {_name_choice(explicit)} chose {explicit.protocol}: drop one of the two",
+                field=f"options.{name}",
             )
 
 
@@ -223,7 +226,8 @@ def _find_flag_owners(name: str, explicit: Choice | None) -> tuple[str, ...]:
     if explicit:
         return (explicit.protocol,)
     raise UsageError(
-        f"no protocol has the option {option(name)}: {_suggest_option(name, table)}name the protocol it belongs to"
+        f"no protocol has the option {option(name)}: {_suggest_option(name, table)}name the protocol it belongs to",
+        field=f"options.{name}",
     )
 
 

@@ -287,10 +287,13 @@ def _check_seat_flags(protocol: Protocol, roster: Roster, settings: Settings) ->
     for seat in strangers:
         if seat in ADDED_SEATS or len(settings.named_members) > 1:
             more = f"; name {ADDED_SEATS.index(seat) + 4} members for it" if seat in ADDED_SEATS else ""
-            raise UsageError(f'{option("seats")} sets "{seat}", but the seats of this council are {known}{more}')
+            raise UsageError(
+                f'{option("seats")} sets "{seat}", but the seats of this council are {known}{more}', field="seats"
+            )
         if seat not in protocols.fixed_seat_names():
             raise UsageError(
-                f'{option("seats")} sets "{seat}", but no protocol has such a seat: the seats of this one are {known}'
+                f'{option("seats")} sets "{seat}", but no protocol has such a seat: the seats of this one are {known}',
+                field="seats",
             )
     return [f"--seat {seat} has no effect: this council has no such seat" for seat in strangers]
 
@@ -349,7 +352,8 @@ def _seat_roster(protocol: Protocol, panel: Panel, where: PanelContext) -> tuple
     if (count := len(where.settings.named_members)) > len(names):
         raise UsageError(
             f"{option('models')} names {count} members, but this council has {format_count(len(names), 'seat')} "
-            f"({', '.join(names)}): drop {count - len(names)}"
+            f"({', '.join(names)}): drop {count - len(names)}",
+            field="models",
         )
     seating = seat_council(
         names, where.settings, where.env, spread=protocol.spread, members=panel.members, shared_member=panel.default_member,
