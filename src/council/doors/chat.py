@@ -67,7 +67,9 @@ def read_messages(messages: Sequence[ChatMessage]) -> ChatQuestion:
     if not messages:
         raise UsageError("there is no message, nothing was sent: write a question", field="messages")
     if messages[-1].role != "user":
-        line = f'the role of the last message is {quote_value(messages[-1].role)}: end with a message of the role "user"'
+        line = (
+            f'the role of the last message is {quote_value(messages[-1].role)}: end with a message of the role "user"'
+        )
         raise UsageError(line, field="messages")
     if not messages[-1].text.strip():
         raise UsageError("the last message has no text, nothing was sent: write the question in it", field="messages")

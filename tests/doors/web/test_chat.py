@@ -160,7 +160,7 @@ BAD_REQUESTS: list[tuple[Json, int, str | None, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.behaviour("50-chat-errors", "50-chat-models")
+@pytest.mark.behaviour("50-v1-errors", "50-v1-models")
 def test_models_are_listed_and_bad_requests_get_errors_in_the_format_of_openai(site: ChatSite) -> None:
     before = site.runs()
     listed = site.get("/v1/models")
@@ -184,7 +184,7 @@ def test_models_are_listed_and_bad_requests_get_errors_in_the_format_of_openai(s
     assert (site.runs(), site.provider.log) == (before, [])
 
 
-@pytest.mark.behaviour("50-chat-stream", "50-chat-usage", "50-chat-context", "50-chat-no-files")
+@pytest.mark.behaviour("50-v1-stream", "50-v1-usage", "50-v1-context", "50-v1-no-files")
 def test_reasoning_comes_before_the_chairs_text_and_the_last_chunk_has_usage_and_trust(site: ChatSite) -> None:
     gate = site.provider.make_gate()
     site.answers.instead["chair"] = Reply(text=ANSWER, pause=gate)
@@ -232,7 +232,7 @@ def test_reasoning_comes_before_the_chairs_text_and_the_last_chunk_has_usage_and
     assert (listed.chunks[-2]["choices"][0]["finish_reason"], "usage" in listed.chunks[-2]) == ("stop", False)
 
 
-@pytest.mark.behaviour("50-chat-missing", "50-chat-broken-chair", "50-chat-idempotency")
+@pytest.mark.behaviour("50-v1-missing", "50-v1-broken-chair", "50-v1-idempotency")
 def test_missing_seats_are_named_first_and_a_chair_that_fails_midway_ends_the_stream(site: ChatSite) -> None:
     gate = site.provider.make_gate()
     site.answers.instead |= {"gamma": Reply(refuse=True), "chair": [Reply(text=ANSWER, pause=gate, cut=1200), Reply(text=ANSWER)]}  # fmt: skip
@@ -264,7 +264,7 @@ def test_missing_seats_are_named_first_and_a_chair_that_fails_midway_ends_the_st
     assert site.stream(model="council/triad").error["code"] == "council_failed"  # type: ignore[index]
 
 
-@pytest.mark.behaviour("50-chat-typed", "50-chat-models", "50-chat-title")
+@pytest.mark.behaviour("50-v1-typed", "50-v1-models", "50-v1-title")
 def test_typed_answers_are_content_after_acceptance_and_titles_take_one_cheap_call(site: ChatSite) -> None:
     site.answers.instead["chair/verdict"] = [Reply(text='{"answer": "half')]
     streamed = site.stream(model="council/adversarial")
@@ -289,7 +289,7 @@ def test_typed_answers_are_content_after_acceptance_and_titles_take_one_cheap_ca
     assert "no research was made" in unresearched["choices"][0]["message"]["content"]
 
 
-@pytest.mark.behaviour("50-chat-disconnect", "50-chat-idempotency", "50-chat-retry")
+@pytest.mark.behaviour("50-v1-disconnect", "50-v1-idempotency", "50-v1-retry")
 def test_a_run_outlives_its_client_and_retries_join_it(site: ChatSite) -> None:
     gate, key = site.provider.hold(model="chair"), {"Idempotency-Key": "gone"}
     with site.open_stream(model="council/triad", headers=key) as response:
@@ -315,7 +315,7 @@ def test_a_run_outlives_its_client_and_retries_join_it(site: ChatSite) -> None:
     assert site.get(f"/api/runs/{run}")["minutes"]["stopped"] == "cancelled"
 
 
-@pytest.mark.behaviour("50-chat-no-agents", "50-users-scope")
+@pytest.mark.behaviour("50-v1-no-agents", "50-users-scope")
 def test_no_request_starts_a_command_line_agent_and_a_chat_token_is_enough(site: ChatSite) -> None:
     async def make_token() -> str:
         return await add_token(site.app_state.store, "ann", "chat", None)
@@ -343,7 +343,7 @@ def test_no_request_starts_a_command_line_agent_and_a_chat_token_is_enough(site:
 # The official client
 
 
-@pytest.mark.behaviour("50-chat-clients")
+@pytest.mark.behaviour("50-v1-clients")
 def test_the_openai_sdk_completes_councils(site: ChatSite) -> None:
     url, messages = f"http://{site.host}/v1", [{"role": "user", "content": QUESTION}]
     client = openai.OpenAI(base_url=url, api_key=site.token, timeout=60)

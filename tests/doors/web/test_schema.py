@@ -29,7 +29,13 @@ OPERATION_IDS = {
     "get_asks", "answer_ask", "get_spend", "get_options", "get_found_files", "get_file_text", "change_run",
     "list_models", "get_model", "create_chat_completion",
 }  # fmt: skip
-IDLE = ("/api/protocols", "/api/members", "/api/roots", "/api/options", "/v1/models")  # without parameters, so nothing can be invalid
+IDLE = (
+    "/api/protocols",
+    "/api/members",
+    "/api/roots",
+    "/api/options",
+    "/v1/models",
+)  # without parameters, so nothing can be invalid
 CASES = [
     pytest.param(method, path, mode, id=f"{method} {path} {mode.value}")
     for method, path in OPERATIONS

@@ -114,7 +114,7 @@ async def create_chat_completion(
     body: ChatRequest, request: Request, app_state: AppStateDep, user: UserDep, idempotency_key: KeyHeader = None,
     retry_count: RetryCount = None,
 ) -> RunResponse:  # fmt: skip
-    """Ask a council. The run goes on if the client disconnects; the same Idempotency-Key returns it again."""
+    """Ask a council. The run continues if the client disconnects; the same Idempotency-Key returns it again."""
     _check_request(body)
     model = await _find_model(app_state, body.model)
     messages = [ChatMessage(one.role, _read_text(one)) for one in body.messages]
@@ -242,7 +242,7 @@ class ChatResponse(RunResponse):
         status = 429 if self.fold.minutes.stopped == "budget" else ERROR_STATUS[piece.code]
         line = f"{piece.text.rstrip('.')}; run {self.run}"
         if piece.code in (BROKE_OFF, STOPPING):
-            line += " goes on: repeat the request with its Idempotency-Key, or see the run on the page"
+            line += " continues: repeat the request with its Idempotency-Key, or see the run on the page"
         return Problem(piece.code, line, status)
 
     def make_body(self, kind: str, choices: list[Json]) -> Json:

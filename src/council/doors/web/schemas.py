@@ -140,7 +140,7 @@ class ChatRequest(BaseModel):
         default=None, description="low, medium or high: how long reasoning members think. Other values have no effect."
     )
     cancel_on_disconnect: bool | None = Field(
-        default=None, description="Stop the run if the client disconnects before its end. Default: it goes on."
+        default=None, description="Stop the run if the client disconnects before its end. Default: it continues."
     )
 
 
