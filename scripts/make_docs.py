@@ -827,6 +827,7 @@ VARIABLE_DOCS = {
     "Behaviour": {
         "COUNCIL_TIMEOUT": "Same as `timeout` in a file.",
         "COUNCIL_MODEL_LISTS": "`on` or `off`: same as `model_lists` in a file. See [lines of models](members.md#lines-of-models).",
+        "COUNCIL_LOCAL_SEED": "Seed of what the embedded model samples: the same requests get the same answers, one at a time. `council eval` sets it.",
         "COUNCIL_LOCAL_THREADS": "Threads of the embedded model; default: the cores that the process may use.",
         "GOMP_SPINCOUNT": "Passed to the embedded model: how often a waiting thread looks again before it gives up its core; default: 100, because the model is very slow on a busy machine otherwise.",
         "COUNCIL_WORKER_IDLE": f"Seconds after which the idle background worker ends; default: {IDLE_TIMEOUT_S:g}.",

@@ -17,7 +17,12 @@ from tests.trusted_project import trust_project, user_file, write_user_file
 
 MODELS = tuple(id_ for model in catalogue().models.values() for id_ in model.ids.values())
 KEYS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "google": "GEMINI_API_KEY"}
-SEATS = {"alpha": "anthropic:claude-opus-5.5", "beta": "openai:gpt-6.1-sol", "gamma": "google:gemini-3.1-pro-preview"}
+SEATS = {"alpha": "anthropic:opus", "beta": "openai:gpt", "gamma": "google:gemini-pro"}
+RESOLVED = {
+    "alpha": "anthropic:claude-opus-5.5",
+    "beta": "openai:gpt-6.1-sol",
+    "gamma": "google:gemini-3.1-pro-preview",
+}
 
 
 @pytest.fixture
@@ -85,8 +90,11 @@ def test_three_keys_fill_the_seats_and_the_price_is_shown(vendors: FakeProvider,
     assert {name: seat["model"] for name, seat in file["seats"].items()} == SEATS
     assert file["chair"]["model"] == SEATS["alpha"]
     assert file["models"] == {
-        "default": "anthropic:claude-sonnet-5.5", "strong": SEATS["alpha"], "fast": "anthropic:claude-haiku-5.5", "other": "openai:gpt-6.1-terra",
+        "default": "anthropic:sonnet", "strong": SEATS["alpha"], "fast": "anthropic:haiku", "other": "openai:gpt-mini",
     }  # fmt: skip
+    for name, member in RESOLVED.items():
+        assert f"{name:<6} {member} (newest of {SEATS[name]})" in done.out
+    assert "is a line" in user_file().read_text().splitlines()[1]
     assert user_file().stat().st_mode & 0o777 == 0o600
     assert "sk-secret" not in user_file().read_text() + done.out
     assert "A plain question costs about $0." in done.out
@@ -152,7 +160,7 @@ def test_an_existing_file_is_changed_only_with_yes(council: Terminal) -> None:
         assert "nothing was written: pass --yes" in done.err
         assert done.err.count("\n") == 1
         assert '-default = "openai:gpt-5.2"' in done.out
-        assert '+default = "anthropic:claude-sonnet-5.5"' in done.out
+        assert '+default = "anthropic:sonnet"' in done.out
         assert user_file().read_text() == old
     assert council("init", "--yes").code == 0
     assert "\n\n# mine\n[budget]\nmax_cost = 2.0  # dollars\n" in user_file().read_text()
@@ -221,7 +229,7 @@ def test_at_a_terminal_it_asks_which_vendors_to_seat() -> None:
     terminal.type_lines("openai, google")
     done = terminal.wait_for_exit()
     assert done.code == 0, done.err
-    assert written()["models"]["default"] == "openai:gpt-6.1-terra"
+    assert written()["models"]["default"] == "openai:gpt-mini"
     members = [*(seat["model"] for seat in written()["seats"].values()), *written()["chair"]["fallback"]]
     assert {member.partition(":")[0] for member in members} == {"openai", "google"}
 
@@ -239,7 +247,7 @@ def test_at_a_terminal_it_asks_before_it_changes_a_file(answer: str, code: int) 
     terminal.type_lines(answer)
     done = terminal.wait_for_exit()
     assert done.code == code
-    assert '+model = "anthropic:claude-opus-5.5"' in done.out
+    assert '+model = "anthropic:opus"' in done.out
     assert ("seats" in written()) is (answer == "y")
     assert written()["timeout"] == 60
 

@@ -118,7 +118,7 @@ def facts(report: Json) -> Json:
 
 
 NEW_FIELDS = {
-    "leader", "leader_reason", "agreed", "contested", "rulings", "positions", "sections", "changed",
+    "leader", "leader_reason", "agreed", "contested", "rulings", "positions", "sections", "changed", "strongest",
 }  # computed from the stored events  # fmt: skip
 
 

@@ -65,7 +65,11 @@ def test_intervals_are_the_percentiles_of_the_bootstrap() -> None:
     assert stats.bootstrap_mean([1.0] * 8 + [0.0] * 2) == stats.Interval(0.8, 0.5, 1.0, 10)
     # 50 of 100: the 2.5 % and 97.5 % points of binomial(100, .5) are 40 and 60.
     assert stats.bootstrap_mean([1.0, 0.0] * 50) == stats.Interval(0.5, 0.4, 0.6, 100)
-    assert stats.bootstrap_mean([1.0] * 5) == stats.Interval(1.0, 1.0, 1.0, 5)
+    # All equal: the exact limit of a share of 0 of 5 is p = .5218, because (1 - p)^5 = .025.
+    assert stats.bootstrap_mean([1.0] * 5).low == pytest.approx(1 - 0.52182, abs=1e-5)
+    assert stats.bootstrap_mean([0.0] * 5).high == pytest.approx(0.52182, abs=1e-5)
+    same = stats.compare([True] * 5, [True] * 5).difference
+    assert (same.low, same.high) == (pytest.approx(-0.52182, abs=1e-5), pytest.approx(0.52182, abs=1e-5))
     differences = [1.0] * 20 + [-1.0] * 5 + [0.0] * 75  # mean .15, standard error sqrt(.2275 / 100) = .0477
     found = stats.bootstrap_mean(differences, seed=1)
     assert found == stats.bootstrap_mean(differences, seed=1)

@@ -26,7 +26,8 @@ class FakeAgents:
         for place in (self.bin, self.home):
             place.mkdir(exist_ok=True)
         (self.bin / name).symlink_to(SCRIPTS / f"{script}.py")
-        self.env = {"PATH": f"{self.bin}:{os.environ['PATH']}", "HOME": str(self.home), "LANG": "C.UTF-8", **OTHERS}
+        folders = {"HOME": str(self.home), "COUNCIL_CACHE": str(folder / "cache")}
+        self.env = {"PATH": f"{self.bin}:{os.environ['PATH']}", "LANG": "C.UTF-8", **folders, **OTHERS}
 
     def member(self, name: str = "cli:claude", *, key: bool = True, **clocks: Any) -> CliAgentMember:
         env = self.env | ({"ANTHROPIC_API_KEY": KEY} if key else {})

@@ -15,8 +15,9 @@ import pytest
 from council import events as ev
 from council.engine.ledger import Ledger
 from council.errors import ConfigError, Fault
+from council.members import cli_agent
 from council.members.cli_agent import CliAgentMember, vendor_model_id
-from council.members.cli_sandbox import AGENTS, open_workspace
+from council.members.cli_sandbox import AGENTS, CODEX_OPENAI, open_workspace
 from council.render.report import build_report
 from council.runs.service import Convener
 from council.store.interface import Record
@@ -30,6 +31,9 @@ from tests.run_session import make_ask
 pytestmark = pytest.mark.anyio
 SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
 ANSWER = "Tabs are better."
+NO_RETRIES = {"request_max_retries": 0, "stream_max_retries": 0}
+GATE = 'openai_base_url = "http://h/v1"'
+BEDROCK = 'model_provider = "amazon-bedrock"\n[model_providers.amazon-bedrock.aws]\nregion = "eu-west-1"'
 
 
 @pytest.fixture
@@ -153,6 +157,7 @@ async def test_cancelled_call_leaves_no_process(habit: str, tmp_path: Path) -> N
 
 ASKING = """
 import asyncio, os
+from council.members import cli_agent
 from council.members.cli_agent import CliAgentMember
 from council.types import Ask
 member = CliAgentMember("cli:claude", env=dict(os.environ), vendor="anthropic")
@@ -245,15 +250,37 @@ async def test_codex_gets_only_the_model_provider_of_its_configuration(tmp_path:
     member = agents.member("cli:codex", key=False)
     with open_workspace(member.agent, member.env) as workspace:
         copied = tomllib.loads((workspace.home / ".codex/config.toml").read_text())
-        assert copied["model_providers"] == {"gate": {"base_url": "https://gate.example/v1", "env_key": "GATEWAY_KEY"}}
+        gate = {"base_url": "https://gate.example/v1", "env_key": "GATEWAY_KEY"}
+        assert copied["model_providers"] == {"gate": gate | NO_RETRIES}
         assert copied.keys() == {"model_provider", "model_providers"}
         assert workspace.env["GATEWAY_KEY"] == "gateway-key"
         assert workspace.env["CODEX_API_KEY"] == OTHERS["OPENAI_API_KEY"]  # `codex exec` reads no other key
     assert await member.probe() == "9.9.9 (Claude Code), GATEWAY_KEY is set"
     for text in ("not toml [", 'model_provider = 3\nmodel_providers = "x"', ""):
         config.write_text(text)
-        with open_workspace(member.agent, member.env) as workspace:
+        with open_workspace(member.agent, member.env | {"OPENAI_API_KEY": ""}) as workspace:
             assert not (workspace.home / ".codex/config.toml").exists()
+
+
+@pytest.mark.behaviour("issue-18-codex-retries")
+@pytest.mark.parametrize(
+    ("config", "key", "written"),
+    [
+        ("", "k", {"model_provider": "council", "model_providers": {"council": CODEX_OPENAI | NO_RETRIES}}),
+        ("", "", None),  # a ChatGPT login: only codex's own provider sends all headers
+        (f"{GATE}", "", {"openai_base_url": "http://h/v1"}),
+        (f"{GATE}", "k", {"model_provider": "council", "model_providers": {"council": CODEX_OPENAI | NO_RETRIES | {"base_url": "http://h/v1"}}}),
+        (BEDROCK, "k", tomllib.loads(BEDROCK)),  # codex refuses these settings for it
+        ('model_provider = "x"\nmodel_providers.x = 3', "k", {"model_provider": "x"}),
+    ],
+)  # fmt: skip
+def test_own_retries_of_codex_are_off_where_it_lets_them(config: str, key: str, written: Any, tmp_path: Path) -> None:
+    (tmp_path / ".codex").mkdir()
+    (tmp_path / ".codex/config.toml").write_text(config)
+    (tmp_path / ".codex/auth.json").write_text("{}")
+    with open_workspace(AGENTS["codex"], {"HOME": str(tmp_path), "CODEX_API_KEY": key}) as workspace:
+        path = workspace.home / ".codex/config.toml"
+        assert (tomllib.loads(path.read_text()) if path.exists() else None) == written
 
 
 @pytest.mark.behaviour("issue-18-agent-env")
@@ -328,12 +355,23 @@ async def test_only_flags_listed_in_help_are_passed(tmp_path: Path) -> None:
 
 
 @pytest.mark.behaviour("issue-5-cli-probing")
-async def test_executable_is_probed_once_until_it_changes(tmp_path: Path) -> None:
+async def test_executable_is_probed_once_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     agents = FakeAgents(tmp_path, "counts_its_probes")
     member = agents.member()
     for _ in range(2):
         await member.send(member.prepare(make_ask()), lambda piece: None)
     assert len([row for row in agents.log if "probe" in row]) == 1  # --help
+    monkeypatch.setattr(cli_agent, "_executables", {})  # as in another process
+    await member.send(member.prepare(make_ask()), lambda piece: None)
+    assert len([row for row in agents.log if "probe" in row]) == 1
+    for damage in (
+        "[",
+        "[]",
+        '{"x": 1}',
+        (tmp_path / "cache/agent_help.json").read_text().replace('"time": ', '"time": 9'),
+    ):
+        (tmp_path / "cache/agent_help.json").write_text(damage)
+        assert cli_agent.load_help(member.env, cli_agent._file_version(agents.bin / "claude")) == ""
     (agents.bin / "claude").unlink()
     (agents.bin / "claude").symlink_to(SCRIPTS / "behaves.py")
     assert "9.9.9" in await member.probe()

@@ -106,6 +106,18 @@ async def test_text_that_seats_share_is_evaluated_once(member: LocalMember) -> N
     assert member._prefix.evaluated == first[0].cached  # both slots still had their whole prompt
 
 
+@pytest.mark.behaviour("evidence-seed")
+async def test_a_seed_repeats_the_answers_in_any_order(weights_cache: Path) -> None:
+    asks = [Ask(f"s{n}", ({"role": "user", "content": "Name a town."},), max_tokens=8) for n in range(3)]
+    member = LocalMember("local:smollm2", cache=weights_cache, env={"COUNCIL_LOCAL_SEED": "7"})
+    texts = []
+    for order in ((0, 1, 2), (2, 0, 1)):
+        said = await asyncio.gather(*(member.send(member.prepare(asks[n]), lambda piece: None) for n in order))
+        texts.append({asks[n].key: answer.text for n, answer in zip(order, said, strict=True)})
+    await member.close()
+    assert texts[0] == texts[1] and len(set(texts[0].values())) > 1
+
+
 @pytest.mark.behaviour("local.stops-at-once")
 async def test_seats_share_one_process_and_closing_the_last_one_stops_it_at_once(
     member: LocalMember, weights_cache: Path

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council.errors import ConfigError
-from council.planning.seating import SeatAssignment, Seating, seat_council
+from council.planning.seating import SeatAssignment, Seating, seat_council, shared_vendor_notices
 from council.settings import Origin, OriginKind, Provider, SeatSetting, Settings, load_settings
 from council.settings.member_lookup import (
     LOCAL_CANDIDATE,
@@ -196,6 +196,11 @@ def test_configured_member_is_preferred_to_the_embedded_model(env: dict[str, str
     (notice,) = seating.notices
     assert notice == "alpha, beta and gamma use the same vendor (ollama), so their agreement means less."
     assert seating.advice == ()
+
+
+def test_many_seats_of_one_vendor_are_counted_instead_of_listed() -> None:
+    seats = [(f"judge-{n}", "openai") for n in range(1, 13)]
+    assert shared_vendor_notices(seats) == ["12 seats use the same vendor (openai), so their agreement means less."]
 
 
 @pytest.mark.behaviour("00-members-toy-stands-in-for-nobody")

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from council.engine.trust import list_supports
-from council.events import Billed
+from council.events import Attempted, Billed
+from council.render.markdown import render_document
 from council.render.positions import build_position_history, build_positions, format_positions
 from council.render.report import read_report
 from council.render.report_object import Report
@@ -210,6 +211,46 @@ def test_what_the_council_changed_is_told_only_as_far_as_the_facts_go() -> None:
     assert (plain["closest_draft"], plain["shared_by"], plain["one_model"]) == (None, None, None)
     assert "changed" not in read_report(attack_run(ruled=False).minutes)
     assert list_supports(one_absent().minutes) == []
+
+
+STRONGEST = {
+    "shared": ((3.0, 1.0, 2.0), {"notes": NOTES}, ("alpha", False, "")),
+    "not shared": ((1.0, 2.0, 3.0), {"notes": NOTES}, ("gamma", True, "")),
+    "no notes": ((1.0, 2.0, 3.0), {}, ("gamma", None, "not_recorded")),
+    "equal prices": ((3.0, 3.0, 1.0), {"notes": NOTES}, (None, None, "no_prices")),
+    "one price is unknown": ((3.0, None, 1.0), {"notes": NOTES}, (None, None, "no_prices")),
+    "led and was overturned": ((3.0, 1.0, 2.0), {"outcome": "OVERTURNED", "details": {"leader": "alpha"}}, ("alpha", True, "")),
+    "led and was modified": ((3.0, 1.0, 2.0), {"outcome": "MODIFIED", "details": {"leader": "alpha"}}, ("alpha", False, "")),
+    "another verdict": ((3.0, 1.0, 2.0), {"verdict": "WARN"}, ("alpha", True, "")),
+    "no verdict of its own": ((3.0, 1.0, 2.0), {"verdict": "DISAGREE"}, ("alpha", None, "disagree")),
+}  # fmt: skip
+
+
+@pytest.mark.behaviour("evidence-strongest")
+@pytest.mark.parametrize("case", STRONGEST)
+def test_a_report_says_whether_the_council_changed_its_strongest_seat(case: str) -> None:
+    prices, verdict, (seat, changed, unknown) = STRONGEST[case]
+    builder = RunBuilder().phase("draft")
+    for name, price in zip(NAMES, prices, strict=True):
+        builder.add(Attempted(f"draft/{name}", name, 1, f"sim:{name}", most=price))
+        builder.add(Billed(f"draft/{name}", name, 1, f"sim:{name}", 0.02, False))
+        builder.answer(name, "x", served_by=f"sim:{name}", reply={"verdict": "PASS"})
+    minutes = builder.close("Wait.", **verdict).minutes
+    report = Report.from_dict(read_report(minutes))
+    found = report.strongest
+    assert found and (found.seat, found.changed, found.unknown) == (seat, changed, unknown)
+    text = render_document(minutes)
+    assert "Strongest seat" in text and ("not assessed" in text or changed is not None or unknown == "disagree")
+    if found.seat:
+        assert found.usd == 0.02 and f"{seat} (sim:{seat}, the highest price)" in text
+        assert "its answer cost $0.020, the council $0.060" in text
+
+
+def test_a_run_with_one_answer_or_none_has_no_strongest_seat() -> None:
+    alone = RunBuilder().phase("draft").answer("alpha", "x").end_phase()
+    assert Report.from_dict(read_report(alone.close("Wait.").minutes)).strongest is None
+    assert read_report(collaborative().minutes)["strongest"]["by"] == "one_member"
+    assert "strongest" not in read_report(collaborative().close("", status="failed").minutes)
 
 
 @pytest.mark.behaviour("17-decision-first")

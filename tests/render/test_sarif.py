@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 from hypothesis import given
 from jsonschema import Draft7Validator
 
-from council.render.sarif import render
+from council.render.sarif import find_homepage, render
 from council.version import __version__
 from tests.paths import DATA
 from tests.render.reports import HOSTILE_FINDINGS, Json, finding, report, report_with_absent_seat
@@ -50,10 +51,27 @@ def test_any_model_text_fits_the_schema_as_one_result(value: Json) -> None:
 
 
 @pytest.mark.behaviour("issue-18-sarif-fields")
-def test_the_driver_has_its_address_and_version() -> None:
+@pytest.mark.parametrize(
+    ("rows", "address"),
+    [
+        ([], None),
+        (["Issues, https://council.example/issues"], None),
+        (["Issues, https://council.example/issues", "Homepage, https://council.example/a,b"], "https://council.example/a,b"),
+    ],
+)  # fmt: skip
+def test_the_driver_has_its_version_and_the_address_of_the_package(
+    rows: list[str], address: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / f"model_council-{__version__}.dist-info"
+    package.mkdir()
+    urls = "".join(f"Project-URL: {row}\n" for row in rows)
+    (package / "METADATA").write_text(f"Metadata-Version: 2.4\nName: model-council\nVersion: {__version__}\n{urls}")
+    monkeypatch.syspath_prepend(tmp_path)
+    find_homepage.cache_clear()
     driver = run(report(finding()))["tool"]["driver"]
+    find_homepage.cache_clear()
     assert (driver["version"], driver["semanticVersion"]) == (__version__, __version__)
-    assert driver["informationUri"].startswith("https://")
+    assert driver.get("informationUri") == address
 
 
 @pytest.mark.behaviour("50-sarif")

@@ -103,6 +103,24 @@ async def test_names_that_a_vendor_no_longer_lists_are_replaced_by_living_ones_a
     assert (await vendors.plan(models=["opus"])).roster.member_names == ("anthropic:claude-opus-5",)
 
 
+@pytest.mark.behaviour("18-living-defaults")
+async def test_lines_of_a_file_mean_their_newest_models_also_at_one_gateway_for_two_vendors(vendors: Vendors) -> None:
+    gateway = vendors.anthropic
+    gateway.models += vendors.openai.models
+    vendors.place(gateway.base("anthropic"), gateway.base("openai"))
+    lines = '[models]\ndefault = "anthropic:sonnet"\nfast = "anthropic:haiku"\n[seats.alpha]\nmodel = "anthropic:opus"\nfallback = ["openai:gpt"]\n'
+    vendors.config.write_text(vendors.config.read_text() + lines)
+    (alpha, *_) = (await vendors.plan()).roster.seats
+    assert (alpha.member, list(alpha.fallbacks)) == ("anthropic:claude-opus-5", ["openai:gpt-5.6-sol"])
+    cheap = (await vendors.plan(cheap=True)).roster.seats
+    assert cheap[0].member == "anthropic:claude-haiku-4.5"
+    convener = vendors.convener()
+    listed = {row["member"] for row in list_members(convener)}
+    await convener.close()
+    assert {"anthropic:claude-sonnet-5", "anthropic:claude-haiku-4.5"} <= listed
+    assert not {f"{vendor}:{line}" for vendor in ("anthropic", "openai") for line in catalogue().lines} & listed
+
+
 @pytest.mark.behaviour("18-lists-of-a-day")
 async def test_a_list_is_asked_for_once_a_day_and_an_old_one_is_used_offline(vendors: Vendors) -> None:
     assert members_of(await vendors.plan())[0] == "anthropic:claude-opus-5"

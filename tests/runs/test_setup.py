@@ -89,7 +89,7 @@ OPENAI = source("openai", "gpt-5.2", "gpt-5-mini")
     [
         ([ANTHROPIC], ["anthropic:claude-opus-4.6"]),
         ([OPENAI, ANTHROPIC], ["openai:gpt-5.2", "anthropic:claude-opus-4.6"]),
-        ([source("openrouter", lists_all=False)], ["openrouter:claude-opus-5.5", "openrouter:gpt-6.1-sol", "openrouter:gemini-3.1-pro-preview"]),
+        ([source("openrouter", lists_all=False)], ["openrouter:opus", "openrouter:gpt", "openrouter:gemini-pro"]),
         ([source("anthropic", "claude-sonnet-4-6")], ["anthropic:claude-sonnet-4.6"]),
         ([source("anthropic", "claude-next")], ["anthropic:claude-next"]),
         ([source("ollama", "nomic-embed-text", "qwen3:8b")], ["ollama:qwen3:8b"]),
@@ -102,6 +102,16 @@ OPENAI = source("openai", "gpt-5.2", "gpt-5-mini")
 def test_members_are_listed_models_of_each_vendor_once(chosen: list[Source], strong: list[str]) -> None:
     models = choose_models(chosen, load_settings(Path.cwd(), {}))
     assert [one.strong for one in models] == strong
+
+
+@pytest.mark.behaviour("00-init-seats")
+def test_with_lists_of_models_the_lines_are_written_and_not_todays_names() -> None:
+    settings = load_settings(Path.cwd(), {"COUNCIL_MODEL_LISTS": "on"})
+    anthropic, openai = choose_models([ANTHROPIC, OPENAI], settings)
+    assert anthropic == VendorModels("anthropic", "anthropic:sonnet", "anthropic:opus", "anthropic:haiku")
+    assert openai == VendorModels("openai", "openai:gpt-mini", "openai:gpt", "openai:gpt-mini")  # lists no nano
+    (only,) = choose_models([source("anthropic", "claude-sonnet-4-6")], settings)
+    assert only.strong == "anthropic:sonnet"
 
 
 def test_an_endpoint_of_your_own_keeps_the_model_that_the_settings_name() -> None:

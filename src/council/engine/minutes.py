@@ -109,7 +109,9 @@ class Minutes:
     troubles: list[ev.Faulted | ev.Attempted] = field(default_factory=list)
     hedges: list[ev.Hedged] = field(default_factory=list)  # slow members, and the members that were asked too
     cap: float | None = None  # cost limit in dollars
-    priced: set[str] = field(default_factory=set)  # members whose price is known
+    priced: dict[str, float] = field(
+        default_factory=dict
+    )  # members with a known price → maximum cost of their first request
     billed: dict[str, float] = field(default_factory=dict)  # dollars by step
     open_attempts: dict[tuple[str, int], ev.Attempted] = field(default_factory=dict)  # requests without a result yet
     verdict: Json = field(default_factory=dict)
@@ -285,7 +287,7 @@ def _apply_attempted(m: Minutes, event: ev.Attempted, at: float) -> None:
     seat.words, seat.mid_word = 0, False
     seat.attempted, seat.limit = at, event.seconds
     if event.most is not None:
-        m.priced.add(event.member)
+        m.priced.setdefault(event.member, event.most)
     m.open_attempts[event.key, event.n] = event
     m.calls["made"] += 1  # `closed` replaces this count, but a killed process never writes it
     if event.why:

@@ -39,10 +39,11 @@ def _round(value: float) -> float | None:
 # Intervals
 
 
-def bootstrap_mean(values: Sequence[float], seed: int = 0) -> Interval:
+def bootstrap_mean(values: Sequence[float], seed: int = 0, bounds: tuple[float, float] = (0.0, 1.0)) -> Interval:
     """Return the mean and its 95 % percentile bootstrap interval over questions.
 
-    For two distinct values, and for the differences -1, 0 and 1, the bootstrap distribution is known, so the percentiles
+    If all values are equal, every resample is too, which would look certain. The interval then reaches as far toward the
+    bounds as the exact limit of a share that was never observed. For two distinct values, and for the differences -1, 0 and 1, the bootstrap distribution is known, so the percentiles
     are exact. Otherwise they are estimated from resamples with the seed.
     """
     n = len(values)
@@ -51,7 +52,8 @@ def bootstrap_mean(values: Sequence[float], seed: int = 0) -> Interval:
     mean = math.fsum(values) / n
     levels = sorted(set(values))
     if len(levels) == 1:
-        return Interval(mean, mean, mean, n)
+        reach = 1 - ((1 - LEVEL) / 2) ** (1 / n)
+        return Interval(mean, mean - (mean - bounds[0]) * reach, mean + (bounds[1] - mean) * reach, n)
     if len(levels) == 2:
         least, most = levels
         low, high = (
@@ -149,7 +151,7 @@ def compare(before: Sequence[bool], after: Sequence[bool], seed: int = 0) -> Com
     better = sum(new and not old for old, new in zip(before, after, strict=True))
     worse = sum(old and not new for old, new in zip(before, after, strict=True))
     differences = [float(new) - float(old) for old, new in zip(before, after, strict=True)]
-    return Comparison(bootstrap_mean(differences, seed), better, worse, sign_test(better, worse))
+    return Comparison(bootstrap_mean(differences, seed, (-1.0, 1.0)), better, worse, sign_test(better, worse))
 
 
 def sign_test(better: int, worse: int) -> float:

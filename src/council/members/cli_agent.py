@@ -11,6 +11,7 @@ import asyncio
 import json
 import re
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,10 +43,12 @@ from council.members.wires.error_responses import (
 )
 from council.members.wires.wire import append_schema
 from council.settings.catalogue import catalogue
-from council.settings.config_files import find_command
+from council.settings.config_files import cache_folder, find_command, store_cache
 from council.text_cleanup import KEY_SHAPED, mask_values, redact_line
 from council.types import Answer, Ask, Json, Message, encode_json
 
+HELP_FILE = "agent_help.json"  # in the cache folder: `gemini --help` takes longer than an answer
+MAX_HELP_AGE_S = 24 * 3600.0
 PROBE_TIMEOUTS = AgentTimeouts(first_byte=10.0, idle=10.0)
 MAX_COMPLAINT_CHARS = 300  # characters
 MAX_TRIES = 3  # per request; each retry drops a flag that the agent rejected
@@ -90,7 +93,8 @@ class ExecutableInfo:
         return not self.rejected_flags.intersection(parts) and all(listed)
 
 
-_executables: dict[tuple[str, int], ExecutableInfo] = {}
+FileVersion = tuple[str, int, int, int]  # path, times of the last change of its content and of the file, size
+_executables: dict[FileVersion, ExecutableInfo] = {}
 
 
 class CliAgentMember:
@@ -138,6 +142,7 @@ class CliAgentMember:
             if flag is None or flag in info.rejected_flags:
                 break
             info.rejected_flags.add(flag)
+            store_help(self.env, _file_version(path), "")  # it may be outdated: the next process asks again
         return self._to_answer(parser, result, request)
 
     async def _run_agent(
@@ -158,7 +163,8 @@ class CliAgentMember:
             try:
                 result = await run_process(
                     argv, env=workspace.env, folder=workspace.work, prompt=prompt.encode(errors="replace"), timeouts=self.timeouts,
-                    on_output=parser.feed, is_complete=lambda: parser.read_event is not None and parser.output.done,
+                    on_output=parser.feed, on_error_output=parser.feed_error,
+                    is_complete=lambda: parser.read_event is not None and parser.output.done,
                     is_hopeless=lambda: parser.output.is_hopeless,
                 )  # fmt: skip
             except Fault as fault:
@@ -181,7 +187,7 @@ class CliAgentMember:
     def _to_answer(self, parser: OutputParser, result: ProcessResult, request: Json) -> Answer:
         output = parser.output
         is_usable = output.done and not output.error and (parser.read_event is not None or result.exit_code == 0)
-        if is_usable or (not parser.text and not result.exit_code):
+        if is_usable or (not parser.text and not result.exit_code and not output.retries):
             text = strip_echo(CONTROL_SEQUENCES.sub("", output.text), request)
             return Answer(text, output.finish, output.usage.validated(), output.model or self.agent.name, output.id)
         raise self._to_fault(output, parser, result)
@@ -239,7 +245,10 @@ class CliAgentMember:
         key = _file_version(path)
         async with self._probe_lock:
             if key not in _executables:
-                _executables[key] = await self._probe_executable(path)
+                stored = load_help(self.env, key)
+                _executables[key] = ExecutableInfo(stored) if stored else await self._probe_executable(path)
+                if not stored:
+                    store_help(self.env, key, _executables[key].help)
         return _executables[key]
 
     async def _probe_executable(self, path: Path) -> ExecutableInfo:
@@ -268,8 +277,35 @@ class CliAgentMember:
         """Do nothing: each call ends its process."""
 
 
-def _file_version(path: Path) -> tuple[str, int]:
-    return str(path.resolve()), path.stat().st_mtime_ns
+def _file_version(path: Path) -> FileVersion:
+    """Return what changes when an agent is updated. Installers may keep the time and the size of a start script."""
+    stat = path.stat()
+    return str(path.resolve()), stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size
+
+
+def load_help(env: Mapping[str, str], version: FileVersion) -> str:
+    """Return the stored help text of an executable, or "". A damaged file counts as none."""
+    path, *stat = version
+    row = _load_help_rows(env).get(path, {})
+    return str(row["help"]) if row.get("stat") == stat else ""
+
+
+def store_help(env: Mapping[str, str], version: FileVersion, text: str) -> None:
+    """Store the help text of an executable; an empty text removes it."""
+    path, *stat = version
+    rows = {name: row for name, row in _load_help_rows(env).items() if name != path}
+    if text:
+        rows[path] = {"stat": stat, "time": time.time(), "help": text}
+    store_cache(cache_folder(env) / HELP_FILE, rows)
+
+
+def _load_help_rows(env: Mapping[str, str]) -> dict[str, Json]:
+    now = time.time()
+    try:
+        rows: dict[str, Json] = json.loads((cache_folder(env) / HELP_FILE).read_bytes())
+        return {path: row for path, row in rows.items() if row["help"] and 0 <= now - row["time"] < MAX_HELP_AGE_S}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return {}
 
 
 def _find_agent(kind: str, name: str) -> Agent:

@@ -24,6 +24,9 @@ MAX_AGENT_RETRIES = 1  # of one call; further ones are decided by the fault tabl
 # HTTP status in a message: "unexpected status 401", "last status: 429", "API Error: 500", '"code": 403'
 STATUS = re.compile(r'(?:\bstatus:? |API Error: (?:Request rejected \()?|"code": ?)([45]\d\d)\b')
 WEBSOCKET = re.compile(r"\bwss?://")
+# Standard error of gemini: "Attempt 1 failed with status 429. Retrying with backoff... _ApiError: {…}"
+RETRY_LINE = re.compile(r"^Attempt \d+ failed(?: with status (\d+)| with (\d\d\d) error)?.*\bRetrying\b")
+MAX_LINE_BYTES = 64 * 1024  # of standard error; a longer line is not a message
 
 
 @dataclass(slots=True)
@@ -63,7 +66,7 @@ class OutputParser:
         self.read_event = read_event  # None: the output is plain text
         self.on_delta = on_delta
         self.output = AgentOutput()
-        self.pending = b""
+        self.pending = self.pending_error = b""
         self.stdout = bytearray()
 
     def feed(self, data: bytes) -> bool:
@@ -76,6 +79,20 @@ class OutputParser:
         if not self.output.done and lines and lines[-1].strip() in (b"}", b"]"):
             moved.append(self._parse_object())
         return any(moved)
+
+    def feed_error(self, data: bytes) -> bool:
+        """Parse bytes of standard error; return whether the agent says there that it repeats a request."""
+        *lines, rest = (self.pending_error + data).split(b"\n")
+        self.pending_error = rest[:MAX_LINE_BYTES]
+        retries = self.output.retries
+        for line in lines:
+            self._record_retry_line(strip_escapes(line).strip())
+        return self.output.retries > retries
+
+    def _record_retry_line(self, line: str) -> None:
+        if match := RETRY_LINE.search(line):
+            self.output.retries += 1
+            self.output.warning, self.output.status = line, int(match[1] or match[2] or 0)
 
     def finish(self) -> AgentOutput:
         """Parse the rest as a last line or as one object, and return the result."""
@@ -167,7 +184,7 @@ def _read_claude_result(output: AgentOutput, event: Json) -> Delta:
         output.status = status if isinstance(status, int) else output.status
     output.text = json.dumps(typed, ensure_ascii=False) if typed is not None else text
     output.finish = FINISH_REASONS.get(str(event.get("stop_reason")), "stop")
-    output.model = output.model or next(iter(event.get("modelUsage") or {}), "")
+    output.model = output.model or next(iter(event.get("modelUsage") or {}), "").partition("[")[0]  # "opus[1m]"
     if usage := event.get("usage"):
         cached, written = (read_count(usage, f"cache_{kind}_input_tokens") for kind in ("read", "creation"))
         read = read_count(usage, "input_tokens") + cached + written

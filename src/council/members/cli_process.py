@@ -31,7 +31,7 @@ PROC = Path("/proc")
 # Waits for one line. End of file without a line means that the parent died.
 WATCHDOG_SCRIPT = 'read -r finished || { kill -s KILL -- "-$1"; rm -rf -- "$2"; }'
 
-OnOutput = Callable[[bytes], bool]  # receives bytes of standard output; returns whether they contain content
+OnOutput = Callable[[bytes], bool]  # receives bytes of a stream; returns whether they contain content
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ class ProcessResult:
 class ProcessOutput(asyncio.SubprocessProtocol):
     """Output and state of one process."""
 
-    def __init__(self, on_output: OnOutput) -> None:
-        self.on_output = on_output
+    def __init__(self, on_output: OnOutput, on_error_output: OnOutput) -> None:
+        self.on_output, self.on_error_output = on_output, on_error_output
         self.tails = {1: b"", 2: b""}
         self.open_fds = {1, 2}
         self.bytes_read = 0
@@ -73,7 +73,9 @@ class ProcessOutput(asyncio.SubprocessProtocol):
                     self.has_new_content |= self.on_output(data)
                 except Fault as fault:  # the event loop would only log it
                     self.fault = fault
-            self.changed.set()
+        else:
+            self.has_new_content |= self.on_error_output(data)
+        self.changed.set()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         self.open_fds.discard(fd)
@@ -91,12 +93,13 @@ class ProcessOutput(asyncio.SubprocessProtocol):
 
 async def run_process(
     argv: Sequence[str], *, env: Mapping[str, str], folder: Path, prompt: bytes, timeouts: AgentTimeouts, on_output: OnOutput,
+    on_error_output: OnOutput = lambda data: False,
     is_complete: Callable[[], bool] = lambda: False,
     is_hopeless: Callable[[], bool] = lambda: False,
 ) -> ProcessResult:  # fmt: skip
     """Run a program with the prompt on standard input. Raise Fault if it cannot start, stalls or prints too much."""
     call_id = secrets.token_hex(8)
-    output = ProcessOutput(on_output)
+    output = ProcessOutput(on_output, on_error_output)
     loop = asyncio.get_running_loop()
     try:
         transport, _ = await loop.subprocess_exec(

@@ -125,17 +125,43 @@ CLAUDE = Agent(
 )  # fmt: skip
 
 
+# Codex repeats a failed request nine times, and Council retries by its fault table.
+CODEX_RETRIES = {"request_max_retries": 0, "stream_max_retries": 0}
+# OpenAI as codex defines it, under another name: it refuses settings for its own providers.
+CODEX_OPENAI: Json = {
+    "name": "OpenAI",
+    "wire_api": "responses",
+    "requires_openai_auth": True,
+    "env_http_headers": {"OpenAI-Organization": "OPENAI_ORGANIZATION", "OpenAI-Project": "OPENAI_PROJECT"},
+}
+CODEX_CLOUDS = ("amazon-bedrock", "gcp")  # providers of codex with a table in which it refuses these settings
+
+
 def _write_codex_config(workspace: Workspace) -> dict[str, str]:
     """Copy the model provider of the user's configuration, and nothing else; return the variables that it names."""
-    settings = read_codex_provider(workspace.outer_env)
-    if settings:
-        text = "".join(f"{key} = {format_toml(value)}\n" for key, value in settings.items())
-        workspace.write_home_file("config.toml", text)
     env = workspace.outer_env
+    settings = read_codex_provider(env)
     passed = {name: env[name] for name in _provider_variables(settings) if env.get(name)}
     if not workspace.login_links and not any(env.get(name) for name in ("CODEX_API_KEY", "CODEX_ACCESS_TOKEN")):
         passed |= {"CODEX_API_KEY": env["OPENAI_API_KEY"]} if env.get("OPENAI_API_KEY") else {}  # codex exec ignores it
+    has_key = bool(env.get("CODEX_API_KEY") or passed.get("CODEX_API_KEY"))
+    settings = _limit_codex_retries(settings, has_key)
+    if settings:
+        text = "".join(f"{key} = {format_toml(value)}\n" for key, value in settings.items())
+        workspace.write_home_file("config.toml", text)
     return passed
+
+
+def _limit_codex_retries(settings: Json, has_key: bool) -> Json:
+    """Turn codex's own retries off. With a ChatGPT login they stay: only its own provider sends all that OpenAI expects."""
+    name = settings.get("model_provider", "openai")
+    table = settings.get("model_providers", {}).get(name)
+    if name == "openai" and has_key:
+        address = {"base_url": settings["openai_base_url"]} if "openai_base_url" in settings else {}
+        name, table = "council", CODEX_OPENAI | address
+    if not isinstance(table, dict) or name in CODEX_CLOUDS:
+        return settings
+    return {"model_provider": name, "model_providers": {name: table | CODEX_RETRIES}}
 
 
 def read_codex_provider(env: Mapping[str, str]) -> Json:

@@ -13,6 +13,7 @@ import secrets
 import subprocess
 import sys
 import threading
+import zlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -25,7 +26,7 @@ from council.members import local_weights
 from council.members.base import MemberContext, OnDelta, Progress
 from council.members.wires.http import Endpoint, read_body
 from council.members.wires.openai import OpenAIMember
-from council.types import Answer, Json
+from council.types import Answer, Ask, Json
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
@@ -48,13 +49,23 @@ class LocalMember(OpenAIMember):
         """A relative path of a model file belongs to the folder."""
         self.model_ref, self.folder = name.removeprefix("local:"), folder
         small = self.model_ref in local_weights.KNOWN_WEIGHTS or _file_size(self.model_ref, folder) < SMALL_MODEL_BYTES
-        # A small model serves three seats at once; a large one only one, because of memory.
-        self.seats, self.context = (3, 4096) if small else (1, 8192)
+        self.seed = env.get("COUNCIL_LOCAL_SEED", "")
+        # A small model serves three seats at once; a large one only one, because of memory. A seeded one does too, because
+        # requests that are evaluated together change each other's last digits.
+        self.seats, self.context = (1 if self.seed else 3, 4096) if small else (1, 8192)
         self.cache, self.threads = cache, _thread_count(env)
         self._server: LocalServer | None = None
         self._prefix: PrefixSharing | None = None
         super().__init__(name, base_url=PLACEHOLDER_URL, model=self.model_ref, api_key=None, vendor="local", small=small, free=True,
                          efforts=(), first_byte=600.0, idle=120.0, max_connections=self.seats, backoff=0.1)  # fmt: skip
+
+    def body(self, ask: Ask) -> Json:
+        """Return the request; with a seed, the same request gets the same answer, and another sample of it another one."""
+        body = super().body(ask)
+        if self.seed:
+            text = json.dumps([self.seed, ask.key, body], sort_keys=True)
+            body |= {"seed": zlib.crc32(text.encode()), "cache_prompt": False}
+        return body
 
     async def ready(self, progress: Progress) -> None:
         """Fetch the weights and start the server in a thread; cancellation stops the thread too."""

@@ -352,13 +352,19 @@ def _first_of_other_vendors(candidates: Iterable[Candidate], vendors: Iterable[s
     return [candidate for vendor, candidate in first.items() if vendor not in set(vendors)]
 
 
-def shared_vendor_notices(seats: Iterable[tuple[str, str]], wording: str = SHARED_VENDOR) -> list[str]:
-    """Return a line for each vendor that several seats share. Human seats do not count."""
+def shared_vendor_notices(
+    seats: Iterable[tuple[str, str]], wording: str = SHARED_VENDOR, most_names: int = 5
+) -> list[str]:
+    """Return a line for each vendor that several seats share; more than `most_names` are counted. Human seats do not count."""
     families: dict[str, list[str]] = {}
     for name, vendor in seats:
         families.setdefault(vendor, []).append(name)
     return [
-        wording.format(seats=f"{', '.join(names[:-1])} and {names[-1]}", vendor=vendor)
+        wording.format(seats=_list_names(names) if len(names) <= most_names else f"{len(names)} seats", vendor=vendor)
         for vendor, names in families.items()
         if len(names) > 1 and vendor != "human"
     ]
+
+
+def _list_names(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from council.engine.minutes import Minutes, StatementMinutes
+from council.engine.trust import find_shared_by
 from council.types import Json
 
 MIN_SHARE = 0.3  # share of the answer's wording below which no draft counts as close to it
@@ -32,23 +33,6 @@ def build_changes(minutes: Minutes, report: Json, positions: Sequence[Json]) -> 
         "only_one": sum(1 for row in positions if _is_of_one_seat(row)),
         "one_model": _price_one_model(minutes, report),
     }
-
-
-def find_shared_by(minutes: Minutes) -> list[str] | None:
-    """Return the seats whose own recommendation is that of the answer; None if the run does not say."""
-    verdict = minutes.verdict
-    details, notes = verdict.get("details") or {}, verdict.get("notes") or {}
-    if details.get("opinions"):
-        return [one["seat"] for one in details["opinions"] if one["verdict"] == verdict.get("verdict")] or None
-    if notes.get("recommendation_shared_by") is not None:
-        return list(notes["recommendation_shared_by"])
-    referee = details.get("referee") or {}
-    if referee.get("shared_by"):
-        return list(referee["shared_by"])
-    stances = details.get("stances") or {}
-    if stances and details.get("leader") and verdict.get("outcome") == "SURVIVED":
-        return [details["leader"], *(seat for seat, stance in stances.items() if stance == "STAND")]
-    return None
 
 
 def _count_agreed(minutes: Minutes, positions: Sequence[Json]) -> int:

@@ -22,7 +22,7 @@ from council.engine.layout import (
     unblind,
 )
 from council.engine.minutes import Minutes, PhaseMinutes
-from council.engine.trust import format_trust
+from council.engine.trust import format_strongest, format_trust
 from council.protocols import Protocol, ReportView, find_protocol
 from council.render.mermaid import render_mermaid
 from council.render.positions import build_position_table
@@ -185,6 +185,7 @@ def _list_facts(minutes: Minutes, value: Json) -> list[tuple[str, str]]:
         ("Outcome", value["outcome"]),
         ("Confidence", value["confidence"]),
         ("Trust", format_trust(value["trust"]).removeprefix("Trust: ")),
+        ("Strongest seat", format_strongest(value, with_name=False)),
         ("Target", value["target"]),
         ("Seats heard", f"{value['quorum']['ok']} of {value['quorum']['asked']}"),
         ("Calls", f"{calls['made']} made, {calls['replayed']} replayed, {calls['in_doubt']} in doubt"),

@@ -10,7 +10,7 @@ from typing import Any
 from council.engine.degraded import build_degraded_rows, count_asked_seats, format_degraded_lines
 from council.engine.layout import final_state
 from council.engine.minutes import Minutes, SeatMinutes
-from council.engine.trust import compute_trust, list_supports
+from council.engine.trust import compare_strongest, compute_trust, list_supports
 from council.events import Entry, Faulted
 from council.money import UNBILLED_FAULTS
 from council.protocols import ReportView, find_protocol
@@ -61,6 +61,7 @@ def _collect_fields(minutes: Minutes) -> Json:
         "chair": _build_seat(minutes, minutes.chair, view) if minutes.chair else None,
         **{key: list(verdict.get(key) or []) for key in VERDICT_LISTS},
         **view.report_fields(minutes),
+        **({"strongest": strongest} if (strongest := compare_strongest(minutes)) else {}),
         "degraded": degraded,
         "quorum": {"needed": protocol.quorum, "ok": minutes.answered_count, "asked": count_asked_seats(minutes)},
         "calls": dict(minutes.calls),
@@ -166,16 +167,18 @@ def _analysis_path(minutes: Minutes, name: str) -> str | None:
 
 def _build_cost(minutes: Minutes) -> Json:
     """Return the billed cost plus the maximum of open requests; `estimated` if any part of it is."""
-    unpriced = _list_unpriced(minutes, minutes.all_seats)
-    usd = None if unpriced else round(minutes.usd + minutes.in_doubt_usd(), 9)
-    estimated = any(seat.estimated for seat in minutes.all_seats) or minutes.in_doubt_usd() > 0
+    seats = minutes.all_seats
+    unpriced = _list_unpriced(minutes, seats)
+    in_doubt = minutes.in_doubt_usd()
+    usd = None if unpriced else round(minutes.usd + in_doubt, 9)
+    estimated = any(seat.estimated for seat in seats) or in_doubt > 0
     cap = {} if minutes.cap is None else {"cap": minutes.cap}
     return {"usd": usd, "estimated": estimated, "unpriced": unpriced, **cap}
 
 
 def _list_unpriced(minutes: Minutes, seats: Iterable[SeatMinutes]) -> list[str]:
     """Return the members that may have billed at an unknown price; an unknown cost is never 0."""
-    used = {member for seat in seats for member in _list_billable_members(minutes, seat)} - minutes.priced
+    used = {member for seat in seats for member in _list_billable_members(minutes, seat)} - minutes.priced.keys()
     return sorted(member for member in used if _member_vendor(minutes, member) not in FREE_VENDORS)
 
 

@@ -33,6 +33,7 @@ from council.render.report_parts import (
     ReportFinding,
     ReportSeat,
     RulingRow,
+    StrongestSeat,
     Tokens,
     Trust,
 )
@@ -115,6 +116,10 @@ class Report(Part, BaseModel):
     ] = []
     changed: Annotated[
         Changed | None, Field(description="What the council changed. In the report of a stored run.")
+    ] = None
+    strongest: Annotated[
+        StrongestSeat | None,
+        Field(description="Whether the council changed its strongest seat's answer; absent without two answers."),
     ] = None
     degraded: Annotated[list[Degraded], Field(description="Missing or limited parts, such as absent seats.")]
     quorum: Quorum

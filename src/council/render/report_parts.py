@@ -360,3 +360,22 @@ class Changed(Part):
     differ: Annotated[Count, Field(description="Topics that a seat disputes.")]
     only_one: Annotated[Count, Field(description="Points that only one seat made.")]
     one_model: Annotated[OneModel | None, Field(description="Null if a price is unknown or nothing was billed.")]
+
+
+class StrongestSeat(Part):
+    """Whether the council changed the answer of its strongest seat, and what that answer used."""
+
+    seat: Annotated[str | None, Field(description="Null if the prices do not tell which member is the strongest.")]
+    member: str | None
+    by: Annotated[
+        Literal["price", "one_member"] | None,
+        Field(description="By the highest price, or the first seat, because all have one member."),
+    ]
+    changed: Annotated[
+        bool | None, Field(description="Whether the answer recommends something else; null if it was not assessed.")
+    ]
+    unknown: Annotated[
+        Literal["", "no_prices", "not_recorded", "disagree"], Field(description="Why `changed` is null; else empty.")
+    ]
+    usd: Annotated[float | None, Field(description="Cost of the seat's first answer; null if nothing was billed.")]
+    tokens: Annotated[int | None, Field(description="Tokens of the seat's first answer, in and out.")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from urllib.parse import quote
 
 from council.engine.layout import choose_level, format_disputed, format_found_by, list_absent_seats, parse_location
@@ -14,7 +15,7 @@ from council.version import __version__
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 FINGERPRINT_KEY = "councilFinding/v1"
-INFORMATION_URI = "https://github.com/OWNER/council"
+DISTRIBUTION = "model-council"
 REPOSITORY_URI = "."  # code scanning rejects a result without a location; this is the repository root
 
 
@@ -33,13 +34,24 @@ def render(report: Json) -> str:
 
 
 def _describe_driver(rules: list[str]) -> Json:
-    about = {
-        "name": "Council",
-        "informationUri": INFORMATION_URI,
-        "version": __version__,
-        "semanticVersion": __version__,
-    }
+    about: Json = {"name": "Council", "version": __version__, "semanticVersion": __version__}
+    if address := find_homepage():
+        about["informationUri"] = address
     return about | {"rules": [_describe_rule(rule) for rule in rules]}
+
+
+@cache
+def find_homepage() -> str:
+    """Return the address of the project in the metadata of the installed package, or ""."""
+    from importlib import metadata  # only needed here
+
+    try:
+        listed = metadata.metadata(DISTRIBUTION).get_all("Project-URL") or []
+    except metadata.PackageNotFoundError:
+        return ""
+    addresses = {name.strip(): address.strip() for name, _, address in (str(row).partition(",") for row in listed)}
+    names = ("Homepage", "Repository", "Source", "Documentation")
+    return next((addresses[name] for name in names if name in addresses), "")
 
 
 def render_run(run: FinishedRun) -> str:

@@ -95,7 +95,9 @@ def _list_member_notices(parent: Record) -> list[str]:
     """Return the lines of the parent's plan that depend on its members."""
     setup = parent.setup
     before = [(seat.name, seat.vendor) for seat in roster_from(setup).seats]
-    shared = setup.get("shared_vendors", shared_vendor_notices(before, SHARED_VENDOR_0_1))  # 0.1 did not store them
+    shared = setup.get(
+        "shared_vendors", shared_vendor_notices(before, SHARED_VENDOR_0_1, most_names=99)
+    )  # 0.1 did not store them
     return [*shared, *(setup.get("fork") or {}).get("warnings", [])]
 
 

@@ -13,7 +13,7 @@ from council.members.wires.wire import ModelList, WireMember
 from council.settings import Provider, Settings
 from council.settings.catalogue import LISTED_PROVIDERS, catalogue, find_newest, today
 from council.settings.member_lookup import is_available
-from council.settings.model_lists import ModelListing, address_of, load_listings, store_listings
+from council.settings.model_lists import ModelListing, listing_key, load_listings, store_listings
 
 PLAN_TIMEOUT_S = 1.5  # seconds that a plan waits for lists
 COMMAND_TIMEOUT_S = 20.0  # seconds of `council models --refresh`
@@ -28,7 +28,7 @@ async def refresh_models(
         provider
         for provider in settings.providers.values()
         if provider.name in LISTED_PROVIDERS and provider.via == "wire" and is_available(provider, settings, env)
-        and (is_forced or listings.get(address_of(provider), ModelListing()).is_due(now))
+        and (is_forced or listings.get(listing_key(provider), ModelListing()).is_due(now))
     ]  # fmt: skip
     if not due:
         return {}
@@ -36,11 +36,11 @@ async def refresh_models(
     found = await asyncio.gather(*(_fetch_list(members, provider, seconds) for provider in due))
     fresh, problems = dict[str, ModelListing](), dict[str, str]()
     for provider, listed in zip(due, found, strict=True):
-        old = listings.get(address_of(provider), ModelListing())
+        old = listings.get(listing_key(provider), ModelListing())
         if isinstance(listed, str):
-            fresh[address_of(provider)] = ModelListing(old.fetched, now, old.models, old.is_complete, old.lines)
+            fresh[listing_key(provider)] = ModelListing(old.fetched, now, old.models, old.is_complete, old.lines)
         else:
-            fresh[address_of(provider)] = _make_listing(listed, provider, settings, now)
+            fresh[listing_key(provider)] = _make_listing(listed, provider, settings, now)
         problems[provider.name] = listed if isinstance(listed, str) else ""
     store_listings(env, fresh)
     return problems

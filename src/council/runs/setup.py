@@ -185,13 +185,22 @@ def _tier_members(source: Source, tiers: Mapping[str, str], settings: Settings) 
 
 
 def _find_tier_member(source: Source, name: str, settings: Settings) -> str:
-    """Return the newest listed model of a line, else the model of the catalogue if it may be offered, else ""."""
+    """Return the line if the endpoint has a model of it, so that the file does not name a model that will be retired.
+
+    Without lists of models a line means the model of the catalogue, so another one is written by its name.
+    """
     line = catalogue().lines.get(name)
-    if line and source.name in (line.vendor, ROUTER):
-        newest = find_newest(line, source.models, lambda id_: find_price(f"{source.name}:{id_}", settings) is not None)
-        if newest:
-            return name_member(source.name, newest)
-    model = catalogue().models[line.snapshot if line else name]
+    if line is None or source.name not in (line.vendor, ROUTER):
+        return _find_catalogue_member(source, line.snapshot if line else name)
+    newest = find_newest(line, source.models, lambda id_: find_price(f"{source.name}:{id_}", settings) is not None)
+    member = name_member(source.name, newest) if newest else _find_catalogue_member(source, line.snapshot)
+    is_resolved = settings.model_lists or member == f"{source.name}:{line.snapshot}"
+    return f"{source.name}:{line.name}" if member and is_resolved else member
+
+
+def _find_catalogue_member(source: Source, name: str) -> str:
+    """Return the model of the catalogue if the endpoint may offer it, else ""."""
+    model = catalogue().models[name]
     id_ = model.ids.get(source.name)
     listed = {*source.models, *(one.removesuffix(":latest") for one in source.models)}
     return f"{source.name}:{model.name}" if id_ is not None and (id_ in listed or not source.lists_all) else ""

@@ -10,6 +10,7 @@ import socket
 import stat
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -262,6 +263,12 @@ def data_folder(env: Mapping[str, str]) -> Path:
 
 def cache_folder(env: Mapping[str, str]) -> Path:
     return _resolve_folder(env, "COUNCIL_CACHE", "XDG_CACHE_HOME", "user_cache_path")
+
+
+def store_cache(path: Path, rows: Mapping[str, Any]) -> None:
+    """Replace a JSON file of the cache folder. A folder that cannot be written is no error."""
+    with suppress(ConfigError):
+        write_private(path, json.dumps(rows))
 
 
 def config_folder(env: Mapping[str, str]) -> Path:

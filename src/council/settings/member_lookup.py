@@ -312,8 +312,8 @@ def _iter_callable(members: Iterable[str], settings: Settings, env: Mapping[str,
         if not provider and member not in settings.custom_members:
             resolved, _ = _resolve_short_name(name, settings, env)
         else:
-            resolve_member(member, settings, env)  # raises for an unknown provider
-            resolved = None if unavailable_reason(member, settings, env) else member
+            named = resolve_member(member, settings, env)  # raises for an unknown provider
+            resolved = None if unavailable_reason(named, settings, env) else named
         if resolved:
             yield resolved
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from council.settings import Provider, Settings
 from council.settings.catalogue import LISTED_PROVIDERS, catalogue, name_member, remove_date
-from council.settings.config_files import cache_folder
+from council.settings.config_files import cache_folder, store_cache
 
 LISTS_FILE = "model_lists.json"  # in the cache folder
 MAX_AGE_S = 24 * 3600.0  # a list is fetched again after a day
@@ -43,13 +41,13 @@ _cache: dict[Path, tuple[float, dict[str, ModelListing]]] = {}
 
 
 def load_listings(env: Mapping[str, str]) -> dict[str, ModelListing]:
-    """Return the stored lists by address. A damaged file counts as none."""
+    """Return the stored lists by provider and address. A damaged file counts as none."""
     path = cache_folder(env) / LISTS_FILE
     try:
         changed = path.stat().st_mtime_ns
         if path not in _cache or _cache[path][0] != changed:
             rows: dict[str, Any] = json.loads(path.read_bytes())
-            _cache[path] = changed, {address: ModelListing(**row) for address, row in rows.items()}
+            _cache[path] = changed, {key: ModelListing(**row) for key, row in rows.items()}
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
     return _cache[path][1]
@@ -58,23 +56,20 @@ def load_listings(env: Mapping[str, str]) -> dict[str, ModelListing]:
 def store_listings(env: Mapping[str, str], listings: Mapping[str, ModelListing]) -> None:
     """Add lists to the stored ones. A cache folder that cannot be written is no error."""
     path = cache_folder(env) / LISTS_FILE
-    rows = {address: asdict(one) for address, one in {**load_listings(env), **listings}.items()}
-    draft = path.with_name(f"{LISTS_FILE}.{os.getpid()}")
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(json.dumps(rows), encoding="utf-8")
-        draft.replace(path)
+    rows = {key: asdict(one) for key, one in {**load_listings(env), **listings}.items()}
+    store_cache(path, rows)
 
 
-def address_of(provider: Provider) -> str:
-    return provider.base_url.rstrip("/")
+def listing_key(provider: Provider) -> str:
+    """Return the key of a provider's list: several providers may use one gateway, and each has its own lines."""
+    return f"{provider.name} {provider.base_url.rstrip('/')}"
 
 
 def find_listing(provider: Provider, settings: Settings, env: Mapping[str, str]) -> ModelListing | None:
     """Return the list of a provider, unless it is older than the catalogue or lists are not used."""
     if not settings.model_lists or provider.name not in LISTED_PROVIDERS:
         return None
-    found = load_listings(env).get(address_of(provider))
+    found = load_listings(env).get(listing_key(provider))
     if found is None or not found.models:
         return None
     return found if time.strftime("%Y-%m-%d", time.gmtime(found.fetched)) >= catalogue().snapshot else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -80,7 +81,7 @@ def eval_command() -> click.Command:
         click.Option(["--grader"], type=click.Choice(GRADERS), default="auto", help="How answers are graded (auto: choice, numeric or exact, by the item)."),
         click.Option(["--judges"], default=None, metavar="A,B,…", help="Members of the panel of --grader judges."),
         click.Option(["--limit"], type=IntegerParam(), default=None, metavar="N", help="Use only the first N questions; of gym:NAME, generate N (default 30)."),
-        click.Option(["--seed"], type=IntegerParam(), default=0, metavar="N", help="Seed of generated questions, of the order of labels and of the intervals."),
+        click.Option(["--seed"], type=IntegerParam(), default=0, metavar="N", help="Seed of generated questions, of the order of labels, of the intervals and of the embedded model."),
         click.Option(["--output", "-o"], default=None, metavar="DIR", help="Folder of the answers, the table and the plots (default NAME.eval).", shell_complete=complete_file),
         click.Option(["--fresh"], is_flag=True, help="Start over: forget the answers in the folder. Without it, the same command continues."),
         click.Option(["--no-plots"], is_flag=True, help="Write no plots."),
@@ -206,7 +207,8 @@ class EvalRunner:
         cap = self.params["max_cost"]
         settings = BatchSettings(
             {}, {"trust": True} if self.params["trust"] else {}, None if cap is None else max(0.0, cap - self.spent),
-            self.params["concurrency"], self.runner.config, seed=f"eval {self.evaluation.seed}",
+            self.params["concurrency"], self.runner.config, {**os.environ, "COUNCIL_LOCAL_SEED": str(self.evaluation.seed)},
+            seed=f"eval {self.evaluation.seed}",
         )  # fmt: skip
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         path = self.folder / file

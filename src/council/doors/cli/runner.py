@@ -366,7 +366,7 @@ class Runner:
         return 0
 
     def _finish(self, minutes: Minutes, entries: Sequence[Entry]) -> int:
-        result = build_report(minutes)
+        result = minutes.report or build_report(minutes)
         try:
             shown = result if minutes.folder == str(Path.cwd()) else _with_absolute_path(result, minutes.folder)
             self._print_result(minutes, entries, result, terminal.format_summary(shown))

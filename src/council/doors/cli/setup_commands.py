@@ -43,12 +43,16 @@ from council.settings.config_files import (
     read_config,
     write_private,
 )
+from council.settings.member_lookup import resolve_member
 from council.settings.schema import quote_value, validate_table
 from council.settings.workspace_trust import TrustRequest, TrustRow, load_trust, revoke_trust, store_trust
-from council.types import Json
+from council.types import Json, Seat
 
 TEMPLATE_FILE = Path(__file__).parents[2] / "data" / "config.toml"  # all settings, commented out
-NEW_FILE = "# Written by `council init`. `council config --origin` shows every setting, `council config edit` opens this file.\n"
+NEW_FILE = """\
+# Written by `council init`. `council config --origin` shows every setting, `council config edit` opens this file.
+# A name such as anthropic:opus is a line: the newest model of it that the vendor lists. `council models` shows which.
+"""
 HOW_TO_SET_A_KEY = """\
 No vendor can be seated yet. Set or replace the key of one or more vendors, then run council init again:
   export ANTHROPIC_API_KEY=…     or OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY
@@ -183,14 +187,23 @@ class Setup:
             "cheap_cost": cheap.cost,
         }
         self.echo(
-            "", *(f"  {seat.name:<6} {seat.member}" for seat in seats), "", format_price(plan.as_json(), cheap.cost)
-        )
+            "", *(f"  {seat.name:<6} {seat.member}{self.format_line(seat, values)}" for seat in seats), "",
+            format_price(plan.as_json(), cheap.cost),
+        )  # fmt: skip
         fresh = Convener(self.convener.folder, self.convener.env, config=self.config)
         if overrides := find_overrides(fresh, values):
             self.echo(f"! here another setting takes precedence: {', '.join(overrides)}")
         await fresh.close()
         self.echo('Next: council "Should we use feature flags?"')
         return self.finish(EXIT_COMPLETE)
+
+    def format_line(self, seat: Seat, values: Mapping[str, Any]) -> str:
+        """Return the line in the file that a seat's member is the newest model of, or ""."""
+        written = values.get(f"{'chair' if seat.name == 'chair' else f'seats.{seat.name}'}.model")
+        if written in (None, seat.member):
+            return ""
+        resolved = resolve_member(str(written), self.convener.settings, self.convener.env)
+        return f" (newest of {written})" if resolved == seat.member else ""
 
     def finish(self, code: int) -> int:
         if self.as_json:

@@ -26,7 +26,7 @@ from council.engine.layout import (
     render_layout,
 )
 from council.engine.minutes import Minutes, PhaseMinutes, StatementMinutes
-from council.engine.trust import compute_trust, format_trust
+from council.engine.trust import compute_trust, format_strongest, format_trust
 from council.protocols import ReportView
 from council.protocols.judges import summary
 from council.text_cleanup import clean, clean_json, single_line
@@ -41,9 +41,9 @@ FIDELITY = {
 }
 
 
-def build_header(minutes: Minutes) -> list[str]:
+def build_header(minutes: Minutes, report: Json) -> list[str]:
     """Return one line per fact, `**Name:** value`, without empty facts."""
-    facts = _quick_facts(minutes) if summary.report_kind(minutes) == "quick" else _full_facts(minutes)
+    facts = _quick_facts(minutes) if summary.report_kind(minutes) == "quick" else _full_facts(minutes, report)
     return [f"**{name}:** {single_line(str(fact), 600)}" for name, fact in facts.items() if fact]
 
 
@@ -62,7 +62,7 @@ def _quick_facts(minutes: Minutes) -> Json:
     }
 
 
-def _full_facts(minutes: Minutes) -> Json:
+def _full_facts(minutes: Minutes, report: Json) -> Json:
     options, details = minutes.plan.get("options") or {}, summary.verdict_details(minutes)
     debate = options.get("debate")
     return {
@@ -76,6 +76,7 @@ def _full_facts(minutes: Minutes) -> Json:
         "Profile": options.get("profile"),
         "Confidence": minutes.verdict.get("confidence"),
         "Trust": _format_trust_fact(minutes),
+        "Strongest seat": format_strongest(report, with_name=False),
         "Rule": "corroborated (a FAIL needs evidence)" if options.get("rule") == "corroborated" else "",
         "Effective votes": _format_effective_votes(minutes, details),
         **_common_facts(minutes),
@@ -224,7 +225,7 @@ def render_judges_report(minutes: Minutes, value: Json) -> str:
     """Render the report file of a judges run; `value` is its report object."""
     kind = summary.report_kind(minutes)
     context = {
-        "minutes": minutes, "subject": summary.format_subject(minutes), "header": build_header(minutes), "footer": build_footer(minutes, value),
+        "minutes": minutes, "subject": summary.format_subject(minutes), "header": build_header(minutes, value), "footer": build_footer(minutes, value),
         "degraded": format_degraded_lines(minutes), "incomplete": minutes.status != "complete",
         "nothing": minutes.is_empty_run, "answer": _format_recommendation(minutes), "files": _list_analysis_files(minutes),
     }  # fmt: skip

@@ -21,7 +21,7 @@ from tests.render.runs import NAMES, RunBuilder, adversarial, collaborative, one
 from tests.render.test_positions import answered, attack_run, dispute, side
 
 Look = Callable[..., Browser]
-PRICED = '[prices."sim:*"]\ninput = 1.0\noutput = 5.0\n'
+PRICED = '[prices."sim:*"]\ninput = 1.0\noutput = 5.0\n[prices."sim:alpha"]\ninput = 2.0\noutput = 9.0\n'
 DRAFT = (
     "Keep the database for one more year, and move only the event log to the archive tier in spring. Ask again later."
 )
@@ -47,7 +47,13 @@ def test_from_the_answer_a_person_copies_compares_asks_on_and_forks(
     page.wait_for_selector(".changed")
     assert "+" in seen.text(".trust") and "−" in seen.text(".trust") and "3 of 3 seats answered" in seen.text(".trust")
     changed = seen.text(".changed")
-    for words in ("closest draft: beta", "from gamma the archive tier", "one model $", "agree 1 · differ 1"):
+    for words in (
+        "closest draft: beta",
+        "from gamma the archive tier",
+        "one model $",
+        "agree 1 · differ 1",
+        "strongest seat: alpha the council changed its recommendation, $",
+    ):
         assert words in " ".join(changed.split())
     page.click(".changed button:has-text('see the diff')")
     assert "spring" in " ".join(seen.texts("dialog del")) and "May" in " ".join(seen.texts("dialog ins"))

@@ -241,7 +241,9 @@ def run_twelve_seats(server: WebServer) -> str:
 def test_twelve_seats_stay_below_three_screens_until_one_is_opened(server: WebServer, look: Look) -> None:
     seen = look().run(server.url, run_twelve_seats(server))
     page = seen.page
-    assert page.evaluate("() => document.documentElement.scrollHeight") <= 3 * 900
+    for width, height in ((390, 844), (1400, 900)):
+        page.set_viewport_size({"width": width, "height": height})
+        assert page.evaluate("() => document.documentElement.scrollHeight") <= 3 * height
     assert page.locator(".seat-list").get_attribute("data-mode") == "list"
     assert page.locator(".statement:visible").count() == 0
 
@@ -351,7 +353,7 @@ def test_a_person_filters_renames_compares_and_deletes_runs(server: WebServer, l
     assert page.url.endswith(f"?result={word}#/run/{storage}")
     assert page.title().startswith("✓ ") and "icon-done.svg" in str(page.get_attribute("link[rel=icon]", "href"))
 
-    page.fill("input[aria-label='Filter by day']", "2001-02-03")
+    page.fill("label:has-text('Day') input", "2001-02-03")
     seen.wait("() => document.querySelector('.history ~ p').innerText === 'No matching runs.'")
     page.click("button:has-text('Clear filters')")
     page.wait_for_selector(f".run-item [data-run='{garden}']")

@@ -33,6 +33,7 @@ function trustPanel(trust) {
 function changedPanel(m, report, context) {
   const changed = report?.changed;
   const lines = changed ? changedLines(m, changed, report, context) : [];
+  if (report?.strongest) lines.unshift(strongestLine(report.strongest, report, context));
   return lines.length ? el("section", { class: "changed", "aria-label": "What the council changed" }, el("h3", {}, "What the council changed"), el("ul", { class: "plain" }, lines)) : null;
 }
 
@@ -46,6 +47,16 @@ function changedLines(m, changed, report, context) {
     one && el("li", { title: "One draft of one model, and the whole council" }, "one model ", el("b", {}, [...new Set([money(one.low), money(one.high)])].join(" to ")), " → council ", el("b", {}, money(one.council))),
     counts.length > 0 && el("li", {}, counts.map(([n, word]) => `${word} ${n}`).join(" · "), " ", button("open", openMap, { class: "link" })),
   ].filter(Boolean);
+}
+
+const EFFECTS = new Map([[true, "the council changed its recommendation"], [false, "the council kept its recommendation"], [null, "not assessed whether the council changed its recommendation"]]);
+
+/** Whether the council changed the answer of its strongest seat, and what that answer cost or used. */
+function strongestLine(found, report, context) {
+  if (!found.seat) return el("li", {}, "strongest seat: not assessed, because the prices do not tell which member is the strongest");
+  const { usd } = report.cost, tokens = report.tokens.in + report.tokens.out;
+  const use = found.usd && usd ? `${money(found.usd)} → ${money(usd)}` : `${found.tokens.toLocaleString("en")} → ${tokens.toLocaleString("en")} tokens`;
+  return el("li", { title: found.by === "price" ? "The seat whose member has the highest price" : "All seats have one member; this is the first" }, "strongest seat: ", chip(found.seat, context), ` ${found.unknown === "disagree" ? "the council gave no verdict of its own" : EFFECTS.get(found.changed)}, ${use}`);
 }
 
 function bySeat(points) {

@@ -18,7 +18,7 @@ export function railView({ open, opened, compare, removed }) {
   const empty = el("p", { class: "soft", hidden: true });
   const search = el("input", { type: "search", placeholder: "Search questions", "aria-label": "Search questions", oninput: debouncedLoad });
   const selects = { task: choice("task", ["ask", "validate", "brainstorm", "research"]), result: choice("result", RESULTS), protocol: choice("protocol", []) };
-  const day = el("input", { type: "date", "aria-label": "Filter by day", onchange: filter });
+  const day = el("input", { type: "date", onchange: filter });
   const clear = button("Clear filters", clearFilters, { class: "quiet", hidden: true });
   const spend = el("div", { class: "spend" });
   const more = button("Older runs", older, { class: "quiet", hidden: true });
@@ -27,7 +27,7 @@ export function railView({ open, opened, compare, removed }) {
   const tray = el("div", { class: "tray", role: "status", hidden: true });
   const node = el("nav", { class: "rail", "aria-label": "Runs", id: "rail" },
     el("a", { class: "button primary new", href: "#/new" }, "New council"),
-    el("div", { class: "filters" }, search, el("div", { class: "selects" }, Object.values(selects)), el("div", { class: "bar" }, day, clear)),
+    el("div", { class: "filters" }, search, el("div", { class: "selects" }, Object.values(selects)), el("div", { class: "bar" }, el("label", { class: "soft" }, "Day ", day), clear)),
     el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Past runs" }, list, empty, more), tray, spend, dialog);
   let timer = 0;
   let shown = [];
