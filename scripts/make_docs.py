@@ -755,6 +755,7 @@ TABLE_DOCS = {
     "rosters": "A named roster for `--roster NAME`. See [advisors](advisors.md#models).",
     "search": "Search of the protocol [general](general.md).",
     "budget": "Limits in dollars. See [money](money.md).",
+    "members": 'What a model takes besides text, `[members."lab:vision-7b"]`, or for every model of a provider, `[members."lab:*"]`. See [attachments](attachments.md#who-can-see-them).',
     "prices": 'A price in dollars per million tokens, `[prices."openai:gpt-5.2"]`, or for every model of a provider, `[prices."openai:*"]`.',
     "commands": "Timeouts and variables of a command-line agent: `[commands.claude]`, `[commands.codex]`, `[commands.gemini]`. See [members](members.md#gateways-and-clouds).",
     "general": "The protocol [general](general.md).",

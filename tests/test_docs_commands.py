@@ -21,6 +21,7 @@ from typing import Any
 
 import click
 import pytest
+from PIL import Image
 
 import council
 from council.doors.cli import _load_command
@@ -33,6 +34,7 @@ from tests.fake_provider import FakeProvider, Seen
 from tests.fork_server import command_path
 from tests.packet.conftest import commit, git, write
 from tests.paths import ROOT
+from tests.search.test_local_files import pdf
 
 PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -251,6 +253,9 @@ class Sandbox:
         files |= {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in (ROOT / "examples").rglob("*.*") if path.suffix in (".py", ".toml", ".md")}  # fmt: skip
         files |= {f"ci/{path.name}": path.read_text(encoding="utf-8") for path in (ROOT / "ci").iterdir()}
         files |= {"src/auth/login.py": "def login(name):\n    return name\n", "docs/guide.md": "# Guide\n\nResume.\n"}
+        for name in ("chart.png", "mockup.png"):
+            Image.new("RGB", (40, 30), "red").save(self.project / name)
+        (self.project / "brief.pdf").write_bytes(pdf("Two columns, no animation."))
         commit(self.project, files, "Begin")
         git(self.project, "update-ref", "refs/remotes/origin/main", "HEAD")
         git(self.project, "switch", "-q", "-c", "feature")

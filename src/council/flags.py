@@ -38,6 +38,7 @@ RESERVED_OPTIONS = frozenset(
         "help",
         "json",
         "jsonl",
+        "look",
         "max_cost",
         "members",
         "mode",

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass, field
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
 
-from council.types import Json, Usage
+from council.types import Attachment, Json, Usage
 
 # Fault kinds that are never billed; a request with any other fault may be billed.
 UNBILLED_FAULTS = (
@@ -95,6 +95,34 @@ def max_cost(tokens: int, output: int, price: Price) -> Decimal:
     """Return the maximum cost of one call: all input at the highest input rate, and the maximum output."""
     rates = price.rates_for(tokens)
     return (tokens * max(rates.input, rates.write, rates.cached) + output * rates.output) / MILLION
+
+
+# Tokens of attachments: the most that each vendor's rule gives, for any of its models.
+
+ANTHROPIC_PIXELS_PER_TOKEN, ANTHROPIC_MAX_TOKENS = 750, 4784
+OPENAI_MAX_PATCHES, OPENAI_FACTOR = 1536, 2.46  # patches of 32 pixels, and the factor of its smallest models
+GOOGLE_TILE_TOKENS, GOOGLE_MIN_TOKENS = 258, 1120
+PAGE_PIXELS = (1000, 1414)  # as which a page of a PDF is shown
+PAGE_TEXT_TOKENS = 3000  # of the text that a vendor extracts from a page
+
+
+def count_attachment_tokens(attachment: Attachment, vendor: str) -> int:
+    """Return an upper bound of the input tokens of an attachment; for an unknown vendor the highest of all rules."""
+    if attachment.kind == "image":
+        return _count_image_tokens(attachment.width, attachment.height, vendor)
+    return attachment.pages * (PAGE_TEXT_TOKENS + _count_image_tokens(*PAGE_PIXELS, vendor))
+
+
+def _count_image_tokens(width: int, height: int, vendor: str) -> int:
+    patches = min(OPENAI_MAX_PATCHES, -(-width // 32) * -(-height // 32))
+    tile = max(256, min(768, int(min(width, height) / 1.5)))
+    tiles = -(-width // tile) * -(-height // tile)
+    rules = {
+        "anthropic": min(ANTHROPIC_MAX_TOKENS, -(-width * height // ANTHROPIC_PIXELS_PER_TOKEN)),
+        "openai": math.ceil(patches * OPENAI_FACTOR) + 85,
+        "google": max(GOOGLE_MIN_TOKENS, tiles * GOOGLE_TILE_TOKENS),
+    }
+    return rules.get(vendor, max(rules.values()))
 
 
 def usd_to_nanos(usd: Decimal, *, up: bool = False) -> int:

@@ -23,9 +23,7 @@ FinalState = Literal[  # how a step of a seat ended
 # The state of a seat in a view.
 SeatState = FinalState | Literal["waiting", "asked", "writing", "not_asked", "no_answer"]
 OK_STATES: tuple[FinalState, ...] = ("ok", "ok_repaired")
-STATES_OUT_FOR_RUN: tuple[FinalState, ...] = (
-    "timed_out", "failed(auth)", "failed(quota)", "failed(model)", "failed(endpoint)", "failed(flood)", "failed(cli:silent)",
-)  # fmt: skip
+STATES_OUT_FOR_RUN: tuple[FinalState, ...] = ("timed_out", "failed(auth)", "failed(quota)", "failed(model)", "failed(endpoint)", "failed(flood)", "failed(cli:silent)")  # fmt: skip
 
 
 class JsonBytes(bytes):
@@ -88,9 +86,8 @@ class Usage:
         reported = (self.input, self.output, self.cached, self.written)
         if {type(count) for count in reported} == {int} and min(reported) >= 0 and max(reported) < MAX_TOKEN_COUNT:
             return self
-        counts = map(parse_token_count, reported)
-        input_tokens, output_tokens, cached, written = (0 if count == INVALID_COUNT else count for count in counts)
-        return Usage(input_tokens, output_tokens, cached, False, written)
+        read, output, cached, written = (0 if n == INVALID_COUNT else n for n in map(parse_token_count, reported))
+        return Usage(read, output, cached, False, written)
 
     def as_json(self) -> Json:
         counted = {"in": self.input, "out": self.output, "cached": self.cached}
@@ -100,9 +97,7 @@ class Usage:
     @classmethod
     def from_json(cls, value: Json) -> Usage:
         get = value.get
-        return cls(
-            int(get("in", 0)), int(get("out", 0)), int(get("cached", 0)), not get("unknown"), int(get("written", 0))
-        )
+        return cls(int(get("in", 0)), int(get("out", 0)), int(get("cached", 0)), not get("unknown"), int(get("written", 0)))  # fmt: skip
 
 
 NO_USAGE = Usage()
@@ -175,6 +170,30 @@ class Skipped:
     hole: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """Image or PDF in the packet, as it is sent to members that accept its kind. The text of a PDF is a file of the packet."""
+
+    path: str  # attached/NAME
+    media_type: str
+    sha256: str  # of its bytes
+    bytes: int
+    data: str  # base64
+    width: int = 0
+    height: int = 0
+    pages: int = 0
+    has_text: bool = False  # a PDF whose text is a file of the packet
+
+    @property
+    def kind(self) -> Literal["image", "pdf"]:
+        return "pdf" if self.media_type == "application/pdf" else "image"
+
+    def as_json(self) -> Json:
+        """Return the receipt: without the content."""
+        size = {name: value for name in ("width", "height", "pages") if (value := getattr(self, name))}
+        return {"path": self.path, "media_type": self.media_type, "bytes": self.bytes, "sha256": self.sha256, **size}
+
+
 DIFF_SCOPE = "The diff is the object of this review: what it changes, and the new files that it lists. The other content is context."
 NO_MATCH = "no file here matches"  # start of the remark that other material is reviewed
 
@@ -198,6 +217,7 @@ class Packet:
     remarks: tuple[str, ...] = ()  # what was chosen, changed or left out of scope, one line each
     refusal: str = ""  # why a review of this packet cannot start
     commits: tuple[str, ...] = ()  # id and subject of each reviewed commit, newest first
+    attachments: tuple[Attachment, ...] = ()
 
     @property
     def substitution(self) -> str:
@@ -219,7 +239,7 @@ class Packet:
     @property
     def empty(self) -> bool:
         """Return whether there is nothing to judge; decisions and the environment do not count as material."""
-        return not (self.files or self.diff or self.spec)
+        return not (self.files or self.diff or self.spec or self.attachments)
 
     def as_json(self) -> Json:
         """Return the receipt: the included and skipped files without their contents."""
@@ -228,27 +248,14 @@ class Packet:
             "skipped": [{"path": item.path, "why": item.why} for item in self.skipped],
             "holes": list(self.holes), "masked": self.masked, "matched": list(self.matched), "stripped": self.stripped,
             "remarks": list(self.remarks), "commits": list(self.commits),
+            **({"attachments": [one.as_json() for one in self.attachments]} if self.attachments else {}),
         }  # fmt: skip
 
-    def as_dossier(
-        self,
-        mode: str,
-        perspective: str | None = None,
-        perspective_description: str | None = None,
-        output_schema: Json | None = None,
-    ) -> Json:
+    def as_dossier(self, mode: str, perspective: str | None = None, perspective_description: str | None = None, output_schema: Json | None = None) -> Json:  # fmt: skip
         """Return the `council_packet` object with its keys in the documented order; unset optional keys are omitted."""
-        optional: Json = {
-            "perspective": perspective,
-            "perspective_description": perspective_description,
-            "output_schema": output_schema,
-        }
-        return {
-            "council_packet": {
-                "version": "1.0", "mode": mode, "target": self.target, "context": self._context_json(mode),
-                **{name: value for name, value in optional.items() if value is not None},
-            }
-        }  # fmt: skip
+        packet: Json = {"version": "1.0", "mode": mode, "target": self.target, "context": self._context_json(mode)}
+        optional = {"perspective": perspective, "perspective_description": perspective_description, "output_schema": output_schema}  # fmt: skip
+        return {"council_packet": packet | {name: value for name, value in optional.items() if value is not None}}
 
     def _context_json(self, mode: str) -> Json:
         return {
@@ -258,6 +265,11 @@ class Packet:
             "prior_decisions": list(self.prior_decisions),
             **({"environment": self.environment} if self.environment else {}),
             **({"commits": list(self.commits)} if self.commits else {}),
+            **(
+                {"attachments": [{"path": one.path, "media_type": one.media_type} for one in self.attachments]}
+                if self.attachments
+                else {}
+            ),
             **({"scope": DIFF_SCOPE} if self.diff and mode == "validate" else {}),
         }
 
@@ -280,6 +292,7 @@ class Ask:
     bare: bool = False  # sent without optional parameters, which an endpoint may reject
     effort: str | None = None  # reasoning effort: low | medium | high
     shared: int = 0  # leading characters of the first user message that are the same for every seat
+    attachments: tuple[Attachment, ...] = ()  # sent with the first user message
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,16 +387,8 @@ class Outcome:
         optional = {name: list(getattr(self, name)) for name in ("cut", "dropped") if getattr(self, name)}
         if self.cut:
             optional["cut_material"] = list(self.cut_material)
-        return {
-            "state": self.state,
-            "text": self.text,
-            "reason": self.reason,
-            "served_by": self.served_by,
-            "usage": self.usage.as_json(),
-            "attempts": self.attempts,
-            "seconds": self.seconds,
-            **optional,
-        }
+        counted: Json = {"usage": self.usage.as_json(), "attempts": self.attempts, "seconds": self.seconds, **optional}
+        return {"state": self.state, "text": self.text, "reason": self.reason, "served_by": self.served_by, **counted}
 
     @classmethod
     def from_json(cls, value: Json) -> Outcome:
@@ -455,16 +460,11 @@ class Round(Mapping[str, Statement[T]]):
 
     def revised(self, later: Round[T]) -> Round[T]:
         """Return this round with later statements replacing earlier ones; seats without a later one keep theirs."""
-        return Round(
-            [later.get(name, statement) for name, statement in self._statements.items()], list(later.absent.values())
-        )
+        return Round([later.get(name, statement) for name, statement in self._statements.items()], list(later.absent.values()))  # fmt: skip
 
 
 Agreement = Literal["", "full", "partial", "none"]
-TrustFactKind = Literal[
-    "open_fatal", "open_dispute", "no_material", "not_shared", "landed", "unruled", "contested_points", "no_evidence",
-    "shared_member", "inconsistent", "weak_flip", "substituted",
-]  # fmt: skip
+TrustFactKind = Literal["open_fatal", "open_dispute", "no_material", "not_shared", "landed", "unruled", "contested_points", "no_evidence", "shared_member", "inconsistent", "weak_flip", "substituted"]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,7 @@ def texts(body: Json) -> list[str]:
     system: Any = body.get("system") or (body.get("systemInstruction") or {}).get("parts") or []
     turns = [turn.get("content", turn.get("parts")) for turn in body.get("messages") or body.get("contents") or []]
     said: list[Any] = [system, *turns]
-    return [parts if isinstance(parts, str) else "".join(part["text"] for part in parts) for parts in said]
+    return [parts if isinstance(parts, str) else "".join(part.get("text", "") for part in parts) for parts in said]
 
 
 Typed = Callable[[str, Json, Seen], Any]  # (property, its schema, the request) → the value a test wants, or None

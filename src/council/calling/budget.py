@@ -14,7 +14,17 @@ from typing import Protocol
 from council import events as ev
 from council.errors import BudgetSpent, Fault
 from council.members.base import DEFAULT_MAX_TOKENS, Member
-from council.money import FREE, UNBILLED_FAULTS, Price, exact_cost, format_usd, max_cost, nanos_to_usd, usd_to_nanos
+from council.money import (
+    FREE,
+    UNBILLED_FAULTS,
+    Price,
+    count_attachment_tokens,
+    exact_cost,
+    format_usd,
+    max_cost,
+    nanos_to_usd,
+    usd_to_nanos,
+)
 from council.settings.catalogue import is_reasoning
 from council.store.interface import Attempt, BudgetRefusal, Hold, Record, Row, SpendingRow
 from council.types import Answer, Ask, Usage, estimate_tokens
@@ -108,6 +118,7 @@ class Budget:
     price: Callable[[Member], Price | None]
     caps: Caps = Caps()
     _in_flight: set[AttemptId] = field(default_factory=set)  # this process's requests in flight
+    _attached: dict[AttemptId, int] = field(default_factory=dict)  # input tokens of requests with attachments
     _released: asyncio.Event = field(default_factory=asyncio.Event)  # set, then replaced, when one of them finishes
 
     def cap_output(self, ask: Ask) -> Ask:
@@ -122,7 +133,10 @@ class Budget:
         if price is None:
             self._record_unpriced(key, n, member.name, None)
             return None
-        nanos = usd_to_nanos(max_cost(_input_tokens(body), max_billed_tokens(member, ask), price), up=True)
+        tokens = _input_tokens(body)
+        if ask.attachments:
+            self._attached[key, n] = tokens = _count_attached(ask, body, member.vendor)
+        nanos = usd_to_nanos(max_cost(tokens, max_billed_tokens(member, ask), price), up=True)
         await self._reserve_or_wait(self._make_hold(key, n, member.name, price, nanos), may_wait)
         self.record.spending[key, n] = SpendingRow(member.name, price.as_json(), nanos)
         self._in_flight.add((key, n))
@@ -132,7 +146,7 @@ class Budget:
         row = self.record.spending.get((key, attempt.n))
         if row is None or row.price is None or row.charged is not None:
             return None
-        usd, estimated = _compute_bill(row, attempt, answer)
+        usd, estimated = _compute_bill(row, attempt, answer, self._attached.pop((key, attempt.n), 0))
         self.withdraw(key, attempt.n)
         return ev.Billed(key, key.rpartition("/")[2], attempt.n, attempt.member, usd, estimated)
 
@@ -184,8 +198,14 @@ def _input_tokens(body: bytes) -> int:
     return -(-len(body) // 3)
 
 
-def _compute_bill(row: SpendingRow, attempt: Attempt, answer: Answer | Fault) -> tuple[float, bool]:
-    """Return the cost in dollars and whether it is an estimate."""
+def _count_attached(ask: Ask, body: bytes, vendor: str) -> int:
+    """Estimate input tokens of a request with attachments: their contents are not text."""
+    text = len(body) - sum(len(one.data) for one in ask.attachments)
+    return -(-text // 3) + sum(count_attachment_tokens(one, vendor) for one in ask.attachments)
+
+
+def _compute_bill(row: SpendingRow, attempt: Attempt, answer: Answer | Fault, attached: int = 0) -> tuple[float, bool]:
+    """Return the cost in dollars and whether it is an estimate. `attached`: input tokens of a request with attachments."""
     price, max_usd = Price.from_json(row.price or {}), nanos_to_usd(row.reserved or 0)
     if isinstance(answer, Fault):
         return (0.0, False) if answer.kind in UNBILLED_FAULTS else (max_usd, True)
@@ -195,7 +215,9 @@ def _compute_bill(row: SpendingRow, attempt: Attempt, answer: Answer | Fault) ->
         return max_usd, True
     usage = answer.usage
     guess = Usage(
-        max(usage.input, _input_tokens(attempt.body)), max(usage.output, estimate_tokens(answer.text)), usage.cached
+        max(usage.input, attached or _input_tokens(attempt.body)),
+        max(usage.output, estimate_tokens(answer.text)),
+        usage.cached,
     )
     return _round_to_nanos(exact_cost(guess, price)), True
 

@@ -126,7 +126,13 @@ def _append_repair_turn(failed: FailedAttempt) -> NextAttempt:
 
 
 def _truncate_request(failed: FailedAttempt) -> NextAttempt | None:
-    share = parse_share(failed.fault.detail)
+    """Leave out the pages of PDFs whose text is sent too, else truncate the material."""
+    share, ask = parse_share(failed.fault.detail), failed.ask
+    takes_pages = "pdf" in getattr(failed.member, "accepts", ())
+    if pages := [one for one in ask.attachments if one.kind == "pdf" and one.has_text and takes_pages]:
+        cut = Cuts(tuple(f"the pages of {one.path}" for one in pages))
+        rest = tuple(one for one in ask.attachments if one not in pages)
+        return NextAttempt(replace(ask, attachments=rest), f"retry: without {', '.join(cut.material)}", cut=cut)
     shrunk = failed.step.shrink(failed.ask, share)
     if shrunk is None:
         return None

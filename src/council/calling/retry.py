@@ -23,14 +23,13 @@ from council.calling.concurrency import ConcurrencyLimit, Slot, WarmStart, no_li
 from council.calling.fallback import FallbackPolicy
 from council.calling.fault_table import FAULT_TABLE, FailedAttempt, NextAttempt, max_retries, next_attempt
 from council.errors import BudgetSpent, Fault
-from council.members.base import Member
+from council.members.base import Member, fit_attachments
 from council.settings import extend_timeout
 from council.store.interface import Attempt
 from council.text_cleanup import NotesFilter
 from council.types import NO_USAGE, Answer, Ask, FinalState, Json, Outcome, SeatWatch, Step, Usage, repair_surrogates
 
 MAX_BACKOFF_S = 30.0
-
 
 # Journal
 
@@ -332,6 +331,7 @@ class RetryLoop:
 
     async def _run_attempt(self, deadline: MemberDeadline, request: NextAttempt) -> tuple[Attempt, Answer | Fault]:
         ask = self.caller.budget.cap_output(request.ask)
+        ask = fit_attachments(ask, deadline.member) if ask.attachments else ask
         body, why = deadline.member.prepare(ask), request.why
         if attempt := self._pop_recorded(deadline.member.name):
             if attempt.result is not None:

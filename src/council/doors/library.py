@@ -51,11 +51,16 @@ class QuestionOptions(TypedDict, total=False):
         bool, "Fail instead of running with less than requested, such as mixed=True without a second vendor."
     ]
     material: Annotated[str | None, "Text for the packet, as if it were piped into the command."]
+    attach: Annotated[
+        Sequence[str | PathLike[str] | tuple[str, bytes]],
+        "Images, PDFs and text files for the packet: paths, or pairs of a name and the bytes.",
+    ]
     spec: Annotated[str | PathLike[str] | None, "File with the specification of the work, for the packet."]
     decisions: Annotated[Sequence[str], "Decisions that were already made, for the packet."]
     base: Annotated[str | None, "Review the changes since this git revision."]
     redact: Annotated[bool, "Mask secrets in the packet instead of refusing to send it."]
     skip_secrets: Annotated[bool, "Leave files with secrets out of the packet."]
+    look: Annotated[bool, "Let each seat read files of the folder before it answers."]
     no_match: Annotated[bool, "Do not treat words of the question as names of files and folders."]
     continues: Annotated[str | None, "Earlier run whose question and answer are added to the packet."]
     options: Annotated[Mapping[str, Any] | None, "Options of a protocol of another package."]
@@ -137,7 +142,7 @@ FLAG_SETTINGS = (
     "timeout", "max_cost", "allow_unpriced", "effort", "grace", "hedge", "no_warm", "no_resend", "report_dir", "seats", "models", "cheap",
     "profile", "trust",
 )  # fmt: skip
-MATERIAL = ("spec", "decisions", "base", "redact", "skip_secrets")
+MATERIAL = ("spec", "decisions", "base", "redact", "skip_secrets", "look")
 
 
 class RunStream(AsyncIterator[Entry]):
@@ -275,6 +280,10 @@ async def make_plan(convener: Convener, question: str, given: Mapping[str, Any],
         protocol = protocol.name
     kept = {name: given[name] for name in MATERIAL if given.get(name)}
     kept |= {name: convert(kept[name]) for name, convert in (("spec", str), ("decisions", tuple)) if name in kept}
+    if given.get("attach"):
+        from council.packet.attachments import collect_attachments  # only needed for attachments
+
+        kept["attachments"] = collect_attachments(given["attach"])
     material = Material(**kept, stdin=given.get("material"), match=not given.get("no_match"))
     return await convener.plan(
         [question] if (question or "").strip() else [], list_protocol_options(given), protocol=protocol, verbose=bool(given.get("verbose")),

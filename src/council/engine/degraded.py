@@ -20,7 +20,7 @@ COVERAGE_HOLE = "coverage_hole"  # state that the CI gate looks for: the judges 
 class StatementCaveat:
     seat: str
     phase: str
-    state: str  # coverage_hole | cut | truncated | prose | dropped
+    state: str  # coverage_hole | cut | unseen | truncated | prose | dropped
     reason: str
     line: str  # the sentence above the answer; empty if another line covers it
 
@@ -30,7 +30,10 @@ def list_caveats(minutes: Minutes) -> list[StatementCaveat]:
     names = [seat.name for seat in [*minutes.planned_seats, *([minutes.chair] if minutes.chair else [])]]
     judging = minutes.plan.get("task") == "validate"
     found: dict[tuple[str, str, str], StatementCaveat] = {}
+    attached: list[Json] = minutes.plan.get("attachments") or []
     for said in minutes.statements:
+        if attached and said.seat in names and (unseen := _find_unseen(said, attached)):
+            found.setdefault((said.seat, unseen.state, unseen.reason), unseen)
         labels = minutes.phases[said.phase].labels.get(said.seat, {})
         for one in _statement_caveats(said, judging, labels) if said.seat in names else ():
             found.setdefault((one.seat, one.state, one.reason), one)
@@ -59,6 +62,19 @@ def _statement_caveats(said: StatementMinutes, judging: bool, labels: Mapping[st
     if said.dropped:
         reason = f"{said.served_by} was asked without {', '.join(said.dropped)}, which it refused"
         yield StatementCaveat(said.seat, said.phase, "dropped", reason, f"{said.seat}: {reason}.")
+
+
+def _find_unseen(said: StatementMinutes, attached: list[Json]) -> StatementCaveat | None:
+    """Return the caveat of a statement whose member cannot see an attachment."""
+    rows = [row for row in attached if said.served_by in row["unseen_members"]]
+    hidden = [row["path"] for row in rows if not row["has_text"]]
+    pages = [row["path"] for row in rows if row["has_text"]]
+    parts = [f"did not see {', '.join(hidden)}"] if hidden else []
+    parts += [f"saw the text but not the pages of {', '.join(pages)}"] if pages else []
+    if not parts:
+        return None
+    reason = f"{' and '.join(parts)}, which {said.served_by} does not take"
+    return StatementCaveat(said.seat, said.phase, "unseen", reason, f"{said.seat} {reason}.")
 
 
 @dataclass(frozen=True, slots=True)

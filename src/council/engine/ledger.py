@@ -40,7 +40,16 @@ class NullStore:
 
 def compute_fingerprint(ask: Ask, member: str) -> str:
     """Return a hash of the prompt, the member and the settings; if it changes, the stored result no longer applies."""
-    asked = [ask.messages, ask.schema, member, ask.temperature, ask.max_tokens, *([ask.effort] if ask.effort else [])]
+    asked: list[object] = [
+        ask.messages,
+        ask.schema,
+        member,
+        ask.temperature,
+        ask.max_tokens,
+        *([ask.effort] if ask.effort else []),
+    ]
+    if ask.attachments:
+        asked.append([one.sha256 for one in ask.attachments])
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
 from council.errors import Fault
 from council.settings import Settings
-from council.types import Answer, Ask
+from council.types import Answer, Ask, Attachment
 
 OnDelta = Callable[[str], None]  # called with each piece of streamed content, and with "" for thinking
 Progress = Callable[[str, int, int], None]  # name of the download, bytes done, bytes total
@@ -20,7 +20,8 @@ class Member(Protocol):
     """Interface of one model. `prepare` is pure, so that a stored request can be resent byte for byte.
 
     A subclass needs `name`, `vendor`, `prepare` and `send`. It may also have `price`, a mapping with the keys of
-    [prices] in the configuration, in dollars per million tokens.
+    [prices] in the configuration, in dollars per million tokens. A member that takes attachments has `accepts`, the
+    kinds that it takes ("image", "pdf"): they are in `ask.attachments`, and belong to the first user message.
     """
 
     name: str  # provider:model, as in the plan
@@ -68,6 +69,36 @@ class MemberFactory(Protocol):
     """
 
     def __call__(self, name: str, context: MemberContext, /) -> Member: ...
+
+
+def fit_attachments(ask: Ask, member: Member) -> Ask:
+    """Return the ask with the attachments that the member accepts. Its first user message says which it cannot see."""
+    unseen = list_unseen(ask.attachments, member)
+    if not unseen:
+        return ask
+    messages, first = list(ask.messages), next(n for n, one in enumerate(ask.messages) if one["role"] == "user")
+    messages[first] = {**messages[first], "content": f"{messages[first]['content']}\n\n{_describe_unseen(unseen)}"}
+    return replace(
+        ask, messages=tuple(messages), attachments=tuple(one for one in ask.attachments if one not in unseen)
+    )
+
+
+def list_unseen(attachments: Sequence[Attachment], member: Member) -> list[Attachment]:
+    """Return the attachments that a member cannot see."""
+    accepts = getattr(member, "accepts", ())
+    return [one for one in attachments if one.kind not in accepts]
+
+
+def _describe_unseen(unseen: Sequence[Attachment]) -> str:
+    lines = [f"- {one.path}: {_describe_missing(one)}" for one in unseen]
+    rules = "Do not guess what they show. Say where your answer depends on them. Other seats may see them."
+    return "\n".join(["You cannot see these attachments:", *lines, rules])
+
+
+def _describe_missing(one: Attachment) -> str:
+    if one.kind == "image":
+        return f"an image of {one.width} x {one.height} pixels"
+    return f"the pages of a PDF; {'you have its text' if one.has_text else 'it has no text that can be extracted'}"
 
 
 def check_key(key: str) -> str:

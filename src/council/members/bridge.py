@@ -7,11 +7,13 @@ retries: errors are mapped to our fault kinds, and our retry loop handles them.
 from __future__ import annotations
 
 import asyncio
+import base64
 import inspect
 import json
 import re
 import warnings
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
+from functools import partial
 from typing import Any
 
 from council.errors import ConfigError, Fault
@@ -20,6 +22,7 @@ from council.members.wires.error_responses import ErrorResponse, classify_error,
 from council.members.wires.wire import append_schema
 from council.settings import Provider
 from council.settings.catalogue import model_id
+from council.settings.member_lookup import list_inputs
 from council.text_cleanup import redact_line
 from council.types import Answer, Ask, Json, Usage, encode_json
 
@@ -47,10 +50,15 @@ class BridgeMember:
     def __init__(
         self, name: str, model: Any, *, vendor: str, secret: str = "", structured: str = "json_schema",
         first_byte: float | None = None, idle: float = 90.0, backoff: float = 0.5, close_client: CloseClient | None = None,
+        find_inputs: Callable[[], Collection[str]] = tuple,
     ) -> None:  # fmt: skip
         self.name, self.model, self.vendor, self.secret, self.close_client = name, model, vendor, secret, close_client
         self.native_schema = structured == "json_schema" and bool(model.profile.get("supports_json_schema_output"))
-        self.first_byte, self.idle, self.backoff = first_byte, idle, backoff
+        self.first_byte, self.idle, self.backoff, self._find_inputs = first_byte, idle, backoff, find_inputs
+
+    @property
+    def accepts(self) -> Collection[str]:
+        return self._find_inputs()
 
     def prepare(self, ask: Ask) -> bytes:
         in_prompt = ask.schema is not None and (ask.bare or not self.native_schema)
@@ -59,6 +67,8 @@ class BridgeMember:
             "schema": None if in_prompt else ask.schema, "schema_name": ask.schema_name or "reply",
             "settings": self._settings(ask),
         }  # fmt: skip
+        if ask.attachments:
+            request["attachments"] = [{"media_type": one.media_type, "data": one.data} for one in ask.attachments]
         return encode_json(request)
 
     def _settings(self, ask: Ask) -> Json:
@@ -90,7 +100,7 @@ class BridgeMember:
         now = asyncio.get_running_loop().time
         settings: Any = {**request["settings"], "max_retries": 0}
         request_stream = model_request_stream(
-            self.model, _to_pydantic_messages(request["messages"]), model_settings=settings, model_request_parameters=_request_parameters(request)
+            self.model, _to_pydantic_messages(request["messages"], request.get("attachments", [])), model_settings=settings, model_request_parameters=_request_parameters(request)
         )  # fmt: skip
         async with request_stream as stream:
             async for event in stream:
@@ -156,10 +166,13 @@ def make_pai_member(name: str, context: MemberContext) -> BridgeMember:
         bridged = infer_model(f"{provider}:{model}", make_provider)
     except Exception as error:
         raise _unavailable_error(name, error) from None
-    return _silence_warnings(BridgeMember(name, bridged, vendor=provider, secret=secret))
+    find_inputs = partial(list_inputs, name, context.settings)
+    return _silence_warnings(BridgeMember(name, bridged, vendor=provider, secret=secret, find_inputs=find_inputs))
 
 
-def make_provider_member(name: str, provider: Provider, *, key: str | None) -> BridgeMember:
+def make_provider_member(
+    name: str, provider: Provider, *, key: str | None, find_inputs: Callable[[], Collection[str]] = tuple
+) -> BridgeMember:
     """Return a member of a configured provider that sends its requests through pydantic-ai."""
     try:
         key = (key or "").strip()
@@ -169,6 +182,7 @@ def make_provider_member(name: str, provider: Provider, *, key: str | None) -> B
     member = BridgeMember(
         name, bridged, vendor=provider.vendor, secret=key, structured=provider.structured,
         first_byte=provider.first_byte, idle=provider.idle, backoff=provider.backoff, close_client=close_client,
+        find_inputs=find_inputs,
     )  # fmt: skip
     return _silence_warnings(member)
 
@@ -238,10 +252,18 @@ def _key_variable(provider: str) -> str:
     return f"{provider.upper().replace('-', '_')}_API_KEY"
 
 
-def _to_pydantic_messages(messages: list[Json]) -> list[Any]:
-    from pydantic_ai.messages import ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
+def _to_pydantic_messages(messages: list[Json], attachments: list[Json]) -> list[Any]:
+    from pydantic_ai.messages import (
+        BinaryContent,
+        ModelRequest,
+        ModelResponse,
+        SystemPromptPart,
+        TextPart,
+        UserPromptPart,
+    )
 
     history: list[Any] = []
+    files = [BinaryContent(base64.b64decode(one["data"]), media_type=one["media_type"]) for one in attachments]
     for message in messages:
         if message["role"] == "assistant":
             history.append(ModelResponse(parts=[TextPart(message["content"])]))
@@ -249,7 +271,10 @@ def _to_pydantic_messages(messages: list[Json]) -> list[Any]:
         part = SystemPromptPart if message["role"] == "system" else UserPromptPart
         if not history or not isinstance(history[-1], ModelRequest):
             history.append(ModelRequest(parts=[]))
-        history[-1] = ModelRequest(parts=[*history[-1].parts, part(message["content"])])
+        content: Any = message["content"]
+        if files and message["role"] == "user":
+            content, files = [*files, content], []
+        history[-1] = ModelRequest(parts=[*history[-1].parts, part(content)])
     return history
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 from council.errors import ConfigError, CouncilError
@@ -12,6 +13,7 @@ from council.members.base import Member, MemberContext, MemberFactory
 from council.members.human import HUMAN, HumanInput, HumanMember
 from council.settings import Provider, Settings
 from council.settings.catalogue import find_traits, model_id, split_member
+from council.settings.member_lookup import list_inputs
 from council.types import Json
 
 
@@ -81,13 +83,13 @@ def _make_provider_member(name: str, provider: Provider, context: MemberContext)
     if provider.via == "pai":
         from council.members.bridge import make_provider_member
 
-        return make_provider_member(name, provider, key=key)
+        return make_provider_member(name, provider, key=key, find_inputs=partial(list_inputs, name, context.settings))
     model = find_traits(split_member(name)[1])
     options: Json = {"thinks": model.reasoning, "efforts": model.efforts} if model else {}
     member: Member = WIRES.load(provider.wire)(
         name, base_url=provider.base_url, model=model_id(name), api_key=key, vendor=provider.vendor,
         structured=provider.structured, connect=provider.connect, token_field=provider.token_field,
         first_byte=provider.first_byte, idle=provider.idle,
-        max_connections=provider.max_connections, backoff=provider.backoff, **options,
+        max_connections=provider.max_connections, backoff=provider.backoff, find_inputs=partial(list_inputs, name, context.settings), **options,
     )  # fmt: skip
     return member

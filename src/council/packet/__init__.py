@@ -19,6 +19,7 @@ from council.types import Packet, PacketFile, Skipped
 
 MAX_SUBJECT_CHARS = 200
 MAX_LEFT_OUT_LISTED = 5
+MAX_ATTACHED_FILES = 50
 ENVIRONMENT_FILE = ".agents/ao/environment.json"
 
 
@@ -38,13 +39,13 @@ def build(
     fit: int | None = None,
     earlier: Sequence[tuple[str, str]] = (),
     left_out: Sequence[Skipped] = (),
-    attachments: Sequence[tuple[str, str]] = (),
+    attachments: Sequence[tuple[str, str | bytes]] = (),
 ) -> Packet:
     """Return the packet for a target, or raise UsageError, or PacketRefused if it contains a secret.
 
     `full_text` is the user's text if the target is only a part of it; words in it that look like missing paths are reported.
     `earlier` has the name and the text of each earlier turn that this run continues; `left_out` names the turns not sent.
-    `attachments` has the name and the text of each attached file.
+    `attachments` has the name of each attached file, and its text or its bytes.
     """
     if redact and skip_secrets:
         raise UsageError(
@@ -60,6 +61,8 @@ def build(
     for name, turn in earlier:
         if text := gate.check_text(name, turn):
             gate.files.append(PacketFile(name, text))
+    if len(attachments) > MAX_ATTACHED_FILES:
+        raise UsageError(f"{len(attachments)} files are attached: attach at most {MAX_ATTACHED_FILES}")
     for name, attached in attachments:
         gate.add_attachment(name, attached)
     packet = _build_packet(gate, chosen, spec, decisions, environment=task != "ask")
@@ -104,7 +107,7 @@ def _build_packet(
         prior_decisions=tuple(decision for decision in checked if decision), environment=environment_text,
         skipped=(*chosen.skipped, *gate.skipped.values()), masked=gate.masked, target=target,
         matched=chosen.matched, stripped=gate.stripped, note=chosen.note,
-        remarks=(*chosen.remarks, *gate.remarks), commits=commits,
+        remarks=(*chosen.remarks, *gate.remarks), commits=commits, attachments=tuple(gate.attachments),
     )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from council.errors import PacketRefused, UsageError, option
@@ -24,7 +24,7 @@ from council.packet.git import Change, split_patch
 from council.packet.secret_context import Secret
 from council.packet.secret_filter import find_secrets, line_number, mask_secrets, redact_text
 from council.text_cleanup import strip_invisible
-from council.types import PacketFile, Skipped
+from council.types import Attachment, PacketFile, Skipped
 
 MAX_FILE_BYTES = 256 * 1024
 MAX_PACKET_BYTES = 2 * 1024 * 1024
@@ -49,6 +49,8 @@ class Gate:
     redact: bool = False
     skip_secrets: bool = False
     files: list[PacketFile] = field(default_factory=list)
+    attachments: list[Attachment] = field(default_factory=list)
+    attachment_remarks: list[str] = field(default_factory=list)  # what was reduced or left out of them
     sections: dict[str, str] = field(default_factory=dict)  # the diff of each path
     skipped: dict[tuple[str, str], Skipped] = field(default_factory=dict)
     secret_locations: dict[str, None] = field(default_factory=dict)
@@ -105,6 +107,7 @@ class Gate:
     def remarks(self) -> tuple[str, ...]:
         """Changes made to the texts, one line each."""
         return (
+            *self.attachment_remarks,
             *self.encoding_remarks,
             *(_format_stripped(name, removed) for name, removed in self.invisible_counts.items()),
         )
@@ -114,12 +117,36 @@ class Gate:
         if clean := self.check_text("stdin", text):
             self.files.append(PacketFile("stdin", clean))
 
-    def add_attachment(self, name: str, text: str) -> None:
-        """Add an attached file with the same checks as a file of the folder."""
-        shown, raw = name.replace("\\", "/").rpartition("/")[2] or "file", encode_text(text)
-        taken, n, path = {file.path for file in self.files}, 2, f"{ATTACHED_FOLDER}/{shown}"
+    def add_attachment(self, name: str, content: str | bytes) -> None:
+        """Add an attached file: text with the same checks as a file of the folder, bytes by what they contain."""
+        shown = name.replace("\\", "/").rpartition("/")[2] or "file"
+        taken = {file.path for file in self.files} | {one.path for one in self.attachments}
+        n, path = 2, f"{ATTACHED_FOLDER}/{shown}"
         while path in taken:
             path, n = f"{ATTACHED_FOLDER}/{n}/{shown}", n + 1
+        if isinstance(content, bytes):
+            self._add_binary(path, shown, content)
+        else:
+            self._add_text(path, name, content)
+
+    def _add_binary(self, path: str, shown: str, content: bytes) -> None:
+        """Add an image, a PDF with its text, or a text. Pages are not sent if a secret in their text was masked."""
+        from council.packet.attachments import check_total, prepare  # only needed for attachments
+
+        if not self._is_name_allowed(path):
+            return
+        ready, masked = prepare(shown, content), self.masked
+        if ready.text is not None and not self.add_file(path, encode_text(ready.text)):
+            return
+        self.attachment_remarks += ready.remarks
+        if ready.attachment and self.masked > masked and ready.text:
+            self.attachment_remarks.append(f"{path} is sent as text alone: its pages would show the masked secrets")
+        elif ready.attachment:
+            self.attachments.append(replace(ready.attachment, path=redact_text(path)))
+            check_total(self.attachments)
+
+    def _add_text(self, path: str, name: str, text: str) -> None:
+        raw = encode_text(text)
         if not is_text(raw):
             raise UsageError(f'attachment "{format_path(name)}" is binary, nothing was sent: attach text')
         if not text.strip():

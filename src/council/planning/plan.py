@@ -17,23 +17,24 @@ from council.engine.layout import format_count
 from council.engine.prompting import build_dossier
 from council.errors import SearchNotEnabled, UsageError, option, word_for, wording
 from council.events import dump_fields
-from council.members.base import Member
+from council.members.base import Member, list_unseen
 from council.money import format_usd
 from council.packet import build
 from council.packet.changes import Selection, select_recent, select_work_tree
 from council.packet.gate import decode_stdin
 from council.packet.git import find_repo
 from council.packet.targets import has_changes
-from council.planning.estimate import PriceLookup, RehearsedCall, estimate_cost, with_effort
+from council.planning.estimate import PriceLookup, RehearsedCall, estimate_cost, with_attachments, with_effort
 from council.planning.intent import ChosenBy, Inferred, Intent, parse_intent, place_piped_text
 from council.planning.rehearsal import find_phase_timeouts, find_warm_starts, rehearse_both_ways
 from council.planning.seating import SeatAssignment, Seating, available_members, seat_council
+from council.planning.triggers import names_project
 from council.protocols import Protocol, load_reference
 from council.protocols.options import parse_options
 from council.protocols.panel import Panel, PanelContext, resize_seats
 from council.settings import SEAT_FLAG, Settings, extend_timeout
 from council.settings.member_lookup import ADDED_SEATS, DEFAULT_SEATS
-from council.types import Json, Packet, PacketFile, Question, Roster, Seat, Skipped, repair_surrogates
+from council.types import Attachment, Json, Packet, PacketFile, Question, Roster, Seat, Skipped, repair_surrogates
 
 TASK_VERBS = ("validate", "brainstorm", "research")
 WORK_TREE_LABEL = "the changes in the work tree"
@@ -41,6 +42,7 @@ RECENT_LABEL = "recent"
 STDIN_LABEL = "the text from standard input"
 SMALL_PACKET_TOKENS = 1500  # tokens of material for small members
 MAX_PLAIN_CHARS = 4000  # of a question that names no file and is checked without another thread
+NO_LOOKUPS = "--look has no effect: agents, people and small models fill all seats, and they make no look-ups"
 POSSIBLE_GLOB = re.compile(r"[*\[]|\?\w")
 
 
@@ -76,7 +78,12 @@ class Plan:
     warm_starts: tuple[Json, ...] = ()  # members that one seat asks first, because their vendor caches the prefix
     lines: tuple[Json, ...] = ()  # lines of the members, such as opus, with the names they have today
     trusted: tuple[str, ...] = ()  # what the trusted settings of the project send, read and write where
+    look: Json = field(
+        default_factory=dict
+    )  # limits of the look-ups before the first answers, and the seats that make them
+    redact_lookups: bool = False
     batch: Json = field(default_factory=dict)  # of a row of a batch: the batch, the row and the id of its run
+    attachments: tuple[Json, ...] = ()  # images and PDFs, each with the seats and members that cannot see it
 
     def check_runnable(self) -> None:
         """Raise if the plan cannot be run, before any request is sent."""
@@ -98,6 +105,8 @@ class Plan:
             **({"effort": self.effort} if self.effort else {}), **({"cheap": True} if self.cheap else {}), **({"continues": self.continues} if self.continues else {}),
             **({"conversation": self.conversation} if self.conversation else {}), **({"trusted": list(self.trusted)} if self.trusted else {}),
             **({"lines": list(self.lines)} if self.lines else {}), **({"hedge": True} if self.hedge else {}), **({"warm_start": list(self.warm_starts)} if self.warm_starts else {}),
+            **({"look": self.look} if self.look else {}),
+            **({"attachments": list(self.attachments)} if self.attachments else {}),
         }  # fmt: skip
 
     def setup(self) -> Json:
@@ -107,11 +116,14 @@ class Plan:
             "seats": tuple(map(dump_fields, self.roster.seats)), "chair": dump_fields(chair) if chair else None,
             "helpers": tuple(map(dump_fields, helpers)),
         }  # fmt: skip
-        lists = {name: tuple(map(dump_fields, getattr(self.packet, name))) for name in ("files", "skipped")}
+        lists = {
+            name: tuple(map(dump_fields, getattr(self.packet, name))) for name in ("files", "skipped", "attachments")
+        }
         return {
             "protocol": self.protocol.name, "question": dump_fields(self.question), "options": self.options,
             "roster": roster, "verbose": self.verbose, "packet": dump_fields(self.packet) | lists, "effort": self.effort,
             "given": self.given, "shared_vendors": list(self.shared_vendors), **({"batch": self.batch} if self.batch else {}),
+            **({"look": "redact" if self.redact_lookups else "refuse"} if self.look else {}),
         }  # fmt: skip
 
 
@@ -139,7 +151,8 @@ def packet_from(setup: Json) -> Packet:
     files = tuple(PacketFile(**file) for file in kept["files"])
     skipped = tuple(Skipped(**item) for item in kept["skipped"])
     lists = {name: tuple(kept.get(name, ())) for name in ("prior_decisions", "matched", "remarks", "commits")}
-    return Packet(**{**kept, **lists, "files": files, "skipped": skipped})
+    attachments = tuple(Attachment(**one) for one in found) if (found := kept.get("attachments")) else ()
+    return Packet(**{**kept, **lists, "files": files, "skipped": skipped, "attachments": attachments})
 
 
 def _load_seat(value: Json) -> Seat:
@@ -163,7 +176,8 @@ class Material:
     targets: tuple[str, ...] = ()  # paths in the folder, instead of targets in the words
     earlier: tuple[tuple[str, str], ...] = ()  # name and text of the earlier turns, newest first
     left_out: tuple[Skipped, ...] = ()  # earlier turns that are not sent
-    attachments: tuple[tuple[str, str], ...] = ()  # name and text of each attached file
+    attachments: tuple[tuple[str, str | bytes], ...] = ()  # name of each attached file, and its text or its bytes
+    look: bool | None = False  # whether seats may read the project first; None: if the question names it
     names_files: bool = True  # whether words of the question may name files; if not, nothing of the folder is read
 
 
@@ -184,7 +198,7 @@ def read_request(
         words, flags, protocol=protocol, verbose=verbose, folder=folder, known=known, piped=material.stdin is not None or bool(material.attachments),
         names_files=material.names_files, can_search=can_search,
     )  # fmt: skip
-    if _is_verb_only(words, intent) and material == Material():
+    if _is_verb_only(words, intent) and replace(material, look=False) == Material():
         _, material = _infer_changes([intent.task], material, folder)
         intent = replace(intent, question=material.selection.target if material.selection else intent.question)
     if material.selection:
@@ -205,6 +219,10 @@ def _infer_changes(words: list[str], material: Material, folder: Path) -> tuple[
     """Use the changes in the work tree as the material. On a clean tree a verb takes `recent`; else raise UsageError."""
     if material.base is not None or material.stdin is not None:
         return [*(words or ["validate"]), "what changed"], material
+    if material.attachments:
+        if not words:
+            raise UsageError("no question was given for the attachments: add one", field="question")
+        return [*words, "the attached files"], material
     if has_changes(folder):
         selection = replace(select_work_tree(folder), target=WORK_TREE_LABEL)
     elif words and (repo := find_repo(folder)):
@@ -234,13 +252,21 @@ async def make_plan(
     roster, seating = _seat_roster(protocol, panel, where)
     strangers = _check_seat_flags(protocol, roster, where.settings)
     roster = _mark_small_seats(roster, member)
-    packet = await _build_packet(question, roster, where.folder, material or Material())
+    material = material or Material()
+    look = _plan_lookups(protocol, roster, question, where.folder, material) if material.look is not False else {}
+    packet = await _build_packet(question, roster, where.folder, material)
+    attached: tuple[Json, ...] = ()
+    if packet.attachments:
+        attached = list_attachments(packet.attachments, roster, member)
+        require_sight(attached, roster)
     if on_seated and not (packet.refusal or panel.refusal):
         on_seated(seat.member for seat in roster.seats)
     phases, calls, *ways = await rehearse_both_ways(
-        protocol, roster, question, dict(options), packet, where.settings.phase_timeouts()
+        protocol, roster, question, dict(options), packet, where.settings.phase_timeouts(), look=bool(look)
     )
     shorter, longer = ([with_effort(call, where.settings.effort) for call in way] for way in ways)
+    if attached:
+        shorter, longer = ([with_attachments(call, member) for call in way] for way in (shorter, longer))
     cost, cap = (
         estimate_cost(shorter, longer, question.text, price, member, hedge=where.settings.hedge),
         where.settings.budget.get("max_cost"),
@@ -251,10 +277,72 @@ async def make_plan(
         cost=cost, cap=cap, cheap=where.settings.cheap and len(where.settings.named_members) != 1,
         unpriced=tuple(name for name in roster.member_names if price(name) is None),
         trusted=tuple(where.settings.trusted.destinations) if where.settings.trusted else (),
-        warnings=(*([word_for(panel.refusal, "cli")] if panel.refusal else []), *_model_warnings(where.settings), *panel.warnings, *strangers, *_cap_warnings(cost, cap), *_packet_warnings(packet), *_advise_mixing(panel, roster, where), *seating.advice), notices=(*seating.notices, *panel.notices, *packet.remarks),
+        warnings=(*([word_for(panel.refusal, "cli")] if panel.refusal else []), *_model_warnings(where.settings), *panel.warnings, *strangers, *_cap_warnings(cost, cap), *_packet_warnings(packet), *(format_unseen(attached) if attached else ()), *_advise_mixing(panel, roster, where), *seating.advice, *([NO_LOOKUPS] if material.look and not look else [])), notices=(*seating.notices, *panel.notices, *packet.remarks),
         shared_vendors=seating.shared_vendors, lines=seating.lines, timeouts={name: float(where.settings.member_timeout(name)) for name in roster.member_names},
-        inferred=intent.inferred, hedge=where.settings.hedge and any(seat.fallbacks for seat in roster.all_seats), warm_starts=find_warm_starts(phases, longer, member) if where.settings.warm_start else (),
+        inferred=intent.inferred, hedge=where.settings.hedge and any(seat.fallbacks for seat in roster.all_seats), warm_starts=find_warm_starts(phases, longer, member) if where.settings.warm_start else (), attachments=attached,
+        look=look, redact_lookups=material.redact,
     )  # fmt: skip
+
+
+def _plan_lookups(protocol: Protocol, roster: Roster, question: Question, folder: Path, material: Material) -> Json:
+    """Return the limits of the look-ups and the seats that may make them; empty if none is made."""
+    from council.protocols.common.lookups import MAX_HOPS, MAX_LOOKUPS, can_look  # only with --look
+
+    if not protocol.allows_look and material.look:
+        raise UsageError(
+            f"the protocol {protocol.name} does not allow {option('look', True)}, because its seats answer blind: "
+            "drop it, or choose another protocol"
+        )
+    seats = [seat.name for seat in roster.seats if can_look(seat)] if protocol.allows_look else []
+    if not seats or not (material.look or names_project(question.text, folder)):
+        return {}
+    return {"hops": MAX_HOPS, "lookups": MAX_LOOKUPS, "seats": seats}
+
+
+# Attachments
+
+
+def list_attachments(
+    attachments: Sequence[Attachment], roster: Roster, member: Callable[[str], Member]
+) -> tuple[Json, ...]:
+    """Return the receipt of each image and PDF with the seats that cannot see it, and all such members of the roster."""
+    unseen = {name: list_unseen(attachments, member(name)) for name in roster.member_names}
+    return tuple(
+        one.as_json()
+        | {
+            "has_text": one.has_text,
+            "unseen_by": [
+                {"seat": seat.name, "model": seat.member} for seat in roster.all_seats if one in unseen[seat.member]
+            ],
+            "unseen_members": [name for name, hidden in unseen.items() if one in hidden],
+        }
+        for one in attachments
+    )
+
+
+def require_sight(attached: Sequence[Json], roster: Roster) -> None:
+    """Raise UsageError for an attachment that no seat can see in any form."""
+    names = {seat.name for seat in roster.seats}
+    for row in attached:
+        if not row["has_text"] and names <= {one["seat"] for one in row["unseen_by"]}:
+            key = "pdf" if row.get("pages") else "images"
+            raise UsageError(
+                f'no seat of this council can see "{row["path"]}": use models that can, '
+                f'or set [members."{roster.seats[0].member}"] {key} = true if it can'
+            )
+
+
+def format_unseen(attached: Iterable[Json]) -> list[str]:
+    """Return one line for each seat that cannot see an attachment."""
+    found: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for row in attached:
+        for one in row["unseen_by"]:
+            what = "sees the text but not the pages of" if row["has_text"] else "cannot see"
+            found.setdefault((one["seat"], one["model"]), {}).setdefault(what, []).append(row["path"])
+    return [
+        f"{seat} ({model}) " + " and ".join(f"{what} {', '.join(paths)}" for what, paths in kinds.items())
+        for (seat, model), kinds in found.items()
+    ]
 
 
 def _add_timeouts(phases: Sequence[Json], calls: Iterable[RehearsedCall], settings: Settings) -> tuple[Json, ...]:

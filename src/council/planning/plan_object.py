@@ -54,6 +54,33 @@ class SkippedPath(TypedDict):
     why: str
 
 
+class AttachmentReceipt(TypedDict):
+    """An image or a PDF as it is sent; each is stored once in the run."""
+
+    path: Annotated[str, Field(description="attached/NAME.")]
+    media_type: Annotated[str, Field(description="Such as image/png; an image may have been converted.")]
+    bytes: Count
+    sha256: str
+    width: NotRequired[Count]
+    height: NotRequired[Count]
+    pages: NotRequired[Annotated[Count, Field(description="Pages of a PDF that are sent.")]]
+
+
+class UnseenBy(TypedDict):
+    """A seat whose member cannot see an attachment."""
+
+    seat: Name
+    model: str
+
+
+class PlanAttachment(AttachmentReceipt):
+    """An attachment, and who cannot see it."""
+
+    has_text: Annotated[bool, Field(description="A PDF whose text is among the files of the packet.")]
+    unseen_by: list[UnseenBy]
+    unseen_members: Annotated[list[str], Field(description="Members and fallbacks that cannot see it.")]
+
+
 class PacketReceipt(TypedDict):
     """The material that would be sent."""
 
@@ -61,6 +88,9 @@ class PacketReceipt(TypedDict):
     bytes: Count
     tokens: Count
     skipped: list[SkippedPath]
+    attachments: NotRequired[
+        Annotated[list[AttachmentReceipt], Field(description="Images and PDFs; absent if there are none.")]
+    ]
 
 
 class CostEstimate(TypedDict):
@@ -90,6 +120,14 @@ class PlanWarmStart(TypedDict):
 
     member: Name
     tokens: Annotated[Count, Field(description="Estimated tokens of the prefix that its vendor caches.")]
+
+
+class PlanLook(TypedDict):
+    """What the seats may look up in the project before their first answers; absent if they may not."""
+
+    hops: Annotated[Count, Field(description="Requests for look-ups of each seat, at most.")]
+    lookups: Annotated[Count, Field(description="Files, names and patterns of each seat, at most.")]
+    seats: Annotated[list[str], Field(description="Agents, people and small models make no look-ups.")]
 
 
 class PlanLine(TypedDict):
@@ -146,12 +184,19 @@ class PlanObject(TypedDict):
             Field(description="Lines whose newest models are members of this plan; absent if there are none."),
         ]
     ]
+    look: NotRequired[PlanLook]
     trusted: NotRequired[
         Annotated[
             list[str],
             Field(
                 description="What the settings of the project that needed trust send, read and write where; absent if there are none."
             ),
+        ]
+    ]
+    attachments: NotRequired[
+        Annotated[
+            list[PlanAttachment],
+            Field(description="Images and PDFs with the seats that cannot see them; absent if there are none."),
         ]
     ]
     fork: NotRequired[PlanFork]

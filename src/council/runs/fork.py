@@ -9,7 +9,7 @@ from council import events as ev
 from council import protocols
 from council.engine.ledger import ForkSource
 from council.errors import UsageError, option
-from council.planning.plan import roster_from, seat_json
+from council.planning.plan import format_unseen, list_attachments, packet_from, require_sight, roster_from, seat_json
 from council.planning.seating import shared_vendor_notices
 from council.runs.run_context import RunContext
 from council.settings.member_lookup import require_available, vendor_of
@@ -41,6 +41,8 @@ def plan_fork(
     spread = protocols.get_protocol(parent_plan["protocol"]).spread
     shared = shared_vendor_notices([(seat.name, seat.vendor) for seat in roster.seats]) if spread else []
     plan = _replace_notices(parent_plan, _list_member_notices(parent), shared)
+    attached = list_attachments(packet_from(parent.setup).attachments, roster, run_context.members)
+    require_sight(attached, roster)
     trusted = {"trusted": run_context.settings.trusted.destinations} if run_context.settings.trusted else {}
     setup = parent.setup | {
         "roster": asdict(roster),
@@ -48,7 +50,8 @@ def plan_fork(
         "shared_vendors": shared,
     }
     return setup, {key: value for key, value in plan.items() if key != "trusted"} | trusted | {
-        "warnings": [*plan["warnings"], *unasked],
+        "warnings": [*plan["warnings"], *format_unseen(attached), *unasked],
+        **({"attachments": list(attached)} if attached else {}),
         "why": f"a fork of {parent.run} from {start} on",
         "fork": fork,
         "seats": [seat_json(seat, run_context.settings.member_timeout) for seat in roster.seats],
@@ -98,7 +101,8 @@ def _list_member_notices(parent: Record) -> list[str]:
     shared = setup.get(
         "shared_vendors", shared_vendor_notices(before, SHARED_VENDOR_0_1, most_names=99)
     )  # 0.1 did not store them
-    return [*shared, *(setup.get("fork") or {}).get("warnings", [])]
+    unseen = format_unseen(_find_plan(parent).get("attachments", []))
+    return [*shared, *unseen, *(setup.get("fork") or {}).get("warnings", [])]
 
 
 def _replace_notices(plan: Json, stale: Collection[str], fresh: list[str]) -> Json:

@@ -29,7 +29,7 @@ from council.members.wires.http import keep_connections
 from council.money import Price
 from council.packet.secret_filter import redact_value
 from council.planning.plan import Material, Plan, make_plan, packet_from, question_from, read_request, roster_from
-from council.planning.rehearsal import template_context
+from council.planning.rehearsal import looking_council, template_context
 from council.protocols.common.rosters import describe_rosters
 from council.protocols.panel import PanelContext
 from council.render.report import encode_report
@@ -404,7 +404,7 @@ class Convener(RunRecords):
         protocol = protocols.get_protocol(setup["protocol"])
         prompts = Prompts(ledger.record.seed, protocol.prompt_folders, protocol.name)
         day = setup.get("day") or _utc_date(ledger.record.created)
-        return Council(
+        return (looking_council() if setup.get("look") else Council)(
             roster, question, ledger=ledger, prompts=prompts,
             carry_out=self.run_context.make_caller(ledger, roster, self.store), grace=self._flags.get("grace"), effort=setup.get("effort"),
             context=template_context(question, roster, packet_from(setup), day),

@@ -164,9 +164,8 @@ class Settings:
     cheap: bool = False  # the fast models of the available vendors, by `--cheap`
     user_prices: Mapping[str, Mapping[str, float]] | None = None  # prices without those of the project; None: the same
     guards_cap: bool = False  # the user's own cap is in force, so a price that only the project states is not known
-    trust_flags: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # `trust` and `trusted`, for other files of the project
+    members: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)  # member → what it takes besides text
+    trust_flags: Mapping[str, Any] = field(default_factory=dict)  # `trust` and `trusted`, for other project files
     trusted: TrustRequest | None = None  # settings of the project that need trust and have it
     untrusted: TrustRequest | None = None  # settings of the project that need trust and are ignored
 
@@ -433,12 +432,12 @@ def _parse_number(text: str) -> Any:
     return text
 
 
+TABLES = ("models", "rosters", "search", "budget", "general", "human", "commands", "store", "keys", "members")
+
+
 def _build_settings(values: Mapping[str, Any], origins: Mapping[str, Origin], variables: Mapping[str, str]) -> Settings:
     tree = nest_keys(values)
-    tables = {
-        name: tree.get(name, {})
-        for name in ("models", "rosters", "search", "budget", "general", "human", "commands", "store", "keys")
-    }
+    tables = {name: tree.get(name, {}) for name in TABLES}
     return Settings(
         providers={name: _build_provider(name, row, origins) for name, row in tree["providers"].items()},
         seats={name: _build_seat(row) for name, row in tree.get("seats", {}).items()},

@@ -52,6 +52,7 @@ class Catalogue:
     commands: Mapping[str, str]  # command-line agent → family
     canonical_names: Mapping[str, str]  # every name, alias and id → our name
     snapshot: str  # date of the snapshots of the lines
+    inputs: Mapping[str, str]  # kind of attachment → pattern of the ids of the models that take it
 
     @property
     def aliases(self) -> Mapping[str, str]:
@@ -92,6 +93,7 @@ def catalogue() -> Catalogue:
         tables["commands"],
         canonical_names,
         tables["snapshot"],
+        tables["inputs"],
     )
 
 

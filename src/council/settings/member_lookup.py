@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -60,6 +61,17 @@ def vendor_of(member: str, settings: Settings) -> str:
         return added_vendor(provider)
     vendor = settings.providers[provider].vendor
     return _routed_vendor(name, vendor) if provider == "openrouter" else vendor
+
+
+def list_inputs(member: str, settings: Settings) -> frozenset[str]:
+    """Return the kinds of attachments that a model takes, "image" and "pdf": as [members] says, else by its name."""
+    provider, name = split_member(member)
+    names = {part.rpartition("/")[2] for part in (name, model_id(member), name.partition(":")[2])}
+    found = {kind for kind, pattern in catalogue().inputs.items() if any(re.match(pattern, one) for one in names)}
+    for known in (f"{provider}:*", member):
+        for kind, takes in settings.members.get(known, {}).items():
+            (found.add if takes else found.discard)(kind.removesuffix("s"))
+    return frozenset(found)
 
 
 def is_known_prefix(prefix: str, settings: Settings) -> bool:

@@ -152,6 +152,8 @@ PRICE_KEYS: Mapping[str, ValueType] = {
     "write": DOLLARS_PER_MILLION,
     "output": DOLLARS_PER_MILLION,
 }
+MEMBER_KEYS: Mapping[str, ValueType] = {"images": BOOLEAN, "pdf": BOOLEAN}
+NO_ATTACHMENTS = ("cli", "local", "human", "scripted")  # kinds of members that take none
 ROSTER_SEAT_KEYS: Mapping[str, ValueType] = {
     "name": TEXT_VALUE,
     "role": TEXT_VALUE,
@@ -185,6 +187,7 @@ CONFIG_KEYS: Mapping[str, Any] = {
     },
     "budget": {"max_cost": DOLLARS, "max_cost_per_day": DOLLARS, "confirm_above": DOLLARS_OR_FALSE},
     "prices": {"*": PRICE_KEYS},
+    "members": {"*": MEMBER_KEYS},
     "commands": {"claude": AGENT_KEYS, "codex": AGENT_KEYS, "gemini": AGENT_KEYS},
     "general": {"deliberate": BOOLEAN},
     "human": {"timeout": SECONDS},
@@ -215,6 +218,7 @@ class Access(Enum):
 KEYS_BY_ACCESS: Mapping[Access, tuple[str, ...]] = {
     Access.FREE: (
         "timeout", "effort", "warm_start", "hedge", "model_lists", "general.deliberate", "human.timeout",
+        "members.MEMBER.images", "members.MEMBER.pdf",
         "vendors",  # a choice among the vendors of the user
         "rosters.NAME.about", "rosters.NAME.seats.name", "rosters.NAME.seats.role", "rosters.NAME.seats.lens",
         "rosters.NAME.seats.stance", "rosters.NAME.seats.style",
@@ -239,7 +243,14 @@ KEYS_BY_ACCESS: Mapping[Access, tuple[str, ...]] = {
 }  # fmt: skip
 USER_KEYS = ("keys.command",)  # refused in the file of a project, even with trust
 KEY_ACCESS: Mapping[str, Access] = {key: access for access, keys in KEYS_BY_ACCESS.items() for key in keys}
-KEY_PLACEHOLDERS = {"providers": "NAME", "seats": "NAME", "rosters": "NAME", "prices": "MEMBER", "commands": "AGENT"}
+KEY_PLACEHOLDERS = {
+    "providers": "NAME",
+    "seats": "NAME",
+    "rosters": "NAME",
+    "prices": "MEMBER",
+    "members": "MEMBER",
+    "commands": "AGENT",
+}
 
 
 def access_of(dotted: str) -> Access:
@@ -310,6 +321,8 @@ KEY_MEANINGS: Mapping[str, str] = {
     "prices.MEMBER.cached": "Price of input tokens read from a cache; default: same as `input`.",
     "prices.MEMBER.write": "Price of input tokens written to a cache; default: same as `input`.",
     "prices.MEMBER.output": "Price of output tokens.",
+    "members.MEMBER.images": "Whether the model sees images. Not set: as its name says. The member is `provider:model`, or `provider:*` for every model of a provider.",
+    "members.MEMBER.pdf": "Whether the model takes PDFs as pages. Every model gets the text of a PDF.",
     "commands.AGENT.first_byte": "Time until the first output of the command-line agent.",
     "commands.AGENT.idle": "Time between two outputs of the command-line agent.",
     "commands.AGENT.pass_env": "Names of further environment variables that the agent gets, for example those of a gateway.",
@@ -383,11 +396,14 @@ def validate_table(
 def _check_user_key(keys: Mapping[str, Any], key: str, dotted: str, where: object) -> Any:
     if "*" not in keys:
         raise _unknown_key_error(keys, key, dotted, where)
-    if dotted.startswith("prices.") and not _PRICED_MEMBER.fullmatch(key):
+    table = dotted.partition(".")[0]
+    if table in ("prices", "members") and not _PRICED_MEMBER.fullmatch(key):
         raise ConfigError(
-            f'{where}: {quote_value(dotted)} is not a member: write [prices."openai:gpt-5.2"], or [prices."openai:*"] for every model of a provider'
+            f'{where}: {quote_value(dotted)} is not a member: write [{table}."openai:gpt-5.2"], or [{table}."openai:*"] for every model of a provider'
         )
-    if not dotted.startswith("prices.") and not _NAME_PATTERN.fullmatch(key):
+    if table == "members" and key.partition(":")[0] in NO_ATTACHMENTS:
+        raise ConfigError(f"{where}: {quote_value(dotted)} takes no attachments: remove it")
+    if table not in ("prices", "members") and not _NAME_PATTERN.fullmatch(key):
         raise ConfigError(f"{where}: {quote_value(dotted)} contains an invalid name: use letters, digits, - and _")
     if key in RESERVED_NAMES.get(dotted.partition(".")[0], ()):
         other = "write [chair] for the chair" if key == "chair" else "choose another name"

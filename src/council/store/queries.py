@@ -212,8 +212,8 @@ def _load_record(db: Connection, run: str) -> Record:
     if row is None:
         raise unknown_run(run)
     id_, name, folder, created, seed, setup, status, report = row
-    record = Record(id_, name, folder, created, seed, json.loads(setup), status, report)
     texts = TextReader(db, run).read_all()
+    record = Record(id_, name, folder, created, seed, texts.unpack_setup(setup), status, report)
     for seq, at, tag, body in db.execute("SELECT seq, at, type, body FROM events WHERE run = ? ORDER BY seq", (run,)):
         record.entries.append(ev.Entry(seq, at, ev.parse_event(tag, texts.unpack(body))))
     record.steps = dict(db.execute("SELECT key, fingerprint FROM steps WHERE run = ?", (run,)).fetchall())
@@ -289,7 +289,11 @@ def export_run(db: Connection, run: str, write: Callable[[str], object]) -> None
     if row is None:
         raise unknown_run(run)
     with _naming_damage(run):
-        head = {"schema": "council.run/1", **dict(zip(columns, row, strict=True)), "setup": json.loads(row[6])}
+        head = {
+            "schema": "council.run/1",
+            **dict(zip(columns, row, strict=True)),
+            "setup": TextReader(db, run).unpack_setup(row[6]),
+        }
         write(_dump_indented(head)[:-2])
         for name, brackets, items in _list_parts(db, run):
             write(f',\n "{name}": ')

@@ -32,6 +32,8 @@ MIN_COMPRESSED_BYTES = 2048  # compressing a shorter text costs more time than i
 PLAIN_MARK = b"\0"  # first byte of a text that is not compressed
 NUMBER_TYPES = (int, float, bool, type(None))  # what a JSON value has besides texts, lists and objects
 REFERENCE, ENCODED = "$text", "$json"
+ATTACHED_MARK = '"attachments": [{'  # in the setup of a run with attachments
+BASE64_MARK = ";base64,"
 REQUEST_MARK = b"\0"  # first byte of a request with references; JSON never starts with it
 dump_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -61,11 +63,20 @@ class TextWriter:
         """Return rows with references instead of long texts: in JSON objects and in requests."""
         packed: list[Row] = []
         for table, values in rows:
-            if table in ("run", "queue"):
+            if table in ("run", "queue", "detach"):
                 self._question = _find_question(str(values[-1]))
+                if ATTACHED_MARK in str(values[-1]):
+                    values = (*values[:-1], self._pack_setup(str(values[-1])))
             packed.append((table, tuple([self._pack_value(value) for value in values])))
         self._references.clear()
         return packed
+
+    def _pack_setup(self, setup: str) -> str:
+        """Return a setup with references instead of the contents of attachments, which are also parts of requests."""
+        value = json.loads(setup)
+        for one in _list_attachments(value):
+            one["data"] = {REFERENCE: self._refer(one["data"])}
+        return json.dumps(value, ensure_ascii=False)
 
     def _pack_value(self, value: object) -> object:
         if isinstance(value, dict):
@@ -145,6 +156,13 @@ class TextReader:
         value = json.loads(stored)
         return self._restore_texts(value) if REFERENCE in stored else value
 
+    def unpack_setup(self, stored: str) -> Any:
+        value = json.loads(stored)
+        if ATTACHED_MARK in stored:
+            for one in _list_attachments(value):
+                one["data"] = self._restore_texts(one["data"])
+        return value
+
     def unpack_request(self, stored: bytes) -> bytes:
         if not stored.startswith(REQUEST_MARK):
             return stored
@@ -179,8 +197,19 @@ class TextReader:
         return body
 
 
+def _list_attachments(setup: Any) -> list[Any]:
+    """Return the attachments of a setup."""
+    packet = setup.get("packet") or {}
+    return [one for one in packet.get("attachments") or () if isinstance(one, dict) and "data" in one]
+
+
 def _divide(text: str) -> list[str]:
-    """Divide a prompt around the lines that begin and end a quotation, and after the part of a packet that all seats get."""
+    """Divide a prompt around the lines that begin and end a quotation, and after the part of a packet that all seats get.
+
+    A `data:` URL is divided before its content, which other wires send without the start.
+    """
+    if text.startswith("data:") and (start := text.find(BASE64_MARK, 0, 100)) > 0:
+        return [text[: start + len(BASE64_MARK)], text[start + len(BASE64_MARK) :]]
     if "<<<" not in text and ">>>" not in text and "\n  },\n" not in text:
         return [text]
     lines, pieces, start = text.split("\n"), list[str](), 0

@@ -38,13 +38,20 @@ def _anthropic(body: Json) -> Json:
     return told
 
 
-def _text(content: Any) -> str:
+def _text(content: Any) -> Any:
+    if not isinstance(content, str) and any(block["type"] != "text" for block in content):
+        return content
     return content if isinstance(content, str) else "".join(block["text"] for block in content)
 
 
 def _google(body: Json) -> Json:
-    """Convert names to camelCase, drop the role of the system instruction, and drop empty objects."""
+    """Convert names to camelCase, drop the role of the system instruction, and drop empty objects.
+
+    Bytes may be in either alphabet of base64.
+    """
     told: Json = _camel(body)
+    for part in (part for turn in told["contents"] for part in turn["parts"] if "inlineData" in part):
+        part["inlineData"]["data"] = part["inlineData"]["data"].translate(str.maketrans("-_", "+/"))
     if "systemInstruction" in told:
         told["systemInstruction"].pop("role", None)
     config = told.pop("generationConfig", {})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +12,11 @@ import anthropic
 import openai
 from google import genai
 from google.genai import errors, types
+from openai.types import chat, responses
 from pydantic import BaseModel
 
 from council.members.wires.wire import THINKING_TOKENS
-from council.types import Ask, Usage
+from council.types import Ask, Attachment, Usage
 from tests.fake_provider import FakeProvider
 
 KEY = "-".join(["sk", "test", "0123456789abcdef"])
@@ -41,9 +44,50 @@ def split(ask: Ask) -> tuple[str, list[dict[str, str]]]:
     return "\n\n".join(system), [said for said in ask.messages if said["role"] != "system"]
 
 
+def file_param(one: Attachment) -> Any:
+    return {"filename": one.path.rpartition("/")[2], "file_data": data_url(one)}
+
+
+def data_url(one: Attachment) -> str:
+    return f"data:{one.media_type};base64,{one.data}"
+
+
+def with_parts(ask: Ask, messages: list[Any], text_type: str, part: Callable[[Attachment], Any]) -> list[Any]:
+    """Return the messages with the attachments before the text of the first user message."""
+    if not ask.attachments:
+        return messages
+    first = next(n for n, said in enumerate(messages) if said["role"] == "user")
+    parts = [*map(part, ask.attachments), {"type": text_type, "text": messages[first]["content"]}]
+    return [*messages[:first], {**messages[first], "content": parts}, *messages[first + 1 :]]
+
+
+def _chat_part(one: Attachment) -> Any:
+    if one.kind == "image":
+        url: chat.chat_completion_content_part_image_param.ImageURL = {"url": data_url(one)}
+        return chat.ChatCompletionContentPartImageParam(type="image_url", image_url=url)
+    return chat.chat_completion_content_part_param.File(type="file", file=file_param(one))
+
+
+def _response_part(one: Attachment) -> Any:
+    if one.kind == "image":
+        return responses.ResponseInputImageParam(type="input_image", image_url=data_url(one), detail="auto")
+    return {"type": "input_file", **file_param(one)}
+
+
+def _message_part(one: Attachment) -> Any:
+    source = {"type": "base64", "media_type": one.media_type, "data": io.BytesIO(base64.b64decode(one.data))}
+    return {"type": "image" if one.kind == "image" else "document", "source": source}  # the SDK encodes the file
+
+
+def _content_parts(ask: Ask, n: int) -> list[types.Part]:
+    attached = ask.attachments if n == 0 else ()
+    return [types.Part.from_bytes(data=base64.b64decode(one.data), mime_type=one.media_type) for one in attached]
+
+
 async def by_openai(provider: FakeProvider, ask: Ask, form: type[BaseModel] | None = None) -> Heard:
     client = openai.AsyncOpenAI(base_url=provider.base("openai"), api_key=KEY, max_retries=0)
-    wish: dict[str, Any] = {"model": MODEL, "messages": list(ask.messages), "stream_options": {"include_usage": True}}
+    messages = with_parts(ask, list(ask.messages), "text", _chat_part)
+    wish: dict[str, Any] = {"model": MODEL, "messages": messages, "stream_options": {"include_usage": True}}
     if ask.temperature is not None:
         wish["temperature"] = ask.temperature
     if ask.max_tokens is not None:
@@ -84,7 +128,8 @@ def _take_chunk(heard: Heard, chunk: Any) -> None:
 
 async def by_responses(provider: FakeProvider, ask: Ask, form: type[BaseModel] | None = None) -> Heard:
     client = openai.AsyncOpenAI(base_url=provider.base("openai"), api_key=KEY, max_retries=0)
-    wish: dict[str, Any] = {"model": MODEL, "input": list(ask.messages), "store": False}
+    turns = with_parts(ask, list(ask.messages), "input_text", _response_part)
+    wish: dict[str, Any] = {"model": MODEL, "input": turns, "store": False}
     if ask.temperature is not None:
         wish["temperature"] = ask.temperature
     if ask.max_tokens is not None:
@@ -125,7 +170,8 @@ def _take_event(heard: Heard, event: Any) -> None:
 async def by_anthropic(provider: FakeProvider, ask: Ask, form: type[BaseModel] | None = None) -> Heard:
     client = anthropic.AsyncAnthropic(base_url=provider.address, api_key=KEY, max_retries=0)
     system, turns = split(ask)
-    wish: dict[str, Any] = {"model": MODEL, "messages": turns, "max_tokens": ask.max_tokens or CAP}
+    messages = with_parts(ask, turns, "text", _message_part)
+    wish: dict[str, Any] = {"model": MODEL, "messages": messages, "max_tokens": ask.max_tokens or CAP}
     if system:
         wish["system"] = system
     if ask.effort:
@@ -155,7 +201,10 @@ async def by_google(provider: FakeProvider, ask: Ask, form: type[BaseModel] | No
     client = genai.Client(api_key=KEY, http_options=there)
     system, turns = split(ask)
     roles = {"user": "user", "assistant": "model"}
-    contents = [types.Content(role=roles[said["role"]], parts=[types.Part(text=said["content"])]) for said in turns]
+    contents = [
+        types.Content(role=roles[said["role"]], parts=[*_content_parts(ask, n), types.Part(text=said["content"])])
+        for n, said in enumerate(turns)
+    ]
     config = types.GenerateContentConfig(system_instruction=system or None, temperature=ask.temperature)
     if ask.max_tokens is not None:
         config.max_output_tokens = ask.max_tokens + (THINKING_TOKENS[ask.effort] if ask.effort else 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import replace
 from functools import cache
@@ -13,7 +14,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from council.engine.reply import Reply, build_schema
 from council.members.wires.schema_dialects import ANTHROPIC, convert_schema
-from council.types import Ask
+from council.types import Ask, Attachment
 from tests.fake_provider import FakeProvider
 from tests.fake_provider import Reply as Said
 from tests.fakes.members import ASK, WIRES, member_at, seated
@@ -28,6 +29,8 @@ pytestmark = [
 ]
 every_wire = pytest.mark.parametrize("wire", WIRES)
 TURNS = (*ASK.messages, {"role": "assistant", "content": "Because."}, {"role": "user", "content": "Really? “Ja”…"})
+PICTURE = Attachment("attached/chart.png", "image/png", "0", 6, base64.b64encode(b"png>>?").decode(), 4, 3)
+PAGES = Attachment("attached/2/plan.pdf", "application/pdf", "1", 4, base64.b64encode(b"%PDF").decode(), pages=2)
 ASKS = {
     "plain": ASK,
     "a conversation": replace(ASK, messages=TURNS),
@@ -36,6 +39,7 @@ ASKS = {
     "warm": replace(ASK, temperature=0.7),
     "effort": replace(ASK, effort="high", max_tokens=600),
     "shared": replace(ASK, shared=2),
+    "attachments": replace(ASK, messages=TURNS, attachments=(PICTURE, PAGES)),
 }
 
 

@@ -40,6 +40,7 @@ COMPLETERS: dict[str, Any] = {  # by flag; flags with the metavar FILE or DIR co
     "continued": complete_run,
     "models": complete_member,
     "perspectives_file": complete_file,
+    "attach": complete_file,
 }
 
 
@@ -157,8 +158,12 @@ def build_request(words: tuple[str, ...], params: dict[str, Any]) -> RunRequest:
     }
     material = {
         "spec": params["spec"], "decisions": tuple(params["decision"]), "base": params["base"], "match": not params["no_match"],
-        "redact": params["redact"], "skip_secrets": params["skip_secrets"], "stdin": read_stdin(words, ignore=params["no_stdin"]),
+        "redact": params["redact"], "skip_secrets": params["skip_secrets"], "look": params["look"], "stdin": read_stdin(words, ignore=params["no_stdin"]),
     }  # fmt: skip
+    if params["attach"]:
+        from council.packet.attachments import read_attachments  # only needed for attachments
+
+        material["attachments"] = read_attachments(params["attach"])
     protocol = _choose_protocol(params["protocol"], params["mode"])
     return RunRequest(
         list(words),

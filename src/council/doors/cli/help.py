@@ -34,7 +34,7 @@ COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
 # One group for each flag of every run, by its name in COMMON_FLAGS. Flags of a protocol are grouped by protocol.
 FLAG_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Protocol and members": ("protocol", "mode", "models", "members", "cheap", "seat", "effort", "strict"),
-    "Material": ("spec", "decision", "base", "continued", "no_match", "no_stdin", "redact", "skip_secrets"),
+    "Material": ("attach", "spec", "decision", "base", "continued", "no_match", "no_stdin", "redact", "skip_secrets", "look"),
     "Cost and time": ("max_cost", "allow_unpriced", "yes", "timeout", "grace", "hedge", "no_warm", "no_resend"),
     "Execution": ("dry_run", "detach", "priority", "no_input", "notify", "config", "trust"),
     "Output": (
@@ -47,7 +47,7 @@ USUAL_FLAGS = (
 )  # fmt: skip
 # Flags that change the packet. `council packet` accepts the other flags of a question too, so that a line can be reused.
 PACKET_FLAGS = (
-    *FLAG_GROUPS["Material"], "protocol", "mode", "preset", "perspectives", "perspectives_file", "config", "trust", "json", "quiet",
+    *FLAG_GROUPS["Material"][:-1], "protocol", "mode", "preset", "perspectives", "perspectives_file", "config", "trust", "json", "quiet",
 )  # fmt: skip
 
 SUMMARY = "Ask several language models one question and get one answer that says how far to trust it."

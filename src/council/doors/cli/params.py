@@ -79,15 +79,13 @@ WORD_SUGGESTIONS = {
     "stop": "stop a run with `council cancel RUN`",
     **dict.fromkeys(PLANNED_WORDS, "this command is planned and not available yet"),
 }
-RUN_SUGGESTIONS = {
-    "stop": "council cancel {run}", "logs": "council runs show {run}", "list": "council runs show {run}", "show": "council runs show {run}",
-    "status": "council runs show {run}", "history": "council runs show {run}", "cost": "council runs show {run}",
-}  # fmt: skip
+SHOWN_BY = ("logs", "list", "show", "status", "history", "cost")
+RUN_SUGGESTIONS = {"stop": "council cancel {run}", **dict.fromkeys(SHOWN_BY, "council runs show {run}")}
 LONE_WORDS = (*WORD_COMMANDS, *WORD_SUGGESTIONS)
 # Of `runs`, `keys`, `skill` and `config`.
 SUBCOMMANDS = ("list", "show", "search", "export", "rm", "prune", "fsck", "set", "install", "path", "edit", "init")
 VERBS = ("ask", "validate", "brainstorm", "research")
-SHORT_FLAGS_WITH_VALUE = ("-o", "-m")
+SHORT_FLAGS_WITH_VALUE = ("-o", "-m", "-a")
 
 # Common flags. The flags of single protocols are generated into data/flags.json from their options.
 COMMON_FLAGS: list[dict[str, Any]] = [
@@ -110,10 +108,12 @@ COMMON_FLAGS: list[dict[str, Any]] = [
     {"flag": "--spec", "name": "spec", "kind": "str", "metavar": "FILE", "help": "Add the specification of the work to the packet."},
     {"flag": "--decision", "name": "decision", "kind": "many", "metavar": "TEXT", "help": "Add a decision that was already made to the packet; repeatable."},
     {"flag": "--base", "name": "base", "kind": "str", "metavar": "REF", "help": "Review the changes since this revision."},
+    {"flag": "--attach", "short": "-a", "name": "attach", "kind": "many", "metavar": "FILE", "help": "Attach an image, a PDF or a text file; repeatable. The plan names seats that cannot see it."},
     {"flag": "--no-match", "name": "no_match", "kind": "bool", "help": "Do not treat words of the question as names of files and folders."},
     {"flag": "--no-stdin", "name": "no_stdin", "kind": "bool", "help": "Ignore standard input."},
     {"flag": "--redact", "name": "redact", "kind": "bool", "help": "Mask secrets in the packet instead of refusing to send it."},
     {"flag": "--skip-secrets", "name": "skip_secrets", "kind": "bool", "help": "Leave files with secrets out of the packet; they count as not reviewed."},
+    {"flag": "--look", "name": "look", "kind": "bool", "help": "Let each seat read files of the project before it answers; secrets and files outside the folder are refused."},
     {"flag": "--strict", "name": "strict", "kind": "bool", "help": "Fail instead of running with less than requested (--mixed without a second family)."},
     {"flag": "--fail-on", "name": "fail_on", "kind": "choice", "choices": ["fail", "warn", "critical", "significant", "never"], "help": "Exit 10 if the review result is this or worse."},
     {"flag": "--yes", "name": "yes", "kind": "bool", "help": "Start without a confirmation: the estimate may be above confirm_above, or nothing may be named."},
@@ -191,9 +191,8 @@ def place_continued_run(arguments: list[str], is_run: Callable[[str], bool]) -> 
 
 
 def _valued_flags() -> set[str]:
-    return {flag["flag"] for flag in (*COMMON_FLAGS, *protocol_flags()) if flag["kind"] != "bool"} | set(
-        SHORT_FLAGS_WITH_VALUE
-    )
+    flags = {flag["flag"] for flag in (*COMMON_FLAGS, *protocol_flags()) if flag["kind"] != "bool"}
+    return flags | {*SHORT_FLAGS_WITH_VALUE}
 
 
 def _command_of_lone_word(words: list[str]) -> list[str] | None:

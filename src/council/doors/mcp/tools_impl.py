@@ -261,7 +261,12 @@ class CouncilTools:
         cap = self._caps.effective_cap(BudgetCaps.from_settings(settings), common.max_cost)
         convener = self._make_convener(folder, common, options.get("profile"), cap)
         material = Material(
-            common.spec, common.decisions, common.base, redact=common.redact, skip_secrets=common.skip_secrets
+            common.spec,
+            common.decisions,
+            common.base,
+            redact=common.redact,
+            skip_secrets=common.skip_secrets,
+            look=common.look,
         )
         try:
             plan = await convener.plan([arguments.question], options, protocol=arguments.protocol, material=material)

@@ -9,7 +9,7 @@ from council.members.base import DEFAULT_MAX_TOKENS
 from council.members.wires.schema_dialects import ANTHROPIC, convert_schema
 from council.members.wires.stream_parser import StreamParser, read_text
 from council.members.wires.wire import WireMember
-from council.types import Ask, Json, Message, Usage
+from council.types import Ask, Attachment, Json, Message, Usage
 
 API_VERSION = "2026-10-21"  # this version has no temperature parameter
 CACHE_MARKER = {"type": "ephemeral"}  # the vendor may cache the prompt up to this block
@@ -105,7 +105,14 @@ class AnthropicMember(WireMember):
         if system:
             body["system"] = [_make_block(system, is_cached=bool(shared))]
         body["messages"] = [_make_turn(turn, shared if n == 0 else 0) for n, turn in enumerate(turns)]
+        if ask.attachments:
+            body["messages"] = self.attach(body["messages"], ask, "content")
         return body | self._thinking_config(ask) | self._output_config(ask)
+
+    def make_part(self, attachment: Attachment) -> Json:
+        kind = "image" if attachment.kind == "image" else "document"
+        source = {"type": "base64", "media_type": attachment.media_type, "data": attachment.data}
+        return {"type": kind, "source": source}
 
     def _thinking_config(self, ask: Ask) -> Json:
         # Without displayed thinking, a thinking model looks like a stalled one.

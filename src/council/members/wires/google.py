@@ -9,7 +9,7 @@ from urllib.parse import quote
 from council.members.wires.schema_dialects import GOOGLE, convert_schema
 from council.members.wires.stream_parser import StreamParser
 from council.members.wires.wire import WireMember
-from council.types import Ask, Json, Usage
+from council.types import Ask, Attachment, Json, Usage
 
 ROLES = {"assistant": "model"}
 REFUSAL_REASONS = (
@@ -108,10 +108,15 @@ class GoogleMember(WireMember):
                 if message["role"] != "system"
             ]
         }
+        if ask.attachments:
+            body["contents"] = self.attach(body["contents"], ask, "parts")
         if system:
             body["systemInstruction"] = {"parts": [{"text": system}]}
         config = self._generation_config(ask)
         return body | ({"generationConfig": config} if config else {})
+
+    def make_part(self, attachment: Attachment) -> Json:
+        return {"inlineData": {"mimeType": attachment.media_type, "data": attachment.data}}
 
     def _generation_config(self, ask: Ask) -> Json:
         config: Json = {}

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from council.members.base import OnDelta
 from council.members.wires.schema_dialects import OPENAI, convert_schema
 from council.members.wires.stream_parser import StreamParser, ThinkingFilter, read_text
-from council.members.wires.wire import WireMember
-from council.types import Ask, Json, Usage
+from council.members.wires.wire import WireMember, data_url
+from council.types import Ask, Attachment, Json, Usage
 
 
 class ChatCompletionParser(StreamParser):
@@ -94,6 +94,7 @@ class OpenAIMember(WireMember):
 
     parser: ClassVar[type[StreamParser]] = ChatCompletionParser
     path = "/chat/completions"
+    text_type = "text"  # of a text part
 
     def __init__(self, name: str, *, takes_temperature: bool = True, **common: Any) -> None:
         super().__init__(name, **common)
@@ -103,7 +104,7 @@ class OpenAIMember(WireMember):
         return {"Authorization": f"Bearer {key}"} if key else {}
 
     def body(self, ask: Ask) -> Json:
-        body: Json = {"model": self.model, "messages": self.build_messages(ask), "stream": True}
+        body: Json = {"model": self.model, "messages": self.build_turns(ask), "stream": True}
         if not ask.bare:
             body["stream_options"] = {"include_usage": True}
         if ask.temperature is not None and self.takes_temperature:
@@ -113,6 +114,21 @@ class OpenAIMember(WireMember):
         if (max_tokens := self.max_output_tokens(ask)) is not None:
             body[self.token_field] = max_tokens
         return body | self._response_format(ask)
+
+    def build_turns(self, ask: Ask) -> list[Any]:
+        """Return the messages. Only with attachments, the content of the first user message is a list of parts."""
+        messages = self.build_messages(ask)
+        if not ask.attachments:
+            return messages
+        first = next(n for n, message in enumerate(messages) if message["role"] == "user")
+        turns: list[Json] = [dict(message) for message in messages]
+        turns[first]["content"] = [{"type": self.text_type, "text": messages[first]["content"]}]
+        return self.attach(turns, ask, "content")
+
+    def make_part(self, attachment: Attachment) -> Json:
+        if attachment.kind == "image":
+            return {"type": "image_url", "image_url": {"url": data_url(attachment)}}
+        return {"type": "file", "file": {"filename": file_name(attachment), "file_data": data_url(attachment)}}
 
     def _response_format(self, ask: Ask) -> Json:
         mode = self.structured_mode(ask)
@@ -124,6 +140,10 @@ class OpenAIMember(WireMember):
         schema = ask.schema if self.small else convert_schema(ask.schema, OPENAI)
         json_schema = {"name": ask.schema_name or "reply", "strict": True, "schema": schema}
         return {"response_format": {"type": "json_schema", "json_schema": json_schema}}
+
+
+def file_name(attachment: Attachment) -> str:
+    return attachment.path.rpartition("/")[2]
 
 
 def join_text_parts(parts: list[Json]) -> str:

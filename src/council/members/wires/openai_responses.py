@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from council.members.base import OnDelta
-from council.members.wires.openai import OpenAIMember
+from council.members.wires.openai import OpenAIMember, file_name
 from council.members.wires.schema_dialects import OPENAI, convert_schema
 from council.members.wires.stream_parser import StreamParser, read_text
-from council.types import Answer, Ask, Json, Usage
+from council.members.wires.wire import data_url
+from council.types import Answer, Ask, Attachment, Json, Usage
 
 BODY_START = b'{"store":'  # of the requests of this wire; a stored request of the chat wire begins with its model
 UNFINISHED = "incomplete"  # finish of an answer that the vendor calls incomplete without a reason
@@ -117,13 +118,14 @@ class ResponsesMember(OpenAIMember):
 
     parser = ResponsesParser
     path = "/responses"
+    text_type = "input_text"
 
     def __init__(self, name: str, **common: Any) -> None:
         super().__init__(name, **common)
         self._common = common
 
     def body(self, ask: Ask) -> Json:
-        body: Json = {"store": False, "model": self.model, "input": self.build_messages(ask), "stream": True}
+        body: Json = {"store": False, "model": self.model, "input": self.build_turns(ask), "stream": True}
         if ask.temperature is not None and self.takes_temperature and not self.thinks:
             body["temperature"] = ask.temperature
         if (max_tokens := self.max_output_tokens(ask)) is not None:
@@ -139,6 +141,11 @@ class ResponsesMember(OpenAIMember):
             return await chat.send(body, on_delta)
         finally:
             await chat.close()
+
+    def make_part(self, attachment: Attachment) -> Json:
+        if attachment.kind == "image":
+            return {"type": "input_image", "image_url": data_url(attachment), "detail": "auto"}
+        return {"type": "input_file", "filename": file_name(attachment), "file_data": data_url(attachment)}
 
     def _reasoning(self, ask: Ask) -> Json:
         """Request summaries, because without them a thinking model looks like a stalled one."""

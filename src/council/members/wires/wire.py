@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -15,7 +15,7 @@ from council.members.wires.error_responses import is_refusal
 from council.members.wires.http import ByteLimits, Endpoint, network_errors
 from council.members.wires.stream_parser import StreamParser, load_json
 from council.settings.catalogue import find_successor
-from council.types import Answer, Ask, Json, Message, encode_json
+from council.types import Answer, Ask, Attachment, Json, Message, encode_json
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
@@ -74,6 +74,7 @@ class WireMember:
         backoff: float = 0.5,
         token_field: str = "max_tokens",
         limits: ByteLimits | None = None,
+        find_inputs: Callable[[], Collection[str]] = tuple,
     ) -> None:
         key = (api_key or "").strip()
         headers = self.headers(key)
@@ -82,7 +83,12 @@ class WireMember:
         )
         self.name, self.model, self.vendor, self.small, self.free = name, model, vendor, small, free
         self.structured, self.thinks, self.efforts, self.token_field = structured, thinks, tuple(efforts), token_field
-        self.first_byte, self.idle, self.backoff = first_byte, idle, backoff
+        self.first_byte, self.idle, self.backoff, self._find_inputs = first_byte, idle, backoff, find_inputs
+
+    @property
+    def accepts(self) -> Collection[str]:
+        """Return the kinds of attachments that the model takes. They are looked up only for a run that has some."""
+        return self._find_inputs() if type(self).make_part is not WireMember.make_part else ()
 
     # Implemented by each wire
 
@@ -90,6 +96,10 @@ class WireMember:
         raise NotImplementedError
 
     def body(self, ask: Ask) -> Json:
+        raise NotImplementedError
+
+    def make_part(self, attachment: Attachment) -> Json:
+        """Return an attachment in the format of the vendor, as a part of the first user message."""
         raise NotImplementedError
 
     # Shared by all wires
@@ -181,6 +191,13 @@ class WireMember:
             return list(ask.messages)
         return append_schema(ask.messages, ask.schema)
 
+    def attach(self, turns: list[Json], ask: Ask, key: str) -> list[Json]:
+        """Return the turns with the attachments before the parts of the first user turn, whose list of parts is `key`."""
+        first = next(n for n, turn in enumerate(turns) if turn["role"] == "user")
+        parts = [self.make_part(one) for one in ask.attachments]
+        turns[first] = {**turns[first], key: [*parts, *turns[first][key]]}
+        return turns
+
     def resolve_effort(self, ask: Ask) -> str | None:
         """Return the requested effort, or the next higher one the model supports, or None."""
         if ask.effort is None or ask.bare:
@@ -194,6 +211,10 @@ class WireMember:
         effort = self.resolve_effort(ask)
         room = THINKING_TOKENS[effort or "medium"] if effort or self.thinks else 0
         return cap and cap + room
+
+
+def data_url(attachment: Attachment) -> str:
+    return f"data:{attachment.media_type};base64,{attachment.data}"
 
 
 def append_schema(messages: tuple[Message, ...], schema: Json) -> list[Message]:
