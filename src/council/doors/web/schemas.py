@@ -48,7 +48,9 @@ class RunRequest(BaseModel):
     question: str = Field(
         default="", description="The question; it may name files and begin with a task, as on the command line."
     )
-    protocol: str | None = Field(default=None, description="Default: chosen from the wording of the question.")
+    protocol: str | None = Field(
+        default=None, description="Default: chosen from the wording of the question; auto: by advice."
+    )
     options: dict[str, Any] = Field(default_factory=dict, description="Options of the protocol, see /api/protocols.")
     targets: list[str] = Field(default_factory=list, max_length=400, description="Files and folders in the root.")
     root: str | None = Field(default=None, description="Name of a root, see /api/roots; default: the first.")
