@@ -178,6 +178,7 @@ class Material:
     left_out: tuple[Skipped, ...] = ()  # earlier turns that are not sent
     attachments: tuple[tuple[str, str | bytes], ...] = ()  # name of each attached file, and its text or its bytes
     look: bool | None = False  # whether seats may read the project first; None: if the question names it
+    names_files: bool = True  # whether words of the question may name files; if not, nothing of the folder is read
 
 
 def read_request(
@@ -191,10 +192,11 @@ def read_request(
         material = replace(material, stdin=None if stdin is None else material.stdin)
     words = [repair_surrogates(word) for word in words]
     inferred, given = Inferred.TARGET if words else Inferred.TASK, material.selection
-    if all(word in TASK_VERBS for word in words):
+    if material.names_files and all(word in TASK_VERBS for word in words):
         words, material = _infer_changes(words, material, folder)
     intent = parse_intent(
-        words, flags, protocol=protocol, verbose=verbose, folder=folder, known=known, piped=material.stdin is not None or bool(material.attachments), can_search=can_search,
+        words, flags, protocol=protocol, verbose=verbose, folder=folder, known=known, piped=material.stdin is not None or bool(material.attachments),
+        names_files=material.names_files, can_search=can_search,
     )  # fmt: skip
     if _is_verb_only(words, intent) and replace(material, look=False) == Material():
         _, material = _infer_changes([intent.task], material, folder)
@@ -419,7 +421,7 @@ async def _build_packet(question: Question, roster: Roster, folder: Path, materi
     everyone = (*roster.seats, *([roster.chair] if roster.chair else []))
     fit = SMALL_PACKET_TOKENS if any(seat.small for seat in everyone) else None
     build_it = partial(
-        build, material.selection or material.targets or question.target or question.text, folder, task=question.task, spec=material.spec, decisions=material.decisions, base=material.base,
+        build, material.selection or material.targets or question.target or question.text if material.names_files else Selection(), folder, task=question.task, spec=material.spec, decisions=material.decisions, base=material.base,
         stdin=material.stdin, match=material.match, redact=material.redact, skip_secrets=material.skip_secrets, fit=fit, full_text=question.text, earlier=material.earlier,
         left_out=material.left_out, attachments=material.attachments,
     )  # fmt: skip
