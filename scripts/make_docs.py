@@ -37,7 +37,7 @@ from council.doors.cli.ask import ask_command
 from council.doors.cli.ci_log import CI_VARIABLES
 from council.doors.cli.help import group_commands, group_flags
 from council.doors.cli.management import management_group
-from council.doors.cli.params import COMMAND_HELP, PLANNED_WORDS, RESERVED_COMMANDS, protocol_flags
+from council.doors.cli.params import COMMAND_HELP, protocol_flags
 from council.engine import trust
 from council.engine.layout import describe_state
 from council.engine.minutes import Minutes
@@ -103,9 +103,6 @@ def cli_page() -> str:
         *_grouped_command_sections(),
         "## Exit codes",
         _table(("code", "meaning"), [(str(code), text) for code, text in sorted(EXITS.items())]),
-        "## Reserved words",
-        "These commands are planned. Alone, these words never start a run: each prints an error that says so.",
-        ", ".join(f"`{word}`" for word in (*RESERVED_COMMANDS, *PLANNED_WORDS)),
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -387,7 +384,7 @@ def _phase_table(plan: Plan) -> str:
 FOLDERS = {
     "src/council/engine/prompts": "Parts of every request.",
     "src/council/engine/layouts": "Layouts of reports that all protocols share.",
-    "src/council/data/schemas": "JSON Schemas of the plan, the report and the error.",
+    "src/council/data/schemas": "JSON Schemas of the plan, the report, the batch and the error.",
     "src/council/data/models.toml": "Model names.",
     "src/council/data/triggers.toml": "Words that select a protocol, task or domain.",
     "skills": "The skill for coding agents.",

@@ -39,7 +39,8 @@ class QuestionOptions(TypedDict, total=False):
     """The protocol, the members and the material."""
 
     protocol: Annotated[
-        str | protocols.Protocol | None, "Name of a protocol, or a Protocol. Default: the words of the question decide."
+        str | protocols.Protocol | None,
+        "Name of a protocol, or a Protocol; auto: by advice. Default: the words of the question decide.",
     ]
     seats: Annotated[
         Mapping[str, str] | None, 'Members by seat, such as {"alpha": "openai:gpt-5.2", "chair": "sonnet"}.'

@@ -178,7 +178,7 @@ def find_shared_by(minutes: Minutes) -> list[str] | None:
 UNKNOWN_CHANGES = {
     "no_prices": "not assessed, because the prices do not tell which member is the strongest",
     "not_recorded": "not assessed whether the council changed its recommendation",
-    "disagree": "the council gave no verdict of its own",
+    "disagree": "the council gave no single verdict",
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from council.engine.prompting import build_dossier
 from council.errors import CouncilError, RunConflict, UnknownRun, UsageError, wording
 from council.events import Entry
 from council.packet.secret_filter import redact_text, redact_value
-from council.planning.plan import packet_from, question_from, roster_from
+from council.planning.intent import Intent
+from council.planning.plan import Plan, packet_from, question_from, roster_from
 from council.protocols import find_protocol
 from council.runs.people import fill_form, form_fields
 from council.runs.report_files import DATA_REPORTS
@@ -141,7 +142,7 @@ class FollowCursor:
 
 def run_summary(run: Json) -> Json:
     """Return the fields of a run that lists show."""
-    names = ("name", "status", "protocol", "task", "question", "folder", "created", "owner", "project")
+    names = ("name", "status", "protocol", "task", "question", "folder", "created", "owner", "project", "title")
     return {"run": run["id"]} | {name: run[name] for name in names}
 
 
@@ -266,10 +267,10 @@ class RunRecords:
         """Return these runs, as `runs` does."""
         return await self._add_statuses(await self.store.list_runs({"ids": json.dumps(list(ids))}))
 
-    async def iter_runs(self) -> AsyncIterator[Json]:
-        """Yield the runs in pages, as `runs` does."""
-        before = None
-        while page := await self.store.list_runs({}, before, PAGE):
+    async def iter_runs(self, **named: Any) -> AsyncIterator[Json]:
+        """Yield the runs with these values in pages, as `runs` does."""
+        before, filters = None, self._make_filters(False, None, **named)
+        while page := await self.store.list_runs(filters, before, PAGE):
             for run in await self._add_statuses(page):
                 yield run
             before = page[-1]["id"]
@@ -311,6 +312,12 @@ class RunRecords:
         from council.runs.track_record import load_weights
 
         return options | {"record_weights": await load_weights(self.store)}
+
+    async def plan_by_advice(self, intent: Intent, make: Callable[[Intent], Awaitable[Plan]]) -> Plan:
+        """Return the plan of the protocol that is worth its price, by the stored evaluations and the rules of advice."""
+        from council.runs.advice import plan_by_advice
+
+        return await plan_by_advice(intent, make, self.env)
 
     async def minutes(self, run: str) -> Minutes:
         return Minutes.fold(await self.entries(run))

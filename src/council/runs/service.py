@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from council.engine.minutes import Minutes
 from council.engine.prompting import Prompts
 from council.errors import CouncilError, EngineError, RunOwned, StoreError, UsageError
 from council.events import Entry
+from council.flags import AUTO_PROTOCOL
 from council.members.base import Member
 from council.members.registry import MemberRegistry
 from council.members.wires.http import keep_connections
@@ -157,12 +159,11 @@ class Convener(RunRecords):
         will_run: bool = False, folder: Path | None = None,
     ) -> Plan:  # fmt: skip
         """Return the plan for a question; `after` is an earlier run, `folder` that of the material, if it is not the run's.
-
         A preview leaves settings out that need trust."""
         folder = folder or self.folder
         if not preview:
             self._require_trust()
-        known, options = protocols.protocol_names(), dict(flags or {})
+        known, options = protocols.protocol_names(protocol), dict(flags or {})
         own = protocol in known and protocol not in protocols.SHIPPED_PROTOCOLS  # its option names are its own
         intent, material = read_request(
             words, {} if own else options, material or Material(), protocol=protocol, verbose=verbose, folder=folder, known=known,
@@ -179,9 +180,8 @@ class Convener(RunRecords):
             await self.run_context.refresh_models()
         where = PanelContext(self.settings, self.env, folder, strict)
         on_seated = self.members.connect_ahead if will_run else None
-        plan = await make_plan(intent, where, self.members, material, price=self.price, on_seated=on_seated)
-        if not self.run_context.file_warnings and not after:
-            return plan
+        make = partial(make_plan, where=where, member=self.members, material=material, price=self.price, on_seated=on_seated)  # fmt: skip
+        plan = await (self.plan_by_advice(intent, make) if protocol == AUTO_PROTOCOL else make(intent))
         warnings = (*self.run_context.file_warnings, *plan.warnings)
         return replace(plan, warnings=warnings, continues=after or "", conversation=conversation)
 

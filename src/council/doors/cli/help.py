@@ -27,7 +27,7 @@ MAX_UNGROUPED_FLAGS = 8  # a command with at most this many flags lists them in 
 COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Start and continue": ("init", "chat", "batch", "resume", "watch", "cancel", "fork"),
     "Results": ("runs", "report", "open", "replay", "gate", "spend", "outcome", "eval"),
-    "Choose": ("protocols", "presets", "rosters", "models", "packet"),
+    "Choose": ("advise", "protocols", "presets", "rosters", "models", "packet"),
     "Set up": ("doctor", "config", "keys", "trust", "completion"),
     "Connect": ("serve", "tokens", "mcp", "skill", "worker"),
 }
@@ -81,6 +81,7 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("council eval gym:basic_arithmetic --limit 100 --max-cost 5", "100 generated questions, for at most $5"),
         ("council eval --replay answers.csv", "compare voting rules on recorded answers, without a model"),
     ),
+    "advise": (('council advise "How many primes are below 1000?"', "which protocol is worth its price, and why"),),
     "outcome": (
         ("council outcome r4k2p right", "the decision was right"),
         (

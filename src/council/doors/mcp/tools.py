@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 
 from council import protocols
 from council.errors import UsageError
-from council.flags import flag_table
+from council.flags import AUTO_PROTOCOL, flag_table
 from council.protocols.options import parse_options
 from council.types import Json
 
@@ -94,7 +94,7 @@ class StartArguments(Arguments):
     protocol: str | None = Field(
         default=None,
         description=_format_protocol_help(),
-        json_schema_extra={"enum": [*_usable_protocols()]},
+        json_schema_extra={"enum": [*_usable_protocols(), AUTO_PROTOCOL]},
     )
     options: Options = Field(default_factory=dict, description=_format_options_help())
     folder: str | None = Field(default=None, description="Folder whose files may be read; usually the project root.")
@@ -125,6 +125,8 @@ class CancelArguments(Arguments):
 class ListArguments(Arguments):
     limit: int = Field(default=10, ge=1, le=MAX_LISTED)
     unfinished: bool = Field(default=False, description="Only runs that are not complete.")
+    owner: str | None = Field(default=None, description="Only runs of this owner, such as ann@laptop.")
+    project: str | None = Field(default=None, description="Only runs of this repository or folder.")
 
 
 @dataclass(frozen=True, slots=True)
