@@ -17,7 +17,7 @@ from council.types import Json
 
 ROOT = Path(__file__).parents[1]
 QUESTIONS, SEED = 3000, 60
-MEMBERS = Members((0.65,) * 3, correlation=0.3, conformity=0.3, instability=0.2)
+MEMBERS = Members((0.65,) * 3, correlation=0.3, conformity=0.3)
 SHOWN = ("vote", "self-consistency", "collaborative", "advisors:rounds=3", "adversarial", "ranking")
 
 
