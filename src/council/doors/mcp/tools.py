@@ -51,11 +51,12 @@ class CommonOptions(Arguments):
     spec: str | None = None
     base: str | None = None
     decisions: tuple[str, ...] = ()
+    attach: tuple[str | dict[str, str], ...] = ()
     redact: bool = False
     skip_secrets: bool = False
 
 
-COMMON_OPTIONS_HELP = "max_cost, effort low|medium|high, timeout, seats {seat: member}, models [1 to 8 members], cheap, spec FILE, base REF, decisions [], redact, skip_secrets"
+COMMON_OPTIONS_HELP = "max_cost, effort low|medium|high, timeout, seats {seat: member}, models [1 to 8 members], cheap, spec FILE, base REF, decisions [], attach [FILE], redact, skip_secrets"
 
 
 def _format_options_help() -> str:

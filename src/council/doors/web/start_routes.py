@@ -132,7 +132,9 @@ def _make_material(request: RunRequest) -> Material:
         redact=request.redact,
         skip_secrets=request.skip_secrets,
         targets=tuple(request.targets),
-        attachments=tuple((file.name, file.text) for file in request.attachments),
+        attachments=tuple(
+            (file.name, limits.read_inline(file.name, file.text, file.data)) for file in request.attachments
+        ),
     )
 
 
