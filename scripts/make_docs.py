@@ -37,7 +37,7 @@ from council.doors.cli.ask import ask_command
 from council.doors.cli.ci_log import CI_VARIABLES
 from council.doors.cli.help import group_commands, group_flags
 from council.doors.cli.management import management_group
-from council.doors.cli.params import COMMAND_HELP, PLANNED_WORDS, RESERVED_COMMANDS, protocol_flags
+from council.doors.cli.params import COMMAND_HELP, protocol_flags
 from council.engine import trust
 from council.engine.layout import describe_state
 from council.engine.minutes import Minutes
@@ -103,9 +103,6 @@ def cli_page() -> str:
         *_grouped_command_sections(),
         "## Exit codes",
         _table(("code", "meaning"), [(str(code), text) for code, text in sorted(EXITS.items())]),
-        "## Reserved words",
-        "These commands are planned. Alone, these words never start a run: each prints an error that says so.",
-        ", ".join(f"`{word}`" for word in (*RESERVED_COMMANDS, *PLANNED_WORDS)),
     ]
     return "\n\n".join(sections) + "\n"
 

@@ -52,6 +52,7 @@ class Case:
     options: Json = field(default_factory=dict)
     packet: Packet = field(default_factory=Packet)
     members: int = 0  # members by `-m`; 0: the usual seats
+    look: bool = False  # with --look
 
 
 CASES = (
@@ -86,6 +87,7 @@ CASES = (
     Case("judges", "brainstorm", task="brainstorm", options={"deep": True}),
     Case("judges", "research", task="research", options={"deep": True}),
     Case("collaborative", "four seats", members=4),
+    Case("collaborative", "seats that look", look=True),
     Case("adversarial", "four seats", members=4),
     Case("triad", "four seats", members=4),
     Case("ranking", "four seats", members=4),
@@ -132,7 +134,9 @@ async def _build_file(protocol: str) -> str:
     parts: dict[str, str] = {}  # text → its heading; a text that was already shown is left out
     replies: dict[str, Json] = {}
     for case in (case for case in CASES if case.protocol == protocol):
-        for way in WAYS[:1] if case.members else WAYS:  # absences and small members do not depend on the size
+        for way in (
+            WAYS[:1] if case.members or case.look else WAYS
+        ):  # absences and small members do not depend on the size
             for step in await rehearse_case(case, way):
                 last = step.ask.messages[-1]["content"]
                 heading = f"{step.ask.key} ({case.title}; {way.title})"
@@ -191,7 +195,9 @@ async def rehearse_case(case: Case, way: Way = WAYS[0]) -> list[Step]:
     seats = {seat.name for seat in roster.seats} if way.once else set()
     answer = _make_caller(steps, absent, seats, dict(options), agree=way.agree)
     with suppress(QuorumLost):  # too few seats answer: the prompts so far are shown
-        await rehearse(protocol, roster, question, dict(options), case.packet, agree=way.agree, answer=answer)
+        await rehearse(
+            protocol, roster, question, dict(options), case.packet, agree=way.agree, answer=answer, look=case.look
+        )
     return steps
 
 

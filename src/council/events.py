@@ -175,13 +175,15 @@ class WasAbsent:
 
 @dataclass(frozen=True, slots=True)
 class LookedUp:
-    """A file look-up or a web search."""
+    """A file look-up of a seat, or a web search. `why` is the reason if a part of it is not shown."""
 
     type: ClassVar[str] = "lookup"
     key: str
     phase: str
     what: str
     found: int
+    seat: str = ""  # empty for a search, and in runs of earlier versions
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from council.extensions import SEARCH, installed
 
 FLAGS_FILE = Path(__file__).parent / "data" / "flags.json"
 PROTOCOL_GROUP = "council.protocols"
+AUTO_PROTOCOL = "auto"  # the words choose, and advice may choose another one that costs no more
 # Options of every protocol, on the command line, in the library or over MCP.
 RESERVED_OPTIONS = frozenset(
     [
@@ -38,6 +39,7 @@ RESERVED_OPTIONS = frozenset(
         "help",
         "json",
         "jsonl",
+        "look",
         "max_cost",
         "members",
         "mode",

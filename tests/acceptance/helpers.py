@@ -32,7 +32,7 @@ PHASES = {
 }
 QUESTION = "Should the archive move to cold storage?"
 Instead = Reply | list[Reply] | Callable[[Seen], Reply | None]
-TYPED = {"Triage": "triage", "Attack": "attack", "Ruling": "verdict"}
+TYPED = {"Triage": "triage", "Attack": "attack", "Ruling": "verdict", "SeatLookups": "look"}
 
 
 # Answers
@@ -75,7 +75,7 @@ class FixedAnswers:
         return seat, "improve" if any(mark(name, "draft") in seen.prompt for name in SEATS) else "draft"
 
     def words(self, seat: str, phase: str, seen: Seen) -> str:
-        typed = {"triage": self.triage, "attack": self.attack, "verdict": self.verdict}
+        typed = {"triage": self.triage, "attack": self.attack, "verdict": self.verdict, "look": self.look}
         if phase in typed and seen.schema is not None:
             return json.dumps(typed[phase](seat, seen.schema))
         return f"The {phase} of {seat}: {mark(seat, phase)}."
@@ -84,6 +84,9 @@ class FixedAnswers:
         criteria = ("same_conclusion", "no_critical_flag", "no_contradiction", "mostly_high")
         told = {"leader": self.leader, "reason": mark(seat, "triage"), "agreed": ["it costs"], "contested": ["when"]}
         return told | dict.fromkeys(criteria, self.consensus)
+
+    def look(self, seat: str, schema: Json) -> Json:
+        return {"files": [], "names": [], "patterns": []}
 
     def attack(self, seat: str, schema: Json) -> Json:
         issue = {"severity": "MAJOR", "hits": "the cost", "flaw": mark(seat, "attack"), "correction": "count it"}

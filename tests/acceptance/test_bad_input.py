@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from council.doors.cli.params import PLANNED_WORDS, RESERVED_COMMANDS
 from council.engine.council import Council
 from council.errors import EngineError, PromptError
 from council.protocols import Protocol, register
@@ -174,12 +173,6 @@ async def test_a_broken_template_fails_before_the_first_call(workspace: Workspac
     assert raised.value.exit_code == 2
     assert "\n" not in str(raised.value) and "late.md" in str(raised.value)
     assert (workspace.provider.log, workspace.runs()) == ([], [])
-
-
-@pytest.mark.behaviour("00-planned-commands")
-@pytest.mark.parametrize("word", [*RESERVED_COMMANDS, *PLANNED_WORDS])
-def test_a_planned_command_says_so(workspace: Workspace, council: Terminal, word: str) -> None:
-    check_refused(workspace, council(word), 2, f'"{word}"', "planned")
 
 
 @pytest.mark.behaviour("00-misspelt-never-runs")

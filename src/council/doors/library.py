@@ -39,7 +39,8 @@ class QuestionOptions(TypedDict, total=False):
     """The protocol, the members and the material."""
 
     protocol: Annotated[
-        str | protocols.Protocol | None, "Name of a protocol, or a Protocol. Default: the words of the question decide."
+        str | protocols.Protocol | None,
+        "Name of a protocol, or a Protocol; auto: by advice. Default: the words of the question decide.",
     ]
     seats: Annotated[
         Mapping[str, str] | None, 'Members by seat, such as {"alpha": "openai:gpt-5.2", "chair": "sonnet"}.'
@@ -60,6 +61,7 @@ class QuestionOptions(TypedDict, total=False):
     base: Annotated[str | None, "Review the changes since this git revision."]
     redact: Annotated[bool, "Mask secrets in the packet instead of refusing to send it."]
     skip_secrets: Annotated[bool, "Leave files with secrets out of the packet."]
+    look: Annotated[bool, "Let each seat read files of the folder before it answers."]
     no_match: Annotated[bool, "Do not treat words of the question as names of files and folders."]
     continues: Annotated[str | None, "Earlier run whose question and answer are added to the packet."]
     options: Annotated[Mapping[str, Any] | None, "Options of a protocol of another package."]
@@ -141,7 +143,7 @@ FLAG_SETTINGS = (
     "timeout", "max_cost", "allow_unpriced", "effort", "grace", "hedge", "no_warm", "no_resend", "report_dir", "seats", "models", "cheap",
     "profile", "trust",
 )  # fmt: skip
-MATERIAL = ("spec", "decisions", "base", "redact", "skip_secrets")
+MATERIAL = ("spec", "decisions", "base", "redact", "skip_secrets", "look")
 
 
 class RunStream(AsyncIterator[Entry]):

@@ -267,9 +267,12 @@ class Council:
                 raise
             return absence
 
-    async def look(self, seat: Seat, wanted: Json) -> list[Json]:
-        """Return the results of read-only look-ups through the packet gate."""
-        return await self._run_effect("look", seat.name, wanted)
+    async def look(self, seat: Seat, wanted: Json | list[Json]) -> list[Json]:
+        """Return the results of read-only look-ups through the packet gate. Each request of a list is a step of its own."""
+        if isinstance(wanted, dict):
+            return await self._run_effect("look", seat.name, wanted)
+        named = [(f"{seat.name}/{n}", one) for n, one in enumerate(wanted, 1)]
+        return [row for name, one in named for row in await self._run_effect("look", name, one)]
 
     async def search(self, queries: Sequence[str], *, freshness: str = "none") -> list[Json]:
         """Return search results with title, address and snippet; a failed query has a row with `why`."""
@@ -444,26 +447,21 @@ class Council:
 
     def _council_for_seat(self, seat: Seat) -> Council:
         """Return a Council for one seat of this run, with the seat in its keys."""
-        council = Council(
+        council = type(self)(
             self.roster, self.question, ledger=self.ledger, prompts=self.prompts, carry_out=self.carry_out,
             context=self.context, effects=self.effects, timeouts=self.timeouts, quorum=self.quorum, grace=self.grace,
             effort=self.effort,
         )  # fmt: skip
         council._state = self._state
-        council._key_path, council._phases, council._absences = (
-            (*self._key_path, seat.name),
-            self._phases,
-            self._absences,
-        )
+        council._key_path = (*self._key_path, seat.name)
+        council._phases, council._absences = self._phases, self._absences
         return council
 
     async def _run_effect(self, kind: str, name: str, wanted: Json) -> list[Json]:
         key = "/".join((*self._key_path, name, kind) if name != kind else (*self._key_path, kind))
         self.ledger.claim_key(key)
         print_ = compute_fingerprint(Ask(key, ({"role": kind, "content": json.dumps(wanted, sort_keys=True)},)), kind)
-        known = self.ledger.find_result(key, print_)
-        if known is None:
-            known = await self._execute_effect(kind, key, print_, wanted)
+        known = self.ledger.find_result(key, print_) or await self._execute_effect(kind, key, print_, wanted)
         found: list[Json] = json.loads(known.text)
         return found
 
@@ -479,9 +477,10 @@ class Council:
             found = await self.effects[kind](wanted)
             outcome = Outcome("ok", json.dumps(found, ensure_ascii=False), served_by=kind)
         found = json.loads(outcome.text)
-        self.ledger.accept_result(
-            key, outcome, ev.LookedUp(key, self._current_phase, what, sum(map(_has_result, found)))
-        )
+        seat = key.split("/")[len(self._key_path)] if kind == "look" else ""
+        why = "; ".join(dict.fromkeys(row["why"] for row in found if row.get("why")))
+        looked = ev.LookedUp(key, self._current_phase, what, sum(map(_has_result, found)), seat, why)
+        self.ledger.accept_result(key, outcome, looked)
         return outcome
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 import tomllib
@@ -217,7 +218,7 @@ def _layout_environment(folder: Path | None) -> PlainEnvironment:
     layouts.filters |= {
         "label": format_label, "clean": clean, "line": single_line, "cell": format_cell, "blockquote": blockquote, "fence": fence_code,
         "html": partial(escape, quote=False), "round": format_round_name, "count": format_count, "absence": format_absence, "close_fence": close_code_fence, "text": format_text, "code": format_code,
-        "breaks": "  \n".join,
+        "breaks": "  \n".join, "lookup": format_lookup,
     }  # fmt: skip
     return layouts
 
@@ -355,6 +356,17 @@ def close_code_fence(value: str) -> str:
 
 def format_count(n: int, word: str) -> str:
     return f"{n:,} {word}" if n == 1 else f"{n:,} {word}s"
+
+
+def format_lookup(what: str) -> str:
+    """Format the look-up of a seat or an explorer; return any other text unchanged."""
+    try:
+        wanted = json.loads(what)
+        files = [f"{one['path']}:{one['from']}-{one['to']}" if one["to"] else one["path"] for one in wanted["files"]]
+        parts = [*files, *wanted["names"], *(f'"{pattern}"' for pattern in wanted["patterns"])]
+    except (ValueError, TypeError, LookupError):
+        return single_line(what, 160)
+    return single_line(", ".join(map(str, parts)), 160)
 
 
 def format_ruling(reply: Json | None) -> str:

@@ -107,6 +107,7 @@ class Minutes:
     notes: list[ev.Noted] = field(default_factory=list)
     prompts: dict[str, ev.Asked] = field(default_factory=dict)
     troubles: list[ev.Faulted | ev.Attempted] = field(default_factory=list)
+    lookups: list[ev.LookedUp] = field(default_factory=list)  # look-ups of seats and explorers, and searches
     hedges: list[ev.Hedged] = field(default_factory=list)  # slow members, and the members that were asked too
     cap: float | None = None  # cost limit in dollars
     priced: dict[str, float] = field(
@@ -299,6 +300,10 @@ def _apply_hedged(m: Minutes, event: ev.Hedged, at: float) -> None:
     m.hedges.append(event)
 
 
+def _apply_looked_up(m: Minutes, event: ev.LookedUp, at: float) -> None:
+    m.lookups.append(event)
+
+
 def _apply_faulted(m: Minutes, event: ev.Faulted, at: float) -> None:
     m.troubles.append(event)
     m.open_attempts.pop((event.key, event.n), None)
@@ -386,6 +391,6 @@ def _apply_nothing(m: Minutes, event: Any, at: float) -> None:
 HANDLERS: dict[type, Callable[[Minutes, Any, float], None]] = {
     ev.Convened: _apply_convened, ev.Resumed: _apply_resumed, ev.PhaseStarted: _apply_phase_started, ev.PhaseEnded: _apply_phase_ended,
     ev.Asked: _apply_asked, ev.Attempted: _apply_attempted, ev.Hedged: _apply_hedged, ev.Faulted: _apply_faulted, ev.Billed: _apply_billed, ev.Delta: _apply_delta, ev.Stated: _apply_stated,
-    ev.WasAbsent: _apply_absent, ev.LookedUp: _apply_nothing, ev.Noted: _apply_noted, ev.Labelled: _apply_labelled, ev.Voted: _apply_voted,
+    ev.WasAbsent: _apply_absent, ev.LookedUp: _apply_looked_up, ev.Noted: _apply_noted, ev.Labelled: _apply_labelled, ev.Voted: _apply_voted,
     ev.Fetching: _apply_fetching, ev.Closed: _apply_closed,
 }  # fmt: skip

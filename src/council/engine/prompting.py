@@ -127,6 +127,8 @@ class Prompts:
         if seat.small:
             return self._render_compact(prompt, variables, conversation)
         user = prompt.body(variables)
+        if "seen" in variables:  # what the seat has read before its answer
+            user = f"{variables['seen']}\n\n{user}"
         if not conversation:
             user = _fill_request(variables["question"], self._render_packet(seat, variables), user)
         messages = (*(conversation or [_system_message()]), {"role": "user", "content": user.strip()})
@@ -158,24 +160,22 @@ class Prompts:
         room = min(SMALL_QUOTE_WORDS, SMALL_MATERIAL_WORDS // max(1, len(pieces)))
         material = [(_clean_name(label), _truncate_words(quote.clean(text, label), room)) for label, text in pieces]
         packet = NO_PACKET if conversation else variables["packet"]  # the previous turn has it
-        text = quote.clean(_load_part("material.md").render(packet=packet).strip(), "the packet")
+        text = quote.clean(load_part("material.md").render(packet=packet).strip(), "the packet")
         dossier = _fence("Packet", self.fence_mark("packet"), text) if text else ""
-        user = _load_part("compact.md").render(variables, dossier=dossier, words=words, material=material)
-        messages = (
-            *(conversation or [_system_message("compact_system.md")]),
-            {"role": "user", "content": user.strip()},
-        )
+        user = load_part("compact.md").render(variables, dossier=dossier, words=words, material=material)
+        first = conversation or (_system_message("compact_system.md"),)
+        messages = (*first, {"role": "user", "content": user.strip()})
         return RenderedPrompt(messages, SMALL_TEMPERATURE, int(words * TOKENS_PER_WORD), words, cleaned=quote.cleaned)
 
     def render_repair(self, said: str, words: str) -> tuple[Message, Message]:
         """Return the messages that ask for the same reply in the required format."""
-        user = _load_part("repair.md").render(problem=words).strip()
+        user = load_part("repair.md").render(problem=words).strip()
         return {"role": "assistant", "content": said}, {"role": "user", "content": user}
 
     def append_cut_note(self, messages: tuple[Message, ...], cuts: Cuts, key: str) -> tuple[Message, ...]:
         """Append a note about the cuts to the last message of the step with this key."""
         last = messages[-1]
-        told = _load_part("cut.md").render(cuts=Quoter(self, f"{key} cut")(cuts.descriptions, "Cut")).strip()
+        told = load_part("cut.md").render(cuts=Quoter(self, f"{key} cut")(cuts.descriptions, "Cut")).strip()
         return (*messages[:-1], {**last, "content": f"{last['content']}\n\n{told}"})
 
     def fence_mark(self, what: str) -> str:
@@ -229,7 +229,7 @@ def _fill_request(question: object, dossier: str, body: str) -> str:
 def _split_request(*, has_packet: bool) -> list[str]:
     """Return the texts of `full.md`, and the names of its variables between them."""
     marks = {name: f"\0{name}\0" for name in ("question", "dossier", "body")}
-    return _load_part("full.md").render(marks, packet={"empty": not has_packet}).split("\0")
+    return load_part("full.md").render(marks, packet={"empty": not has_packet}).split("\0")
 
 
 def _fence(name: str, mark: str, text: str) -> str:
@@ -253,7 +253,7 @@ def request_notes(names: Iterable[str]) -> str:
 
 @lru_cache(maxsize=64)
 def _render_notes(names: tuple[str, ...]) -> str:
-    return "\n\n" + _load_part("notes.md").render(names=names).strip()
+    return "\n\n" + load_part("notes.md").render(names=names).strip()
 
 
 @lru_cache(maxsize=64)
@@ -350,13 +350,13 @@ def _truncate_words(text: str, max_words: int) -> str:
 
 
 @lru_cache(maxsize=16)
-def _load_part(name: str) -> jinja2.Template:
+def load_part(name: str) -> jinja2.Template:
     return _jinja.from_string((PARTS_FOLDER / name).read_text(encoding="utf-8"))
 
 
 @cache
 def _system_message(part: str = "system.md") -> Message:
-    return {"role": "system", "content": _load_part(part).render().strip()}
+    return {"role": "system", "content": load_part(part).render().strip()}
 
 
 # Foreign text: text that another seat, a person, a file or a web page has written

@@ -203,7 +203,7 @@ def read_prose(reply: type[R], text: str) -> R | None:
     made = reply.from_prose(text)
     if made is None:
         return None
-    if _is_json_reply(reply, text):
+    if is_json_reply(reply, text):
         field = reply.answer_field
         found = [one[field] for one in find_json(text)[0] if isinstance(one, dict) and isinstance(one.get(field), str)]
         text = found[0] if len(found) == 1 else ""
@@ -218,7 +218,7 @@ def rate_prose(reply: type[Reply] | None, text: str) -> ProseUse:
     """Return whether a text that is no typed reply can be used in place of one."""
     if reply is None or read_prose(reply, text) is None:
         return "none"
-    return "last" if _is_json_reply(reply, text) else "repaired"
+    return "last" if is_json_reply(reply, text) else "repaired"
 
 
 def read_accepted(step: Step, text: str) -> Reply | None:
@@ -231,7 +231,7 @@ def read_accepted(step: Step, text: str) -> Reply | None:
     return read
 
 
-def _is_json_reply(reply: type[Reply], text: str) -> bool:
+def is_json_reply(reply: type[Reply], text: str) -> bool:
     """Return whether a text is an attempt at the typed reply, readable or not, and no prose."""
     text = clean_text(text)
     if strip_code_fence(text).startswith(("{", "[{", '["')):

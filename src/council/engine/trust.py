@@ -178,7 +178,7 @@ def find_shared_by(minutes: Minutes) -> list[str] | None:
 UNKNOWN_CHANGES = {
     "no_prices": "not assessed, because the prices do not tell which member is the strongest",
     "not_recorded": "not assessed whether the council changed its recommendation",
-    "disagree": "the council gave no verdict of its own",
+    "disagree": "the council gave no single verdict",
 }
 
 
@@ -412,6 +412,7 @@ def _list_vendors(minutes: Minutes, answered: list[SeatMinutes]) -> set[str]:
 DEGRADED_TEXTS = {
     "fallback": "a fallback answered for {seat}",
     "cut": "{seat} did not see everything",
+    "unseen": "{seat} did not see all attachments",
     "truncated": "the answer of {seat} was cut off",
     "prose": "{seat} answered in prose, without the parts that were asked for",
     "dropped": "{seat} was asked without some parameters",

@@ -197,6 +197,7 @@ class Result:
     usd: float | None
     seconds: float
     text: str = ""  # the whole answer, for a panel that grades
+    members: tuple[str, ...] = ()  # that answered in the seats
 
     def used(self, equal: str) -> float:
         return float(self.tokens if equal == "tokens" else self.calls if equal == "calls" else self.usd or 0.0)
@@ -219,6 +220,7 @@ def grade_run(item: Item, report: Json, minutes: Minutes) -> Result:
         str(report["run"]), item.read(text), item.is_right(text), str(report["trust"]["level"]), share,
         {name: item.is_right(said) for name, said in first.items()}, int(tokens["in"]) + int(tokens["out"]),
         int(report["calls"]["made"]), report["cost"]["usd"], float(report["seconds"]), text,
+        tuple(seat["served_by"] for seat in report["seats"] if seat["served_by"]),
     )  # fmt: skip
 
 
@@ -287,6 +289,12 @@ class EvalTable:
     arms: Sequence[ArmResults]
     unfinished: int = 0  # rows without a complete run
 
+    @property
+    def members(self) -> list[str]:
+        """The members that answered in the seats of the councils; of the other arms if there is no council."""
+        councils = [one for one in self.arms if one.arm.is_council] or self.arms
+        return sorted({name for one in councils for result in one.results.values() for name in result.members})
+
     def find(self, name: str) -> ArmResults | None:
         return next((one for one in self.arms if one.arm.name == name), None)
 
@@ -299,7 +307,7 @@ class EvalTable:
         chosen = self.evaluation
         return {
             "schema": "council.eval/1", "dataset": chosen.dataset, "questions": len(chosen.items), "seed": chosen.seed,
-            "equal": chosen.equal, "unfinished": self.unfinished, "arms": [self._arm_json(one) for one in self.arms],
+            "equal": chosen.equal, "unfinished": self.unfinished, "members": self.members, "arms": [self._arm_json(one) for one in self.arms],
             "conclusions": self.conclude(),
         }  # fmt: skip
 
@@ -310,7 +318,7 @@ class EvalTable:
         gained, lost = one.seats_before()
         rival = self.rival(one)
         return {
-            "arm": one.arm.name, "answered": len(one.results), "accuracy": one.accuracy.as_json(),
+            "arm": one.arm.name, "protocol": one.arm.protocol, "options": one.arm.options, "answered": len(one.results), "accuracy": one.accuracy.as_json(),
             "unreadable": sum(not result.answer for result in one.results.values()),
             "tokens": int(one.total("tokens")), "calls": int(one.total("calls")),
             "usd": None if None in costs else round(math.fsum(usd or 0.0 for usd in costs), 9),

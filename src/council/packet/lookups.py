@@ -68,7 +68,7 @@ def _read_slice(root: Path, item: Any, redact: bool) -> Json:
     try:
         text, invisible = _read_gated(root, parse_path(root, request.get("path")), redact)
     except (UsageError, Unreadable) as error:
-        return row | {"why": str(error)}
+        return row | {"why": str(error).partition(": ")[0]}  # what follows is advice for the person
     lines = text.splitlines(keepends=True)
     start, end = _line_range(request, len(lines))
     row |= {"invisible_characters_removed": invisible} if invisible else {}
@@ -99,7 +99,7 @@ def _read_gated(root: Path, path: str, redact: bool) -> tuple[str, int]:
     if text is not None:
         return text, gate.stripped
     if gate.secret_locations:
-        raise Unreadable(f"not shown, secret found at {next(iter(gate.secret_locations))}")
+        raise Unreadable(f"secret found at {next(iter(gate.secret_locations))}")
     raise Unreadable(next((skipped.why for skipped in gate.skipped.values()), "not shown"))
 
 

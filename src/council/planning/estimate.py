@@ -8,6 +8,8 @@ length of each statement quoted in it. The output is estimated:
     worst       it disagrees; every answer uses its maximum output and is retried once at twice that, as the fault table
                 allows, by the most expensive member of its seat
 
+With `--look`, each request after a look-up also has the results: usually LOOKED_TOKENS, at worst as many as a seat may get.
+
 All at list price, without savings from a vendor's cache.
 """
 
@@ -29,6 +31,10 @@ from council.types import Ask, Json, Step, Usage, estimate_tokens
 
 DEFAULT_ANSWER_WORDS = 400  # for an answer without a requested length
 ESTIMATED_THINKING_TOKENS = 1500  # thinking tokens of a reasoning member per answer
+LOOKED_TOKENS = 5_000  # usual results of a seat's look-ups
+MAX_LOOKED_TOKENS = 20_000
+LOOKED = "look"  # stands for the results among the quoted statements of a call
+LOOKED_FENCE = "<<<Files "
 RETRY_FACTOR = 2  # a truncated answer is retried with this multiple of its output cap
 FENCE = re.compile(r"^<<<.* ([0-9a-f]{12})$", re.MULTILINE)
 
@@ -56,7 +62,7 @@ def build_call(step: Step, quoted_keys: Mapping[str, str], question: str) -> Reh
     schema = estimate_tokens(json.dumps(ask.schema)) if ask.schema else 0
     return RehearsedCall(
         ask.key, step.chain, estimate_tokens(prompt) + schema - estimate_tokens(question),
-        frozenset(quoted_keys[mark] for mark in FENCE.findall(prompt) if mark in quoted_keys),
+        frozenset([*(quoted_keys[mark] for mark in FENCE.findall(prompt) if mark in quoted_keys), *([LOOKED] if LOOKED_FENCE in prompt else [])]),
         ask.words or DEFAULT_ANSWER_WORDS, replace(ask, messages=(), schema=None), step.timeout, estimate_tokens(shared_prefix(ask)) if ask.shared else 0,
     )  # fmt: skip
 
@@ -115,7 +121,7 @@ def _usual_costs(
     calls: Sequence[RehearsedCall], question_tokens: int, prices: Mapping[str, Price], share: float
 ) -> list[Decimal]:
     """Return the cost of each call if the requested member answers at once, with this share of the requested length."""
-    answer_tokens = {call.key: _answer_tokens(call, share) for call in calls}
+    answer_tokens = {call.key: _answer_tokens(call, share) for call in calls} | {LOOKED: LOOKED_TOKENS}
     return [
         exact_cost(_estimate_usage(call, answer_tokens, question_tokens, share), prices[call.chain[0]])
         for call in calls
@@ -130,7 +136,7 @@ def _estimate_usage(call: RehearsedCall, answer_tokens: Mapping[str, int], quest
 def _worst_cost(
     calls: Sequence[RehearsedCall], question_tokens: int, prices: Mapping[str, Price], member: Callable[[str], Member]
 ) -> Decimal:
-    answer_tokens = {call.key: max_answer_tokens(call.ask) for call in calls}
+    answer_tokens = {call.key: max_answer_tokens(call.ask) for call in calls} | {LOOKED: MAX_LOOKED_TOKENS}
     costs = (
         max(
             _cost_with_retry(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from council.errors import ConfigError, UsageError, option, wording
-from council.flags import flag_table
+from council.flags import AUTO_PROTOCOL, flag_table
 from council.packet.files import PATH_WORD, FolderNames, is_glob
 from council.packet.targets import is_pathlike
 from council.planning.triggers import (
@@ -173,9 +173,9 @@ def detect_domain(text: str) -> str:
 
 
 def _choose_by_name(protocol: str | None, prefixed: Choice | None, known: Collection[str]) -> Choice | None:
-    if protocol is None:
+    name = AUTO_PROTOCOL if protocol is None else protocol.strip().lower()
+    if name == AUTO_PROTOCOL:
         return prefixed
-    name = protocol.strip().lower()
     if name not in known:
         raise UsageError(
             f'unknown protocol "{protocol}": {_format_suggestion(name, known)}known are {", ".join(sorted(known))}'

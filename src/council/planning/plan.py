@@ -28,6 +28,7 @@ from council.planning.estimate import PriceLookup, RehearsedCall, estimate_cost,
 from council.planning.intent import ChosenBy, Inferred, Intent, parse_intent, place_piped_text
 from council.planning.rehearsal import find_phase_timeouts, find_warm_starts, rehearse_both_ways
 from council.planning.seating import SeatAssignment, Seating, available_members, seat_council
+from council.planning.triggers import names_project
 from council.protocols import Protocol, load_reference
 from council.protocols.options import parse_options
 from council.protocols.panel import Panel, PanelContext, resize_seats
@@ -41,6 +42,7 @@ RECENT_LABEL = "recent"
 STDIN_LABEL = "the text from standard input"
 SMALL_PACKET_TOKENS = 1500  # tokens of material for small members
 MAX_PLAIN_CHARS = 4000  # of a question that names no file and is checked without another thread
+NO_LOOKUPS = "--look has no effect: agents, people and small models fill all seats, and they make no look-ups"
 POSSIBLE_GLOB = re.compile(r"[*\[]|\?\w")
 
 
@@ -76,6 +78,10 @@ class Plan:
     warm_starts: tuple[Json, ...] = ()  # members that one seat asks first, because their vendor caches the prefix
     lines: tuple[Json, ...] = ()  # lines of the members, such as opus, with the names they have today
     trusted: tuple[str, ...] = ()  # what the trusted settings of the project send, read and write where
+    look: Json = field(
+        default_factory=dict
+    )  # limits of the look-ups before the first answers, and the seats that make them
+    redact_lookups: bool = False
     batch: Json = field(default_factory=dict)  # of a row of a batch: the batch, the row and the id of its run
     attachments: tuple[Json, ...] = ()  # images and PDFs, each with the seats and members that cannot see it
 
@@ -99,6 +105,7 @@ class Plan:
             **({"effort": self.effort} if self.effort else {}), **({"cheap": True} if self.cheap else {}), **({"continues": self.continues} if self.continues else {}),
             **({"conversation": self.conversation} if self.conversation else {}), **({"trusted": list(self.trusted)} if self.trusted else {}),
             **({"lines": list(self.lines)} if self.lines else {}), **({"hedge": True} if self.hedge else {}), **({"warm_start": list(self.warm_starts)} if self.warm_starts else {}),
+            **({"look": self.look} if self.look else {}),
             **({"attachments": list(self.attachments)} if self.attachments else {}),
         }  # fmt: skip
 
@@ -116,6 +123,7 @@ class Plan:
             "protocol": self.protocol.name, "question": dump_fields(self.question), "options": self.options,
             "roster": roster, "verbose": self.verbose, "packet": dump_fields(self.packet) | lists, "effort": self.effort,
             "given": self.given, "shared_vendors": list(self.shared_vendors), **({"batch": self.batch} if self.batch else {}),
+            **({"look": "redact" if self.redact_lookups else "refuse"} if self.look else {}),
         }  # fmt: skip
 
 
@@ -169,6 +177,7 @@ class Material:
     earlier: tuple[tuple[str, str], ...] = ()  # name and text of the earlier turns, newest first
     left_out: tuple[Skipped, ...] = ()  # earlier turns that are not sent
     attachments: tuple[tuple[str, str | bytes], ...] = ()  # name of each attached file, and its text or its bytes
+    look: bool | None = False  # whether seats may read the project first; None: if the question names it
 
 
 def read_request(
@@ -187,7 +196,7 @@ def read_request(
     intent = parse_intent(
         words, flags, protocol=protocol, verbose=verbose, folder=folder, known=known, piped=material.stdin is not None or bool(material.attachments), can_search=can_search,
     )  # fmt: skip
-    if _is_verb_only(words, intent) and material == Material():
+    if _is_verb_only(words, intent) and replace(material, look=False) == Material():
         _, material = _infer_changes([intent.task], material, folder)
         intent = replace(intent, question=material.selection.target if material.selection else intent.question)
     if material.selection:
@@ -241,7 +250,9 @@ async def make_plan(
     roster, seating = _seat_roster(protocol, panel, where)
     strangers = _check_seat_flags(protocol, roster, where.settings)
     roster = _mark_small_seats(roster, member)
-    packet = await _build_packet(question, roster, where.folder, material or Material())
+    material = material or Material()
+    look = _plan_lookups(protocol, roster, question, where.folder, material) if material.look is not False else {}
+    packet = await _build_packet(question, roster, where.folder, material)
     attached: tuple[Json, ...] = ()
     if packet.attachments:
         attached = list_attachments(packet.attachments, roster, member)
@@ -249,7 +260,7 @@ async def make_plan(
     if on_seated and not (packet.refusal or panel.refusal):
         on_seated(seat.member for seat in roster.seats)
     phases, calls, *ways = await rehearse_both_ways(
-        protocol, roster, question, dict(options), packet, where.settings.phase_timeouts()
+        protocol, roster, question, dict(options), packet, where.settings.phase_timeouts(), look=bool(look)
     )
     shorter, longer = ([with_effort(call, where.settings.effort) for call in way] for way in ways)
     if attached:
@@ -264,10 +275,26 @@ async def make_plan(
         cost=cost, cap=cap, cheap=where.settings.cheap and len(where.settings.named_members) != 1,
         unpriced=tuple(name for name in roster.member_names if price(name) is None),
         trusted=tuple(where.settings.trusted.destinations) if where.settings.trusted else (),
-        warnings=(*([word_for(panel.refusal, "cli")] if panel.refusal else []), *_model_warnings(where.settings), *panel.warnings, *strangers, *_cap_warnings(cost, cap), *_packet_warnings(packet), *(format_unseen(attached) if attached else ()), *_advise_mixing(panel, roster, where), *seating.advice), notices=(*seating.notices, *panel.notices, *packet.remarks),
+        warnings=(*([word_for(panel.refusal, "cli")] if panel.refusal else []), *_model_warnings(where.settings), *panel.warnings, *strangers, *_cap_warnings(cost, cap), *_packet_warnings(packet), *(format_unseen(attached) if attached else ()), *_advise_mixing(panel, roster, where), *seating.advice, *([NO_LOOKUPS] if material.look and not look else [])), notices=(*seating.notices, *panel.notices, *packet.remarks),
         shared_vendors=seating.shared_vendors, lines=seating.lines, timeouts={name: float(where.settings.member_timeout(name)) for name in roster.member_names},
         inferred=intent.inferred, hedge=where.settings.hedge and any(seat.fallbacks for seat in roster.all_seats), warm_starts=find_warm_starts(phases, longer, member) if where.settings.warm_start else (), attachments=attached,
+        look=look, redact_lookups=material.redact,
     )  # fmt: skip
+
+
+def _plan_lookups(protocol: Protocol, roster: Roster, question: Question, folder: Path, material: Material) -> Json:
+    """Return the limits of the look-ups and the seats that may make them; empty if none is made."""
+    from council.protocols.common.lookups import MAX_HOPS, MAX_LOOKUPS, can_look  # only with --look
+
+    if not protocol.allows_look and material.look:
+        raise UsageError(
+            f"the protocol {protocol.name} does not allow {option('look', True)}, because its seats answer blind: "
+            "drop it, or choose another protocol"
+        )
+    seats = [seat.name for seat in roster.seats if can_look(seat)] if protocol.allows_look else []
+    if not seats or not (material.look or names_project(question.text, folder)):
+        return {}
+    return {"hops": MAX_HOPS, "lookups": MAX_LOOKUPS, "seats": seats}
 
 
 # Attachments
@@ -304,9 +331,9 @@ def require_sight(attached: Sequence[Json], roster: Roster) -> None:
 
 
 def format_unseen(attached: Iterable[Json]) -> list[str]:
-    """Return one line for each seat that cannot see an attachment."""
+    """Return one line for each seat that cannot see an attachment, in seating order as far as the rows tell it."""
     found: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for row in attached:
+    for row in sorted(attached, key=lambda row: -len(row["unseen_by"])):
         for one in row["unseen_by"]:
             what = "sees the text but not the pages of" if row["has_text"] else "cannot see"
             found.setdefault((one["seat"], one["model"]), {}).setdefault(what, []).append(row["path"])

@@ -122,6 +122,14 @@ class PlanWarmStart(TypedDict):
     tokens: Annotated[Count, Field(description="Estimated tokens of the prefix that its vendor caches.")]
 
 
+class PlanLook(TypedDict):
+    """What the seats may look up in the project before their first answers; absent if they may not."""
+
+    hops: Annotated[Count, Field(description="Requests for look-ups of each seat, at most.")]
+    lookups: Annotated[Count, Field(description="Files, names and patterns of each seat, at most.")]
+    seats: Annotated[list[str], Field(description="Agents, people and small models make no look-ups.")]
+
+
 class PlanLine(TypedDict):
     """A line of models, and the model that it means today."""
 
@@ -176,6 +184,7 @@ class PlanObject(TypedDict):
             Field(description="Lines whose newest models are members of this plan; absent if there are none."),
         ]
     ]
+    look: NotRequired[PlanLook]
     trusted: NotRequired[
         Annotated[
             list[str],

@@ -46,14 +46,14 @@ def template_context(
 
 async def rehearse_both_ways(
     protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet,
-    timeouts: Mapping[str, float] = NO_TIMEOUTS,
+    timeouts: Mapping[str, float] = NO_TIMEOUTS, look: bool = False,
 ) -> Rehearsal:  # fmt: skip
     """Rehearse with agreeing and with disagreeing seats. The result is cached by everything that the protocol can read."""
-    key = _cache_key(protocol, roster, question, options, packet, timeouts) if packet.empty else None
+    key = _cache_key(protocol, roster, question, options, packet, timeouts) if packet.empty and not look else None
     if key in _REHEARSALS:
         return _REHEARSALS[key]
     ways: tuple[list[RehearsedCall], list[RehearsedCall]] = [], []
-    rehearse_way = partial(rehearse, protocol, roster, question, options, packet, timeouts=timeouts)
+    rehearse_way = partial(rehearse, protocol, roster, question, options, packet, timeouts=timeouts, look=look)
     contested = await rehearse_way(agree=False, calls=ways[0])
     if any(call.ask.schema_name for call in ways[0]):
         await rehearse_way(agree=True, calls=ways[1])
@@ -109,7 +109,7 @@ class StepLimit:
 async def rehearse(
     protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet = EMPTY_PACKET, *, agree: bool,
     calls: list[RehearsedCall] | None = None, answer: CarryOut | None = None,
-    timeouts: Mapping[str, float] = NO_TIMEOUTS,
+    timeouts: Mapping[str, float] = NO_TIMEOUTS, look: bool = False,
 ) -> list[Entry]:  # fmt: skip
     """Run the whole protocol with fake answers that always agree or always disagree. Free, and renders every prompt.
 
@@ -125,7 +125,7 @@ async def rehearse(
             calls.append(build_call(step, prompts.quoted_keys, question.text))
         return await answer_step(step)
 
-    council = Council(
+    council = (looking_council() if look else Council)(
         roster, question, ledger=Ledger(NullStore(), record, limit.on_event), prompts=prompts,
         carry_out=carry_out, context=template_context(question, roster, packet), effects={"look": _fake_lookup, "search": _fake_search},
         timeouts=timeouts, keeps_conversations=protocol.keeps_conversations,
@@ -150,8 +150,20 @@ async def rehearse(
     return record.entries
 
 
+def looking_council() -> type[Council]:
+    """Return the class of a council whose seats may read the project before they answer."""
+    from council.protocols.common.lookups import LookingCouncil  # not loaded by other councils
+
+    return LookingCouncil
+
+
 async def _fake_lookup(wanted: Json) -> list[Json]:
-    return []
+    files = [
+        {"look": "file", "path": one["path"], "from": 1, "to": 1, "lines": 1, "content": "…"}
+        for one in wanted.get("files", [])
+    ]
+    names = [{"look": "name", "name": name, "paths": ["…"], "more": 0} for name in wanted.get("names", [])]
+    return [*files, *names, *({"look": "pattern", "pattern": one, "hits": []} for one in wanted.get("patterns", []))]
 
 
 async def _fake_search(wanted: Json) -> list[Json]:

@@ -1,4 +1,4 @@
-"""Words that choose a protocol: phrases of data/triggers.toml and where in a sentence they count.
+"""Words that choose a protocol or name the project: phrases of data/triggers.toml and where in a sentence they count.
 
 A verb counts where it is what the user asks for: at the start of a sentence, after a polite opening, or after "and".
 In a question ("Why did Rome attack Carthage?") it is the subject and does not count; comparisons and choices do.
@@ -10,8 +10,13 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
-from importlib.resources import files
+from importlib.resources import files as resource_files
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
+
+from council.errors import UsageError
+from council.packet.files import list_files
+from council.packet.git import find_repo
 
 WORD_GAP = r"(?:\s*[-\u2010\u2011\u2013]\s*|\s+)"
 WORD_START, WORD_END = r"(?<!\w)(?<![/\\])(?<!\w[.@])", r"(?![\w/\\]|\.\w)"  # skip words inside a path or a URL
@@ -51,7 +56,7 @@ def _blank_match(found: re.Match[str]) -> str:
 
 @cache
 def load_triggers() -> dict[str, Any]:
-    return tomllib.loads(files("council").joinpath("data/triggers.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(resource_files("council").joinpath("data/triggers.toml").read_text(encoding="utf-8"))
 
 
 class Trigger(NamedTuple):
@@ -148,3 +153,97 @@ def _compile_start(name: str) -> re.Pattern[str]:
 def _compile_before_verb() -> re.Pattern[str]:
     choices = "|".join(words.replace(" ", WORD_GAP) for words in load_triggers()["openings"]["before_verb"])
     return re.compile(rf"(?:^|[,:–—]|(?<!\w)(?:{choices}))\s*$", re.IGNORECASE)
+
+
+# Words that name the project of a folder
+
+PROJECT_WORDS = re.compile(
+    r"\b(?:(?:this|our|my|the current) (?:\w+ )?(?:project|repo|repository|code ?base|source code|source tree|code|workspace)"
+    r"|the (?:repo|repository|code ?base|source code|source tree|monorepo))\b",
+    re.IGNORECASE,
+)
+PART_WORDS = r"(?:module|package|folder|directory|subfolder|component|file|subsystem)s?"
+URL = re.compile(r"\b\w+://\S+")
+QUOTED_WORD = re.compile(r"`([^`\s]+)`")
+PATH_WORD = re.compile(r"[\w.@~-]*[\w@~-](?:/[\w.@~-]+)+/?|[\w-]+\.\w{1,8}\b|[\w.-]+/(?=\s|$)")
+NAMED_PART = re.compile(rf"([\w.-]+) {PART_WORDS}\b", re.IGNORECASE)
+MIN_NAME_CHARS = 3
+ORDINARY_NAMES = frozenset(
+    [
+        "app",
+        "apps",
+        "api",
+        "bin",
+        "build",
+        "code",
+        "data",
+        "demo",
+        "desktop",
+        "dev",
+        "doc",
+        "docs",
+        "documents",
+        "downloads",
+        "example",
+        "git",
+        "home",
+        "lib",
+        "main",
+        "new",
+        "old",
+        "package",
+        "pkg",
+        "project",
+        "projects",
+        "repo",
+        "repos",
+        "root",
+        "server",
+        "site",
+        "source",
+        "src",
+        "temp",
+        "test",
+        "tests",
+        "tmp",
+        "tool",
+        "tools",
+        "user",
+        "web",
+        "work",
+        "workspace",
+    ]
+)
+
+
+def names_project(text: str, folder: Path) -> bool:
+    """Return whether a question names the project of a folder: by words such as "this repository", its name, or a file or folder of it."""
+    text = URL.sub(" ", text)
+    return bool(PROJECT_WORDS.search(text)) or _has_project_name(text, folder) or _has_project_file(text, folder)
+
+
+def _has_project_name(text: str, folder: Path) -> bool:
+    root = next((place for place in (folder, *folder.parents) if (place / ".git").exists()), folder)
+    names = {root.name, folder.name}
+    return any(_has_name(text, name) for name in names if name.casefold() not in ORDINARY_NAMES and len(name) >= MIN_NAME_CHARS)  # fmt: skip
+
+
+def _has_name(text: str, name: str) -> bool:
+    """Return whether a text has a name as a name: "a shop" and "a small shop" mean any shop."""
+    pattern = re.compile(rf"(?P<any>\b(?:an?|any|every|each|some|no) (?:\w+ )?)?(?<![\w/.-]){phrase_pattern(name)}(?![\w-])", re.IGNORECASE)  # fmt: skip
+    return any(not found["any"] for found in pattern.finditer(text))
+
+
+def _has_project_file(text: str, folder: Path) -> bool:
+    paths = [*PATH_WORD.findall(text), *QUOTED_WORD.findall(text)]
+    parts = [*NAMED_PART.findall(text), *QUOTED_WORD.findall(text)]
+    if not paths and not parts:
+        return False
+    try:
+        files = [PurePosixPath(name) for name in list_files(find_repo(folder), folder)]
+    except UsageError:  # too many files
+        return False
+    wanted = {word.strip("`.,;:?!").removeprefix("./").rstrip("/") for word in paths}
+    known = {str(place) for file in files for place in (file, *file.parents)} | {file.name for file in files}
+    named = {part for file in files for part in (file.stem, *file.parts)}
+    return bool(wanted & (known - {"."})) or bool(set(parts) & named)

@@ -52,6 +52,7 @@ class Protocol:
     quorum: int = 1  # seats that must answer
     reads_question: bool = True  # whether its flow depends on the question's text; if not, plans are cached without it
     keeps_conversations: bool = True  # whether it passes `after=`; if not, prompts leave memory when they are answered
+    allows_look: bool = True  # whether its seats may read the project before they answer, with --look
     output_schema: Callable[[str], Json | None] | str = ""  # returns the description of a reply in the packet, by task
     report_view: type[Any] | str = ""  # subclass of ReportView; empty for the default report
     reports_in_project: bool = False  # keep reports in .agents/council of the run's folder, not in the data folder

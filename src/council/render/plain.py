@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
 from typing import Any, TextIO
 
 from council import events as ev
-from council.engine.layout import format_count, format_ruling
+from council.engine.layout import format_count, format_lookup, format_ruling
 from council.engine.minutes import Minutes
 from council.events import Entry
 from council.render.terminal import format_busy_seat, format_megabytes
@@ -166,19 +165,10 @@ def _format_absent(view: PlainView, event: ev.WasAbsent) -> str:
 
 
 def _format_looked_up(view: PlainView, event: ev.LookedUp) -> str:
-    seat = event.key.split("/")[-2] if event.key.endswith("/look") else ""
-    return f"{view.format_phase_seat(event.phase, seat) if seat else event.phase} looked up {_format_lookup(event.what)}: {event.found} found"
-
-
-def _format_lookup(what: str) -> str:
-    """Format the look-up of an explorer; return any other text unchanged."""
-    try:
-        wanted = json.loads(what)
-        files = [f"{one['path']}:{one['from']}-{one['to']}" if one["to"] else one["path"] for one in wanted["files"]]
-        parts = [*files, *wanted["names"], *(f'"{pattern}"' for pattern in wanted["patterns"])]
-    except (ValueError, TypeError, LookupError):
-        return single_line(what, 160)
-    return single_line(", ".join(map(str, parts)), 160)
+    seat = event.seat or (event.key.split("/")[-2] if event.key.endswith("/look") else "")
+    asker = view.format_phase_seat(event.phase, seat) if seat else event.phase
+    result = f"{event.found} found" if event.found or not event.why else f"not shown: {single_line(event.why, 160)}"
+    return f"{asker} looked up {format_lookup(event.what)}: {result}"
 
 
 def _format_noted(view: PlainView, event: ev.Noted) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from council.engine.degraded import build_degraded_rows, count_asked_seats, format_degraded_lines
-from council.engine.layout import final_state
+from council.engine.layout import final_state, format_lookup
 from council.engine.minutes import Minutes, SeatMinutes
 from council.engine.trust import compare_strongest, compute_trust, list_supports
 from council.events import Entry, Faulted
@@ -138,7 +138,17 @@ def _build_seat(minutes: Minutes, seat: SeatMinutes, view: ReportView) -> Json:
         "attempts": seat.attempts,
         "seconds": round(seat.seconds, 3),
         **({"hedged": hedges} if (hedges := _list_hedges(minutes, seat.name)) else {}),
+        **({"looked_up": looked} if minutes.lookups and (looked := _list_lookups(minutes, seat.name)) else {}),
     }
+
+
+def _list_lookups(minutes: Minutes, seat: str) -> list[Json]:
+    """Return what a seat has looked up in the project before its first answer, in order."""
+    return [
+        {"what": format_lookup(one.what), "found": one.found, **({"why": one.why} if one.why else {})}
+        for one in minutes.lookups
+        if one.seat == seat
+    ]
 
 
 def _list_hedges(minutes: Minutes, seat: str) -> list[Json]:

@@ -93,6 +93,14 @@ class Hedge(Part):
     after: Annotated[Amount, Field(description="Seconds that the first member had had until then.")]
 
 
+class SeatLookup(Part):
+    """A file, a name or a pattern that a seat looked up in the project before it answered."""
+
+    what: Annotated[str, Field(description="A path with its lines, a name or glob, or a pattern in quotation marks.")]
+    found: Annotated[Count, Field(description="0 if nothing was found, or if it was refused.")]
+    why: Annotated[str | None, Field(description="Why it, or a part of it, was not shown; absent if all was.")] = None
+
+
 class ReportSeat(Part):
     """A seat after the run."""
 
@@ -118,6 +126,9 @@ class ReportSeat(Part):
     seconds: Amount
     hedged: Annotated[
         list[Hedge] | None, Field(description="Phases in which another member was asked too; absent if there are none.")
+    ] = None
+    looked_up: Annotated[
+        list[SeatLookup] | None, Field(description="What it read of the project with --look; absent if nothing.")
     ] = None
 
 

@@ -27,6 +27,7 @@ def format_plan(plan: Json) -> list[str]:
         *_format_timeouts(plan),
         *_packet_lines(plan.get("packet") or {}),
         *_format_timing(plan),
+        *_format_look(plan),
         *_format_trusted(plan),
         *_format_price(plan),
         _format_calls(plan.get("calls") or {}),
@@ -47,6 +48,7 @@ def format_plan_facts(plan: Json) -> list[str]:
         " · ".join(facts),
         *_format_continued(plan),
         *_format_timing(plan),
+        *_format_look(plan),
         *_format_trusted(plan),
         *_format_warnings(plan),
     ]
@@ -136,6 +138,17 @@ def _format_lines(plan: Json) -> list[str]:
 def _format_trusted(plan: Json) -> list[str]:
     """Return what the settings of the project that needed trust send, read and write where."""
     return [f"trusted: {' '.join(line.split())}" for line in plan.get("trusted", [])]
+
+
+def _format_look(plan: Json) -> list[str]:
+    """Return who may read the project before the first answers, and how often."""
+    if not (look := plan.get("look")):
+        return []
+    seats, limit = (
+        look["seats"],
+        f"each at most {look['hops']} times, {look['lookups']} files, names or patterns in all",
+    )
+    return [f"look: {', '.join(seats)} may read files of this folder before answering, {limit}"]
 
 
 def _format_timing(plan: Json) -> list[str]:

@@ -466,6 +466,6 @@ def _select_protocol_options(options: Mapping[str, Any]) -> Json:
 
 
 def _make_material(options: Mapping[str, Any]) -> Material:
-    kept = {name: options[name] for name in ("spec", "base", "redact", "skip_secrets") if options.get(name)}
+    kept = {name: options[name] for name in ("spec", "base", "redact", "skip_secrets", "look") if options.get(name)}
     decisions = tuple(options.get("decisions") or ())
     return Material(**kept, decisions=decisions, stdin=options.get("material"), match=not options.get("no_match"))

@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from council.engine.prompting import build_dossier
 from council.errors import CouncilError, RunConflict, UnknownRun, UsageError, wording
 from council.events import Entry
 from council.packet.secret_filter import redact_text, redact_value
-from council.planning.plan import packet_from, question_from, roster_from
+from council.planning.intent import Intent
+from council.planning.plan import Plan, packet_from, question_from, roster_from
 from council.protocols import find_protocol
 from council.runs.people import fill_form, form_fields
 from council.runs.report_files import DATA_REPORTS
@@ -320,6 +321,12 @@ class RunRecords:
         from council.runs.track_record import load_weights
 
         return options | {"record_weights": await load_weights(self.store)}
+
+    async def plan_by_advice(self, intent: Intent, make: Callable[[Intent], Awaitable[Plan]]) -> Plan:
+        """Return the plan of the protocol that is worth its price, by the stored evaluations and the rules of advice."""
+        from council.runs.advice import plan_by_advice
+
+        return await plan_by_advice(intent, make, self.env)
 
     async def minutes(self, run: str) -> Minutes:
         return Minutes.fold(await self.entries(run))

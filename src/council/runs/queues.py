@@ -24,6 +24,8 @@ def host_queue(host: str = "") -> str:
 def explain_folder_need(setup: Json) -> str:
     """Return why a run needs the folder or the programs of the machine that has started it, or "" if it does not."""
     options = setup.get("options") or {}
+    if setup.get("look"):
+        return "its seats read its folder"
     if options.get("explorers"):
         return "explorers read its folder"
     if str(options.get("search") or "").partition(":")[0] == "files":

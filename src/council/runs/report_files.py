@@ -248,7 +248,7 @@ FOREIGN_FIELDS: dict[type[ev.Event], tuple[str, ...]] = {
     ev.WasAbsent: ("reason",),
     ev.Faulted: ("detail",),
     ev.Noted: ("what", "why", "skipped"),
-    ev.LookedUp: ("what",),
+    ev.LookedUp: ("what", "why"),
     ev.Closed: ("verdict", "report_path", "reason"),
 }
 REDACTORS: dict[str, Callable[[Any], Any]] = {"messages": PromptRedactor().redact_messages}

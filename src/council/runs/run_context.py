@@ -171,7 +171,7 @@ class RunContext:
     def make_effects(self, setup: Json, folder: Path) -> dict[str, Effect]:
         meant = setup["options"].get("search")
         searching = {"search": self._make_search_effect(meant, folder)} if isinstance(meant, str) else {}
-        return {"look": _make_lookup_effect(folder), **searching}
+        return {"look": _make_lookup_effect(folder, redact=setup.get("look") != "refuse"), **searching}
 
     def _make_search_effect(self, provider: str, folder: Path) -> Effect:
         async def run_search(wanted: Json) -> list[Json]:
@@ -200,9 +200,9 @@ def _make_hedged_loop(store: Store) -> Callable[[Caller, Step], RetryLoop]:
     return hedge_with(HedgePolicy(past_seconds))
 
 
-def _make_lookup_effect(root: Path) -> Effect:
+def _make_lookup_effect(root: Path, *, redact: bool) -> Effect:
     async def run_lookup(wanted: Json) -> list[Json]:
-        return await asyncio.to_thread(look, root, wanted, redact=True)
+        return await asyncio.to_thread(look, root, wanted, redact=redact)
 
     return run_lookup
 

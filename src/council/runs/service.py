@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,14 @@ from council.engine.minutes import Minutes
 from council.engine.prompting import Prompts
 from council.errors import CouncilError, EngineError, RunOwned, StoreError, UsageError
 from council.events import Entry
+from council.flags import AUTO_PROTOCOL
 from council.members.base import Member
 from council.members.registry import MemberRegistry
 from council.members.wires.http import keep_connections
 from council.money import Price
 from council.packet.secret_filter import redact_value
 from council.planning.plan import Material, Plan, make_plan, packet_from, question_from, read_request, roster_from
-from council.planning.rehearsal import template_context
+from council.planning.rehearsal import looking_council, template_context
 from council.protocols.common.rosters import describe_rosters
 from council.protocols.panel import PanelContext
 from council.render.report import encode_report
@@ -157,7 +159,6 @@ class Convener(RunRecords):
         will_run: bool = False, folder: Path | None = None,
     ) -> Plan:  # fmt: skip
         """Return the plan for a question; `after` is an earlier run, `folder` that of the material, if it is not the run's.
-
         A preview leaves settings out that need trust."""
         folder = folder or self.folder
         if not preview:
@@ -179,9 +180,8 @@ class Convener(RunRecords):
             await self.run_context.refresh_models()
         where = PanelContext(self.settings, self.env, folder, strict)
         on_seated = self.members.connect_ahead if will_run else None
-        plan = await make_plan(intent, where, self.members, material, price=self.price, on_seated=on_seated)
-        if not self.run_context.file_warnings and not after:
-            return plan
+        make = partial(make_plan, where=where, member=self.members, material=material, price=self.price, on_seated=on_seated)  # fmt: skip
+        plan = await (self.plan_by_advice(intent, make) if protocol == AUTO_PROTOCOL else make(intent))
         warnings = (*self.run_context.file_warnings, *plan.warnings)
         return replace(plan, warnings=warnings, continues=after or "", conversation=conversation)
 
@@ -404,7 +404,7 @@ class Convener(RunRecords):
         protocol = protocols.get_protocol(setup["protocol"])
         prompts = Prompts(ledger.record.seed, protocol.prompt_folders, protocol.name)
         day = setup.get("day") or _utc_date(ledger.record.created)
-        return Council(
+        return (looking_council() if setup.get("look") else Council)(
             roster, question, ledger=ledger, prompts=prompts,
             carry_out=self.run_context.make_caller(ledger, roster, self.store), grace=self._flags.get("grace"), effort=setup.get("effort"),
             context=template_context(question, roster, packet_from(setup), day),

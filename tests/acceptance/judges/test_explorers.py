@@ -42,8 +42,11 @@ def test_an_explorer_looks_up_through_the_gate_and_reports_only_to_its_judge(
     events = [json.loads(line) for line in done.out.splitlines()]
     looked = [event for event in events if event["type"] == "lookup"]
     assert [event["key"] for event in looked] == [
-        f"judge/judge-1/explore/judge-1-explorer-1/look-{n}/judge-1-explorer-1/look" for n in (2, 3, 4)
+        f"judge/judge-1/explore/judge-1-explorer-1/look-{hop}/judge-1-explorer-1/{n}/look"
+        for hop, n in ((2, 1), (2, 2), (3, 1), (3, 2), (4, 1))
     ]
+    assert [(event["found"], event["why"]) for event in looked[:2]] == [(1, ""), (0, looked[1]["why"])]
+    assert "outside the folder" in looked[1]["why"]
     turns = [seen for seen in judges.provider.log if judges.judge_answers.key(seen) == "look/judge-1-1"]
     assert [len(seen.body["messages"]) for seen in turns] == [2, 4, 6, 8]
     assert "base64.b64decode" in turns[1].prompt and "is outside the folder" in turns[1].prompt

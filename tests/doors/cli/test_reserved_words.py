@@ -53,7 +53,6 @@ def test_a_word_that_looks_like_a_command_runs_the_obvious_one(typed: str, argum
         ("exit", "council cancel RUN"),
         ("upgrade", "pip install --upgrade model-council"),
         ("install", "council init"),
-        ("advise", "not available yet"),
         ("show r23456", "council runs show r23456"),
         ("stop r23456", "council cancel r23456"),
         ("status r23456 --json", "council runs show r23456"),

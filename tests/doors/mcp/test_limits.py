@@ -213,6 +213,24 @@ async def test_a_search_folder_outside_from_the_settings_is_refused(tmp_path: Pa
     assert "outside the allowed roots" in line
 
 
+@pytest.mark.behaviour("look-named-project")
+async def test_seats_look_if_the_question_names_the_project_unless_the_caller_turns_it_off() -> None:
+    put("src/billing/rates.py", "RATE = 0.2\n")
+
+    async def planned(question: str, **options: Any) -> bool:
+        plan = await call_tool(client, "council_estimate", question=question, options=options)
+        return bool(plan.get("look"))
+
+    async with connect_in_process() as client:
+        named = "Should we split the billing module?"
+        assert await planned(named) and await planned(QUESTION, look=True)
+        assert not await planned(named, look=False) and not await planned(QUESTION)
+        ranked = await call_tool(client, "council_estimate", question=named, protocol="ranking")
+        assert "look" not in ranked
+        line = await call_refused(client, "council_start", question=named, protocol="ranking", options={"look": True})
+        assert "the protocol ranking does not allow look" in line
+
+
 # Endpoints
 
 

@@ -64,7 +64,7 @@ def test_options_describe_themselves_for_a_form(server: WebServer) -> None:
     assert rows["advisors"]["options"]["properties"]["roster"]["choices"] == "rosters"
     assert rows["judges"]["options"]["properties"]["preset"]["choices"] == "presets"
     about = server.get("/api/options")["properties"]
-    assert set(about) == {"models", "cheap", "decisions", "effort", "redact", "skip_secrets", "max_cost"}
+    assert set(about) == {"models", "cheap", "decisions", "effort", "redact", "skip_secrets", "look", "max_cost"}
     assert all(row["description"] for row in about.values())
     members = server.get("/api/members")
     assert "security-audit" in [row["name"] for row in members["presets"]]

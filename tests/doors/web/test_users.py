@@ -148,7 +148,7 @@ def test_equal_requests_with_one_key_start_one_run(site: Site) -> None:
     assert start().status == 404
 
 
-@pytest.mark.behaviour("50-users-files")
+@pytest.mark.behaviour("50-users-files", "look-users")
 def test_a_user_reads_no_file_of_the_server_and_starts_no_program(tmp_path: Path) -> None:
     env = environment(tmp_path)
     with held_worker(Path(env["COUNCIL_DATA"])):
@@ -159,7 +159,7 @@ def test_a_user_reads_no_file_of_the_server_and_starts_no_program(tmp_path: Path
                 plan = site.ask_as(ann, "POST", "/api/estimate", {"question": words, "protocol": "triad"})
                 assert plan.json["packet"]["files"] == []
             cases: list[tuple[Json, str | None]] = [
-                ({"targets": ["notes.md"]}, "targets"), ({"root": site.folder.name}, "root"),
+                ({"targets": ["notes.md"]}, "targets"), ({"root": site.folder.name}, "root"), ({"look": True}, "look"),
                 ({"seats": {"alpha": "cli:claude"}}, "seats"), ({"models": ["cli:codex"]}, "seats"),
                 ({"protocol": "judges", "question": "validate notes.md"}, None),
                 ({"protocol": "judges", "question": "Compare tabs with spaces.", "options": {"explorers": 1}}, "explorers"),
@@ -176,6 +176,7 @@ def test_a_user_reads_no_file_of_the_server_and_starts_no_program(tmp_path: Path
             for path in ("/api/files", "/api/files?path=src"):
                 assert site.ask_as(ann, "GET", path).json["error"]["code"] == "forbidden"
             assert site.ask_as(ann, "GET", "/api/roots").json == []
+            assert "look" not in site.ask_as(ann, "GET", "/api/options").json["properties"]
             members = site.ask_as(ann, "GET", "/api/members").json["members"]
             assert members and not [row for row in members if row["member"].startswith("cli:")]
             for field in ("seats", "models", "options"):

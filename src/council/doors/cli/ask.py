@@ -158,7 +158,7 @@ def build_request(words: tuple[str, ...], params: dict[str, Any]) -> RunRequest:
     }
     material = {
         "spec": params["spec"], "decisions": tuple(params["decision"]), "base": params["base"], "match": not params["no_match"],
-        "redact": params["redact"], "skip_secrets": params["skip_secrets"], "stdin": read_stdin(words, ignore=params["no_stdin"]),
+        "redact": params["redact"], "skip_secrets": params["skip_secrets"], "look": params["look"], "stdin": read_stdin(words, ignore=params["no_stdin"]),
     }  # fmt: skip
     if params["attach"]:
         from council.packet.attachments import read_attachments  # only needed for attachments

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -14,7 +15,7 @@ from typing import Any
 import click
 
 from council import protocols
-from council.doors.cli.ask import make_option
+from council.doors.cli.ask import build_request, make_option
 from council.doors.cli.batch_command import COMMAND_FLAGS, MAX_CONCURRENCY, BatchRunner, format_summary, read_defaults
 from council.doors.cli.params import (
     COMMAND_HELP,
@@ -25,8 +26,9 @@ from council.doors.cli.params import (
     print_json,
     protocol_flags,
 )
-from council.doors.cli.runner import Runner, make_command, make_runner
+from council.doors.cli.runner import Runner, make_command, make_plan, make_runner
 from council.doors.cli.views import write_lines
+from council.engine.layout import format_count
 from council.errors import UsageError
 from council.evals import sampling
 from council.evals.dataset import GRADERS, GYM_PREFIX, load_dataset
@@ -46,6 +48,10 @@ from council.evals.evaluation import (
 from council.evals.matrix import read_matrix
 from council.evals.plots import write_plots
 from council.evals.replay import format_replay, replay
+from council.flags import AUTO_PROTOCOL
+from council.money import format_usd
+from council.planning.plan import Plan
+from council.runs.advice import save_result
 from council.runs.batch import DEFAULT_CONCURRENCY, BatchSettings
 from council.runs.batch_output import Summary
 from council.runs.batch_rows import RowErrors
@@ -69,6 +75,20 @@ ROW_FLAGS = (
     "hedge",
     "no_warm",
     "no_resend",
+)
+ADVISE_FLAGS = (
+    "models",
+    "members",
+    "cheap",
+    "seat",
+    "spec",
+    "decision",
+    "base",
+    "no_match",
+    "no_stdin",
+    "config",
+    "trust",
+    "json",
 )
 ANSWERS, GRADES, RESULT, TABLE = "answers.jsonl", "grades.jsonl", "result.json", "table.txt"
 
@@ -264,6 +284,7 @@ class EvalRunner:
         result, text = table.as_json(), format_table(table)
         (self.folder / RESULT).write_text(json.dumps(result, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
         (self.folder / TABLE).write_text(text + "\n", encoding="utf-8")
+        save_result(os.environ, result, self.folder, time.time())
         files = []
         if not self.params["no_plots"]:
             try:
@@ -329,6 +350,58 @@ def outcome_command() -> click.Command:
         return make_runner(params).with_convener(job)
 
     return make_command("outcome", outcome, *arguments, note)
+
+
+# Advice
+
+
+def advise_command() -> click.Command:
+    options = [make_option(flag) for flag in (*COMMON_FLAGS, *protocol_flags())]
+    for option in options:
+        option.hidden = option.name not in ADVISE_FLAGS  # accepted, but without an effect
+    words = click.Argument(["words"], nargs=-1, metavar="WORDS…")
+    return click.Command("advise", params=[words, *options], callback=advise, help=COMMAND_HELP["advise"])
+
+
+def advise(words: tuple[str, ...], **params: Any) -> int:
+    """Print which protocol is worth its price for a question. Nothing is sent."""
+    request = build_request(words, params | {"protocol": None, "mode": None})
+    runner = Runner.from_flags(params)
+
+    async def job(convener: Convener) -> int:
+        default = await make_plan(convener, request)
+        advised = await make_plan(convener, replace(request, protocol=AUTO_PROTOCOL))
+        row = {"schema": "council.advice/1", "question": advised.question.text, **_price(advised), "why": advised.why, "default": _price(default)}  # fmt: skip
+        if runner.json:
+            print_json(row)
+        else:
+            write_lines("\n".join(_format_advice(row)), ascii=runner.ascii)
+        return 0
+
+    return runner.with_convener(job)
+
+
+def _price(plan: Plan) -> Json:
+    return {
+        "protocol": plan.protocol.name, "rounds": int(plan.options.get("rounds") or 1), "options": plan.given,
+        "calls": plan.calls[1], "cost": None if plan.cost is None else plan.cost["expected"],
+    }  # fmt: skip
+
+
+def _format_advice(row: Json) -> list[str]:
+    default = row["default"]
+    is_same = (row["protocol"], row["options"]) == (default["protocol"], default["options"])
+    return [
+        clean(f"protocol {row['protocol']}: {row['why']}"),
+        f"price: {_format_price(row)}" + ("" if is_same else f"; without advice {default['protocol']}, {_format_price(default)}"),
+        "rounds: 1; more rounds cost more and rarely help" if row["rounds"] == 1 else f"rounds: {row['rounds']}",
+        "no model was asked; use it with --protocol auto",
+    ]  # fmt: skip
+
+
+def _format_price(row: Json) -> str:
+    calls = f"at most {format_count(row['calls'], 'call')}"
+    return calls if row["cost"] is None else f"{calls}, {format_usd(row['cost'])} expected"
 
 
 # Recorded answers

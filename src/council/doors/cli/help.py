@@ -27,14 +27,14 @@ MAX_UNGROUPED_FLAGS = 8  # a command with at most this many flags lists them in 
 COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Start and continue": ("init", "chat", "batch", "resume", "watch", "cancel", "fork"),
     "Results": ("runs", "report", "open", "replay", "gate", "spend", "outcome", "eval"),
-    "Choose": ("protocols", "presets", "rosters", "models", "packet"),
+    "Choose": ("advise", "protocols", "presets", "rosters", "models", "packet"),
     "Set up": ("doctor", "config", "keys", "trust", "completion"),
     "Connect": ("serve", "tokens", "mcp", "skill", "worker"),
 }
 # One group for each flag of every run, by its name in COMMON_FLAGS. Flags of a protocol are grouped by protocol.
 FLAG_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Protocol and members": ("protocol", "mode", "models", "members", "cheap", "seat", "effort", "strict"),
-    "Material": ("attach", "spec", "decision", "base", "continued", "no_match", "no_stdin", "redact", "skip_secrets"),
+    "Material": ("attach", "spec", "decision", "base", "continued", "no_match", "no_stdin", "redact", "skip_secrets", "look"),
     "Cost and time": ("max_cost", "allow_unpriced", "yes", "timeout", "grace", "hedge", "no_warm", "no_resend"),
     "Execution": ("dry_run", "detach", "priority", "no_input", "notify", "config", "trust"),
     "Output": (
@@ -47,7 +47,7 @@ USUAL_FLAGS = (
 )  # fmt: skip
 # Flags that change the packet. `council packet` accepts the other flags of a question too, so that a line can be reused.
 PACKET_FLAGS = (
-    *FLAG_GROUPS["Material"], "protocol", "mode", "preset", "perspectives", "perspectives_file", "config", "trust", "json", "quiet",
+    *FLAG_GROUPS["Material"][:-1], "protocol", "mode", "preset", "perspectives", "perspectives_file", "config", "trust", "json", "quiet",
 )  # fmt: skip
 
 SUMMARY = "Ask several language models one question and get one answer that says how far to trust it."
@@ -81,6 +81,7 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("council eval gym:basic_arithmetic --limit 100 --max-cost 5", "100 generated questions, for at most $5"),
         ("council eval --replay answers.csv", "compare voting rules on recorded answers, without a model"),
     ),
+    "advise": (('council advise "How many primes are below 1000?"', "which protocol is worth its price, and why"),),
     "outcome": (
         ("council outcome r4k2p right", "the decision was right"),
         (

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from council.doors.cli.params import COMMAND_HELP, RESERVED_COMMANDS, config_option
+from council.doors.cli.params import COMMAND_HELP, config_option
 from council.errors import UsageError
 
 COMMANDS = {
@@ -28,6 +28,7 @@ COMMANDS = {
     "batch": "batch_command:batch_command",
     "eval": "eval_command:eval_command",
     "outcome": "eval_command:outcome_command",
+    "advise": "eval_command:advise_command",
     "packet": "ask:packet_command",
     "presets": "info_commands:presets_command",
     "rosters": "info_commands:rosters_command",
@@ -49,8 +50,6 @@ COMMANDS = {
 
 
 def load_command(name: str) -> click.Command:
-    if name in RESERVED_COMMANDS:
-        return _reserved_command(name)
     module, _, make = COMMANDS[name].partition(":")
     command: click.Command = getattr(import_module(f"council.doors.cli.{module}"), make)()
     return command
@@ -59,7 +58,7 @@ def load_command(name: str) -> click.Command:
 def management_group(*names: str) -> click.Group:
     """Return a group with the named commands, or with all."""
     group = click.Group("council", context_settings={"help_option_names": ["-h", "--help"]})
-    for name in names or (*COMMANDS, *RESERVED_COMMANDS):
+    for name in names or COMMANDS:
         group.add_command(load_command(name))
     return group
 
@@ -94,18 +93,3 @@ def mcp_command() -> click.Command:
         return serve(place, handshake, http=http, port=port, **params)
 
     return click.Command("mcp", callback=mcp, params=flags, help=COMMAND_HELP["mcp"])
-
-
-def _reserved_command(word: str) -> click.Command:
-    """Create a hidden command for a reserved word. It never starts a run and reports that it is not available yet."""
-
-    def refuse(**params: Any) -> int:
-        raise UsageError(
-            f'command "{word}" is planned but not available yet, nothing was done. To ask it as a question: council ask "{word} …"'
-        )
-
-    arguments = click.Argument(["rest"], nargs=-1, type=click.UNPROCESSED)
-    settings = {"ignore_unknown_options": True, "allow_extra_args": True}
-    return click.Command(
-        word, callback=refuse, params=[arguments], hidden=True, context_settings=settings, add_help_option=False
-    )

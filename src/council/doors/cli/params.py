@@ -20,7 +20,7 @@ from click.shell_completion import CompletionItem
 
 from council.errors import UsageError
 from council.extensions import FORMATS
-from council.flags import flag_table
+from council.flags import AUTO_PROTOCOL, flag_table
 
 COMMAND_HELP = {
     "init": "Find your keys and logins, test them, and write the configuration.",
@@ -32,6 +32,7 @@ COMMAND_HELP = {
     "watch": "Follow a run of this machine until it ends.",
     "cancel": "Cancel a queued or running run; its answers are kept.",
     "fork": "Run again from a phase with other members; unchanged statements are reused.",
+    "advise": "Advise on the protocol: which one is worth its price for a question. No model is asked.",
     "outcome": "Label a run: record how its decision turned out. Track records and --weights track-record use it.",
     "replay": "Play a past run again without calls.",
     "report": "Print a report, also as SARIF, JUnit, HTML or GitHub annotations.",
@@ -39,7 +40,7 @@ COMMAND_HELP = {
     "packet": "Show exactly what would be sent, and which files are skipped.",
     "presets": "List the sets of perspectives for judges.",
     "rosters": "List the rosters: shipped ones and yours.",
-    "protocols": "List the protocols with their purpose, calls, price and an example.",
+    "protocols": "List the protocols: purpose, calls, price and an example.",
     "models": "List the models and whether they are available.",
     "doctor": "Check every member: configured, installed, key or login, answered; list search providers and extensions.",
     "keys": "Store API keys in the system keyring.",
@@ -54,14 +55,12 @@ COMMAND_HELP = {
     "completion": "Print the completion script for bash, zsh or fish.",
     "spend": "Show spending by day, member and folder; also the rest of today's budget.",
 }
-RESERVED_COMMANDS: tuple[str, ...] = ()
-MANAGEMENT_COMMANDS = (*COMMAND_HELP, *RESERVED_COMMANDS)
+MANAGEMENT_COMMANDS = tuple(COMMAND_HELP)
 # Words that look like commands. Alone they never start a run: they run a command, or suggest one.
 WORD_COMMANDS = {
     "help": ["--help"], "version": ["--version"], "list": ["runs"], "ls": ["runs"], "history": ["runs"], "usage": ["spend"], "cost": ["spend"],
     "settings": ["config"],
 }  # fmt: skip
-PLANNED_WORDS = ("advise",)
 SET_UP_SUGGESTION = "set up your keys with `council init`, or store one with `council keys set NAME`"
 LEAVE_SUGGESTION = "there is nothing to leave; stop a run with `council cancel RUN`"
 REMOVE_SUGGESTION = "remove runs with `council runs rm RUN` or `council runs prune`"
@@ -77,7 +76,6 @@ WORD_SUGGESTIONS = {
     "logs": "show a run with `council runs show RUN`, or follow it with `council watch RUN`",
     "show": "show a run with `council runs show RUN`",
     "stop": "stop a run with `council cancel RUN`",
-    **dict.fromkeys(PLANNED_WORDS, "this command is planned and not available yet"),
 }
 SHOWN_BY = ("logs", "list", "show", "status", "history", "cost")
 RUN_SUGGESTIONS = {"stop": "council cancel {run}", **dict.fromkeys(SHOWN_BY, "council runs show {run}")}
@@ -89,7 +87,7 @@ SHORT_FLAGS_WITH_VALUE = ("-o", "-m", "-a")
 
 # Common flags. The flags of single protocols are generated into data/flags.json from their options.
 COMMON_FLAGS: list[dict[str, Any]] = [
-    {"flag": "--protocol", "name": "protocol", "kind": "protocol", "help": "Use this protocol, whatever the words say."},
+    {"flag": "--protocol", "name": "protocol", "kind": "protocol", "help": "Use this protocol, whatever the words say; auto: by `council advise`."},
     {"flag": "--mode", "name": "mode", "kind": "protocol", "metavar": "PROTOCOL", "help": "Alias of --protocol."},
     {"flag": "--model", "short": "-m", "name": "models", "kind": "many", "metavar": "MODEL", "help": "Use this model for every seat and the chair; two to eight fill as many seats in order."},
     {"flag": "--members", "name": "members", "kind": "str", "metavar": "A,B,…", "help": "The same as one -m for each name."},
@@ -113,6 +111,7 @@ COMMON_FLAGS: list[dict[str, Any]] = [
     {"flag": "--no-stdin", "name": "no_stdin", "kind": "bool", "help": "Ignore standard input."},
     {"flag": "--redact", "name": "redact", "kind": "bool", "help": "Mask secrets in the packet instead of refusing to send it."},
     {"flag": "--skip-secrets", "name": "skip_secrets", "kind": "bool", "help": "Leave files with secrets out of the packet; they count as not reviewed."},
+    {"flag": "--look", "name": "look", "kind": "bool", "help": "Let each seat read files of the project before it answers; secrets and files outside the folder are refused."},
     {"flag": "--strict", "name": "strict", "kind": "bool", "help": "Fail instead of running with less than requested (--mixed without a second family)."},
     {"flag": "--fail-on", "name": "fail_on", "kind": "choice", "choices": ["fail", "warn", "critical", "significant", "never"], "help": "Exit 10 if the review result is this or worse."},
     {"flag": "--yes", "name": "yes", "kind": "bool", "help": "Start without a confirmation: the estimate may be above confirm_above, or nothing may be named."},
@@ -190,9 +189,8 @@ def place_continued_run(arguments: list[str], is_run: Callable[[str], bool]) -> 
 
 
 def _valued_flags() -> set[str]:
-    return {flag["flag"] for flag in (*COMMON_FLAGS, *protocol_flags()) if flag["kind"] != "bool"} | set(
-        SHORT_FLAGS_WITH_VALUE
-    )
+    flags = {flag["flag"] for flag in (*COMMON_FLAGS, *protocol_flags()) if flag["kind"] != "bool"}
+    return flags | {*SHORT_FLAGS_WITH_VALUE}
 
 
 def _command_of_lone_word(words: list[str]) -> list[str] | None:
@@ -314,16 +312,16 @@ class ProtocolParam(click.ParamType):  # type: ignore[type-arg]
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
         from council.protocols import protocol_names  # only needed for help
 
-        return f"[{'|'.join(protocol_names())}]"
+        return f"[{'|'.join([*protocol_names(), AUTO_PROTOCOL])}]"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         from council.protocols import protocol_names
 
         name = str(value).strip().lower()
-        if name not in protocol_names():
+        if name not in (known := (*protocol_names(), AUTO_PROTOCOL)):
             from council.protocols.options import format_unknown_choice  # only needed for the error
 
-            raise UsageError(format_unknown_choice("protocol", str(value), protocol_names()))
+            raise UsageError(format_unknown_choice("protocol", str(value), known))
         return name
 
 

@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 
 from council import protocols
 from council.errors import UsageError
-from council.flags import flag_table
+from council.flags import AUTO_PROTOCOL, flag_table
 from council.protocols.options import parse_options
 from council.types import Json
 
@@ -54,9 +54,10 @@ class CommonOptions(Arguments):
     attach: tuple[str | dict[str, str], ...] = ()
     redact: bool = False
     skip_secrets: bool = False
+    look: bool | None = None  # None: if the question names the project
 
 
-COMMON_OPTIONS_HELP = "max_cost, effort low|medium|high, timeout, seats {seat: member}, models [1 to 8 members], cheap, spec FILE, base REF, decisions [], attach [FILE], redact, skip_secrets"
+COMMON_OPTIONS_HELP = "max_cost, effort low|medium|high, timeout, seats {seat: member}, models [1 to 8 members], cheap, spec FILE, base REF, decisions [], attach [FILE], redact, skip_secrets, look (members read project files; default: if the question names the project)"
 
 
 def _format_options_help() -> str:
@@ -94,7 +95,7 @@ class StartArguments(Arguments):
     protocol: str | None = Field(
         default=None,
         description=_format_protocol_help(),
-        json_schema_extra={"enum": [*_usable_protocols()]},
+        json_schema_extra={"enum": [*_usable_protocols(), AUTO_PROTOCOL]},
     )
     options: Options = Field(default_factory=dict, description=_format_options_help())
     folder: str | None = Field(default=None, description="Folder whose files may be read; usually the project root.")

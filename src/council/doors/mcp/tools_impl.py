@@ -262,9 +262,14 @@ class CouncilTools:
         convener = self._make_convener(folder, common, options.get("profile"), cap)
         attached = tuple(limits.read_attached(common.attach, folder, client.roots))
         material = Material(
-            common.spec, common.decisions, common.base, redact=common.redact, skip_secrets=common.skip_secrets,
+            common.spec,
+            common.decisions,
+            common.base,
+            redact=common.redact,
+            skip_secrets=common.skip_secrets,
+            look=common.look,
             attachments=attached,
-        )  # fmt: skip
+        )
         try:
             plan = await convener.plan([arguments.question], options, protocol=arguments.protocol, material=material)
             limits.check_members(plan.roster.member_names, settings)

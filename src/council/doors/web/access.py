@@ -99,6 +99,8 @@ def check_plan(plan: Plan) -> None:
     kind = str(plan.options.get("search") or "").partition(":")[0]
     if kind in SEARCH and getattr(SEARCH.load(kind), "argument", "") == "FOLDER":
         raise Forbidden("this token cannot search in files of the server: use another search", field="search")
+    if plan.look:
+        raise Forbidden("this token cannot let seats read files of the server: omit look", field="look")
     if plan.roster.helpers:
         raise Forbidden("this token cannot use explorers, which read files of the server: omit them", field="explorers")
     if any(not file.path.startswith(OWN_MATERIAL) for file in plan.packet.files):

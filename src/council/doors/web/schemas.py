@@ -51,7 +51,9 @@ class RunRequest(BaseModel):
     question: str = Field(
         default="", description="The question; it may name files and begin with a task, as on the command line."
     )
-    protocol: str | None = Field(default=None, description="Default: chosen from the wording of the question.")
+    protocol: str | None = Field(
+        default=None, description="Default: chosen from the wording of the question; auto: by advice."
+    )
     options: dict[str, Any] = Field(default_factory=dict, description="Options of the protocol, see /api/protocols.")
     targets: list[str] = Field(default_factory=list, max_length=400, description="Files and folders in the root.")
     root: str | None = Field(default=None, description="Name of a root, see /api/roots; default: the first.")
@@ -78,6 +80,10 @@ class RunRequest(BaseModel):
     )
     redact: bool = Field(default=False, description="Mask secrets in the packet instead of refusing it.")
     skip_secrets: bool = Field(default=False, description="Leave files with secrets out of the packet.")
+    look: bool = Field(
+        default=False, title="Seats may read the project",
+        description="Let each seat read files of the root before it answers. Not for users.",
+    )  # fmt: skip
     max_cost: float | None = Field(
         default=None, ge=0, allow_inf_nan=False, title="Maximum cost, in dollars", description="In dollars; at most the owner's limit.",
     )  # fmt: skip

@@ -90,7 +90,7 @@ async def plan_request(request: RunRequest, app_state: AppState, user: User) -> 
     """Yield the convener and the plan. A user's run reads no file of this machine."""
     material_folder = None if user.sees_all else app_state.empty_folder
     if material_folder:
-        access.check_fields(root=request.root, targets=request.targets)
+        access.check_fields(root=request.root, targets=request.targets, look=request.look)
         if user.scope == "chat":
             access.check_fields(seats=request.seats, models=request.models, options=request.options)
         access.check_members([*request.seats.values(), *request.models])
@@ -131,6 +131,7 @@ def _make_material(request: RunRequest) -> Material:
         decisions=tuple(request.decisions),
         redact=request.redact,
         skip_secrets=request.skip_secrets,
+        look=request.look,
         targets=tuple(request.targets),
         attachments=tuple(
             (file.name, limits.read_inline(file.name, file.text, file.data)) for file in request.attachments
@@ -211,10 +212,10 @@ def _list_presets(convener: Convener) -> list[Json]:
 @start_router.get(
     "/options", response_model=models.OptionSchema, responses=example_responses({"type": "object", "properties": {}})
 )
-async def get_options() -> ApiResponse:
+async def get_options(user: UserDep) -> ApiResponse:
     """Describe the options of every run as JSON Schema; those of a protocol are in /api/protocols."""
-    schema = RunRequest.model_json_schema()
-    shown = {name: about for name, about in schema["properties"].items() if name not in OWN_FIELDS}
+    schema, hidden = RunRequest.model_json_schema(), OWN_FIELDS if user.sees_all else (*OWN_FIELDS, "look")
+    shown = {name: about for name, about in schema["properties"].items() if name not in hidden}
     return ApiResponse({"type": "object", "properties": shown})
 
 

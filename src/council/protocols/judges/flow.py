@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +9,7 @@ from council.engine.council import Council
 from council.engine.reply import Reply
 from council.engine.reply_form import squash
 from council.engine.trust import compute_agreement, round_voices
+from council.protocols.common.lookups import MAX_HOPS, LookupLimit, run_hops
 from council.protocols.common.stances import Stance, is_unanimous
 from council.protocols.judges.options import JudgesOptions
 from council.protocols.judges.replies import (
@@ -23,10 +23,9 @@ from council.protocols.judges.replies import (
     SubQuestions,
 )
 from council.protocols.judges.verdict import build_verdict
-from council.types import Json, Packet, Question, Round, Seat, Statement, Verdict
+from council.types import Packet, Question, Round, Seat, Statement, Verdict
 
 REPLY_TYPES: dict[str, type[Reply]] = {"validate": Opinion, "brainstorm": Options, "research": Facets}
-MAX_LOOKUPS = 3  # look-ups of an explorer before it must write its report
 
 
 async def judges(council: Council, **options: Any) -> Verdict:
@@ -106,46 +105,11 @@ async def run_explorers(council: Council, judge: Seat, count: int, variables: di
 async def run_explorer(
     council: Council, explorer: Seat, judge: Seat, subquestion: str, question: Question
 ) -> Statement[Any]:
-    """Run one explorer: at most MAX_LOOKUPS look-ups, then only the report is accepted."""
-    given: dict[str, Any] = {
-        "judge": judge,
-        "subquestion": subquestion,
-        "hops": MAX_LOOKUPS,
-        "question": question,
-        "timeout": council.timeouts.get("explorer"),
-    }
-    async with council.phase("look-1"):
-        statement: Statement[Any] = await council.ask(explorer, "judges/explore", reply=Lookups, found="", **given)
-    for hop in range(1, MAX_LOOKUPS + 1):
-        if statement.reply.is_done:
-            break
-        async with council.phase(f"look-{hop + 1}"):
-            results = await council.look(explorer, _build_lookup_request(statement.reply))
-            for row in results:
-                if removed := row.get("invisible_characters_removed"):
-                    council.note(
-                        f"{row['path']}: {removed:,} invisible characters removed", why=f"read by {explorer.name}"
-                    )
-            reply = Lookups if hop < MAX_LOOKUPS else Exploration
-            statement = await council.ask(
-                explorer,
-                "judges/found",
-                reply=reply,
-                after=statement,
-                left=MAX_LOOKUPS - hop,
-                found=_format_lookup_results(results),
-                **given,
-            )
-    return statement
-
-
-def _build_lookup_request(lookups: Lookups) -> Json:
-    files = [{"path": one.path, "from": one.first, "to": one.last} for one in lookups.files]
-    return {"files": files, "names": lookups.names, "patterns": lookups.patterns}
-
-
-def _format_lookup_results(results: list[Json]) -> str:
-    return "\n\n".join(json.dumps(row, ensure_ascii=False, indent=1) for row in results)
+    """Run one explorer: it asks for look-ups a few times, then only its report is accepted."""
+    return await run_hops(
+        council, explorer, ("judges/explore", "judges/found"), Lookups, LookupLimit(), Exploration,
+        judge=judge, subquestion=subquestion, hops=MAX_HOPS, question=question, timeout=council.timeouts.get("explorer"),
+    )  # fmt: skip
 
 
 # Debate

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from council.engine.reply import Reply
+from council.protocols.common.lookups import LookupRequest
 from council.protocols.common.replies import ConfidenceField, ReplyPart, TextField, one_of, uppercase
 from council.types import Json
 
@@ -372,45 +372,16 @@ class Exploration(Reply):
         return "\n".join(["## Findings", *findings, "", "## Evidence", *evidence, "", "## Assessment", self.assessment])
 
 
-LINE_RANGE = re.compile(r"(\S.*?)(?::(\d+)(?:-(\d+))?)?")
-
-
-class LineRange(ReplyPart):
-    """A file or a line range of it; 0 to 0 is the whole file."""
-
-    path: str
-    first: int = Field(default=0, description="the first line wanted; 0 for the whole file")
-    last: int = Field(default=0, description="the last line wanted; 0 for the whole file")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_text(cls, value: Any) -> Any:
-        """Read a file that was written as text: "a.py" or "a.py:3-9"."""
-        match = LINE_RANGE.fullmatch(value.strip()) if isinstance(value, str) else None
-        return {"path": match[1], "first": match[2] or 0, "last": match[3] or match[2] or 0} if match else value
-
-    @model_validator(mode="after")
-    def _check_order(self) -> LineRange:
-        if self.first < 0 or self.last < 0 or (self.last and self.last < self.first):
-            raise ValueError(
-                f"lines {self.first} to {self.last} of {self.path} are not a valid range: give the first line, then the last"
-            )
-        return self
-
-
-class Lookups(Reply):
+class Lookups(LookupRequest):
     """Files, names and patterns to look up next, or your report."""
 
     exploration: Exploration | None = Field(
         default=None, description="your report when you are done; null to look further"
     )
-    files: list[LineRange] = Field(default_factory=list, description="files to read")
-    names: list[TextField] = Field(default_factory=list, description="names or globs of files to find")
-    patterns: list[TextField] = Field(default_factory=list, description="texts to search for in the files")
 
     @model_validator(mode="after")
     def _check_not_empty(self) -> Lookups:
-        if not (self.exploration or self.files or any(self.names) or any(self.patterns)):
+        if not (self.exploration or self.list_requests()):
             raise ValueError("ask for files, names or patterns, or write up what you found in exploration")
         return self
 
@@ -419,8 +390,4 @@ class Lookups(Reply):
         return self.exploration is not None
 
     def prose(self) -> str:
-        if self.exploration:
-            return self.exploration.prose()
-        wanted = [f"read {one.path}" + (f":{one.first}-{one.last}" if one.last else "") for one in self.files]
-        wanted += [f"find {name}" for name in self.names] + [f"search {pattern}" for pattern in self.patterns]
-        return "\n".join(f"- {want}" for want in wanted)
+        return self.exploration.prose() if self.exploration else super().prose()

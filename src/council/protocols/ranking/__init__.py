@@ -12,6 +12,7 @@ PROTOCOL = Protocol(
     quorum=2,  # a single answer cannot be compared
     reads_question=False,
     keeps_conversations=False,
+    allows_look=False,  # the files that a seat cites would show its readers whose answer it is
     purpose="comparing answers: every member ranks the others' answers without their names",
     example='council --protocol ranking "What should we name the new service?"',
     use="Rank",

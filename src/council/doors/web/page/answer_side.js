@@ -56,7 +56,7 @@ function strongestLine(found, report, context) {
   if (!found.seat) return el("li", {}, "strongest seat: not assessed, because the prices do not tell which member is the strongest");
   const { usd } = report.cost, tokens = report.tokens.in + report.tokens.out;
   const use = found.usd && usd ? `${money(found.usd)} → ${money(usd)}` : `${found.tokens.toLocaleString("en")} → ${tokens.toLocaleString("en")} tokens`;
-  return el("li", { title: found.by === "price" ? "The seat whose member has the highest price" : "All seats have one member; this is the first" }, "strongest seat: ", chip(found.seat, context), ` ${found.unknown === "disagree" ? "the council gave no verdict of its own" : EFFECTS.get(found.changed)}, ${use}`);
+  return el("li", { title: found.by === "price" ? "The seat whose member has the highest price" : "All seats have one member; this is the first" }, "strongest seat: ", chip(found.seat, context), ` ${found.unknown === "disagree" ? "the council gave no single verdict" : EFFECTS.get(found.changed)}, ${use}`);
 }
 
 function bySeat(points) {

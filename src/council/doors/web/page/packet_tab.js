@@ -36,8 +36,8 @@ const pre = (value) => el("pre", { tabindex: "0" }, typeof value === "string" ? 
 function attachments(rows) {
   if (!rows.length) return null;
   const size = (one) => (one.pages ? count(one.pages, "page") : `${number(one.width)} × ${number(one.height)} pixels`);
-  const unseen = (one) => one.unseen_by.map((by) => el("span", { class: "tag", "data-tone": "bad", title: by.model }, `${one.has_text ? "pages not" : "not"} seen by ${by.seat}`));
-  return [el("h3", {}, "Images and PDFs"), el("ul", { class: "files" }, rows.map((one) => el("li", {}, el("code", {}, one.path), el("span", { class: "soft" }, ` ${one.media_type}, ${size(one)}, ${bytes(one.bytes)}`), unseen(one))))];
+  const unseen = (one) => one.unseen_by.length > 0 && el("span", { class: "tag", "data-tone": "bad" }, `${one.has_text ? "pages not" : "not"} seen by ${one.unseen_by.map((by) => by.seat).join(", ")}`);
+  return [el("h3", {}, "Images and PDFs"), el("ul", { class: "files attachments" }, rows.map((one) => el("li", {}, el("code", {}, one.path), el("span", { class: "soft" }, ` ${one.media_type}, ${size(one)}, ${bytes(one.bytes)}`), unseen(one))))];
 }
 
 function receipt(packet) {

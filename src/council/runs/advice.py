@@ -1,0 +1,132 @@
+"""Advice: which protocol and how many rounds are worth their price for a question. No model is asked.
+
+It follows from results of `council eval` with the same members, and else from published results: see docs/evidence.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from council.planning.intent import ChosenBy, Intent
+from council.planning.plan import Plan
+from council.settings.config_files import data_folder
+from council.types import Json
+
+INDEPENDENT = "triad"  # independent drafts, merged once: the protocol with the fewest calls
+WITH_EXCHANGE = ("collaborative", "adversarial")  # their seats read each other
+SELF_CONSISTENCY = "self-consistency="  # start of the name of the arm that a council has to beat
+COPIES = "all seats have one member, and an exchange between copies costs two to three times the tokens without being right more often"
+ONE_ANSWER = "a question with one short right answer, where independent answers bring most of the gain of a council"
+OPEN_QUESTION = "an open question; more than one round is rarely worth its price"
+CALCULATION = re.compile(
+    r"\d\s*(?:[-+*/×÷^=<>]|mod\b)\s*\(?\d|\b(?:calculate|compute|simplify|factori[sz]e|evaluate the expression|solve for|how many|"
+    r"what is the (?:sum|product|probability|remainder|value of|number of|greatest|smallest|least|square root)|which of the following)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """The advised protocol with its options, and the reason."""
+
+    protocol: str
+    why: str
+    options: Json = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The protocol as an arm of an evaluation: `advisors:rounds=3`."""
+        return ":".join([self.protocol, *(f"{name}={value}" for name, value in self.options.items())])
+
+
+async def plan_by_advice(intent: Intent, make: Callable[[Intent], Awaitable[Plan]], env: Mapping[str, str]) -> Plan:
+    """Return the plan of the advised protocol. If it costs more than the default, return the default, which names the advice."""
+    default = await make(intent)
+    advice = advise(intent, default, list_results(env))
+    if advice.protocol == intent.protocol and not advice.options:
+        return replace(default, why=advice.why)
+    advised = await make(replace(intent, protocol=advice.protocol, options=intent.options | advice.options))
+    if costs_more(advised, default):
+        return replace(default, why=f"{intent.why}; {advice.name} is advised ({advice.why}), but it costs more: choose it by its name")  # fmt: skip
+    return replace(advised, why=advice.why)
+
+
+def costs_more(plan: Plan, default: Plan) -> bool:
+    """Compare by the expected cost, and if a price is unknown or nothing costs anything, by the number of calls."""
+    costs = [0.0 if one.cost is None else float(one.cost["expected"]) for one in (plan, default)]
+    return costs[0] > costs[1] if all(costs) else plan.calls[1] > default.calls[1]
+
+
+def advise(intent: Intent, default: Plan, results: Sequence[Json]) -> Advice:
+    """Return the advice for a request. `default` is the plan that the words alone choose, `results` are those of evaluations."""
+    if intent.chosen_by not in (ChosenBy.DEFAULT, ChosenBy.TRIGGER):
+        return Advice(intent.protocol, intent.why)
+    members = sorted({seat.member for seat in default.roster.seats})
+    arms = [(result, arm) for result in results if result.get("members") == members for arm in _list_decided(result)]
+    better = [(result, arm) for result, arm in arms if arm["against"]["difference"]["mean"] > 0]
+    if better:
+        result, arm = max(better, key=lambda pair: pair[1]["against"]["difference"]["mean"])
+        return Advice(arm["protocol"], _format_gain(result, arm, "more"), dict(arm["options"]))
+    worse = [(result, arm) for result, arm in arms if arm["protocol"] == intent.protocol and not arm["options"]]
+    if worse:
+        return Advice(INDEPENDENT, _format_gain(*worse[0], "less"))
+    if len(members) == 1 and intent.protocol in WITH_EXCHANGE:
+        return Advice(INDEPENDENT, COPIES)
+    if intent.chosen_by is ChosenBy.TRIGGER:
+        return Advice(intent.protocol, intent.why)
+    if CALCULATION.search(intent.question):
+        return Advice(INDEPENDENT, ONE_ANSWER)
+    return Advice(intent.protocol, OPEN_QUESTION)
+
+
+def _list_decided(result: Json) -> list[Json]:
+    """Return the council arms whose difference to self-consistency of equal use is decided."""
+    return [
+        arm
+        for arm in result["arms"]
+        if (against := arm["against"]) and against["arm"] == f"{SELF_CONSISTENCY}{arm['arm']}" and against["decided"]
+    ]
+
+
+def _format_gain(result: Json, arm: Json, word: str) -> str:
+    points = 100 * abs(arm["against"]["difference"]["mean"])
+    return (
+        f"on {result['dataset']} ({result['questions']} questions) {arm['arm']} with these members was right {points:.0f} points "
+        f"{word} often than one model with equal {result['equal']}"
+    )
+
+
+# Stored results of evaluations
+
+
+def results_folder(env: Mapping[str, str]) -> Path:
+    return data_folder(env) / "evals"
+
+
+def save_result(env: Mapping[str, str], result: Json, folder: Path, at: float) -> None:
+    """Keep the result of an evaluation for advice and for the web page. The same folder of output replaces it."""
+    place = str(folder.resolve())
+    id_ = hashlib.sha256(place.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    path = results_folder(env) / f"{id_}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".tmp")
+    draft.write_text(json.dumps({"id": id_, "at": at, "folder": place, **result}, ensure_ascii=False), encoding="utf-8")
+    draft.replace(path)
+
+
+def list_results(env: Mapping[str, str]) -> list[Json]:
+    """Return the kept results, newest first. A file that cannot be read is left out."""
+    found: list[Json] = []
+    for path in sorted(results_folder(env).glob("*.json")):
+        with suppress(OSError, ValueError):
+            value: Any = json.loads(path.read_text(encoding="utf-8"))
+            if isinstance(value, dict) and value.get("schema") == "council.eval/1" and value.get("id") == path.stem:
+                found.append(value)
+    return sorted(found, key=lambda one: -float(one["at"]))

@@ -1,0 +1,69 @@
+"""`council advise` and `--protocol auto`: a protocol that is worth its price, by evaluations and by rule, without a model."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from council.runs.advice import list_results, save_result
+from tests.acceptance.helpers import Terminal, Workspace
+
+OPEN = "Should the archive move to cold storage?"
+COUNT = "How many primes are below 1000?"
+CHOICE = "Redis or Postgres for our sessions?"
+MEMBERS = ["sim:alpha", "sim:beta", "sim:gamma"]
+
+
+def measure(folder: Path, protocol: str, mean: float, *, decided: bool = True, members: list[str] = MEMBERS, **options: Any) -> None:  # fmt: skip
+    """Keep the result of an evaluation with one council."""
+    name = ":".join([protocol, *(f"{key}={value}" for key, value in options.items())])
+    against = {"arm": f"self-consistency={name}", "difference": {"mean": mean}, "decided": decided}
+    arm = {"arm": name, "protocol": protocol, "options": options, "against": against}
+    result = {"schema": "council.eval/1", "dataset": "set.jsonl", "questions": 200, "equal": "tokens", "members": members, "arms": [arm]}  # fmt: skip
+    save_result(os.environ, result, folder / name, time.time())
+
+
+@pytest.mark.behaviour("evidence-advice")
+def test_advice_follows_the_rules_and_asks_no_model(workspace: Workspace, council: Terminal) -> None:
+    found = {question: council("advise", question, "--json").json for question in (OPEN, COUNT, CHOICE)}
+    assert {question: row["protocol"] for question, row in found.items()} == {OPEN: "collaborative", COUNT: "triad", CHOICE: "adversarial"}  # fmt: skip
+    assert "one short right answer" in found[COUNT]["why"] and found[COUNT]["calls"] < found[COUNT]["default"]["calls"]
+    assert 'the choice "' in found[CHOICE]["why"] and all(row["rounds"] == 1 for row in found.values())
+    copies = council("advise", OPEN, "-m", "sim:alpha")
+    assert "protocol triad: all seats have one member" in copies.out and "no model was asked" in copies.out
+    refused = council("advise")
+    assert refused.code == 2 and "no question was given" in refused.err
+    assert not workspace.provider.log and not workspace.runs()
+
+
+@pytest.mark.behaviour("evidence-advice")
+def test_advice_follows_decided_evaluations_and_never_costs_more(workspace: Workspace, council: Terminal) -> None:
+    measure(workspace.folder, "triad", 0.1, decided=False)
+    measure(workspace.folder, "triad", 0.2, members=["sim:other"])
+    assert council("advise", OPEN, "--json").json["protocol"] == "collaborative"  # neither decides
+    measure(workspace.folder, "collaborative", -0.08)
+    worse = council("advise", OPEN, "--json").json
+    assert (
+        worse["protocol"] == "triad"
+        and "was right 8 points less often than one model with equal tokens" in worse["why"]
+    )
+    measure(workspace.folder, "triad", 0.07)
+    better = council("advise", OPEN).out
+    assert "on set.jsonl (200 questions) triad with these members was right 7 points more often" in better
+    # The best one needs more calls than the usual one, so it is named, not used.
+    measure(workspace.folder, "advisors", 0.12, rounds=3)
+    dear = council("--protocol", "auto", OPEN, "--dry-run", "--json").json
+    assert (
+        dear["protocol"] == "collaborative"
+        and "advisors:rounds=3 is advised" in dear["why"]
+        and "costs more" in dear["why"]
+    )
+    assert not workspace.provider.log
+    result = council("--protocol", "auto", COUNT, "--json")
+    assert result.code == 0 and result.json["protocol"] == "collaborative", result.err
+    (Path(os.environ["COUNCIL_DATA"]) / "evals" / "broken.json").write_text("{", encoding="utf-8")
+    assert len(list_results(os.environ)) == 3
