@@ -384,7 +384,7 @@ def _phase_table(plan: Plan) -> str:
 FOLDERS = {
     "src/council/engine/prompts": "Parts of every request.",
     "src/council/engine/layouts": "Layouts of reports that all protocols share.",
-    "src/council/data/schemas": "JSON Schemas of the plan, the report and the error.",
+    "src/council/data/schemas": "JSON Schemas of the plan, the report, the batch and the error.",
     "src/council/data/models.toml": "Model names.",
     "src/council/data/triggers.toml": "Words that select a protocol, task or domain.",
     "skills": "The skill for coding agents.",

@@ -1,4 +1,4 @@
-"""Generate the JSON Schemas in src/council/data/schemas from the types of the plan, the report and the error."""
+"""Generate the JSON Schemas in src/council/data/schemas from the types of the plan, the report, the batch and the error."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from pydantic import TypeAdapter
 
 from council.planning.plan_object import PlanObject
 from council.render.report_object import ErrorObject, Report
+from council.runs.batch_output import BatchObject
 
 FOLDER = Path(__file__).parent.parent / "src" / "council" / "data" / "schemas"
-OBJECTS: dict[str, Any] = {"error": ErrorObject, "plan": PlanObject, "report": Report}
+OBJECTS: dict[str, Any] = {"batch": BatchObject, "error": ErrorObject, "plan": PlanObject, "report": Report}
 
 
 def build_schema(name: str) -> dict[str, Any]:

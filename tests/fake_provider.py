@@ -51,6 +51,9 @@ class Gate:
     def release(self) -> None:
         self._provider.on_loop(self._open.set)
 
+    async def wait_open(self) -> None:
+        await self._open.wait()
+
     async def hold(self, seen: Seen) -> None:
         if self._open.is_set() or not self.matches(seen):
             return
@@ -145,6 +148,10 @@ class FakeProvider:
         with self._lock:
             self._gates.append(gate)
         return gate
+
+    def make_gate(self) -> Gate:
+        """Return a gate that holds no request, for `Reply.pause`."""
+        return Gate(self, lambda seen: False)
 
     def forget(self) -> None:
         """Clear the log, scripts, gates and faults."""

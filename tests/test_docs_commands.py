@@ -61,6 +61,9 @@ NOT_RUN = {
     "benchmarks/run": "takes minutes; tests/test_calls.py runs some rows",
     "python benchmarks/reliability.py": "the full suites take long; their short parts are in the default set",
     "pytest ": "this is pytest",
+    "llm ": "needs the package llm; see tests/doors/test_chat_clients.py",
+    "aider ": "needs the package aider",
+    "export OPENAI_API_BASE": "for aider",
 }
 # Pages whose commands another test runs.
 RUN_ELSEWHERE = {

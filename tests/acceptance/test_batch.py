@@ -11,16 +11,19 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import jsonschema
 import pytest
 
 from tests.acceptance.helpers import SEATS, Json, Terminal, Workspace, kill, wait_for_exit, wait_until
 from tests.acceptance.pseudo_terminal import PseudoTerminal
 from tests.fake_provider import Reply
+from tests.paths import ROOT
 from tests.trusted_project import write_user_file
 
 IN, OUT = 3.0, 15.0  # dollars per million tokens
 CALLS = 4  # of one triad
 TRIAD = ("--protocol", "triad")
+SCHEMA = ROOT / "src" / "council" / "data" / "schemas" / "batch.json"
 
 
 @pytest.fixture(autouse=True, params=["sqlite", pytest.param("postgres", marks=pytest.mark.sweep)])
@@ -70,6 +73,7 @@ def test_each_row_gets_one_line_and_is_not_asked_again(workspace: Workspace, cou
         file.write('{"id": "q5", "question": "And this one?", "options": {"protocol": "collaborative"}}\n')
     again = council("batch", rows, "-o", "out.jsonl", "--json", *TRIAD)
     assert again.code == 0
+    jsonschema.validate(again.json, json.loads(SCHEMA.read_text(encoding="utf-8")))
     counts = {name: again.json[name] for name in ("rows", "already_done", "complete", "failed", "left")}
     assert counts == {"rows": 6, "already_done": 5, "complete": 1, "failed": 0, "left": 0}
     assert len(workspace.provider.log) == 5 * CALLS + 7

@@ -137,8 +137,9 @@ def test_the_folder_is_shown_unless_it_is_this_one(history: list[str], council: 
 def test_a_list_fits_a_terminal(width: int, here: bool, text: str) -> None:
     run = {
         "id": "r2345x", "created": 1.0, "status": "complete", "detached": False, "folder": "/srv/" + "long-name/" * 9,
-        "protocol": "collaborative", "question": text * 9,
+        "protocol": "collaborative", "question": text * 9, "title": None,
     }  # fmt: skip
+    assert "My title" in format_runs([run | {"title": "My title"}], here=here, width=width)[1]
     lines = format_runs([run], here=here, width=width)
     assert lines[0].index("QUESTION") == lines[1].index(text[:5])
     assert width - 2 <= max(map(text_width, lines)) <= width

@@ -28,6 +28,8 @@ class Reply:
     slices: int = 0  # send this many bytes at a time
     drip: float = 0.0  # seconds between pieces
     piece: int = 12  # characters per piece
+    pause: Any = None  # a Gate: wait for its release after `pause_after` events
+    pause_after: int = 3
     finish: str | None = "stop"  # "length", "content_filter", None …, as in chat completions
     refuse: bool = False  # send a refusal instead of content
     empty: bool = False  # a complete answer without text

@@ -37,8 +37,10 @@ def sliced(reply: Reply, pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 async def dripping(reply: Reply, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    for piece in pieces:
+    for n, piece in enumerate(pieces, 1):
         yield piece
+        if reply.pause and n == reply.pause_after:
+            await reply.pause.wait_open()
         if reply.drip:
             await asyncio.sleep(reply.drip)
 

@@ -76,7 +76,7 @@ def test_absences_of_one_phase_and_state_are_one_line() -> None:
         .close()
     )
     assert format_degraded_lines(builder.minutes) == [
-        "improve: no answer from 2 of 2: failed(server): 500 from the server; their earlier statements count."
+        "improve: no answer from 2 of 2: their server had an error (failed(server)): 500 from the server; their earlier statements count."
     ]
 
 
@@ -86,7 +86,7 @@ def test_a_group_names_its_seats_if_others_answered_and_its_reasons_if_they_diff
     builder.mark_absent("beta", "timed_out", "no answer within 90 s")
     builder.mark_absent("gamma", "timed_out", "no answer within 300 s").end_phase().close()
     assert format_degraded_lines(builder.minutes) == [
-        "improve: no answer from beta and gamma (2 of 3): timed_out: no answer within 90 s / no answer within 300 s; "
+        "improve: no answer from beta and gamma (2 of 3): they ran out of time (timed_out): no answer within 90 s / no answer within 300 s; "
         "their earlier statements count."
     ]
 
@@ -109,7 +109,7 @@ def test_absent_explorers_of_several_judges_are_one_line() -> None:
         builder.mark_absent(f"judge-{n}-explorer-1", "timed_out", "no answer within 60 s")
     (line,) = format_degraded_lines(builder.close("x", verdict="PASS").minutes)
     assert line == (
-        "look-1: no answer from judge-1-explorer-1 and judge-2-explorer-1: timed_out: no answer within 60 s; "
+        "look-1: no answer from judge-1-explorer-1 and judge-2-explorer-1: they ran out of time (timed_out): no answer within 60 s; "
         "judge-1 and judge-2 continue without them."
     )
 

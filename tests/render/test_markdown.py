@@ -216,6 +216,7 @@ def test_report_file_of_an_unfinished_run_is_marked_in_its_title_and_says_how_to
     text = render_document(builder.minutes)
     assert text.startswith("# INCOMPLETE: ")
     assert "`council resume r7k2`" in text.splitlines()[-1]
+    assert "| waiting |" not in text and "| skipped(cancel) |" in text
 
 
 @pytest.mark.behaviour("40-report-same-bytes")

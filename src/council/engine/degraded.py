@@ -352,7 +352,7 @@ def _format_other_absences(minutes: Minutes, missing: list[AbsenceMinutes]) -> l
 
 
 def _describe_absences(minutes: Minutes, phase: str, group: list[AbsenceMinutes]) -> str:
-    """Describe the absence of one seat, or of several: `r2: no answer from 3 of 3: timed_out: no answer within 90 s`."""
+    """Describe the absence of one seat, or of several: `r2: no answer from 3 of 3: they ran out of time (timed_out): …`."""
     if len(group) == 1:
         return f"{_format_seat(minutes, group[0])} did not answer in {phase}: {describe_absence(group[0])}"
     asked = minutes.phases[group[0].phase].asked
@@ -365,8 +365,8 @@ def _describe_absences(minutes: Minutes, phase: str, group: list[AbsenceMinutes]
         who = f"{join_names([_format_seat(minutes, missed) for missed in group])} ({count})"
     reasons = dict.fromkeys(single_line(missed.reason).rstrip(".") for missed in group if missed.reason)
     return single_line(
-        ": ".join([f"{phase}: no answer from {who}: {group[0].state}", *filter(None, [" / ".join(reasons)])]), 600
-    )
+        ": ".join([f"{phase}: no answer from {who}: {describe_state(group[0].state, several=True)}", *filter(None, [" / ".join(reasons)])]), 600
+    )  # fmt: skip
 
 
 class Consequence(Enum):

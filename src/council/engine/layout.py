@@ -67,11 +67,16 @@ SKIPPED_STATES: dict[str, SeatState] = {
 }  # state of seats that were not asked, by what stopped the run
 
 
-def describe_state(state: str) -> str:
-    """Describe a state: `its server had an error (failed(server))`; return an unknown state unchanged."""
+PLURALS = {"it was": "they were", "its": "their", "it": "they"}
+
+
+def describe_state(state: str, several: bool = False) -> str:
+    """Describe a state of one or several seats: `its server had an error (failed(server))`; return an unknown state unchanged."""
     words = STATE_DESCRIPTIONS.get(state) or (
         "its command ended with an error" if state.startswith("failed(cli") else ""
     )
+    if several:
+        words = re.sub(r"\b(?:it was|its|it)\b", lambda match: PLURALS[match[0]], words)
     return f"{words} ({state})" if words else state
 
 
@@ -408,10 +413,12 @@ def format_packet_line(packet: Json) -> str:
     left_out = f" · left out {len(skipped)} ({reasons})" if skipped else ""
     masked = f" · {format_count(packet['masked'], 'secret')} masked" if packet.get("masked") else ""
     files = packet["files"] if isinstance(packet["files"], int) else len(packet["files"])
-    return f"{format_count(files, 'file')}, {_format_size(packet['bytes'])}, ~{packet['tokens']:,} tokens{left_out}{masked}"
+    return (
+        f"{format_count(files, 'file')}, {format_size(packet['bytes'])}, ~{packet['tokens']:,} tokens{left_out}{masked}"
+    )
 
 
-def _format_size(size: int) -> str:
+def format_size(size: int) -> str:
     return f"{size / 1000:.0f} KB" if size >= 1000 else f"{size} bytes"
 
 

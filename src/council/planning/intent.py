@@ -89,9 +89,10 @@ def parse_intent(
     folder: Path,
     known: Collection[str],
     piped: bool = False,
+    names_files: bool = True,
     can_search: Callable[[], bool] = lambda: False,
 ) -> Intent:
-    """Parse the words and the flags of protocols. Raise UsageError only."""
+    """Parse the words and the flags of protocols. With `names_files=False`, no word is a target. Raise UsageError only."""
     text, shown = _strip_verbose(" ".join(words).strip())
     prefixed, text = _strip_prefix(text)
     text, shown_after_prefix = _strip_verbose(text)
@@ -100,16 +101,19 @@ def parse_intent(
     verb = None if asked else _parse_leading_verb(text)
     rest = verb.rest if verb else text
     names = FolderNames(folder)
-    paths = _find_paths(words, rest, names)
+    paths = _find_paths(words, rest, names) if names_files else []
     if verb and not (paths or piped) and not _applies(verb, names):
         verb, rest = None, text
     if not asked and not verb and paths:
         verb = _parse_verb_anywhere(text)
-    choice = choice or (None if asked else _choose_by_task(verb, text, paths)) or _choose_by_trigger(text, can_search)
+    by_task = None if asked or choice else _choose_by_task(verb, text, paths, names_files)
+    choice = choice or by_task or _choose_by_trigger(text, can_search)
     task = _choose_task(choice.protocol, verb, flags)
     question = (
         rest if verb and verb.word == task and verb.is_leading else text
     )  # a leading verb is not part of the question
+    if not names_files:
+        question = question or text
     if not question:
         raise UsageError(_format_no_question(verb))
     return Intent(
@@ -117,7 +121,7 @@ def parse_intent(
         protocol=choice.protocol,
         why=choice.why,
         question=question,
-        target=_choose_target(task, words, rest, paths),
+        target=_choose_target(task, words, rest, paths) if names_files else None,
         verbose=verbose or shown or shown_after_prefix,
         domain=detect_domain(text),
         options=dict(flags),
@@ -178,7 +182,8 @@ def _choose_by_name(protocol: str | None, prefixed: Choice | None, known: Collec
         return prefixed
     if name not in known:
         raise UsageError(
-            f'unknown protocol "{protocol}": {_format_suggestion(name, known)}known are {", ".join(sorted(known))}'
+            f'unknown protocol "{protocol}": {_format_suggestion(name, known)}known are {", ".join(sorted(known))}',
+            field="protocol",
         )
     if problem := flag_table().problems.get(name):
         raise ConfigError(problem)
@@ -198,7 +203,8 @@ def _choose_by_flags(flags: Mapping[str, Any], explicit: Choice | None) -> Choic
         if not set(owners[one]) & set(owners[other]):
             raise UsageError(
                 f"{_name_given(one, flags)} belongs to {owners[one][0]} and {_name_given(other, flags)} to {owners[other][0]}: "
-                f"a run uses one protocol, drop one of the two {wording(python='options', cli='flags')}"
+                f"a run uses one protocol, drop one of the two {wording(python='options', cli='flags')}",
+                field=f"options.{other}",
             )
     # The flag with the fewest owners decides: --preset together with a flag of general means general.
     decisive = min(owners, key=lambda name: len(owners[name]), default=None)
@@ -209,7 +215,8 @@ def _check_flag_owners(owners: Mapping[str, Sequence[str]], explicit: Choice, fl
     for name, owned_by in owners.items():
         if explicit.protocol not in owned_by:
             raise UsageError(
-                f"{_name_given(name, flags)} belongs to {owned_by[0]}, but {_name_choice(explicit)} chose {explicit.protocol}: drop one of the two"
+                f"{_name_given(name, flags)} belongs to {owned_by[0]}, but {_name_choice(explicit)} chose {explicit.protocol}: drop one of the two",
+                field=f"options.{name}",
             )
 
 
@@ -223,14 +230,15 @@ def _find_flag_owners(name: str, explicit: Choice | None) -> tuple[str, ...]:
     if explicit:
         return (explicit.protocol,)
     raise UsageError(
-        f"no protocol has the option {option(name)}: {_suggest_option(name, table)}name the protocol it belongs to"
+        f"no protocol has the option {option(name)}: {_suggest_option(name, table)}name the protocol it belongs to",
+        field=f"options.{name}",
     )
 
 
-def _choose_by_task(verb: Verb | None, text: str, paths: Sequence[str]) -> Choice | None:
+def _choose_by_task(verb: Verb | None, text: str, paths: Sequence[str], names_files: bool) -> Choice | None:
     if verb and verb.is_leading:
         return Choice("judges", f'the verb "{verb.word}"', ChosenBy.VERB)
-    if lone := _find_lone_target(text, paths):
+    if names_files and (lone := _find_lone_target(text, paths)):
         return Choice("judges", f'the target "{lone}"', ChosenBy.TARGET)
     return Choice("judges", f'the verb "{verb.word}" and the target "{paths[0]}"', ChosenBy.VERB) if verb else None
 

@@ -178,6 +178,7 @@ class Material:
     left_out: tuple[Skipped, ...] = ()  # earlier turns that are not sent
     attachments: tuple[tuple[str, str | bytes], ...] = ()  # name of each attached file, and its text or its bytes
     look: bool | None = False  # whether seats may read the project first; None: if the question names it
+    names_files: bool = True  # whether words of the question may name files; if not, nothing of the folder is read
 
 
 def read_request(
@@ -191,10 +192,11 @@ def read_request(
         material = replace(material, stdin=None if stdin is None else material.stdin)
     words = [repair_surrogates(word) for word in words]
     inferred, given = Inferred.TARGET if words else Inferred.TASK, material.selection
-    if all(word in TASK_VERBS for word in words):
+    if material.names_files and all(word in TASK_VERBS for word in words):
         words, material = _infer_changes(words, material, folder)
     intent = parse_intent(
-        words, flags, protocol=protocol, verbose=verbose, folder=folder, known=known, piped=material.stdin is not None or bool(material.attachments), can_search=can_search,
+        words, flags, protocol=protocol, verbose=verbose, folder=folder, known=known, piped=material.stdin is not None or bool(material.attachments),
+        names_files=material.names_files, can_search=can_search,
     )  # fmt: skip
     if _is_verb_only(words, intent) and replace(material, look=False) == Material():
         _, material = _infer_changes([intent.task], material, folder)
@@ -375,10 +377,13 @@ def _check_seat_flags(protocol: Protocol, roster: Roster, settings: Settings) ->
     for seat in strangers:
         if seat in ADDED_SEATS or len(settings.named_members) > 1:
             more = f"; name {ADDED_SEATS.index(seat) + 4} members for it" if seat in ADDED_SEATS else ""
-            raise UsageError(f'{option("seats")} sets "{seat}", but the seats of this council are {known}{more}')
+            raise UsageError(
+                f'{option("seats")} sets "{seat}", but the seats of this council are {known}{more}', field="seats"
+            )
         if seat not in protocols.fixed_seat_names():
             raise UsageError(
-                f'{option("seats")} sets "{seat}", but no protocol has such a seat: the seats of this one are {known}'
+                f'{option("seats")} sets "{seat}", but no protocol has such a seat: the seats of this one are {known}',
+                field="seats",
             )
     return [f"--seat {seat} has no effect: this council has no such seat" for seat in strangers]
 
@@ -416,7 +421,7 @@ async def _build_packet(question: Question, roster: Roster, folder: Path, materi
     everyone = (*roster.seats, *([roster.chair] if roster.chair else []))
     fit = SMALL_PACKET_TOKENS if any(seat.small for seat in everyone) else None
     build_it = partial(
-        build, material.selection or material.targets or question.target or question.text, folder, task=question.task, spec=material.spec, decisions=material.decisions, base=material.base,
+        build, material.selection or material.targets or question.target or question.text if material.names_files else Selection(), folder, task=question.task, spec=material.spec, decisions=material.decisions, base=material.base,
         stdin=material.stdin, match=material.match, redact=material.redact, skip_secrets=material.skip_secrets, fit=fit, full_text=question.text, earlier=material.earlier,
         left_out=material.left_out, attachments=material.attachments,
     )  # fmt: skip
@@ -437,7 +442,8 @@ def _seat_roster(protocol: Protocol, panel: Panel, where: PanelContext) -> tuple
     if (count := len(where.settings.named_members)) > len(names):
         raise UsageError(
             f"{option('models')} names {count} members, but this council has {format_count(len(names), 'seat')} "
-            f"({', '.join(names)}): drop {count - len(names)}"
+            f"({', '.join(names)}): drop {count - len(names)}",
+            field="models",
         )
     seating = seat_council(
         names, where.settings, where.env, spread=protocol.spread, members=panel.members, shared_member=panel.default_member,

@@ -186,8 +186,8 @@ SHIPPED_PROTOCOLS = {
     "ranking": "council.protocols.ranking:PROTOCOL",
     "quick": "council.protocols.judges:QUICK",
 }
-# Found by name, so that their runs can be resumed and shown, but not offered: `council eval` uses them.
-UNLISTED_PROTOCOLS = {"vote": "council.evals.sampling:PROTOCOL"}
+# Found by name, so that their runs can be resumed and shown, but not offered: `council eval` and /v1 use them.
+UNLISTED_PROTOCOLS = {"vote": "council.evals.sampling:PROTOCOL", "title": "council.protocols.title:PROTOCOL"}
 _registered: dict[str, Protocol] = {}
 
 
@@ -215,9 +215,10 @@ def is_registered(name: str) -> bool:
     return name in _registered
 
 
-def protocol_names() -> tuple[str, ...]:
-    """Return the names of all shipped, registered and installed protocols."""
-    return tuple(dict.fromkeys([*SHIPPED_PROTOCOLS, *_registered, *installed(ENTRY_POINT_GROUP)]))
+def protocol_names(wanted: str | None = None) -> tuple[str, ...]:
+    """Return the names of all shipped, registered and installed protocols, and an unlisted one if it is wanted."""
+    unlisted = [wanted] if wanted in UNLISTED_PROTOCOLS else []
+    return tuple(dict.fromkeys([*SHIPPED_PROTOCOLS, *_registered, *installed(ENTRY_POINT_GROUP), *unlisted]))
 
 
 def fixed_seat_names() -> tuple[str, ...]:

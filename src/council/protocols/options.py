@@ -57,7 +57,9 @@ def parse_options(protocol: str, task: str, values: Json, model: type[BaseModel]
     try:
         options = model.model_validate(values)
     except ValidationError as error:
-        raise UsageError(_format_error(protocol, error.errors()[0], model.model_fields)) from None
+        first = error.errors()[0]
+        field = ".".join(["options", *(str(part) for part in first["loc"][:1])])
+        raise UsageError(_format_error(protocol, first, model.model_fields), field=field) from None
     if isinstance(options, Options):
         options.check_task(task)
     return options

@@ -12,6 +12,7 @@ from council.engine.degraded import format_degraded_lines, format_missing_lines
 from council.engine.layout import (
     close_code_fence,
     fence_code,
+    final_state,
     format_absence,
     format_cost,
     format_count,
@@ -100,6 +101,7 @@ def _build_context(minutes: Minutes, report: Json) -> Json:
     helpers = list(minutes.seats.values())[len(planned) :]
     seats = [*planned, *([minutes.chair] if minutes.chair else []), *helpers]
     has_topics = minutes.verdict.get("claims") or minutes.verdict.get("disagreements")
+    show_state = str if minutes.status == "running" else partial(final_state, stopped=minutes.stopped)
     return {
         "minutes": minutes,
         "plan": minutes.plan,
@@ -119,7 +121,7 @@ def _build_context(minutes: Minutes, report: Json) -> Json:
         "facts": facts,
         "fact_rows": format_table_rows(facts),
         "seat_rows": format_table_rows(
-            (seat.name, seat.role, seat.model, seat.served_by or "none", seat.state) for seat in seats
+            (seat.name, seat.role, seat.model, seat.served_by or "none", show_state(seat.state)) for seat in seats
         ),
         "statements": partial(_list_statements, minutes, view),
         **view.layout_variables(minutes),

@@ -16,7 +16,9 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
+
+from typing_extensions import TypedDict
 
 from council.errors import CouncilError, UsageError
 from council.planning.plan import Plan
@@ -276,6 +278,41 @@ class Failure:
 
     def as_json(self) -> Json:
         return {"id": self.id, "line": self.line, "run": self.run, "status": self.status, "reason": self.reason}
+
+
+class BatchCost(TypedDict):
+    usd: float  # of the rows that this process ended
+    before: float  # of all rows in earlier processes
+    cap: float | None
+    unknown: bool  # a member without a price was asked
+    estimated: bool  # part of the cost is an estimate
+    estimate: float | None  # of all rows of the file, from a sample
+
+
+class BatchFailure(TypedDict):
+    id: str
+    line: int
+    run: str | None
+    status: str
+    reason: str
+
+
+class BatchObject(TypedDict):
+    """What `council batch --json` prints when it ends."""
+
+    schema: Literal["council.batch/1"]
+    output: str
+    rows: int
+    selected: int
+    already_done: int
+    complete: int
+    incomplete: int
+    failed: int
+    left: int
+    stopped: str
+    cost: BatchCost
+    seconds: float
+    failures: list[BatchFailure]
 
 
 @dataclass(slots=True)

@@ -143,7 +143,7 @@ class FollowCursor:
 
 def run_summary(run: Json) -> Json:
     """Return the fields of a run that lists show."""
-    names = ("name", "status", "protocol", "task", "question", "folder", "created", "owner", "project")
+    names = ("name", "status", "protocol", "task", "question", "folder", "created", "owner", "project", "title")
     return {"run": run["id"]} | {name: run[name] for name in names}
 
 
@@ -268,10 +268,10 @@ class RunRecords:
         """Return these runs, as `runs` does."""
         return await self._add_statuses(await self.store.list_runs({"ids": json.dumps(list(ids))}))
 
-    async def iter_runs(self) -> AsyncIterator[Json]:
-        """Yield the runs in pages, as `runs` does."""
-        before = None
-        while page := await self.store.list_runs({}, before, PAGE):
+    async def iter_runs(self, **named: Any) -> AsyncIterator[Json]:
+        """Yield the runs with these values in pages, as `runs` does."""
+        before, filters = None, self._make_filters(False, None, **named)
+        while page := await self.store.list_runs(filters, before, PAGE):
             for run in await self._add_statuses(page):
                 yield run
             before = page[-1]["id"]

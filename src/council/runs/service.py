@@ -163,7 +163,7 @@ class Convener(RunRecords):
         folder = folder or self.folder
         if not preview:
             self._require_trust()
-        known, options = protocols.protocol_names(), dict(flags or {})
+        known, options = protocols.protocol_names(protocol), dict(flags or {})
         own = protocol in known and protocol not in protocols.SHIPPED_PROTOCOLS  # its option names are its own
         intent, material = read_request(
             words, {} if own else options, material or Material(), protocol=protocol, verbose=verbose, folder=folder, known=known,

@@ -326,6 +326,9 @@ class Store(LedgerStore, Protocol):
     async def find_request(self, owner: str, key: str) -> EarlierRequest | None:
         """Return the earlier request of this owner with this key."""
 
+    async def find_recent_request(self, owner: str, digest: str, since: float) -> str | None:
+        """Return the run of the newest request of this owner with this content since a time."""
+
     async def save_request(self, run: str, key: RequestKey) -> None: ...
     async def forget_requests(self, before: float) -> None:
         """Delete the keys of requests from before a time."""

@@ -50,6 +50,12 @@ class UserQueries(RunQueries):
         row = await self._read(lambda db: db.execute(query, (owner, key)).fetchone())
         return EarlierRequest(*row) if row else None
 
+    async def find_recent_request(self, owner: str, digest: str, since: float) -> str | None:
+        """Return the run of the newest request of this owner with this content since a time."""
+        query = "SELECT run FROM idempotency WHERE owner = ? AND digest = ? AND at >= ? ORDER BY at DESC LIMIT 1"
+        row = await self._read(lambda db: db.execute(query, (owner, digest, since)).fetchone())
+        return str(row[0]) if row else None
+
     async def save_request(self, run: str, key: RequestKey) -> None:
         kind, values = key.as_row()
         await self._write("", lambda db: db.execute(WRITE_STATEMENTS[kind], (run, *values)).rowcount)

@@ -126,6 +126,9 @@ async def test_a_run_finishes_after_its_client_disconnects() -> None:
         assert (await wait_until_done(another, run))["status"] == "complete"
         assert (await call_tool(another, "council_result", run=run))["question"] == QUESTION
         [row] = (await call_tool(another, "council_list"))["runs"]
+        for name in ("owner", "project"):
+            assert (await call_tool(another, "council_list", **{name: row[name]}))["runs"] == [row]
+            assert (await call_tool(another, "council_list", **{name: "other"}))["runs"] == []
     assert (row["run"], row["status"], row["question"]) == (run, "complete", QUESTION)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 import pytest
@@ -64,10 +65,13 @@ def test_unfinished_runs_come_first_then_the_newest(runs: tuple[WebServer, dict[
     ("?task=validate", ["review"]), ("?protocol=adversarial", ["storage"]), ("?status=complete", ["review", "storage", "tabs"]),
     ("?status=stopped", ["killed"]), ("?status=running", []), ("?q=COLD", ["storage"]), ("?q=%25", []), ("?q=nothing-like-it", []),
     ("?task=ask&protocol=collaborative", ["killed", "tabs"]), ("?verdict=NONE", []), ("?limit=2", ["killed", "review"]),
-    ("?task=&q=", ["killed", "review", "storage", "tabs"]),
+    ("?task=&q=", ["killed", "review", "storage", "tabs"]), ("?project=PROJECT&task=validate", ["review"]), ("?project=other", []),
+    ("?owner=OWNER&protocol=adversarial", ["storage"]), ("?owner=bob", []),
 ])  # fmt: skip
 def test_runs_are_filtered(runs: tuple[WebServer, dict[str, str]], query: str, found: list[str]) -> None:
     site, named = runs
+    row = site.get("/api/runs?limit=1")["runs"][0]
+    query = query.replace("PROJECT", quote(row["project"])).replace("OWNER", quote(row["owner"]))
     assert ids(site, query) == [named[name] for name in found]
 
 

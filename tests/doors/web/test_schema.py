@@ -21,13 +21,21 @@ OPERATIONS = [
     ("GET", "/api/stream"), ("GET", "/api/runs/{run}/report"), ("GET", "/api/runs/{run}/positions"), ("GET", "/api/runs/{run}/attempts"), ("GET", "/api/runs/{run}/packet"),
     ("POST", "/api/runs/{run}/cancel"), ("POST", "/api/runs/{run}/resume"), ("POST", "/api/runs/{run}/fork"), ("GET", "/api/runs/{run}/asks"),
     ("POST", "/api/runs/{run}/asks/{key}"), ("GET", "/api/spend"),
+    ("GET", "/v1/models"), ("GET", "/v1/models/{model}"), ("POST", "/v1/chat/completions"),
 ]  # fmt: skip
 OPERATION_IDS = {
     "open_session", "create_code", "get_protocols", "get_members", "get_roots", "get_files", "estimate_run", "start_run", "get_runs",
     "get_run", "delete_run", "stream_run", "stream_runs", "get_report", "get_positions", "get_attempts", "get_packet", "cancel_run", "resume_run", "fork_run",
     "get_asks", "answer_ask", "get_spend", "get_options", "get_found_files", "get_file_text", "change_run",
+    "list_models", "get_model", "create_chat_completion",
 }  # fmt: skip
-IDLE = ("/api/protocols", "/api/members", "/api/roots", "/api/options")  # without parameters, so nothing can be invalid
+IDLE = (
+    "/api/protocols",
+    "/api/members",
+    "/api/roots",
+    "/api/options",
+    "/v1/models",
+)  # without parameters, so nothing can be invalid
 CASES = [
     pytest.param(method, path, mode, id=f"{method} {path} {mode.value}")
     for method, path in OPERATIONS
@@ -88,7 +96,8 @@ def test_no_request_breaks_the_server(
         response = case.call(base_url=f"http://{server.host}", headers=headers, timeout=60)
         assert response.status_code < 500, response.text
         if response.status_code >= 400 and response.headers["content-type"] == "application/json":
-            assert set(response.json()["error"]) == {"code", "message", "field"}
+            fields = {"code", "message", "type", "param"} if path.startswith("/v1/") else {"code", "message", "field"}
+            assert set(response.json()["error"]) == fields
             assert "\n" not in response.json()["error"]["message"]
 
     check()

@@ -130,25 +130,27 @@ def test_empty_form_fields_are_ignored(server: WebServer) -> None:
 
 
 @pytest.mark.behaviour("50-web-options")
-@pytest.mark.parametrize(("protocol", "options", "line"), [
-    ("judges", {"quick": True, "debate": True}, "Error: quick and debate are incompatible."),
-    ("advisors", {"rounds": 9}, "from 1 to 5"),
-    ("advisors", {"rounds": "many"}, "whole number"),
-    ("advisors", {"rounds": {"a": [1]}}, "whole number"),
-    ("advisors", {"flow": "paralel"}, 'did you mean "parallel"?'),
-    ("advisors", {"quick": True}, "quick belongs to judges"),
-    ("judges", {"perspectives": [1, 2]}, "perspectives"),
-    (None, {"nonsense": True}, "no protocol has the option"),
-    (None, {"\ud800": True}, "no protocol has the option"),
-    ("nothing", {}, 'unknown protocol "nothing"'),
-    ("judges", {"profile": "fats"}, "fats"),
+@pytest.mark.parametrize(("protocol", "options", "line", "field"), [
+    ("judges", {"quick": True, "debate": True}, "Error: quick and debate are incompatible.", "options"),
+    ("advisors", {"rounds": 9}, "from 1 to 5", "options.rounds"),
+    ("advisors", {"rounds": "many"}, "whole number", "options.rounds"),
+    ("advisors", {"rounds": {"a": [1]}}, "whole number", "options.rounds"),
+    ("advisors", {"flow": "paralel"}, 'did you mean "parallel"?', "options.flow"),
+    ("advisors", {"quick": True}, "quick belongs to judges", "options.quick"),
+    ("judges", {"perspectives": [1, 2]}, "perspectives", "options.perspectives"),
+    (None, {"nonsense": True}, "no protocol has the option", "options.nonsense"),
+    (None, {"\ud800": True}, "no protocol has the option", "options."),
+    ("nothing", {}, 'unknown protocol "nothing"', "protocol"),
+    ("judges", {"profile": "fats"}, "fats", ""),
 ])  # fmt: skip
 def test_options_are_checked_by_the_protocols_own_models(
-    server: WebServer, protocol: str | None, options: Json, line: str
+    server: WebServer, protocol: str | None, options: Json, line: str, field: str
 ) -> None:
     body = {"question": QUESTION, "protocol": protocol, "options": options}
     assert line in server.refused("/api/estimate", body)
-    assert line in server.refused("/api/runs", body)
+    refused = server.ask("POST", "/api/runs", body)
+    assert line in refused.line
+    assert (refused.json["error"]["field"] or "").startswith(field)
 
 
 @pytest.mark.behaviour("50-web-options")

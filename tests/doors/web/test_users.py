@@ -95,6 +95,7 @@ def test_a_user_sees_only_the_own_runs_until_the_token_is_revoked(site: Site) ->
         continued = site.ask_as(token, "POST", "/api/runs", {"question": "And then?", "continues": run})
         assert (continued.status, "there is no run" in continued.line) == (404, True)
         assert site.ask_as(token, "GET", "/api/spend").json["runs"] == []
+    assert site.ask_as(bob, "GET", "/api/runs?owner=token:ann").status == 403
     mine = site.ask_as(ann, "GET", "/api/runs").json["runs"]
     assert [(row["run"], row["owner"]) for row in mine] == [(run, "token:ann")]
     assert site.ask_as(ann, "GET", f"/api/runs/{run[:5]}").json["run"] == run

@@ -180,7 +180,7 @@ def format_runs(rows: Sequence[Json], *, here: bool = False, width: int | None =
         if width is not None and width - _table_width(columns) < MIN_QUESTION_CHARS:
             columns.pop(droppable, None)
     room = MAX_QUESTION_CHARS if width is None else max(MIN_QUESTION_CHARS, width - _table_width(columns))
-    columns["QUESTION"] = [cut(single_line(run["question"], MAX_WIDTH), room) for run in rows]
+    columns["QUESTION"] = [cut(single_line(run["title"] or run["question"], MAX_WIDTH), room) for run in rows]
     return format_table(list(columns), zip(*columns.values(), strict=True))
 
 

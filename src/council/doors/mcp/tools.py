@@ -126,6 +126,8 @@ class CancelArguments(Arguments):
 class ListArguments(Arguments):
     limit: int = Field(default=10, ge=1, le=MAX_LISTED)
     unfinished: bool = Field(default=False, description="Only runs that are not complete.")
+    owner: str | None = Field(default=None, description="Only runs of this owner, such as ann@laptop.")
+    project: str | None = Field(default=None, description="Only runs of this repository or folder.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -332,7 +332,7 @@ class CouncilTools:
 
     async def list_runs(self, arguments: ListArguments, client: ClientContext) -> Json:
         rows: list[Json] = []
-        async for run in self._shared_convener.iter_runs():
+        async for run in self._shared_convener.iter_runs(owner=arguments.owner, project=arguments.project):
             is_wanted = not arguments.unfinished or run["status"] is not RunStatus.COMPLETE
             if is_wanted and limits.is_within(Path(run["folder"]), client.roots):
                 rows.append(run_summary(run) | {"question": single_line(run["question"])})

@@ -16,7 +16,7 @@ from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 
-from council.doors.web import access, models, responses, run_routes, start_routes
+from council.doors.web import access, chat_routes, models, responses, run_routes, start_routes
 from council.doors.web.app_state import AppState
 from council.doors.web.guard import Guard
 from council.errors import CouncilError
@@ -27,6 +27,7 @@ ROUTERS = (
     run_routes.history_router,
     run_routes.action_router,
     run_routes.event_router,
+    chat_routes.chat_router,
     start_routes.page_router,
 )
 MIN_GZIP_BYTES, GZIP_LEVEL = 1024, 5  # event streams are never compressed
@@ -35,6 +36,7 @@ TAGS = [
     {"name": "history", "description": "Read runs."},
     {"name": "acting", "description": "Act on a run."},
     {"name": "events", "description": "Follow runs."},
+    {"name": "chat", "description": "Use a council as a model, with any client of the OpenAI API."},
     {"name": "session", "description": "Check a token."},
 ]
 NO_TELEMETRY: TelemetryConfig = {

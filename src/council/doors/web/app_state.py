@@ -27,6 +27,7 @@ from council.text_cleanup import single_line
 from council.types import Json
 
 KEEP_KEYS_S = 7 * 86400.0  # seconds that the key of a request is kept
+RETRY_WINDOW_S = 1800.0  # seconds after which a client no longer retries: three timeouts of the openai SDK
 WORKER_CALL_TIMEOUT_S = 5.0  # seconds to wait for open worker calls at shutdown
 
 
@@ -106,6 +107,16 @@ class AppState:
                 if run := await self._find_earlier(key):  # another process was faster
                     return run, True
                 raise
+
+    async def join_or_start(
+        self, key: RequestKey, is_retry: bool, start: Callable[[], Awaitable[str]]
+    ) -> tuple[str, bool]:
+        """Return the run of a recent request with the same content and True, if this one retries it, or start one."""
+        async with self._key_locks.setdefault((key.owner, key.digest), asyncio.Lock()):
+            since = time.time() - RETRY_WINDOW_S
+            if is_retry and (run := await self.store.find_recent_request(key.owner, key.digest, since)):
+                return run, True
+            return await start(), False
 
     async def _find_earlier(self, key: RequestKey) -> str | None:
         earlier = await self.store.find_request(key.owner, key.key)

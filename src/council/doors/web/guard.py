@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from secrets import compare_digest
 from typing import Any
 
-from council.doors.web.responses import encode_json, error_json, format_internal_error
+from council.doors.web.responses import error_response, format_internal_error
 from council.errors import StoreError, message_for
 from council.runs.tokens import ANONYMOUS, OWNER, User
 
@@ -119,17 +119,17 @@ class Guard:
         asked = RequestHead(scope)
         send = _add_headers(send, asked.path)
         if refusal := await self._check(asked, scope.setdefault("state", {})):
-            return await _send_refusal(send, refusal)
+            return await _send_refusal(send, refusal, asked.path)
         if asked.method in METHODS_WITH_BODY:
             limit = BODY_LIMITS.get(asked.path, MAX_BODY_BYTES)
             try:
                 async with asyncio.timeout(BODY_TIMEOUT_S):
                     body = await _read_body(receive, limit)
             except TimeoutError:
-                return await _send_refusal(send, BODY_TOO_SLOW)
+                return await _send_refusal(send, BODY_TOO_SLOW, asked.path)
             if body is None:
                 line = f"the body is over {limit >> 20} MB: send less"
-                return await _send_refusal(send, Refusal(413, "body_too_large", line))
+                return await _send_refusal(send, Refusal(413, "body_too_large", line), asked.path)
             receive = _replay_body(body, receive)
         if asked.method == "HEAD":
             scope, receive, send = {**scope, "method": "GET"}, *_drop_body(receive, send)
@@ -184,8 +184,8 @@ class Guard:
         return is_revoked
 
 
-async def _send_refusal(send: Send, refusal: Refusal) -> None:
-    body = encode_json(error_json(refusal.code, refusal.line)).encode("utf-8", "replace")
+async def _send_refusal(send: Send, refusal: Refusal, path: str) -> None:
+    body = bytes(error_response(refusal.status, refusal.code, refusal.line, path=path).body)
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if refusal.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
@@ -194,7 +194,7 @@ async def _send_refusal(send: Send, refusal: Refusal) -> None:
 
 
 def _add_headers(send: Send, path: str) -> Send:
-    caching = b"no-store" if path.startswith("/api/") else b"no-cache"
+    caching = b"no-store" if path.startswith(("/api/", "/v1/")) else b"no-cache"
 
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":

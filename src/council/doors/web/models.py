@@ -39,6 +39,21 @@ class ErrorBody(Body):
     exit: Annotated[int, Field(description="The exit code that the command would have.")]
 
 
+class ChatError(Body):
+    """Cause of an error of /v1, in the format of OpenAI."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class ChatErrorBody(Body):
+    """Every response of /v1 with a status of 400 or more."""
+
+    error: ChatError
+
+
 class Session(Body):
     """A token that is valid."""
 
@@ -412,3 +427,70 @@ class StreamEnd(Body):
 
 
 EVENT_BY_TAG = {kind.type: _make_event_model(kind) for kind in get_args(ev.Event) if kind is not ev.Fetching}
+
+
+# Chat completions
+
+
+class ChatModelInfo(Body):
+    """A council under the name of a model."""
+
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+
+
+class ChatModelList(Body):
+    object: Literal["list"]
+    data: list[ChatModelInfo]
+
+
+class ChatCompletionMessage(Body):
+    role: Literal["assistant"]
+    content: str
+    reasoning_content: Annotated[str, Field(description="Progress and statements.")] = ""
+
+
+class ChatChoice(Body):
+    index: int
+    message: ChatCompletionMessage
+    finish_reason: Literal["stop", "length"]
+
+
+class ChatUsage(Body):
+    """Tokens of all members, as the ledger has them."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+class ChatCouncil(Body):
+    """The council behind an answer."""
+
+    run: str
+    status: str
+    trust: Json
+    cost: Cost
+    degraded: list[Json]
+
+
+class ChatCompletion(Body):
+    """An answer. With `stream`, chunks of it as server-sent events; the last one has `usage` and `council`."""
+
+    id: str
+    object: Literal["chat.completion"]
+    created: int
+    model: str
+    choices: list[ChatChoice]
+    usage: ChatUsage
+    council: ChatCouncil
+
+
+EXAMPLE_COMPLETION: Json = {
+    "id": "chatcmpl-r2abcd", "object": "chat.completion", "created": 1794742800, "model": "council",
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "Scale up."}, "finish_reason": "stop"}],
+    "usage": {"prompt_tokens": 812, "completion_tokens": 240, "total_tokens": 1052},
+    "council": {"run": "r2abcd", "status": "complete", "trust": {"level": "medium"}, "cost": {"usd": 0.29, "estimated": False, "unpriced": []}, "degraded": []},
+}  # fmt: skip

@@ -41,13 +41,19 @@ class KeyReused(UsageError):
     """An Idempotency-Key that was used for another request."""
 
 
+class UnknownModel(UsageError):
+    """A model of /v1 that does not exist."""
+
+
 # HTTP status and code of each error class; the first match counts. Codes are never renamed.
 COUNCIL_ERRORS: dict[type[CouncilError], tuple[int, str]] = {
-    Forbidden: (403, "forbidden"), KeyReused: (422, "idempotency_key_reused"), UnknownRun: (404, "unknown_run"), RunOwned: (409, "run_owned"), RunConflict: (409, "run_conflict"),
+    Forbidden: (403, "forbidden"), UnknownModel: (404, "model_not_found"), KeyReused: (422, "idempotency_key_reused"), UnknownRun: (404, "unknown_run"), RunOwned: (409, "run_owned"), RunConflict: (409, "run_conflict"),
     LedgerMismatch: (409, "ledger_mismatch"), TrustRequired: (400, "trust_required"), ConfigError: (400, "invalid_configuration"),
     PacketRefused: (400, "packet_refused"), UsageError: (400, "invalid_request"), SearchNotEnabled: (400, "search_not_enabled"),
     StoreError: (503, "store_unavailable"), CouncilError: (500, "internal_error"),
 }  # fmt: skip
+CHAT_PATH = "/v1/"  # its errors have the format of OpenAI
+CHAT_ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 429: "insufficient_quota"}  # by status
 HTTP_ERRORS = {404: "unknown_path", 405: "method_not_allowed"}
 INTERNAL_ERROR = "internal_error"
 REPEATED = {"idempotency-replayed": "true"}  # header of the response to a repeated request
@@ -67,8 +73,19 @@ def encode_json(content: Any) -> str:
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
 
 
-def error_response(status: int, code: str, line: str, field: str = "", exit_: int = 2) -> ApiResponse:
+def error_response(
+    status: int, code: str, line: str, field: str = "", exit_: int = 2, *, path: str = ""
+) -> ApiResponse:
+    """Return an error in the format of the path."""
+    if path.startswith(CHAT_PATH):
+        return ApiResponse(chat_error_json(status, code, line, field), status)
     return ApiResponse(error_json(code, line, field, exit_), status)
+
+
+def chat_error_json(status: int, code: str, line: str, field: str = "") -> Json:
+    """Return an error in the format of OpenAI."""
+    kind = CHAT_ERROR_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
+    return {"error": {"message": line, "type": kind, "param": field or None, "code": code}}
 
 
 def error_json(code: str, line: str, field: str = "", exit_: int = 2) -> Json:
@@ -89,16 +106,18 @@ def format_internal_error(problem: BaseException) -> str:
 async def on_council_error(request: Request, problem: Exception) -> ApiResponse:
     assert isinstance(problem, CouncilError)
     status, code = next(found for kind, found in COUNCIL_ERRORS.items() if isinstance(problem, kind))
-    return error_response(status, code, message_for(problem, "http"), problem.field, problem.exit_code)
+    line, path = message_for(problem, "http"), request.url.path
+    return error_response(status, code, line, problem.field, problem.exit_code, path=path)
 
 
 async def on_http_error(request: Request, problem: Exception) -> ApiResponse:
     """Answer an unknown path or method."""
     assert isinstance(problem, HTTPException)
-    lines = {404: f'unknown path "{request.url.path[:200]}": see /api/openapi.json'}
+    path = request.url.path
+    lines = {404: f'unknown path "{path[:200]}": see /api/openapi.json'}
     lines[405] = f"{request.method} is not allowed for this path: see /api/openapi.json"
     code = HTTP_ERRORS.get(problem.status_code, "invalid_request")
-    answer = error_response(problem.status_code, code, lines.get(problem.status_code, str(problem.detail)))
+    answer = error_response(problem.status_code, code, lines.get(problem.status_code, str(problem.detail)), path=path)
     answer.headers.update(problem.headers or {})
     return answer
 
@@ -106,17 +125,22 @@ async def on_http_error(request: Request, problem: Exception) -> ApiResponse:
 async def on_validation_error(request: Request, problem: Exception) -> ApiResponse:
     """Answer with the first validation error."""
     assert isinstance(problem, RequestValidationError)
-    first = problem.errors()[0]
+    first, path = problem.errors()[0], request.url.path
     if first["type"] == "json_invalid":
-        return error_response(400, "invalid_json", "the body is not valid JSON: send one object, see /api/openapi.json")
+        line = "the body is not valid JSON: send one object, see /api/openapi.json"
+        return error_response(400, "invalid_json", line, path=path)
     where = single_line(".".join(str(part) for part in first["loc"]), 200)
     field = single_line(".".join(str(part) for part in first["loc"][1:]), 200)  # without body, query, path or header
     value = f' "{single_line(str(first["input"]), 80)}"' if isinstance(first.get("input"), str | int | float) else ""
-    return error_response(422, "invalid_field", f"invalid {where}{value}: {single_line(first['msg'], 200)}", field)
+    line, status = (
+        f"invalid {where}{value}: {single_line(first['msg'], 200)}",
+        400 if path.startswith(CHAT_PATH) else 422,
+    )
+    return error_response(status, "invalid_field", line, field, path=path)
 
 
 async def on_internal_error(request: Request, problem: Exception) -> ApiResponse:
-    return error_response(500, INTERNAL_ERROR, format_internal_error(problem), exit_=1)
+    return error_response(500, INTERNAL_ERROR, format_internal_error(problem), exit_=1, path=request.url.path)
 
 
 def run_json(minutes: Minutes, state: RunState) -> Json:

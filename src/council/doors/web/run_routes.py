@@ -96,13 +96,18 @@ EXAMPLE_SPEND = {
 )
 async def get_runs(
     request: Request, app_state: AppStateDep, user: UserDep, task: FilterValue = None, verdict: FilterValue = None, protocol: FilterValue = None, status: FilterValue = None, q: FilterValue = None,
+    owner: Annotated[FilterValue, Query(description="Owner of the runs, such as ann@laptop; only with the token of the server.")] = None,
+    project: Annotated[FilterValue, Query(description="Name of the repository or folder.")] = None,
     from_: Annotated[FilterTime, Query(alias="from", description="Created at or after this time, in seconds since 1970.")] = None,
     to: Annotated[FilterTime, Query(description="Created before this time.")] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50, before: Annotated[FilterValue, Query(description="Last run of the previous page.")] = None,
 ) -> ApiResponse:  # fmt: skip
     """List runs: unfinished first, then newest."""
+    if not user.sees_all:
+        access.check_fields(owner=owner)
     params = {
-        "owner": None if user.sees_all else user.owner,
+        "owner": owner if user.sees_all else user.owner,
+        "project": project,
         "task": task,
         "verdict": verdict,
         "protocol": protocol,

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from council.doors.web.models import ErrorBody
+from council.doors.web.models import ChatErrorBody, ErrorBody
 from council.types import Json
 
 EXAMPLE_RUN = "r2abcd"
@@ -104,6 +104,57 @@ class RunChange(BaseModel):
     title: str = Field(max_length=2000, description="Shown instead of the question; empty removes it.")
 
 
+class ChatPart(BaseModel):
+    """A part of a message. Text parts are joined."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    type: str
+    text: str | None = None
+
+
+class ChatMessageBody(BaseModel):
+    """A message. The last one is the question; the others are context."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[ChatPart] | None = None
+
+
+class ChatStreamOptions(BaseModel):
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    include_usage: bool | None = None
+
+
+class ChatRequest(BaseModel):
+    """Chat completion, as for OpenAI. Parameters that are not listed here have no effect."""
+
+    model_config = ConfigDict(
+        extra="allow", frozen=True,
+        json_schema_extra={"examples": [{"model": "council", "messages": [{"role": "user", "content": "Shard or scale up?"}]}]},
+    )  # fmt: skip
+
+    model: str = Field(max_length=400, description="A name from /v1/models.")
+    messages: list[ChatMessageBody] = Field(min_length=1)
+    stream: bool | None = None
+    stream_options: ChatStreamOptions | None = None
+    n: int | None = Field(default=None, description="Only 1.")
+    tools: list[Any] | None = Field(
+        default=None, description="Ignored, unless tool_choice requires one: that is refused."
+    )
+    tool_choice: Any = None
+    function_call: Any = None
+    response_format: dict[str, Any] | None = Field(default=None, description="Only text.")
+    reasoning_effort: str | None = Field(
+        default=None, description="low, medium or high: how long reasoning members think. Other values have no effect."
+    )
+    cancel_on_disconnect: bool | None = Field(
+        default=None, description="Stop the run if the client disconnects before its end. Default: it continues."
+    )
+
+
 class AskAnswer(BaseModel):
     model_config = _model_config({"answer": "Cold storage, if it can be read within a day."})
 
@@ -172,6 +223,16 @@ def example_responses(
     }
     success: dict[str, Any] = {"description": description, **({"headers": headers} if headers else {})}
     return {status: success | ({} if example is None else _json_content(example))} | responses
+
+
+def chat_responses(example: Any, *errors: int) -> Responses:
+    """Return the responses of a route of /v1, whose errors have the format of OpenAI."""
+    lines = {code: line for code, line in COMMON_ERRORS.items() if code != 422}
+    lines |= {404: "unknown model"} if 404 in errors else {}
+    responses: Responses = {
+        code: {"model": ChatErrorBody, "description": line.capitalize()} for code, line in lines.items()
+    }
+    return {200: {"description": "OK.", **_json_content(example)}} | responses
 
 
 def stream_responses(*errors: int) -> Responses:

@@ -6,6 +6,7 @@ A listener keeps only its position in the log, so a slow one costs no memory. On
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -47,6 +48,13 @@ class Frame:
     kind: str
     body: str
     ended_key: str = ""  # key whose streamed text it ends
+
+
+def _parse_entry(body: str) -> Entry:
+    fields: Json = json.loads(body)
+    seq, at, kind = (fields.pop(name) for name in ("seq", "at", "type"))
+    fields.pop("from", None)
+    return Entry(seq, at, ev.parse_event(kind, fields))
 
 
 @dataclass(slots=True)
@@ -171,6 +179,13 @@ class StreamCursor:
                 delta = Entry(0, partial.at, ev.Delta(key, partial.seat, "".join(partial.pieces[sent:])))
                 yield _encode_body(delta.as_json() | {"from": partial.starts[sent]})
 
+    def read_entries(self) -> Iterator[Entry]:
+        """Yield the new events, then the new text of unfinished statements."""
+        for frame in self.read_frames(MAX_CHUNK_CHARS):
+            yield _parse_entry(frame.body)
+        for body in self.read_deltas():
+            yield _parse_entry(body)
+
     @property
     def has_all_frames(self) -> bool:
         return self.frame_index == len(self.feed.frames)
@@ -213,7 +228,42 @@ class StreamReader:
         return f'{{"run":"{cursor.feed.run}",{body[1:]}' if self.several else body
 
 
-class EventStream(Response):
+class RunResponse(Response):
+    """Response that follows runs. It ends when the client disconnects, or when the token of the request is revoked."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        sending = asyncio.ensure_future(self.send_content(send))
+        ends = [asyncio.ensure_future(wait_for_disconnect(receive))]
+        if is_revoked := scope["state"].get("is_revoked"):
+            ends.append(asyncio.ensure_future(wait_for_revocation(is_revoked)))
+        try:
+            await asyncio.wait({sending, *ends}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (sending, *ends):
+                task.cancel()
+            problem, *ended = await asyncio.gather(sending, *ends, return_exceptions=True)
+        if ended[0] is None and isinstance(problem, asyncio.CancelledError):
+            await self.on_disconnect()
+        if ended[1:] == [None]:  # revoked
+            await self.send_revoked(send)
+        if isinstance(problem, Exception) and not isinstance(
+            problem, TimeoutError
+        ):  # a listener that does not read is not an error
+            raise problem
+
+    async def send_content(self, send: Send) -> None:
+        """Send the head and the body."""
+        raise NotImplementedError
+
+    async def on_disconnect(self) -> None:
+        """Act on a client that disconnected before the end."""
+
+    async def send_revoked(self, send: Send) -> None:
+        """End the response after the token was revoked."""
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+class EventStream(RunResponse):
     """Response that streams events. `since` is the start position in each run."""
 
     media_type = "text/event-stream"
@@ -223,24 +273,9 @@ class EventStream(Response):
         del self.headers["content-length"]
         self.feeds, self.since, self.several = feeds, since, several
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def send_content(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        sending = asyncio.ensure_future(self._send_stream(send))
-        ends = [asyncio.ensure_future(_wait_for_disconnect(receive))]
-        if is_revoked := scope["state"].get("is_revoked"):
-            ends.append(asyncio.ensure_future(_wait_for_revocation(is_revoked)))
-        try:
-            await asyncio.wait({sending, *ends}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (sending, *ends):
-                task.cancel()
-            problem, *ended = await asyncio.gather(sending, *ends, return_exceptions=True)
-        if ended[1:] == [None]:  # revoked
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-        if isinstance(problem, Exception) and not isinstance(
-            problem, TimeoutError
-        ):  # a listener that does not read is not an error
-            raise problem
+        await self._send_stream(send)
 
     async def _send_stream(self, send: Send) -> None:
         wake = asyncio.Event()
@@ -264,11 +299,11 @@ class EventStream(Response):
                 if self.several:  # without it a browser would reconnect forever
                     yield format_sse_event(event="end", data_str='{"status":"over"}')
                 return
-            elif not await _wait_for_news(wake):
+            elif not await wait_for_news(wake):
                 yield format_sse_event(comment="keep-alive")
 
 
-async def _wait_for_news(wake: asyncio.Event) -> bool:
+async def wait_for_news(wake: asyncio.Event) -> bool:
     """Whether there was news before the next heartbeat."""
     try:
         async with asyncio.timeout(HEARTBEAT_S):
@@ -277,7 +312,7 @@ async def _wait_for_news(wake: asyncio.Event) -> bool:
         return False
 
 
-async def _wait_for_revocation(is_revoked: Callable[[], Awaitable[bool]]) -> None:
+async def wait_for_revocation(is_revoked: Callable[[], Awaitable[bool]]) -> None:
     """Return when the token of the stream has been revoked."""
     while True:
         await asyncio.sleep(REVOCATION_CHECK_S)
@@ -286,6 +321,6 @@ async def _wait_for_revocation(is_revoked: Callable[[], Awaitable[bool]]) -> Non
                 return
 
 
-async def _wait_for_disconnect(receive: Receive) -> None:
+async def wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

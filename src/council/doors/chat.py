@@ -1,0 +1,315 @@
+"""A council as a chat model: messages as a question with context, and the events of its run as reasoning and content.
+
+The HTTP API (/v1) and the plugin of `llm` share this module.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+
+from council import events as ev
+from council.doors.chat_models import ChatModel
+from council.engine.degraded import format_missing_lines
+from council.engine.minutes import Minutes
+from council.errors import UsageError
+from council.events import Entry
+from council.planning.plan import Material, Plan
+from council.protocols import find_protocol
+from council.render.markdown import list_answer_parts
+from council.render.plain import PlainView
+from council.render.report import build_report
+from council.runs.continuation import Turn, select_turns
+from council.runs.service import Convener
+from council.settings.catalogue import split_member
+from council.settings.schema import quote_value
+from council.text_cleanup import clean, single_line
+from council.types import Json, Roster, Seat
+
+# Messages
+
+SYSTEM_FILE = "council system message"  # its name in the packet
+EARLIER_ROLES = ("assistant", "tool", "function")
+MESSAGE_FILE = "message.md"
+NO_SEARCH = "no_search"  # option of a protocol that needs a search otherwise
+COLUMN_GAP = re.compile(" {2,}")  # between the columns of a verdict
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    role: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatQuestion:
+    """The question of a conversation, its system messages and its earlier turns, newest first."""
+
+    text: str
+    system: str = ""
+    turns: tuple[Turn, ...] = ()
+
+    @property
+    def material(self) -> Material:
+        """The context as material. Words of the question never name files."""
+        context = select_turns(self.turns) if self.turns else None
+        system = ((SYSTEM_FILE, self.system),) if self.system else ()
+        earlier, left_out = (context.files, context.skipped) if context else ((), ())
+        return Material(match=False, names_files=False, earlier=(*system, *earlier), left_out=left_out)
+
+
+def read_messages(messages: Sequence[ChatMessage]) -> ChatQuestion:
+    """Return the last message as the question. Raise UsageError unless it is a text of the user."""
+    if not messages:
+        raise UsageError("there is no message, nothing was sent: write a question", field="messages")
+    if messages[-1].role != "user":
+        line = (
+            f'the role of the last message is {quote_value(messages[-1].role)}: end with a message of the role "user"'
+        )
+        raise UsageError(line, field="messages")
+    if not messages[-1].text.strip():
+        raise UsageError("the last message has no text, nothing was sent: write the question in it", field="messages")
+    system = "\n\n".join(one.text for one in messages if one.role in ("system", "developer") and one.text.strip())
+    return ChatQuestion(messages[-1].text, system, tuple(_read_turns(messages[:-1])))
+
+
+def _read_turns(messages: Sequence[ChatMessage]) -> list[Turn]:
+    """Return the earlier turns, newest first: a message of the user, and what was answered to it."""
+    turns: list[list[ChatMessage]] = []
+    for message in messages:
+        if message.role == "user":
+            turns.append([message])
+        elif message.role in EARLIER_ROLES and message.text.strip():
+            turns[-1].append(message) if turns else turns.append([ChatMessage("user", ""), message])
+    rows = [
+        Turn(f"turn {n}", said[0].text, "\n\n".join(one.text for one in said[1:]), "Answer")
+        for n, said in enumerate(turns, 1)
+    ]
+    return rows[::-1]
+
+
+# Plans
+
+
+async def plan_chat(convener: Convener, model: ChatModel, question: ChatQuestion, folder: Path) -> Plan:
+    """Return the plan of a question to a model. `folder` is empty: nothing of the machine is read."""
+
+    async def plan(protocol: str | None, options: Json, material: Material) -> Plan:
+        return await convener.plan([question.text], options, protocol=protocol, material=material, folder=folder)
+
+    material, options = question.material, model.options
+    made = await plan(model.protocol, options, material)
+    if made.refusal and NO_SEARCH in made.options:  # the answer says that no research was made
+        options = {**options, NO_SEARCH: True}
+        made = await plan(made.protocol.name, options, material)
+    if made.question.task == "validate" and "\n" in question.text.strip():  # the message itself is under review
+        material = replace(material, attachments=((MESSAGE_FILE, question.text),))
+        made = await plan(made.protocol.name, options, material)
+    return made
+
+
+def without_agents(plan: Plan) -> Plan:
+    """Return the plan without command-line agents as fallbacks. Raise UsageError if a seat uses one."""
+    roster = plan.roster
+    for seat in roster.all_seats:
+        if _is_agent(seat.member):
+            table = "[chair]" if seat == roster.chair else f"[seats.{seat.name}]"
+            raise UsageError(
+                f"{seat.name} uses {quote_value(seat.member)}, and /v1 starts no command-line agents, nothing was sent: "
+                f"set another member in {table} or [models]",
+                field="model",
+            )
+    chair = roster.chair and _drop_agents(roster.chair)
+    seats, helpers = (tuple(map(_drop_agents, group)) for group in (roster.seats, roster.helpers))
+    return replace(plan, roster=Roster(seats, chair, helpers))
+
+
+def _is_agent(member: str) -> bool:
+    return split_member(member)[0] == "cli"
+
+
+def _drop_agents(seat: Seat) -> Seat:
+    kept = tuple(name for name in seat.fallbacks if not _is_agent(name))
+    return seat if kept == seat.fallbacks else replace(seat, fallbacks=kept)
+
+
+# Events as text
+
+
+class PieceKind(Enum):
+    REASONING = "reasoning"
+    CONTENT = "content"
+    ERROR = "error"  # the last piece: the run failed, or the answer broke off
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    kind: PieceKind
+    text: str
+    code: str = ""  # of an error
+
+
+BROKE_OFF, FAILED = "answer_broke_off", "council_failed"
+ENDS_OF_TEXT = (ev.Faulted, ev.WasAbsent, ev.Attempted)  # the text that their step has streamed is void
+SHOWN_EVENTS = (
+    ev.Resumed, ev.PhaseStarted, ev.Attempted, ev.Faulted, ev.WasAbsent, ev.LookedUp, ev.Noted, ev.Fetching,
+)  # fmt: skip
+
+
+class ChatFold:
+    """Turn the events of a run into reasoning, then content.
+
+    The text of a chair that writes freely is content while it is written. Any other answer is content when the run has ended.
+    """
+
+    def __init__(self, *, has_reasoning: bool = True, is_streamed: bool = True) -> None:
+        self._lines = io.StringIO()
+        self._view = PlainView(self._lines)
+        self._has_reasoning, self._is_streamed = has_reasoning, is_streamed
+        self._answer_key = ""  # of the step in which the chair writes the answer freely
+        self._sent = ""  # streamed text of the answer
+        self._above: list[str] = []  # lines above the answer that were sent
+        self.is_over = False
+
+    @property
+    def minutes(self) -> Minutes:
+        return self._view.minutes
+
+    def read(self, entry: Entry) -> Iterator[Piece]:
+        """Yield the pieces of an event."""
+        if self.is_over:
+            return
+        event = entry.event
+        self._view.on_event(entry)
+        line = self._take_line()
+        if isinstance(event, ev.Closed):
+            self.is_over = True
+            yield from self._end()
+        elif self._sent:
+            yield from self._continue_answer(event)
+        elif isinstance(event, ev.Delta):
+            if event.key == self._answer_key and event.text.strip():
+                yield from self._start_answer(event.text.lstrip())
+        elif self._has_reasoning:
+            if isinstance(event, ev.Asked) and self._writes_answer(event):
+                self._answer_key = event.key
+            if text := self._format_reasoning(event, line):
+                yield Piece(PieceKind.REASONING, text)
+
+    def _take_line(self) -> str:
+        """Return the line of the plain view for the last event, without the name of the run."""
+        line = self._lines.getvalue().strip()
+        self._lines.seek(0)
+        self._lines.truncate()
+        return line.removeprefix("council").strip().removeprefix(self.minutes.run).strip()
+
+    def _format_reasoning(self, event: ev.Event, line: str) -> str:
+        if isinstance(event, ev.Convened):
+            seats = [f"{seat['name']} {seat['model']}" for seat in event.plan["seats"]]
+            chair = [f"chair {event.plan['chair']['model']}"] if event.plan["chair"] else []
+            why = f"{event.plan['protocol']} ({event.plan['why']})"
+            return f"Council {event.run}: {why}. {', '.join([*seats, *chair])}.\n\n"
+        if isinstance(event, ev.Stated):
+            if self._is_answer(event.phase, event.seat):
+                return ""
+            text = clean(event.said).strip()
+            return f"**{event.seat}** ({event.phase}, {event.served_by}):\n\n{text}\n\n"
+        return f"{clean(line)}\n\n" if line and isinstance(event, SHOWN_EVENTS) else ""
+
+    # The answer
+
+    def _is_answer(self, phase: str, seat: str) -> bool:
+        """Return whether a statement is the chair's in the last phase of the plan, from which the answer is made."""
+        chair, phases = self.minutes.chair, self.minutes.plan.get("phases") or []
+        last = str(phases[-1]["name"]).partition("/")[0] if phases else ""
+        return chair is not None and seat == chair.name and phase.partition("/")[0] == last
+
+    def _writes_answer(self, event: ev.Asked) -> bool:
+        is_free = not event.schema_name and not self.minutes.plan.get("hedge")  # of two members one is discarded
+        return self._is_streamed and is_free and self._is_answer(event.phase, event.seat)
+
+    def _start_answer(self, text: str) -> Iterator[Piece]:
+        self._sent = clean(text)
+        self._above = format_missing_lines(replace(self.minutes, status="complete"))
+        yield Piece(PieceKind.CONTENT, _quote_lines(self._above) + self._sent)
+
+    def _continue_answer(self, event: ev.Event) -> Iterator[Piece]:
+        if isinstance(event, ev.Delta) and event.key == self._answer_key:
+            text = clean(event.text)
+            self._sent += text
+            yield Piece(PieceKind.CONTENT, text)
+        elif isinstance(event, ENDS_OF_TEXT) and event.key == self._answer_key:
+            self.is_over = True
+            why = f"{event.kind}: {event.detail}" if isinstance(event, ev.Faulted) else "it is asked again"
+            line = f"the chair broke off ({single_line(why, 300)}), so the text above is not the answer"
+            yield Piece(PieceKind.ERROR, line, BROKE_OFF)
+
+    def _end(self) -> Iterator[Piece]:
+        if self.minutes.status == "failed":
+            lines = format_missing_lines(self.minutes)
+            yield Piece(PieceKind.ERROR, clean(" ".join(lines)), FAILED)
+            return
+        above, text = self._build_answer()
+        if not self._sent:
+            yield Piece(PieceKind.CONTENT, _quote_lines(above) + text)
+        elif rest := self._find_rest(text) + _quote_new(above, self._above):
+            yield Piece(PieceKind.CONTENT, rest)
+
+    def _build_answer(self) -> tuple[list[str], str]:
+        """Return the lines above the answer, and the answer as Markdown."""
+        parts = list_answer_parts(self.minutes)
+        view = find_protocol(self.minutes.plan.get("protocol") or "").load_report_view()
+        if len(parts) == 1 and not parts[0].is_markdown and view.verdict_text(self.minutes):
+            return _split_verdict(parts[0].text)
+        return format_missing_lines(self.minutes), "\n\n".join(one.text.strip("\n") for one in parts if one.is_markdown)
+
+    def _find_rest(self, answer: str) -> str:
+        """Return what the streamed text lacks of the answer; the whole answer if they differ."""
+        sent = self._sent.strip()
+        if answer.startswith(sent):
+            shown = self._sent[len(self._sent.rstrip()) :]  # white space that was sent already
+            return answer[len(sent) :].removeprefix(shown)
+        return "" if sent.startswith(answer) else f"\n\n---\n\n{answer}"
+
+    # The end
+
+    @property
+    def finish_reason(self) -> str:
+        said = [one for one in self.minutes.statements if self._is_answer(one.phase, one.seat)]
+        return "length" if said and said[-1].state == "truncated" else "stop"
+
+    @property
+    def usage(self) -> Json:
+        """The tokens of all members, as the ledger has them."""
+        used = self.minutes.usage
+        return {
+            "prompt_tokens": used.input, "completion_tokens": used.output, "total_tokens": used.input + used.output,
+            "prompt_tokens_details": {"cached_tokens": used.cached},
+        }  # fmt: skip
+
+    @property
+    def summary(self) -> Json:
+        """The object `council` of the last chunk."""
+        report = build_report(self.minutes)
+        return {name: report[name] for name in ("run", "status", "trust", "cost", "degraded")}
+
+
+def _split_verdict(text: str) -> tuple[list[str], str]:
+    """Return the remarks of a verdict in columns, and the rest as Markdown, where columns would not stay in line."""
+    above = [line[2:] for line in text.splitlines() if line.startswith("! ")]
+    head, *rest = [COLUMN_GAP.sub(" · ", line) for line in text.splitlines() if line and not line.startswith("! ")]
+    return above, "\n".join([f"**{head}**", "", *(f"- {line}" for line in rest)])
+
+
+def _quote_lines(lines: Sequence[str]) -> str:
+    """Return lines as a quotation in Markdown, with a blank line after it."""
+    return "\n>\n".join(f"> {clean(line)}" for line in lines) + "\n\n" if lines else ""
+
+
+def _quote_new(lines: Sequence[str], known: Sequence[str]) -> str:
+    new = [line for line in lines if line not in known]
+    return f"\n\n{_quote_lines(new).rstrip()}" if new else ""

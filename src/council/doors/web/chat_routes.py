@@ -1,0 +1,337 @@
+"""Chat completions under /v1: a council as a model, for every client of the OpenAI API."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import secrets
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header
+from starlette.requests import Request
+
+from council import events as ev
+from council.doors import limits
+from council.doors.chat import (
+    BROKE_OFF,
+    FAILED,
+    ChatFold,
+    ChatMessage,
+    Piece,
+    PieceKind,
+    plan_chat,
+    read_messages,
+    without_agents,
+)
+from council.doors.chat_models import ChatModel, list_rosters
+from council.doors.chat_models import list_models as list_chat_models
+from council.doors.limits import BudgetCaps
+from council.doors.web import access, models
+from council.doors.web.access import AppStateDep, KeyHeader, UserDep
+from council.doors.web.app_state import AppState
+from council.doors.web.guard import Send
+from council.doors.web.responses import ApiResponse, UnknownModel, chat_error_json, encode_json
+from council.doors.web.schemas import (
+    ChatMessageBody,
+    ChatPart,
+    ChatRequest,
+    chat_responses,
+)
+from council.doors.web.sse import RunResponse, StreamCursor, wait_for_news
+from council.errors import CouncilError, UsageError
+from council.events import Entry
+from council.planning.plan import Plan
+from council.protocols.panel import PanelContext
+from council.runs.service import Convener
+from council.runs.tokens import User
+from council.settings.schema import quote_value
+from council.store.interface import RequestKey
+from council.types import Json
+
+chat_router = APIRouter(prefix="/v1", tags=["chat"])
+OWNED_BY = "council"
+EFFORTS = ("low", "medium", "high")
+TRANSPORT_FIELDS = ("stream", "stream_options", "cancel_on_disconnect")  # how the answer is sent, not what is asked
+OWN_KEY = "\x01"  # begins the key of a request without one; a client cannot send it
+STOPPED, STOPPING = "run_stopped", "server_stopping"
+ERROR_STATUS = {FAILED: 502, BROKE_OFF: 502, STOPPED: 502, STOPPING: 503}
+EXAMPLE_MODEL = {"id": "council/adversarial", "object": "model", "created": 0, "owned_by": OWNED_BY}
+RetryCount = Annotated[
+    str | None, Header(alias="x-stainless-retry-count", description="Of the openai SDK: over 0 joins the earlier run.")
+]
+
+
+# Models
+
+
+@chat_router.get(
+    "/models",
+    response_model=models.ChatModelList,
+    responses=chat_responses({"object": "list", "data": [EXAMPLE_MODEL]}),
+)
+async def list_models(app_state: AppStateDep) -> ApiResponse:
+    """List the models: `council`, one for each protocol and roster, and `council/title`."""
+    return ApiResponse({"object": "list", "data": [_model_json(model) for model in await _load_models(app_state)]})
+
+
+@chat_router.get(
+    "/models/{model:path}", response_model=models.ChatModelInfo, responses=chat_responses(EXAMPLE_MODEL, 404)
+)
+async def get_model(model: str, app_state: AppStateDep) -> ApiResponse:
+    """Return one model."""
+    return ApiResponse(_model_json(await _find_model(app_state, model)))
+
+
+async def _load_models(app_state: AppState) -> list[ChatModel]:
+    async with app_state.open_convener() as convener:
+        where = PanelContext(convener.settings, convener.env, convener.folder)
+        return list_chat_models(list_rosters(where))
+
+
+async def _find_model(app_state: AppState, name: str) -> ChatModel:
+    found = {model.id: model for model in await _load_models(app_state)}
+    if name not in found:
+        raise UnknownModel(f"no model {quote_value(name[:200])}: GET /v1/models lists them", field="model")
+    return found[name]
+
+
+def _model_json(model: ChatModel) -> Json:
+    return EXAMPLE_MODEL | {"id": model.id}
+
+
+# Requests
+
+
+@chat_router.post(
+    "/chat/completions", response_model=models.ChatCompletion, responses=chat_responses(models.EXAMPLE_COMPLETION, 404)
+)
+async def create_chat_completion(
+    body: ChatRequest, request: Request, app_state: AppStateDep, user: UserDep, idempotency_key: KeyHeader = None,
+    retry_count: RetryCount = None,
+) -> RunResponse:  # fmt: skip
+    """Ask a council. The run continues if the client disconnects; the same Idempotency-Key returns it again."""
+    _check_request(body)
+    model = await _find_model(app_state, body.model)
+    messages = [ChatMessage(one.role, _read_text(one)) for one in body.messages]
+    key = RequestKey(user.name, idempotency_key or OWN_KEY + secrets.token_hex(16), await _digest(request))
+
+    async def start() -> str:
+        async with _plan(app_state, user, body, model, messages) as (convener, plan):
+            return await convener.enqueue(plan, key)
+
+    if idempotency_key:
+        run, _ = await app_state.run_once(key, start)
+    else:
+        is_retry = (retry_count or "0").isdecimal() and int(retry_count or "0") > 0 and not body.cancel_on_disconnect
+        run, _ = await app_state.join_or_start(key, is_retry, start)
+    await app_state.ensure_worker(run)
+    answer = ChatAnswer if not body.stream else ChatStream
+    return answer(app_state, run, body, model)
+
+
+def _check_request(body: ChatRequest) -> None:
+    """Raise UsageError for what a council cannot do."""
+    if body.n not in (None, 1):
+        raise UsageError(f'n "{body.n}" is not supported: a council gives one answer, omit n', field="n")
+    for name, choice in (("tool_choice", body.tool_choice), ("function_call", body.function_call)):
+        if choice not in (None, "none", "auto"):
+            raise UsageError(f"{name} requires a tool, and a council calls none: omit it", field=name)
+    kind = (body.response_format or {}).get("type", "text")
+    if kind != "text":
+        line = f"response_format {quote_value(kind)} is not supported: a council answers in text, omit it"
+        raise UsageError(line, field="response_format")
+
+
+def _read_text(message: ChatMessageBody) -> str:
+    """Return the text of a message; its text parts are joined."""
+    if isinstance(message.content, list):
+        return "\n\n".join(_read_part(part) for part in message.content)
+    return message.content or ""
+
+
+def _read_part(part: ChatPart) -> str:
+    if part.text is None:
+        line = f"message parts of the type {quote_value(part.type[:40])} are not supported: send text"
+        raise UsageError(line, field="messages")
+    return part.text
+
+
+async def _digest(request: Request) -> str:
+    """Return the digest of what is asked. Equal JSON has the same digest."""
+    fields = {name: value for name, value in (await request.json()).items() if name not in TRANSPORT_FIELDS}
+    return hashlib.sha256(json.dumps(["chat", fields], sort_keys=True).encode()).hexdigest()
+
+
+@asynccontextmanager
+async def _plan(
+    app_state: AppState, user: User, body: ChatRequest, model: ChatModel, messages: Sequence[ChatMessage]
+) -> AsyncIterator[tuple[Convener, Plan]]:
+    """Yield the convener and the plan. Nothing of this machine is read, and no command-line agent is started."""
+    question = read_messages(messages)
+    settings = app_state.owner.settings(app_state.owner.folder)
+    settings.require_trust()
+    flags: Json = {"effort": body.reasoning_effort} if body.reasoning_effort in EFFORTS else {}
+    cap = app_state.caps.effective_cap(BudgetCaps.from_settings(settings), None)
+    async with app_state.open_convener(None, user, max_cost=cap, **flags) as convener:
+        plan = without_agents(await plan_chat(convener, model, question, app_state.empty_folder))
+        limits.check_members(plan.roster.member_names, settings)
+        if not user.sees_all:
+            access.check_plan(plan)
+        yield convener, plan
+
+
+# Responses
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why there is no complete answer."""
+
+    code: str
+    line: str
+    status: int
+
+    def as_json(self) -> Json:
+        return chat_error_json(self.status, self.code, self.line)
+
+
+class ChatResponse(RunResponse):
+    """Response with the answer of a run."""
+
+    def __init__(self, app_state: AppState, run: str, body: ChatRequest, model: ChatModel) -> None:
+        super().__init__(None, headers={"x-council-run": run})
+        del self.headers["content-length"]
+        self.app_state, self.run, self.request = app_state, run, body
+        self.fold = ChatFold(has_reasoning=not model.is_title, is_streamed=bool(body.stream))
+        self.created = int(time.time())
+
+    async def on_disconnect(self) -> None:
+        if self.request.cancel_on_disconnect:
+            with suppress(CouncilError):  # it has ended since
+                async with self.app_state.open_convener() as convener:
+                    await convener.cancel(self.run)
+
+    async def iter_pieces(self) -> AsyncIterator[list[Piece]]:
+        """Yield the pieces of the run as they come; an empty list after some seconds without one."""
+        wake, feeds = asyncio.Event(), self.app_state.feeds
+        cursor = StreamCursor(feeds.subscribe(self.run, wake), 0)
+        try:
+            while not feeds.is_closed:
+                wake.clear()
+                entries = _drop_resumed_ends(list(cursor.read_entries()))
+                if pieces := [piece for entry in entries for piece in self.fold.read(entry)]:
+                    yield pieces
+                if self.fold.is_over:
+                    return
+                if cursor.has_all_frames and cursor.feed.is_over:
+                    why = cursor.feed.error or "the process that executed it has ended"
+                    yield [Piece(PieceKind.ERROR, f"run {self.run} stopped before its end: {why}", STOPPED)]
+                    return
+                if cursor.has_all_frames and not pieces and not await wait_for_news(wake):
+                    yield []
+            yield [Piece(PieceKind.ERROR, "the server stops", STOPPING)]
+        finally:
+            feeds.unsubscribe(cursor.feed, wake)
+
+    def find_problem(self, piece: Piece) -> Problem:
+        status = 429 if self.fold.minutes.stopped == "budget" else ERROR_STATUS[piece.code]
+        line = f"{piece.text.rstrip('.')}; run {self.run}"
+        if piece.code in (BROKE_OFF, STOPPING):
+            line += " continues: repeat the request with its Idempotency-Key, or see the run on the page"
+        return Problem(piece.code, line, status)
+
+    def make_body(self, kind: str, choices: list[Json]) -> Json:
+        about = {"id": f"chatcmpl-{self.run}", "object": kind, "created": self.created, "model": self.request.model}
+        return about | {"choices": choices}
+
+
+class ChatStream(ChatResponse):
+    """Chunks of the answer as server-sent events."""
+
+    media_type = "text/event-stream"
+
+    async def send_content(self, send: Send) -> None:
+        headers = [*self.raw_headers, (b"x-accel-buffering", b"no")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        async for chunk in self._iter_chunks():
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _iter_chunks(self) -> AsyncIterator[bytes]:
+        yield self._format_delta({"role": "assistant", "content": ""})
+        async for pieces in self.iter_pieces():
+            if not pieces:
+                yield b": keep-alive\n\n"
+            for piece in pieces:
+                if piece.kind is PieceKind.ERROR:
+                    yield _format_data(self.find_problem(piece).as_json())
+                    return
+                name = "content" if piece.kind is PieceKind.CONTENT else "reasoning_content"
+                yield self._format_delta({name: piece.text})
+        for chunk in self._format_end():
+            yield chunk
+        yield b"data: [DONE]\n\n"
+
+    def _format_delta(self, delta: Json, **more: Any) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None} | more
+        return _format_data(self.make_body("chat.completion.chunk", [choice]))
+
+    def _format_end(self) -> Iterator[bytes]:
+        """Yield the last chunks. The last one has the usage; it has no choices if the client asked for the usage."""
+        totals = {"usage": self.fold.usage, "council": self.fold.summary}
+        last = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": self.fold.finish_reason}
+        if not (self.request.stream_options and self.request.stream_options.include_usage):
+            yield _format_data(self.make_body("chat.completion.chunk", [last]) | totals)
+            return
+        yield _format_data(self.make_body("chat.completion.chunk", [last]))
+        yield _format_data(self.make_body("chat.completion.chunk", []) | totals)
+
+
+class ChatAnswer(ChatResponse):
+    """The whole answer as one object."""
+
+    media_type = "application/json"
+
+    async def send_content(self, send: Send) -> None:
+        texts: dict[PieceKind, list[str]] = {kind: [] for kind in PieceKind}
+        async for pieces in self.iter_pieces():
+            for piece in pieces:
+                if piece.kind is PieceKind.ERROR:
+                    await self._send_problem(send, self.find_problem(piece))
+                    return
+                texts[piece.kind].append(piece.text)
+        reasoning, content = ("".join(texts[kind]) for kind in (PieceKind.REASONING, PieceKind.CONTENT))
+        message: Json = {"role": "assistant", "content": content, "refusal": None}
+        message |= {"reasoning_content": reasoning.strip()} if reasoning else {}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": self.fold.finish_reason}
+        totals = {"usage": self.fold.usage, "council": self.fold.summary}
+        await self._send(send, 200, self.make_body("chat.completion", [choice]) | totals)
+
+    async def send_revoked(self, send: Send) -> None:
+        await self._send_problem(send, Problem("unauthorized", "the token was revoked", 401))
+
+    async def _send_problem(self, send: Send, problem: Problem) -> None:
+        # A repeated request would get the same answer, unless another server continues.
+        header = (b"x-should-retry", b"true" if problem.code == STOPPING else b"false")
+        await self._send(send, problem.status, problem.as_json(), header)
+
+    async def _send(self, send: Send, status: int, content: Json, *headers: tuple[bytes, bytes]) -> None:
+        body = encode_json(content).encode("utf-8", "replace")
+        length = (b"content-length", str(len(body)).encode())
+        await send({"type": "http.response.start", "status": status, "headers": [*self.raw_headers, length, *headers]})
+        await send({"type": "http.response.body", "body": body})
+
+
+def _format_data(value: Json) -> bytes:
+    return f"data: {encode_json(value)}\n\n".encode("utf-8", "replace")
+
+
+def _drop_resumed_ends(entries: list[Entry]) -> list[Entry]:
+    """Return the events without the ends after which the run was resumed."""
+    last = max((n for n, entry in enumerate(entries) if isinstance(entry.event, ev.Resumed)), default=-1)
+    return [entry for n, entry in enumerate(entries) if n > last or not isinstance(entry.event, ev.Closed)]
