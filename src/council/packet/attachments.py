@@ -101,7 +101,7 @@ def prepare(name: str, content: bytes) -> Prepared:
     if not content:
         raise UsageError(f'attachment "{format_path(name)}" is empty: attach a file with content')
     _check_size(format_path(name), len(content))
-    if content.lstrip()[:5] == b"%PDF-":
+    if content[:1024].lstrip().startswith(b"%PDF-"):
         return _prepare_pdf(name, content)
     if image := _read_header(name, content):
         return _prepare_image(name, content, image)
