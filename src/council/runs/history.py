@@ -39,7 +39,7 @@ from council.store.interface import (
 from council.store.queries import unknown_run
 from council.store.run_store import open_store
 from council.store.shared import acquire_store, release_store
-from council.text_cleanup import single_line
+from council.text_cleanup import abbreviate_base64, single_line
 from council.types import Json
 
 # Stored statuses of the runs that a filter by status may find, where they differ from that status.
@@ -96,7 +96,8 @@ def list_attempts(attempts: Mapping[str, Sequence[Attempt]], events: Iterable[ev
 def _attempt_json(key: str, attempt: Attempt, event: ev.Attempted | None) -> Json:
     row: Json = {"key": key, "n": attempt.n, "member": attempt.member, "seat": event.seat if event else None}
     row |= {"why": event.why if event else "", "most": event.most if event else None}
-    redacted: Json = redact_value({"request": attempt.body.decode("utf-8", "replace"), "result": attempt.result})
+    request = abbreviate_base64(attempt.body.decode("utf-8", "replace"))
+    redacted: Json = redact_value({"request": request, "result": attempt.result})
     return row | redacted
 
 
