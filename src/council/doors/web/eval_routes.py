@@ -22,7 +22,7 @@ EXAMPLE_EVAL = {
     "members": ["anthropic:claude-opus-5.5"], "arms": ["single", "collaborative", "self-consistency=collaborative"],
 }  # fmt: skip
 EXAMPLE_RESULT = EXAMPLE_EVAL | {
-    "schema": "council.eval/1", "seed": 0, "folder": "/home/ann/questions.eval", "arms": [], "conclusions": ["120 questions …"],
+    "schema": "council.eval/1", "seed": 0, "folder": "questions.eval", "arms": [], "conclusions": ["120 questions …"],
 }  # fmt: skip
 
 
