@@ -43,15 +43,17 @@ COLUMN_GAP = re.compile(" {2,}")  # between the columns of a verdict
 class ChatMessage:
     role: str
     text: str
+    files: tuple[tuple[str, bytes], ...] = ()  # name and bytes of images and other attachments
 
 
 @dataclass(frozen=True, slots=True)
 class ChatQuestion:
-    """The question of a conversation, its system messages and its earlier turns, newest first."""
+    """The question of a conversation, its system messages, its earlier turns, newest first, and the files of all messages."""
 
     text: str
     system: str = ""
     turns: tuple[Turn, ...] = ()
+    files: tuple[tuple[str, bytes], ...] = ()
 
     @property
     def material(self) -> Material:
@@ -59,7 +61,9 @@ class ChatQuestion:
         context = select_turns(self.turns) if self.turns else None
         system = ((SYSTEM_FILE, self.system),) if self.system else ()
         earlier, left_out = (context.files, context.skipped) if context else ((), ())
-        return Material(match=False, names_files=False, earlier=(*system, *earlier), left_out=left_out)
+        return Material(
+            match=False, names_files=False, earlier=(*system, *earlier), left_out=left_out, attachments=self.files
+        )
 
 
 def read_messages(messages: Sequence[ChatMessage]) -> ChatQuestion:
@@ -74,7 +78,8 @@ def read_messages(messages: Sequence[ChatMessage]) -> ChatQuestion:
     if not messages[-1].text.strip():
         raise UsageError("the last message has no text, nothing was sent: write the question in it", field="messages")
     system = "\n\n".join(one.text for one in messages if one.role in ("system", "developer") and one.text.strip())
-    return ChatQuestion(messages[-1].text, system, tuple(_read_turns(messages[:-1])))
+    files = tuple(file for one in messages for file in one.files)
+    return ChatQuestion(messages[-1].text, system, tuple(_read_turns(messages[:-1])), files)
 
 
 def _read_turns(messages: Sequence[ChatMessage]) -> list[Turn]:
@@ -86,10 +91,21 @@ def _read_turns(messages: Sequence[ChatMessage]) -> list[Turn]:
         elif message.role in EARLIER_ROLES and message.text.strip():
             turns[-1].append(message) if turns else turns.append([ChatMessage("user", ""), message])
     rows = [
-        Turn(f"turn {n}", said[0].text, "\n\n".join(one.text for one in said[1:]), "Answer")
+        Turn(f"turn {n}", _name_files(said[0]), "\n\n".join(map(_name_files, said[1:])), "Answer")
         for n, said in enumerate(turns, 1)
     ]
     return rows[::-1]
+
+
+def _name_files(message: ChatMessage) -> str:
+    """Return the text of a message with the names of its files in the packet."""
+    return "\n\n".join([message.text, *(f"[attached/{name}]" for name, _ in message.files)])
+
+
+def name_file(kind: str, number: int, name: str | None = None) -> str:
+    """Return the name of an attached file: its own, or one from its media type and its number in the conversation."""
+    main, _, sub = kind.partition(";")[0].lower().partition("/")
+    return name or f"{'image' if main == 'image' else 'file'}-{number}{f'.{sub}' if sub.isalnum() else ''}"
 
 
 # Plans
@@ -107,7 +123,7 @@ async def plan_chat(convener: Convener, model: ChatModel, question: ChatQuestion
         options = {**options, NO_SEARCH: True}
         made = await plan(made.protocol.name, options, material)
     if made.question.task == "validate" and "\n" in question.text.strip():  # the message itself is under review
-        material = replace(material, attachments=((MESSAGE_FILE, question.text),))
+        material = replace(material, attachments=((MESSAGE_FILE, question.text), *material.attachments))
         made = await plan(made.protocol.name, options, material)
     return made
 
