@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -125,6 +126,46 @@ def resolve_folder(requested: str | None, roots: Sequence[Path]) -> Path:
             f"folder {quote_value(requested)} does not exist: use a folder below {_format_roots(roots)}, or omit it"
         )
     return place
+
+
+# Attachments
+
+
+def read_inline(name: str, text: str | None, data: str | None) -> str | bytes:
+    """Return the text or the bytes of an attached file. Raise UsageError unless it has one of the two, in base64."""
+    shown = quote_value(format_path(name))
+    if (text is None) == (data is None):
+        raise UsageError(f"attachment {shown} needs one of text and data: send one of them", field="attachments")
+    if data is None:
+        return text or ""
+    try:
+        encoded = data.partition(";base64,")[2] if data.startswith("data:") else data
+        return base64.b64decode(encoded, validate=True)
+    except ValueError:
+        raise UsageError(f"the data of attachment {shown} is not base64: encode it", field="attachments") from None
+
+
+def read_attached(
+    given: Sequence[str | Mapping[str, str]], folder: Path, roots: Sequence[Path]
+) -> list[tuple[str, str | bytes]]:
+    """Return the name and the content of attached files: paths below the roots, or objects with `name` and `data`."""
+    from council.packet.attachments import read_attachments  # only needed for attachments
+
+    found: list[tuple[str, str | bytes]] = []
+    for one in given:
+        if not isinstance(one, str):
+            name = one.get("name") or "file"
+            found.append((name, read_inline(name, one.get("text"), one.get("data"))))
+            continue
+        place = resolve_path(folder / one)
+        if not is_within(place, roots):
+            raise UsageError(
+                f"attachment {quote_value(one)} is outside the allowed roots: name a file below {_format_roots(roots)}"
+            )
+        if has_secret_name(place.as_posix()) or is_private(place.as_posix()) or ".agents" in place.parts:
+            raise UsageError(f"attachment {quote_value(one)} may hold secrets and is never sent: name another file")
+        found += read_attachments([place])
+    return found
 
 
 def is_within(place: Path, roots: Sequence[Path]) -> bool:

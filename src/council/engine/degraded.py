@@ -73,7 +73,8 @@ def _find_unseen(said: StatementMinutes, attached: list[Json]) -> StatementCavea
     parts += [f"saw the text but not the pages of {', '.join(pages)}"] if pages else []
     if not parts:
         return None
-    reason = f"{' and '.join(parts)}, which {said.served_by} does not take"
+    kinds = dict.fromkeys("PDFs" if row.get("pages") else "images" for row in rows)
+    reason = f"{' and '.join(parts)} ({said.served_by} takes no {' and no '.join(kinds)})"
     return StatementCaveat(said.seat, said.phase, "unseen", reason, f"{said.seat} {reason}.")
 
 

@@ -412,6 +412,7 @@ def _list_vendors(minutes: Minutes, answered: list[SeatMinutes]) -> set[str]:
 DEGRADED_TEXTS = {
     "fallback": "a fallback answered for {seat}",
     "cut": "{seat} did not see everything",
+    "unseen": "{seat} did not see all attachments",
     "truncated": "the answer of {seat} was cut off",
     "prose": "{seat} answered in prose, without the parts that were asked for",
     "dropped": "{seat} was asked without some parameters",

@@ -333,9 +333,9 @@ def require_sight(attached: Sequence[Json], roster: Roster) -> None:
 
 
 def format_unseen(attached: Iterable[Json]) -> list[str]:
-    """Return one line for each seat that cannot see an attachment."""
+    """Return one line for each seat that cannot see an attachment, in seating order as far as the rows tell it."""
     found: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for row in attached:
+    for row in sorted(attached, key=lambda row: -len(row["unseen_by"])):
         for one in row["unseen_by"]:
             what = "sees the text but not the pages of" if row["has_text"] else "cannot see"
             found.setdefault((one["seat"], one["model"]), {}).setdefault(what, []).append(row["path"])

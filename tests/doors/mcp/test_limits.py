@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -341,3 +342,25 @@ def test_the_lowest_of_several_caps_applies() -> None:
     assert BudgetCaps(None, None).effective_cap(BudgetCaps(3.0, None), None) == 3.0
     assert BudgetCaps(2.0, None).effective_cap(BudgetCaps(3.0, None), 1.0) == 1.0
     assert BudgetCaps(None, None).effective_cap(BudgetCaps(None, None), None) is None
+
+
+@pytest.mark.behaviour("50-mcp-attachments")
+async def test_attached_files_come_from_the_roots_or_from_the_request(tmp_path: Path) -> None:
+    put("notes.md", "Move it.\n")
+    put(".ssh/config", "Host a\n")
+    put(tmp_path / "elsewhere" / "private.md", "Confidential.\n")
+    link("link.md", tmp_path / "elsewhere" / "private.md")
+    async with connect_in_process() as client:
+
+        def attach(*files: Any) -> Json:
+            return {"question": QUESTION, "options": {"attach": list(files)}}
+
+        text = base64.b64encode(b"Keep it.").decode()
+        plan = await call_tool(client, "council_estimate", **attach("notes.md", {"name": "a.md", "data": text}))
+        assert plan["packet"]["files"] == ["attached/notes.md", "attached/a.md"]
+        for wrong, line in (
+            ("link.md", "outside the allowed roots"), (str(tmp_path / "elsewhere" / "private.md"), "outside the allowed roots"),
+            ("../x.png", "outside the allowed roots"), (".ssh/config", "may hold secrets and is never sent"),
+            ("gone.png", "cannot be read"), ({"name": "a"}, "needs one of text and data"), ({"data": "%"}, "is not base64"),
+        ):  # fmt: skip
+            assert line in await call_refused(client, "council_start", **attach(wrong))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,9 @@ import pytest
 
 from tests.doors.web.conftest import write_project
 from tests.doors.web.server import Json, WebServer, environment
+from tests.search.test_local_files import pdf
 
+RED_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
 OUTSIDE = ["..", "../outside", "src/../../outside", "/", "/etc", "~", "escape", "escape/hosts", "src/escape", "loop", "nowhere", "%00", "src%00", "a%0ab"]  # fmt: skip
 
 
@@ -102,6 +105,29 @@ def test_attached_texts_are_checked_and_sent_like_files(server: WebServer) -> No
     assert estimate(("plan.md", key), redact=True).json["packet"]["files"] == ["attached/plan.md"]
     assert '"x.bin" is binary' in estimate(("x.bin", "a\0b")).line
     assert estimate(("big.txt", "x" * 300_000)).json["packet"]["skipped"][0]["why"].startswith("over 256 KB")
+
+
+@pytest.mark.behaviour("50-web-attachments")
+def test_attached_bytes_are_recognised_and_refused_with_one_line(server: WebServer) -> None:
+    def estimate(**file: str) -> Any:
+        return server.ask("POST", "/api/estimate", {"question": "What is it?", "attachments": [{"name": "a", **file}]})
+
+    assert estimate(data=base64.b64encode(b"Move it.").decode()).json["packet"]["files"] == ["attached/a"]
+    report = estimate(data=base64.b64encode(pdf("Sales rose.")).decode()).json
+    assert report["packet"]["attachments"][0]["pages"] == 1
+    assert {row["has_text"] for row in report["attachments"]} == {True} and report["attachments"][0]["unseen_by"]
+    picture = f"data:image/png;base64,{RED_PIXEL}"
+    assert 'no seat of this council can see "attached/a"' in estimate(data=picture).line
+    for wrong, line in (
+        ({}, "needs one of text and data"), ({"text": "", "data": ""}, "needs one of text and data"),
+        ({"data": "%%%"}, "is not base64: encode it"), ({"data": ""}, "is empty: attach a file with content"),
+        ({"data": "iVBORw0KGgo="}, "is a damaged or truncated image"),
+    ):  # fmt: skip
+        refused = estimate(**wrong)
+        assert (refused.status, line in refused.line) == (400, True), refused.line
+    assert "is text of 2.1 MB" in estimate(data=base64.b64encode(b"x" * (2 << 20)).decode()).line
+    assert estimate(text="x" * (25 << 20)).line == "the body is over 24 MB: send less"
+    assert server.ask("POST", "/api/session", {"token": "x" * (2 << 20)}).line == "the body is over 1 MB: send less"
 
 
 @pytest.mark.behaviour("50-web-roots")

@@ -51,12 +51,13 @@ class CommonOptions(Arguments):
     spec: str | None = None
     base: str | None = None
     decisions: tuple[str, ...] = ()
+    attach: tuple[str | dict[str, str], ...] = ()
     redact: bool = False
     skip_secrets: bool = False
     look: bool | None = None  # None: if the question names the project
 
 
-COMMON_OPTIONS_HELP = "max_cost, effort low|medium|high, timeout, seats {seat: member}, models [1 to 8 members], cheap, spec FILE, base REF, decisions [], redact, skip_secrets, look (members read project files; default: if the question names the project)"
+COMMON_OPTIONS_HELP = "max_cost, effort low|medium|high, timeout, seats {seat: member}, models [1 to 8 members], cheap, spec FILE, base REF, decisions [], attach [FILE], redact, skip_secrets, look (members read project files; default: if the question names the project)"
 
 
 def _format_options_help() -> str:

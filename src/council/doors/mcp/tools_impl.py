@@ -260,6 +260,7 @@ class CouncilTools:
         )
         cap = self._caps.effective_cap(BudgetCaps.from_settings(settings), common.max_cost)
         convener = self._make_convener(folder, common, options.get("profile"), cap)
+        attached = tuple(limits.read_attached(common.attach, folder, client.roots))
         material = Material(
             common.spec,
             common.decisions,
@@ -267,6 +268,7 @@ class CouncilTools:
             redact=common.redact,
             skip_secrets=common.skip_secrets,
             look=common.look,
+            attachments=attached,
         )
         try:
             plan = await convener.plan([arguments.question], options, protocol=arguments.protocol, material=material)

@@ -24,6 +24,7 @@ from council.doors.chat import (
     ChatMessage,
     Piece,
     PieceKind,
+    name_file,
     plan_chat,
     read_messages,
     without_agents,

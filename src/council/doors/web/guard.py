@@ -25,6 +25,9 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 SESSION_PATH = "/api/session"
 METHODS_WITH_BODY = ("POST", "PATCH")
 MAX_BODY_BYTES = 1 << 20  # bytes
+BODY_LIMITS = dict.fromkeys(
+    ("/api/runs", "/api/estimate", "/v1/chat/completions"), 24 << 20
+)  # by path, for attachments
 CODE_BYTES, CODE_TIMEOUT_S = 24, 300.0  # of a one-time code
 BODY_TIMEOUT_S = 30.0  # seconds for the whole body
 CONTENT_SECURITY_POLICY = (
@@ -47,7 +50,6 @@ class Refusal:
     line: str
 
 
-BODY_TOO_LARGE = Refusal(413, "body_too_large", f"the body is over {MAX_BODY_BYTES >> 20} MB: send less")
 BODY_TOO_SLOW = Refusal(408, "body_too_slow", f"the body did not arrive within {BODY_TIMEOUT_S:g} s: send it at once")
 NO_TOKEN = Refusal(
     401, "unauthorized", "missing or wrong token: send Authorization: Bearer TOKEN, or open the address with #token="
@@ -121,13 +123,15 @@ class Guard:
         if refusal := await self._check(asked, scope.setdefault("state", {})):
             return await _send_refusal(send, refusal, asked.path)
         if asked.method in METHODS_WITH_BODY:
+            limit = BODY_LIMITS.get(asked.path, MAX_BODY_BYTES)
             try:
                 async with asyncio.timeout(BODY_TIMEOUT_S):
-                    body = await _read_body(receive)
+                    body = await _read_body(receive, limit)
             except TimeoutError:
                 return await _send_refusal(send, BODY_TOO_SLOW, asked.path)
             if body is None:
-                return await _send_refusal(send, BODY_TOO_LARGE, asked.path)
+                line = f"the body is over {limit >> 20} MB: send less"
+                return await _send_refusal(send, Refusal(413, "body_too_large", line), asked.path)
             receive = _replay_body(body, receive)
         if asked.method == "HEAD":
             scope, receive, send = {**scope, "method": "GET"}, *_drop_body(receive, send)
@@ -219,13 +223,13 @@ def _drop_body(receive: Receive, send: Send) -> tuple[Receive, Send]:
     return receive_until_sent, send_head
 
 
-async def _read_body(receive: Receive) -> bytes | None:
+async def _read_body(receive: Receive, limit: int) -> bytes | None:
     """Return the whole body, or None if it is too large; a disconnect ends it."""
     body = bytearray()
     while True:
         message = await receive()
         body += message.get("body", b"")
-        if len(body) > MAX_BODY_BYTES:
+        if len(body) > limit:
             return None
         if not message.get("more_body", False):
             return bytes(body)

@@ -30,12 +30,15 @@ class EmptyRequest(BaseModel):
 
 
 class Attachment(BaseModel):
-    """A text file that is sent with the question."""
+    """A file that is sent with the question: a text, or the bytes of an image, a PDF or a text. It has one of the two."""
 
     model_config = _model_config({"name": "plan.md", "text": "1. Move the archive."})
 
     name: str = Field(min_length=1, max_length=255, description="Name of the file; members see it as attached/NAME.")
-    text: str
+    text: str | None = None
+    data: str | None = Field(
+        default=None, description="The bytes in base64: PNG, JPEG, WebP, GIF, PDF or text. At most 15 MB in all."
+    )
 
 
 class RunRequest(BaseModel):
@@ -67,7 +70,7 @@ class RunRequest(BaseModel):
         json_schema_extra={"format": "lines"},
     )  # fmt: skip
     attachments: list[Attachment] = Field(
-        default_factory=list, max_length=50, description="Text files that are sent with the question."
+        default_factory=list, max_length=50, description="Images, PDFs and text files that are sent with the question."
     )
     effort: Literal["low", "medium", "high"] | None = Field(
         default=None, description="How long reasoning members think before they answer."

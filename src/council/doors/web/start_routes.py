@@ -133,7 +133,9 @@ def _make_material(request: RunRequest) -> Material:
         skip_secrets=request.skip_secrets,
         look=request.look,
         targets=tuple(request.targets),
-        attachments=tuple((file.name, file.text) for file in request.attachments),
+        attachments=tuple(
+            (file.name, limits.read_inline(file.name, file.text, file.data)) for file in request.attachments
+        ),
     )
 
 

@@ -469,6 +469,15 @@ PASTE = """text => {
 }"""
 
 
+RED_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
+PASTE_IMAGE = """base64 => {
+    const bytes = Uint8Array.from(atob(base64), one => one.charCodeAt(0));
+    const data = new DataTransfer();
+    data.items.add(new File([bytes], 'image.png', { type: 'image/png' }));
+    document.querySelector('#question').dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }));
+}"""
+
+
 @pytest.mark.behaviour("50-page-form", "50-page-attachments")
 def test_the_form_offers_examples_purposes_every_option_and_attachments(server: WebServer, look: Look) -> None:
     seen = look(viewport={"width": 390, "height": 800}).at(server.url)
@@ -489,10 +498,9 @@ def test_the_form_offers_examples_purposes_every_option_and_attachments(server: 
     page.fill("#option-decisions", "Keep the archive, for now.\nNo new vendor.")
     page.select_option("#option-effort", "high")
     page.check("#option-redact")
-    page.evaluate(DROP, ["photo.png", "image/png", "x"])
-    seen.wait(
-        "() => document.querySelector('.files-field .problem').innerText.includes('images cannot be attached yet')"
-    )
+    page.evaluate(DROP, ["photo.heic", "image/heic", "x\0"])
+    refused = "is neither an image (PNG, JPEG, WebP, GIF) nor a PDF nor text"
+    seen.wait(f"() => document.querySelector('.files-field .problem').innerText.includes('{refused}')")
     page.evaluate(DROP, ["plan.md", "text/markdown", "Move the archive."])
     page.evaluate(PASTE, "Costs of the archive. " * 300)
     seen.wait("() => document.querySelectorAll('.picked li').length === 2")
@@ -513,7 +521,18 @@ def test_the_form_offers_examples_purposes_every_option_and_attachments(server: 
     page.check(".tree label:has-text('core.py') >> xpath=../input")
     seen.wait("() => document.querySelector('.total').innerText.startsWith('2 files, about')")
     assert page.evaluate("() => document.documentElement.scrollWidth") == 390
+
     assert_no_errors(seen, server)
+    page.click(".files-dialog button:has-text('Done')")
+    page.evaluate(PASTE_IMAGE, RED_PIXEL)
+    page.evaluate(PASTE_IMAGE, RED_PIXEL)
+    shown = "[...document.querySelectorAll('.picked .thumb')].filter(one => one.naturalWidth === 1)"
+    seen.wait(f"() => {shown}.length === 2")
+    assert {"image.png", "image-2.png"} < set(page.locator(".picked code").all_inner_texts())
+    with page.expect_request(lambda one: one.url.endswith("/api/estimate") and "image-2" not in one.post_data) as sent:
+        page.click("button[aria-label='Remove image-2.png']")
+    assert {"name": "image.png", "data": RED_PIXEL} in sent.value.post_data_json["attachments"]
+    seen.wait("() => document.querySelector('.estimate .problem').innerText.includes('can see \"attached/image.png\"')")
 
 
 @pytest.mark.behaviour("50-page-human")

@@ -1,18 +1,18 @@
-// Material of a question: files of the server's roots, found by folder or by search, and text files that are dropped or pasted.
+// Material of a question: files of the server's roots, found by folder or by search, and images, PDFs and texts that are dropped or pasted.
 
 import { bytes, count, number } from "./format.js";
 import { button, el, setChildren, setText } from "./dom.js";
 import { get, query } from "./api.js";
 
 const SEARCH_MS = 200; // milliseconds without input before a search
-const MAX_ATTACHED_BYTES = 256 * 1024; // of one file, as in a packet
-const MAX_ALL_BYTES = 900_000; // of all attached files: the server takes 1 MB
+const MAX_TEXT_BYTES = 256 * 1024; // of one text, as in a packet
+const MAX_ALL_BYTES = 15_000_000; // of all attached files, as on the server
 const LONG_PASTE_CHARS = 4000; // pasted text that is attached instead of put into the question
 
 /** Return {node, value(), root(), attachments(), setTotal(packet), takeFiles(files), takePaste(event)}. */
 export function filePicker(changed) {
   const picked = new Map(); // path → kind
-  const attached = []; // {name, text}
+  const attached = []; // {name, size, text} or {name, size, data, type}, data in base64
   const chosen = el("ul", { class: "plain picked" });
   const problem = el("p", { class: "problem", role: "alert", hidden: true });
   const rows = el("ul", { class: "plain tree" });
@@ -25,9 +25,9 @@ export function filePicker(changed) {
     el("header", { class: "bar" }, el("h2", {}, "Files to send"), roots, button("Done", () => dialog.close(), { class: "primary" })), search, where,
     el("div", { class: "split" }, el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Files" }, rows), preview),
     el("footer", { class: "bar" }, total));
-  const browse = el("input", { type: "file", multiple: true, hidden: true, "aria-label": "Attach text files", onchange: () => (takeFiles(browse.files), (browse.value = "")) });
+  const browse = el("input", { type: "file", multiple: true, hidden: true, "aria-label": "Attach files", onchange: () => (takeFiles(browse.files), (browse.value = "")) });
   const node = el("div", { class: "field files-field" }, el("span", { class: "label visually-hidden" }, "Files"), chosen,
-    el("div", { class: "bar" }, button("Add files …", show), button("Attach …", () => browse.click(), { title: "Attach text files of this computer" }), browse, el("span", { class: "hint" }, "or drop or paste text files here")), problem, dialog);
+    el("div", { class: "bar" }, button("Add files …", show), button("Attach …", () => browse.click(), { title: "Attach images, PDFs and text files of this computer" }), browse, el("span", { class: "hint" }, "or drop or paste images, PDFs and text here")), problem, dialog);
   let loaded = false;
   let timer = 0;
   let asked = 0; // number of the last listing or search: a late answer of an earlier one is ignored
@@ -111,12 +111,12 @@ export function filePicker(changed) {
   function update() {
     setChildren(chosen,
       [...picked].map(([path, kind]) => item(kind === "folder" ? `${path}/` : path, "", () => toggle({ path, kind }))),
-      attached.map((file) => item(file.name, `${bytes(file.text.length)}, attached`, () => (attached.splice(attached.indexOf(file), 1), update()))));
+      attached.map((file) => item(file.name, `${bytes(file.size)}, attached`, () => (attached.splice(attached.indexOf(file), 1), update()), file.type?.startsWith("image/") && el("img", { class: "thumb", src: `data:${file.type};base64,${file.data}`, alt: "" }))));
     setText(total, picked.size ? "counting tokens …" : "");
     changed();
   }
 
-  const item = (name, about, remove) => el("li", {}, el("code", {}, name), about && el("span", { class: "hint" }, about), button("×", remove, { class: "quiet", "aria-label": `Remove ${name}` }));
+  const item = (name, about, remove, picture) => el("li", {}, picture, el("code", {}, name), about && el("span", { class: "hint" }, about), button("×", remove, { class: "quiet", "aria-label": `Remove ${name}` }));
 
   // Attachments
 
@@ -127,24 +127,36 @@ export function filePicker(changed) {
     update();
   }
 
-  /** Attach a text file, or return one line that says why not. */
+  /** Attach a file, or return one line that says why not. The server checks what an image or a PDF contains. */
   async function attach(file) {
-    if (file.type.startsWith("image/")) return `"${file.name}" is an image: images cannot be attached yet, attach text files`;
-    if (file.size > MAX_ATTACHED_BYTES) return `"${file.name}" has ${bytes(file.size)}: attach at most ${bytes(MAX_ATTACHED_BYTES)}, or a part of it`;
+    const name = file.name || "pasted";
+    if (!fits(file.size)) return `"${name}" does not fit: attach at most ${bytes(MAX_ALL_BYTES)} in all`;
+    const content = await file.arrayBuffer();
+    if (/^image\/(png|jpeg|webp|gif)$|^application\/pdf$/.test(file.type)) return add({ name: unused(name), size: file.size, type: file.type, data: toBase64(content) });
     let text = "";
     try {
-      text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+      text = new TextDecoder("utf-8", { fatal: true }).decode(content);
     } catch {
-      return `"${file.name}" is not a text file: attach text`;
+      text = "\0";
     }
-    if (text.includes("\0")) return `"${file.name}" is not a text file: attach text`;
-    return add(file.name, text);
+    if (text.includes("\0")) return `"${name}" is neither an image (PNG, JPEG, WebP, GIF) nor a PDF nor text: attach another file`;
+    if (file.size > MAX_TEXT_BYTES) return `"${name}" has ${bytes(file.size)}: attach at most ${bytes(MAX_TEXT_BYTES)} of text, or a part of it`;
+    return add({ name, size: file.size, text });
   }
 
-  function add(name, text) {
-    if (attached.reduce((sum, one) => sum + one.text.length, text.length) > MAX_ALL_BYTES) return `"${name}" does not fit: attach at most ${bytes(MAX_ALL_BYTES)} in all`;
-    attached.push({ name, text });
+  function add(file) {
+    attached.push(file);
     return "";
+  }
+
+  const fits = (size) => attached.reduce((sum, one) => sum + one.size, size) <= MAX_ALL_BYTES;
+
+  /** Return a name that no other attachment has: browsers call every pasted image image.png. */
+  function unused(name) {
+    const [, stem, suffix] = name.match(/^(.*?)(\.[^.]*)?$/);
+    let n = 1;
+    while (attached.some((one) => one.name === (n === 1 ? name : `${stem}-${n}${suffix || ""}`))) n += 1;
+    return n === 1 ? name : `${stem}-${n}${suffix || ""}`;
   }
 
   function report(lines) {
@@ -160,8 +172,15 @@ export function filePicker(changed) {
     event.preventDefault();
     if (files.length) return void takeFiles(files);
     const pasted = attached.filter((one) => one.name.startsWith("pasted")).length;
-    report([add(pasted ? `pasted-${pasted + 1}.txt` : "pasted.txt", text)].filter(Boolean));
+    report([add({ name: pasted ? `pasted-${pasted + 1}.txt` : "pasted.txt", size: text.length, text })].filter(Boolean));
     update();
+  }
+
+  function toBase64(content) {
+    const all = new Uint8Array(content);
+    const parts = [];
+    for (let at = 0; at < all.length; at += 0x8000) parts.push(String.fromCharCode(...all.subarray(at, at + 0x8000)));
+    return btoa(parts.join(""));
   }
 
   /** Show the size of the material, as the plan counts it. */
@@ -170,5 +189,5 @@ export function filePicker(changed) {
     setText(total, files ? `${count(files, "file")}, about ${number(packet.tokens)} tokens${packet.skipped?.length ? `, ${number(packet.skipped.length)} left out` : ""}` : "");
   }
 
-  return { node, value: () => [...picked.keys()], root: () => (loaded ? roots.value : ""), attachments: () => attached.map((one) => ({ ...one })), setTotal, takeFiles, takePaste };
+  return { node, value: () => [...picked.keys()], root: () => (loaded ? roots.value : ""), attachments: () => attached.map(({ name, text, data }) => (data === undefined ? { name, text } : { name, data })), setTotal, takeFiles, takePaste };
 }

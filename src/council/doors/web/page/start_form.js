@@ -175,11 +175,12 @@ function planNodes(plan, member, isChosen) {
   const seats = [...plan.seats, ...(plan.chair ? [plan.chair] : [])];
   const cost = plan.cost && plan.cost.worst > 0 ? `low ${money(plan.cost.low)} · expected ${money(plan.cost.expected)} · worst ${money(plan.cost.worst)}` : plan.cost ? "free" : `price unknown: ${(plan.unpriced || []).join(", ")}`;
   const packet = plan.packet?.files?.length ? `${count(plan.packet.files.length, "file")}, about ${number(plan.packet.tokens)} tokens` : "";
+  const attached = plan.attachments?.length ? count(plan.attachments.length, "image or PDF", "images and PDFs") : "";
   const skipped = plan.packet?.skipped?.length ? el("details", { class: "soft" }, el("summary", {}, `${number(plan.packet.skipped.length)} left out`), el("ul", {}, plan.packet.skipped.map((one) => el("li", {}, `${one.path}: ${one.why}`)))) : null;
   return [
     el("p", { class: "lead" }, el("b", {}, plan.protocol), !isChosen && el("span", { class: "soft" }, ` ${plan.why}`)),
     el("ul", { class: "plain seats" }, seats.map((seat, n) => el("li", { class: seat === plan.chair ? "chair" : `s${(n % 9) + 1}` }, el("span", { class: "dot", "aria-hidden": "true" }), el("b", {}, seat.name), member(seat)))),
-    el("p", { class: "soft" }, [`${plan.calls.min === plan.calls.max ? plan.calls.max : `${plan.calls.min} to ${plan.calls.max}`} calls`, packet, cost].filter(Boolean).join(" · ")), skipped,
+    el("p", { class: "soft" }, [`${plan.calls.min === plan.calls.max ? plan.calls.max : `${plan.calls.min} to ${plan.calls.max}`} calls`, packet, attached, cost].filter(Boolean).join(" · ")), skipped,
     (plan.trusted || []).map((line) => el("p", {}, `Trusted settings of the project: ${line}`)),
     [...new Set([...(plan.notices || []), ...(plan.warnings || [])])].map((line) => el("p", { class: "notice" }, line)),
   ];
