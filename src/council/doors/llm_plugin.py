@@ -15,13 +15,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import llm
-from llm.parts import AttachmentPart, StreamEvent, TextPart
 from pydantic import Field
 
 from council.doors.chat_models import ChatModel, list_models, list_rosters
 from council.errors import CouncilError, message_for
 from council.protocols.panel import PanelContext
 from council.settings import load_settings
+
+try:
+    from llm.parts import AttachmentPart, StreamEvent, TextPart
+except ImportError:  # llm before 0.32: it has no councils, and its other models still work
+    StreamEvent = None
 
 if TYPE_CHECKING:
     from council.doors.chat import Piece
@@ -51,7 +55,7 @@ class CouncilOptions(llm.Options):
 
 @llm.hookimpl
 def register_models(register: Callable[..., None]) -> None:
-    for model in list_models(_find_rosters()):
+    for model in list_models(_find_rosters()) if StreamEvent else ():
         register(CouncilModel(model), AsyncCouncilModel(model))
 
 

@@ -43,7 +43,7 @@ from council.doors.web.schemas import (
     ChatRequest,
     chat_responses,
 )
-from council.doors.web.sse import RunResponse, StreamCursor, wait_for_news
+from council.doors.web.sse import SEND_TIMEOUT_S, RunResponse, StreamCursor, wait_for_news
 from council.errors import CouncilError, UsageError
 from council.events import Entry
 from council.planning.plan import Plan
@@ -282,7 +282,8 @@ class ChatStream(ChatResponse):
         headers = [*self.raw_headers, (b"x-accel-buffering", b"no")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         async for chunk in self._iter_chunks():
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            async with asyncio.timeout(SEND_TIMEOUT_S):
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _iter_chunks(self) -> AsyncIterator[bytes]:
