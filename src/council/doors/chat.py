@@ -169,7 +169,8 @@ class Piece:
     code: str = ""  # of an error
 
 
-BROKE_OFF, FAILED = "answer_broke_off", "council_failed"
+BROKE_OFF, STOPPED_MIDWAY, FAILED = "answer_broke_off", "run_stopped_midway", "council_failed"
+LAST_RULE = re.compile(r"\n[ \t]*(?:-{3,}|\*{3,}|_{3,})[ \t]*\Z")
 ENDS_OF_TEXT = (ev.Faulted, ev.WasAbsent, ev.Attempted)  # the text that their step has streamed is void
 SHOWN_EVENTS = (
     ev.Resumed, ev.PhaseStarted, ev.Attempted, ev.Faulted, ev.WasAbsent, ev.LookedUp, ev.Noted, ev.Fetching,
@@ -187,6 +188,8 @@ class ChatFold:
         self._view = PlainView(self._lines)
         self._has_reasoning, self._is_streamed = has_reasoning, is_streamed
         self._answer_key = ""  # of the step in which the chair writes the answer freely
+        self._early: dict[str, str] = {}  # streamed text by step, from before its events were read
+        self._has_attempt = False  # the request was read whose answer is streamed
         self._sent = ""  # streamed text of the answer
         self._above: list[str] = []  # lines above the answer that were sent
         self.is_over = False
@@ -208,13 +211,18 @@ class ChatFold:
         elif self._sent:
             yield from self._continue_answer(event)
         elif isinstance(event, ev.Delta):
-            if event.key == self._answer_key and event.text.strip():
-                yield from self._start_answer(event.text.lstrip())
+            if event.key == self._answer_key:
+                yield from self._start_answer(event.text)
+            elif event.key not in self.minutes.prompts:
+                self._early[event.key] = self._early.get(event.key, "") + event.text
         elif self._has_reasoning:
-            if isinstance(event, ev.Asked) and self._writes_answer(event):
-                self._answer_key = event.key
             if text := self._format_reasoning(event, line):
                 yield Piece(PieceKind.REASONING, text)
+            if isinstance(event, ev.Asked) and self._writes_answer(event):
+                self._answer_key = event.key
+                yield from self._start_answer(self._early.get(event.key, ""))
+            if isinstance(event, ev.Attempted) and event.key == self._answer_key:
+                self._has_attempt = True
 
     def _take_line(self) -> str:
         """Return the line of the plain view for the last event, without the name of the run."""
@@ -249,6 +257,8 @@ class ChatFold:
         return self._is_streamed and is_free and self._is_answer(event.phase, event.seat)
 
     def _start_answer(self, text: str) -> Iterator[Piece]:
+        if not (text := text.lstrip()):
+            return
         self._sent = clean(text)
         self._above = format_missing_lines(replace(self.minutes, status="complete"))
         yield Piece(PieceKind.CONTENT, _quote_lines(self._above) + self._sent)
@@ -258,6 +268,8 @@ class ChatFold:
             text = clean(event.text)
             self._sent += text
             yield Piece(PieceKind.CONTENT, text)
+        elif isinstance(event, ev.Attempted) and not self._has_attempt:
+            self._has_attempt = True
         elif isinstance(event, ENDS_OF_TEXT) and event.key == self._answer_key:
             self.is_over = True
             why = f"{event.kind}: {event.detail}" if isinstance(event, ev.Faulted) else "it is asked again"
@@ -268,6 +280,10 @@ class ChatFold:
         if self.minutes.status == "failed":
             lines = format_missing_lines(self.minutes)
             yield Piece(PieceKind.ERROR, clean(" ".join(lines)), FAILED)
+            return
+        if self._sent and self.minutes.status != "complete":
+            why = single_line(format_missing_lines(self.minutes)[0], 300)
+            yield Piece(PieceKind.ERROR, f"{why} The text above is not the answer", STOPPED_MIDWAY)
             return
         above, text = self._build_answer()
         if not self._sent:
@@ -289,7 +305,8 @@ class ChatFold:
         if answer.startswith(sent):
             shown = self._sent[len(self._sent.rstrip()) :]  # white space that was sent already
             return answer[len(sent) :].removeprefix(shown)
-        return "" if sent.startswith(answer) else f"\n\n---\n\n{answer}"
+        kept = LAST_RULE.sub("", sent).rstrip()  # the line above the notes of the chair, which are removed
+        return answer[len(kept) :] if answer.startswith(kept) else f"\n\n---\n\n{answer}"
 
     # The end
 

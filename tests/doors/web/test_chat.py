@@ -232,7 +232,10 @@ def test_reasoning_comes_before_the_chairs_text_and_the_last_chunk_has_usage_and
         question, _, packet = prompt.partition("<<<Packet")
         assert "mark-system-mark" not in question
         assert all(f"mark-{name}-mark" in packet for name in ("system", "earlier", "answered"))
-    listed = site.stream("And now?", stream_options={"include_usage": True}, model="council/triad")
+    merged = 'Take the middle way.\n\n---\n\n```council-notes\n{"agreed": []}\n```'
+    site.answers.instead["chair"] = Reply(text=merged)
+    listed = site.stream("And now?", stream_options={"include_usage": True}, model="council/ranking")
+    assert listed.content.count("Take the middle way.") == 1 and "council-notes" not in listed.content
     assert [(chunk["choices"], "usage" in chunk) for chunk in listed.chunks[-2:]][1] == ([], True)
     assert (listed.chunks[-2]["choices"][0]["finish_reason"], "usage" in listed.chunks[-2]) == ("stop", False)
 
@@ -255,6 +258,18 @@ def test_missing_seats_are_named_first_and_a_chair_that_fails_midway_ends_the_st
     whole = again["choices"][0]["message"]["content"]
     assert whole.splitlines()[0] == first and whole.endswith(f"\n\n{ANSWER}")
     assert {row["seat"] for row in again["council"]["degraded"] if row["state"] == "refused"} == {"gamma"}
+    gate = site.provider.make_gate()
+    site.answers.instead = {"chair": Reply(text=ANSWER, pause=gate)}
+    streamed = Streamed()
+    with site.open_stream() as response:
+        read_content(response, streamed)
+        run = response.getheader("x-council-run")
+        site.post(f"/api/runs/{run}/cancel", {}, 202)
+        for line in response:
+            streamed.add(line)
+    assert streamed.error and streamed.error["code"] == "run_stopped_midway"
+    assert "cancelled" in streamed.error["message"] and not streamed.is_done
+    gate.release()
     other = site.complete("Another question?", headers=key, status=422)
     assert other["error"]["code"] == "idempotency_key_reused"
     site.answers.instead = {"chair": Reply(refuse=True)}

@@ -20,6 +20,7 @@ from council.doors import limits
 from council.doors.chat import (
     BROKE_OFF,
     FAILED,
+    STOPPED_MIDWAY,
     ChatFold,
     ChatMessage,
     Piece,
@@ -61,7 +62,7 @@ EFFORTS = ("low", "medium", "high")
 TRANSPORT_FIELDS = ("stream", "stream_options", "cancel_on_disconnect")  # how the answer is sent, not what is asked
 OWN_KEY = "\x01"  # begins the key of a request without one; a client cannot send it
 STOPPED, STOPPING = "run_stopped", "server_stopping"
-ERROR_STATUS = {FAILED: 502, BROKE_OFF: 502, STOPPED: 502, STOPPING: 503}
+ERROR_STATUS = {FAILED: 502, BROKE_OFF: 502, STOPPED_MIDWAY: 502, STOPPED: 502, STOPPING: 503}
 EXAMPLE_MODEL = {"id": "council/adversarial", "object": "model", "created": 0, "owned_by": OWNED_BY}
 RetryCount = Annotated[
     str | None, Header(alias="x-stainless-retry-count", description="Of the openai SDK: over 0 joins the earlier run.")
