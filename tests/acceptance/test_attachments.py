@@ -91,6 +91,10 @@ def test_an_image_reaches_each_vendor_in_its_own_format_and_a_seat_that_cannot_s
     assert chart["unseen_by"] == book["unseen_by"] == [{"seat": "chair", "model": "d:llama3.2"}]
     told = "chair (d:llama3.2) cannot see attached/chart.png and sees the text but not the pages of attached/report.pdf"
     assert told in plan["warnings"] and workspace.provider.log == []
+    assert (
+        f"attached chart.png (image/png, 300 × 200, {len(image) / 1000:.0f} KB), report.pdf ("
+        in council(*asked[:-1], "--dry-run").out
+    )
 
     done = council(*asked).json
     log = workspace.provider.log

@@ -413,10 +413,12 @@ def format_packet_line(packet: Json) -> str:
     left_out = f" · left out {len(skipped)} ({reasons})" if skipped else ""
     masked = f" · {format_count(packet['masked'], 'secret')} masked" if packet.get("masked") else ""
     files = packet["files"] if isinstance(packet["files"], int) else len(packet["files"])
-    return f"{format_count(files, 'file')}, {_format_size(packet['bytes'])}, ~{packet['tokens']:,} tokens{left_out}{masked}"
+    return (
+        f"{format_count(files, 'file')}, {format_size(packet['bytes'])}, ~{packet['tokens']:,} tokens{left_out}{masked}"
+    )
 
 
-def _format_size(size: int) -> str:
+def format_size(size: int) -> str:
     return f"{size / 1000:.0f} KB" if size >= 1000 else f"{size} bytes"
 
 

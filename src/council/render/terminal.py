@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from council.engine.layout import format_cost, format_count, format_packet_line
+from council.engine.layout import format_cost, format_count, format_packet_line, format_size
 from council.engine.minutes import SeatMinutes
 from council.engine.trust import format_strongest
 from council.money import format_usd
@@ -224,7 +224,14 @@ def _format_calls(calls: Json) -> str:
 
 def _packet_lines(packet: Json) -> list[str]:
     line = format_packet_line(packet)
-    return [f"packet {line}"] if line else []
+    attached = [_format_attachment(one) for one in packet.get("attachments") or []]
+    return [*([f"packet {line}"] if line else []), *([f"attached {', '.join(attached)}"] if attached else [])]
+
+
+def _format_attachment(one: Json) -> str:
+    """Format `chart.png (image/png, 300 × 200, 12 KB)`."""
+    pixels = f"{one['width']} × {one['height']}, " if one.get("width") else ""
+    return f"{one['path'].removeprefix('attached/')} ({one['media_type']}, {pixels}{format_size(one['bytes'])})"
 
 
 def _format_price(plan: Json) -> list[str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
@@ -43,8 +45,27 @@ PERSISTED_FLAGS = (
     "timeout", "max_cost", "allow_unpriced", "grace", "hedge", "no_warm", "no_resend", "profile", "report_dir",
     "user", "user_cap",  # the name of the token that started the run, and its cap per day
 )  # fmt: skip
+NO_OTEL = "OpenTelemetry variables are set, but no spans are sent: pip install 'model-council[otel]', or set OTEL_SDK_DISABLED=true"
 USER_OWNER = "token:"  # the owner of a run that was started with a token is this and its name
 MAX_CLI_PROCESSES = 4  # at once, of one command-line agent
+
+
+@cache
+def sends_spans() -> bool:
+    """Return whether the standard variables of OpenTelemetry configure an exporter. They are read once, as by the exporter."""
+    if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return False
+    if exporter := os.environ.get("OTEL_TRACES_EXPORTER", "").strip():
+        return exporter in ("otlp", "console")
+    endpoints = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+    return any(map(os.environ.get, endpoints))
+
+
+def has_otel() -> bool:
+    try:
+        return find_spec("opentelemetry.exporter.otlp.proto.http") is not None
+    except ModuleNotFoundError:
+        return False
 
 
 class RunContext:
@@ -75,7 +96,8 @@ class RunContext:
         leaks = find_key_leaks(self.settings) if self.settings.has_project_file else []
         file = self.settings.ignored_file
         ignored = f"{file} is ignored because it belongs to another user: change its owner, or name it with --config"
-        return [*leaks, ignored] if file else leaks
+        lines = [*leaks, ignored] if file else leaks
+        return [*lines, NO_OTEL] if sends_spans() and not has_otel() else lines
 
     @property
     def made_by(self) -> Json:
@@ -139,6 +161,10 @@ class RunContext:
     # Calls
 
     def make_caller(self, ledger: Ledger, roster: Roster, store: Store) -> CarryOut:
+        if sends_spans() and has_otel():
+            from council.runs.telemetry import trace_run  # needs the extra `otel`
+
+            ledger.on_event = trace_run(ledger, content=bool(self.settings.telemetry.get("content")))
         families = FallbackPolicy.from_record({seat.name: seat.vendor for seat in roster.seats}, ledger.record)
         resend = not self.flags.get("no_resend")
         purse = Budget(store, ledger.record, lambda member: self.price(member.name), self.caps)

@@ -153,6 +153,7 @@ class Settings:
     keys: Mapping[str, Any] = field(default_factory=dict)
     human: Mapping[str, float] = field(default_factory=lambda: {"timeout": HUMAN_TIMEOUT_S})
     notify: bool = False  # announce the end of a run
+    telemetry: Mapping[str, bool] = field(default_factory=dict)
     hedge: bool = False  # ask a fallback too when a member is slow
     warm_start: bool = True  # send the first of several requests with a common prefix alone, if its vendor caches it
     model_lists: bool = True  # look up once a day which models the vendors list
@@ -432,7 +433,7 @@ def _parse_number(text: str) -> Any:
     return text
 
 
-TABLES = ("models", "rosters", "search", "budget", "general", "human", "commands", "store", "keys", "members")
+TABLES = ("models", "rosters", "search", "budget", "general", "human", "commands", "store", "keys", "members", "telemetry")  # fmt: skip
 
 
 def _build_settings(values: Mapping[str, Any], origins: Mapping[str, Origin], variables: Mapping[str, str]) -> Settings:

@@ -193,6 +193,7 @@ CONFIG_KEYS: Mapping[str, Any] = {
     "human": {"timeout": SECONDS},
     "store": {"keep_days": DAYS, "url": DATABASE_URL, "lease_seconds": LEASE_SECONDS, "owner": TEXT_VALUE},
     "keys": {"command": COMMAND},
+    "telemetry": {"content": BOOLEAN},
 }
 # Environment variables of the judges: type after number parsing, and default.
 VARIABLES: Mapping[str, tuple[ValueType, str | None]] = {
@@ -237,11 +238,11 @@ KEYS_BY_ACCESS: Mapping[Access, tuple[str, ...]] = {
         "search.provider", "search.max_results", "search.base_url", "search.folder",
         "prices.MEMBER.input", "prices.MEMBER.cached", "prices.MEMBER.write", "prices.MEMBER.output",
         "commands.AGENT.first_byte", "commands.AGENT.idle", "commands.AGENT.pass_env",
-        "report_dir", "store.keep_days", "store.url", "store.lease_seconds", "store.owner", "keys.command",
+        "report_dir", "store.keep_days", "store.url", "store.lease_seconds", "store.owner", "keys.command", "telemetry.content",
         "notify",  # starts a program of the desktop
     ),
 }  # fmt: skip
-USER_KEYS = ("keys.command",)  # refused in the file of a project, even with trust
+USER_KEYS = ("keys.command", "telemetry.content")  # refused in the file of a project, even with trust
 KEY_ACCESS: Mapping[str, Access] = {key: access for access, keys in KEYS_BY_ACCESS.items() for key in keys}
 KEY_PLACEHOLDERS = {
     "providers": "NAME",
@@ -331,6 +332,7 @@ KEY_MEANINGS: Mapping[str, str] = {
     "store.url": "Address of a PostgreSQL database for the runs, without a password. Default: a SQLite file in the data folder.",
     "store.lease_seconds": "How long a process that is stopped or cut off keeps a run, in PostgreSQL; default: 30.",
     "store.owner": "Name that runs are stored under; default: user@host.",
+    "telemetry.content": "Send the texts of prompts and answers with the spans of OpenTelemetry. Only in your own file.",
     "keys.command": "Command that prints an API key. It gets the name of the variable as its last argument, and is used if that variable is not set. Only in your own file.",
     "store.keep_days": "Finished runs that are older are removed, a few at a time, after a run. In a project file: only runs of that folder; in a shared database: only your own.",
 }

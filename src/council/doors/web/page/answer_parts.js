@@ -3,6 +3,7 @@
 import { bringIntoView, button, el, flash, link, webAddress } from "./dom.js";
 import { chip, chips } from "./chips.js";
 import { capital, short } from "./format.js";
+import { allSeats } from "./minutes.js";
 import { rankingTable } from "./ranking_table.js";
 import { codeOrLine, inline } from "./markdown.js";
 import { renderMarkdown } from "./render_markdown.js";
@@ -94,7 +95,7 @@ function lists(v, told, context) {
     part("Withdrawn findings", v.details?.withdrawn, (one) => [chip(one.seat, context, { quote: one.finding }), severity(one.severity), el("span", {}, " ", inline(one.finding), " "), el("span", { class: "soft" }, inline(one.why))]),
     v.details?.table && v.details?.ballots && el("section", { class: "part" }, el("h3", {}, "Ranking"), rankingTable(v.details, context)),
     part("Agreed", (v.consensus || []).filter((one) => one.claim), (one) => [el("span", {}, inline(one.topic || one.claim)), chips(one.seats, context, { quote: one.claim })]),
-    !opinions && !told.has("disagreements") && !told.has("tensions") && part("Disagreements", v.disagreements, (one) => dispute(one, context), { open: v.disagreements?.flatMap((one) => one.positions || []).length <= 6 }),
+    !opinions && !told.has("disagreements") && !told.has("tensions") && part("Disagreements", v.disagreements, (one) => dispute(one, context), { open: v.disagreements?.length <= 3 && allSeats(context.minutes()).length <= 8 }),
     !opinions && !told.has("disagreements") && part("Dissent", v.dissent, (one) => [chip(one.seat, context, { quote: one.text }), one.position && el("strong", {}, ` ${one.position}`), !v.details?.rulings?.length && el("span", { class: "soft" }, " ", inline(short(one.text, 400)))], { open: true }),
     part("Claims and their sources", v.claims, (one) => claim(one, context), { open: false }),
     part("Found by one vendor only", v.insights, (one) => [one.severity && severity(one.severity), el("span", {}, inline(one.finding || String(one))), one.family && el("span", { class: "tag" }, term("one vendor", one.family))], { open: false }),

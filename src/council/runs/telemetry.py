@@ -1,0 +1,346 @@
+"""OpenTelemetry spans of a run, a fold over its events: one for the run, each phase and each request. Needs the extra `otel`.
+
+The names follow the GenAI conventions. The trace id is derived from the run id, so that the parts of a resumed run are one
+trace. Spans are sent by a thread of their own; a collector that fails or hangs affects no run.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import json
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, Status, StatusCode, TraceFlags
+
+from council import events as ev
+from council.engine.ledger import Ledger, Listener
+from council.events import Entry
+from council.settings.catalogue import split_member
+from council.store.interface import Record
+from council.types import Json, Message
+from council.version import __version__
+
+FLUSH_TIMEOUT_S = 2.0  # at the end of the process
+SERVICE = "council"
+CONTENT_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+CONTENT_VALUES = ("true", "1", "span_only", "span_and_event")
+# Providers by their names in the GenAI conventions; any other has its own name.
+PROVIDER_NAMES = {"google": "gcp.gemini", "mistral": "mistral_ai", "xai": "x_ai", "azure": "azure.ai.openai", "bedrock": "aws.bedrock"}  # fmt: skip
+NANOS = 1_000_000_000
+_logger = logging.getLogger(__name__)
+
+
+# Identifiers
+
+
+def make_trace_id(run: str) -> int:
+    """Return the trace id of a run: every process that works on it uses the same."""
+    return int.from_bytes(hashlib.sha256(f"council run {run}".encode()).digest()[:16])
+
+
+def make_span_id(run: str, what: str) -> int:
+    return int.from_bytes(hashlib.sha256(f"council span {run} {what}".encode()).digest()[:8])
+
+
+class RunIds(RandomIdGenerator):
+    """Gives the next span of this thread the ids of its run."""
+
+    def __init__(self) -> None:
+        self.next = threading.local()
+
+    def generate_trace_id(self) -> int:
+        return getattr(self.next, "trace_id", 0) or super().generate_trace_id()
+
+    def generate_span_id(self) -> int:
+        return getattr(self.next, "span_id", 0) or super().generate_span_id()
+
+
+# Export
+
+
+@dataclass(frozen=True, slots=True)
+class Telemetry:
+    """The exporter of this process."""
+
+    tracer: trace.Tracer
+    ids: RunIds
+    provider: TracerProvider
+
+    def close(self) -> None:
+        """Send the remaining spans, for at most FLUSH_TIMEOUT_S. What the collector does not take by then is lost."""
+        closing = threading.Thread(target=self.provider.shutdown, daemon=True)
+        closing.start()
+        closing.join(FLUSH_TIMEOUT_S)
+
+
+@cache
+def get_telemetry() -> Telemetry:
+    """Start the exporter that the standard variables choose."""
+    if not logging.getLogger().handlers:  # otherwise each failed export is printed among the output
+        logging.getLogger("opentelemetry").addHandler(logging.NullHandler())
+    own_name = os.environ.get("OTEL_SERVICE_NAME") or "service.name=" in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")
+    about = {SERVICE_VERSION: __version__} | ({} if own_name else {SERVICE_NAME: SERVICE})
+    ids = RunIds()
+    provider = TracerProvider(resource=Resource.create(about), id_generator=ids, shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(make_exporter()))
+    telemetry = Telemetry(provider.get_tracer(SERVICE, __version__), ids, provider)
+    atexit.register(telemetry.close)
+    return telemetry
+
+
+def make_exporter() -> SpanExporter:
+    if os.environ.get("OTEL_TRACES_EXPORTER", "").strip() == "console":
+        return ConsoleSpanExporter(out=sys.stderr)
+    variables = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+    protocol = next(filter(None, map(os.environ.get, variables)), "http/protobuf")
+    package = "grpc" if protocol == "grpc" and find_spec("opentelemetry.exporter.otlp.proto.grpc") else "http"
+    exporter: SpanExporter = import_module(
+        f"opentelemetry.exporter.otlp.proto.{package}.trace_exporter"
+    ).OTLPSpanExporter()
+    return exporter
+
+
+def trace_run(ledger: Ledger, *, content: bool) -> Listener:
+    """Return a listener that makes the spans of a run and passes each event on. A failure ends the spans, not the run."""
+    listener = ledger.on_event
+    try:
+        content = content or os.environ.get(CONTENT_VARIABLE, "").lower() in CONTENT_VALUES
+        spans: RunSpans | None = RunSpans(get_telemetry(), ledger.record, content)
+    except Exception as error:
+        _logger.debug("no spans: %s", error)
+        return listener
+
+    def on_event(entry: Entry) -> None:
+        nonlocal spans
+        listener(entry)
+        try:
+            if spans:
+                spans.on_event(entry)
+        except Exception as error:
+            _logger.debug("no more spans of run %s: %s", ledger.run, error)
+            spans = None
+
+    return on_event
+
+
+# Spans
+
+
+@dataclass(slots=True)
+class RunSpans:
+    """The spans of one run that this process makes."""
+
+    telemetry: Telemetry
+    record: Record
+    content: bool = False
+    run_span: Span | None = None
+    phases: dict[str, Span] = field(default_factory=dict)
+    calls: dict[tuple[str, int], tuple[Span, float]] = field(default_factory=dict)  # with their start
+    asked: dict[str, ev.Asked] = field(default_factory=dict)
+    usd: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._start_run()
+
+    def on_event(self, entry: Entry) -> None:
+        if handler := HANDLERS.get(type(entry.event)):
+            handler(self, entry.event, entry.at)
+
+    # The run
+
+    def _start_run(self) -> None:
+        """Start the span of the run; of a resumed run that of this process's part, below the first one."""
+        plan, part = self._plan, self._part
+        root = SpanContext(make_trace_id(self.record.run), make_span_id(self.record.run, "run"), is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))  # fmt: skip
+        about = {
+            "gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": plan.get("protocol", ""),
+            "gen_ai.conversation.id": self.record.run, "council.run": self.record.run, "council.task": plan.get("task", ""),
+        }  # fmt: skip
+        if self.content:
+            about["council.question"] = str(plan.get("question", ""))
+        around = trace.get_current_span().get_span_context()  # of the program that uses the library
+        self.run_span = self._start(
+            f"invoke_workflow {plan.get('protocol', '')}".strip(), f"part {part}" if part else "run", time.time(), about,
+            parent=NonRecordingSpan(root) if part else None, links=[Link(around)] if around.is_valid else [],
+        )  # fmt: skip
+
+    @property
+    def _plan(self) -> Json:
+        first = next((entry.event for entry in self.record.entries if isinstance(entry.event, ev.Convened)), None)
+        return first.plan if first else {}
+
+    @property
+    def _part(self) -> int:
+        """How often the run was resumed."""
+        return sum(isinstance(entry.event, ev.Resumed) for entry in self.record.entries)
+
+    def _start(
+        self, name: str, what: str, at: float, attributes: Json, *, parent: Span | None, kind: SpanKind = SpanKind.INTERNAL,
+        links: Sequence[Link] = (),
+    ) -> Span:  # fmt: skip
+        ids, run = self.telemetry.ids.next, self.record.run
+        ids.trace_id, ids.span_id = make_trace_id(run), make_span_id(run, what)
+        try:
+            context = trace.set_span_in_context(parent, Context()) if parent else Context()
+            return self.telemetry.tracer.start_span(
+                name, context, kind, attributes, links, int(at * NANOS), record_exception=False
+            )
+        finally:
+            ids.trace_id = ids.span_id = 0
+
+    # Phases
+
+    def phase_span(self, phase: str, at: float) -> Span | None:
+        """Return the span of a phase. One that an earlier process began has another span in this one."""
+        if phase and phase not in self.phases:
+            parent = self.phase_span(phase.rpartition("/")[0], at) or self.run_span
+            about = {"council.run": self.record.run, "council.phase": phase}
+            self.phases[phase] = self._start(f"phase {phase}", f"phase {phase} {self._part}", at, about, parent=parent)
+        return self.phases.get(phase)
+
+    # Requests
+
+    def start_call(self, event: ev.Attempted, at: float) -> None:
+        asked = self.asked.get(event.key)
+        phase = asked.phase if asked else event.key.rpartition("/")[0]
+        kind, model = split_member(event.member)
+        operation = "invoke_agent" if kind == "cli" else "chat"
+        about: Json = {
+            "gen_ai.operation.name": operation, "gen_ai.provider.name": PROVIDER_NAMES.get(kind, kind), "gen_ai.request.model": model or kind,
+            "gen_ai.agent.name": event.seat, "gen_ai.conversation.id": self.record.run, "gen_ai.output.type": "json" if asked and asked.schema_name else "text",
+            "council.run": self.record.run, "council.phase": phase, "council.seat": event.seat, "council.attempt": event.n,
+        }  # fmt: skip
+        if self.content and asked:
+            about |= _describe_messages(asked.messages)
+        span = self._start(
+            f"{operation} {model or kind}", f"call {event.key} {event.n}", at, about, parent=self.phase_span(phase, at) or self.run_span,
+            kind=SpanKind.CLIENT,
+        )  # fmt: skip
+        self.calls[event.key, event.n] = span, at
+
+    def end_call(self, key: str, n: int, at: float, *, fault: str = "", detail: str = "", first_text: float | None = None) -> None:  # fmt: skip
+        if not (known := self.calls.pop((key, n), None)):
+            return
+        span, started = known
+        span.set_attributes(_describe_result(self._find_result(key, n), self.content))
+        if first_text and first_text > started:
+            span.set_attribute("gen_ai.response.time_to_first_chunk", first_text - started)
+        if fault:
+            span.set_attribute("error.type", fault)
+            span.set_status(Status(StatusCode.ERROR, detail if self.content else fault))
+        span.end(int(at * NANOS))
+
+    def _find_result(self, key: str, n: int) -> Json:
+        attempts = [one for one in self.record.attempts.get(key, []) if one.n == n]
+        return (attempts[0].result if attempts else None) or {}
+
+    def open_calls(self, key: str) -> list[int]:
+        return [n for other, n in self.calls if other == key]
+
+
+def _describe_result(result: Json, content: bool) -> Json:
+    """Return the attributes of a response: tokens, model, id and finish reason."""
+    usage, about = result.get("usage") or {}, {}
+    names = {"in": "input_tokens", "out": "output_tokens", "cached": "cache_read.input_tokens", "written": "cache_creation.input_tokens"}  # fmt: skip
+    for name, attribute in names.items():
+        if usage.get(name) or (name in usage and name in ("in", "out")):
+            about[f"gen_ai.usage.{attribute}"] = usage[name]
+    if model := result.get("model"):
+        about["gen_ai.response.model"] = model
+    if finish := result.get("finish"):
+        about["gen_ai.response.finish_reasons"] = [finish]
+    if id_ := result.get("id"):
+        about["gen_ai.response.id"] = id_
+    if content and (text := result.get("text")):
+        said = {"role": "assistant", "parts": [{"type": "text", "content": text}], "finish_reason": finish or "stop"}
+        about["gen_ai.output.messages"] = json.dumps([said], ensure_ascii=False)
+    return about
+
+
+def _describe_messages(messages: Sequence[Message]) -> Json:
+    parts = [(one["role"], {"type": "text", "content": one["content"]}) for one in messages]
+    system = [part for role, part in parts if role == "system"]
+    rest = [{"role": role, "parts": [part]} for role, part in parts if role != "system"]
+    return {
+        "gen_ai.system_instructions": json.dumps(system, ensure_ascii=False),
+        "gen_ai.input.messages": json.dumps(rest, ensure_ascii=False),
+    }
+
+
+# The fold
+
+
+def _on_phase(spans: RunSpans, event: ev.PhaseStarted, at: float) -> None:
+    spans.phase_span(event.phase, at)
+
+
+def _on_phase_ended(spans: RunSpans, event: ev.PhaseEnded, at: float) -> None:
+    if span := spans.phases.pop(event.phase, None):
+        span.set_attribute("council.absent", event.absent)
+        span.end(int(at * NANOS))
+
+
+def _on_asked(spans: RunSpans, event: ev.Asked, at: float) -> None:
+    spans.asked[event.key] = event
+
+
+def _on_attempted(spans: RunSpans, event: ev.Attempted, at: float) -> None:
+    spans.start_call(event, at)
+
+
+def _on_faulted(spans: RunSpans, event: ev.Faulted, at: float) -> None:
+    spans.end_call(event.key, event.n, at, fault=event.kind, detail=event.detail)
+
+
+def _on_billed(spans: RunSpans, event: ev.Billed, at: float) -> None:
+    spans.usd += event.usd
+    if known := spans.calls.get((event.key, event.n)):
+        known[0].set_attribute("council.cost.usd", event.usd)
+
+
+def _on_stated(spans: RunSpans, event: ev.Stated, at: float) -> None:
+    spans.asked.pop(event.key, None)
+    for n in spans.open_calls(event.key):
+        spans.end_call(event.key, n, at, first_text=event.first_text)
+
+
+def _on_absent(spans: RunSpans, event: ev.WasAbsent, at: float) -> None:
+    spans.asked.pop(event.key, None)
+    for n in spans.open_calls(event.key):
+        spans.end_call(event.key, n, at, fault=event.state, detail=event.reason)
+
+
+def _on_closed(spans: RunSpans, event: ev.Closed, at: float) -> None:
+    for key, n in list(spans.calls):
+        spans.end_call(key, n, at, fault=event.stopped or event.status)
+    for phase in reversed(list(spans.phases)):
+        spans.phases.pop(phase).end(int(at * NANOS))
+    if span := spans.run_span:
+        span.set_attributes({"council.status": event.status, "council.cost.usd": round(spans.usd, 9)})
+        if event.status != "complete":
+            span.set_attribute("error.type", event.stopped or event.status)
+            span.set_status(Status(StatusCode.ERROR, event.stopped or event.status))
+        span.end(int(at * NANOS))
+
+
+HANDLERS: dict[type, Callable[[RunSpans, Any, float], None]] = {
+    ev.PhaseStarted: _on_phase, ev.PhaseEnded: _on_phase_ended, ev.Asked: _on_asked, ev.Attempted: _on_attempted, ev.Faulted: _on_faulted,
+    ev.Billed: _on_billed, ev.Stated: _on_stated, ev.WasAbsent: _on_absent, ev.Closed: _on_closed,
+}  # fmt: skip
