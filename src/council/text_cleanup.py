@@ -446,3 +446,13 @@ def replace_labels(text: str, names: Mapping[str, str]) -> str:
         return re.sub(r"[A-Z]{1,2}", lambda label: names[label[0]], labels) if is_known else match[0]
 
     return RESPONSE_LABELS.sub(replace_match, text) if "esponse" in text else text
+
+
+# Requests that are shown
+
+BASE64 = re.compile(r'(?<=[",])[A-Za-z0-9+/]{2000,}={0,2}(?=")')  # the content of an attachment in a request
+
+
+def abbreviate_base64(request: str) -> str:
+    """Return a request as JSON without the contents of its attachments."""
+    return BASE64.sub(lambda found: f"[{len(found[0]):,} characters of base64]", request)

@@ -125,7 +125,7 @@ def test_an_image_reaches_each_vendor_in_its_own_format_and_a_seat_that_cannot_s
         "chair did not see attached/chart.png and saw the text but not the pages of attached/report.pdf "
         "(d:llama3.2 takes no images and no PDFs)."
     )
-    assert "chair did not see all attachments" in done["trust"]["reasons"]
+    assert "chair did not see all attachments" in str(done["trust"])
     answer = council("report", done["run"], "--format", "md").out
     assert line in answer and answer.index(line) < answer.index(done["answer"])
 

@@ -123,10 +123,15 @@ async def test_lines_of_a_file_mean_their_newest_models_also_at_one_gateway_for_
 
 @pytest.mark.behaviour("18-lists-of-a-day")
 async def test_a_list_is_asked_for_once_a_day_and_an_old_one_is_used_offline(vendors: Vendors) -> None:
+    living = ("claude-opus-5", "claude-opus-5-5")
     assert members_of(await vendors.plan())[0] == "anthropic:claude-opus-5"
-    vendors.anthropic.models = ("claude-opus-5", "claude-opus-5-5")
+    vendors.anthropic.models = living
     assert members_of(await vendors.plan())[0] == "anthropic:claude-opus-5"
     vendors.age(25 * 3600)
+    vendors.anthropic.models = ()  # an empty list is none
+    assert members_of(await vendors.plan())[0] == "anthropic:claude-opus-5"
+    vendors.anthropic.models = living
+    vendors.age(-48 * 3600)  # the clock was wrong: both times are in the future
     vendors.anthropic.script("/models", Reply(status=503))
     assert members_of(await vendors.plan())[0] == "anthropic:claude-opus-5"
     vendors.age(20 * 60)  # after a failed attempt there is another one
@@ -142,6 +147,24 @@ async def test_offline_the_names_of_the_catalogue_are_used(vendors: Vendors) -> 
     assert members_of(plan) == KNOWN
     assert {row["source"] for row in plan.as_json()["lines"]} == {"snapshot"}
     assert not [line for line in plan.warnings if "list" in line]
+    row = {
+        "fetched": time.time(),
+        "tried": 0,
+        "models": {"claude-opus-5": ""},
+        "is_complete": True,
+        "lines": {"opus": "claude-opus-5"},
+    }
+    for damage in (
+        {"fetched": "x"},
+        {"tried": None},
+        {"models": 3},
+        {"models": {"x": 5}},
+        {"lines": {"opus": 7}},
+        {"extra": 1},
+    ):
+        (vendors.cache / LISTS_FILE).write_text(json.dumps({f"anthropic {CLOSED}": row | damage}))
+        os.utime(vendors.cache / LISTS_FILE, ns=(1, id(damage)))
+        assert members_of(await vendors.plan()) == KNOWN, damage
     vendors.env["COUNCIL_MODEL_LISTS"] = "off"
     vendors.place(vendors.anthropic.base("anthropic"), vendors.openai.base("openai"))
     assert members_of(await vendors.plan()) == KNOWN

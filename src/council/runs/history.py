@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,7 +39,7 @@ from council.store.interface import (
 from council.store.queries import unknown_run
 from council.store.run_store import open_store
 from council.store.shared import acquire_store, release_store
-from council.text_cleanup import single_line
+from council.text_cleanup import abbreviate_base64, single_line
 from council.types import Json
 
 # Stored statuses of the runs that a filter by status may find, where they differ from that status.
@@ -97,16 +96,9 @@ def list_attempts(attempts: Mapping[str, Sequence[Attempt]], events: Iterable[ev
 def _attempt_json(key: str, attempt: Attempt, event: ev.Attempted | None) -> Json:
     row: Json = {"key": key, "n": attempt.n, "member": attempt.member, "seat": event.seat if event else None}
     row |= {"why": event.why if event else "", "most": event.most if event else None}
-    request = ATTACHED_DATA.sub(_abbreviate, attempt.body.decode("utf-8", "replace"))
+    request = abbreviate_base64(attempt.body.decode("utf-8", "replace"))
     redacted: Json = redact_value({"request": request, "result": attempt.result})
     return row | redacted
-
-
-ATTACHED_DATA = re.compile(r'(?<=["\,])[A-Za-z0-9+/]{2000,}={0,2}(?=")')  # of an attachment, in base64
-
-
-def _abbreviate(found: re.Match[str]) -> str:
-    return f"[{len(found[0]):,} characters of base64]"
 
 
 def describe_packet(record: Record) -> Json:

@@ -53,7 +53,8 @@ async def _fetch_list(members: MemberRegistry, provider: Provider, seconds: floa
         if not isinstance(member, WireMember):  # a wire of an installed package
             return "its wire cannot list models"
         async with asyncio.timeout(seconds):
-            return await member.list_models() or "it returned no list of models"
+            listed = await member.list_models()
+            return listed if listed and any(listed.names) else "it returned no list of models"
     except CouncilError as error:
         return str(error)
     except TimeoutError:

@@ -29,7 +29,8 @@ class ModelListing:
     lines: Mapping[str, str] = field(default_factory=dict)  # line → its newest id that has a price
 
     def is_due(self, now: float) -> bool:
-        return now - self.fetched > MAX_AGE_S and now - self.tried > RETRY_AFTER_S
+        """Return whether to ask again. A time in the future is of a clock that was wrong."""
+        return not 0 <= now - self.fetched <= MAX_AGE_S and not 0 <= now - self.tried <= RETRY_AFTER_S
 
     def lacks(self, id_: str) -> bool:
         """Return whether the endpoint lists models of known lines, but not this one."""
@@ -47,10 +48,21 @@ def load_listings(env: Mapping[str, str]) -> dict[str, ModelListing]:
         changed = path.stat().st_mtime_ns
         if path not in _cache or _cache[path][0] != changed:
             rows: dict[str, Any] = json.loads(path.read_bytes())
-            _cache[path] = changed, {key: ModelListing(**row) for key, row in rows.items()}
+            _cache[path] = changed, {key: _read_listing(row) for key, row in rows.items()}
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
     return _cache[path][1]
+
+
+def _read_listing(row: dict[str, Any]) -> ModelListing:
+    """Return a stored list, or raise TypeError if it is damaged."""
+    one = ModelListing(**row)
+    texts = [*one.models, *one.models.values(), *one.lines, *one.lines.values()]
+    if not all(isinstance(time_, int | float) for time_ in (one.fetched, one.tried)) or not all(
+        isinstance(text, str) for text in texts
+    ):
+        raise TypeError("a list of models has a value of another type")
+    return one
 
 
 def store_listings(env: Mapping[str, str], listings: Mapping[str, ModelListing]) -> None:

@@ -139,7 +139,8 @@ def test_invalid_json_is_a_one_line_error(shared_site: WebServer, body: str) -> 
 
 @pytest.mark.behaviour("50-web-errors")
 def test_a_body_over_the_limit_is_refused(shared_site: WebServer) -> None:
-    response = shared_site.ask("POST", "/api/estimate", {"question": "x" * (1 << 20)})
+    assert shared_site.ask("POST", "/api/estimate", {"question": "x" * ((1 << 20) + 1)}).status == 422
+    response = shared_site.ask("POST", "/api/session", {"token": "x" * (1 << 20)})
     assert response.status == 413
     assert "1 MB" in response.line
 

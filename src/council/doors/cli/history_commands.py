@@ -16,7 +16,6 @@ from typing import Any
 import click
 
 from council.doors.cli.params import (
-    COMMAND_HELP,
     ChoiceParam,
     DayParam,
     check_output_path,
@@ -29,6 +28,7 @@ from council.doors.cli.runner import (
     JSON_OPTION,
     has_terminal,
     make_command,
+    make_group,
     make_runner,
     text_options,
 )
@@ -53,13 +53,7 @@ RECENT_DAYS = 180
 
 
 def runs_command() -> click.Group:
-    group = click.Group(
-        "runs",
-        invoke_without_command=True,
-        params=[*_list_options(), JSON_OPTION, HIDDEN_CONFIG_OPTION],
-        help=COMMAND_HELP["runs"],
-        callback=_runs_default,
-    )
+    group = make_group("runs", _runs_default, *_list_options(), JSON_OPTION, HIDDEN_CONFIG_OPTION)
     for one in (
         _list_command(),
         _show_command(),

@@ -13,14 +13,13 @@ from typing import Any
 import click
 
 from council.doors.cli.params import (
-    COMMAND_HELP,
     complete_preset,
     complete_protocol,
     complete_roster,
     print_json,
     user_presets_folder,
 )
-from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_command, make_runner
+from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_command, make_group, make_runner
 from council.doors.cli.tables import fit_table, format_table
 from council.doors.cli.views import write_lines
 from council.errors import UsageError
@@ -33,13 +32,7 @@ from council.types import Json
 
 
 def presets_command() -> click.Group:
-    group = click.Group(
-        "presets",
-        invoke_without_command=True,
-        params=[JSON_OPTION],
-        help=COMMAND_HELP["presets"],
-        callback=_presets_default,
-    )
+    group = make_group("presets", _presets_default, JSON_OPTION)
     group.add_command(
         click.Command(
             "show",
@@ -85,13 +78,7 @@ def _preset_json(item: Preset) -> Json:
 
 
 def rosters_command() -> click.Group:
-    group = click.Group(
-        "rosters",
-        invoke_without_command=True,
-        params=[JSON_OPTION, CONFIG_OPTION],
-        help=COMMAND_HELP["rosters"],
-        callback=_rosters_default,
-    )
+    group = make_group("rosters", _rosters_default, JSON_OPTION, CONFIG_OPTION)
     name = click.Argument(["name"], metavar="NAME|FILE", shell_complete=complete_roster)
     group.add_command(make_command("show", show_roster, name, help="Show the seats of a roster."))
     return group
@@ -389,13 +376,7 @@ VARIABLE_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 
 
 def keys_command() -> click.Group:
-    group = click.Group(
-        "keys",
-        invoke_without_command=True,
-        params=[JSON_OPTION, CONFIG_OPTION],
-        help=COMMAND_HELP["keys"],
-        callback=_keys_default,
-    )
+    group = make_group("keys", _keys_default, JSON_OPTION, CONFIG_OPTION)
     group.add_command(make_command("list", list_keys, help="List the variables with a stored key, without the keys."))
     group.add_command(
         make_command("set", set_key, NAME_ARGUMENT, help="Store a key, read from standard input or a hidden prompt.")

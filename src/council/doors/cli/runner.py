@@ -491,5 +491,10 @@ def make_command(
     )
 
 
+def make_group(name: str, default: Any, *params: click.Parameter) -> click.Group:
+    """Create a group of commands whose `default` also runs without a command."""
+    return click.Group(name, invoke_without_command=True, params=[*params], help=COMMAND_HELP[name], callback=default)
+
+
 def make_runner(params: dict[str, Any]) -> Runner:
     return Runner.from_flags(params)

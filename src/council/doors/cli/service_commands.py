@@ -16,7 +16,7 @@ import click
 
 from council.doors.cli.management import no_worker_option
 from council.doors.cli.params import COMMAND_HELP, print_json, run_argument
-from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_runner
+from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_group, make_runner
 from council.errors import CouncilError, UsageError
 from council.runs.servers import code_url, find_server, load_token, request_code, run_url
 from council.runs.service import Convener
@@ -343,9 +343,7 @@ FORCE_OPTION = click.Option(["--force"], is_flag=True, help="Overwrite or remove
 
 
 def skill_command() -> click.Group:
-    group = click.Group(
-        "skill", invoke_without_command=True, params=[JSON_OPTION], help=COMMAND_HELP["skill"], callback=_skill_default
-    )
+    group = make_group("skill", _skill_default, JSON_OPTION)
     where = [AGENT_OPTION, PROJECT_OPTION, USER_OPTION]
     file = click.Argument(["file"], required=False, default="SKILL.md")
     for one in (

@@ -15,7 +15,14 @@ from typing import Any
 import click
 
 from council.doors.cli.params import COMMAND_HELP, print_json
-from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, has_terminal, make_command, make_runner
+from council.doors.cli.runner import (
+    CONFIG_OPTION,
+    JSON_OPTION,
+    has_terminal,
+    make_command,
+    make_group,
+    make_runner,
+)
 from council.doors.cli.terminal_input import TerminalReader, ask_trust, confirm, format_trust_request
 from council.doors.cli.views import write_lines
 from council.errors import UsageError
@@ -272,16 +279,12 @@ def format_price(plan: Json, cheap: Json | None) -> str:
 
 
 def config_command() -> click.Group:
-    group = click.Group(
+    group = make_group(
         "config",
-        invoke_without_command=True,
-        params=[
-            click.Option(["--origin"], is_flag=True, help="Show where each value comes from."),
-            JSON_OPTION,
-            CONFIG_OPTION,
-        ],
-        help=COMMAND_HELP["config"],
-        callback=_show_config,
+        _show_config,
+        click.Option(["--origin"], is_flag=True, help="Show where each value comes from."),
+        JSON_OPTION,
+        CONFIG_OPTION,
     )
     project = click.Option(["--project"], is_flag=True, help="Use council.toml in this folder instead of your file.")
     group.add_command(make_command("path", show_paths, help="Show the configuration files and the data folders."))

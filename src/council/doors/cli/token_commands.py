@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from council.doors.cli.params import COMMAND_HELP, print_json
-from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_command, make_runner
+from council.doors.cli.params import print_json
+from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_command, make_group, make_runner
 from council.doors.cli.tables import format_table
 from council.money import format_usd, nanos_to_usd
 from council.runs.service import Convener
@@ -30,13 +30,7 @@ MAX_COST_OPTION = click.Option(
 
 
 def tokens_command() -> click.Group:
-    group = click.Group(
-        "tokens",
-        invoke_without_command=True,
-        params=[JSON_OPTION, CONFIG_OPTION],
-        help=COMMAND_HELP["tokens"],
-        callback=_tokens_default,
-    )
+    group = make_group("tokens", _tokens_default, JSON_OPTION, CONFIG_OPTION)
     group.add_command(
         make_command(
             "add",

@@ -236,4 +236,5 @@ def _format_validation_error(name: str, tool: Tool, error: ErrorDetails) -> str:
         return f'{name} needs "{where}": call it like {example}'
     if error["type"] == "extra_forbidden":
         return f'{name} has no argument "{where}": it takes {", ".join(tool.model.model_fields)}'
-    return f'{name}: invalid {where} "{value}": it {error["msg"].removeprefix("Input ")}, as in {example}'
+    problem = error["msg"].removeprefix("Input ").replace("a valid dictionary", "a JSON object")
+    return f'{name}: invalid {where} "{value}": it {problem}, as in {example}'

@@ -175,22 +175,23 @@ class OptionSchema(Body):
     properties: dict[str, Any]
 
 
-class StartedRun(Body):
+class NamedRun(Body):
+    run: Annotated[str, Field(description="The id of the run.")]
+    id: Annotated[str, Field(description="The same as `run`, for older clients.")]
+
+
+class StartedRun(NamedRun):
     """A run that is queued."""
 
-    run: str
-    id: Annotated[str, Field(description="The same as `run`.")]
     plan: PlanObject
 
 
 # History
 
 
-class RunRow(Body):
+class RunRow(NamedRun):
     """A run in a list."""
 
-    run: Annotated[str, Field(description="The id of the run.")]
-    id: Annotated[str, Field(description="The same as `run`, for older clients.")]
     name: str
     folder: str
     question: str
@@ -293,11 +294,9 @@ class MinutesBody(Body):
     notes: list[NoteRow]
 
 
-class RunDetail(Body):
+class RunDetail(NamedRun):
     """A run as it is now."""
 
-    run: Annotated[str, Field(description="The id of the run.")]
-    id: Annotated[str, Field(description="The same as `run`.")]
     name: str
     folder: str
     status: RunStatus
@@ -372,15 +371,12 @@ class Spending(Body):
 # Actions
 
 
-class RunStatusBody(Body):
-    run: str
-    id: Annotated[str, Field(description="The same as `run`.")]
+class RunStatusBody(NamedRun):
     status: RunStatus
 
 
-class ForkedRun(Body):
-    run: str
-    id: Annotated[str, Field(description="The same as `run`.")]
+class ForkedRun(NamedRun):
+    """The new run."""
 
 
 class AskRow(Body):

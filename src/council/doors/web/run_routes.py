@@ -204,17 +204,16 @@ async def get_spend(
 action_router = APIRouter(prefix="/api/runs/{run}", tags=["acting"])
 MAX_REQUEUE_ATTEMPTS, REQUEUE_INTERVAL_S = 30, 0.1  # attempts and seconds between them
 EXAMPLE_STATUS = {"run": EXAMPLE_RUN, "id": EXAMPLE_RUN, "status": "queued"}
+STATUS_RESPONSE: Json = {
+    "status_code": 202, "response_model": models.RunStatusBody,
+    "responses": example_responses(EXAMPLE_STATUS, 404, 409, 415, status=202),
+}  # fmt: skip
 EXAMPLE_ASK: Json = {
     "run": EXAMPLE_RUN, "key": "draft/gamma", "seat": "gamma", "prompt": "…", "schema": None, "at": 1794742800.0, "fields": [],
 }  # fmt: skip
 
 
-@action_router.post(
-    "/cancel",
-    status_code=202,
-    response_model=models.RunStatusBody,
-    responses=example_responses(EXAMPLE_STATUS, 404, 409, 415, status=202),
-)
+@action_router.post("/cancel", **STATUS_RESPONSE)
 async def cancel_run(
     run: RunId, request: Request, app_state: AppStateDep, user: UserDep, body: EmptyRequest | None = None,
     idempotency_key: KeyHeader = None,
@@ -243,12 +242,7 @@ async def delete_run(run: RunId, app_state: AppStateDep) -> Response:
     return Response(status_code=204)
 
 
-@action_router.post(
-    "/resume",
-    status_code=202,
-    response_model=models.RunStatusBody,
-    responses=example_responses(EXAMPLE_STATUS, 404, 409, 415, status=202),
-)
+@action_router.post("/resume", **STATUS_RESPONSE)
 async def resume_run(
     run: RunId, request: Request, app_state: AppStateDep, user: UserDep, body: EmptyRequest | None = None,
     idempotency_key: KeyHeader = None,

@@ -49,7 +49,9 @@ class RunRequest(BaseModel):
     )
 
     question: str = Field(
-        default="", description="The question; it may name files and begin with a task, as on the command line."
+        default="",
+        max_length=1 << 20,
+        description="The question; it may name files and begin with a task, as on the command line.",
     )
     protocol: str | None = Field(
         default=None, description="Default: chosen from the wording of the question; auto: by advice."
