@@ -1,6 +1,6 @@
-"""Write docs/evidence-sweep.svg: the protocols with simulated members, by truth-pull and by error correlation.
+"""Write docs/evidence-sweep.svg and .png: the protocols with simulated members, by truth-pull and by error correlation.
 
-It needs the extra `eval` and about 20 seconds. The seed is fixed, so the file changes only with the code.
+It needs the extra `eval` and about 20 seconds. The seed is fixed, so the files change only with the code.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any
 import matplotlib
 from matplotlib.figure import Figure
 
-from council.evals.plots import COLOURS
+from council.evals.plots import COLOURS, FORMATS
 from council.evals.simulation import Members, sweep
 from council.types import Json
 
 ROOT = Path(__file__).parents[1]
 QUESTIONS, SEED = 3000, 60
-MEMBERS = Members((0.65,) * 3, correlation=0.3, conformity=0.3, instability=0.2)
+MEMBERS = Members((0.65,) * 3, correlation=0.3, conformity=0.3)
 SHOWN = ("vote", "self-consistency", "collaborative", "advisors:rounds=3", "adversarial", "ranking")
 
 
@@ -44,8 +44,12 @@ def main() -> None:
         "error correlation, without truth-pull",
     )
     left.set_ylabel("share of right answers")
-    left.legend(fontsize=8)
-    figure.savefig(ROOT / "docs" / "evidence-sweep.svg", bbox_inches="tight", metadata={"Date": None})
+    figure.legend(
+        *left.get_legend_handles_labels(), loc="lower center", bbox_to_anchor=(0.5, -0.06), ncols=len(SHOWN), fontsize=8
+    )
+    for form in FORMATS:
+        metadata = {"Date": None} if form == "svg" else {}
+        figure.savefig(ROOT / "docs" / f"evidence-sweep.{form}", dpi=110, bbox_inches="tight", metadata=metadata)
 
 
 if __name__ == "__main__":

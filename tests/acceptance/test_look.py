@@ -168,6 +168,17 @@ def test_a_seat_that_cannot_look_still_answers_and_a_silent_one_is_dropped(
     ]  # fmt: skip
     assert [seat["state"] for seat in done.json["seats"]] == ["ok", "ok", "timed_out"]
     assert done.json["quorum"] == {"needed": 1, "ok": 2, "asked": 3}
+    report = Path(done.json["report_path"]).read_text(encoding="utf-8")
+    assert "alpha did not answer in look-1" in report and "it answered later" in report
+
+
+@pytest.mark.behaviour("look-protocols", "look-report")
+def test_judges_look_and_their_verdicts_count(project: Workspace, council: Terminal) -> None:
+    done = council("--look", "--json", "-m", "scripted:", "validate", "src/billing")
+    assert done.code in (0, 3), done.err
+    assert {seat["verdict"] for seat in done.json["seats"]} <= {"PASS", "WARN", "FAIL"}
+    assert all(seat["looked_up"] for seat in done.json["seats"])
+    assert "## What the Seats Read" in (project.folder / done.json["report_path"]).read_text(encoding="utf-8")
 
 
 @pytest.mark.behaviour("look-limits", "look-plan")

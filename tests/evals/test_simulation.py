@@ -35,11 +35,11 @@ def test_members_have_the_competence_and_the_error_correlation_they_are_given() 
 @pytest.mark.behaviour("evidence-simulation")
 @pytest.mark.parametrize("correlation", [0.0, 0.4])
 def test_debate_beats_the_vote_only_with_truth_pull(correlation: float) -> None:
-    members = sim.Members((0.65,) * 3, correlation, conformity=0.4, instability=0.2)
+    members = sim.Members((0.65,) * 3, correlation, conformity=0.4)
     found = {row["protocol"]: row for row in sim.simulate(members, 1000, seed=3).as_json()}
     for name in DEBATES:
         assert found[name]["against_vote"]["difference"]["low"] <= 0, name
-    pulled = sim.Members((0.65,) * 3, correlation, conformity=0.4, instability=0.2, truth_pull=0.3)
+    pulled = sim.Members((0.65,) * 3, correlation, conformity=0.4, truth_pull=0.3)
     found = {row["protocol"]: row for row in sim.simulate(pulled, 1000, seed=3).as_json()}
     for name in DEBATES:
         assert found[name]["against_vote"]["difference"]["low"] > 0, name

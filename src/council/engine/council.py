@@ -268,7 +268,7 @@ class Council:
             return absence
 
     async def look(self, seat: Seat, wanted: Json | list[Json]) -> list[Json]:
-        """Return the results of read-only look-ups through the packet gate. Each request of a list is a step of its own."""
+        """Return the results of read-only look-ups through the packet gate. Each request of a list is a separate step."""
         if isinstance(wanted, dict):
             return await self._run_effect("look", seat.name, wanted)
         named = [(f"{seat.name}/{n}", one) for n, one in enumerate(wanted, 1)]

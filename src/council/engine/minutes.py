@@ -196,11 +196,17 @@ class Minutes:
         return [said for phase in self.phases.values() for said in phase.said.values()]
 
     def statements_of(self, seat: str) -> list[StatementMinutes]:
-        return [phase.said[seat] for phase in self.phases.values() if seat in phase.said]
+        """Return the seat's statements to the council, without its requests for look-ups and its words to its helpers."""
+        return [
+            phase.said[seat]
+            for phase in self.phases.values()
+            if seat in phase.said and ("/" not in phase.name or not self.is_private_phase(phase.name))
+        ]
 
     def new_statements_of(self, seat: str) -> list[StatementMinutes]:
-        """Return the seat's statements of this run, without those copied from the run that it is a fork of."""
-        return [said for said in self.statements_of(seat) if not self.is_from_fork(said)]
+        """Return everything the seat said in this run, without what was copied from the run that it is a fork of."""
+        said = [phase.said[seat] for phase in self.phases.values() if seat in phase.said]
+        return [one for one in said if not self.is_from_fork(one)]
 
     def is_from_fork(self, said: StatementMinutes | None) -> bool:
         """Return whether a statement was copied from the run that this one is a fork of."""

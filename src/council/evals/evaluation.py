@@ -68,7 +68,8 @@ def parse_arms(text: str) -> list[Arm]:
     return [*arms, *equal]
 
 
-def _parse_arm(text: str) -> Arm:
+def split_arm(text: str) -> tuple[str, Json]:
+    """Return the name and the options of an arm such as `advisors:rounds=3`."""
     name, *pairs = text.split(":")
     options: Json = {}
     for pair in pairs:
@@ -76,6 +77,11 @@ def _parse_arm(text: str) -> Arm:
         if not key or (mark and not value):
             raise UsageError(f'the arm "{text}" has the option "{pair}": write NAME=VALUE, as in advisors:rounds=3')
         options[key.strip()] = value.strip() if mark else True
+    return name, options
+
+
+def _parse_arm(text: str) -> Arm:
+    name, options = split_arm(text)
     if name == SINGLE and not options:
         return Arm(text, sampling.NAME, {"samples": 1})
     if name == SELF_CONSISTENCY and set(options) <= {"samples"}:

@@ -1,7 +1,7 @@
 """OpenTelemetry spans of a run, a fold over its events: one for the run, each phase and each request. Needs the extra `otel`.
 
 The names follow the GenAI conventions. The trace id is derived from the run id, so that the parts of a resumed run are one
-trace. Spans are sent by a thread of their own; a collector that fails or hangs affects no run.
+trace. A separate thread sends the spans; a collector that fails or hangs affects no run.
 """
 
 from __future__ import annotations

@@ -44,10 +44,20 @@ from council.evals.evaluation import (
     grade_run,
     make_row_id,
     parse_arms,
+    split_arm,
 )
 from council.evals.matrix import read_matrix
 from council.evals.plots import write_plots
 from council.evals.replay import format_replay, replay
+from council.evals.review_bench import (
+    BENCH,
+    format_bench,
+    make_bench_row,
+    make_cases,
+    read_review,
+    summarize_bench,
+    write_repositories,
+)
 from council.flags import AUTO_PROTOCOL
 from council.money import format_usd
 from council.planning.plan import Plan
@@ -132,6 +142,8 @@ def run_eval(dataset: tuple[str, ...], **params: Any) -> int:
         raise UsageError(
             f'--max-cost "{params["max_cost"]:g}" is out of range, nothing was sent: use 0 or more dollars'
         )
+    if dataset[0] == BENCH:
+        return run_bench(params)
     items = load_dataset(dataset[0], grader=params["grader"], limit=params["limit"], seed=params["seed"])
     arms = parse_arms(params["arms"] or DEFAULT_ARMS)
     judges = tuple(name.strip() for name in (params["judges"] or "").split(",") if name.strip())
@@ -281,9 +293,7 @@ class EvalRunner:
         return found
 
     def _show(self, table: EvalTable) -> None:
-        result, text = table.as_json(), format_table(table)
-        (self.folder / RESULT).write_text(json.dumps(result, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-        (self.folder / TABLE).write_text(text + "\n", encoding="utf-8")
+        result = table.as_json()
         save_result(os.environ, result, self.folder, time.time())
         files = []
         if not self.params["no_plots"]:
@@ -291,11 +301,46 @@ class EvalRunner:
                 files = write_plots(result, self.folder)
             except UsageError as error:
                 self.runner.print_status([str(error)])
+        self._write(result, format_table(table), files)
+
+    def _write(self, result: Json, text: str, files: list[Path]) -> None:
+        """Write the result and the table, and print one of them."""
+        (self.folder / RESULT).write_text(json.dumps(result, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        (self.folder / TABLE).write_text(text + "\n", encoding="utf-8")
         if self.runner.json:
             print_json(result)
         else:
             names = ", ".join([RESULT, TABLE, *(path.name for path in files)])
             write_lines(f"{clean(text)}\n\nfiles: {self.folder}: {names}", ascii=self.runner.ascii)
+
+
+def run_bench(params: Json) -> int:
+    """Let judges review programs with planted bugs, and measure what they find."""
+    name, options = split_arm(params["arms"] or "judges")
+    if name != "judges" or "," in (params["arms"] or ""):
+        raise UsageError(f'the review bench measures judges, not "{params["arms"]}": use --arms judges:count=3, or leave it out')  # fmt: skip
+    evaluation = Evaluation((), (), _read_row_defaults(params) | options, seed=params["seed"], dataset=BENCH)
+    runner = Runner.from_flags({flag: params.get(flag) for flag in COMMAND_FLAGS})
+    return BenchRunner(runner, evaluation, _choose_folder("review-bench", params["output"]), params).run()
+
+
+class BenchRunner(EvalRunner):
+    """`council eval bench:review`: one batch of reviews, then the table by support."""
+
+    async def _run(self, convener: Convener) -> int:
+        cases = make_cases(self.evaluation.seed, self.params["limit"])
+        rows = [make_bench_row(case, self.evaluation.defaults) for case in cases]
+        if not self.params["dry_run"]:
+            write_repositories(cases, self.folder / "repositories")
+            if self.params["fresh"]:
+                self._forget()
+        code, _ = await self._run_batch(convener, rows, ANSWERS)
+        if self.params["dry_run"] or code == EXIT_INTERRUPTED:
+            return code
+        reports = {row["id"]: row["report"] for row in self._read_rows(ANSWERS)}
+        result = summarize_bench([read_review(case, reports[case.id]) for case in cases if case.id in reports])
+        self._write(result, format_bench(result), [])
+        return code
 
 
 ENDED_CODES = (EXIT_COMPLETE, EXIT_PARTIAL)  # all rows ended; some may have failed

@@ -79,6 +79,7 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "eval": (
         ("council eval questions.jsonl --arms single,collaborative", "compare at equal tokens; again to continue"),
         ("council eval gym:basic_arithmetic --limit 100 --max-cost 5", "100 generated questions, for at most $5"),
+        ("council eval bench:review --limit 12", "judges on programs with planted bugs"),
         ("council eval --replay answers.csv", "compare voting rules on recorded answers, without a model"),
     ),
     "advise": (('council advise "How many primes are below 1000?"', "which protocol is worth its price, and why"),),

@@ -84,7 +84,7 @@ class RunRequest(BaseModel):
     skip_secrets: bool = Field(default=False, description="Leave files with secrets out of the packet.")
     look: bool = Field(
         default=False, title="Seats may read the project",
-        description="Let each seat read files of the root before it answers. Not for users.",
+        description="Let each seat read files of the root before it answers.",
     )  # fmt: skip
     max_cost: float | None = Field(
         default=None, ge=0, allow_inf_nan=False, title="Maximum cost, in dollars", description="In dollars; at most the owner's limit.",

@@ -29,7 +29,7 @@ MAX_FOUND_TOKENS = 20_000  # of all results of one seat
 FOUND_LABEL = "Files"
 LINE_RANGE = re.compile(r"(\S.*?)(?::(\d+)(?:-(\d+))?)?")
 RANGE_WORDS = {"first": ("from", "start", "start_line"), "last": ("to", "end", "end_line")}
-MEMBERS_WITHOUT_LOOKUPS = ("cli", "human")  # agents have tools of their own, and a person has the project
+MEMBERS_WITHOUT_LOOKUPS = ("cli", "human")  # agents have their own tools, and a person has the project
 
 
 # Requests

@@ -56,6 +56,16 @@ export function eventsTab(context) {
   return { node, update };
 }
 
+/** Format the look-up of a seat or an explorer; return any other text unchanged. */
+function formatLookup(what) {
+  try {
+    const { files, names, patterns } = JSON.parse(what);
+    return [...files.map((one) => (one.to ? `${one.path}:${one.from}-${one.to}` : one.path)), ...names, ...patterns.map((one) => `"${one}"`)].join(", ");
+  } catch {
+    return what;
+  }
+}
+
 const SUMMARIES = {
   convened: (e) => e.plan?.question,
   asked: (e) => `${e.key} → ${e.member}`,
@@ -64,7 +74,7 @@ const SUMMARIES = {
   bill: (e) => `${e.key} $${e.usd}`,
   statement: (e) => `${e.key} ${e.said}`,
   absence: (e) => `${e.key} ${e.state}: ${e.reason}`,
-  lookup: (e) => `${e.what} (${e.found} found)`,
+  lookup: (e) => `${[e.seat, formatLookup(e.what)].filter(Boolean).join(" ")} (${e.found || !e.why ? `${e.found} found` : e.why})`,
   note: (e) => `${e.what}: ${e.why}`,
   labels: (e) => `${e.phase} ${e.reader}`,
   verdict: (e) => `${e.seat} ${e.verdict} ${e.confidence}`,

@@ -137,15 +137,23 @@ function summary(seat) {
   return [speed, cost, tries].filter(Boolean).join(" · ");
 }
 
+/** Return the phases; what a seat does inside a phase, such as look-ups, comes before its statement of that phase. */
+function orderPhases(m) {
+  const all = [...m.phases.values()];
+  const inner = all.filter((one) => isPrivatePhase(m, one.name));
+  if (!inner.length) return all;
+  return all.filter((one) => !inner.includes(one)).flatMap((outer) => [...inner.filter((one) => one.name.split("/")[0] === outer.name), outer]);
+}
+
 function lastStatement(m, name) {
-  const phase = [...m.phases.values()].findLast((one) => one.said.has(name));
+  const phase = orderPhases(m).findLast((one) => one.said.has(name));
   return phase && withSeatNames(phase, phase.said.get(name));
 }
 
 /** Return the turns of a seat and its helpers, in order. */
 function listTurns(m, name) {
   const found = [];
-  for (const phase of m.phases.values()) {
+  for (const phase of orderPhases(m)) {
     for (const [who, key] of phase.keys) {
       if (who !== name && parentSeat(m, who) !== name) continue;
       const [said, absent] = [withSeatNames(phase, phase.said.get(who)), phase.absent.get(who)];

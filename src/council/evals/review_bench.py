@@ -1,0 +1,367 @@
+"""Review bench: small programs with one planted bug each, clean controls, and the measures of what reviewers find.
+
+A bug is a mutant of a program that the program's own checks reject, so it is a real defect with a known line. A review is
+measured by the findings at that line, by how many judges support a finding, and by the grouping rule of judges.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import random
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from statistics import NormalDist
+from types import FrameType
+from typing import Any
+
+from council.evals.statistics import Interval, bootstrap_mean
+from council.protocols.judges.findings import Finding, verify_finding
+from council.protocols.judges.groups import FindingGroup, group_findings
+from council.protocols.judges.locations import Material
+from council.types import Json
+
+BENCH = "bench:review"
+PROGRAMS_FILE = Path(__file__).with_name("programs.toml")
+FILE_NAME = "program.py"
+MAX_STEPS = 20_000  # lines that the checks of a program may run; a mutant may loop forever
+NEAR_LINES = 1  # a finding this close to the bug counts as a hit
+BUGS_PER_PROGRAM = 2
+
+
+# Mutants
+
+
+SWAPS: dict[type[ast.AST], type[ast.AST]] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add,
+    ast.And: ast.Or, ast.Or: ast.And,
+}  # fmt: skip
+
+
+def _mutate_boundary(node: ast.Compare) -> None:
+    node.ops = [_swap(op) for op in node.ops]
+
+
+def _mutate_operator(node: ast.BinOp | ast.BoolOp) -> None:
+    node.op = _swap(node.op)
+
+
+def _swap(op: Any) -> Any:
+    return SWAPS.get(type(op), type(op))()
+
+
+def _mutate_constant(node: ast.Constant) -> None:
+    if type(node.value) is int:
+        node.value += 1
+
+
+def _mutate_condition(node: ast.If) -> None:
+    node.test = node.test.operand if isinstance(node.test, ast.UnaryOp) else ast.UnaryOp(ast.Not(), node.test)
+
+
+# Kind of node that each operator changes, and the change.
+OPERATORS: dict[str, tuple[type[ast.AST], Callable[[Any], None]]] = {
+    "boundary": (ast.Compare, _mutate_boundary), "sign": (ast.BinOp, _mutate_operator), "logic": (ast.BoolOp, _mutate_operator),
+    "constant": (ast.Constant, _mutate_constant), "condition": (ast.If, _mutate_condition),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A program to review. `line` is that of its bug, 0 for a clean control."""
+
+    id: str
+    source: str
+    operator: str = ""
+    line: int = 0
+
+    @property
+    def bug_text(self) -> str:
+        return self.source.splitlines()[self.line - 1].strip() if self.line else ""
+
+    def is_hit(self, line: int | None, quote: str = "") -> bool:
+        """Return whether a finding at this line, or with this quote, reports the bug."""
+        if not self.line:
+            return False
+        if quote.strip() and self.bug_text in (part.strip() for part in quote.splitlines()):
+            return True
+        return line is not None and abs(line - self.line) <= NEAR_LINES
+
+
+@cache
+def load_programs() -> dict[str, tuple[str, str]]:
+    """Return the source and the checks of each program."""
+    tables = tomllib.loads(PROGRAMS_FILE.read_text(encoding="utf-8"))
+    return {name: (ast.unparse(ast.parse(row["source"])) + "\n", row["checks"]) for name, row in tables.items()}
+
+
+def list_mutants(source: str) -> Iterator[tuple[str, int, str]]:
+    """Yield each mutant of a program as its operator, the line that it changes, and its source."""
+    before = source.splitlines()
+    for n, node in enumerate(ast.walk(ast.parse(source))):
+        for name, (kind, mutate) in OPERATORS.items():
+            if isinstance(node, kind):
+                tree = ast.parse(source)
+                mutate(list(ast.walk(tree))[n])
+                after = ast.unparse(tree).splitlines()
+                changed = [at for at, (old, new) in enumerate(zip(before, after, strict=True), 1) if old != new]
+                if len(changed) == 1:
+                    yield name, changed[0], "\n".join(after) + "\n"
+
+
+def is_killed(source: str, checks: str) -> bool:
+    """Return whether the checks of a program reject this version of it. A version that runs too long is rejected."""
+    steps = 0
+
+    def count(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        if steps > MAX_STEPS:
+            raise TimeoutError
+        return count
+
+    names: Json = {}
+    earlier = sys.gettrace()
+    try:
+        exec(compile(source, FILE_NAME, "exec"), names)
+        sys.settrace(count)
+        exec(compile(checks, "checks.py", "exec"), names)
+    except Exception:
+        return True
+    finally:
+        sys.settrace(earlier)
+    return False
+
+
+def make_cases(seed: int = 0, limit: int | None = None) -> list[Case]:
+    """Return for each program some versions with one bug, and the clean one as a control, in an order that mixes them."""
+    rng = random.Random(f"bench {seed}")
+    cases: list[Case] = []
+    for name, (source, checks) in load_programs().items():
+        mutants = [mutant for mutant in list_mutants(source) if is_killed(mutant[2], checks)]
+        rng.shuffle(mutants)
+        chosen: dict[str, tuple[str, int, str]] = {}
+        for mutant in mutants:  # one of each kind first
+            chosen.setdefault(mutant[0], mutant)
+        for n, (operator, line, text) in enumerate(list(chosen.values())[:BUGS_PER_PROGRAM], 1):
+            cases.append(Case(f"{name}-{n}", text, operator, line))
+        cases.append(Case(f"{name}-clean", source))
+    rng.shuffle(cases)
+    return cases[:limit]
+
+
+def write_repositories(cases: Sequence[Case], folder: Path) -> None:
+    """Write each program to its own folder, and the bugs to `bugs.json`, for other reviewers."""
+    for case in cases:
+        place = folder / case.id
+        place.mkdir(parents=True, exist_ok=True)
+        (place / FILE_NAME).write_text(case.source, encoding="utf-8")
+    bugs = {case.id: {"line": case.line, "operator": case.operator} for case in cases if case.line}
+    (folder / "bugs.json").write_text(json.dumps(bugs, indent=2) + "\n", encoding="utf-8")
+
+
+def make_bench_row(case: Case, options: Json) -> Json:
+    """Return the row of a batch in which judges review a program."""
+    question = (
+        "Find the defects of this Python program: where it does not do what its docstrings say. Report no style issues."
+    )
+    return {
+        "id": case.id, "question": question,
+        "options": options | {"protocol": "judges", "no_match": True, "material": case.source},
+    }  # fmt: skip
+
+
+# Measures
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """A case with the findings of its review: for each, how many judges support it, and whether it hits the bug."""
+
+    case: Case
+    findings: tuple[tuple[int, bool], ...]
+    judges: int
+
+    def is_found(self, support: int) -> bool:
+        return any(hit and holders >= support for holders, hit in self.findings)
+
+
+def read_review(case: Case, report: Json) -> Reviewed:
+    """Read the findings of a report."""
+    rows = [
+        (max(1, len(one["found_by"])), case.is_hit(one["line"], one["quote"] if one["verified"] else ""))
+        for one in report["findings"]
+    ]
+    return Reviewed(case, tuple(rows), max([1, *(int(one["of"]) for one in report["findings"])]))
+
+
+@dataclass(frozen=True, slots=True)
+class SupportRow:
+    """Findings that at least `support` judges hold: the share of bugs they report, and the share that report a bug."""
+
+    support: int
+    recall: Interval
+    precision: Interval
+
+    @property
+    def f1(self) -> float | None:
+        p, r = self.precision.mean, self.recall.mean
+        return None if math.isnan(p) or math.isnan(r) else 2 * p * r / (p + r) if p + r else 0.0
+
+    def as_json(self) -> Json:
+        return {
+            "support": self.support,
+            "recall": self.recall.as_json(),
+            "precision": self.precision.as_json(),
+            "f1": self.f1,
+        }
+
+
+def measure_support(reviews: Sequence[Reviewed]) -> list[SupportRow]:
+    """Return recall and precision by the number of judges that hold a finding, with intervals."""
+    rows = []
+    for support in range(1, max((one.judges for one in reviews), default=0) + 1):
+        found = [float(one.is_found(support)) for one in reviews if one.case.line]
+        hits = [float(hit) for one in reviews for holders, hit in one.findings if holders >= support]
+        rows.append(SupportRow(support, bootstrap_mean(found), bootstrap_mean(hits)))
+    return rows
+
+
+def summarize_bench(reviews: Sequence[Reviewed], grouping: Json | None = None) -> Json:
+    """Return the result of a bench as the object `council.review-bench/1`."""
+    clean = [one for one in reviews if not one.case.line]
+    bugs = [one for one in reviews if one.case.line]
+    return {
+        "schema": "council.review-bench/1", "programs": len(reviews), "bugs": len(bugs), "controls": len(clean),
+        "judges": max((one.judges for one in reviews), default=0),
+        "by_support": [row.as_json() for row in measure_support(reviews)],
+        "controls_with_findings": bootstrap_mean([float(bool(one.findings)) for one in clean]).as_json(),
+        "split_bugs": sum(sum(hit for _, hit in one.findings) > 1 for one in bugs),
+        "grouping": grouping,
+    }  # fmt: skip
+
+
+def format_bench(result: Json) -> str:
+    """Return the result as a table."""
+
+    def share(one: Json) -> str:
+        return (
+            "none"
+            if one["mean"] is None
+            else f"{100 * one['mean']:.0f} % ({100 * one['low']:.0f}-{100 * one['high']:.0f})"
+        )
+
+    lines = [f"{'found by':<10}{'recall':>18}{'precision':>18}{'F1':>7}"]
+    for row in result["by_support"]:
+        f1 = "" if row["f1"] is None else f"{row['f1']:.2f}"
+        lines.append(
+            f"{row['support']} or more".ljust(10) + f"{share(row['recall']):>18}{share(row['precision']):>18}{f1:>7}"
+        )
+    lines += [
+        "",
+        f"- {result['bugs']} programs with one bug, {result['controls']} without; 95 % intervals in brackets.",
+        f"- programs without a bug that got findings: {share(result['controls_with_findings'])}.",
+        f"- bugs that were reported as several findings: {result['split_bugs']}.",
+    ]
+    if grouping := result["grouping"]:
+        lines.append(f"- grouping rule: of the pairs it joins {share(grouping['precision'])} report one bug; of the pairs that report one bug it joins {share(grouping['recall'])}.")  # fmt: skip
+    lines.append(
+        "- A mutant is a simple bug in a small program. Real defects are harder to find, so expect lower figures."
+    )
+    return "\n".join(lines)
+
+
+# Simulated reviewers
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewers:
+    """Reviewers with a known share of bugs that they find, a rate of false findings, and a correlation of what they see."""
+
+    recall: tuple[float, ...] = (0.6, 0.6, 0.6)
+    false_rate: float = 1.0  # false findings per program
+    correlation: float = 0.3
+    wording: int = 3  # how many ways they describe the same bug; 1: all the same
+
+
+WORDINGS = {
+    "boundary": ("the boundary value is compared wrongly", "off by one: the comparison treats the limit itself wrongly", "wrong comparison operator at the boundary"),
+    "sign": ("the wrong arithmetic operator is used", "the sum is computed with the wrong arithmetic sign", "arithmetic error: the operator has to be the opposite"),
+    "logic": ("the two conditions are combined with the wrong logical operator", "and / or are mixed up in this condition", "wrong logical operator between the conditions"),
+    "constant": ("the constant is off by one", "off by one: this constant is too large", "the constant has the wrong value"),
+    "condition": ("the condition is inverted", "this branch runs in the opposite case: the condition is inverted", "inverted condition"),
+}  # fmt: skip
+FALSE_WORDINGS = (
+    "the argument is not validated",
+    "this is quadratic for long lists",
+    "a name shadows a builtin",
+    "no handling of negative numbers",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedFinding:
+    """A finding of a simulated reviewer, with the problem that it reports."""
+
+    finding: Finding
+    problem: str  # "bug", or the false claim and its line
+
+
+def simulate_review(case: Case, reviewers: Reviewers, rng: random.Random) -> list[SimulatedFinding]:
+    """Return what the reviewers report about a program."""
+    shared, found = rng.gauss(0, 1), list[SimulatedFinding]()
+    for n, recall in enumerate(reviewers.recall, 1):
+        seat = f"judge-{n}"
+        own = math.sqrt(reviewers.correlation) * shared + math.sqrt(1 - reviewers.correlation) * rng.gauss(0, 1)
+        if case.line and NormalDist().cdf(own) < recall:
+            text = WORDINGS[case.operator][rng.randrange(reviewers.wording)]
+            found.append(_make_finding(case, seat, case.line, text, "bug", len(found)))
+        while rng.random() < reviewers.false_rate / (1 + reviewers.false_rate):
+            lines = [at for at, text in enumerate(case.source.splitlines(), 1) if text.strip() and at != case.line]
+            text, line = rng.choice(FALSE_WORDINGS), rng.choice(lines)
+            found.append(_make_finding(case, seat, line, text, f"{text} {line}", len(found)))
+    return found
+
+
+def _make_finding(case: Case, seat: str, line: int, text: str, problem: str, n: int) -> SimulatedFinding:
+    quote = case.source.splitlines()[line - 1].strip()
+    raw = Finding(
+        "significant",
+        "correctness",
+        f"{text.capitalize()}.",
+        f"{FILE_NAME}:{line}",
+        seat=seat,
+        quote=quote,
+        id=f"{seat}.F{n}",
+    )
+    return SimulatedFinding(verify_finding(raw, Material({FILE_NAME: case.source})), problem)
+
+
+def run_simulation(cases: Sequence[Case], reviewers: Reviewers, seed: int = 0) -> Json:
+    """Review all cases with simulated reviewers and the real grouping rule, and return the measures."""
+    rng = random.Random(f"reviewers {seed}")
+    reviews, joined, same = [], list[float](), list[float]()
+    for case in cases:
+        said = simulate_review(case, reviewers, rng)
+        groups = group_findings([one.finding for one in said], len(reviewers.recall))
+        reviews.append(_read_groups(case, groups, said, len(reviewers.recall)))
+        group_of = {member.id: n for n, group in enumerate(groups) for member in group.members}
+        for a, b in combinations(said, 2):
+            if a.finding.seat != b.finding.seat:
+                is_joined, is_same = group_of[a.finding.id] == group_of[b.finding.id], a.problem == b.problem
+                joined += [float(is_same)] if is_joined else []
+                same += [float(is_joined)] if is_same else []
+    grouping = {"precision": bootstrap_mean(joined).as_json(), "recall": bootstrap_mean(same).as_json()}
+    return summarize_bench(reviews, grouping)
+
+
+def _read_groups(case: Case, groups: Sequence[FindingGroup], said: Sequence[SimulatedFinding], judges: int) -> Reviewed:
+    bugs = {one.finding.id for one in said if one.problem == "bug"}
+    rows = [(len(group.found_by), any(member.id in bugs for member in group.members)) for group in groups]
+    return Reviewed(case, tuple(rows), judges)
