@@ -179,9 +179,29 @@ def test_a_fallback_that_cannot_see_is_named_and_a_council_that_cannot_see_at_al
     report = council("-a", "chart.png", QUESTION, "--json").json
     assert sorted(row["seat"] for row in report["degraded"] if row["state"] == "unseen") == ["alpha", "beta"]
 
+    # An endpoint that refuses the image, and one for which the pages are too long, are asked again without them.
+    Path("report.pdf").write_bytes(pdf("Sales rose in May."))
+    workspace.provider.answer = None
+    refusal = Reply(status=400, error={"error": {"message": "messages.0.content: this model does not support images"}})
+    workspace.provider.script("claude-opus-5-5", refusal)
+    workspace.provider.script("gemini-3.1-pro-preview", Reply(status=413))
+    asked = len(workspace.provider.log)
+    report = council("-a", "chart.png", "-a", "report.pdf", QUESTION, "--protocol", "triad", "--json").json
+    sent = {seen.model: seen for seen in workspace.provider.log[asked:]}
+    assert parts_of(sent["claude-opus-5-5"]) == [] and "You cannot see these" in sent["claude-opus-5-5"].prompt
+    assert [part["inlineData"]["mimeType"] for part in parts_of(sent["gemini-3.1-pro-preview"])] == ["image/png"]
+    told = {row["seat"]: row["reason"] for row in report["degraded"] if row["state"] in ("dropped", "cut")}
+    assert (
+        told["alpha"] == "a:claude-opus-5-5 was asked without attached/chart.png, attached/report.pdf, which it refused"
+    )
+    assert told["gamma"] == "cut to fit c:gemini-3.1-pro-preview: the pages of attached/report.pdf"
+
     asked = len(workspace.provider.log)
     refused = council("-m", "b:gpt-6.1-sol", "-a", "chart.png", QUESTION)
     assert refused.code == 2 and len(workspace.provider.log) == asked
     assert 'no seat of this council can see "attached/chart.png": use models that can' in refused.err
+    assert '[members."b:gpt-6.1-sol"] images = true' in refused.err
+    local = council("-m", "local:smollm2", "-a", "chart.png", QUESTION)
+    assert local.err.strip().endswith('can see "attached/chart.png": use models that can')
     nothing = council("-a", "chart.png")
     assert nothing.code == 2 and "no question was given for the attachments: add one" in nothing.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import sys
 from collections.abc import AsyncIterator
@@ -19,7 +20,7 @@ from council.runs.service import Convener
 from council.settings import Provider, load_settings
 from council.store.interface import Record
 from council.store.sqlite import SqliteStore
-from council.types import Answer, Usage
+from council.types import Answer, Attachment, Usage
 from tests.calling.helpers import RUN, call, step
 from tests.fake_provider import FakeProvider, Reply
 from tests.run_session import make_ask
@@ -32,6 +33,7 @@ pytestmark = [
     ),
 ]  # importing it takes a second, in each process that collects the tests
 SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"], "additionalProperties": False}  # fmt: skip
+PICTURE = Attachment("attached/a.png", "image/png", "0", 6, base64.b64encode(b"png>>?").decode(), 4, 3)
 CONTEXT = MemberContext(load_settings(Path(), {}), {}, Path())
 
 
@@ -52,13 +54,14 @@ async def send(member: BridgeMember, pieces: list[str] | None = None, **ask: Any
 
 
 @pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")  # of the SDK of Google
-@pytest.mark.behaviour("issue-5-bridge")
+@pytest.mark.behaviour("issue-5-bridge", "50-attachments-wires")
 @pytest.mark.parametrize("wire", ["openai", "openai-responses", "anthropic", "google"])
 async def test_bridge_streams_the_answer_and_reports_the_providers_usage(wire: str, provider: FakeProvider) -> None:
     member, pieces = bridged(provider, wire), []
     provider.script("m1", Reply(text="Tabs are better than spaces, by far."))
-    answer = await send(member, pieces)
+    answer = await send(member, pieces, attachments=(PICTURE,))
     await member.close()
+    assert PICTURE.data in provider.log[0].raw.decode().replace("_", "/")  # Google's SDK uses the other alphabet
     assert answer.text == "".join(pieces) == "Tabs are better than spaces, by far."
     assert len(pieces) > 1
     assert (answer.finish, answer.model) == ("stop", "m1")

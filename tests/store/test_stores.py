@@ -21,7 +21,7 @@ from council import events as ev
 from council.errors import RunOwned, StoreError, UnknownRun
 from council.store.interface import Row, StoreAddress
 from council.store.run_store import Job, RunStore, open_store
-from council.types import FinalState, Outcome, Usage
+from council.types import FinalState, Outcome, Usage, encode_json
 
 pytestmark = pytest.mark.anyio
 RUN = "r2345"
@@ -59,6 +59,22 @@ async def test_the_database_itself_refuses_a_second_row_under_one_key(store: Run
         await store.write(RUN, [row])
     with pytest.raises(StoreError, match=TWICE):
         await store.write(RUN, [row])
+
+
+@pytest.mark.behaviour("50-attachments-resume")
+async def test_the_content_of_an_attachment_is_restored_in_the_setup_and_in_every_request(store: RunStore) -> None:
+    data = secrets.token_hex(50_000)
+    setup = {"question": {"text": "Why?"}, "packet": {"attachments": [{"path": "attached/a.png", "data": data}]}}
+    bodies = [encode_json({"image": data}), encode_json({"url": f"data:image/png;base64,{data}"})]
+    rows: list[Row] = [("intent", ("k", n, "m", body, 1.0)) for n, body in enumerate(bodies, 1)]
+    await store.write("r3456", [("run", ("a run", "here", 1.0, "random", json.dumps(setup))), *rows])
+    await store.write("r3456", [("detach", (json.dumps(setup),))])
+    record, exported = await store.load("r3456"), list[str]()
+    assert record.setup == setup and [attempt.body for attempt in record.attempts["k"]] == bodies
+    await store.export_run("r3456", exported.append)
+    assert json.loads("".join(exported))["setup"] == setup
+    query = "SELECT sum(length(body)) FROM texts WHERE run = ?"
+    assert (await store._read(lambda db: db.execute(query, ("r3456",)).fetchone()))[0] < len(data)
 
 
 async def test_rows_of_one_write_are_stored_all_or_none(store: RunStore) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from council.errors import Fault
-from council.members.base import DEFAULT_MAX_TOKENS, Member
+from council.members.base import DEFAULT_MAX_TOKENS, Member, describe_unseen, fit_attachments
 from council.types import Ask, Cuts, FinalState, Json, Step
 
 
@@ -74,6 +74,11 @@ def max_retries(kind: str, *, chair: bool = False) -> int:
 RETRY_TEMPERATURE, SECOND_RETRY_TEMPERATURE = 0.7, 1.0
 DEFAULT_SHARE = 0.5
 SIZE_MARGIN = 0.8  # of the limit a vendor reports, because its tokenizer differs from our estimate
+# How endpoints say that a model takes no images or files.
+ATTACHMENT_REFUSED = re.compile(
+    r"image|vision|multi-?modal|\bpdf\b|document|\bfile|must be a string|expected a string|unknown variant|content part",
+    re.IGNORECASE,
+)
 TOKEN_COUNT = re.compile(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?![\w.])|(?<![\w.-])\d{4,}(?!\w)")
 
 
@@ -141,6 +146,11 @@ def _truncate_request(failed: FailedAttempt) -> NextAttempt | None:
 
 
 def _drop_parameters(failed: FailedAttempt) -> NextAttempt:
+    """Drop the attachments if the message is about them, else the optional parameters."""
+    seen = fit_attachments(failed.ask, failed.member).attachments if failed.ask.attachments else ()
+    if seen and ATTACHMENT_REFUSED.search(failed.fault.detail):
+        paths = tuple(one.path for one in seen)
+        return NextAttempt(describe_unseen(failed.ask), f"retry: without {', '.join(paths)}", dropped=paths)
     bare = replace(failed.ask, temperature=None, max_tokens=None, effort=None, bare=True)
     dropped = tuple(find_missing_parameters(failed.member.prepare(failed.ask), failed.member.prepare(bare)))
     named = f" ({', '.join(dropped)})" if dropped else ""

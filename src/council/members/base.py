@@ -74,10 +74,14 @@ class MemberFactory(Protocol):
 def fit_attachments(ask: Ask, member: Member) -> Ask:
     """Return the ask with the attachments that the member accepts. Its first user message says which it cannot see."""
     unseen = list_unseen(ask.attachments, member)
-    if not unseen:
-        return ask
+    return describe_unseen(ask, unseen) if unseen else ask
+
+
+def describe_unseen(ask: Ask, unseen: Sequence[Attachment] | None = None) -> Ask:
+    """Return the ask without these attachments, by default without any. Its first user message says what is missing."""
+    unseen = ask.attachments if unseen is None else unseen
     messages, first = list(ask.messages), next(n for n, one in enumerate(ask.messages) if one["role"] == "user")
-    messages[first] = {**messages[first], "content": f"{messages[first]['content']}\n\n{_describe_unseen(unseen)}"}
+    messages[first] = {**messages[first], "content": f"{messages[first]['content']}\n\n{_format_unseen(unseen)}"}
     return replace(
         ask, messages=tuple(messages), attachments=tuple(one for one in ask.attachments if one not in unseen)
     )
@@ -89,7 +93,7 @@ def list_unseen(attachments: Sequence[Attachment], member: Member) -> list[Attac
     return [one for one in attachments if one.kind not in accepts]
 
 
-def _describe_unseen(unseen: Sequence[Attachment]) -> str:
+def _format_unseen(unseen: Sequence[Attachment]) -> str:
     lines = [f"- {one.path}: {_describe_missing(one)}" for one in unseen]
     rules = "Do not guess what they show. Say where your answer depends on them. Other seats may see them."
     return "\n".join(["You cannot see these attachments:", *lines, rules])

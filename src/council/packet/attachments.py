@@ -101,12 +101,7 @@ def prepare(name: str, content: bytes) -> Prepared:
     if not content:
         raise UsageError(f'attachment "{format_path(name)}" is empty: attach a file with content')
     _check_size(format_path(name), len(content))
-    return _prepare(name, content)
-
-
-@lru_cache(maxsize=16)  # an estimate and the run that follows it prepare the same files
-def _prepare(name: str, content: bytes) -> Prepared:
-    if content.lstrip()[:5] == b"%PDF-":
+    if content[:1024].lstrip().startswith(b"%PDF-"):
         return _prepare_pdf(name, content)
     if image := _read_header(name, content):
         return _prepare_image(name, content, image)
@@ -295,6 +290,7 @@ def _prepare_image(name: str, content: bytes, image: ImageHeader) -> Prepared:
     return Prepared(attachment, remarks=tuple(remarks))
 
 
+@lru_cache(maxsize=4)  # an estimate and the run that follows it convert the same file
 def _convert_image(name: str, content: bytes, image: ImageHeader, *, scale: bool) -> Attachment:
     """Return the first frame as PNG or JPEG, at most SCALED_EDGE pixels long if it is scaled down."""
     what = "scaling it down" if scale else "converting it"
@@ -334,6 +330,7 @@ def _encode_image(name: str, frame: Any, *, as_png: bool) -> Attachment:
 # PDFs
 
 
+@lru_cache(maxsize=4)
 def _prepare_pdf(name: str, content: bytes) -> Prepared:
     shown = format_path(name)
     try:

@@ -34,6 +34,7 @@ from council.protocols.options import parse_options
 from council.protocols.panel import Panel, PanelContext, resize_seats
 from council.settings import SEAT_FLAG, Settings, extend_timeout
 from council.settings.member_lookup import ADDED_SEATS, DEFAULT_SEATS
+from council.settings.schema import NO_ATTACHMENTS
 from council.types import Attachment, Json, Packet, PacketFile, Question, Roster, Seat, Skipped, repair_surrogates
 
 TASK_VERBS = ("validate", "brainstorm", "research")
@@ -326,10 +327,9 @@ def require_sight(attached: Sequence[Json], roster: Roster) -> None:
     for row in attached:
         if not row["has_text"] and names <= {one["seat"] for one in row["unseen_by"]}:
             key = "pdf" if row.get("pages") else "images"
-            raise UsageError(
-                f'no seat of this council can see "{row["path"]}": use models that can, '
-                f'or set [members."{roster.seats[0].member}"] {key} = true if it can'
-            )
+            able = [seat.member for seat in roster.seats if seat.member.partition(":")[0] not in NO_ATTACHMENTS]
+            setting = f', or set [members."{able[0]}"] {key} = true if it can' if able else ""
+            raise UsageError(f'no seat of this council can see "{row["path"]}": use models that can{setting}')
 
 
 def format_unseen(attached: Iterable[Json]) -> list[str]:
