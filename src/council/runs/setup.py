@@ -146,7 +146,7 @@ def _check_agent_key(source: Source, refused: Mapping[str, str], env: Mapping[st
         return source
     agent = AGENTS[source.name.removeprefix("cli:")]
     key = find_key_variable(agent, env)
-    if key not in refused or any(env.get(name) for name in agent.variables if "BASE_URL" in name):
+    if key not in refused or any(env.get(name) for name in agent.variables if name.lower().endswith("base_url")):
         return source
     return replace(source, state="refused", detail=f"{key} was refused: {refused[key]}")
 
