@@ -54,6 +54,9 @@ def test_an_evaluation_compares_arms_at_equal_tokens_and_buys_nothing_twice(
     fresh = council("eval", name, "--arms", "single,triad", "--seed", "4", "--fresh")
     assert len(workspace.provider.log) == 2 * asked
     assert "self-consistency=triad" in fresh.out and "files: set.eval" in fresh.out
+    # The estimate does not know how often a budget is used up, so it is not shown for the equal arm.
+    assert "uses about as much again as its council" in fresh.err
+    assert f"{ITEMS} rows: self-consistency, each with the tokens of its council" in fresh.err
     plots = {path.name for path in (workspace.folder / "set.eval").iterdir() if path.suffix in (".png", ".svg")}
     assert {"accuracy.png", "accuracy.svg", "reliability.svg"} <= plots
     result = json.loads((workspace.folder / "set.eval" / "result.json").read_text())

@@ -63,7 +63,7 @@ from council.money import format_usd
 from council.planning.plan import Plan
 from council.runs.advice import save_result
 from council.runs.batch import DEFAULT_CONCURRENCY, BatchSettings
-from council.runs.batch_output import Summary
+from council.runs.batch_output import Estimate, Summary
 from council.runs.batch_rows import RowErrors
 from council.runs.outcome import EXIT_COMPLETE, EXIT_INTERRUPTED, EXIT_PARTIAL
 from council.runs.service import Convener
@@ -182,11 +182,12 @@ class EvalRunner:
 
     async def _run(self, convener: Convener) -> int:
         await self._find_price(convener)
+        if any(arm.equals for arm in self.evaluation.arms):
+            self.runner.print_status(
+                ["each self-consistency arm uses about as much again as its council, which is not included below"]
+            )
         if self.params["dry_run"]:
             code, _ = await self._run_batch(convener, self.evaluation.first_rows(), ANSWERS)
-            self.runner.print_status(
-                ["each self-consistency arm uses about as much again as its council, which is not included"]
-            )
             return code
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.params["fresh"]:
@@ -197,7 +198,8 @@ class EvalRunner:
         equal = self.evaluation.equal_rows(results)
         equal_file = f"equal-{self.evaluation.equal}.jsonl"
         if equal and code in ENDED_CODES:
-            code = max(code, (await self._run_batch(convener, equal, equal_file))[0])
+            plan = f"{format_count(len(equal), 'row')}: self-consistency, each with the {self.evaluation.equal} of its council"
+            code = max(code, (await self._run_batch(convener, equal, equal_file, plan))[0])
             results = await self._read_results(convener, (ANSWERS, equal_file))
         if code == EXIT_INTERRUPTED:
             return code
@@ -235,7 +237,10 @@ class EvalRunner:
             if path.name.startswith(("answers.", "equal-", "grades.")):
                 path.unlink()
 
-    async def _run_batch(self, convener: Convener, rows: list[Json], file: str) -> tuple[int, Summary | None]:
+    async def _run_batch(
+        self, convener: Convener, rows: list[Json], file: str, plan: str = ""
+    ) -> tuple[int, Summary | None]:
+        """Run the rows of one file. `plan` replaces the estimate, which does not know how often a budget is used up."""
         cap = self.params["max_cost"]
         settings = BatchSettings(
             {}, {"trust": True} if self.params["trust"] else {}, None if cap is None else max(0.0, cap - self.spent),
@@ -247,6 +252,7 @@ class EvalRunner:
         if self.params["dry_run"] and not self.folder.is_dir():
             path = Path(file)
         batch = EvalBatch(self.runner, settings, "the evaluation", io.BytesIO(text.encode("utf-8", "surrogatepass")), path, None, self.params["dry_run"])  # fmt: skip
+        batch.plan = plan
         code = await batch.run_in(convener)
         if batch.summary:
             now = batch.summary.progress
@@ -350,6 +356,13 @@ class EvalBatch(BatchRunner):
     """A batch of an evaluation. It keeps its summary instead of printing it."""
 
     summary: Summary | None = None
+    plan = ""
+
+    async def _confirm(self, estimate: Estimate, convener: Convener) -> bool:
+        if not self.plan:
+            return await super()._confirm(estimate, convener)
+        self.runner.print_status([self.plan])
+        return True
 
     async def run_in(self, convener: Convener) -> int:
         return await self._run(convener)
