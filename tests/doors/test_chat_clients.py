@@ -12,7 +12,7 @@ import pytest
 
 from tests.acceptance.helpers import QUESTION, mark
 from tests.doors.chat_clients import install_client, program
-from tests.doors.web.test_chat import ANSWER, ChatSite
+from tests.doors.web.test_chat import ANSWER, ChatSite, encode_png
 from tests.fake_provider import FakeProvider
 
 pytestmark = [pytest.mark.sweep, pytest.mark.behaviour("50-v1-clients")]
@@ -130,6 +130,9 @@ def test_llm_asks_a_council_in_its_own_process(site: ChatSite) -> None:
     assert all(
         QUESTION in prompt and "mark-system-mark" in prompt and "# Question\n\nWhy?" in prompt for prompt in second
     )
+    (site.folder.parent / "dot.png").write_bytes(encode_png())
+    seen = run_llm(site, "-m", "council/triad", "-R", "-a", str(site.folder.parent / "dot.png"), QUESTION)
+    assert seen.stdout.startswith("> ") and "gamma" in seen.stdout.splitlines()[0], (seen.stdout, seen.stderr)
     wrong = run_llm(site, "-m", "council", "-o", "max_cost", "0.0000001", QUESTION)
     assert wrong.returncode == 1 and wrong.stderr.strip().splitlines()[-1].startswith("Error: ")
     assert "Traceback" not in wrong.stderr

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from council.planning.triggers import names_project
+from council.runs.queues import explain_folder_need
 
 FILES = ("src/billing/invoice.py", "src/billing/rates.py", "docs/guide.md", "src/app.py", "data/rows.csv", "README.md")
 
@@ -71,3 +72,8 @@ def test_the_name_of_a_folder_that_is_an_ordinary_word_does_not_count(tmp_path: 
         folder.mkdir()
         assert not names_project(f"Should {name} be larger?", folder)
     assert not names_project("Is ../secret/notes.txt fine?", tmp_path / "app")
+
+
+@pytest.mark.behaviour("look-limits")
+def test_a_run_with_look_ups_needs_the_machine_with_its_folder() -> None:
+    assert explain_folder_need({"look": "refuse", "options": {}}) == "its seats read its folder"

@@ -43,15 +43,17 @@ COLUMN_GAP = re.compile(" {2,}")  # between the columns of a verdict
 class ChatMessage:
     role: str
     text: str
+    files: tuple[tuple[str, bytes], ...] = ()  # name and bytes of images and other attachments
 
 
 @dataclass(frozen=True, slots=True)
 class ChatQuestion:
-    """The question of a conversation, its system messages and its earlier turns, newest first."""
+    """The question of a conversation, its system messages, its earlier turns, newest first, and the files of all messages."""
 
     text: str
     system: str = ""
     turns: tuple[Turn, ...] = ()
+    files: tuple[tuple[str, bytes], ...] = ()
 
     @property
     def material(self) -> Material:
@@ -59,7 +61,9 @@ class ChatQuestion:
         context = select_turns(self.turns) if self.turns else None
         system = ((SYSTEM_FILE, self.system),) if self.system else ()
         earlier, left_out = (context.files, context.skipped) if context else ((), ())
-        return Material(match=False, names_files=False, earlier=(*system, *earlier), left_out=left_out)
+        return Material(
+            match=False, names_files=False, earlier=(*system, *earlier), left_out=left_out, attachments=self.files
+        )
 
 
 def read_messages(messages: Sequence[ChatMessage]) -> ChatQuestion:
@@ -74,7 +78,8 @@ def read_messages(messages: Sequence[ChatMessage]) -> ChatQuestion:
     if not messages[-1].text.strip():
         raise UsageError("the last message has no text, nothing was sent: write the question in it", field="messages")
     system = "\n\n".join(one.text for one in messages if one.role in ("system", "developer") and one.text.strip())
-    return ChatQuestion(messages[-1].text, system, tuple(_read_turns(messages[:-1])))
+    files = tuple(file for one in messages for file in one.files)
+    return ChatQuestion(messages[-1].text, system, tuple(_read_turns(messages[:-1])), files)
 
 
 def _read_turns(messages: Sequence[ChatMessage]) -> list[Turn]:
@@ -86,10 +91,21 @@ def _read_turns(messages: Sequence[ChatMessage]) -> list[Turn]:
         elif message.role in EARLIER_ROLES and message.text.strip():
             turns[-1].append(message) if turns else turns.append([ChatMessage("user", ""), message])
     rows = [
-        Turn(f"turn {n}", said[0].text, "\n\n".join(one.text for one in said[1:]), "Answer")
+        Turn(f"turn {n}", _name_files(said[0]), "\n\n".join(map(_name_files, said[1:])), "Answer")
         for n, said in enumerate(turns, 1)
     ]
     return rows[::-1]
+
+
+def _name_files(message: ChatMessage) -> str:
+    """Return the text of a message with the names of its files in the packet."""
+    return "\n\n".join([message.text, *(f"[attached/{name}]" for name, _ in message.files)])
+
+
+def name_file(kind: str, number: int, name: str | None = None) -> str:
+    """Return the name of an attached file: its own, or one from its media type and its number in the conversation."""
+    main, _, sub = kind.partition(";")[0].lower().partition("/")
+    return name or f"{'image' if main == 'image' else 'file'}-{number}{f'.{sub}' if sub.isalnum() else ''}"
 
 
 # Plans
@@ -107,7 +123,7 @@ async def plan_chat(convener: Convener, model: ChatModel, question: ChatQuestion
         options = {**options, NO_SEARCH: True}
         made = await plan(made.protocol.name, options, material)
     if made.question.task == "validate" and "\n" in question.text.strip():  # the message itself is under review
-        material = replace(material, attachments=((MESSAGE_FILE, question.text),))
+        material = replace(material, attachments=((MESSAGE_FILE, question.text), *material.attachments))
         made = await plan(made.protocol.name, options, material)
     return made
 
@@ -153,7 +169,8 @@ class Piece:
     code: str = ""  # of an error
 
 
-BROKE_OFF, FAILED = "answer_broke_off", "council_failed"
+BROKE_OFF, STOPPED_MIDWAY, FAILED = "answer_broke_off", "run_stopped_midway", "council_failed"
+LAST_RULE = re.compile(r"\n[ \t]*(?:-{3,}|\*{3,}|_{3,})[ \t]*\Z")
 ENDS_OF_TEXT = (ev.Faulted, ev.WasAbsent, ev.Attempted)  # the text that their step has streamed is void
 SHOWN_EVENTS = (
     ev.Resumed, ev.PhaseStarted, ev.Attempted, ev.Faulted, ev.WasAbsent, ev.LookedUp, ev.Noted, ev.Fetching,
@@ -171,6 +188,8 @@ class ChatFold:
         self._view = PlainView(self._lines)
         self._has_reasoning, self._is_streamed = has_reasoning, is_streamed
         self._answer_key = ""  # of the step in which the chair writes the answer freely
+        self._early: dict[str, str] = {}  # streamed text by step, from before its events were read
+        self._has_attempt = False  # the request was read whose answer is streamed
         self._sent = ""  # streamed text of the answer
         self._above: list[str] = []  # lines above the answer that were sent
         self.is_over = False
@@ -192,13 +211,18 @@ class ChatFold:
         elif self._sent:
             yield from self._continue_answer(event)
         elif isinstance(event, ev.Delta):
-            if event.key == self._answer_key and event.text.strip():
-                yield from self._start_answer(event.text.lstrip())
+            if event.key == self._answer_key:
+                yield from self._start_answer(event.text)
+            elif event.key not in self.minutes.prompts:
+                self._early[event.key] = self._early.get(event.key, "") + event.text
         elif self._has_reasoning:
-            if isinstance(event, ev.Asked) and self._writes_answer(event):
-                self._answer_key = event.key
             if text := self._format_reasoning(event, line):
                 yield Piece(PieceKind.REASONING, text)
+            if isinstance(event, ev.Asked) and self._writes_answer(event):
+                self._answer_key = event.key
+                yield from self._start_answer(self._early.get(event.key, ""))
+            if isinstance(event, ev.Attempted) and event.key == self._answer_key:
+                self._has_attempt = True
 
     def _take_line(self) -> str:
         """Return the line of the plain view for the last event, without the name of the run."""
@@ -233,6 +257,8 @@ class ChatFold:
         return self._is_streamed and is_free and self._is_answer(event.phase, event.seat)
 
     def _start_answer(self, text: str) -> Iterator[Piece]:
+        if not (text := text.lstrip()):
+            return
         self._sent = clean(text)
         self._above = format_missing_lines(replace(self.minutes, status="complete"))
         yield Piece(PieceKind.CONTENT, _quote_lines(self._above) + self._sent)
@@ -242,6 +268,8 @@ class ChatFold:
             text = clean(event.text)
             self._sent += text
             yield Piece(PieceKind.CONTENT, text)
+        elif isinstance(event, ev.Attempted) and not self._has_attempt:
+            self._has_attempt = True
         elif isinstance(event, ENDS_OF_TEXT) and event.key == self._answer_key:
             self.is_over = True
             why = f"{event.kind}: {event.detail}" if isinstance(event, ev.Faulted) else "it is asked again"
@@ -252,6 +280,10 @@ class ChatFold:
         if self.minutes.status == "failed":
             lines = format_missing_lines(self.minutes)
             yield Piece(PieceKind.ERROR, clean(" ".join(lines)), FAILED)
+            return
+        if self._sent and self.minutes.status != "complete":
+            why = single_line(format_missing_lines(self.minutes)[0], 300)
+            yield Piece(PieceKind.ERROR, f"{why} The text above is not the answer", STOPPED_MIDWAY)
             return
         above, text = self._build_answer()
         if not self._sent:
@@ -273,7 +305,8 @@ class ChatFold:
         if answer.startswith(sent):
             shown = self._sent[len(self._sent.rstrip()) :]  # white space that was sent already
             return answer[len(sent) :].removeprefix(shown)
-        return "" if sent.startswith(answer) else f"\n\n---\n\n{answer}"
+        kept = LAST_RULE.sub("", sent).rstrip()  # the line above the notes of the chair, which are removed
+        return answer[len(kept) :] if answer.startswith(kept) else f"\n\n---\n\n{answer}"
 
     # The end
 

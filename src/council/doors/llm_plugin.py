@@ -9,12 +9,12 @@ import tempfile
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, suppress
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import llm
-from llm.parts import StreamEvent, TextPart
 from pydantic import Field
 
 from council.doors.chat_models import ChatModel, list_models, list_rosters
@@ -22,11 +22,25 @@ from council.errors import CouncilError, message_for
 from council.protocols.panel import PanelContext
 from council.settings import load_settings
 
+try:
+    from llm.parts import AttachmentPart, StreamEvent, TextPart
+except ImportError:  # llm before 0.32: it has no councils, and its other models still work
+    StreamEvent = None
+
 if TYPE_CHECKING:
     from council.doors.chat import Piece
     from council.events import Entry
 
 
+ATTACHMENT_TYPES = {
+    "image/png",
+    "image/jpeg",
+    "image/webp",
+    "image/gif",
+    "application/pdf",
+    "text/plain",
+    "text/markdown",
+}
 EVENT_TYPES = {"content": "text", "reasoning": "reasoning"}  # by kind of a piece; any other is an error
 
 
@@ -41,7 +55,7 @@ class CouncilOptions(llm.Options):
 
 @llm.hookimpl
 def register_models(register: Callable[..., None]) -> None:
-    for model in list_models(_find_rosters()):
+    for model in list_models(_find_rosters()) if StreamEvent else ():
         register(CouncilModel(model), AsyncCouncilModel(model))
 
 
@@ -61,14 +75,30 @@ class RunError(llm.ModelError, click.ClickException):
     """A council that cannot start, or that failed. The command `llm` shows it as one line, also in a chat."""
 
 
+def _read_file(attachment: Any, number: int) -> tuple[str, bytes]:
+    """Return the name and the bytes of an attachment; `llm` itself reads a file or fetches an address."""
+    from council.doors.chat import name_file
+
+    name = Path(attachment.path).name if attachment.path else None
+    return name_file(attachment.resolve_type() or "", number, name), attachment.content_bytes()
+
+
 async def iter_pieces(model: ChatModel, prompt: Any, response: Any, *, stream: bool) -> AsyncGenerator[Piece, None]:
     """Run a council and yield its reasoning and its answer. What a run needs is imported now: `llm` has other models."""
     from council.doors.chat import ChatFold, ChatMessage, plan_chat, read_messages
     from council.runs.service import Convener
 
     fold = ChatFold(has_reasoning=not model.is_title, is_streamed=stream)
-    texts = [(one.role, [part.text for part in one.parts if isinstance(part, TextPart)]) for one in prompt.messages]
-    question = read_messages([ChatMessage(role, "\n\n".join(parts)) for role, parts in texts])
+    numbers = count(1)
+    messages = [
+        ChatMessage(
+            one.role,
+            "\n\n".join(part.text for part in one.parts if isinstance(part, TextPart)),
+            tuple(_read_file(part.attachment, next(numbers)) for part in one.parts if isinstance(part, AttachmentPart)),
+        )
+        for one in prompt.messages
+    ]
+    question = read_messages(messages)
     flags = {name: value for name, value in prompt.options.model_dump().items() if value is not None}
     entries: asyncio.Queue[Entry | None] = asyncio.Queue()
     convener = Convener(flags=flags)
@@ -113,6 +143,7 @@ class CouncilModel(llm.Model):
     """A council as a model."""
 
     can_stream = True
+    attachment_types = ATTACHMENT_TYPES
     Options = CouncilOptions
 
     def __init__(self, model: ChatModel) -> None:
@@ -155,6 +186,7 @@ class AsyncCouncilModel(llm.AsyncModel):
     """A council as a model, for programs with an event loop."""
 
     can_stream = True
+    attachment_types = ATTACHMENT_TYPES
     Options = CouncilOptions
 
     def __init__(self, model: ChatModel) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import http.client
 import json
+import struct
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,7 +83,7 @@ class ChatSite(WebServer):
         (folder / "council.toml").write_text(
             f'[providers.sim]\nwire = "openai"\nbase_url = "{provider.base_url}"\nbackoff = 0.01\n'
             f'[models]\ndefault = "sim:alpha"\nfast = "sim:small"\n{seats}[chair]\nmodel = "sim:chair"\nfallback = ["cli:claude"]\n'
-            '[prices."sim:*"]\ninput = 1.0\noutput = 2.0\n'
+            '[prices."sim:*"]\ninput = 1.0\noutput = 2.0\n[members."sim:*"]\nimages = true\n[members."sim:gamma"]\nimages = false\n'
         )  # fmt: skip
         trust_project(folder, **env)
         super().__init__(folder, env)
@@ -155,7 +158,9 @@ BAD_REQUESTS: list[tuple[Json, int, str | None, str]] = [
     ({"messages": [{"role": "user", "content": " "}]}, 400, "messages", "no text"),
     ({"messages": [{"role": "assistant", "content": "Yes."}]}, 400, "messages", '"assistant"'),
     ({"messages": [{"role": "robot", "content": "Yes."}]}, 400, "messages.0.role", "robot"),
-    ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://x/y.png"}}]}]}, 400, "messages", "image_url"),
+    ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://x/y.png"}}]}]}, 400, "messages", "is not fetched"),
+    ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,%%"}}]}]}, 400, "attachments", "not base64"),
+    ({"messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}]}, 400, "messages", '"input_audio"'),
     ({"messages": "hello"}, 400, "messages", "list"),
 ]  # fmt: skip
 
@@ -227,7 +232,10 @@ def test_reasoning_comes_before_the_chairs_text_and_the_last_chunk_has_usage_and
         question, _, packet = prompt.partition("<<<Packet")
         assert "mark-system-mark" not in question
         assert all(f"mark-{name}-mark" in packet for name in ("system", "earlier", "answered"))
-    listed = site.stream("And now?", stream_options={"include_usage": True}, model="council/triad")
+    merged = 'Take the middle way.\n\n---\n\n```council-notes\n{"agreed": []}\n```'
+    site.answers.instead["chair"] = Reply(text=merged)
+    listed = site.stream("And now?", stream_options={"include_usage": True}, model="council/ranking")
+    assert listed.content.count("Take the middle way.") == 1 and "council-notes" not in listed.content
     assert [(chunk["choices"], "usage" in chunk) for chunk in listed.chunks[-2:]][1] == ([], True)
     assert (listed.chunks[-2]["choices"][0]["finish_reason"], "usage" in listed.chunks[-2]) == ("stop", False)
 
@@ -250,6 +258,18 @@ def test_missing_seats_are_named_first_and_a_chair_that_fails_midway_ends_the_st
     whole = again["choices"][0]["message"]["content"]
     assert whole.splitlines()[0] == first and whole.endswith(f"\n\n{ANSWER}")
     assert {row["seat"] for row in again["council"]["degraded"] if row["state"] == "refused"} == {"gamma"}
+    gate = site.provider.make_gate()
+    site.answers.instead = {"chair": Reply(text=ANSWER, pause=gate)}
+    streamed = Streamed()
+    with site.open_stream() as response:
+        read_content(response, streamed)
+        run = response.getheader("x-council-run")
+        site.post(f"/api/runs/{run}/cancel", {}, 202)
+        for line in response:
+            streamed.add(line)
+    assert streamed.error and streamed.error["code"] == "run_stopped_midway"
+    assert "cancelled" in streamed.error["message"] and not streamed.is_done
+    gate.release()
     other = site.complete("Another question?", headers=key, status=422)
     assert other["error"]["code"] == "idempotency_key_reused"
     site.answers.instead = {"chair": Reply(refuse=True)}
@@ -338,6 +358,41 @@ def test_no_request_starts_a_command_line_agent_and_a_chat_token_is_enough(site:
         if wanted != text:
             error = site.complete(model="council/triad", status=400)["error"]["message"]
     assert 'chair uses "cli:claude"' in error
+
+
+@pytest.mark.behaviour("50-v1-images")
+def test_images_reach_the_seats_that_see_and_the_others_are_named(site: ChatSite) -> None:
+    image = f"data:image/png;base64,{base64.b64encode(encode_png()).decode()}"
+    earlier = [{"type": "image_url", "image_url": {"url": image}}, {"type": "text", "text": "What is it?"}]
+    plan = {
+        "filename": "plan.md",
+        "file_data": f"data:text/markdown;base64,{base64.b64encode(b'mark-plan-mark').decode()}",
+    }
+    messages = [
+        {"role": "user", "content": earlier},
+        {"role": "assistant", "content": "A dot."},
+        {"role": "user", "content": [{"type": "text", "text": QUESTION}, {"type": "file", "file": plan}]},
+    ]
+    streamed = site.stream(model="council/triad", messages=messages)
+    first = streamed.content.splitlines()[0]
+    assert first.startswith("> ") and "gamma" in first and "image-1.png" in first
+    for seen in site.provider.log:
+        assert ("image_url" in json.dumps(seen.body)) == (seen.model != "gamma")
+        assert "mark-plan-mark" in seen.prompt and "[attached/image-1.png]" in seen.prompt
+    rows = streamed.chunks[-1]["council"]["degraded"]
+    assert [row["seat"] for row in rows if row["state"] == "unseen"] == ["gamma"]
+
+
+def encode_png() -> bytes:
+    """Return an image of one pixel."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        body = kind + content
+        return struct.pack(">I", len(content)) + body + struct.pack(">I", zlib.crc32(body))
+
+    header = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)
+    pixels = zlib.compress(b"\0\xff\0\0")
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
 
 
 # The official client

@@ -20,10 +20,12 @@ from council.doors import limits
 from council.doors.chat import (
     BROKE_OFF,
     FAILED,
+    STOPPED_MIDWAY,
     ChatFold,
     ChatMessage,
     Piece,
     PieceKind,
+    name_file,
     plan_chat,
     read_messages,
     without_agents,
@@ -42,7 +44,7 @@ from council.doors.web.schemas import (
     ChatRequest,
     chat_responses,
 )
-from council.doors.web.sse import RunResponse, StreamCursor, wait_for_news
+from council.doors.web.sse import SEND_TIMEOUT_S, RunResponse, StreamCursor, wait_for_news
 from council.errors import CouncilError, UsageError
 from council.events import Entry
 from council.planning.plan import Plan
@@ -55,11 +57,12 @@ from council.types import Json
 
 chat_router = APIRouter(prefix="/v1", tags=["chat"])
 OWNED_BY = "council"
+TEXT_TYPES = ("text", "input_text", "output_text", "refusal")  # parts of a message
 EFFORTS = ("low", "medium", "high")
 TRANSPORT_FIELDS = ("stream", "stream_options", "cancel_on_disconnect")  # how the answer is sent, not what is asked
 OWN_KEY = "\x01"  # begins the key of a request without one; a client cannot send it
 STOPPED, STOPPING = "run_stopped", "server_stopping"
-ERROR_STATUS = {FAILED: 502, BROKE_OFF: 502, STOPPED: 502, STOPPING: 503}
+ERROR_STATUS = {FAILED: 502, BROKE_OFF: 502, STOPPED_MIDWAY: 502, STOPPED: 502, STOPPING: 503}
 EXAMPLE_MODEL = {"id": "council/adversarial", "object": "model", "created": 0, "owned_by": OWNED_BY}
 RetryCount = Annotated[
     str | None, Header(alias="x-stainless-retry-count", description="Of the openai SDK: over 0 joins the earlier run.")
@@ -117,7 +120,7 @@ async def create_chat_completion(
     """Ask a council. The run continues if the client disconnects; the same Idempotency-Key returns it again."""
     _check_request(body)
     model = await _find_model(app_state, body.model)
-    messages = [ChatMessage(one.role, _read_text(one)) for one in body.messages]
+    messages = _read_messages(body.messages)
     key = RequestKey(user.name, idempotency_key or OWN_KEY + secrets.token_hex(16), await _digest(request))
 
     async def start() -> str:
@@ -147,18 +150,39 @@ def _check_request(body: ChatRequest) -> None:
         raise UsageError(line, field="response_format")
 
 
-def _read_text(message: ChatMessageBody) -> str:
-    """Return the text of a message; its text parts are joined."""
-    if isinstance(message.content, list):
-        return "\n\n".join(_read_part(part) for part in message.content)
-    return message.content or ""
+def _read_messages(bodies: Sequence[ChatMessageBody]) -> list[ChatMessage]:
+    """Return the messages. Text parts are joined; images and files are numbered through the conversation."""
+    messages, count = list[ChatMessage](), 0
+    for body in bodies:
+        parts = [ChatPart(type="text", text=body.content or "")] if not isinstance(body.content, list) else body.content
+        texts = [part.text or "" for part in parts if part.type in TEXT_TYPES]
+        files = list[tuple[str, bytes]]()
+        for part in parts:
+            if part.type not in TEXT_TYPES:
+                count += 1
+                files.append(_read_file(part, count))
+        messages.append(ChatMessage(body.role, "\n\n".join(texts), tuple(files)))
+    return messages
 
 
-def _read_part(part: ChatPart) -> str:
-    if part.text is None:
-        line = f"message parts of the type {quote_value(part.type[:40])} are not supported: send text"
+def _read_file(part: ChatPart, number: int) -> tuple[str, bytes]:
+    """Return the name and the bytes of an image or a file. Raise UsageError unless it is a data URL."""
+    fields: Json = part.model_dump()
+    if part.type == "image_url":
+        name, url = None, fields.get("image_url")
+        url = url.get("url") if isinstance(url, dict) else url
+    elif part.type == "file" and isinstance(fields.get("file"), dict):
+        name, url = fields["file"].get("filename"), fields["file"].get("file_data")
+    else:
+        line = f"message parts of the type {quote_value(part.type[:40])} are not supported: send text or images"
         raise UsageError(line, field="messages")
-    return part.text
+    if not isinstance(url, str) or not url.startswith("data:"):
+        line = f"{part.type} {quote_value(str(url)[:80])} is not fetched: send the content as a data URL"
+        raise UsageError(line, field="messages")
+    shown = name_file(url[5:].partition(",")[0], number, str(name)[:255] if name else None)
+    content = limits.read_inline(shown, None, url)
+    assert isinstance(content, bytes)
+    return shown, content
 
 
 async def _digest(request: Request) -> str:
@@ -259,7 +283,8 @@ class ChatStream(ChatResponse):
         headers = [*self.raw_headers, (b"x-accel-buffering", b"no")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         async for chunk in self._iter_chunks():
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            async with asyncio.timeout(SEND_TIMEOUT_S):
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _iter_chunks(self) -> AsyncIterator[bytes]:

@@ -26,6 +26,7 @@ from council.types import Absence, Json, Seat, SeatWatch, Statement, Step, estim
 MAX_HOPS = 3  # requests for look-ups of one seat or explorer
 MAX_LOOKUPS = 12  # of one seat
 MAX_FOUND_TOKENS = 20_000  # of all results of one seat
+MAX_REQUEST_CHARS = 1000  # of a path, a name or a pattern
 FOUND_LABEL = "Files"
 LINE_RANGE = re.compile(r"(\S.*?)(?::(\d+)(?:-(\d+))?)?")
 RANGE_WORDS = {"first": ("from", "start", "start_line"), "last": ("to", "end", "end_line")}
@@ -77,9 +78,10 @@ class LookupRequest(Reply):
 
     def list_requests(self) -> list[Json]:
         """Return each look-up, in the form of `packet.lookups.look`, once."""
-        wanted = [_build_request(files=[{"path": one.path, "from": one.first, "to": one.last}]) for one in self.files]
-        wanted += [_build_request(names=[name]) for name in self.names if name.strip()]
-        wanted += [_build_request(patterns=[pattern]) for pattern in self.patterns if pattern.strip()]
+        most = MAX_REQUEST_CHARS
+        wanted = [_build_request([{"path": one.path[:most], "from": one.first, "to": one.last}]) for one in self.files]
+        wanted += [_build_request(names=[name[:most]]) for name in self.names if name.strip()]
+        wanted += [_build_request(patterns=[pattern[:most]]) for pattern in self.patterns if pattern.strip()]
         return list({json.dumps(one): one for one in wanted}.values())
 
     def prose(self) -> str:
@@ -102,16 +104,17 @@ class SeatLookups(LookupRequest):
 
 def read_request(text: str) -> SeatLookups:
     """Read what a seat wants to look up. Prose without a request means that it wants nothing; several requests are one."""
+    values = find_json(clean_text(text))[0]
     try:
-        return parse_reply(SeatLookups, text, {})
+        read = parse_reply(SeatLookups, text, {})
+        if not read.is_done:
+            return read
+        values = [inner for one in values if isinstance(one, dict) for inner in one.values()]  # of a wrapper
     except Fault:
-        read = [one for one in map(_read_object, find_json(clean_text(text))[0]) if one]
-        if not read and is_json_reply(SeatLookups, text):
+        if not any(map(_read_object, values)) and is_json_reply(SeatLookups, text):
             raise
-        parts = [one.model_dump() for one in read]
-        return SeatLookups(
-            **{kind: [item for part in parts for item in part[kind]] for kind in SeatLookups.model_fields}
-        )
+    parts = [one.model_dump() for value in values if isinstance(value, dict) and (one := _read_object(value))]
+    return SeatLookups(**{kind: [item for part in parts for item in part[kind]] for kind in SeatLookups.model_fields})
 
 
 def _read_object(value: Any) -> SeatLookups | None:

@@ -1,0 +1,74 @@
+"""The fold of a run's events into the text that chat programs show, with events in the orders in which they can arrive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from council import events as ev
+from council.doors.chat import ChatFold, ChatMessage, PieceKind, read_messages
+from council.errors import UsageError
+from council.events import Entry
+from council.types import Json
+
+SEAT = {"role": None, "perspective": None, "vendor": "sim"}
+PLAN: Json = {
+    "protocol": "triad", "why": "chosen by name", "task": "ask", "phases": [{"name": "draft"}, {"name": "merge"}],
+    "seats": [SEAT | {"name": "alpha", "model": "sim:a"}], "chair": SEAT | {"name": "chair", "model": "sim:c"},
+}  # fmt: skip
+KEY = "merge/chair"
+ASKED = ev.Asked(KEY, "merge", "chair", "sim:c")
+ATTEMPT = ev.Attempted(KEY, "chair", 1, "sim:c")
+STATED = ev.Stated(KEY, "merge", "chair", "ok", "One two.", None, "sim:c", {"in": 3, "out": 2}, 1, 0.1)
+CLOSED = ev.Closed("complete", {"answer": "One two."}, {"made": 1, "replayed": 0, "in_doubt": 0})
+
+
+def delta(text: str) -> ev.Delta:
+    return ev.Delta(KEY, "chair", text)
+
+
+def read(*events: ev.Event, **how: Any) -> tuple[str, str]:
+    """Return the content and the code of the error."""
+    fold, pieces = ChatFold(**how), []
+    for n, event in enumerate([ev.Convened("r1", "name", PLAN), ev.PhaseStarted("merge"), *events], 1):
+        pieces += fold.read(Entry(n, float(n), event))
+    content = "".join(one.text for one in pieces if one.kind is PieceKind.CONTENT)
+    return content, next((one.code for one in pieces if one.kind is PieceKind.ERROR), "")
+
+
+@pytest.mark.behaviour("50-v1-stream", "50-v1-broken-chair")
+@pytest.mark.parametrize(
+    ("events", "content", "error"),
+    [
+        ([ASKED, ATTEMPT, delta("One "), delta("two."), STATED, CLOSED], "One two.", ""),
+        ([delta("One "), ASKED, ATTEMPT, delta("two."), STATED, CLOSED], "One two.", ""),  # read before its events
+        ([ASKED, delta(" \n"), delta("One "), ATTEMPT, STATED, CLOSED], "One two.", ""),
+        ([ASKED, ATTEMPT, STATED, CLOSED], "One two.", ""),  # read after the end
+        ([ASKED, ATTEMPT, delta("One two.\n\n---\n"), STATED, CLOSED], "One two.\n\n---\n", ""),  # above notes
+        ([ASKED, ATTEMPT, delta("Wrong"), STATED, CLOSED], "Wrong\n\n---\n\nOne two.", ""),
+        ([ASKED, ATTEMPT, delta("One "), ATTEMPT, delta("One two.")], "One ", "answer_broke_off"),  # after a crash
+        ([ASKED, ATTEMPT, delta("One "), ev.Faulted(KEY, "chair", 1, "sim:c", "cut", "x")], "One ", "answer_broke_off"),
+    ],
+)
+def test_the_text_of_the_chair_is_sent_once_or_ends_with_an_error(events: Any, content: str, error: str) -> None:
+    assert read(*events) == (content, error)
+
+
+def test_without_streaming_only_the_accepted_answer_counts() -> None:
+    assert (
+        read(ASKED, ATTEMPT, delta("Wrong"), ATTEMPT, delta("One"), STATED, CLOSED, is_streamed=False)[0] == "One two."
+    )
+
+
+@pytest.mark.behaviour("50-v1-context")
+def test_messages_become_a_question_with_turns() -> None:
+    said = [
+        ("system", "S1"), ("assistant", "Hello."), ("user", "Q1"), ("tool", "T1"), ("assistant", "A1"), ("user", "Q2"),
+        ("developer", "S2"), ("user", "Q3"),
+    ]  # fmt: skip
+    question = read_messages([ChatMessage(*one) for one in said])
+    assert (question.text, question.system) == ("Q3", "S1\n\nS2")
+    assert [(turn.question, turn.answer) for turn in question.turns] == [("Q2", ""), ("Q1", "T1\n\nA1"), ("", "Hello.")]
+    with pytest.raises(UsageError, match="no message"):
+        read_messages([])
