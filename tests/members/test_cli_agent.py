@@ -307,6 +307,11 @@ def test_gemini_settings_name_the_kind_of_login(
         assert passed.items() <= workspace.env.items()
 
 
+def test_hint_for_a_refused_key_names_the_variable_once() -> None:
+    member = CliAgentMember("cli:gemini", env={"GEMINI_API_KEY": "k"}, vendor="google")
+    assert member._login_hint() == "check GEMINI_API_KEY, or log in with `gemini` (company accounts only)"
+
+
 async def test_setting_that_codex_cannot_read_is_left_out(tmp_path: Path) -> None:
     agents = FakeAgents(tmp_path, "rejects_a_setting", "codex")
     agents.env["CODEX_API_KEY"] = "codex-key"

@@ -72,6 +72,20 @@ async def test_logins_and_a_local_endpoint_are_found(provider: FakeProvider, tmp
     assert (sources["ollama"].state, sources["ollama"].models) == ("works", ("m1", "m2", "m3"))
 
 
+@pytest.mark.behaviour("00-init-bad-key")
+async def test_an_agent_with_a_key_that_the_vendor_refused_is_refused_too(
+    provider: FakeProvider, tmp_path: Path
+) -> None:
+    bench = FakeAgents(tmp_path, "behaves")
+    env = {name: bench.env[name] for name in ("PATH", "HOME")} | {"ANTHROPIC_API_KEY": "k"}
+    configure(anthropic=provider.base("anthropic"))
+    assert (await found(env))["cli:claude"].state == "works"
+    provider.always("/models", Reply(status=401, error={"message": "this key was revoked"}))
+    agent = (await found(env))["cli:claude"]
+    assert (agent.state, agent.detail[:46]) == ("refused", "ANTHROPIC_API_KEY was refused: 401: this key w")
+    assert (await found(env | {"ANTHROPIC_BASE_URL": "http://gateway"}))["cli:claude"].state == "works"
+
+
 # Choice of members
 
 

@@ -113,7 +113,7 @@ class Minutes:
     priced: dict[str, float] = field(
         default_factory=dict
     )  # members with a known price → maximum cost of their first request
-    billed: dict[str, float] = field(default_factory=dict)  # dollars by step
+    billed: dict[str, float] = field(default_factory=dict)  # dollars of the last request by step
     open_attempts: dict[tuple[str, int], ev.Attempted] = field(default_factory=dict)  # requests without a result yet
     verdict: Json = field(default_factory=dict)
     calls: Json = field(default_factory=lambda: {"made": 0, "replayed": 0, "in_doubt": 0})
@@ -320,7 +320,7 @@ def _apply_billed(m: Minutes, event: ev.Billed, at: float) -> None:
     m.open_attempts.pop((event.key, event.n), None)
     seat = m.seat(event.seat)
     seat.usd = round(seat.usd + event.usd, 9)
-    m.billed[event.key] = m.billed.get(event.key, 0.0) + event.usd
+    m.billed[event.key] = event.usd
     seat.estimated |= event.estimated
 
 

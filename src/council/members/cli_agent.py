@@ -213,7 +213,9 @@ class CliAgentMember:
 
     def _login_hint(self) -> str:
         key = find_key_variable(self.agent, self.env)
-        return f"check {key}, or {self.agent.login_hint}" if key else self.agent.login_hint
+        return (
+            f"check {key}, or {self.agent.login_hint.removeprefix(f'set {key}, or ')}" if key else self.agent.login_hint
+        )
 
     def _redacted_fault(self, kind: str, detail: str, output: str) -> Fault:
         keys = find_secrets(self.env, self.pass_env)

@@ -6,13 +6,14 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from council.calling.pricing import find_price
 from council.errors import CouncilError, Fault
+from council.members.cli_sandbox import AGENTS, find_key_variable
 from council.members.wires.wire import WireMember
 from council.planning.plan import Plan
 from council.runs.doctor import check_agent, check_local, pick_example
@@ -69,7 +70,13 @@ async def find_sources(convener: Convener, env: Mapping[str, str]) -> list[Sourc
     `env` is the environment without the keys of the keyring."""
     providers = [_check_provider(convener, provider, env) for provider in convener.settings.providers.values()]
     agents = [_check_agent(convener, agent) for agent in catalogue().commands]
-    return [*await asyncio.gather(*providers, *agents), await _check_local(convener)]
+    found = await asyncio.gather(*providers, *agents)
+    refused = {
+        provider.api_key_env: source.detail
+        for provider, source in zip(convener.settings.providers.values(), found, strict=False)
+        if source.state == "refused" and provider.api_key_env
+    }
+    return [*(_check_agent_key(source, refused, convener.env) for source in found), await _check_local(convener)]
 
 
 async def _check_provider(convener: Convener, provider: Provider, env: Mapping[str, str]) -> Source:
@@ -131,6 +138,17 @@ async def _check_agent(convener: Convener, agent: str) -> Source:
         return Source(name, vendor, "", "missing", "not installed")
     state: State = "works" if row["key"] else "refused"
     return Source(name, vendor, row["endpoint"], state, row["detail"])
+
+
+def _check_agent_key(source: Source, refused: Mapping[str, str], env: Mapping[str, str]) -> Source:
+    """Return an agent as refused if its key is one that the vendor refused. A gateway may accept another key."""
+    if source.state != "works" or not source.name.startswith("cli:"):
+        return source
+    agent = AGENTS[source.name.removeprefix("cli:")]
+    key = find_key_variable(agent, env)
+    if key not in refused or any(env.get(name) for name in agent.variables if name.lower().endswith("base_url")):
+        return source
+    return replace(source, state="refused", detail=f"{key} was refused: {refused[key]}")
 
 
 async def _check_local(convener: Convener) -> Source:

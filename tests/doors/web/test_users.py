@@ -26,7 +26,14 @@ from tests.doors.web.server import QUESTION, Json, Response, WebServer, environm
 from tests.fake_provider import FakeProvider
 
 R = TypeVar("R")
-ADMIN_ONLY = {"create_code", "get_files", "get_found_files", "get_file_text"}  # operations that no user may use
+ADMIN_ONLY = {
+    "get_evals",
+    "get_eval",
+    "create_code",
+    "get_files",
+    "get_found_files",
+    "get_file_text",
+}  # operations that no user may use
 BODIES: dict[str, Json] = {"answer_ask": {"answer": "x"}}
 
 

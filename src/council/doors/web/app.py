@@ -16,7 +16,7 @@ from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 
-from council.doors.web import access, chat_routes, models, responses, run_routes, start_routes
+from council.doors.web import access, chat_routes, eval_routes, models, responses, run_routes, start_routes
 from council.doors.web.app_state import AppState
 from council.doors.web.guard import Guard
 from council.errors import CouncilError
@@ -25,6 +25,7 @@ from council.types import Json
 ROUTERS = (
     start_routes.start_router,
     run_routes.history_router,
+    eval_routes.eval_router,
     run_routes.action_router,
     run_routes.event_router,
     chat_routes.chat_router,

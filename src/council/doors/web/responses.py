@@ -41,13 +41,17 @@ class KeyReused(UsageError):
     """An Idempotency-Key that was used for another request."""
 
 
+class UnknownEval(UsageError):
+    """There is no evaluation with this id."""
+
+
 class UnknownModel(UsageError):
     """A model of /v1 that does not exist."""
 
 
 # HTTP status and code of each error class; the first match counts. Codes are never renamed.
 COUNCIL_ERRORS: dict[type[CouncilError], tuple[int, str]] = {
-    Forbidden: (403, "forbidden"), UnknownModel: (404, "model_not_found"), KeyReused: (422, "idempotency_key_reused"), UnknownRun: (404, "unknown_run"), RunOwned: (409, "run_owned"), RunConflict: (409, "run_conflict"),
+    Forbidden: (403, "forbidden"), UnknownModel: (404, "model_not_found"), UnknownEval: (404, "unknown_eval"), KeyReused: (422, "idempotency_key_reused"), UnknownRun: (404, "unknown_run"), RunOwned: (409, "run_owned"), RunConflict: (409, "run_conflict"),
     LedgerMismatch: (409, "ledger_mismatch"), TrustRequired: (400, "trust_required"), ConfigError: (400, "invalid_configuration"),
     PacketRefused: (400, "packet_refused"), UsageError: (400, "invalid_request"), SearchNotEnabled: (400, "search_not_enabled"),
     StoreError: (503, "store_unavailable"), CouncilError: (500, "internal_error"),

@@ -3,6 +3,7 @@
 import { connect, reconnect, watch } from "./stream.js";
 import { button, el, setAttr, setChildren, setText } from "./dom.js";
 import { compareView } from "./compare.js";
+import { evalsView } from "./evals.js";
 import { connection, get, server, signIn } from "./api.js";
 import { helpDialog, bindKeys } from "./keyboard.js";
 import { railView } from "./rail.js";
@@ -31,7 +32,7 @@ let options = {};
 const toggle = button("Runs", () => showRail(!root.hasAttribute("data-rail")), { class: "quiet menu", "aria-controls": "rail" });
 document.body.append(
   el("a", { class: "skip", href: "#main", onclick: (event) => (event.preventDefault(), main.focus()) }, "Skip to content"),
-  el("header", { class: "top" }, toggle, el("a", { class: "brand", href: "#/new" }, "council"), el("span", { class: "fill" }), button("Keys ?", () => help.showModal(), { class: "quiet" }), themeButton()), banner,
+  el("header", { class: "top" }, toggle, el("a", { class: "brand", href: "#/new" }, "council"), el("span", { class: "fill" }), el("a", { class: "quiet", href: "#/evals", title: "Evaluations of councils" }, "Evals"), button("Keys ?", () => help.showModal(), { class: "quiet" }), themeButton()), banner,
   el("div", { class: "layout" }, rail.node, main), help);
 
 rail.node.addEventListener("click", ({ target }) => target.closest("a") && showRail(false));
@@ -53,7 +54,7 @@ function decode(text) {
 function route() {
   if (location.hash.startsWith(COMPARE)) return { where: "compare", run: "", runs: location.hash.slice(COMPARE.length).split(",").map(decode) };
   const [, where, run] = location.hash.split("/");
-  return { where: where || "new", run: where === "run" ? decode(run || "") : "" };
+  return { where: where || "new", run: where === "run" ? decode(run || "") : "", id: decode(run || "") };
 }
 
 function open(run, fresh = false) {
@@ -68,11 +69,13 @@ function openComparison(...runs) {
 function go() {
   shown?.close?.();
   showRail(false);
-  const { run, runs } = route();
+  const { run, runs, where, id } = route();
   if (runs?.length === 2) {
     shown = compareView(runs, { source: server, swap: () => openComparison(...runs.toReversed()) });
   } else if (run) {
     shown = runView(run, { source: server, follow: watch, reconnect, canAct: true, openRun: (id) => (open(id), rail.load()), notify: rail.load, now: connection.now });
+  } else if (where === "evals") {
+    shown = evalsView(id);
   } else {
     form ||= startView({ protocols, people, options, onStart: (id) => ((form = null), open(id), rail.load()) });
     shown = form; // its files and options stay while runs are looked at

@@ -1,0 +1,83 @@
+"""Routes of evaluations: the list of kept results of `council eval`, and one of them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Literal
+
+from fastapi import APIRouter
+from pydantic import Field
+
+from council.doors.web.access import AppStateDep
+from council.doors.web.models import Body
+from council.doors.web.responses import ApiResponse, UnknownEval
+from council.doors.web.schemas import example_responses
+from council.runs.advice import list_results
+from council.settings.schema import quote_value
+from council.types import Json
+
+eval_router = APIRouter(prefix="/api", tags=["history"])
+EXAMPLE_EVAL = {
+    "id": "0f3a9c51d2b7", "at": 1_795_000_000.0, "dataset": "questions.jsonl", "questions": 120, "equal": "tokens", "unfinished": 0,
+    "members": ["anthropic:claude-opus-5.5"], "arms": ["single", "collaborative", "self-consistency=collaborative"],
+}  # fmt: skip
+EXAMPLE_RESULT = EXAMPLE_EVAL | {
+    "schema": "council.eval/1", "seed": 0, "folder": "questions.eval", "arms": [], "conclusions": ["120 questions …"],
+}  # fmt: skip
+
+
+class EvalRow(Body):
+    """An evaluation in the list."""
+
+    id: str
+    at: Annotated[float, Field(description="When the result was written, in seconds since 1970.")]
+    dataset: str
+    questions: int
+    equal: Annotated[Literal["tokens", "calls", "cost"], Field(description="What equal arms have in common.")]
+    unfinished: Annotated[int, Field(description="Answers that are missing.")]
+    members: list[str]
+    arms: list[str]
+
+
+class EvalList(Body):
+    evals: list[EvalRow]
+
+
+class EvalResult(Body):
+    """The result of an evaluation, `council.eval/1`, as `council eval --json` prints it."""
+
+    schema_name: Annotated[Literal["council.eval/1"], Field(alias="schema")]
+    id: str
+    at: float
+    folder: str
+    dataset: str
+    questions: int
+    seed: int
+    equal: str
+    unfinished: int
+    members: list[str]
+    arms: list[Json]
+    conclusions: list[str]
+
+
+@eval_router.get("/evals", response_model=EvalList, responses=example_responses({"evals": [EXAMPLE_EVAL]}))
+async def get_evals(app_state: AppStateDep) -> ApiResponse:
+    """List the results of `council eval` on this machine, newest first."""
+    rows = [
+        {name: one[name] for name in EXAMPLE_EVAL} | {"arms": [arm["arm"] for arm in one["arms"]]}
+        for one in await _load(app_state)
+    ]
+    return ApiResponse({"evals": rows})
+
+
+@eval_router.get("/evals/{id}", response_model=EvalResult, responses=example_responses(EXAMPLE_RESULT, 404))
+async def get_eval(id: str, app_state: AppStateDep) -> ApiResponse:
+    """Return one result: every arm with its interval, its comparison, its calibration and its accuracy by trust level."""
+    for one in await _load(app_state):
+        if one["id"] == id:
+            return ApiResponse(one)
+    raise UnknownEval(f"no evaluation {quote_value(id[:40])}: list them at /api/evals")
+
+
+async def _load(app_state: AppStateDep) -> list[Json]:
+    return await asyncio.to_thread(list_results, app_state.shared_convener.env)

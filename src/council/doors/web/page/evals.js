@@ -1,0 +1,77 @@
+// Evaluations: the list, and one result with its table, its plots and what can be concluded.
+
+import { capital, count, listed, money } from "./format.js";
+import { el, setChildren, svg } from "./dom.js";
+import { get } from "./api.js";
+import { showTab } from "./tab_state.js";
+import { wideTable } from "./wide_table.js";
+
+const LEVELS = ["HIGH", "MEDIUM", "LOW", "CONTESTED"];
+const SAMPLING = "vote"; // the protocol of the arms that are no council
+const MAX_VALUE = 320; // width of the scale of a plot
+
+/** The list, or the evaluation with this id. */
+export function evalsView(id) {
+  const node = el("div", { class: "evals" }, el("p", { class: "soft", role: "status" }, "…"));
+  let isClosed = false;
+  showTab(id ? "Evaluation" : "Evaluations");
+  get(id ? `evals/${encodeURIComponent(id)}` : "evals")
+    .then((found) => isClosed || setChildren(node, id ? resultParts(found) : listParts(found.evals)))
+    .catch((error) => isClosed || setChildren(node, el("p", { class: "problem", role: "alert" }, capital(error.message))));
+  return { node, close: () => (isClosed = true) };
+}
+
+function listParts(rows) {
+  const hint = el("p", { class: "soft" }, "Does a council help, and by how much? Measure it on your questions with ", el("code", {}, "council eval questions.jsonl"), ".");
+  return [el("h1", {}, "Evaluations"), hint, rows.length ? el("ul", { class: "plain eval-list" }, rows.map(listItem)) : el("p", {}, "There is no result yet.")];
+}
+
+function listItem(one) {
+  const facts = [count(one.questions, "question"), listed(one.arms.filter((name) => !name.startsWith("self-consistency="))), day(one.at), one.unfinished > 0 && `${one.unfinished} answers are missing`];
+  return el("li", { class: "card" }, el("a", { href: `#/evals/${one.id}` }, one.dataset), el("span", { class: "soft" }, facts.filter(Boolean).join(" · ")));
+}
+
+const day = (at) => new Date(at * 1000).toLocaleDateString("en", { day: "numeric", month: "short", year: "numeric" });
+
+function resultParts(result) {
+  const arms = result.arms.filter((arm) => arm.accuracy.mean !== null);
+  const trusted = arms.filter((arm) => arm.protocol !== SAMPLING && Object.keys(arm.trust).length > 1);
+  const calibrated = arms.filter((arm) => arm.reliability.length);
+  return [
+    el("p", {}, el("a", { href: "#/evals" }, "Evaluations")),
+    el("h1", {}, result.dataset),
+    el("p", { class: "soft" }, [count(result.questions, "question"), `equal ${result.equal}`, `seed ${result.seed}`, day(result.at), listed(result.members)].filter(Boolean).join(" · ")),
+    el("section", { "aria-label": "What can be concluded" }, el("h2", {}, "What can be concluded"), el("ul", {}, result.conclusions.map((line) => el("li", {}, line)))),
+    plot("Share of right answers, with 95 % interval", arms.map((arm) => [arm.arm, arm.accuracy])),
+    el("section", { "aria-label": "Arms" }, el("h2", {}, "Arms"), wideTable(armTable(result.arms))),
+    ...trusted.map((arm) => plot(`${arm.arm}: right by trust level`, LEVELS.filter((level) => arm.trust[level]).map((level) => [`${level} (${arm.trust[level].n})`, arm.trust[level]]))),
+    ...calibrated.map((arm) => plot(`${arm.arm}: right by share of the votes`, arm.reliability.map((row) => [`${percent(row.confidence)} (${row.accuracy.n})`, row.accuracy, row.confidence]))),
+  ];
+}
+
+const percent = (share) => (share === null || share === undefined ? "" : `${Math.round(100 * share)} %`);
+const points = (share) => `${share > 0 ? "+" : ""}${(100 * share).toFixed(1)}`;
+
+function armTable(arms) {
+  const head = ["arm", "right", "95 %", "against", "points", "p", "✗→✓", "✓→✗", "tokens", "calls", "$", "votes", "Brier"];
+  return el("table", {}, el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, arms.map(armRow)));
+}
+
+function armRow(arm) {
+  const { accuracy, against } = arm;
+  const beside = against && against.difference.mean !== null ? [against.arm, points(against.difference.mean), against.p_value.toFixed(3), against.wrong_to_right, against.right_to_wrong] : ["", "", "", "", ""];
+  const cells = [percent(accuracy.mean), accuracy.mean === null ? "" : `${percent(accuracy.low)} to ${percent(accuracy.high)}`, ...beside, arm.tokens.toLocaleString("en"), arm.calls.toLocaleString("en"), arm.usd === null ? "" : money(arm.usd), arm.effective_votes ?? "", arm.brier === null ? "" : arm.brier.toFixed(3)];
+  return el("tr", {}, el("th", { scope: "row" }, arm.arm), cells.map((text) => el("td", {}, String(text))));
+}
+
+/** A row for each interval: a line from its low to its high end, and a dot at the mean. `even` is the place of a share that is as often right as it says. */
+function plot(title, rows) {
+  const told = rows.map(([name, one]) => `${name}: ${percent(one.mean)}, ${percent(one.low)} to ${percent(one.high)}`).join("; ");
+  return el("section", { class: "eval-plot", role: "img", "aria-label": `${title}. ${told}` }, el("h2", {}, title), el("div", {}, rows.map(([name, one, even]) => [el("span", {}, name), track(one, even), el("b", {}, percent(one.mean))])));
+}
+
+function track(one, even) {
+  const x = (share) => (share * MAX_VALUE).toFixed(1);
+  const ticks = [0, 0.25, 0.5, 0.75, 1].map((share) => svg("line", { x1: x(share), x2: x(share), y1: 2, y2: 18 }));
+  return svg("svg", { viewBox: `-6 0 ${MAX_VALUE + 12} 20`, preserveAspectRatio: "none", "aria-hidden": "true" }, ticks, even === undefined ? [] : svg("line", { x1: x(even), x2: x(even), y1: 3, y2: 17, class: "eval-even" }), svg("line", { x1: x(one.low), x2: x(one.high), y1: 10, y2: 10, class: "eval-span" }), svg("line", { x1: x(one.mean), x2: x(one.mean), y1: 5, y2: 15, class: "eval-mean" }));
+}

@@ -1,0 +1,71 @@
+"""Evaluations on the page and in the HTTP API: the list, and one result with its table and plots."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from council.evals.dataset import Item
+from council.evals.evaluation import ArmResults, EvalTable, Evaluation, Result, parse_arms
+from council.runs.advice import save_result
+from tests.doors.web.page.browser import Browser
+from tests.doors.web.server import WebServer, environment
+
+Look = Callable[..., Browser]
+COUNT = 60
+
+
+def make_table() -> EvalTable:
+    """A table of three arms with sixty answers each."""
+    rng, items = random.Random(1), tuple(Item(str(n), "q", "1") for n in range(COUNT))
+    arms = parse_arms("single,collaborative")
+    chances = {"single": 0.55, "collaborative": 0.85}
+
+    def answer(arm: str, n: int) -> Result:
+        right = rng.random() < chances.get(arm, 0.6)
+        share = None if arm == "single" else rng.choice((0.34, 0.67, 1.0))
+        level = "HIGH" if right and n % 3 else "MEDIUM"
+        return Result(
+            f"r{n}",
+            "1",
+            right,
+            level,
+            share,
+            {"alpha": right, "beta": n % 2 == 0},
+            900,
+            7,
+            0.01,
+            2.0,
+            members=("sim:m1", "sim:m2"),
+        )
+
+    found = [ArmResults(arm, {item.id: answer(arm.name, n) for n, item in enumerate(items)}) for arm in arms]
+    return EvalTable(Evaluation(items, tuple(arms), dataset="questions.jsonl"), found)
+
+
+@pytest.mark.behaviour("evidence-page")
+def test_evaluations_are_listed_and_one_is_shown_with_its_table_and_plots(server: WebServer, look: Look, tmp_path: Path) -> None:  # fmt: skip
+    seen = look().at(server.url)
+    page = seen.page
+    page.click("header a:has-text('Evals')")
+    page.wait_for_selector("text=There is no result yet.")
+    save_result(environment(tmp_path), make_table().as_json(), tmp_path / "questions.eval", 1_790_000_000.0)
+    page.reload()
+    page.click(".eval-list a")
+    page.wait_for_selector(".evals table")
+    text = " ".join(seen.text(".evals").split())
+    for words in ("questions.jsonl", "What can be concluded", "60 questions", "self-consistency=collaborative", "right by trust level"):  # fmt: skip
+        assert words in text
+    assert len(seen.texts(".evals tbody tr")) == 3 and page.locator(".eval-plot .eval-span").count() > 5
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    listed = server.get("/api/evals")["evals"]
+    assert [one["arms"][1] for one in listed] == ["collaborative"]
+    assert server.get(f"/api/evals/{listed[0]['id']}")["conclusions"]
+    assert server.ask("GET", "/api/evals/none").status == 404
+    page.evaluate("location.hash = '#/evals/none'")
+    page.wait_for_selector(".evals .problem")
+    assert [one for one in seen.errors if "404" not in one] == []
