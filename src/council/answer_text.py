@@ -117,7 +117,7 @@ MAX_FINAL_CHARS = 300
 FINAL_ANSWERS = (
     r"^[^\w\n]*(?:final[ \t]+)?answer\b[ \t*_`]{0,20}(?:is\b)?[ \t*_`]{0,20}[:=][ \t*_`]{0,20}(?P<said>\S.*)$",
     r"\\boxed\{(?P<said>[^{}\n]+)\}",
-    r"\b(?:answer|choice|option) is[\s:*_`\"'(]{1,20}(?P<said>[^\n.;]+(?:\.\d+)?)",
+    r"\b(?:answer|choice|option)(?: to (?:this|the|your) question)? is[\s:*_`\"'(]{1,20}(?P<said>[^\n.;]+(?:\.\d+)?)",
 )
 
 

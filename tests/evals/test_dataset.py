@@ -21,6 +21,7 @@ CHOICES = ("a fox", "a dog", "the owl", "a bee")
         ("numeric", "1200", "Answer: 1,200 euros", True),
         ("numeric", "0.5", "so \\boxed{1/2}", True),
         ("numeric", "-3", "The answer is −3.", True),
+        ("exact", "No", "It may rain. The answer to this question is no. It is cold.", True),
         ("numeric", "42", "It is between 41 and 43.\nAnswer: about forty", False),
         ("numeric", "42", "I cannot answer this.", False),
         ("numeric", "42", "Answer: 41\n\nOn reflection:\n\nFinal answer: 42\n\n## Confidence Assessment\n\n**HIGH.** 17 of 20.", True),
@@ -60,6 +61,11 @@ def test_generated_questions_name_the_extra_that_is_missing(monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "reasoning_gym", None)
     with pytest.raises(UsageError, match=r'pip install "model-council\[eval\]"'):
         load_dataset("gym:basic_arithmetic")
+
+
+def test_a_verifier_that_knows_one_spelling_accepts_another_case() -> None:
+    item = Item("1", "q", "Yes", grader="gym", verify=lambda said: float(said == "Yes"))
+    assert item.is_right("Answer: yes") and item.is_right("Yes") and not item.is_right("Answer: no")
 
 
 @pytest.mark.sweep

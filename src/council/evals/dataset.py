@@ -58,7 +58,8 @@ class Item:
     def is_right(self, text: str) -> bool:
         """Return whether the answer in a text is right. A text without a readable answer is wrong."""
         if self.verify is not None:
-            return self.verify(find_answer_line(text) or text.strip()) >= 1.0
+            said = find_answer_line(text) or text.strip()
+            return self.verify(said) >= 1.0 or (bool(self.answer) and normalize(said) == normalize(self.answer))
         if self.grader == "regex":
             said = find_answer_line(text) or text
             return re.search(self.answer, said, re.IGNORECASE) is not None
