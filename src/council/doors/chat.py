@@ -14,7 +14,7 @@ from pathlib import Path
 
 from council import events as ev
 from council.doors.chat_models import ChatModel
-from council.engine.degraded import format_missing_lines
+from council.engine.degraded import find_unseen, format_missing_lines
 from council.engine.minutes import Minutes
 from council.errors import UsageError
 from council.events import Entry
@@ -196,6 +196,7 @@ class ChatFold:
         self._answer_key = ""  # of the step in which the chair writes the answer freely
         self._early: dict[str, str] = {}  # streamed text by step, from before its events were read
         self._has_attempt = False  # the request was read whose answer is streamed
+        self._member = ""  # that writes the answer
         self._sent = ""  # streamed text of the answer
         self._above: list[str] = []  # lines above the answer that were sent
         self.is_over = False
@@ -228,7 +229,7 @@ class ChatFold:
                 self._answer_key = event.key
                 yield from self._start_answer(self._early.get(event.key, ""))
             if isinstance(event, ev.Attempted) and event.key == self._answer_key:
-                self._has_attempt = True
+                self._has_attempt, self._member = True, event.member
 
     def _take_line(self) -> str:
         """Return the line of the plain view for the last event, without the name of the run."""
@@ -266,8 +267,16 @@ class ChatFold:
         if not (text := text.lstrip()):
             return
         self._sent = clean(text)
-        self._above = format_missing_lines(replace(self.minutes, status="complete"))
+        self._above = self._list_missing()
         yield Piece(PieceKind.CONTENT, _quote_lines(self._above) + self._sent)
+
+    def _list_missing(self) -> list[str]:
+        """Return the lines above an answer that is being written, also about the attachments that its writer cannot see."""
+        plan = self.minutes.plan
+        member = self._member or plan["chair"]["model"]
+        blind = find_unseen(plan["chair"]["name"], "", member, plan.get("attachments") or [])
+        lines = format_missing_lines(replace(self.minutes, status="complete"))
+        return [*lines, *([single_line(blind.line, 400)] if blind else [])]
 
     def _continue_answer(self, event: ev.Event) -> Iterator[Piece]:
         if isinstance(event, ev.Delta) and event.key == self._answer_key:

@@ -32,7 +32,7 @@ def list_caveats(minutes: Minutes) -> list[StatementCaveat]:
     found: dict[tuple[str, str, str], StatementCaveat] = {}
     attached: list[Json] = minutes.plan.get("attachments") or []
     for said in minutes.statements:
-        if attached and said.seat in names and (unseen := _find_unseen(said, attached)):
+        if attached and said.seat in names and (unseen := find_unseen(said.seat, said.phase, said.served_by, attached)):
             found.setdefault((said.seat, unseen.state, unseen.reason), unseen)
         labels = minutes.phases[said.phase].labels.get(said.seat, {})
         for one in _statement_caveats(said, judging, labels) if said.seat in names else ():
@@ -64,9 +64,9 @@ def _statement_caveats(said: StatementMinutes, judging: bool, labels: Mapping[st
         yield StatementCaveat(said.seat, said.phase, "dropped", reason, f"{said.seat}: {reason}.")
 
 
-def _find_unseen(said: StatementMinutes, attached: list[Json]) -> StatementCaveat | None:
+def find_unseen(seat: str, phase: str, member: str, attached: list[Json]) -> StatementCaveat | None:
     """Return the caveat of a statement whose member cannot see an attachment."""
-    rows = [row for row in attached if said.served_by in row["unseen_members"]]
+    rows = [row for row in attached if member in row["unseen_members"]]
     hidden = [row["path"] for row in rows if not row["has_text"]]
     pages = [row["path"] for row in rows if row["has_text"]]
     parts = [f"did not see {', '.join(hidden)}"] if hidden else []
@@ -74,8 +74,8 @@ def _find_unseen(said: StatementMinutes, attached: list[Json]) -> StatementCavea
     if not parts:
         return None
     kinds = dict.fromkeys("PDFs" if row.get("pages") else "images" for row in rows)
-    reason = f"{' and '.join(parts)} ({said.served_by} takes no {' and no '.join(kinds)})"
-    return StatementCaveat(said.seat, said.phase, "unseen", reason, f"{said.seat} {reason}.")
+    reason = f"{' and '.join(parts)} ({member} takes no {' and no '.join(kinds)})"
+    return StatementCaveat(seat, phase, "unseen", reason, f"{seat} {reason}.")
 
 
 @dataclass(frozen=True, slots=True)

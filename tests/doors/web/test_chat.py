@@ -83,7 +83,7 @@ class ChatSite(WebServer):
         (folder / "council.toml").write_text(
             f'[providers.sim]\nwire = "openai"\nbase_url = "{provider.base_url}"\nbackoff = 0.01\n'
             f'[models]\ndefault = "sim:alpha"\nfast = "sim:small"\n{seats}[chair]\nmodel = "sim:chair"\nfallback = ["cli:claude"]\n'
-            '[prices."sim:*"]\ninput = 1.0\noutput = 2.0\n[members."sim:*"]\nimages = true\n[members."sim:gamma"]\nimages = false\n'
+            '[prices."sim:*"]\ninput = 1.0\noutput = 2.0\n[members."sim:*"]\nimages = true\n[members."sim:gamma"]\nimages = false\n[members."sim:chair"]\nimages = false\n'
         )  # fmt: skip
         trust_project(folder, **env)
         super().__init__(folder, env)
@@ -378,13 +378,14 @@ def test_images_reach_the_seats_that_see_and_the_others_are_named(site: ChatSite
         {"role": "user", "content": [{"type": "text", "text": QUESTION}, {"type": "file", "file": plan}]},
     ]
     streamed = site.stream(model="council/triad", messages=messages)
-    first = streamed.content.splitlines()[0]
-    assert first.startswith("> ") and "gamma" in first and "image-1.png" in first
+    lines = [line for line in streamed.content.splitlines() if line.startswith("> ")]
+    assert streamed.content.startswith("> gamma did not see attached/image-1.png")
+    assert [line.split()[1] for line in lines] == ["gamma", "chair"] and streamed.content.startswith("\n>\n".join(lines))
     for seen in site.provider.log:
-        assert ("image_url" in json.dumps(seen.body)) == (seen.model != "gamma")
+        assert ("image_url" in json.dumps(seen.body)) == (seen.model not in ("gamma", "chair"))
         assert "mark-plan-mark" in seen.prompt and "[attached/image-1.png]" in seen.prompt
     rows = streamed.chunks[-1]["council"]["degraded"]
-    assert [row["seat"] for row in rows if row["state"] == "unseen"] == ["gamma"]
+    assert [row["seat"] for row in rows if row["state"] == "unseen"] == ["gamma", "chair"]
 
 
 def encode_image_url() -> str:
