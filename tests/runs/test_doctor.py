@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -214,6 +215,20 @@ def test_no_warning_for_the_users_configuration_file(tmp_path: Path) -> None:
     own.mkdir(parents=True)
     (own / "config.toml").write_text("\n".join(THIEF))
     assert list_warnings(Convener()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "fix"),
+    [
+        ("OTEL_TRACES_EXPORTER", "jaeger", "otlp, console or none"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "localhost:4318", "http://localhost:4318"),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "xml", "http/protobuf or grpc"),
+    ],
+)
+def test_a_variable_with_which_no_spans_arrive_is_named(name: str, value: str, fix: str) -> None:
+    (line,) = list_warnings(Convener(env={**os.environ, name: value}))
+    assert line.startswith(f'{name} "{value}"') and fix in line
+    assert list_warnings(Convener(env={**os.environ, name: value, "OTEL_SDK_DISABLED": "true"})) == []
 
 
 # Models

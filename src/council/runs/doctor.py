@@ -15,6 +15,7 @@ from council.flags import PROTOCOL_GROUP, flag_table
 from council.money import cost
 from council.planning.plan import Material
 from council.planning.seating import seat_council
+from council.runs.run_context import has_otel
 from council.runs.service import Convener
 from council.search import resolve_search, search_needs
 from council.settings import Provider
@@ -35,9 +36,14 @@ from council.settings.member_lookup import (
     vendor_of,
 )
 from council.settings.network import find_key_leaks
+from council.text_cleanup import single_line
 from council.types import Ask, Json, Usage
 
 TEST_TIMEOUT_S = 60.0  # seconds to answer the test prompt
+OTEL_VARIABLES = (
+    "OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL",
+)  # fmt: skip
 TEST_PROMPT = Ask("doctor", ({"role": "user", "content": "Reply with the one word: ready"},), max_tokens=512)
 
 
@@ -436,10 +442,32 @@ def check_database(convener: Convener) -> list[str]:
 
 
 def list_warnings(convener: Convener) -> list[str]:
-    """Return warnings about keys that may leak, and keys that the keyring does not return."""
+    """Return warnings about keys that may leak, keys that the keyring does not return, and variables of OpenTelemetry."""
     shut = [name for name in stored_key_names(convener.env) if not convener.env.get(name) and not load_key(name)]
     lines = [
         f"{name} is stored in the system's keyring, which does not return it: unlock the keyring, or set {name}"
         for name in shut
     ]
-    return [*find_key_leaks(convener.settings), *lines]
+    return [*find_key_leaks(convener.settings), *lines, *list_otel_problems(convener.env)]
+
+
+def list_otel_problems(env: Mapping[str, str]) -> list[str]:
+    """Return the variables of OpenTelemetry with which no spans arrive."""
+    given = {name: value for name in OTEL_VARIABLES if (value := env.get(name, "").strip())}
+    if not given or env.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return []
+    wanted = {
+        "EXPORTER": (("otlp", "console", "none"), "otlp, console or none"),
+        "ENDPOINT": (("http://", "https://"), "an address such as http://localhost:4318"),
+        "PROTOCOL": (("http/protobuf", "grpc"), "http/protobuf or grpc"),
+    }
+    problems = []
+    for name, value in given.items():
+        allowed, fix = wanted[name.rpartition("_")[2]]
+        if not value.startswith(allowed):
+            problems.append(f'{name} "{single_line(value, 80)}" sends no spans: use {fix}')
+    if "grpc" in given.values() and has_otel() and not find_spec("opentelemetry.exporter.otlp.proto.grpc"):
+        problems.append(
+            "spans are sent with http/protobuf instead of grpc: pip install opentelemetry-exporter-otlp-proto-grpc"
+        )
+    return problems

@@ -380,7 +380,9 @@ def test_images_reach_the_seats_that_see_and_the_others_are_named(site: ChatSite
     streamed = site.stream(model="council/triad", messages=messages)
     lines = [line for line in streamed.content.splitlines() if line.startswith("> ")]
     assert streamed.content.startswith("> gamma did not see attached/image-1.png")
-    assert [line.split()[1] for line in lines] == ["gamma", "chair"] and streamed.content.startswith("\n>\n".join(lines))
+    assert [line.split()[1] for line in lines] == ["gamma", "chair"] and streamed.content.startswith(
+        "\n>\n".join(lines)
+    )
     for seen in site.provider.log:
         assert ("image_url" in json.dumps(seen.body)) == (seen.model not in ("gamma", "chair"))
         assert "mark-plan-mark" in seen.prompt and "[attached/image-1.png]" in seen.prompt
