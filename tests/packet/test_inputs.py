@@ -201,7 +201,7 @@ def test_a_look_up_shows_no_secret(kind: str, repo: Path) -> None:
 
 DENIED = (
     ".env", ".env.local", ".env.production", "config/.envrc", "server.pem", "id_rsa", "keys/id_ed25519", "id_work", ".npmrc", ".netrc",
-    "prod.tfvars", "kubeconfig", "credentials", "credentials.json", ".aws/config", ".kube/config", ".git-credentials",
+    "prod.tfvars", "kubeconfig", "credentials", "credentials.json", ".aws/config", ".kube/config", ".git-credentials", ".zsh_history",
 )  # fmt: skip
 
 

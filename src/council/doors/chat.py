@@ -118,11 +118,17 @@ async def plan_chat(convener: Convener, model: ChatModel, question: ChatQuestion
         return await convener.plan([question.text], options, protocol=protocol, material=material, folder=folder)
 
     material, options = question.material, model.options
+    if model.is_title:  # the words are enough, and the fast model may not see
+        material = replace(material, attachments=())
     made = await plan(model.protocol, options, material)
     if made.refusal and NO_SEARCH in made.options:  # the answer says that no research was made
         options = {**options, NO_SEARCH: True}
         made = await plan(made.protocol.name, options, material)
-    if made.question.task == "validate" and "\n" in question.text.strip():  # the message itself is under review
+    is_review = made.question.task == "validate"
+    if is_review and made.packet.refusal and "\n" not in question.text.strip():
+        fix = "write the text under review below the first line of the message, or attach it"
+        raise UsageError(f"nothing to review, no call was made: {fix}", field="messages")
+    if is_review and "\n" in question.text.strip():  # the message itself is under review
         material = replace(material, attachments=((MESSAGE_FILE, question.text), *material.attachments))
         made = await plan(made.protocol.name, options, material)
     return made

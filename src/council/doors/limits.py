@@ -139,9 +139,9 @@ def read_inline(name: str, text: str | None, data: str | None) -> str | bytes:
     if data is None:
         return text or ""
     try:
-        encoded = data.partition(";base64,")[2] if data.startswith("data:") else data
+        encoded = data.split(";base64,", 1)[1] if data.startswith("data:") else data
         return base64.b64decode(encoded, validate=True)
-    except ValueError:
+    except (ValueError, IndexError):
         raise UsageError(f"the data of attachment {shown} is not base64: encode it", field="attachments") from None
 
 

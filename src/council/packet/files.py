@@ -24,7 +24,7 @@ SECRET_FILE_PATTERNS = (
     ".env*", "*.pem", "id_*", ".npmrc", ".netrc", "_netrc", "*.tfvars", "*.tfvars.json", "*.tfstate", "*.tfstate.backup",
     "kubeconfig", "*.kubeconfig", "credentials*", ".credentials*", ".pgpass", ".pypirc", ".git-credentials", ".dockercfg",
     ".htpasswd", ".my.cnf", ".mylogin.cnf", ".s3cfg", ".boto", "*.ppk", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ovpn", "*.agekey",
-    ".vault-token", ".vault[-_]pass*", "vault[-_]pass*", "master.key", ".terraformrc", "terraform.rc", "rclone.conf", ".dockerconfigjson", ".passwd-s3fs",
+    ".*_history", "fish_history", ".vault-token", ".vault[-_]pass*", "vault[-_]pass*", "master.key", ".terraformrc", "terraform.rc", "rclone.conf", ".dockerconfigjson", ".passwd-s3fs",
     ".smbcredentials", "local.settings.json", "service[-_]account*.json", "client_secret*.json", "*[-_.]credentials.json",
     "secret.y*ml", "secrets.y*ml", "secrets.*.y*ml", "secrets.json", "secrets.toml", "secrets.ini", "secrets.env", "secrets.properties",
 )  # fmt: skip

@@ -23,12 +23,13 @@ from council.packet.files import (
 from council.packet.git import Change, split_patch
 from council.packet.secret_context import Secret
 from council.packet.secret_filter import find_secrets, line_number, mask_secrets, redact_text
-from council.text_cleanup import strip_invisible
+from council.text_cleanup import single_line, strip_invisible
 from council.types import Attachment, PacketFile, Skipped
 
 MAX_FILE_BYTES = 256 * 1024
 MAX_PACKET_BYTES = 2 * 1024 * 1024
 MAX_FILES = 400
+MAX_NAME = 255  # characters of the name of an attachment
 ATTACHED_FOLDER = "attached"  # of the names of attached files in the packet
 BINARY = "binary"
 VALUE_MASK = "[redacted:value]"
@@ -119,7 +120,7 @@ class Gate:
 
     def add_attachment(self, name: str, content: str | bytes) -> None:
         """Add an attached file: text with the same checks as a file of the folder, bytes by what they contain."""
-        shown = name.replace("\\", "/").rpartition("/")[2] or "file"
+        shown = single_line(name.replace("\\", "/").rpartition("/")[2], MAX_NAME) or "file"  # prompts list it
         taken = {file.path for file in self.files} | {one.path for one in self.attachments}
         n, path = 2, f"{ATTACHED_FOLDER}/{shown}"
         while path in taken:

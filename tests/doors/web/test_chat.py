@@ -161,6 +161,9 @@ BAD_REQUESTS: list[tuple[Json, int, str | None, str]] = [
     ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://x/y.png"}}]}]}, 400, "messages", "is not fetched"),
     ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,%%"}}]}]}, 400, "attachments", "not base64"),
     ({"messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}]}, 400, "messages", '"input_audio"'),
+    ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png,x"}}]}]}, 400, "attachments", "not base64"),
+    ({"messages": [{"role": "user", "content": [{"type": "file", "file": {"file_id": "f-1"}}]}]}, 400, "messages", "file without its content is not fetched"),
+    ({"messages": [{"role": "user", "content": "Validate the plan"}], "model": "council"}, 400, "messages", "write the text under review below the first line"),
     ({"messages": "hello"}, 400, "messages", "list"),
 ]  # fmt: skip
 
@@ -301,7 +304,9 @@ def test_typed_answers_are_content_after_acceptance_and_titles_take_one_cheap_ca
     assert "**WARN · 2 of 2 judges" in verdict and "- critical · " in verdict
     assert verdict.startswith("> judge-1 said PASS and holds a critical finding")
     site.provider.forget()
-    title = site.complete("Write a title with 3 words.", model="council/title")
+    picture = {"type": "image_url", "image_url": {"url": encode_image_url()}}  # the fast model does not see it
+    parts = [picture, {"type": "text", "text": "Write a title with 3 words."}]
+    title = site.complete(model="council/title", messages=[{"role": "user", "content": parts}])
     assert [seen.model for seen in site.provider.log] == ["small"]
     message = title["choices"][0]["message"]
     assert message["content"].startswith("small says") and "reasoning_content" not in message
@@ -362,8 +367,7 @@ def test_no_request_starts_a_command_line_agent_and_a_chat_token_is_enough(site:
 
 @pytest.mark.behaviour("50-v1-images")
 def test_images_reach_the_seats_that_see_and_the_others_are_named(site: ChatSite) -> None:
-    image = f"data:image/png;base64,{base64.b64encode(encode_png()).decode()}"
-    earlier = [{"type": "image_url", "image_url": {"url": image}}, {"type": "text", "text": "What is it?"}]
+    earlier = [{"type": "image_url", "image_url": {"url": encode_image_url()}}, {"type": "text", "text": "What is it?"}]
     plan = {
         "filename": "plan.md",
         "file_data": f"data:text/markdown;base64,{base64.b64encode(b'mark-plan-mark').decode()}",
@@ -381,6 +385,10 @@ def test_images_reach_the_seats_that_see_and_the_others_are_named(site: ChatSite
         assert "mark-plan-mark" in seen.prompt and "[attached/image-1.png]" in seen.prompt
     rows = streamed.chunks[-1]["council"]["degraded"]
     assert [row["seat"] for row in rows if row["state"] == "unseen"] == ["gamma"]
+
+
+def encode_image_url() -> str:
+    return f"data:image/png;base64,{base64.b64encode(encode_png()).decode()}"
 
 
 def encode_png() -> bytes:

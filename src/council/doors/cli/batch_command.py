@@ -358,6 +358,10 @@ def _format_cost(summary: Summary) -> str:
     return f"cost: {about}{format_usd(now.usd)}{before}{unknown}; {_format_seconds(now.seconds)}"
 
 
+def _format_rate(rate: float) -> str:
+    return f"{rate:.1f} rows/s" if rate >= 0.1 or not rate else f"{rate * 60:.1f} rows/min"
+
+
 def _format_seconds(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.0f} s"
@@ -408,7 +412,7 @@ class ProgressBar(NoView):
     def _format(self) -> str:
         now, dot = self.progress, self._symbols.dot
         done = now.already_done + now.ended
-        parts = [f"{done:,}/{now.selected:,}", f"{now.rate:.1f} rows/s", format_usd(now.usd)]
+        parts = [f"{done:,}/{now.selected:,}", _format_rate(now.rate), format_usd(now.usd)]
         parts += [f"{now.failed + now.incomplete:,} not complete"] if now.failed + now.incomplete else []
         if now.seconds_left is not None and now.left:
             parts.append(f"{_format_seconds(now.seconds_left)} left")

@@ -177,7 +177,8 @@ def _read_file(part: ChatPart, number: int) -> tuple[str, bytes]:
         line = f"message parts of the type {quote_value(part.type[:40])} are not supported: send text or images"
         raise UsageError(line, field="messages")
     if not isinstance(url, str) or not url.startswith("data:"):
-        line = f"{part.type} {quote_value(str(url)[:80])} is not fetched: send the content as a data URL"
+        shown = f" {quote_value(url[:80])}" if isinstance(url, str) else " without its content"
+        line = f"{part.type}{shown} is not fetched: send the content as a data URL"
         raise UsageError(line, field="messages")
     shown = name_file(url[5:].partition(",")[0], number, str(name)[:255] if name else None)
     content = limits.read_inline(shown, None, url)
