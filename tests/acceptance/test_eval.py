@@ -65,8 +65,11 @@ def test_an_evaluation_compares_arms_at_equal_tokens_and_buys_nothing_twice(
     ]
     assert without_runs == [{key: value for key, value in arm.items() if key not in ("runs", "seconds")} for arm in first.json["arms"]]  # fmt: skip
     assert "vote" not in protocol_names()  # its runs can be resumed, but it is not offered
-    changed = council("eval", name, "--arms", "single,triad", "-m", "sim:beta")
+    changed = council("eval", name, "--arms", "single,triad", "-m", "sim:beta", "--seed", "4")
     assert changed.code == 2 and "use --fresh to start over" in changed.err
+    other = council("eval", name, "--arms", "single,triad", "--seed", "5")
+    assert other.code == 2 and 'the answers in "set.eval" have the seed 4, not 5' in other.err
+    assert len(workspace.provider.log) == 2 * asked
 
 
 @pytest.mark.behaviour("evidence-eval-resume")
@@ -112,6 +115,8 @@ def test_a_panel_grades_free_answers_and_each_answer_once(workspace: Workspace, 
         (("eval", "set.jsonl", "--arms", "duel"), 'unknown arm "duel"'),
         (("eval", "set.jsonl", "--arms", "triad,triad"), 'the arm "triad" is named twice'),
         (("eval", "set.jsonl", "--limit", "0"), '--limit "0" is out of range'),
+        (("eval", "set.jsonl", "-o", "set.jsonl/x"), 'the folder "set.jsonl/x" cannot be made'),
+        (("eval", "set.jsonl", "--arms", "triad:foo=1"), '"foo" is not an option'),
         (("eval", "set.jsonl", "--equal", "cost"), 'no price for "sim:alpha"'),
     ],
 )
@@ -119,3 +124,4 @@ def test_bad_input_of_an_evaluation_is_one_line(workspace: Workspace, council: T
     write_set(workspace)
     found = council(*arguments)
     assert found.code == 2 and problem in found.err and not workspace.provider.log
+    assert "--fresh" not in found.err  # which would not help

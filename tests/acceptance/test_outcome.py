@@ -44,6 +44,19 @@ def test_an_outcome_says_which_seats_were_right_and_models_shows_the_record(
     assert council("models", "--json").json[0]["record"]["labelled"] == 1  # the record stays, its texts do not
 
 
+def test_a_value_labels_no_seat_whose_answer_does_not_tell(workspace: Workspace, council: Terminal) -> None:
+    said = {"alpha": "Answer: Redis", "beta": "I would use Postgres, since we have it.", "gamma": "Answer: Postgres", "chair": "Postgres. It is there."}  # fmt: skip
+    workspace.provider.answer = lambda seen: Reply(text=f"{said[seen.model]}")
+    run = council("--protocol", "triad", QUESTION, "--json").json["run"]
+    refused = council("outcome", run, "Postgres")
+    assert refused.code == 2 and "say right or wrong" in refused.err
+    said["chair"] = "Answer: Postgres"
+    run = council("--protocol", "triad", QUESTION, "--json").json["run"]
+    value = council("outcome", run, "Postgres", "--json").json
+    assert value["label"] == "right"
+    assert [(seat["seat"], seat["right"]) for seat in value["seats"]] == [("alpha", False), ("gamma", True)]
+
+
 def test_an_outcome_needs_a_complete_run(workspace: Workspace, council: Terminal) -> None:
     workspace.provider.answer = lambda seen: Reply(status=500)
     failed = council("--protocol", "triad", QUESTION, "--json").json["run"]

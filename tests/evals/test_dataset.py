@@ -89,6 +89,7 @@ def test_generated_questions_are_seeded_and_verified_by_their_generator() -> Non
         ("{", "is not JSON"),
         ("[1]", "is no object"),
         ('{"question": "q"}', 'has no "answer"'),
+        ('{"question": "q", "answer": ["x", "y"]}', '"answer" is ["x", "y"]: write one text or number'),
         ('{"question": "q", "answer": "x", "choices": ["a", "b"]}', '"x" is none of the choices'),
         ('{"question": "q", "answer": "(", "grader": "regex"}', "is no regular expression"),
         ('{"question": "q", "answer": "x", "grader": "numeric"}', '"x" is no number'),
@@ -102,3 +103,10 @@ def test_a_bad_item_is_refused_in_one_line(line: str, problem: str, tmp_path: Pa
     with pytest.raises(UsageError) as error:
         load_dataset(str(path))
     assert problem in str(error.value) and "\n" not in str(error.value)
+
+
+def test_line_ends_inside_a_question_are_kept(tmp_path: Path) -> None:
+    lines, table = tmp_path / "set.jsonl", tmp_path / "set.csv"
+    lines.write_text('{"question": "a\u2028b", "answer": "x"}\n', encoding="utf-8")
+    table.write_text('question,answer\n"a\nb",x\n', encoding="utf-8")
+    assert [load_dataset(str(path))[0].question for path in (lines, table)] == ["a\u2028b", "a\nb"]

@@ -47,6 +47,23 @@ def test_a_replay_reproduces_the_plurality_and_its_flips_computed_by_hand() -> N
     ]  # fmt: skip
 
 
+def test_a_rule_is_not_called_better_or_worse_than_models_that_only_chance_orders() -> None:
+    # Two of three models are right on each question, and each has 40 of 60: on the other questions, the wrong one is best.
+    rows = [["x" if n % 3 != at else "y" for at in range(3)] for n in range(60)]
+    matrix = Matrix(tuple(map(str, range(60))), ("a", "b", "c"), ("x",) * 60, tuple(map(tuple, rows)))
+    best, plurality = replay(matrix, ["best", "plurality"]).as_json()["arms"]
+    assert best["accuracy"]["mean"] == pytest.approx(2 / 3) and plurality["accuracy"]["mean"] == 1.0
+    assert (
+        plurality["against_best"]["difference"]["mean"] == pytest.approx(1 / 3) and plurality["against_best"]["decided"]
+    )
+    # Forty models that guess: the best afterwards looks better than the plurality of them, by chance.
+    rng = random.Random(3)
+    guesses = tuple(tuple(rng.choice("xy") for _ in range(40)) for _ in range(60))
+    names = tuple(f"m{n}" for n in range(40))
+    rows_of_all = replay(Matrix(tuple(map(str, range(60))), names, ("x",) * 60, guesses)).as_json()["arms"]
+    assert not any(row["against_best"]["decided"] for row in rows_of_all if row["against_best"])
+
+
 def test_effective_votes_follow_from_the_correlation_of_errors() -> None:
     copies = Matrix(("1", "2", "3", "4"), ("a", "b", "c"), ("x",) * 4, (("x",) * 3, ("y",) * 3, ("x",) * 3, ("z",) * 3))
     assert replay(copies).measured_votes == pytest.approx(1.0)
@@ -79,7 +96,9 @@ def test_intervals_are_the_percentiles_of_the_bootstrap() -> None:
 def test_the_paired_test_and_the_calibration_match_hand_figures() -> None:
     assert stats.sign_test(8, 1) == pytest.approx(2 * (1 + 9) / 2**9)
     assert stats.sign_test(3, 3) == stats.sign_test(0, 0) == 1.0
-    found = stats.compare([False] * 8 + [True], [True] * 8 + [False])
+    few = stats.compare([False] * 8 + [True], [True] * 8 + [False])
+    assert (few.wrong_to_right, few.right_to_wrong, few.is_decided) == (8, 1, False)  # fewer than 30 questions
+    found = stats.compare([False] * 8 + [True] * 22, [True] * 8 + [False] + [True] * 21)
     assert (found.wrong_to_right, found.right_to_wrong, found.is_decided) == (8, 1, True)
     assert stats.brier_score([1.0, 0.5, 0.0], [True, False, True]) == pytest.approx((0 + 0.25 + 1) / 3)
     rows = stats.reliability([0.9, 1.0, 0.1], [True, False, False])
@@ -123,6 +142,8 @@ def test_verdicts_are_replayed_by_the_live_rules_of_judges() -> None:
         ("question,truth\n1,x\n", "no column holds the answers"),
         ("question,truth,a\n1,x\n", "row 2 has 2 cells"),
         ("question,truth,a\n1,x,x\n1,x,x\n", "occurs twice"),
+        ("question,truth,a,a\n1,x,x,y\n", 'the column "a" occurs twice'),
+        ("question,truth,a\n1,x,x\n2, ,x\n", "row 3 has no truth"),
         ("question,truth,a\n", "there is no question"),
     ],
 )

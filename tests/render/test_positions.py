@@ -272,3 +272,15 @@ def test_an_answer_with_sections_has_its_decision_first(protocol: str, answer: s
     if names:
         assert report["sections"][0]["text"].startswith("Move")
         assert "mine" in report["sections"][0]["text"] or protocol == "advisors"
+
+
+def test_a_referee_who_names_last_positions_does_not_tell_whether_the_first_answer_was_kept() -> None:
+    builder = RunBuilder()
+    for phase in ("draft", "rebuttal"):
+        builder.phase(phase)
+        for name in ("alpha", "beta"):
+            builder.answer(name, "x", served_by="sim:one")
+        builder.end_phase()
+    minutes = builder.close("Wait.", details={"referee": {"shared_by": ["alpha"]}}).minutes
+    found = Report.from_dict(read_report(minutes)).strongest
+    assert found and (found.seat, found.changed, found.unknown) == ("alpha", None, "not_recorded")

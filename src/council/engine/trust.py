@@ -232,6 +232,8 @@ def _is_kept(minutes: Minutes, said: StatementMinutes) -> tuple[bool | None, str
     if details.get("leader") == said.seat and verdict.get("outcome"):
         return verdict["outcome"] != "OVERTURNED", ""
     shared = find_shared_by(minutes)
+    if details.get("referee") and len(minutes.statements_of(said.seat)) > 1:
+        return None, "not_recorded"  # the referee says what the seat recommended at the end, not at first
     return (None, "not_recorded") if shared is None else (said.seat in shared, "")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -173,9 +174,9 @@ def read_items(path: Path, grader: str = "auto") -> Iterable[Item]:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f'"{path}" cannot be read ({error}): save it as UTF-8') from None
     if path.suffix.lower() == ".csv":
-        rows = [(n, dict(row)) for n, row in enumerate(csv.DictReader(text.splitlines()), 2)]
+        rows = [(n, dict(row)) for n, row in enumerate(csv.DictReader(io.StringIO(text)), 2)]
     else:
-        rows = [(n, _parse_line(path, n, line)) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
+        rows = [(n, _parse_line(path, n, line)) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
     return [make_item(row, f'line {n} of "{path}"', grader) for n, row in rows]
 
 
@@ -194,6 +195,8 @@ def make_item(row: Mapping[str, Any], place: str, grader: str = "auto") -> Item:
     question, answer = (_to_text(row.get(name)) for name in ("question", "answer"))
     for name, value in (("question", question), ("answer", answer)):
         if not value.strip():
+            if isinstance(row.get(name), bool | list | dict):
+                raise UsageError(f'{place}: "{name}" is {json.dumps(row[name])[:60]}: write one text or number')
             raise UsageError(f'{place} has no "{name}": add one')
     choices = _read_choices(row.get("choices"), place)
     chosen = _to_text(row.get("grader")) or grader

@@ -18,6 +18,7 @@ from council.errors import UsageError
 from council.evals import sampling
 from council.evals.dataset import Item
 from council.evals.statistics import (
+    MIN_QUESTIONS,
     Comparison,
     Interval,
     bootstrap_mean,
@@ -34,7 +35,6 @@ from council.types import Json
 EQUAL_BY = ("tokens", "calls", "cost")
 DEFAULT_ARMS = "single,collaborative"
 SINGLE, SELF_CONSISTENCY = "single", "self-consistency"
-MIN_QUESTIONS = 30  # below, no difference is called decided
 EQUAL_WITHIN = 0.05  # share by which the use of two equal arms may differ
 ID_SEPARATOR = " · "
 
@@ -365,7 +365,7 @@ class EvalTable:
         if had and abs(spent / had - 1) > EQUAL_WITHIN:
             yield f"{one.arm.name}: its self-consistency arm used {spent / had - 1:+.0%} {self.evaluation.equal}, so the two are not equal."
         span = f"{_points(found.difference.mean)} points ({_points(found.difference.low)} to {_points(found.difference.high)})"
-        if found.is_decided and shared >= MIN_QUESTIONS:
+        if found.is_decided:
             better = "more" if found.difference.mean > 0 else "less"
             yield f"{one.arm.name} is right {better} often than self-consistency with equal {self.evaluation.equal}: {span}, p = {found.p_value:.3f}."
         else:

@@ -78,8 +78,11 @@ def read_matrix(paths: Sequence[Path]) -> Matrix:
         return read_inspect_logs(paths)
     if len(paths) > 1:
         raise UsageError(f'"{paths[1]}" is a second CSV file: put the answers of all models into one file')
-    with paths[0].open(encoding="utf-8-sig", newline="") as file:
-        return read_csv(file, str(paths[0]))
+    try:
+        with paths[0].open(encoding="utf-8-sig", newline="") as file:
+            return read_csv(file, str(paths[0]))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UsageError(f'"{paths[0]}" cannot be read ({error}): save it as CSV in UTF-8') from None
 
 
 # CSV
@@ -100,12 +103,16 @@ def read_csv(lines: Iterable[str], name: str = "the file") -> Matrix:
     models = [n for n, column in enumerate(header) if n not in (key, truth) and column]
     if not models:
         raise UsageError(f"{name}: no column holds the answers of a model: add one column per model after the truth")
+    if twice := [header[n] for n in models if header.count(header[n]) > 1]:
+        raise UsageError(f"{name}: the column {quote_value(twice[0])} occurs twice: name each model once")
     body = [row for row in rows[1:] if any(cell.strip() for cell in row)]
     for line, row in enumerate(body, 2):
         if len(row) != len(header):
             raise UsageError(
                 f"{name}: row {line} has {len(row)} cells, but the header has {len(header)}: quote cells with commas"
             )
+        if not row[truth].strip():
+            raise UsageError(f"{name}: row {line} has no {header[truth]}: add the right answer, or remove the row")
     _check_unique([row[key] for row in body], name)
     names = tuple(header[n] for n in models)
     return Matrix(

@@ -7,9 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, cast, get_args
 
+from council.engine.layout import format_count
 from council.errors import UsageError
 from council.evals.matrix import Matrix
 from council.evals.statistics import (
+    LEVEL,
+    MIN_QUESTIONS,
     Interval,
     bootstrap_mean,
     brier_score,
@@ -69,7 +72,6 @@ class Replay:
 
     def as_json(self, seed: int = 0) -> Json:
         """Return the table: accuracy with intervals, each rule against the best single model, and calibration."""
-        base = self.arms.get("best")
         accuracies = {model: bootstrap_mean([float(one) for one in self.matrix.right(model)], seed) for model in self.matrix.models}  # fmt: skip
         correlation = error_correlation(self.errors)
         return {
@@ -85,8 +87,20 @@ class Replay:
                 "by_family": self.assumed_votes,
             },
             "agreement": _agreement_json(self.matrix, seed),
-            "arms": [_arm_json(arm, base, seed) for arm in self.arms.values()],
+            "arms": [_arm_json(arm, self._compare_with_best(arm, seed), seed) for arm in self.arms.values()],
         }  # fmt: skip
+
+    def _compare_with_best(self, arm: ReplayedArm, seed: int) -> Json | None:
+        """Compare with the best model. It is chosen by these answers, so of many models chance alone makes one look good.
+
+        So a rule is called worse only if the test holds for as many comparisons as there are models.
+        """
+        base = self.arms.get("best")
+        if base is None or base is arm:
+            return None
+        found = compare(base.right, arm.right, seed)
+        is_chance = found.difference.mean < 0 and found.p_value * len(self.matrix.models) >= 1 - LEVEL
+        return found.as_json() | {"decided": found.is_decided and not is_chance}
 
 
 def replay(matrix: Matrix, arms: Sequence[str] = ()) -> Replay:
@@ -140,9 +154,9 @@ def _votes(matrix: Matrix, at: int) -> list[Vote]:
 
 
 def _best(matrix: Matrix, at: int) -> Election:
-    """The answer of the model that is best on the other questions: a rule that can be used in advance."""
+    """The answer of the model with the most right answers, which is known only afterwards."""
     records = _records_without(matrix, at)
-    best = max(matrix.models, key=lambda model: records[model][0])
+    best = max(matrix.models, key=lambda model: matrix.totals[model])
     votes = _votes(matrix, at)
     answer = votes[matrix.models.index(best)].answer
     others = dict.fromkeys(vote.answer for vote in votes if vote.answer and vote.answer != answer)
@@ -203,14 +217,14 @@ def _records_without(matrix: Matrix, at: int) -> dict[str, tuple[int, int]]:
 # Tables
 
 
-def _arm_json(arm: ReplayedArm, base: ReplayedArm | None, seed: int) -> Json:
+def _arm_json(arm: ReplayedArm, against: Json | None, seed: int) -> Json:
     brier = brier_score(arm.confidences, arm.right)
     return {
         "arm": arm.name,
         "accuracy": _accuracy(arm, seed).as_json(),
         "right_in_dissent": sum(arm.in_dissent),
         "ties": sum(one.is_tied for one in arm.elections),
-        "against_best": compare(base.right, arm.right, seed).as_json() if base and base is not arm else None,
+        "against_best": against,
         "brier": None if math.isnan(brier) else round(brier, 6),
         "reliability": reliability(arm.confidences, arm.right),
     }
@@ -262,7 +276,10 @@ def format_replay(found: Replay, seed: int = 0) -> str:
     measured = (
         "" if votes["measured"] is None else f"{votes['measured']:g} by the correlation of errors ({correlation:.2f}), "
     )
-    lines += ["", f"effective votes of {len(report['models'])} models: {measured}{votes['by_family']:g} by families"]
+    lines += [
+        "",
+        f"effective votes of {format_count(len(report['models']), 'model')}: {measured}{votes['by_family']:g} by families",
+    ]
     lines += [f"{one['agreement']} agreement: {' '.join(_format_accuracy(one['accuracy']))} of {one['accuracy']['n']} right" for one in report["agreement"]]  # fmt: skip
     return "\n".join([*lines, "", *_conclude(report)])
 
@@ -284,6 +301,10 @@ def _conclude(report: Json) -> list[str]:
                 else "cannot be told apart from the best single model"
             )
             lines.append(f"- {one['arm']} {told}: {span}")
+    if report["questions"] < MIN_QUESTIONS:
+        lines.append(
+            f"- {format_count(report['questions'], 'question')}: below {MIN_QUESTIONS}, no difference is called decided."
+        )
     return [
         *lines,
         "- These are recorded answers: they show what a rule does with independent answers, not what a discussion would add.",

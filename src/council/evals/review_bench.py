@@ -252,7 +252,7 @@ def format_bench(result: Json) -> str:
 
     def share(one: Json) -> str:
         return (
-            "none"
+            "no case"
             if one["mean"] is None
             else f"{100 * one['mean']:.0f} % ({100 * one['low']:.0f}-{100 * one['high']:.0f})"
         )

@@ -18,6 +18,7 @@ from council.types import Json
 LEVEL = 0.95  # of intervals
 RESAMPLES = 2000
 BINS = 5  # of the reliability table
+MIN_QUESTIONS = 30  # below, no difference is called decided
 
 
 class Interval(NamedTuple):
@@ -136,8 +137,9 @@ class Comparison:
 
     @property
     def is_decided(self) -> bool:
-        """Whether the interval of the difference leaves zero out, and the test agrees."""
-        return (self.difference.low > 0 or self.difference.high < 0) and self.p_value < 1 - LEVEL
+        """Whether there are enough questions, the interval of the difference leaves zero out, and the test agrees."""
+        is_apart = self.difference.low > 0 or self.difference.high < 0
+        return self.difference.n >= MIN_QUESTIONS and is_apart and self.p_value < 1 - LEVEL
 
     def as_json(self) -> Json:
         return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,12 +12,14 @@ from typing import Any, Protocol
 from council.answer_text import find_answer_line
 from council.engine.minutes import Minutes
 from council.errors import UsageError
+from council.settings.schema import quote_value
 from council.store.interface import RunStatus, Store
 from council.text_cleanup import single_line
 from council.types import Json
 
 LABELS = ("right", "wrong")
 MAX_NOTE_CHARS = 2000
+MAX_VALUE_WORDS = 3  # a longer text without a line "Answer: …" is not itself a value
 STATED = {"HIGH": 0.9, "MEDIUM": 0.7, "LOW": 0.5}  # probabilities behind stated confidence
 
 
@@ -60,6 +63,10 @@ async def label_run(records: Records, run: str, label: str, note: str = "") -> J
     value = "" if word in LABELS else label.strip()
     seats = judge_seats(minutes, word == "right", value)
     is_right = _holds_value(str(minutes.verdict.get("answer") or ""), value) if value else word == "right"
+    if is_right is None:
+        raise UsageError(
+            f"run {run} has no final answer that can be compared with {quote_value(value[:60])}: say right or wrong"
+        )
     row = {
         "at": time.time(), "label": "right" if is_right else "wrong", "value": value[:MAX_NOTE_CHARS], "note": note[:MAX_NOTE_CHARS], "seats": seats,
     }  # fmt: skip
@@ -128,11 +135,15 @@ def _last_reply(minutes: Minutes, name: str) -> Json | None:
     return next((said.reply for said in reversed(minutes.statements_of(name)) if said.reply), None)
 
 
-def _holds_value(text: str, value: str) -> bool:
-    """Return whether the final answer of a text is this value."""
-    said = " ".join((find_answer_line(text) or text).split()).casefold().strip(" .*`")
+def _holds_value(text: str, value: str) -> bool | None:
+    """Return whether the final answer of a text is this value; None if the text has no final answer that tells."""
+    final = find_answer_line(text)
+    said = " ".join((final or text).split()).casefold().strip(" .*`")
     wanted = " ".join(value.split()).casefold().strip(" .*`")
-    return said == wanted or _as_number(said) == _as_number(wanted) is not None
+    if said == wanted or _as_number(said) == _as_number(wanted) is not None:
+        return True
+    is_named = re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", said) is not None  # "use 42, not 43" may mean either
+    return None if is_named or (not final and len(said.split()) > MAX_VALUE_WORDS) else False
 
 
 def _as_number(text: str) -> float | None:

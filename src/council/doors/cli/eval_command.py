@@ -189,7 +189,8 @@ class EvalRunner:
         if self.params["dry_run"]:
             code, _ = await self._run_batch(convener, self.evaluation.first_rows(), ANSWERS)
             return code
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self._open_folder()
+        self._check_seed()
         if self.params["fresh"]:
             self._forget()
         first = self.evaluation.first_rows()
@@ -231,6 +232,22 @@ class EvalRunner:
             self.evaluation.weigh_use()
         finally:
             await other.close()
+
+    def _open_folder(self) -> None:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f'the folder "{self.folder}" cannot be made ({error.strerror}), nothing was sent: name another one with -o') from None  # fmt: skip
+        if not os.access(self.folder, os.W_OK):
+            raise UsageError(f'the folder "{self.folder}" is not writable, nothing was sent: name another one with -o')
+
+    def _check_seed(self) -> None:
+        """Refuse to show answers of one seed as those of another."""
+        before: Any = None
+        with suppress(OSError, ValueError):
+            before = json.loads((self.folder / RESULT).read_text(encoding="utf-8"))
+        if isinstance(before, dict) and before.get("seed", self.evaluation.seed) != self.evaluation.seed and not self.params["fresh"]:  # fmt: skip
+            raise UsageError(f'the answers in "{self.folder}" have the seed {before["seed"]}, not {self.evaluation.seed}, nothing was sent: use --seed {before["seed"]}, --fresh to start over, or -o with another folder')  # fmt: skip
 
     def _forget(self) -> None:
         for path in (*self.folder.glob("*.jsonl"), *self.folder.glob("*.jsonl.batch")):
@@ -284,8 +301,8 @@ class EvalRunner:
         rows = []
         for file in files:
             with suppress(FileNotFoundError):
-                lines = (self.folder / file).read_text(encoding="utf-8").splitlines()
-                rows += [row for line in lines if (row := json.loads(line))["status"] == RunStatus.COMPLETE]
+                lines = (self.folder / file).read_text(encoding="utf-8").split("\n")  # a text may hold other line ends
+                rows += [row for line in lines if line and (row := json.loads(line))["status"] == RunStatus.COMPLETE]
         return rows
 
     async def _read_results(self, convener: Convener, files: tuple[str, ...]) -> dict[str, dict[str, Result]]:
@@ -337,6 +354,7 @@ class BenchRunner(EvalRunner):
         cases = make_cases(self.evaluation.seed, self.params["limit"])
         rows = [make_bench_row(case, self.evaluation.defaults) for case in cases]
         if not self.params["dry_run"]:
+            self._open_folder()
             write_repositories(cases, self.folder / "repositories")
             if self.params["fresh"]:
                 self._forget()
@@ -368,9 +386,8 @@ class EvalBatch(BatchRunner):
         return await self._run(convener)
 
     def _explain(self, error: RowErrors) -> UsageError:
-        return UsageError(
-            f"{error.template}: use --fresh to start over, or -o with another folder, if the data set, the members or the arms are others"
-        )
+        fix = ": use --fresh to start over, or -o with another folder, if the data set, the members or the arms are others"
+        return UsageError(f"{error.template}{fix if 'changed since' in error.template else ''}")
 
     def _show_summary(self, summary: Summary) -> None:
         self.summary = summary
