@@ -33,6 +33,8 @@ def test_advice_follows_the_rules_and_asks_no_model(workspace: Workspace, counci
     assert {question: row["protocol"] for question, row in found.items()} == {OPEN: "collaborative", COUNT: "triad", CHOICE: "adversarial"}  # fmt: skip
     assert "one short right answer" in found[COUNT]["why"] and found[COUNT]["calls"] < found[COUNT]["default"]["calls"]
     assert 'the choice "' in found[CHOICE]["why"] and all(row["rounds"] == 1 for row in found.values())
+    for decision in ("How many people should we hire?", "Do 2-3 servers carry the load?", "Is support 24/7 worth it?"):
+        assert council("advise", decision, "--json").json["protocol"] == "collaborative", decision
     copies = council("advise", OPEN, "-m", "sim:alpha")
     assert "protocol triad: all seats have one member" in copies.out and "no model was asked" in copies.out
     refused = council("advise")

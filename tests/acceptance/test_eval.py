@@ -53,6 +53,7 @@ def test_an_evaluation_compares_arms_at_equal_tokens_and_buys_nothing_twice(
     assert again.json == first.json and len(workspace.provider.log) == asked
     fresh = council("eval", name, "--arms", "single,triad", "--seed", "4", "--fresh")
     assert len(workspace.provider.log) == 2 * asked
+    assert (workspace.folder / "set.eval" / "answers.jsonl.old").exists()  # they were paid for
     assert "self-consistency=triad" in fresh.out and "files: set.eval" in fresh.out
     # The estimate does not know how often a budget is used up, so it is not shown for the equal arm.
     assert "uses about as much again as its council" in fresh.err

@@ -26,10 +26,13 @@ COPIES = "all seats have one member, and an exchange between copies costs two to
 ONE_ANSWER = "a question with one short right answer, where independent answers bring most of the gain of a council"
 OPEN_QUESTION = "an open question; more than one round is rarely worth its price"
 CALCULATION = re.compile(
-    r"\d\s*(?:[-+*/×÷^=<>]|mod\b)\s*\(?\d|\b(?:calculate|compute|simplify|factori[sz]e|evaluate the expression|solve for|how many|"
+    r"\d\s*(?:[+*×÷^=<>]|mod\b)\s*\(?\d|\d\s+[-/]\s+\(?\d|\b(?:calculate|compute|simplify|factori[sz]e|evaluate the expression|solve for|how many|"
     r"what is the (?:sum|product|probability|remainder|value of|number of|greatest|smallest|least|square root)|which of the following)\b",
     re.IGNORECASE,
 )
+
+
+DECISION = re.compile(r"\b(?:should|ought|recommend|suggest|better|worth|we|our)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ def advise(intent: Intent, default: Plan, results: Sequence[Json]) -> Advice:
         return Advice(INDEPENDENT, COPIES)
     if intent.chosen_by is ChosenBy.TRIGGER:
         return Advice(intent.protocol, intent.why)
-    if CALCULATION.search(intent.question):
+    if CALCULATION.search(intent.question) and not DECISION.search(intent.question):
         return Advice(INDEPENDENT, ONE_ANSWER)
     return Advice(intent.protocol, OPEN_QUESTION)
 

@@ -113,7 +113,7 @@ def eval_command() -> click.Command:
         click.Option(["--limit"], type=IntegerParam(), default=None, metavar="N", help="Use only the first N questions; of gym:NAME, generate N (default 30)."),
         click.Option(["--seed"], type=IntegerParam(), default=0, metavar="N", help="Seed of generated questions, of the order of labels, of the intervals and of the embedded model."),
         click.Option(["--output", "-o"], default=None, metavar="DIR", help="Folder of the answers, the table and the plots (default NAME.eval).", shell_complete=complete_file),
-        click.Option(["--fresh"], is_flag=True, help="Start over: forget the answers in the folder. Without it, the same command continues."),
+        click.Option(["--fresh"], is_flag=True, help="Start over: put the answers in the folder aside as *.old. Without it, the same command continues."),
         click.Option(["--no-plots"], is_flag=True, help="Write no plots."),
         click.Option(["--replay"], is_flag=True, help="DATASET holds recorded answers: a CSV file with a column per model, or logs of inspect_ai. No model is asked."),
         click.Option(["--max-cost"], type=NumberParam(), default=None, metavar="DOLLARS", help="Cost limit of the whole evaluation."),
@@ -250,9 +250,10 @@ class EvalRunner:
             raise UsageError(f'the answers in "{self.folder}" have the seed {before["seed"]}, not {self.evaluation.seed}, nothing was sent: use --seed {before["seed"]}, --fresh to start over, or -o with another folder')  # fmt: skip
 
     def _forget(self) -> None:
+        """Put the earlier answers aside as `NAME.old`; they were paid for."""
         for path in (*self.folder.glob("*.jsonl"), *self.folder.glob("*.jsonl.batch")):
             if path.name.startswith(("answers.", "equal-", "grades.")):
-                path.unlink()
+                path.replace(path.with_name(f"{path.name}.old"))
 
     async def _run_batch(
         self, convener: Convener, rows: list[Json], file: str, plan: str = ""
