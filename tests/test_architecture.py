@@ -15,7 +15,6 @@ import pytest
 import council
 
 PACKAGE = Path(council.__file__).parent
-MAX_LINES = 500  # lines
 
 BASE = {"types", "errors", "version", "extensions", "events", "money", "answer_text", "text_cleanup", "similarity"}
 # Each package or top-level module, and the others that it may import.
@@ -179,11 +178,6 @@ def test_member_kinds_do_not_import_each_other() -> None:
         if package(name) == "members" and kind(name) not in {"registry", "council"}:
             unexpected = {kind(found) for found in imports(name) if package(found) == "members"} - shared - {kind(name)}
             assert not unexpected, name
-
-
-def test_a_module_is_not_too_long() -> None:
-    lengths = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in modules().items()}
-    assert {name: length for name, length in lengths.items() if length > MAX_LINES} == {}
 
 
 def test_a_module_has_a_docstring() -> None:
