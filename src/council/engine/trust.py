@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from council.engine.degraded import build_degraded_rows, count_asked_seats, format_phase_in
+from council.engine.degraded import build_degraded_rows, count_asked_seats
 from council.engine.json_text import clean_text, find_json
+from council.engine.layout import format_phase_in
 from council.engine.minutes import Minutes, SeatMinutes, StatementMinutes
 from council.money import format_usd
 from council.settings.catalogue import LOCAL_MEMBER

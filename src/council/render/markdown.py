@@ -11,18 +11,20 @@ from typing import NamedTuple
 from council.engine.degraded import format_degraded_lines, format_missing_lines
 from council.engine.layout import (
     close_code_fence,
+    describe_absence,
+    describe_state,
     fence_code,
     final_state,
-    format_absence,
     format_cost,
     format_count,
     format_fork,
+    format_phase_in,
     format_table_rows,
     render_layout,
     render_layout_parts,
     unblind,
 )
-from council.engine.minutes import Minutes, PhaseMinutes
+from council.engine.minutes import Minutes, PhaseMinutes, SeatMinutes
 from council.engine.trust import format_strongest, format_trust
 from council.protocols import Protocol, ReportView, find_protocol
 from council.render.mermaid import render_mermaid
@@ -48,15 +50,21 @@ class TextPart(NamedTuple):
     is_markdown: bool = True
 
 
-def list_answer_parts(minutes: Minutes) -> list[TextPart]:
-    """Return the parts of the text for standard output: the degradation lines, the answer and its closing lines, or the verdict."""
+def list_answer_parts(minutes: Minutes, *, alone: bool = False) -> list[TextPart]:
+    """Return the parts of the text for standard output: what is missing, the answer and its closing text, or the verdict.
+
+    With `alone`, only the answer or the verdict.
+    """
     if minutes.is_empty_run:
         return [TextPart(f"{clean(answer_text(minutes)).strip()}\n")]
     view = _protocol_of(minutes).load_report_view()
     if verdict := view.verdict_text(minutes):
-        return [TextPart(verdict, is_markdown=False)]
-    above = TextPart("".join(f"! {line}\n" for line in format_missing_lines(minutes)), is_markdown=False)
+        lines = verdict.splitlines(keepends=True)
+        return [TextPart("".join(line for line in lines if not (alone and line.startswith("! "))), is_markdown=False)]
     text = clean(view.full_answer(minutes) or answer_text(minutes)).strip()
+    if alone:
+        return [TextPart(f"{text}\n")] if text else []
+    above = TextPart("".join(f"! {line}\n" for line in format_missing_lines(minutes)), is_markdown=False)
     after = clean(view.closing_text(minutes)).strip() if text else ""
     return [part for part in (above, *(TextPart(f"{one}\n") for one in (text, after) if one)) if part.text]
 
@@ -101,7 +109,6 @@ def _build_context(minutes: Minutes, report: Json) -> Json:
     helpers = list(minutes.seats.values())[len(planned) :]
     seats = [*planned, *([minutes.chair] if minutes.chair else []), *helpers]
     has_topics = minutes.verdict.get("claims") or minutes.verdict.get("disagreements")
-    show_state = str if minutes.status == "running" else partial(final_state, stopped=minutes.stopped)
     return {
         "minutes": minutes,
         "plan": minutes.plan,
@@ -121,11 +128,16 @@ def _build_context(minutes: Minutes, report: Json) -> Json:
         "facts": facts,
         "fact_rows": format_table_rows(facts),
         "seat_rows": format_table_rows(
-            (seat.name, seat.role, seat.model, seat.served_by or "none", show_state(seat.state)) for seat in seats
+            (seat.name, seat.role, seat.model, seat.served_by or "none", _describe_seat_state(minutes, seat))
+            for seat in seats
         ),
         "statements": partial(_list_statements, minutes, view),
         **view.layout_variables(minutes),
     }
+
+
+def _describe_seat_state(minutes: Minutes, seat: SeatMinutes) -> str:
+    return describe_state(seat.state if minutes.status == "running" else final_state(seat.state, minutes.stopped))
 
 
 def _format_answer(minutes: Minutes, view: ReportView) -> str:
@@ -141,7 +153,7 @@ def _format_statement(minutes: Minutes, phase: str, name: str) -> str:
     if record and name in record.said:
         return close_code_fence(clean(unblind(record.said[name].said, record.labels.get(name, {})))).strip()
     if record and name in record.absent:
-        return f"_Absent: {format_absence(record.absent[name])}._"
+        return f"_Absent: {describe_absence(record.absent[name])}._"
     if record and name in record.asked:
         return "_No answer: the run stopped first._"
     return _describe_silence(minutes, name, bool(record))
@@ -162,7 +174,7 @@ def _list_statements(minutes: Minutes, view: ReportView, phase: PhaseMinutes) ->
 def _describe_silence(minutes: Minutes, name: str, was_held: bool) -> str:
     earlier = [missed for missed in minutes.absences if missed.seat == name]
     if earlier:
-        return f"_Absent since {earlier[-1].phase}: {format_absence(earlier[-1])}._"
+        return f"_Absent since {format_phase_in(earlier[-1].phase)}: {describe_absence(earlier[-1])}._"
     return "_Not asked._" if was_held else "_Not held._"
 
 
