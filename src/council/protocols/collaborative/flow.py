@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from council.engine.council import Council
-from council.engine.trust import assess_notes, parse_notes, round_voices, seat_names
+from council.engine.notes import parse_notes, seat_names
+from council.engine.trust import assess_notes, round_voices
 from council.types import Round, Verdict
 
 MAX_GROWTH = 1.25  # length of the synthesis, as a multiple of the longest version it is built from

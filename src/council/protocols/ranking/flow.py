@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from council.engine.council import Council
-from council.engine.trust import assess_notes, parse_notes, response_names, round_voices
+from council.engine.notes import parse_notes, response_names
+from council.engine.trust import assess_notes, round_voices
 from council.protocols.ranking import PROTOCOL
 from council.protocols.ranking import rules as rule
 from council.protocols.ranking.replies import Ballot

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from council.engine.council import Council
-from council.engine.trust import assess_notes, parse_notes, round_voices, seat_names
+from council.engine.notes import parse_notes, seat_names
+from council.engine.trust import assess_notes, round_voices
 from council.types import Verdict
 
 
