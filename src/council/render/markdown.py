@@ -23,7 +23,8 @@ from council.engine.layout import (
     unblind,
 )
 from council.engine.minutes import Minutes, PhaseMinutes
-from council.engine.trust import format_strongest, format_trust
+from council.engine.strongest import format_strongest
+from council.engine.trust import format_trust
 from council.protocols import Protocol, ReportView, find_protocol
 from council.render.mermaid import render_mermaid
 from council.render.positions import build_position_table

@@ -10,7 +10,8 @@ from typing import Any
 from council.engine.degraded import build_degraded_rows, count_asked_seats, format_degraded_lines
 from council.engine.layout import final_state, format_lookup
 from council.engine.minutes import Minutes, SeatMinutes
-from council.engine.trust import compare_strongest, compute_trust, list_supports
+from council.engine.strongest import compare_strongest
+from council.engine.trust import compute_trust, list_supports
 from council.events import Entry, Faulted
 from council.money import UNBILLED_FAULTS
 from council.protocols import ReportView, find_protocol

@@ -26,7 +26,8 @@ from council.engine.layout import (
     render_layout,
 )
 from council.engine.minutes import Minutes, PhaseMinutes, StatementMinutes
-from council.engine.trust import compute_trust, format_strongest, format_trust
+from council.engine.strongest import format_strongest
+from council.engine.trust import compute_trust, format_trust
 from council.protocols import ReportView
 from council.protocols.judges import summary
 from council.text_cleanup import clean, clean_json, single_line
