@@ -20,16 +20,18 @@ from council.engine.layout import (
     format_fork,
     format_phase_in,
     format_table_rows,
+    format_trust_fact,
     render_layout,
     render_layout_parts,
     unblind,
 )
 from council.engine.minutes import Minutes, PhaseMinutes, SeatMinutes
-from council.engine.trust import format_strongest, format_trust
+from council.engine.strongest import format_strongest
 from council.protocols import Protocol, ReportView, find_protocol
 from council.render.mermaid import render_mermaid
 from council.render.positions import build_position_table
 from council.render.report import FinishedRun, answer_text, build_report
+from council.render.tail import format_tail
 from council.text_cleanup import clean
 from council.types import Json
 
@@ -43,6 +45,9 @@ __all__ = [
 ]
 
 
+MISSING_MARK = "! "  # starts a line about a missing part
+
+
 class TextPart(NamedTuple):
     """A part of the text for standard output: Markdown, or plain lines in columns."""
 
@@ -50,23 +55,25 @@ class TextPart(NamedTuple):
     is_markdown: bool = True
 
 
-def list_answer_parts(minutes: Minutes, *, alone: bool = False) -> list[TextPart]:
-    """Return the parts of the text for standard output: what is missing, the answer and its closing text, or the verdict.
-
-    With `alone`, only the answer or the verdict.
-    """
+def list_answer_parts(minutes: Minutes, *, with_tail: bool = True, with_missing: bool = True) -> list[TextPart]:
+    """Return the parts of the text for standard output: the missing parts, the answer or the verdict, and the tail."""
     if minutes.is_empty_run:
         return [TextPart(f"{clean(answer_text(minutes)).strip()}\n")]
     view = _protocol_of(minutes).load_report_view()
+    tail = TextPart(f"{render_tail(minutes)}\n" if with_tail and minutes.status != "failed" else "")
     if verdict := view.verdict_text(minutes):
         lines = verdict.splitlines(keepends=True)
-        return [TextPart("".join(line for line in lines if not (alone and line.startswith("! "))), is_markdown=False)]
+        shown = "".join(line for line in lines if with_missing or not line.startswith(MISSING_MARK))
+        return [part for part in (TextPart(shown, is_markdown=False), tail) if part.text.strip()]
+    missing = format_missing_lines(minutes) if with_missing else []
+    above = TextPart("".join(f"{MISSING_MARK}{line}\n" for line in missing), is_markdown=False)
     text = clean(view.full_answer(minutes) or answer_text(minutes)).strip()
-    if alone:
-        return [TextPart(f"{text}\n")] if text else []
-    above = TextPart("".join(f"! {line}\n" for line in format_missing_lines(minutes)), is_markdown=False)
-    after = clean(view.closing_text(minutes)).strip() if text else ""
-    return [part for part in (above, *(TextPart(f"{one}\n") for one in (text, after) if one)) if part.text]
+    return [part for part in (above, TextPart(f"{text}\n"), tail) if part.text.strip()]
+
+
+def render_tail(minutes: Minutes) -> str:
+    """Render the tail as Markdown: a rule, then one line each."""
+    return clean(format_tail(build_report(minutes)["tail"]))
 
 
 def render_answer(minutes: Minutes) -> str:
@@ -84,6 +91,8 @@ def render_verbose(minutes: Minutes, show: str = "") -> str:
         return render_answer(minutes)
     context = _build_context(minutes, build_report(minutes)) | {"degraded": format_missing_lines(minutes)}
     text = render_layout("layout", context, _protocol_of(minutes).folder)
+    if minutes.status != "failed":
+        text = f"{text.rstrip()}\n\n{render_tail(minutes)}\n"
     return text + ("\n" + render_layout("transcript", context) if show == "transcript" else "")
 
 
@@ -119,9 +128,9 @@ def _build_context(minutes: Minutes, report: Json) -> Json:
         "speaker": partial(view.speaker_label, minutes),
         "repeats_answer": partial(view.repeats_answer, minutes),
         "outcome": minutes.verdict.get("outcome"),
-        "confidence": minutes.verdict.get("confidence"),
+        "confidence": report["confidence"],
         "final": _format_answer(minutes, view),
-        "trust": format_trust(report["trust"]),
+        "tail": report["tail"],
         "notes": report.get("notes") or {},
         "positions": build_position_table(minutes) if has_topics else [],
         "rounds": _list_rounds(minutes),
@@ -197,8 +206,7 @@ def _list_facts(minutes: Minutes, value: Json) -> list[tuple[str, str]]:
         ("Status", value["status"]),
         ("Verdict", value["verdict"]),
         ("Outcome", value["outcome"]),
-        ("Confidence", value["confidence"]),
-        ("Trust", format_trust(value["trust"]).removeprefix("Trust: ")),
+        ("Trust", format_trust_fact(value["trust"])),
         ("Strongest seat", format_strongest(value, with_name=False)),
         ("Target", value["target"]),
         ("Seats heard", f"{value['quorum']['ok']} of {value['quorum']['asked']}"),

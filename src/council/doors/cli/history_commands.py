@@ -235,7 +235,7 @@ def show_run(run: str | None, verbose: bool, show: str | None, **params: Any) ->
 
 
 def _list_run_parts(minutes: Minutes, status: RunStatus, **how: Any) -> list[TextPart]:
-    from council.doors.cli.runner import list_closing_parts, list_parts
+    from council.doors.cli.runner import list_parts
     from council.engine.degraded import format_notice_lines
     from council.render import terminal
     from council.render.report import build_report
@@ -245,7 +245,6 @@ def _list_run_parts(minutes: Minutes, status: RunStatus, **how: Any) -> list[Tex
     report = build_report(minutes)
     after = terminal.format_summary(report, "watch" if status in OPEN_STATUSES else "")
     if not minutes.is_empty_run and status not in OPEN_STATUSES:
-        answer += list_closing_parts(minutes, report)
         after = [*terminal.format_warnings(format_notice_lines(minutes)), *after]
     head = f"run {minutes.run} · {status} · {minutes.plan['protocol']}"
     busy = [seat for seat in minutes.all_seats if status is RunStatus.RUNNING and seat.state in ("asked", "writing")]

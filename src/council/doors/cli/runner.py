@@ -57,7 +57,6 @@ from council.engine.degraded import format_missing_lines, format_notice_lines
 from council.engine.layout import neutralize_html
 from council.engine.minutes import Minutes
 from council.engine.prompting import dump_packet
-from council.engine.trust import format_trust
 from council.errors import CouncilError, TrustRequired, UsageError
 from council.events import Entry
 from council.planning.intent import Inferred
@@ -233,7 +232,7 @@ class Runner:
             finally:
                 view.close()
             minutes = Minutes.fold(entries)
-            self._print_result(minutes, (), build_report(minutes))
+            self._print_result(minutes, ())
             return 0
 
         return self.with_convener(job)
@@ -398,7 +397,7 @@ class Runner:
     def _finish(self, minutes: Minutes, entries: Sequence[Entry]) -> int:
         result = minutes.report or build_report(minutes)
         try:
-            self._print_result(minutes, entries, result)
+            self._print_result(minutes, entries)
             shown = result if minutes.folder == str(Path.cwd()) else _with_absolute_path(result, minutes.folder)
             self._print_footer(shown)
         except BrokenPipeError:
@@ -409,18 +408,17 @@ class Runner:
             ) from error
         return run_exit_code(minutes, result, self.fail_on)
 
-    def _print_result(self, minutes: Minutes, entries: Sequence[Entry], report: Json) -> None:
-        """Print what is missing and the answer with its closing lines. Standard error repeats what a redirected answer has above it."""
+    def _print_result(self, minutes: Minutes, entries: Sequence[Entry]) -> None:
+        """Print what is missing, and the answer with its tail."""
         if self.jsonl:
             return
         self._print_missing(minutes)
         if self.format:
             self._write_output(render_as(minutes, self.format, entries), commands=self.format in COMMAND_FORMATS)
         elif self.answer_only:
-            self.print_parts(markdown.list_answer_parts(minutes, alone=True))
+            self.print_parts(markdown.list_answer_parts(minutes, with_tail=False, with_missing=False))
         else:
-            parts = list_parts(minutes, verbose=self.verbose, show=self.show)
-            self.print_parts([*parts, *list_closing_parts(minutes, report)])
+            self.print_parts(list_parts(minutes, verbose=self.verbose, show=self.show))
 
     def _print_missing(self, minutes: Minutes) -> None:
         """Print on standard error which fallbacks answered and, unless the answer is printed there too, what is missing."""
@@ -494,13 +492,6 @@ def has_terminal() -> bool:
 def list_parts(minutes: Minutes, *, verbose: bool, show: str = "") -> list[TextPart]:
     """Return the text for standard output in parts."""
     return [TextPart(markdown.render_verbose(minutes, show))] if verbose else markdown.list_answer_parts(minutes)
-
-
-def list_closing_parts(minutes: Minutes, report: Json) -> list[TextPart]:
-    """Return the lines after an answer: how far to trust it. They are where the answer is: at a terminal, in a pipe or a file."""
-    if minutes.is_empty_run or minutes.status == "failed":
-        return []
-    return [TextPart(format_trust(report["trust"]), is_markdown=False)]
 
 
 def run_exit_code(minutes: Minutes, report: Json, fail_on: str | None = None) -> int:

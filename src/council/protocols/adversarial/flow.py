@@ -7,7 +7,8 @@ from council.errors import ChairAbsent
 from council.protocols.adversarial.replies import NONE, Attack, Ruling, Triage
 from council.protocols.adversarial.rules import choose_leader, list_flagged_drafts
 from council.protocols.adversarial.verdict import CHOSEN_BY_RULE, build_verdict, number_issues, review_ruling
-from council.types import Round, Verdict
+from council.text_cleanup import strip_confidence_section
+from council.types import Json, OutcomeFacts, Round, Verdict
 
 VERDICT_WORDS = 1500
 USUAL_ISSUES = 12  # of two attackers
@@ -41,7 +42,7 @@ async def adversarial(council: Council) -> Verdict:
             words=verdict_words(len(issues)), reply=Ruling, choices={"issue": list(issues), "same_as": [NONE, *issues]} if issues else {},
             review=(lambda ruling: review_ruling(ruling, issues)) if attacks else None,
         )  # fmt: skip
-    return build_verdict(ruling.reply, attacks, triage, by_rule=by_rule)
+    return build_verdict(ruling.reply, attacks, triage, drafts, by_rule=by_rule)
 
 
 def verdict_words(issues: int) -> int:
@@ -58,7 +59,11 @@ async def answer_from_single_draft(council: Council, drafts: Round[None]) -> Ver
             council.chair, "adversarial/verdict", leader=leader, attacks=Round(), drafts=drafts, issues=[],
             consensus=False, words=VERDICT_WORDS, reply=Ruling,
         )  # fmt: skip
-    return Verdict(ruling.reply.answer, incomplete="only one draft was made, so the answer below was not tested")
+    return Verdict(
+        strip_confidence_section(ruling.reply.answer),
+        incomplete="only one draft was made, so the answer below was not tested",
+        result=OutcomeFacts("untested", leader.seat.name),
+    )
 
 
 async def choose_leading_draft(council: Council, drafts: Round[None]) -> tuple[Triage, bool]:
@@ -72,7 +77,7 @@ async def choose_leading_draft(council: Council, drafts: Round[None]) -> tuple[T
             raise
         leader = choose_leader({name: draft.said for name, draft in drafts.items()})
         council.note(f"leading position: {leader}", why=CHOSEN_BY_RULE)
-        unknown = dict.fromkeys(("same_conclusion", "no_critical_flag", "no_contradiction", "mostly_high"), False)
+        unknown: Json = dict.fromkeys(("same_conclusion", "no_critical_flag", "no_contradiction", "mostly_high"), False)
         return Triage(agreed=[], contested=[], reason=CHOSEN_BY_RULE, leader=leader, **unknown), True
     triage = asked.reply
     council.note(f"leading position: {triage.leader}", why=triage.reason)

@@ -84,6 +84,18 @@ def _none_to_list(value: Any) -> Any:
     return [] if value is None else value
 
 
+class TriageSide(ReplyPart):
+    """What one draft holds on the first contested point."""
+
+    seat: str = Field(description="the seat of the draft, by its name in lower case")
+    position: TextField = Field(
+        default="", description="its position on the first contested point, in at most 15 words"
+    )
+    assumes: TextField = Field(
+        default="", description="the assumption that it rests on, in at most 15 words; else empty"
+    )
+
+
 class Triage(Reply):
     """The chair's triage of the drafts: agreed and contested points, the consensus criteria, and the leader."""
 
@@ -95,11 +107,27 @@ class Triage(Reply):
     mostly_high: bool = Field(description="true if the confidence marks are mostly HIGH")
     reason: str = Field(description="which draft leads and why, in one or two sentences")
     leader: str = Field(description="the seat whose draft leads, by its name in lower case")
+    same_as_leader: list[str] = Field(
+        default_factory=list,
+        description="every seat whose draft reaches the core conclusion of the leading draft, the leader included",
+    )
+    sides: list[TriageSide] = Field(
+        default_factory=list,
+        description="one row for each draft: what it holds on the first contested point; else empty",
+    )
 
     @property
     def consensus(self) -> bool:
         """Return whether all four criteria hold."""
-        return self.same_conclusion and self.no_critical_flag and self.no_contradiction and self.mostly_high
+        criteria = (self.same_conclusion, self.no_critical_flag, self.no_contradiction, self.mostly_high)
+        return all(criteria) and not self.contested
+
+    @property
+    def holders(self) -> tuple[str, ...] | None:
+        """The seats whose draft reaches the conclusion of the leading one; None if the triage does not say."""
+        if not self.same_as_leader:
+            return None
+        return tuple(dict.fromkeys((self.leader, *self.same_as_leader)))
 
     def prose(self) -> str:
         lines = [f"Leading position: {self.leader.capitalize()}", f"Reason: {self.reason}"]
@@ -125,6 +153,12 @@ class Attack(Reply):
         description="where the leading draft contradicts your own and yours is right, with evidence; else empty",
     )
     verdict: AttackVerdict = Field(description="your judgement of the leading draft as a whole")
+
+    @property
+    def stance(self) -> str:
+        """The judgement that follows from the issues, whatever `verdict` says."""
+        severities = {issue.severity for issue in self.counted_issues.values()}
+        return "REJECTED" if "FATAL" in severities else "MODIFIED" if "MAJOR" in severities else "STAND"
 
     @property
     def counted_issues(self) -> dict[int, Issue]:
@@ -164,6 +198,13 @@ class Point(ReplyPart):
     landed: LandedField = None
 
 
+class Change(ReplyPart):
+    """One change of the leading draft, and the issue that caused it."""
+
+    issue: str = Field(description="the id of the issue, as listed")
+    change: TextField = Field(default="", description="what changed in the answer, in a few words")
+
+
 class Ruling(Reply):
     """The chair's verdict on the leading draft after the attack."""
 
@@ -180,6 +221,13 @@ class Ruling(Reply):
     assessment: TextField = Field(
         default="",
         description="how contested the answer was, what it rests on and what is still uncertain, two to four sentences",
+    )
+
+    replaced_by: TextField = Field(
+        default="", description="after OVERTURNED: the draft that the answer is built from; else empty"
+    )
+    changes: list[Change] = Field(
+        default_factory=list, description="what changed in the leading draft, one row for each change; else empty"
     )
 
     def prose(self) -> str:
