@@ -18,7 +18,7 @@ from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, St
 from council.engine.minutes import AbsenceMinutes, Minutes
 from council.errors import PromptError
 from council.money import format_usd
-from council.text_cleanup import clean, replace_labels, single_line
+from council.text_cleanup import clean, quote_tail_lines, replace_labels, single_line
 from council.types import OK_STATES, Json, SeatState
 
 
@@ -231,7 +231,7 @@ def _layout_environment(folder: Path | None) -> PlainEnvironment:
     layouts.filters |= {
         "label": format_label, "clean": clean, "line": single_line, "cell": format_cell, "blockquote": blockquote, "fence": fence_code,
         "html": partial(escape, quote=False), "round": format_round_name, "phase_in": format_phase_in, "count": format_count, "absence": describe_absence, "close_fence": close_code_fence, "text": format_text, "code": format_code,
-        "breaks": "  \n".join, "lookup": format_lookup,
+        "breaks": "  \n".join, "lookup": format_lookup, "quote_tail": quote_tail_lines,
     }  # fmt: skip
     return layouts
 

@@ -21,7 +21,7 @@ from council.money import format_usd
 from council.render.markdown import TextPart
 from council.render.screen import Line, LineEnd, ScreenBlock, SeatStream, Symbols
 from council.render.terminal import Trouble, format_clock, format_megabytes, group_troubles
-from council.render.text_layout import cut, last_blocks, share_rows, terminal_size, to_ascii, wrap
+from council.render.text_layout import cut_words, last_blocks, share_rows, terminal_size, to_ascii, wrap
 from council.text_cleanup import clean, single_line
 
 BUSY_STATES = ("asked", "writing")
@@ -215,7 +215,7 @@ class LiveView:
         lines = wrap(" " * indent + line, self.width, indent)
         if len(lines) > rows:
             lines[rows - 1 :] = [
-                cut(" ".join([lines[rows - 1], lines[rows].strip()]), self.width, self.symbols.ellipsis)
+                cut_words(" ".join([lines[rows - 1], lines[rows].strip()]), self.width, self.symbols.ellipsis)
             ]
         return [Text(one, style, no_wrap=True) for one in lines]
 

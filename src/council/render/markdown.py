@@ -32,7 +32,7 @@ from council.render.mermaid import render_mermaid
 from council.render.positions import build_position_table
 from council.render.report import FinishedRun, answer_text, build_report
 from council.render.tail import format_tail
-from council.text_cleanup import clean
+from council.text_cleanup import clean, quote_tail_lines
 from council.types import Json
 
 __all__ = [
@@ -67,7 +67,7 @@ def list_answer_parts(minutes: Minutes, *, with_tail: bool = True, with_missing:
         return [part for part in (TextPart(shown, is_markdown=False), tail) if part.text.strip()]
     missing = format_missing_lines(minutes) if with_missing else []
     above = TextPart("".join(f"{MISSING_MARK}{line}\n" for line in missing), is_markdown=False)
-    text = clean(view.full_answer(minutes) or answer_text(minutes)).strip()
+    text = quote_tail_lines(clean(view.full_answer(minutes) or answer_text(minutes)).strip())
     return [part for part in (above, TextPart(f"{text}\n"), tail) if part.text.strip()]
 
 
@@ -152,7 +152,7 @@ def _describe_seat_state(minutes: Minutes, seat: SeatMinutes) -> str:
 def _format_answer(minutes: Minutes, view: ReportView) -> str:
     if minutes.status == "complete" and (verdict := view.verdict_text(minutes)):
         return fence_code(verdict)
-    text = close_code_fence(clean(view.full_answer(minutes) or answer_text(minutes))).strip()
+    text = close_code_fence(quote_tail_lines(clean(view.full_answer(minutes) or answer_text(minutes)))).strip()
     return text or "_There is no answer._"
 
 
@@ -160,7 +160,8 @@ def _format_statement(minutes: Minutes, phase: str, name: str) -> str:
     """Return the statement of a seat in a phase, or why there is none."""
     record = minutes.phases.get(phase)
     if record and name in record.said:
-        return close_code_fence(clean(unblind(record.said[name].said, record.labels.get(name, {})))).strip()
+        text = unblind(record.said[name].said, record.labels.get(name, {}))
+        return close_code_fence(quote_tail_lines(clean(text))).strip()
     if record and name in record.absent:
         return f"_Absent: {describe_absence(record.absent[name])}._"
     if record and name in record.asked:

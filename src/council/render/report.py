@@ -18,7 +18,7 @@ from council.protocols import ReportView, find_protocol
 from council.render.language import detect_language
 from council.render.tail import build_tail
 from council.render.wording import load_wording
-from council.text_cleanup import clean_json, may_be_unclean, neutralize_commands
+from council.text_cleanup import clean_json, may_be_unclean, neutralize_commands, quote_tail_lines
 from council.types import Json
 
 __all__ = ["answer_text", "build_report", "dump_report", "encode_report", "format_degraded_lines", "read_report"]
@@ -134,7 +134,7 @@ def answer_text(minutes: Minutes, trust: Trust | None = None) -> str:
     if minutes.status == "running" and minutes.answered_count:
         where = minutes.rounds[-1].name if minutes.rounds else "its first phase"
         return f"No answer yet: the run stopped in {where}, after {minutes.answered_count} of {count_asked_seats(minutes)} seats answered."
-    answer = str(minutes.verdict.get("answer") or "")
+    answer = quote_tail_lines(str(minutes.verdict.get("answer") or ""))
     assessment = str(minutes.verdict.get("assessment") or "").strip()
     if not answer or not assessment:
         return answer

@@ -97,9 +97,10 @@ class ScreenBlock:
         return True
 
     def erase(self, size: tuple[int, int]) -> None:
-        """Remove the lines from the screen and show the cursor."""
+        """Remove the lines from the screen, one by one, and show the cursor: some terminals keep a cleared screen in their history."""
         if self._widths:
-            self.draw([], size)
+            rows = count_rows(self._widths, size[0], reflows=self._reflows)
+            self._stream.write("\r" + "\x1b[1A\x1b[2K" * rows)
             self._show_cursor()
 
     def release(self) -> None:

@@ -54,6 +54,12 @@ def format_plan_facts(plan: Json) -> list[str]:
     ]
 
 
+def format_plan_notes(plan: Json) -> list[str]:
+    """Return all that a plan says about models and vendors."""
+    plan = clean_json(plan)
+    return [*_format_lines(plan), *format_warnings([*plan.get("warnings", []), *plan.get("notices", [])])]
+
+
 def list_warnings(plan: Json) -> list[str]:
     """Return the warnings that are printed before every run: what the user can act on, or has to know."""
     later = {*plan.get("hints", []), *plan.get("remarks", [])}
@@ -69,11 +75,14 @@ def format_warnings(lines: Iterable[str]) -> list[str]:
     return [f"! {single_line(line, 600)}" for line in dict.fromkeys(lines)]
 
 
-def format_footer(report: Json, *, hints: bool = True) -> str:
-    """Return the last line: `$0.13 · 34 s · rk3v7q · council open · council -c "…"`. `hints` are commands and the report."""
+def format_footer(report: Json, *, hints: bool = True, report_path: str = "") -> str:
+    """Return the last line: `$0.13 · 34 s · rk3v7q · council open · council -c "…"`.
+
+    `hints` are commands for the next step. The path of a report in the project is shown in their place.
+    """
     doubt = [f"{format_count(report['calls']['in_doubt'], 'call')} in doubt"] if report["calls"]["in_doubt"] else []
     facts = [_format_amount(report["cost"]), *doubt, format_seconds(report["seconds"]), report["run"]]
-    return " · ".join([*facts, *(_list_next_steps(report) if hints else [])])
+    return " · ".join([*facts, *(_list_next_steps(report, report_path) if hints else [])])
 
 
 def _format_amount(cost: Json) -> str:
@@ -84,13 +93,10 @@ def _format_amount(cost: Json) -> str:
     return f"{'about ' if cost['estimated'] else ''}{format_usd(cost['usd'])}"
 
 
-def _list_next_steps(report: Json) -> list[str]:
+def _list_next_steps(report: Json, report_path: str) -> list[str]:
     if report["status"] != "complete":
         return [f"resume: council resume {report['run']}"]
-    path = report["report_path"]
-    if path and not path.startswith("/"):  # the report belongs to the folder
-        return [f"report {path}"]
-    return ["council open", 'council -c "…"']
+    return [f"report {single_line(report_path, 400)}"] if report_path else ["council open", 'council -c "…"']
 
 
 def format_seconds(seconds: float) -> str:

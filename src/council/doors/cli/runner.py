@@ -70,6 +70,7 @@ from council.runs.ci_gate import verdict_exit_code
 from council.runs.outcome import EXIT_INTERRUPTED, StopEvent, exit_code
 from council.runs.service import Convener
 from council.settings import Settings
+from council.settings.config_files import data_folder
 from council.settings.workspace_trust import store_trust
 from council.text_cleanup import clean, neutralize_commands
 from council.types import Json
@@ -425,11 +426,12 @@ class Runner:
         is_above_answer = self._shows_answer and not (self.format or self.answer_only)
         missing = [] if is_above_answer or minutes.is_empty_run else format_missing_lines(minutes)
         lines = terminal.format_warnings([*missing, *format_notice_lines(minutes)])
-        space = [""] if self._shows_answer and (lines or (self.is_live and self.verbose)) else []
         if missing and self.answer_only:
-            write_status("\n".join([*lines, *space]), ascii=self.ascii)  # --quiet hides it nowhere else
+            write_status("\n".join(lines), ascii=self.ascii)  # also with --quiet: it is shown nowhere else
         else:
-            self.print_status([*lines, *space])
+            self.print_status(lines)
+        if self._shows_answer and (lines or self.verbose or not self.is_live):
+            self.print_status([""])  # between the progress and the answer
 
     def _print_footer(self, report: Json) -> None:
         """Print cost, time, run and hints in one dim line; with -v also the report path, calls and tokens."""
@@ -437,11 +439,9 @@ class Runner:
             return
         space = [""] if self._shows_answer else []
         self.print_status([*space, *(terminal.format_summary(report) if self.verbose else [])])
-        write_status(
-            terminal.format_footer(report, hints=self.shows_hints),
-            ascii=self.ascii,
-            is_dim=self.color,
-        )
+        path = _find_project_report(report["report_path"])
+        footer = terminal.format_footer(report, hints=self.shows_hints, report_path=path)
+        write_status(footer, ascii=self.ascii, is_dim=self.color)
 
     @property
     def _shows_answer(self) -> bool:
@@ -499,6 +499,12 @@ def run_exit_code(minutes: Minutes, report: Json, fail_on: str | None = None) ->
     states = [missed.state for missed in minutes.absences if missed.seat in minutes.seats]
     failed = exit_code(status, minutes.stopped, states)
     return failed or (0 if report["verdict"] is None else verdict_exit_code(report, fail_on))
+
+
+def _find_project_report(path: str | None) -> str:
+    """Return the path of a report in the project; "" if it is in the data folder, or if there is none."""
+    is_stored = path is None or Path(path).resolve().is_relative_to(data_folder(os.environ).resolve())
+    return "" if is_stored else str(path)
 
 
 def _with_absolute_path(result: Json, folder: str) -> Json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
@@ -167,8 +168,7 @@ def list_caveats(ruling: Ruling, rulings: Rulings, contradictions: list[str], at
     if ruling.outcome is None:
         lines.append("The chair named no outcome.")
     if rulings.open:
-        named = ", ".join(f"{row.id} ({row.severity})" for row in rulings.open)
-        lines.append(f"Counted as open, because the chair did not rule on it: {named}.")
+        lines.append(f"Counted as open, because the chair did not rule on them: {_name_open_issues(rulings)}.")
     if rulings.unknown:
         lines.append(f"Not counted, because no attacker raised it: the ruling on {format_unknown(rulings)}.")
     lines += [
@@ -177,6 +177,12 @@ def list_caveats(ruling: Ruling, rulings: Rulings, contradictions: list[str], at
         if len(attack.reply.issues) > MAX_ISSUES
     ]
     return lines
+
+
+def _name_open_issues(rulings: Rulings) -> str:
+    """Return the issues without a ruling by severity and attacker: `2 fatal of gamma, 1 minor of beta`."""
+    counts = Counter((row.severity.lower(), row.id.rpartition("-")[0]) for row in rulings.open)
+    return ", ".join(f"{count} {severity} of {name}" for (severity, name), count in counts.items())
 
 
 def list_dissent(attacks: Round[Attack], outcome: str | None) -> list[Json]:

@@ -124,7 +124,7 @@ class Refereed(RefereeAccount):
         return self.format_answer()
 
     def format_answer(self, roles: Mapping[str, str] = NO_ADVISORS, weak: Collection[str] = ()) -> str:
-        """Format the answer with the advisors' roles (`roles`: name → role).
+        """Format the answer with the advisors' roles (`roles`: name → role). The verdict is first; the reply has it last.
 
         Mark advisors that the referee left out, and `weak` ones, who moved without citing evidence.
         """
@@ -136,9 +136,6 @@ class Refereed(RefereeAccount):
             for name in _missing_advisors(self.perspectives, roles)
         ]
         parts = [
-            ("Perspectives", "\n".join([*views, *missing])),
-            ("Tensions", "\n".join(f"- {line}" for line in _clean_items(self.tensions)) or "None that matter."),
-            *self.format_moves(roles, weak),
             ("Verdict", VERDICT_HEADING.sub("", self.decision.strip())),
             (
                 "Next Steps",
@@ -149,6 +146,9 @@ class Refereed(RefereeAccount):
                 if self.wrong_if.strip()
                 else []
             ),
+            ("Tensions", "\n".join(f"- {line}" for line in _clean_items(self.tensions)) or "None that matter."),
+            *self.format_moves(roles, weak),
+            ("Perspectives", "\n".join([*views, *missing])),
         ]
         return "\n\n".join(f"## {heading}\n\n{text}" for heading, text in parts)
 
