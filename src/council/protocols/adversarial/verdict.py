@@ -96,6 +96,7 @@ def add_rulings(base: Verdict, ruling: Ruling, attacks: Round[Attack], triage: T
     rulings = _apply(ruling, issues)
     stances = {name: attack.reply.stance for name, attack in attacks.items()}
     contradictions = list_contradictions(ruling.outcome, rulings)
+    unsupported = tuple(name for name, attack in attacks.items() if is_unsupported_rejection(attack.reply))
     holders = find_first_holders(triage, drafts, ruling.outcome, ruling.replaced_by)
     settled = is_settled(ruling.outcome, stances.values())
     voices = round_voices(drafts)
@@ -106,8 +107,10 @@ def add_rulings(base: Verdict, ruling: Ruling, attacks: Round[Attack], triage: T
         list(stances.values()),
         open_issues=[row.severity for row in rulings.open],
         contradictory=bool(contradictions),
-        unclear=bool(rulings.unknown),
+        unclear=bool(rulings.unknown or unsupported),
     )
+    if unsupported:
+        facts.append(TrustFact("unsupported_rejection", seats=unsupported, count=len(unsupported)))
     return replace(
         base,
         outcome=ruling.outcome,
@@ -120,9 +123,14 @@ def add_rulings(base: Verdict, ruling: Ruling, attacks: Round[Attack], triage: T
         ),
         result=describe_outcome(ruling, rulings, triage.leader),
         trust_facts=(*facts, *base.trust_facts),
-        caveats=(*base.caveats, *list_caveats(ruling, rulings, contradictions, attacks)),
+        caveats=(*base.caveats, *list_caveats(ruling, rulings, contradictions, attacks, unsupported)),
         details=base.details | {"rulings": describe_rulings(rulings, issues), "stances": stances},
     )
+
+
+def is_unsupported_rejection(attack: Attack) -> bool:
+    """Return whether an attacker rejects the draft without an issue that could be ruled on."""
+    return attack.verdict == "REJECTED" and attack.stance == "STAND"
 
 
 def describe_outcome(ruling: Ruling, rulings: Rulings, leader: str) -> OutcomeFacts | None:
@@ -159,7 +167,13 @@ def describe_rulings(rulings: Rulings, issues: Mapping[str, Issue]) -> list[Json
     ]
 
 
-def list_caveats(ruling: Ruling, rulings: Rulings, contradictions: list[str], attacks: Round[Attack]) -> list[str]:
+def list_caveats(
+    ruling: Ruling,
+    rulings: Rulings,
+    contradictions: list[str],
+    attacks: Round[Attack],
+    unsupported: Sequence[str],
+) -> list[str]:
     """Return what the reader has to know before the answer."""
     lines = []
     if contradictions:
@@ -171,6 +185,7 @@ def list_caveats(ruling: Ruling, rulings: Rulings, contradictions: list[str], at
         lines.append(f"Counted as open, because the chair did not rule on it: {named}.")
     if rulings.unknown:
         lines.append(f"Not counted, because no attacker raised it: the ruling on {format_unknown(rulings)}.")
+    lines += [f"{name.capitalize()} rejected the leading draft but named no severe error." for name in unsupported]
     lines += [
         f"{name.capitalize()} raised {len(attack.reply.issues)} issues; only the {MAX_ISSUES} most severe were ruled on."
         for name, attack in attacks.items()
