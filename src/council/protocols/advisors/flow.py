@@ -110,9 +110,13 @@ async def _referee(council: Council, transcript: list[Round[Any]]) -> Verdict:
     council.so_far(Verdict("", shifts=tuple(_declared_changes(transcript))))  # declared changes need no referee
     async with council.phase("referee"):
         ruling = await council.ask(
-            council.chair, "advisors/referee", reply=RefereedRounds if several else Refereed, choices={"advisor": list(heard), "shared_by": list(heard)},
-            transcript=transcript, several=several,
-        )  # fmt: skip
+            council.chair,
+            "advisors/referee",
+            reply=RefereedRounds if several else Refereed,
+            choices=dict.fromkeys(("advisor", "shared_by", "joined"), list(heard)),
+            transcript=transcript,
+            several=several,
+        )
     reply = ruling.reply
     shifts = _combine_shifts(reply, _declared_changes(transcript))
     latest = {name: one for said in transcript for name, one in said.items()}
