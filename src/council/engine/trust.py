@@ -166,7 +166,7 @@ def _list_older_facts(verdict: Json) -> Iterator[TrustFact]:
     if verdict.get("verdict") == "DISAGREE":
         yield TrustFact("disagree")
     if verdict.get("outcome") == "MODIFIED":
-        yield TrustFact("modified")
+        yield TrustFact("modified", total=1)
 
 
 def _list_agreement_facts(minutes: Minutes) -> Iterator[TrustFact]:

@@ -171,6 +171,7 @@ async def test_the_referee_writes_the_positions_before_it_decides() -> None:
         "shared_by",
         "next_steps",
         "wrong_if",
+        "joined",
     ]
 
 
