@@ -404,7 +404,7 @@ def _group_absences(minutes: Minutes, missing: list[AbsenceMinutes]) -> list[lis
 
 
 def _describe_absences(minutes: Minutes, group: list[AbsenceMinutes]) -> str:
-    """Describe the absence of seats: `gamma did not answer (gemini-3.1-pro: ran out of time). Its earlier statement counts.`"""
+    """Describe the absence of seats: `gamma did not answer in round 2 (gemini-3.1-pro: ran out of time).`"""
     first = group[0]
     seats = [_format_seat(minutes, missed) for missed in group]
     who = join_names(seats) if len(seats) <= MAX_NAMED_SEATS else f"{_spell(len(seats))} seats"
@@ -412,15 +412,16 @@ def _describe_absences(minutes: Minutes, group: list[AbsenceMinutes]) -> str:
     where = "" if never else f" in {format_phase_in(_name_phase(minutes, first))}"
     whys = dict.fromkeys(single_line(missed.reason).rstrip(".") for missed in group if missed.reason)
     why = ": ".join([describe_state(first.state), *filter(None, [" / ".join(whys)])])
-    member = f"{_format_member(minutes.seat(first.seat).model)}: " if len(group) == 1 else ""
-    line = f"{who} did not answer{where} ({single_line(f'{member}{why}', 500)})."
+    member = _format_member(minutes.seat(first.seat).model) if len(group) == 1 else ""
+    reason = single_line(": ".join(filter(None, [member, why])), 500)
+    line = f"{who} did not answer{where} ({reason})."
     return f"{line}{_describe_consequence(minutes, group)}"
 
 
 def _format_member(member: str) -> str:
     """Return a member without its vendor, if the vendor is one of the usual ones."""
     provider, _, model = single_line(member).partition(":")
-    return model if model and provider in LISTED_PROVIDERS else single_line(member)
+    return model if model and provider in LISTED_PROVIDERS else single_line(member).rstrip(":")
 
 
 class Consequence(Enum):

@@ -33,9 +33,9 @@ def unblind(text: str, labels: Mapping[str, str]) -> str:
 
 STATE_DESCRIPTIONS = {
     "ok_repaired": "ok after a second try to match the schema",
-    "in_doubt": "no complete answer arrived, and it may have been billed",
+    "in_doubt": "no complete answer arrived, and the request may have been billed",
     "degenerate": "the answer was empty, repetitive or a placeholder",
-    "truncated": "the answer was cut off at its length limit",
+    "truncated": "the answer was cut off at the length limit",
     "refused": "declined to answer",
     "blind": "had files to read but cited none",
     "timed_out": "ran out of time",
@@ -95,9 +95,8 @@ def format_phase(phase: str) -> str:
 
 
 def format_phase_in(phase: str) -> str:
-    """Format a phase after "did not answer in": `round 2`, `the draft phase`."""
-    name = format_phase(phase)
-    return f"the {name} phase" if name == single_line(phase).replace("_", " ") else name
+    """Format a phase after "did not answer in"; `answer` needs words around it."""
+    return "the answer phase" if phase == "answer" else format_phase(phase)
 
 
 def final_state(state: SeatState, stopped: str = "") -> SeatState:

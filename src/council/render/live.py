@@ -14,7 +14,7 @@ from rich.text import Text
 
 from council import events as ev
 from council.engine.degraded import join_names
-from council.engine.layout import final_state, format_count, format_phase, format_phase_in, format_ruling, label_state
+from council.engine.layout import final_state, format_count, format_phase, format_ruling, label_state
 from council.engine.minutes import Minutes, SeatMinutes, StatementMinutes
 from council.events import TRANSIENT_EVENTS, Attempted, Entry
 from council.money import format_usd
@@ -332,7 +332,7 @@ class LiveView:
         if seat.reason:
             return Trouble(
                 seat.name,
-                f"absent in {format_phase_in(seat.phase.rpartition('/')[2])}: ",
+                f"absent in {format_phase(seat.phase.rpartition('/')[2])}: ",
                 single_line(seat.reason),
                 "red",
             )
@@ -457,7 +457,7 @@ class LiveView:
         if self.minutes.is_from_fork(self._last_statement(seat)):
             return self.symbols.format_text(f"taken from {self.minutes.plan['fork']['run']}", "dim")
         return self.symbols.format_text(
-            f"in {format_phase_in(seat.phase.rpartition('/')[2])}" if seat.phase else "", "dim"
+            f"in {format_phase(seat.phase.rpartition('/')[2])}" if seat.phase else "", "dim"
         )
 
     def _is_silent(self, seat: SeatMinutes) -> bool:

@@ -128,7 +128,7 @@ def format_clock(seconds: float) -> str:
 
 
 def format_busy_seat(seat: SeatMinutes, now: float) -> str:
-    """Format a seat whose answer is not complete: `alpha in the draft phase for 70 s of 300 s, no output yet`."""
+    """Format a seat whose answer is not complete: `alpha in draft for 70 s of 300 s, no output yet`."""
     place = f"{seat.name} in {format_phase_in(seat.phase.rpartition('/')[2])}"
     spent = f"{place} for {max(0.0, now - seat.since):.0f} s"
     if seat.words:
