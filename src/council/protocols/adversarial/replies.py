@@ -97,7 +97,7 @@ class Triage(Reply):
     no_critical_flag: bool = Field(description="true if no draft names a flaw of its own that could defeat its conclusion")
     no_contradiction: bool = Field(description="true if no two drafts contradict each other on a claim that a conclusion rests on")
     mostly_high: bool = Field(
-        description="true if at least two of three marks on claims that a conclusion rests on are HIGH; false without marks"
+        description="true if at least two thirds of the marks on claims that a conclusion rests on are HIGH; false without marks"
     )
     reason: str = Field(description="which draft leads and why, in one or two sentences")
     leader: str = Field(description="the seat whose draft leads, by its name in lower case")
