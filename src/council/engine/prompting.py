@@ -304,7 +304,11 @@ def load_prompt(path: Path) -> Prompt:
 def _find_required_variables(source: str) -> set[str]:
     """Return the variables of a template without those that it tests with `is defined`."""
     tree = _jinja.parse(source)
-    tested = {test.node.name for test in tree.find_all(jinja2.nodes.Test) if test.name == "defined" and isinstance(test.node, jinja2.nodes.Name)}
+    tested = {
+        test.node.name
+        for test in tree.find_all(jinja2.nodes.Test)
+        if test.name == "defined" and isinstance(test.node, jinja2.nodes.Name)
+    }
     return jinja2.meta.find_undeclared_variables(tree) - tested
 
 

@@ -213,7 +213,7 @@ async def find_level(protocol: str, options: Json, pattern: Pattern) -> str:
     minutes = Minutes.fold(record.entries)
     if minutes.status != "complete":
         raise EngineError(f'the simulated run of "{protocol}" is {minutes.status}: {ending.reason}')
-    return str(compute_trust(minutes)["level"])
+    return compute_trust(minutes).level
 
 
 # Patterns

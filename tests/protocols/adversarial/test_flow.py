@@ -59,6 +59,9 @@ def round_of(**attacks: dict[str, Any]) -> Round[Attack]:
 
 
 TRIAGE = Triage(**triage("delta"))
+DRAFTS: Round[None] = Round(
+    [Statement(Seat(name), f"draft/{name}", "", None, Outcome("ok")) for name in ("alpha", "delta", "gamma")]
+)
 
 
 class InTurn(Scripted):
@@ -258,18 +261,20 @@ def test_confidence_is_computed_from_landed_issues_and_shown_under_its_heading(
 ) -> None:
     rulings = {"alpha-1": False, "gamma-1": False} | landed
     attacks = round_of(alpha=attack(issue("FATAL"), verdict="REJECTED"), gamma=attack(issue("MINOR"), verdict="STAND"))
-    verdict = build_verdict(Ruling(**ruling(outcome, *rulings.items())), attacks, TRIAGE)
+    verdict = build_verdict(Ruling(**ruling(outcome, *rulings.items())), attacks, TRIAGE, DRAFTS)
     assert (verdict.outcome, verdict.confidence) == (outcome, level)
-    assert verdict.answer == f"Use gRPC.\n\n## Confidence Assessment\n\n**{level}.** Somewhat contested."
+    assert (verdict.answer, verdict.assessment) == ("Use gRPC.", "Somewhat contested.")
 
 
 @pytest.mark.behaviour("10-rulings-by-id")
 def test_a_ruling_on_an_issue_that_was_not_raised_is_not_counted_and_stated() -> None:
     attacks = round_of(alpha=attack(issue("MINOR"), verdict="STAND"))
     points = [Point(issue="alpha-1", landed=False, why="x"), Point(issue="delta-1", landed=True, why="x")]
-    verdict = build_verdict(Ruling(points=points, outcome="SURVIVED", answer="a", assessment="b"), attacks, TRIAGE)
+    verdict = build_verdict(
+        Ruling(points=points, outcome="SURVIVED", answer="a", assessment="b"), attacks, TRIAGE, DRAFTS
+    )
     assert verdict.confidence == "MEDIUM"
-    assert verdict.caveats == ("Not counted, because no attacker raised it: the ruling on delta-1.",)
+    assert verdict.caveats == ("The chair ruled on an attack that no attacker made; that ruling does not count.",)
 
 
 @pytest.mark.anyio
@@ -307,11 +312,11 @@ async def test_a_contradictory_ruling_gets_one_repair_turn(first: dict[str, Any]
 @pytest.mark.parametrize(
     ("reply", "level", "told"),
     [
-        (ruling("SURVIVED"), "CONTESTED", "Counted as open, because the chair did not rule on it: alpha-1 (FATAL), gamma-1 (MINOR)."),
-        (ruling("SURVIVED", ("alpha-1", False)), "MEDIUM", "Counted as open, because the chair did not rule on it: gamma-1 (MINOR)."),
-        (ruling("SURVIVED", ("alpha-1", True), ("gamma-1", False)), "CONTESTED", "The chair's ruling contradicts itself, so confidence is CONTESTED: the outcome is SURVIVED although alpha-1 is FATAL and landed."),
-        (ruling("OVERTURNED", ("alpha-1", False), ("gamma-1", True)), "CONTESTED", "The chair's ruling contradicts itself, so confidence is CONTESTED: the outcome is OVERTURNED although no FATAL or MAJOR issue landed."),
-        (ruling("SURVIVED", ("alpha-1", False), ("gamma-1", False), ("delta-1", True)), "MEDIUM", "Not counted, because no attacker raised it: the ruling on delta-1."),
+        (ruling("SURVIVED"), "CONTESTED", "The chair did not rule on 2 attacks (the worst is fatal), so it counts as open."),
+        (ruling("SURVIVED", ("alpha-1", False)), "MEDIUM", "The chair did not rule on one attack (minor), so it counts as open."),
+        (ruling("SURVIVED", ("alpha-1", True), ("gamma-1", False)), "CONTESTED", "The chair's ruling contradicts itself: it keeps the leading draft although a fatal attack landed."),
+        (ruling("OVERTURNED", ("alpha-1", False), ("gamma-1", True)), "CONTESTED", "The chair's ruling contradicts itself: it overturns the leading draft although no severe attack landed."),
+        (ruling("SURVIVED", ("alpha-1", False), ("gamma-1", False), ("delta-1", True)), "MEDIUM", "The chair ruled on an attack that no attacker made; that ruling does not count."),
         (ruling(None, ("alpha-1", False), ("gamma-1", False)), "MEDIUM", "The chair named no outcome."),
     ],
 )  # fmt: skip
@@ -432,7 +437,7 @@ async def test_an_attack_as_models_write_it_needs_no_repair() -> None:
 @pytest.mark.parametrize(("outcome", "kept"), [("SURVIVED", ["alpha"]), ("MODIFIED", ["alpha"]), ("OVERTURNED", [])])
 def test_an_attacker_that_was_overruled_is_listed_as_dissent(outcome: str, kept: list[str]) -> None:
     attacks = round_of(alpha=attack(issue("FATAL"), verdict="REJECTED"), gamma=attack(verdict="STAND"))
-    verdict = build_verdict(Ruling(**ruling(outcome, ("alpha-1", True))), attacks, TRIAGE)
+    verdict = build_verdict(Ruling(**ruling(outcome, ("alpha-1", True))), attacks, TRIAGE, DRAFTS)
     assert [row["seat"] for row in verdict.dissent] == kept
     assert all(row["position"] == "REJECTED" and "It is wrong." in row["text"] for row in verdict.dissent)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from council.engine.council import Council
 from council.errors import ChairAbsent
@@ -11,7 +10,8 @@ from council.protocols.adversarial.labels import ChairLabels, assign_chair_label
 from council.protocols.adversarial.replies import NONE, Attack, Issue, Ruling, Triage, format_issue
 from council.protocols.adversarial.rules import choose_leader, list_flagged_drafts
 from council.protocols.adversarial.verdict import CHOSEN_BY_RULE, build_verdict, number_issues, review_ruling
-from council.types import Json, Round, Statement, TrustFact, Verdict
+from council.text_cleanup import strip_confidence_section
+from council.types import Json, OutcomeFacts, Round, Statement, TrustFact, Verdict
 
 VERDICT_WORDS = 1500
 USUAL_ISSUES = 12  # of two attackers
@@ -45,8 +45,8 @@ async def adversarial(council: Council) -> Verdict:
             )
     async with council.phase("verdict"):
         ruling = await ask_for_ruling(council, drafts, leader, attacks, consensus=triage.consensus)
-    verdict = build_verdict(ruling, attacks, triage, by_rule=by_rule)
-    return replace(verdict, trust_facts=(*verdict.trust_facts, *find_attacks_by_author(leader, attacks)))
+    facts = find_attacks_by_author(leader, attacks)
+    return build_verdict(ruling, attacks, triage, drafts, by_rule=by_rule, facts=facts)
 
 
 async def ask_for_ruling(
@@ -102,7 +102,7 @@ def find_attacks_by_author(leader: Statement[None], attacks: Round[Attack]) -> l
         for attack in attacks.values()
         if attack.outcome.served_by == author and attack.seat.member != seat.member
     ]
-    return [TrustFact("shared_member", f"{author} wrote {seat.name}'s draft and attacked it as {name}") for name in names]
+    return [TrustFact("own_attack", author, tuple(names), len(names))] if names else []
 
 
 async def answer_from_single_draft(council: Council, drafts: Round[None]) -> Verdict:
@@ -111,21 +111,29 @@ async def answer_from_single_draft(council: Council, drafts: Round[None]) -> Ver
     council.note("attack skipped", why="there is only one draft, so no other seat can test it", skipped=["attack"])
     async with council.phase("verdict"):
         ruling = await ask_for_ruling(council, drafts, leader, Round(), consensus=False)
-    return Verdict(ruling.answer, incomplete="only one draft was made, so the answer below was not tested")
+    return Verdict(
+        strip_confidence_section(ruling.answer),
+        incomplete="only one draft was made, so the answer below was not tested",
+        result=OutcomeFacts("untested", leader.seat.name),
+    )
 
 
 async def choose_leading_draft(council: Council, drafts: Round[None]) -> tuple[Triage, bool]:
     """Return the chair's triage, and whether a rule replaced it: without one, the draft with the fewest CRITICAL flags leads."""
     try:
         asked = await council.ask(
-            council.chair, "adversarial/triage", drafts=drafts, reply=Triage, choices={"leader": list(drafts)}
+            council.chair,
+            "adversarial/triage",
+            drafts=drafts,
+            reply=Triage,
+            choices={name: list(drafts) for name in ("leader", "same_as_leader", "seat")},
         )
     except ChairAbsent:
         if council.is_out(council.chair):  # there will be no verdict either, so an attack would be wasted
             raise
         leader = choose_leader({name: draft.said for name, draft in drafts.items()})
         council.note(f"leading position: {leader}", why=CHOSEN_BY_RULE)
-        unknown = dict.fromkeys(("same_conclusion", "no_critical_flag", "no_contradiction", "mostly_high"), False)
+        unknown: Json = dict.fromkeys(("same_conclusion", "no_critical_flag", "no_contradiction", "mostly_high"), False)
         return Triage(agreed=[], contested=[], reason=CHOSEN_BY_RULE, leader=leader, **unknown), True
     triage = asked.reply
     council.note(f"leading position: {triage.leader}", why=triage.reason)

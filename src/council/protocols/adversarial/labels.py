@@ -67,7 +67,9 @@ class ChairLabels:
         return ", ".join(self.issues[label] for label in match_ids(text, self.issues)) or text
 
 
-def assign_chair_labels(council: Council, drafts: Round[None], leader: Seat, issues: Mapping[str, object]) -> ChairLabels:
+def assign_chair_labels(
+    council: Council, drafts: Round[None], leader: Seat, issues: Mapping[str, object]
+) -> ChairLabels:
     """Label the other drafts and the issues in an order of their own, and record whose they are."""
     others = council.shuffled([one.seat.name for one in drafts.others(leader)], council.chair)
     shuffled = council.shuffled(list(issues), council.chair)

@@ -86,27 +86,60 @@ def _none_to_list(value: Any) -> Any:
     return [] if value is None else value
 
 
+class TriageSide(ReplyPart):
+    """What one draft holds on the first contested point."""
+
+    seat: str = Field(description="the seat of the draft, by its name in lower case")
+    position: TextField = Field(
+        default="", description="its position on the first contested point, in at most 15 words"
+    )
+    assumes: TextField = Field(
+        default="", description="the assumption that it rests on, in at most 15 words; else empty"
+    )
+
+
 class Triage(Reply):
     """The chair's triage of the drafts: agreed and contested points, the consensus criteria, and the leader."""
+
+    open_choices: ClassVar[frozenset[str]] = frozenset({"seat", "same_as_leader"})  # an unknown name is dropped
 
     agreed: list[str] = Field(description="conclusions that all drafts share, the most important first")
     contested: list[str] = Field(
         description="points on which their conclusions differ, with the positions, the most important first; empty if there is none"
     )
     same_conclusion: bool = Field(description="true if a reader would do the same after each of the drafts")
-    no_critical_flag: bool = Field(description="true if no draft names a flaw of its own that could defeat its conclusion")
-    no_contradiction: bool = Field(description="true if no two drafts contradict each other on a claim that a conclusion rests on")
+    no_critical_flag: bool = Field(
+        description="true if no draft names a flaw of its own that could defeat its conclusion"
+    )
+    no_contradiction: bool = Field(
+        description="true if no two drafts contradict each other on a claim that a conclusion rests on"
+    )
     mostly_high: bool = Field(
         description="true if at least two thirds of the marks on claims that a conclusion rests on are HIGH; false without marks"
     )
     reason: str = Field(description="which draft leads and why, in one or two sentences")
     leader: str = Field(description="the seat whose draft leads, by its name in lower case")
+    same_as_leader: list[str] = Field(
+        default_factory=list,
+        description="every seat whose draft reaches the core conclusion of the leading draft, the leader included",
+    )
+    sides: list[TriageSide] = Field(
+        default_factory=list,
+        description="one row for each draft: what it holds on the first contested point; else empty",
+    )
 
     @property
     def consensus(self) -> bool:
         """Return whether all four criteria hold and no conclusion is contested."""
-        holds = self.same_conclusion and self.no_critical_flag and self.no_contradiction and self.mostly_high
-        return holds and all(map(is_placeholder, self.contested))
+        criteria = (self.same_conclusion, self.no_critical_flag, self.no_contradiction, self.mostly_high)
+        return all(criteria) and all(map(is_placeholder, self.contested))
+
+    @property
+    def holders(self) -> tuple[str, ...] | None:
+        """The seats whose draft reaches the conclusion of the leading one; None if the triage does not say."""
+        if not self.same_as_leader:
+            return None
+        return tuple(dict.fromkeys((self.leader, *self.same_as_leader)))
 
     @classmethod
     def rehearse(cls, plain: Json, options: Json, *, agree: bool, n: int) -> Json:

@@ -55,6 +55,14 @@ class Perspective(BaseModel):
     view: str = Field(description="its position in two or three sentences, in its strongest form")
 
 
+class TensionSide(BaseModel):
+    advisor: str = Field(description="the advisor, by its name in lower case")
+    position: TextField = Field(default="", description="what it holds on the first tension, in at most 15 words")
+    assumes: TextField = Field(
+        default="", description="the assumption that it rests on, in at most 15 words; else empty"
+    )
+
+
 class PositionChange(BaseModel):
     advisor: str = Field(description="the advisor, by its name in lower case")
     opened_with: str = Field(description="its position in the first round, in one sentence")
@@ -74,6 +82,9 @@ class RefereeAccount(Reply):
     )
     tensions: list[str] = Field(
         description="where the advisors truly conflict, and what it turns on; empty if they do not"
+    )
+    sides: list[TensionSide] = Field(
+        default_factory=list, description="who holds what on the first tension, one row for each advisor; else empty"
     )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from itertools import islice
 
+from council.engine.agreement import assess_notes, round_voices
 from council.engine.council import Council
-from council.engine.trust import assess_notes, parse_notes, round_voices, seat_names
+from council.engine.notes import parse_notes, seat_names
 from council.types import Round, Verdict
 
 MIN_WORD_LIMIT = 150
@@ -42,9 +43,9 @@ async def collaborative(council: Council) -> Verdict:
             limit=word_limit(versions),
         )
     notes = parse_notes(synthesis.outcome.text, seat_names(versions.seats))
-    agreement, facts = assess_notes(notes, round_voices(versions))
+    noted = assess_notes(notes, round_voices(drafts))
     caveats = () if improved or len(drafts) == 1 else (DRAFTS_ONLY_CAVEAT,)
-    return Verdict(synthesis.text, caveats=caveats, agreement=agreement, trust_facts=facts, notes=notes)
+    return Verdict(synthesis.text, caveats=caveats, notes=notes, **noted._asdict())
 
 
 def word_limit(versions: Round[None]) -> int:

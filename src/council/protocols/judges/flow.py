@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from council.engine.agreement import compute_agreement, list_shared_voices, round_voices
 from council.engine.council import Council
 from council.engine.reply import Reply
 from council.engine.reply_form import squash
-from council.engine.trust import compute_agreement, round_voices
 from council.protocols.common.lookups import MAX_HOPS, LookupLimit, run_hops
 from council.protocols.common.stances import Stance, is_unanimous
 from council.protocols.judges.options import JudgesOptions
@@ -162,9 +162,12 @@ async def consolidate(council: Council, statements: Round[Any]) -> Verdict:
     names = {squash(name): name for name in statements}
     holders = [names[squash(name)] for name in consolidation.shared_by if squash(name) in names]
     shared_by = holders if "shared_by" in consolidation.model_fields_set else None
+    voices = round_voices(statements)
     return Verdict(
         consolidation.recommendation,
-        agreement=compute_agreement(shared_by, False, round_voices(statements)),
+        agreement=compute_agreement(shared_by, False, voices),
+        shared_by=None if shared_by is None else tuple(shared_by),
+        trust_facts=tuple(list_shared_voices(voices)),
         details={
             "consolidation": consolidation.model_dump(),
             "judges": {name: statement.reply.model_dump() for name, statement in statements.items()},
