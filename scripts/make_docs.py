@@ -222,6 +222,12 @@ def _doc(kind: type[Any]) -> str:
 # Protocols
 
 
+CONSENSUS = {
+    "agreed": ["the storage"], "contested": [], "same_conclusion": True, "no_critical_flag": True, "no_contradiction": True, "mostly_high": True,
+    "reason": "It names the costs.", "leader": "alpha",
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class ProtocolDoc:
     """A protocol on the page: its text, and the runs to draw (caption, script, options)."""
@@ -265,13 +271,14 @@ PROTOCOL_DOCS = (
     ProtocolDoc(
         "adversarial",
         "For choices and claims. The seats answer independently. The chair's triage names the leading draft "
-        "and checks four consensus criteria; if all four are met, the attack is skipped. Otherwise every seat except the author attacks "
-        "the leading draft with at most six issues, and the chair rules on every issue by its id. The outcome is SURVIVED, MODIFIED or OVERTURNED, and the confidence is "
+        "and checks four consensus criteria; if all four are met and nothing is contested, the attack is skipped. Otherwise every seat except the author attacks "
+        "the leading draft with at most six issues, and the chair rules on every issue by its id. It sees drafts and issues without names and in random order, "
+        "and uses a member without a seat where there is a choice; with three vendors and three seats there is none. The outcome is SURVIVED, MODIFIED or OVERTURNED, and the confidence is "
         "computed from the rulings: an issue without a ruling is open, and no answer with an open or landed FATAL issue is HIGH. The output ends with the leading draft, the counts of the rulings and the dissent; "
         "`--verbose` and the report list every ruling. Words such as “which is better” and the prefix `adversarial council:` select it.",
         (
             ("If the drafts differ, every seat except the leader's author attacks:", {}, {}),
-            ("If the triage finds consensus on all four criteria, there is no attack:", {"triage/chair": {"agree": True}}, {}),
+            ("If the triage finds consensus on all four criteria and nothing contested, there is no attack:", {"triage/chair": {"reply": CONSENSUS}}, {}),
         ),
     ),
     ProtocolDoc(
