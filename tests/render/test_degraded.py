@@ -119,9 +119,7 @@ def test_absent_explorer_is_reported_with_the_consequence_for_its_judge() -> Non
     builder.phase("judge/judge-1/explore/judge-1-explorer-1/look-1").ask("judge-1-explorer-1")
     builder.mark_absent("judge-1-explorer-1", "timed_out", "")
     (line,) = format_degraded_lines(builder.close("x", verdict="PASS").minutes)
-    assert line == (
-        "judge-1-explorer-1 did not answer in look-up 1 (ran out of time). judge-1 continues without it."
-    )
+    assert line == ("judge-1-explorer-1 did not answer in look-up 1 (ran out of time). judge-1 continues without it.")
 
 
 def test_dead_chair_appears_once() -> None:
