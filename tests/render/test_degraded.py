@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from council import events as ev
-from council.engine.degraded import format_degraded_lines, format_notice_lines
+from council.engine.degraded import format_degraded_lines, format_missing_lines, format_notice_lines
 from council.engine.layout import STATE_DESCRIPTIONS, describe_state
 from council.render.markdown import render_answer, render_document
 from council.render.report import build_report
@@ -178,3 +178,81 @@ def test_tokens_of_a_failed_seat_are_counted() -> None:
     usage = {"in": 7, "out": 3, "cached": 0}
     builder.add(ev.WasAbsent("draft/alpha", "draft", "alpha", "truncated", "cut off", 2, usage))
     assert build_report(builder.minutes)["tokens"] == usage
+
+
+# Keys that were refused
+
+
+def lock_out(builder: RunBuilder, name: str, *vendors: str, kind: str = "auth") -> RunBuilder:
+    """Let every vendor that is asked for a seat refuse its key."""
+    for vendor in vendors:
+        builder.fault(name, kind, f"401: no; check {vendor.upper()}_API_KEY", member=f"{vendor}:m")
+    return builder.mark_absent(name, f"failed({kind})", "; then ".join(f"{vendor}: 401" for vendor in vendors))
+
+
+@pytest.mark.behaviour("40-one-message-per-vendor")
+def test_if_all_keys_are_refused_each_vendor_has_one_line_with_its_variable() -> None:
+    builder = RunBuilder().phase("draft").ask("alpha", "beta", "gamma")
+    lock_out(builder, "alpha", "anthropic", "openai", "google")
+    lock_out(builder, "beta", "openai", "google", "anthropic")
+    lock_out(builder, "gamma", "google", "anthropic", "openai")
+    assert format_missing_lines(builder.close("", status="failed", stopped="quorum").minutes) == [
+        "FAILED: no seat answered; `council resume r7k2` asks again.",
+        "anthropic refused the key: 401: no; check ANTHROPIC_API_KEY.",
+        "openai refused the key: 401: no; check OPENAI_API_KEY.",
+        "google refused the key: 401: no; check GOOGLE_API_KEY.",
+    ]
+
+
+@pytest.mark.behaviour("40-one-message-per-vendor")
+def test_seats_with_one_refused_key_share_a_line_and_the_count() -> None:
+    builder = RunBuilder().phase("draft").answer("alpha", "a").ask("beta", "gamma")
+    lock_out(builder, "beta", "openai")
+    lock_out(builder, "gamma", "openai")
+    assert format_missing_lines(builder.end_phase().close().minutes)[0] == (
+        "beta and gamma did not answer: openai refused the key: 401: no; check OPENAI_API_KEY. "
+        "What follows is from one of three seats, so weigh it accordingly."
+    )
+
+
+@pytest.mark.behaviour("40-one-message-per-vendor")
+def test_a_seat_that_no_vendor_serves_is_named_before_the_vendors() -> None:
+    builder = RunBuilder().phase("draft").answer("alpha", "a").answer("beta", "b").ask("gamma")
+    lock_out(builder, "gamma", "openai", "google")
+    assert format_missing_lines(builder.end_phase().close().minutes) == [
+        "gamma did not answer: every key was refused. What follows is from two of three seats, so weigh it accordingly.",
+        "openai refused the key: 401: no; check OPENAI_API_KEY.",
+        "google refused the key: 401: no; check GOOGLE_API_KEY.",
+    ]
+
+
+@pytest.mark.behaviour("50-plain-words")
+def test_seats_that_the_budget_does_not_cover_are_described_in_words() -> None:
+    builder = RunBuilder().phase("draft").answer("alpha", "a").ask("beta", "gamma")
+    for name in ("beta", "gamma"):
+        builder.mark_absent(name, "skipped(budget)", "")
+    (line, *_) = format_missing_lines(builder.end_phase().close().minutes)
+    assert line.startswith(
+        "beta and gamma did not answer (not asked, because the budget did not cover the request). What follows is from one"
+    )
+
+
+@pytest.mark.behaviour("50-plain-words")
+@pytest.mark.parametrize(
+    ("phase", "name"), [("draft", "draft"), ("r2", "round 2"), ("look-1", "look-up 1"), ("answer", "the answer phase")]
+)
+def test_phases_are_named_in_words(phase: str, name: str) -> None:
+    builder = RunBuilder(plan("any", ("a", "b"))).phase("first").answer("a", "x").answer("b", "y").end_phase()
+    builder.phase(phase).answer("a", "x").ask("b").mark_absent("b", "timed_out", "")
+    line = format_missing_lines(builder.end_phase().close().minutes)[0]
+    assert line == f"b did not answer in {name} (scripted:m1: ran out of time). Its earlier statement counts."
+
+
+@pytest.mark.behaviour("50-plain-words")
+def test_many_absent_seats_are_counted() -> None:
+    names = tuple(f"judge-{n}" for n in range(1, 9))
+    builder = RunBuilder(plan("any", names)).phase("r1").answer(names[0], "x").ask(*names[1:])
+    for name in names[1:]:
+        builder.mark_absent(name, "timed_out", "")
+    (line,) = format_missing_lines(builder.end_phase().close().minutes)
+    assert line.startswith("seven seats did not answer (ran out of time). What follows is from one of eight seats")

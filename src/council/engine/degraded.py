@@ -376,17 +376,21 @@ def _describe_locked_out(minutes: Minutes, locked_out: list[AbsenceMinutes]) -> 
         model = minutes.seat(missed.seat).model
         found = _find_problems(minutes, missed)
         found = found or {_name_endpoint(model): _describe_problem(model, "auth", missed.reason)}
-        problems = found | problems
+        problems |= {name: problem for name, problem in found.items() if name not in problems}
         groups.setdefault(frozenset(found), []).append(missed)
     lines: list[tuple[str, list[AbsenceMinutes]]] = []
     for names, group in groups.items():
         seats = join_names(list(dict.fromkeys(_format_seat(minutes, one) for one in group)))
         if len(names) == 1:
-            lines.append((f"{seats} did not answer: {problems[next(iter(names))]}.", group))
+            lines.append((_end_sentence(f"{seats} did not answer: {problems[next(iter(names))]}"), group))
         elif minutes.answered_count:
             lines.append((f"{seats} did not answer: every key was refused.", group))
     shared = {name for names in groups if len(names) > 1 for name in names}
-    return lines + [(f"{problem}.", []) for name, problem in problems.items() if name in shared]
+    return lines + [(_end_sentence(problem), []) for name, problem in problems.items() if name in shared]
+
+
+def _end_sentence(text: str) -> str:
+    return text if text.endswith("?") else f"{text}."
 
 
 def _group_absences(minutes: Minutes, missing: list[AbsenceMinutes]) -> list[list[AbsenceMinutes]]:

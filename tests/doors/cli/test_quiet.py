@@ -224,6 +224,8 @@ def test_a_notice_is_new_once_a_day(tmp_path: Path) -> None:
     assert select_new_notices(["b", "a"], env, MONDAY) == []
     assert select_new_notices(["a"], env, TUESDAY) == ["a"]
     assert select_new_notices(["b"], env, TUESDAY) == ["b"]
+    assert select_new_notices(["d", "e", "f"], env, TUESDAY) == ["d", "e"], "two of one run"
+    assert select_new_notices(["d", "e", "f"], env, TUESDAY) == ["f"]
     other = env | {"COUNCIL_DATA": str(tmp_path / "other")}
     assert select_new_notices(["a"], other, TUESDAY) == ["a"], "another user"
     rows = json.loads((tmp_path / "own" / NOTICES_FILE).read_text())
