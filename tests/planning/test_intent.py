@@ -406,7 +406,7 @@ def test_words_choose_the_protocol_that_they_ask_for(row: dict[str, Any], folder
         ("REST-vs-gRPC", 'the word "vs"'),
         ("REST versus gRPC", 'the word "versus"'),
         ("Debate the merger", 'the word "debate"'),
-        ("an adversarial look at it", 'the words "an adversarial"'),
+        ("an adversarial look at it", 'the words "adversarial look"'),
         ("challenge this plan", 'the word "challenge"'),
         ("try arguing for tabs", 'the word "arguing"'),
         ("attack my thesis", 'the word "attack"'),

@@ -16,18 +16,11 @@ from council.errors import ConfigError, UsageError, option, wording
 from council.flags import AUTO_PROTOCOL, flag_table
 from council.packet.files import PATH_WORD, FolderNames, is_glob
 from council.packet.targets import is_pathlike
-from council.planning.triggers import (
-    WORD_GAP,
-    compile_phrases,
-    find_trigger,
-    load_triggers,
-    mask_text,
-    phrase_pattern,
-    strip_opening,
-)
+from council.planning.modes import strip_mode
+from council.planning.phrases import WORD_GAP, compile_phrases, load_triggers, mask_text, strip_opening
+from council.planning.triggers import find_trigger
 from council.protocols import TASKS, find_protocol, is_registered
 
-RUN_A = r"(?:(?:run|convene|hold|start|call|use|have|do)\s+(?:an?\s+|the\s+)?)"
 MAX_VERBOSE_PHRASES = 10  # that are removed from a question
 REVISION_RANGE = re.compile(r"[A-Za-z0-9_@][\w./@~^{}-]*?\.{2,3}[A-Za-z0-9_@][\w./@~^{}-]*")
 
@@ -115,7 +108,7 @@ def parse_intent(
     if not names_files:
         question = question or text
     if not question:
-        raise UsageError(_format_no_question(verb))
+        raise UsageError(_format_no_question(verb, prefixed), field="question")
     return Intent(
         task=task,
         protocol=choice.protocol,
@@ -305,13 +298,9 @@ def _remove_span(text: str, start: int, end: int) -> str:
 
 
 def _strip_prefix(text: str) -> tuple[Choice | None, str]:
-    """Remove a prefix such as "adversarial council:" or "please run an adversarial council on"."""
-    core = strip_opening(text)
-    for prefix, protocol in load_triggers()["prefixes"].items():
-        name = phrase_pattern(prefix)
-        if found := re.match(rf"{RUN_A}?{name}\s*:\s*|{RUN_A}{name}\s+(?:on|about|for)\s+", core, re.IGNORECASE):
-            return Choice(protocol, f'the prefix "{prefix}:"', ChosenBy.PREFIX), core[found.end() :].strip()
-    return None, text
+    """Remove the name of a mode at the start: "adversarial council:", "please run an adversarial council on"."""
+    mode, rest = strip_mode(text)
+    return (Choice(mode.protocol, f'the prefix "{mode.words}"', ChosenBy.PREFIX) if mode else None), rest
 
 
 def _strip_ask(words: Sequence[str], text: str) -> tuple[bool, str]:
@@ -320,7 +309,9 @@ def _strip_ask(words: Sequence[str], text: str) -> tuple[bool, str]:
     return (True, rest.strip()) if first == "ask" and "ask" in words else (False, text)
 
 
-def _format_no_question(verb: Verb | None) -> str:
+def _format_no_question(verb: Verb | None, prefixed: Choice | None) -> str:
+    if prefixed and not verb:
+        return f"no question was given after {prefixed.why}: add one"
     example = f"council {verb.task} recent" if verb else 'council "Which queue fits us?"'
     return f"no question was given: add one, for example {example}"
 
