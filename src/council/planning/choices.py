@@ -178,7 +178,9 @@ def find_judged_pair(context: Context, grammar: Grammar) -> int | None:
 def find_fragment(context: Context, grammar: Grammar) -> int | None:
     """Find "Redis or Postgres for sessions?", and without a question mark "monolith or microservices"."""
     limits = load_triggers()["choices"]["limits"]
-    most_words = limits["fragment_words"] if context.is_question else limits["bare_words"] if context.is_only else 0
+    is_asked = context.is_question or grammar.asks_to_choose(f"{context.after_or} {context.following}")
+    is_long = is_asked or (context.is_only and grammar.starts("bare", context.text))
+    most_words = limits["fragment_words"] if is_long else limits["bare_words"] if context.is_only else 0
     if len(context.text.split()) > most_words or context.starts_question or context.is_telling or context.is_writing:
         return None
     if not context.before_or.strip(" ,\0") or not context.after_or.strip(" ?\0"):
@@ -211,7 +213,8 @@ FORMS: tuple[Callable[[Context, Grammar], int | None], ...] = (
 
 def _is_comparison(sentence: Sentence, grammar: Grammar) -> bool:
     """Return whether a sentence is like "Is A better than B?"."""
-    if not sentence.text.endswith("?") or grammar.starts("question_words", sentence.text):
+    is_question = sentence.text.endswith("?") or grammar.starts("unmarked", sentence.text)
+    if not is_question or grammar.starts("question_words", sentence.text):
         return False
     if not next(find_phrases(grammar.words["comparatives"], sentence.text), None):
         return False
@@ -220,8 +223,9 @@ def _is_comparison(sentence: Sentence, grammar: Grammar) -> bool:
 
 
 def _lists_options(sentence: Sentence, following: str, grammar: Grammar) -> bool:
-    """Return whether a sentence is like "I have two offers." and a question which to take follows."""
-    return bool(following and grammar.find("listed", sentence.text)) and grammar.asks_to_choose(following)
+    """Return whether a sentence is like "I have two offers." or "Between A and B", and a question which to take follows."""
+    found = grammar.find("listed", sentence.text)
+    return bool(found) and grammar.asks_to_choose(f"{sentence.text[found.end():]} {following}")
 
 
 def _find_unspaced(sentence: Sentence) -> str:

@@ -25,6 +25,7 @@ from council.planning.phrases import (
 MAX_PREFIX_CHARS = 200
 MARK = r"(?:,? please)?\s*[:：,，、–—]|[.!]+(?=\s)|\s*-+(?=\s)|\s+-+(?=\S)|\s*[\])】）]\s*[:：,，–—-]?"
 BRACKET = r"[\[(【（]?\s*"
+IN_QUESTION = re.compile(r"[,:(–—] ?(?:(?:in|using|with|via) )?(?:(?:an?|the) )?$|^(?:can|could|would|will) (?:an?|the|my|our) $")
 VERB = re.compile(r"(?:is|are|was|were|has|can|will|does|could|would|should)\b", re.IGNORECASE)
 
 
@@ -100,10 +101,10 @@ def _compile_requests(protocol: str) -> re.Pattern[str]:
 
 
 def _is_asked(sentence: str, start: int) -> bool:
-    """Return whether a name in a sentence is a request. In a question it is one only after a comma."""
+    """Return whether a name in a sentence is a request. In a question it is one after a comma, or if it is to do something."""
     if not (compile_opening("questions").match(sentence) or compile_opening("telling").match(sentence)):
         return True
-    return bool(re.search(r"[,:(–—]\s*(?:in|using|with|via)? ?(?:an?|the)? ?$", sentence[:start]))
+    return bool(IN_QUESTION.search(sentence[:start]))
 
 
 def _has_stem(text: str) -> bool:
