@@ -89,7 +89,7 @@ class Context:
     following: str  # the next two sentences
     or_place: tuple[int, int]  # of the first "or"
     starts_question: bool  # in any language, with a question word or an auxiliary
-    is_only: bool  # the only sentence of the question
+    is_first: bool  # the first sentence of the question
 
     @property
     def is_question(self) -> bool:
@@ -133,7 +133,7 @@ def _find_in_sentence(sentences: Sequence[Sentence], place: int) -> str:
         if not (parted := re.search(grammar.or_word, masked)):
             continue
         context = Context(
-            masked, following, parted.span(), _starts_question(sentences[place].text), len(sentences) == 1
+            masked, following, parted.span(), _starts_question(sentences[place].text), place == 0
         )
         for find_form in FORMS:
             if (start := find_form(context, grammar)) is not None:
@@ -175,17 +175,24 @@ def find_judged_pair(context: Context, grammar: Grammar) -> int | None:
     return 0 if grammar.find("judgements", context.after_or) else None
 
 
+def find_verb_pair(context: Context, grammar: Grammar) -> int | None:
+    """Find "take it or wait another year"."""
+    return 0 if grammar.starts("verb_pairs", context.text) else None
+
+
 def find_fragment(context: Context, grammar: Grammar) -> int | None:
     """Find "Redis or Postgres for sessions?", and without a question mark "monolith or microservices"."""
+    if context.starts_question or context.is_telling or context.is_writing:
+        return None
     limits = load_triggers()["choices"]["limits"]
     is_asked = context.is_question or grammar.asks_to_choose(f"{context.after_or} {context.following}")
-    is_long = is_asked or (context.is_only and grammar.starts("bare", context.text))
-    most_words = limits["fragment_words"] if is_long else limits["bare_words"] if context.is_only else 0
-    if len(context.text.split()) > most_words or context.starts_question or context.is_telling or context.is_writing:
+    is_bare = context.is_first and grammar.starts("bare", context.text)
+    most_words = limits["fragment_words"] if is_asked or is_bare else limits["bare_words"] if context.is_first else 0
+    if len(context.text.split()) > most_words:
         return None
     if not context.before_or.strip(" ,\0") or not context.after_or.strip(" ?\0"):
         return None
-    if grammar.starts("inclusive", context.text) or grammar.find("inclusive_before", context.text):
+    if grammar.starts("inclusive", context.text) or grammar.find("inclusive_before", context.before_or):
         return None
     other = grammar.find("clauses", context.text) or grammar.find("inclusive_after", context.after_or)
     return None if other or grammar.find("not_with", context.text) else 0
@@ -203,6 +210,7 @@ FORMS: tuple[Callable[[Context, Grammar], int | None], ...] = (
     find_set_off,
     find_decision,
     find_judged_pair,
+    find_verb_pair,
     find_fragment,
     find_options,
 )

@@ -108,8 +108,8 @@ def _compile_polite() -> re.Pattern[str]:
 
 
 def join_words(expressions: Iterable[str]) -> str:
-    """Return one pattern for any of the expressions, in which a space matches a space or a hyphen."""
-    return "|".join(expressions).replace(" ", "[ -]")
+    """Return one pattern for any of the expressions. A space matches a space or a hyphen; apostrophes may be missing."""
+    return "|".join(expressions).replace(" ", "[ -]").replace("'", "'?")
 
 
 def join_starts(expressions: Iterable[str]) -> str:
