@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files as resource_files
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 WORD_GAP = r"(?:\s*[-\u2010\u2011\u2013]\s*|\s+)"
@@ -79,13 +80,27 @@ class Sentence(NamedTuple):
 
 
 def read_sentences(text: str) -> list[Sentence]:
-    """Return the sentences in which a request can be: those at the start and at the end, without code, paths and URLs."""
-    masked = _mask_code(text)
-    if len(masked) > 2 * EDGE_CHARS:
-        masked = f"{masked[:EDGE_CHARS].rpartition(' ')[0]}\n{masked[-EDGE_CHARS:].partition(' ')[2]}"
-    unified = unicodedata.normalize("NFC", masked).translate(UNIFIED)
-    parts = (re.sub(" +", " ", part).strip(" ¿¡") for part in SENTENCE_END.split(unified))
-    return [Sentence(part, lower(part)) for part in parts if part]
+    """Return the sentences in which a request can be: those at the start and at the end, with code, paths and URLs masked."""
+    unified = re.sub("  +", " ", unicodedata.normalize("NFC", text).translate(UNIFIED))
+    masked = _mask_code(unified)
+    return [Sentence(unified[start:end], lower(masked[start:end])) for start, end in _find_sentences(masked)]
+
+
+def _find_sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where sentences start and end, in the first and last EDGE_CHARS of a long text."""
+    for start, end in [(0, len(text))] if len(text) <= 2 * EDGE_CHARS else _find_edges(text):
+        breaks = [(start, start), *(found.span() for found in SENTENCE_END.finditer(text, start, end)), (end, end)]
+        for (_, first), (last, _) in pairwise(breaks):
+            sentence = text[first:last].lstrip(" ¿¡")
+            if stripped := sentence.rstrip(" "):
+                yield last - len(sentence), last - len(sentence) + len(stripped)
+
+
+def _find_edges(text: str) -> list[tuple[int, int]]:
+    """Return the first and the last part of a long text, cut at spaces."""
+    first = text.rfind(" ", 0, EDGE_CHARS)
+    last = text.find(" ", len(text) - EDGE_CHARS)
+    return [(0, EDGE_CHARS if first < 0 else first), (len(text) - EDGE_CHARS if last < 0 else last, len(text))]
 
 
 def lower(text: str) -> str:
