@@ -132,9 +132,7 @@ def _find_in_sentence(sentences: Sequence[Sentence], place: int) -> str:
         masked = sentence.mask(grammar.words["exceptions"]).text if re.search(grammar.or_word, sentence.text) else ""
         if not (parted := re.search(grammar.or_word, masked)):
             continue
-        context = Context(
-            masked, following, parted.span(), _starts_question(sentences[place].text), place == 0
-        )
+        context = Context(masked, following, parted.span(), _starts_question(sentences[place].text), place == 0)
         for find_form in FORMS:
             if (start := find_form(context, grammar)) is not None:
                 return sentence.written[start:]
@@ -233,7 +231,7 @@ def _is_comparison(sentence: Sentence, grammar: Grammar) -> bool:
 def _lists_options(sentence: Sentence, following: str, grammar: Grammar) -> bool:
     """Return whether a sentence is like "I have two offers." or "Between A and B", and a question which to take follows."""
     found = grammar.find("listed", sentence.text)
-    return bool(found) and grammar.asks_to_choose(f"{sentence.text[found.end():]} {following}")
+    return bool(found) and grammar.asks_to_choose(f"{sentence.text[found.end() :]} {following}")
 
 
 def _find_unspaced(sentence: Sentence) -> str:

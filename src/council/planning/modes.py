@@ -23,9 +23,14 @@ from council.planning.phrases import (
 )
 
 MAX_PREFIX_CHARS = 200
-MARK = r"(?:,? please)?\s*[:：,，、–—]|[.!]+(?=\s)|\s*-+(?=\s)|\s+-+(?=\S)|\s*[\])】）]\s*[:：,，–—-]?"
+MARK = (  # after a name, with "please" or "for this" before it
+    r"(?: (?:for|on|about|with) (?:this|that|it|the following)(?: one| question)?(?=[:：,，.!]))?(?:,? please)?"
+    r"(?:\s*[:：,，、–—]|[.!]+(?=\s)|\s*-+(?=\s)|\s+-+(?=\S)|\s*[\])】）]\s*[:：,，–—-]?)"
+)
 BRACKET = r"[\[(【（]?\s*"
-IN_QUESTION = re.compile(r"[,:(–—] ?(?:(?:in|using|with|via) )?(?:(?:an?|the) )?$|^(?:can|could|would|will) (?:an?|the|my|our) $")
+IN_QUESTION = re.compile(
+    r"[,:(–—] ?(?:(?:in|using|with|via) )?(?:(?:an?|the) )?$|^(?:can|could|would|will) (?:an?|the|my|our) $"
+)
 VERB = re.compile(r"(?:is|are|was|were|has|can|will|does|could|would|should)\b", re.IGNORECASE)
 
 

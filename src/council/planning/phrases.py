@@ -15,7 +15,9 @@ WORD_GAP = r"(?:\s*[-\u2010\u2011\u2013]\s*|\s+)"
 WORD_START, WORD_END = r"(?<!\w)(?<![/\\])(?<!\w[.@])", r"(?![\w/\\]|\.\w)"  # skip words inside a path or a URL
 CODE_OR_PATH = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|(?<!\S)[^\s/`]*/\S*[\w/*]", re.DOTALL)  # code, paths, URLs
 UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")  # letters of languages without spaces
-SENTENCE_END = re.compile(r"(?<=[!?])\s+|(?<=[.!?][\"'”)])\s+|(?<=\w\w\w[.])\s+|(?<=[)\"'][.])\s+|\s*[;\n]\s*|(?<=[。！？；])\s*")
+SENTENCE_END = re.compile(
+    r"(?<=[!?])\s+|(?<=[.!?][\"'”)])\s+|(?<=\w\w\w[.])\s+|(?<=[)\"'][.])\s+|\s*[;\n]\s*|(?<=[。！？；])\s*"
+)
 EDGE_CHARS = 3000  # of a long text at its start and at its end: what is between them is material
 UNIFIED = str.maketrans({"\u2019": "'", "\u2010": "-", "\u2011": "-", "\t": " ", "\u00a0": " "})
 
@@ -84,6 +86,10 @@ def read_sentences(text: str) -> list[Sentence]:
     unified = re.sub("  +", " ", unicodedata.normalize("NFC", text).translate(UNIFIED))
     masked = _mask_code(unified)
     return [Sentence(unified[start:end], lower(masked[start:end])) for start, end in _find_sentences(masked)]
+
+
+def split_sentences(text: str) -> list[str]:
+    return [part.strip() for part in SENTENCE_END.split(text) if part.strip()]
 
 
 def _find_sentences(text: str) -> Iterator[tuple[int, int]]:

@@ -47,6 +47,9 @@ class Protocol:
     prompts: Path | None = None  # folder of the prompts; None: `prompts/` beside the function
     options: type[Any] | str | None = None  # pydantic model; None: no options
     spread: bool = True  # spread the seats over vendor families
+    chair_apart: bool = (
+        False  # the chair judges what the seats wrote about each other, so it has no seat where there is a choice
+    )
     resizable: bool = False  # with 2 to 8 members by `-m` it has as many seats; a panel resizes its own seats
     panel: Callable[..., Any] | str = ""  # builds the seats from the options; empty if the seats are fixed
     quorum: int = 1  # seats that must answer
@@ -143,10 +146,6 @@ class ReportView:
     def points(self, minutes: Minutes) -> list[Json]:
         """Return the points of an attack, each once: hits, flaw, correction, severity, landed, why, ids, raised_by, held_by."""
         return []
-
-    def closing_text(self, minutes: Minutes) -> str:
-        """Return a few lines to show after the answer on standard output; empty for none."""
-        return ""
 
     def verdict_text(self, minutes: Minutes) -> str:
         """Return the whole text for standard output; empty to show the answer under its caveats."""

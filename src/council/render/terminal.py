@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from council.engine.layout import format_cost, format_count, format_packet_line, format_size
 from council.engine.minutes import SeatMinutes
-from council.engine.trust import format_strongest
+from council.engine.strongest import format_strongest
 from council.money import format_usd
 from council.text_cleanup import clean_json, single_line
 from council.types import Json
