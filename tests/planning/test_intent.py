@@ -52,10 +52,37 @@ def refusal(words: str, protocol: str | None = None, **flags: Any) -> str:
     return refused.value.message_for("cli")
 
 
-def test_a_very_long_word_takes_linear_time() -> None:
+LONG_TEXTS = [
+    "x",
+    "word ",
+    "a or b, ",
+    "should we ",
+    "attack ",
+    "please ",
+    "adversarial ",
+    "who that my plan ",
+    "is a better ",
+    "(a) ",
+    "I want a debate ",
+    "或者还是",
+    "Should we buy or rent?\n",
+]
+
+
+@pytest.mark.behaviour("00-words-long")
+@pytest.mark.parametrize("text", LONG_TEXTS)
+def test_a_very_long_question_takes_linear_time(text: str) -> None:
     began = time.process_time()
-    assert read("x" * 100_000).task == "ask"
+    assert read(text * (100_000 // len(text))).task == "ask"
     assert time.process_time() - began < 5
+
+
+@pytest.mark.behaviour("00-words-long")
+@pytest.mark.parametrize("where", ["start", "end", "middle"])
+def test_words_in_the_middle_of_a_long_text_are_material(where: str) -> None:
+    request, material = "Should we buy or rent?", "The lake is calm. " * 1000
+    texts = {"start": f"{request} {material}", "end": f"{material} {request}", "middle": f"{material} {request} {material}"}
+    assert read(texts[where]).protocol == ("collaborative" if where == "middle" else "adversarial")
 
 
 @contextmanager
@@ -122,6 +149,49 @@ def test_a_name_in_other_letters_is_a_target_only_if_the_file_system_finds_it(fo
 def test_a_prefix_chooses_the_protocol_and_is_removed(words: str, protocol: str, why: str, question: str) -> None:
     found = read(words)
     assert (found.protocol, found.why, found.question, found.task) == (protocol, why, question, "ask")
+
+
+@pytest.mark.behaviour("00-mode-names")
+@pytest.mark.parametrize(
+    "words",
+    [
+        "adversarial council",
+        "Adversarial council:",
+        "adversarial council: verbose",
+        "please run an adversarial council",
+        "Collaborative mode -",
+        "in collaborative mode",
+        "advisors:",
+        "council of advisors",
+        "对抗模式：",
+    ],
+)
+def test_a_mode_name_without_a_question_is_refused_in_one_line(words: str) -> None:
+    said = refusal(words)
+    assert said.startswith('no question was given after the prefix "') and said.endswith(": add one")
+
+
+@pytest.mark.behaviour("00-mode-names")
+@pytest.mark.parametrize(
+    "words",
+    [
+        "What is adversarial mode?",
+        "How does a council of advisors work?",
+        "Explain collaborative mode in Google Docs",
+        "adversarial networks: how are they trained?",
+        "collaborative filtering: how does it work?",
+    ],
+)
+def test_a_question_about_a_mode_keeps_its_words_and_chooses_nothing(words: str) -> None:
+    found = read(words)
+    assert (found.protocol, found.question, found.chosen_by is ChosenBy.PREFIX) == ("collaborative", words, False)
+
+
+@pytest.mark.behaviour("00-mode-names")
+def test_a_mode_name_in_a_request_wins_over_other_words_and_stays() -> None:
+    for words in ("Which is better, A or B? (collaborative mode)", "Debate our logo, but collaboratively."):
+        found = read(words)
+        assert (found.protocol, found.question, found.chosen_by) == ("collaborative", words, ChosenBy.TRIGGER)
 
 
 @pytest.mark.behaviour("00-grammar-explicit-wins")
@@ -432,6 +502,28 @@ def test_words_that_others_wrote_choose_the_protocol_that_they_ask_for(held: str
 def test_an_adversarial_trigger_that_is_asked_for_gives_adversarial(words: str, why: str) -> None:
     found = read(words)
     assert (found.protocol, found.why, found.question, found.task) == ("adversarial", why, words, "ask")
+
+
+@pytest.mark.behaviour("00-choice-reason")
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (
+            "Should I take the job in Oslo, or stay where I am?",
+            'the choice "Should I take the job in Oslo, or stay where I am"',
+        ),
+        ("Given the rent, should we buy or lease?", 'the choice "should we buy or lease"'),
+        ("Split src/billing or keep it?", 'the choice "Split src/billing or keep it"'),
+        ("İstanbul or İzmir?", 'the choice "İstanbul or İzmir"'),
+        ("买房还是租房？", 'the choice "买房还是租房"'),
+        (
+            f"Should we move to {'x' * 80} or stay?",
+            'the choice "Should we move to …"',
+        ),
+    ],
+)
+def test_the_reason_quotes_a_choice_as_a_phrase(words: str, why: str) -> None:
+    assert read(words).why == why
 
 
 @pytest.mark.behaviour("000-trigger-both-lists")

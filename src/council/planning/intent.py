@@ -17,6 +17,7 @@ from council.flags import AUTO_PROTOCOL, flag_table
 from council.packet.files import PATH_WORD, FolderNames, is_glob
 from council.packet.targets import is_pathlike
 from council.planning.domains import detect_domain
+from council.planning.facts import is_short_fact
 from council.planning.modes import strip_mode
 from council.planning.phrases import WORD_GAP, compile_phrases, load_triggers, mask_text, strip_opening
 from council.planning.triggers import find_trigger
@@ -102,7 +103,8 @@ def parse_intent(
         verb = _parse_verb_anywhere(text)
     by_task = None if asked or choice else _choose_by_task(verb, text, paths, names_files)
     choice = choice or by_task or _choose_by_trigger(text, can_search)
-    task = _choose_task(choice.protocol, verb, flags)
+    is_plain = asked or not (verb or paths or piped)
+    task = _choose_task(choice.protocol, verb, flags, question=text if is_plain else "", asked=asked)
     question = (
         rest if verb and verb.word == task and verb.is_leading else text
     )  # a leading verb is not part of the question
@@ -139,7 +141,7 @@ def place_piped_text(
     kept = [text for word in rest if (text := _strip_edge_dash(word, word is rest[0], word is rest[-1]))]
     if not kept or kept == ["ask"]:
         choice = _choose_by_flags(flags, _choose_by_name(protocol, None, known))
-        if kept or not choice or "ask" in find_protocol(choice.protocol).tasks:
+        if kept or not choice or find_protocol(choice.protocol).tasks[0] == "ask":
             return [*kept, piped], None
         kept = [find_protocol(choice.protocol).tasks[0]]
     return ([*kept, "-"] if len(kept) == 1 and kept[0] in TASKS else kept), piped
@@ -226,9 +228,15 @@ def _choose_by_trigger(text: str, can_search: Callable[[], bool]) -> Choice:
     return Choice(*found, ChosenBy.TRIGGER) if found else Choice("collaborative", "the default", ChosenBy.DEFAULT)
 
 
-def _choose_task(protocol: str, verb: Verb | None, flags: Mapping[str, Any]) -> str:
-    """Return the task of a leading verb, of a flag or of another verb, if the protocol accepts it, else its first task."""
+def _choose_task(
+    protocol: str, verb: Verb | None, flags: Mapping[str, Any], *, question: str, asked: bool
+) -> str:
+    """Return the task of a leading verb, of a flag or of another verb, if the protocol accepts it, else its first task.
+
+    A protocol that reviews by default answers a `question` if the word `ask` says so, or if it has one short answer."""
     tasks = find_protocol(protocol).tasks
+    if question and "ask" in tasks[1:] and (asked or is_short_fact(question)):
+        return "ask"
     by_flag = "brainstorm" if "technique" in flags else ""
     wanted = verb.task if verb and (verb.is_leading or not by_flag) else by_flag
     return wanted if wanted in tasks else tasks[0]

@@ -25,7 +25,7 @@ from council.planning.phrases import (
 MAX_PREFIX_CHARS = 200
 MARK = (  # after a name, with "please" or "for this" before it
     r"(?: (?:for|on|about|with) (?:this|that|it|the following)(?: one| question)?(?=[:：,，.!]))?(?:,? please)?"
-    r"(?:\s*[:：,，、–—]|[.!]+(?=\s)|\s*-+(?=\s)|\s+-+(?=\S)|\s*[\])】）]\s*[:：,，–—-]?)"
+    r"(?:\s*[:：,，、–—]|[.!]+(?=\s)|\s*-+(?=\s|$)|\s+-+(?=\S)|\s*[\])】）]\s*[:：,，–—-]?)"
 )
 BRACKET = r"[\[(【（]?\s*"
 IN_QUESTION = re.compile(
