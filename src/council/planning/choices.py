@@ -66,6 +66,7 @@ class Grammar:
         key = (before, name, after)
         if key not in self._patterns:
             words = join_words(self.words.get(name, ())) or "(?!)"  # an empty list matches nothing
+            words = words.replace("{verbs}", f"(?:{'|'.join(self.words.get('verbs', ()))})")
             self._patterns[key] = re.compile(f"{before}(?:{words}){after}")
         return self._patterns[key]
 
@@ -142,7 +143,7 @@ def _find_in_sentence(sentences: Sequence[Sentence], place: int) -> str:
 # Forms of a choice. Each returns where the choice starts in the sentence, or None.
 
 
-def find_clause(context: Context, grammar: Grammar) -> int | None:
+def _find_clause(context: Context, grammar: Grammar) -> int | None:
     """Find "I can't decide whether to buy or rent", "We can either buy or rent"."""
     if context.is_writing or grammar.starts("question_words", context.text):
         return None
@@ -150,7 +151,7 @@ def find_clause(context: Context, grammar: Grammar) -> int | None:
     return found.start() if found else None
 
 
-def find_set_off(context: Context, grammar: Grammar) -> int | None:
+def _find_set_off(context: Context, grammar: Grammar) -> int | None:
     """Find "What should we use: A, B or C?", "Pick one: A or B"."""
     if context.is_writing or not grammar.set_off.search(context.text):
         return None
@@ -160,25 +161,25 @@ def find_set_off(context: Context, grammar: Grammar) -> int | None:
     return 0 if is_asked else None
 
 
-def find_decision(context: Context, grammar: Grammar) -> int | None:
+def _find_decision(context: Context, grammar: Grammar) -> int | None:
     """Find "Should we buy, or rent?", "Given the price, is it better to buy or to rent?"."""
     found = None if context.is_writing or context.is_telling else grammar.find_clause("decisions", context.text)
     return found.start() if found and not _is_inclusive(found.group(), grammar) else None
 
 
-def find_judged_pair(context: Context, grammar: Grammar) -> int | None:
+def _find_judged_pair(context: Context, grammar: Grammar) -> int | None:
     """Find "Is A or B the better choice?"."""
-    if re.match(r"(?:is|are) there\b", context.text) or not grammar.starts("auxiliaries", context.text):
+    if grammar.starts("factual", context.text) or not grammar.starts("auxiliaries", context.text):
         return None
     return 0 if grammar.find("judgements", context.after_or) else None
 
 
-def find_verb_pair(context: Context, grammar: Grammar) -> int | None:
+def _find_verb_pair(context: Context, grammar: Grammar) -> int | None:
     """Find "take it or wait another year"."""
     return 0 if grammar.starts("verb_pairs", context.text) else None
 
 
-def find_fragment(context: Context, grammar: Grammar) -> int | None:
+def _find_fragment(context: Context, grammar: Grammar) -> int | None:
     """Find "Redis or Postgres for sessions?", and without a question mark "monolith or microservices"."""
     if context.starts_question or context.is_telling or context.is_writing:
         return None
@@ -196,7 +197,7 @@ def find_fragment(context: Context, grammar: Grammar) -> int | None:
     return None if other or grammar.find("not_with", context.text) else 0
 
 
-def find_options(context: Context, grammar: Grammar) -> int | None:
+def _find_options(context: Context, grammar: Grammar) -> int | None:
     """Find "We could buy or rent. What should we do?"."""
     if context.is_writing or context.is_telling or not grammar.find("possible", context.text):
         return None
@@ -204,13 +205,13 @@ def find_options(context: Context, grammar: Grammar) -> int | None:
 
 
 FORMS: tuple[Callable[[Context, Grammar], int | None], ...] = (
-    find_clause,
-    find_set_off,
-    find_decision,
-    find_judged_pair,
-    find_verb_pair,
-    find_fragment,
-    find_options,
+    _find_clause,
+    _find_set_off,
+    _find_decision,
+    _find_judged_pair,
+    _find_verb_pair,
+    _find_fragment,
+    _find_options,
 )
 
 
@@ -219,10 +220,10 @@ FORMS: tuple[Callable[[Context, Grammar], int | None], ...] = (
 
 def _is_comparison(sentence: Sentence, grammar: Grammar) -> bool:
     """Return whether a sentence is like "Is A better than B?"."""
+    if not next(find_phrases(grammar.words["comparatives"], sentence.text), None):
+        return False
     is_question = sentence.text.endswith("?") or grammar.starts("unmarked", sentence.text)
     if not is_question or grammar.starts("question_words", sentence.text):
-        return False
-    if not next(find_phrases(grammar.words["comparatives"], sentence.text), None):
         return False
     masked = sentence.mask(grammar.words["exceptions"]).text
     return next(find_phrases(grammar.words["comparatives"], masked), None) is not None
@@ -236,8 +237,9 @@ def _lists_options(sentence: Sentence, following: str, grammar: Grammar) -> bool
 
 
 def _find_unspaced(sentence: Sentence) -> str:
-    for language in ("zh", "ja"):
-        words = load_triggers()["choices"][language]
+    for words in load_triggers()["choices"].values():
+        if "patterns" not in words:
+            continue
         masked = sentence.mask(words["exceptions"]).text
         if next(find_phrases(words["patterns"], masked), None):
             return sentence.written
@@ -255,7 +257,7 @@ def _find_letters(sentences: Sequence[Sentence]) -> str:
 def _asks_judgement(text: str, grammar: Grammar) -> bool:
     if grammar.find("judgements", text):
         return True
-    return bool(re.match(r"which(?: \w+){1,2},", text)) and not grammar.starts("facts", text)
+    return grammar.starts("named_sets", text) and not grammar.starts("factual", text)
 
 
 def _is_inclusive(clause: str, grammar: Grammar) -> bool:

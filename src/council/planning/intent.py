@@ -228,9 +228,7 @@ def _choose_by_trigger(text: str, can_search: Callable[[], bool]) -> Choice:
     return Choice(*found, ChosenBy.TRIGGER) if found else Choice("collaborative", "the default", ChosenBy.DEFAULT)
 
 
-def _choose_task(
-    protocol: str, verb: Verb | None, flags: Mapping[str, Any], *, question: str, asked: bool
-) -> str:
+def _choose_task(protocol: str, verb: Verb | None, flags: Mapping[str, Any], *, question: str, asked: bool) -> str:
     """Return the task of a leading verb, of a flag or of another verb, if the protocol accepts it, else its first task.
 
     A protocol that reviews by default answers a `question` if the word `ask` says so, or if it has one short answer."""
