@@ -37,6 +37,9 @@ PROBLEM = match_any("""
     problemas? error(?:es)? fall[oa]s? defectos? lagunas? riesgos? debilidad(?:es)? objeci(?:ón|ones) puntos? reservas? alertas?
     advertencias? vulnerabilidad(?:es)? incertidumbres? brechas? carencias? avisos? señal(?:es)?
 """)
+ORDINAL = match_any(
+    "first second third last former latter erste[rs]? zweite[rs]? letzte[rs]? premi(?:er|ère) second[oe]? primer[oa]? segund[oa]"
+)
 LACK = match_any("lack missing absence absent fehlt fehlen(?:de[nrs]?)? manque falta ausencia")
 OPEN = match_any(r"""
     remain(?:s|ing|ed)? unresolved open outstanding unfixed unsolved unaddressed left still exists?
@@ -74,11 +77,13 @@ ORDINARY = match_any("""
     alerts? logs? log events? messages? tickets? incidents? cves? patch(?:es)? logging
 """)
 ORDINARY_COLUMN = match_any("""
-    importance criticality priority weight relevance tier need meaning definition wichtigkeit priorität bedeutung kritikalität
-    importancia prioridad signification définition priorité significado definición
+    importance criticality priority weight relevance tier need meaning definition impact likelihood probability wichtigkeit priorität bedeutung kritikalität
+    auswirkung wahrscheinlichkeit probabilité probabilidad impacto importancia prioridad signification définition priorité significado definición
 """)
 PURPOSE = match_any("to for in on when für zu bei pour à dans para en")  # "critical for success"
-ARTICLE = match_any("la ma une cette sa las una mi esta the a my this")  # before "critique" and "crítica", which are nouns then
+ARTICLE = match_any(
+    "la ma une cette sa las una mi esta the a my this"
+)  # before "critique" and "crítica", which are nouns then
 COPULA = match_any("is are remains? was were ist sind bleibt bleiben est sont reste restent es son sigue queda")
 
 # Denials
@@ -106,7 +111,9 @@ I_SEE = match_any(r"""
 NO = match_any(r"""
     no without zero free_of lacks kein(?:e[mnrs]?)? ohne frei_von aucune?s? sans exempte?_de pas_de pas_d' ning[uú]n[oa]?s? sin libre_de
 """)
-NOBODY = match_any(r"none nothing neither keine[rs] nichts weder aucune? rien ning[uú]n[oa] nada")  # as a subject or an object
+NOBODY = match_any(
+    r"none nothing neither keine[rs] nichts weder aucune? rien ning[uú]n[oa] nada"
+)  # as a subject or an object
 NOT = match_any(r"""
     not never nor non hardly barely cannot n['’]t rather_than less_than instead_of below short_of far_from no_longer
     nicht kaum noch statt pas jamais plutôt_que nunca ni tampoco ya_no
@@ -133,8 +140,13 @@ FOUND_NONE = match_any(r"""
 NOT_FOUND = match_any(r"""
     (?:were|was|are|is|have|has|do|does|did|could|can)(?:_not|n['’]t)_(?:been_|be_)?(?:found|identified|seen|present|remain|exist|left|detected|apply|visible|raised|spotted|here)
     cannot_be_(?:found|seen) (?:are|is)_absent nicht_(?:gefunden|vorhanden|erkennbar|festgestellt|mehr)
-    n['’](?:ont|a|est|existe)\w*_pas ne_(?:reste|subsiste)\w*_pas no_(?:se_)?(?:encontr|existe|queda|detect|han)\w*
+    n['’](?:ont|a)_pas_été_(?:trouvé|identifié|relevé)\w* n['’]exist\w+_pas ne_(?:reste|subsiste)\w*_pas
+    no_(?:se_)?(?:encontr|existe|queda|detect)\w*
 """)
+
+ADVICE = match_any(
+    "always remember immer stets denken_sie toujours siempre recuerde"
+)  # "Critical: always unplug it first"
 
 # Legends
 
@@ -155,16 +167,22 @@ FIXED = match_any("""
 IS_NOW = match_any("is are was were wurden? ist sind est sont a_été ont_été está están fue ha_sido han_sido quedó")
 HAS_BEEN = match_any("(?:has|have|had)_(?:since_|now_|already_|all_|both_)*been")
 NOW = match_any("now already since jetzt inzwischen bereits désormais déjà ya")
-RESOLVES = match_any("fixes resolves closes addresses solves removes behebt löst résout corrige règle resuelve soluciona")
+RESOLVES = match_any(
+    "fixes resolves closes addresses solves removes behebt löst résout corrige règle resuelve soluciona"
+)
 THIS = match_any("it this that das dies cela ce_point esto")
-WHERE = match_any(r"above below in_(?:step|section|part|this|version) by_step durch in_schritt im_abschnitt oben ci-dessus arriba")
+WHERE = match_any(
+    r"above below in_(?:step|section|part|this|version) by_step durch in_schritt im_abschnitt oben ci-dessus arriba"
+)
 # "not resolved", "must be resolved before the launch"
 NOT_YET = match_any("""
     not never cannot partly partially half must should needs? can could may might will would until unless once if when to n['’]t
     nicht noch teilweise muss müssen sollten? bis wenn falls wird werden pas encore doit doivent partiellement si sera
     no debe deben parcialmente hasta será nearly almost before only kaum jamais nunca sin
 """)
-FORMERLY = match_any("previously formerly initially originally once used_to_be ehemals zuvor ursprünglich auparavant initialement antes inicialmente")
+FORMERLY = match_any(
+    "previously formerly initially originally once used_to_be ehemals zuvor ursprünglich auparavant initialement antes inicialmente"
+)
 NO_LONGER = match_any(r"no_longer nicht_mehr ya_no n['’]est_plus now_(?:only_)?(?:an?_)?(?:minor|important|low)")
 LOWERED = match_any("downgraded reduced lowered herabgestuft gesenkt abaissée? rebajad[oa]")
 FROM = match_any("from von de")
@@ -177,4 +195,6 @@ SUPPOSE = match_any("if suppose assuming in_case whenever falls wenn sollten? en
 ONLY = match_any("only nur seulement solo sólo")
 INDEFINITE = match_any("an? ein(?:e[mnrs]?)? une? una")
 ANY = match_any("any every each jede[mnrs]? tout toute cualquier cada")
-NOT_DONE = match_any(r"not left un\w+ ignored nothing it_is_not this_is_not nicht nichts pas rien no nada")  # "CRITICAL if not fixed" is open
+NOT_DONE = match_any(
+    r"not left un\w+ ignored nothing it_is_not this_is_not nicht nichts pas rien no nada"
+)  # "CRITICAL if not fixed" is open

@@ -7,6 +7,7 @@ a needless test is cheap, a missed error is not.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from council.text_cleanup import single_line
 
 Severity = Literal["CRITICAL", "FATAL"]
 MAX_FLAG_CHARS = 160
+MAX_FLAGS = 20
 MAX_READ_CHARS = 200_000  # of a draft
 
 
@@ -31,7 +33,7 @@ class Flag:
 def find_flags(text: str) -> list[Flag]:
     """Return the flags of the highest severity that a draft raises against itself and leaves open."""
     severe = SEVERE if _is_french(text) else SEVERE_WITHOUT_FRENCH
-    return list(_FlagReader(severe).read_blocks(split_blocks(text)))
+    return list(itertools.islice(_FlagReader(severe).read_blocks(split_blocks(text)), MAX_FLAGS))
 
 
 def _compile(pattern: str) -> re.Pattern[str]:
@@ -73,7 +75,9 @@ TABLE_LINE = re.compile(r"^\s*\|.*\||^[^|]+\|[^|]+\|")
 TABLE_RULE = re.compile(r"^[\s|:+-]+$")
 STRUCK = _compile(r"~~.*?~~|<del>.*?</del>|<s>.*?</s>")
 EMPHASIS = _compile(r"(\*{1,3}|_{2,3}|`|<b>|<strong>)([^*_`<>]{1,80}?)(?:\*{1,3}|_{2,3}|`|</b>|</strong>)(\s*)")
+MAX_JOINED_CHARS = 4_000  # of one paragraph
 LEVEL = f"(?:{w.SEVERE}|{w.IMPORTANT}|{w.MINOR})"
+NAMED_FIELD = re.compile(r"^[^\W\d][\w ]{0,24}\s?:\s")  # "Status: open"
 ENDED = _compile(rf"[.!?:…]\W*$|^\W*{LEVEL}(?:\s+{w.PROBLEM})?\W*$")  # a sentence, or a label alone
 LEVEL_LABEL = _compile(rf"^\W*{LEVEL}(?!\w)(?:\s+{w.PROBLEM})?\s*(?:\([^)]*\)\s*)?(?:[:\]–—|)]|-\s|$)")
 
@@ -112,8 +116,10 @@ def _drop_code(text: str) -> Iterator[str]:
 
 
 def _add_text_line(blocks: list[Block], words: str, is_joinable: bool) -> bool:
-    if is_joinable and not LEVEL_LABEL.match(words) and not ENDED.search(blocks[-1].text):
-        last = blocks.pop()
+    starts = LEVEL_LABEL.match(words) or NAMED_FIELD.match(words)
+    last = blocks[-1] if is_joinable else Block("text")
+    if is_joinable and not starts and len(last.text) < MAX_JOINED_CHARS and not ENDED.search(last.text):
+        blocks.pop()
         blocks.append(Block(last.kind, f"{last.text} {words}", last.level))
     else:
         blocks.append(Block("text", words))
@@ -135,7 +141,11 @@ def _read_emphasis(text: str) -> str:
         words, space = found[2], found[3]
         is_label = SEVERE.fullmatch(words.strip(" []():")) and not re.search(r"\w\s*$", text[: found.start()])
         follows = text[found.end() :]
-        return f"{words}:{space}" if is_label and space and re.match(r"\w", follows) and ":" not in words else words + space
+        return (
+            f"{words}:{space}"
+            if is_label and space and re.match(r"\w", follows) and ":" not in words
+            else words + space
+        )
 
     return EMPHASIS.sub(replace, text).replace("**", "")
 
@@ -153,22 +163,28 @@ class _FlagReader:
     has_items: bool = False
 
     def read_blocks(self, blocks: Sequence[Block]) -> Iterator[Flag]:
-        previous = ""
-        for block in blocks:
-            yield from self._read_block(block)
-            previous = previous if self.section else block.text
+        for n, block in enumerate(blocks):
+            label = self._find_bare_label(block.text)
+            if block.kind == "table":
+                self.section = None
+                yield from self._read_table(block.rows)
+            elif label is None:
+                yield from self._read_block(block)
+            elif (
+                n and label.is_field and NAMED_FIELD.match(blocks[n - 1].text)
+            ):  # "Issue: …" above "Severity: critical"
+                status = blocks[n + 1].text if n + 1 < len(blocks) else ""
+                if label.severity and not RESOLVED_STATUS.match(status):
+                    yield Flag(label.severity, shorten(NAMED_FIELD.sub("", blocks[n - 1].text)))
+            else:
+                self.section = label.severity
+                self.section_level = block.level or MAX_LEVEL
+                self.has_items = False
         if self.section and not self.has_items:  # a label below its problem, or a text that was cut off
-            yield Flag(self.section, shorten(previous))
+            yield Flag(self.section, shorten(blocks[-2].text if len(blocks) > 1 else ""))
 
     def _read_block(self, block: Block) -> Iterator[Flag]:
-        if block.kind == "table":
-            self.section = None
-            yield from self._read_table(block.rows)
-        elif label := self._find_bare_label(block.text):
-            self.section = label.severity
-            self.section_level = block.level or MAX_LEVEL
-            self.has_items = False
-        elif self.section and self._is_in_section(block):
+        if self.section and self._is_in_section(block):
             if not block.text.rstrip().endswith(":"):
                 self.has_items = True
                 yield from _read_item(self.section, block.text)
@@ -185,18 +201,21 @@ class _FlagReader:
 
     def _find_bare_label(self, text: str) -> _Label | None:
         """Return the label of a text that is nothing else: `CRITICAL`, `Critical issues:`, `[Critical] (2)`, `Critical (none)`."""
-        match = self.severe.search(text)
+        match = self.severe.search(text) if len(text) <= MAX_LABEL_CHARS else None
         if match is None or is_part_of_word(text, match) or text.rstrip().endswith((".", "?", "!")):
             return None
         rest = f"{text[: match.start()]} {text[match.end() :]}"
         notes = " ".join(re.findall(r"\(([^)]*)\)", rest))
         if OTHER_THAN_LABEL.search(re.sub(r"\([^)]*\)", " ", rest)) or MINOR.search(rest):
             return None
-        is_written_as_label = match.group()[0].isupper() or PROBLEM.search(rest) or FIELD_BEFORE.search(text[: match.start()])
+        is_written_as_label = (
+            match.group()[0].isupper() or PROBLEM.search(rest) or FIELD_BEFORE.search(text[: match.start()])
+        )
         if not is_written_as_label:
             return None
         is_denied = EMPTY_LABEL.search(rest) or (notes and (is_denial(notes) or RESOLVED_NOTE.match(notes)))
-        return _Label(None if is_denied else name_severity(match.group()))
+        is_field = FIELD_BEFORE.search(text[: match.start()]) is not None
+        return _Label(None if is_denied else name_severity(match.group()), is_field)
 
     def _read_table(self, rows: Sequence[tuple[str, ...]]) -> Iterator[Flag]:
         header, *body = rows
@@ -225,19 +244,29 @@ class _FlagReader:
     def _read_sentences(self, text: str) -> Iterator[Flag]:
         sentences = split_sentences(collapse_level_lists(text))
         for n, sentence in enumerate(sentences):
-            later = _take_until_label(sentences[n + 1 :])
-            for match in self.severe.finditer(sentence):
-                if is_mark(sentence, match) and not is_excused(sentence, match, " ".join(later)):
-                    earlier = sentences[n - 1] if n else ""
-                    yield Flag(name_severity(match.group()), _describe(sentence, match, earlier, next(iter(later), "")))
-                    break
+            later = sentences[n + 1 : n + 1 + MAX_LATER]
+            if match := self._find_open_mark(sentence, " ".join(_take_until_label(later))):
+                earlier = sentences[n - 1] if n else ""
+                yield Flag(name_severity(match.group()), _describe(match, earlier, next(iter(later), "")))
+
+    def _find_open_mark(self, sentence: str, later: str) -> re.Match[str] | None:
+        """Return the first word of a sentence that marks an open problem. Of a long sentence, only the words beside it are read."""
+        for found in itertools.islice(self.severe.finditer(sentence), MAX_WORDS_READ):
+            start = max(0, found.start() - MAX_BESIDE_CHARS)
+            beside = sentence[start : found.end() + MAX_BESIDE_CHARS]
+            match = self.severe.search(beside, found.start() - start)
+            if match and is_mark(match) and not is_excused(match, later):
+                return match
+        return None
 
 
 @dataclass(frozen=True, slots=True)
 class _Label:
     severity: Severity | None  # None if the label itself says that there is nothing: `CRITICAL (0)`
+    is_field: bool = False  # `Severity: critical`
 
 
+MAX_LABEL_CHARS = 200
 MAX_LEVEL = 7  # below every heading
 MAX_ID_CHARS = 4  # a cell with a number or an id does not describe a problem
 MINOR = _compile(rf"\b{w.MINOR}\b")
@@ -274,7 +303,12 @@ JOINED_LEVELS = _compile(
     rf"(?<![\w-]){LEVEL}(?:\s*[\"'”»\])*]*(?:[,/|>&+]|,?\s(?:and|or|nor|und|oder|noch|et|ou|ni|y|o|u|vs\.?)\s)+\s*[\"'“«\[(*]*{LEVEL}(?!\w))+"
 )
 LOWERED_LEVEL = _compile(rf"(?<![\w-]){w.SEVERE}\s*(?:{w.TO})\s*(?:{w.IMPORTANT}|{w.MINOR})(?!\w)")
-LABEL_START = _compile(r"^[^:–—]{0,40}?(?::|–|—|\s-\s)")
+LABEL_START = _compile(rf"^[^:–—]{{0,40}}?(?::|–|—|\s-\s)(?:\s*{w.OPEN}\s*:)?")
+COUNTS = _compile(rf"^\d+\W+{LEVEL}\b")  # "1, IMPORTANT: 2": the problem is not named
+MAX_BESIDE_CHARS = 300  # of a sentence, before and after the severity
+MAX_WORDS_READ = 20  # words of severity in one sentence
+MAX_LATER = 3  # sentences after a flag that may settle it
+MAX_LABEL_WORDS = 6
 
 
 def split_sentences(text: str) -> list[str]:
@@ -300,15 +334,22 @@ def collapse_level_lists(text: str) -> str:
     return JOINED_LEVELS.sub(replace, LOWERED_LEVEL.sub("…", text))
 
 
-def _describe(sentence: str, match: re.Match[str], earlier: str, later: str) -> str:
+def _describe(match: re.Match[str], earlier: str, later: str) -> str:
     """Return the problem: the words after a label, else the sentence without its mark, else the sentence beside it."""
-    before, after = sentence[: match.start()], sentence[match.end() :]
-    words = shorten(LABEL_START.sub("", after, count=1))
-    if not OTHER_THAN_LABEL.search(before) or FIELD_BEFORE.search(before):
-        return words or shorten(later) or shorten(earlier)
+    before, after = _split_at(match)
+    is_label = LABEL_AFTER.match(after) and len(before.split()) <= MAX_LABEL_WORDS
+    if is_label or FIELD_BEFORE.search(before) or not OTHER_THAN_LABEL.search(before):
+        words = shorten(LABEL_START.sub("", after, count=1))
+        return "" if COUNTS.match(words) else words or shorten(later) or shorten(earlier)
+    if AT_END.match(after):
+        return shorten(OPENED.sub("", before))
     opened = OPENED.search(before)
-    rest = CLOSING.sub("", after, count=1)
-    return shorten(f"{before[: opened.start()].rstrip()}{rest}" if opened else sentence)
+    return shorten(f"{before[: opened.start()].rstrip()}{CLOSING.sub('', after, count=1)}" if opened else match.string)
+
+
+def _split_at(match: re.Match[str]) -> tuple[str, str]:
+    """Return the words of a sentence before and after a match."""
+    return match.string[: match.start()], match.string[match.end() :]
 
 
 # Is the word a mark, or the everyday adjective?
@@ -335,7 +376,7 @@ EXISTS = _compile(
     rf"\b{w.OPEN}\b|\b{w.I_SEE}\b|\b(?:has|have)\s+(?:an?|one|two|three|\d)\b|\b(?:my|this)\s+(?:answer|draft|plan|proposal|design|argument)\b"
 )
 IS_A = _compile(rf"\b{w.COPULA}\s+(?:an?|the|one|ein\w*|une?|una)\s+(?:\w+\s+)?$")
-PROBLEM_IS = _compile(rf"\b(?:{w.PROBLEM}|{w.LACK})\b.*\b{w.COPULA}\s*$")
+PROBLEM_IS = _compile(rf"\b(?:{w.PROBLEM}|{w.LACK}|{w.ORDINAL})\b.*\b{w.COPULA}\s*$")
 PART_AFTER = re.compile(r"[-‑_]([^\W\d]\w*)")
 
 
@@ -347,9 +388,9 @@ def is_part_of_word(text: str, match: re.Match[str]) -> bool:
     return part is not None and not PROBLEM.fullmatch(part[1])
 
 
-def is_mark(sentence: str, match: re.Match[str]) -> bool:
-    """Return whether a word of severity marks a problem."""
-    word, before, after = match.group(), sentence[: match.start()], sentence[match.end() :]
+def is_mark(match: re.Match[str]) -> bool:
+    """Return whether a word of severity in a sentence marks a problem."""
+    sentence, word, before, after = match.string, match.group(), *_split_at(match)
     if is_part_of_word(sentence, match) or _is_log_level(sentence, before):
         return False
     if NOUN.fullmatch(word) and not word.isupper() and ARTICLE_BEFORE.search(before):
@@ -394,15 +435,19 @@ def _is_stated(word: str, before: str, after: str) -> bool:
 # Is the problem denied, explained, settled or only thought of?
 
 
-def is_excused(sentence: str, match: re.Match[str], later: str) -> bool:
-    """Return whether a mark is denied, part of a legend, settled or hypothetical. `later` are the sentences that belong to it."""
-    before, after = sentence[: match.start()], sentence[match.end() :]
+ADVICE_AFTER = _compile(rf"^[\])]*\s*[:–—]\s*{w.ADVICE}\b")
+
+
+def is_excused(match: re.Match[str], later: str) -> bool:
+    """Return whether a mark is denied, settled, hypothetical, advice or part of a legend. `later` are the sentences that belong to it."""
+    before, after = _split_at(match)
     return (
-        _is_denied_before(before, after)
+        ADVICE_AFTER.match(after) is not None
+        or _is_denied_before(before, after)
         or _is_denied_after(after, later)
-        or _is_legend(sentence, after)
+        or _is_legend(match.string, after)
         or _is_past(before, after)
-        or is_resolved(sentence, later)
+        or is_resolved(match.string, later)
         or _is_hypothetical(before, after)
     )
 
@@ -453,8 +498,9 @@ def _denies(between: str, after: str) -> bool:
 CONTENT_AFTER = _compile(rf"^[\])]*(?:\s+{LABEL_PART})*\s*(?:[:=–—(→]+|-\s|\s(?=\d))\s*(.*)$")
 ANSWERED_NO = _compile(r"^[\])]*\s*\?\s*(?:no|none|nein|non)\b")
 NO_START = _compile(r"^(?:no|none|nein|non)\b")
-NOT_FOUND_AFTER = _compile(rf"^[^.:;–—(]{{0,60}}?(?<!\w){w.NOT_FOUND}")
+NOT_FOUND_AFTER = _compile(rf"^(?:\s+{LABEL_PART})*\s+{w.NOT_FOUND}\b")
 FOUND_NONE = _compile(rf"\b{w.FOUND_NONE}\b")
+SEARCH_FOUND_NONE = _compile(rf"^(?:\W*\w+){{0,3}}\W*{w.FOUND_NONE}\W*$")  # "searched, none found"
 ZERO = _compile(r"^\W*0(?![\w.,]*\d|[\w%]|\s*(?:of|/|von|sur|de)\s*\d)")
 NO_PROBLEM = _compile(rf"^\W*(?:{w.I_SEE}\s+)?{w.NO}\s+(?:[\w'’-]+\s+){{0,3}}?(?:{w.PROBLEM}|ones)\b|^\W*{w.NO_SUCH}\b")
 NOTHING = _compile(rf"^\W*(?:{w.I_SEE}\s+)?(?:{w.NOTHING}|n/?a|no|nope|nein|non)(?!\w)\s*(?:$|[.,;:()\[\]–—!/|]|-\s)")
@@ -474,14 +520,10 @@ def _is_denied_after(after: str, later: str) -> bool:
         return True
     if NOTHING_ALONE.match(after):
         return True
-    content = CONTENT_AFTER.match(after)
-    if content and RESOLVED_CONTENT.match(content[1]):
-        return True
-    if content and re.search(r"\w", content[1]) and is_denial(content[1]):
-        return True
-    if content and not re.search(r"\w", content[1]) and later and is_denial(later):
-        return True
-    return bool(NOT_FOUND_AFTER.match(after) or FOUND_NONE.search(after) or FOUND_NONE.search(later))
+    if content := CONTENT_AFTER.match(after):
+        said = content[1] if re.search(r"\w", content[1]) else later
+        return bool(said and (is_denial(said) or RESOLVED_CONTENT.match(said) or SEARCH_FOUND_NONE.match(said)))
+    return bool(NOT_FOUND_AFTER.match(after) or FOUND_NONE.search(after) or FOUND_NONE.match(later))
 
 
 MEANS_AFTER = _compile(rf"^\W*(?:=|{w.MEANS}\b)")
@@ -509,6 +551,9 @@ def _is_past(before: str, after: str) -> bool:
 
 
 RESOLVED_NOTE = _compile(rf"^\W*(?:(?:{w.NOW}|status:?)\s+)*(?:{w.RESOLVED}|{w.FIXED})\b")
+RESOLVED_STATUS = _compile(
+    rf"^\W*(?:status|stand|statut|état|estado)\s*:\s*(?:{w.NOW}\s+)*(?:{w.RESOLVED}|{w.FIXED})\b"
+)
 RESOLVED_CONTENT = _compile(
     rf"^\W*(?:(?:all|both|{w.NOW})\s+)*(?:{w.RESOLVED}\b|{w.FIXED}\s*(?:$|[.,;)–—]|\s{w.WHERE}\b))"
 )
