@@ -20,9 +20,10 @@ from council.errors import UsageError
 from council.events import Entry
 from council.planning.plan import Material, Plan
 from council.protocols import find_protocol
-from council.render.markdown import list_answer_parts
+from council.render.markdown import list_answer_parts, render_tail
 from council.render.plain import PlainView
 from council.render.report import build_report
+from council.render.tail import strip_tail
 from council.runs.continuation import Turn, select_turns
 from council.runs.service import Convener
 from council.settings.catalogue import split_member
@@ -91,7 +92,7 @@ def _read_turns(messages: Sequence[ChatMessage]) -> list[Turn]:
         elif message.role in EARLIER_ROLES and message.text.strip():
             turns[-1].append(message) if turns else turns.append([ChatMessage("user", ""), message])
     rows = [
-        Turn(f"turn {n}", _name_files(said[0]), "\n\n".join(map(_name_files, said[1:])), "Answer")
+        Turn(f"turn {n}", _name_files(said[0]), "\n\n".join(strip_tail(_name_files(one)) for one in said[1:]), "Answer")
         for n, said in enumerate(turns, 1)
     ]
     return rows[::-1]
@@ -189,10 +190,11 @@ class ChatFold:
     The text of a chair that writes freely is content while it is written. Any other answer is content when the run has ended.
     """
 
-    def __init__(self, *, has_reasoning: bool = True, is_streamed: bool = True) -> None:
+    def __init__(self, *, has_reasoning: bool = True, is_streamed: bool = True, has_tail: bool = True) -> None:
         self._lines = io.StringIO()
         self._view = PlainView(self._lines)
         self._has_reasoning, self._is_streamed = has_reasoning, is_streamed
+        self._has_tail = has_tail
         self._answer_key = ""  # of the step in which the chair writes the answer freely
         self._early: dict[str, str] = {}  # streamed text by step, from before its events were read
         self._has_attempt = False  # the request was read whose answer is streamed
@@ -301,14 +303,15 @@ class ChatFold:
             yield Piece(PieceKind.ERROR, f"{why} The text above is not the answer", STOPPED_MIDWAY)
             return
         above, text = self._build_answer()
+        tail = f"\n\n{render_tail(self.minutes)}" if self._has_tail and not self.minutes.is_empty_run else ""
         if not self._sent:
-            yield Piece(PieceKind.CONTENT, _quote_lines(above) + text)
-        elif rest := self._find_rest(text) + _quote_new(above, self._above):
+            yield Piece(PieceKind.CONTENT, _quote_lines(above) + text + tail)
+        elif rest := self._find_rest(text) + _quote_new(above, self._above) + tail:
             yield Piece(PieceKind.CONTENT, rest)
 
     def _build_answer(self) -> tuple[list[str], str]:
         """Return the lines above the answer, and the answer as Markdown."""
-        parts = list_answer_parts(self.minutes)
+        parts = list_answer_parts(self.minutes, with_tail=False)
         view = find_protocol(self.minutes.plan.get("protocol") or "").load_report_view()
         if len(parts) == 1 and not parts[0].is_markdown and view.verdict_text(self.minutes):
             return _split_verdict(parts[0].text)

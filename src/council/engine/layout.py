@@ -453,3 +453,8 @@ def split_front_matter(text: str, name: str) -> tuple[Json, str]:
     found = tomllib.loads(front)
     _check_front_matter(found, name)
     return found, body
+
+
+def format_trust_fact(trust: Json) -> str:
+    """Return a trust level with all its reasons: `MEDIUM — beta did not answer; agreement was not assessed`."""
+    return single_line(" — ".join(filter(None, (trust["level"], "; ".join(trust["because"])))), 1000)

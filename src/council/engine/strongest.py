@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from council.engine.agreement import find_shared_by
 from council.engine.minutes import Minutes, StatementMinutes
-from council.engine.trust import find_shared_by
 from council.money import format_usd
 from council.types import Json
 
@@ -91,3 +91,7 @@ def _format_use(found: Json, report: Json) -> str:
         return f"its answer cost {format_usd(found['usd'])}, the council {format_usd(usd)}"
     tokens = report["tokens"]
     return f"its answer used {found['tokens']:,} tokens, the council {tokens['in'] + tokens['out']:,}"
+
+
+def find_absent_strongest(minutes: Minutes) -> str | None:
+    return None

@@ -1,340 +1,249 @@
-"""How far to trust an answer: the chair's notes, whether the seats agree, and the one table behind the trust line."""
+"""How far to trust an answer: the level of each fact, and the level of a run computed from its facts.
+
+A protocol returns its facts with its verdict; the engine adds those of the seats. `render.wording` writes the sentences.
+"""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
 
-from council.engine.degraded import build_degraded_rows, count_asked_seats, format_phase_in
-from council.engine.json_text import clean_text, find_json
+from council.engine.agreement import count_voices
+from council.engine.degraded import build_degraded_rows, count_asked_seats
 from council.engine.minutes import Minutes, SeatMinutes
+from council.engine.strongest import find_absent_strongest
 from council.settings.catalogue import LOCAL_MEMBER
-from council.text_cleanup import replace_labels, single_line, split_notes
-from council.types import Agreement, Json, Round, Seat, TrustFact
-
-# Notes: the block `council-notes` at the end of a free-text answer
-
-MAX_NOTES = 20  # items of a list
-MAX_NOTE_CHARS = 400
-MAX_DETAILS = 2  # examples in one reason
-Names = Mapping[str, str]  # a name that the chair may use, in lower case → the seat
-
-
-def seat_names(seats: Iterable[Seat]) -> Names:
-    """Return the names under which a chair may refer to these seats: their names and their titles."""
-    names = [(key.lower(), seat.name) for seat in seats for key in (seat.name, seat.role)]
-    return {key: name for key, name in names if key}
-
-
-def response_names(seats_by_label: Mapping[str, str]) -> Names:
-    """Return the names under which a chair may refer to anonymous responses: `A`, `Response A`."""
-    return {key.lower(): name for label, name in seats_by_label.items() for key in (label, f"Response {label}")}
-
-
-def parse_notes(text: str, names: Names, labels: Mapping[str, str] | None = None) -> Json | None:
-    """Return the notes in the last block of an answer, or None if there is none or it is not a JSON object.
-
-    Unknown keys and seats are dropped. Anonymous labels in the texts are replaced with the names of their seats.
-    """
-    blocks = split_notes(text)[1]
-    raw = _load_object(blocks[-1]) if blocks else None
-    if raw is None:
-        return None
-    reader = NotesReader(names, labels or {})
-    return {
-        "agreed": [text for item in _as_list(raw.get("agreed")) if (text := reader.read_text(item))],
-        "contested": [point for item in _as_list(raw.get("contested")) if (point := reader.read_contested(item))],
-        "unique": reader.read_points(raw.get("unique")),
-        "taken_from": reader.read_points(raw.get("taken_from")),
-        "closest_draft": next(iter(reader.read_seats(raw.get("closest_draft"))), None),
-        "recommendation_shared_by": reader.read_shared(raw.get("recommendation_shared_by")),
-    }
-
-
-def _load_object(text: str) -> Json | None:
-    """Return the only JSON object of a text, or None."""
-    objects = [value for value in find_json(clean_text(text))[0] if isinstance(value, dict)]
-    return objects[0] if len(objects) == 1 else None
-
-
-def _as_list(value: Any) -> list[Any]:
-    items = value if isinstance(value, list) else [value] if value else []
-    return items[:MAX_NOTES]
-
-
-class NotesReader(NamedTuple):
-    """Reads the values of a block of notes, and drops what cannot be read."""
-
-    names: Names
-    labels: Mapping[str, str]  # label of an anonymous response → its seat
-
-    def read_text(self, value: Any) -> str:
-        if isinstance(value, dict):
-            value = value.get("point") or value.get("text")
-        return single_line(replace_labels(value, self.labels), MAX_NOTE_CHARS) if isinstance(value, str) else ""
-
-    def read_seats(self, value: Any) -> list[str]:
-        """Return the known seats that a value names: a name, a name with a title, several names in one text, or a list."""
-        if isinstance(value, list):
-            return list(dict.fromkeys(seat for item in value for seat in self.read_seats(item)))
-        if not isinstance(value, str):
-            return []
-        bare = re.sub(r"\([^)]*\)", "", value).lower()
-        whole = [bare, *re.split(r"[,;/&]|\band\b", bare)]
-        found = [self.names.get(re.sub(r"^\W+|\W+$|^(?:the|seat)\s+", "", name)) for name in whole]
-        return list(dict.fromkeys(seat for seat in found if seat))
-
-    def read_shared(self, value: Any) -> list[str] | None:
-        """Return the seats, or None if the value does not say which."""
-        seats = self.read_seats(value)
-        return seats if seats or value == [] else None
-
-    def read_points(self, value: Any) -> list[Json]:
-        rows = [
-            (seat, self.read_text(item.get("point")))
-            for item in _as_list(value)
-            if isinstance(item, dict)
-            for seat in self.read_seats(item.get("seat"))[:1]
-        ]
-        return [{"seat": seat, "point": point} for seat, point in rows if point]
-
-    def read_contested(self, value: Any) -> Json | None:
-        point = self.read_text(value)
-        sides = _as_list(value.get("sides")) if isinstance(value, dict) else []
-        rows = [
-            {"seat": seat, **{key: self.read_text(side.get(key)) for key in ("position", "assumes")}}
-            for side in sides
-            if isinstance(side, dict)
-            for seat in self.read_seats(side.get("seat"))
-        ]
-        return {"point": point, "sides": rows} if point else None
-
-
-# Agreement
-
-
-def count_voices(served: Iterable[tuple[str, str, str]]) -> dict[str, str]:
-    """Return the voice of each seat, from its name, its requested member and the member that answered.
-
-    Seats that share a member because of a fallback are one voice: it would agree with itself.
-    """
-    rows = list(served)
-    sharing = Counter(member for _, _, member in rows if member)
-    replaced = {member for _, requested, member in rows if member and member != requested}
-    return {name: member if sharing[member] > 1 and member in replaced else name for name, _, member in rows}
-
-
-def round_voices(answers: Round[Any]) -> dict[str, str]:
-    """Return the voice of each seat of a round."""
-    said = answers.values()
-    return count_voices((one.seat.name, one.seat.member, one.outcome.served_by) for one in said)
-
-
-def compute_agreement(shared_by: Iterable[str] | None, contested: bool, voices: Mapping[str, str]) -> Agreement:
-    """Return whether the seats share the recommendation of the answer; empty if that was not assessed.
-
-    full: all of them, and nothing is contested. none: no two of them. partial: everything between.
-    """
-    everyone = set(voices.values())
-    if shared_by is None or len(everyone) < 2:
-        return ""
-    seats = [seat for seat in shared_by if seat in voices]
-    holders = {voices[seat] for seat in seats}
-    if len(holders) < 2:
-        return "none"
-    return "full" if set(seats) == voices.keys() and not contested else "partial"
-
-
-def assess_notes(notes: Json | None, voices: Mapping[str, str]) -> tuple[Agreement, tuple[TrustFact, ...]]:
-    """Return the agreement that the chair's notes show, and the facts that limit trust."""
-    if notes is None:
-        return "", ()
-    points = tuple(TrustFact("contested_points", one["point"]) for one in notes["contested"])
-    return compute_agreement(notes["recommendation_shared_by"], bool(points), voices), points
-
-
-def find_shared_by(minutes: Minutes) -> list[str] | None:
-    """Return the seats whose own recommendation is that of the answer; None if the run does not say."""
-    verdict = minutes.verdict
-    details, notes = verdict.get("details") or {}, verdict.get("notes") or {}
-    if details.get("opinions"):
-        return [one["seat"] for one in details["opinions"] if one["verdict"] == verdict.get("verdict")] or None
-    if notes.get("recommendation_shared_by") is not None:
-        return list(notes["recommendation_shared_by"])
-    referee = details.get("referee") or {}
-    if referee.get("shared_by"):
-        return list(referee["shared_by"])
-    stances = details.get("stances") or {}
-    if stances and details.get("leader") and verdict.get("outcome") == "SURVIVED":
-        return [details["leader"], *(seat for seat, stance in stances.items() if stance == "STAND")]
-    return None
-
-
-# The trust line
+from council.types import Json, TrustFact, TrustFactKind
 
 Level = Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"]
 LEVELS: tuple[Level, ...] = ("HIGH", "MEDIUM", "LOW", "CONTESTED")  # from the highest to the lowest
 
-# One row per fact, from the lowest level to the highest: its level, and the reason as printed after "Trust: MEDIUM — ". `{detail}` is text of the fact.
-TABLE: dict[str, tuple[Level, str]] = {
-    "disagree": ("CONTESTED", "the judges disagree"),
-    "contested": ("CONTESTED", "the answer is contested"),
-    "open_fatal": ("CONTESTED", "a fatal issue is open"),
-    "open_dispute": ("CONTESTED", "members still disagree"),
-    "one_seat": ("LOW", "{detail}"),
-    "not_complete": ("LOW", "the run is {detail}"),
-    "embedded": ("LOW", "the small embedded model answered"),
-    "no_material": ("LOW", "no material was reviewed"),
-    "not_shared": ("LOW", "no two seats share the recommendation"),
-    "low_confidence": ("LOW", "confidence LOW"),
-    "absent": ("MEDIUM", "{detail}"),
-    "one_vendor": ("MEDIUM", "all answers are from one vendor"),
-    "partial_agreement": ("MEDIUM", "the seats agree only in part"),
-    "not_assessed": ("MEDIUM", "agreement was not assessed"),
-    "modified": ("MEDIUM", "the answer was changed after criticism"),
-    "landed": ("MEDIUM", "severe criticism was valid"),
-    "unruled": ("MEDIUM", "an issue was not ruled on"),
-    "contested_points": ("MEDIUM", "contested"),
-    "no_evidence": ("MEDIUM", "no evidence was verified"),
-    "shared_member": ("MEDIUM", "one model answered for several seats by fallback"),
-    "inconsistent": ("MEDIUM", "a judge said PASS and holds a critical finding"),
-    "substituted": ("MEDIUM", "the words matched no file, so other material was reviewed"),
-    "weak_flip": ("MEDIUM", "a judge changed its verdict without citing evidence"),
-    "degraded": ("MEDIUM", "{detail}"),
-    "medium_confidence": ("MEDIUM", "confidence MEDIUM"),
+# The level of each kind of fact. The order is that of the reasons: the worst first, the most telling first of its level.
+LIMITS: dict[TrustFactKind, Level] = {
+    "disagree": "CONTESTED",
+    "overturned": "CONTESTED",
+    "contradictory_ruling": "CONTESTED",
+    "fatal_landed": "CONTESTED",
+    "open_fatal": "CONTESTED",
+    "open_dispute": "CONTESTED",
+    "contested": "CONTESTED",
+    "no_seat": "LOW",
+    "one_seat": "LOW",
+    "one_voice": "LOW",
+    "not_complete": "LOW",
+    "embedded": "LOW",
+    "no_material": "LOW",
+    "all_rejected": "LOW",
+    "not_shared": "LOW",
+    "ballots_split": "LOW",
+    "no_common_point": "LOW",
+    "low_confidence": "LOW",
+    "strongest_absent": "MEDIUM",
+    "absent": "MEDIUM",
+    "one_vendor": "MEDIUM",
+    "single_judge": "MEDIUM",
+    "partial_agreement": "MEDIUM",
+    "not_assessed": "MEDIUM",
+    "modified": "MEDIUM",
+    "landed": "MEDIUM",
+    "unruled": "MEDIUM",
+    "unclear_ruling": "MEDIUM",
+    "unsupported_rejection": "MEDIUM",
+    "unsettled_flag": "MEDIUM",
+    "low_marks": "MEDIUM",
+    "contested_points": "MEDIUM",
+    "no_evidence": "MEDIUM",
+    "no_sources": "MEDIUM",
+    "no_quote": "MEDIUM",
+    "shared_member": "MEDIUM",
+    "own_attack": "MEDIUM",
+    "inconsistent": "MEDIUM",
+    "substituted": "MEDIUM",
+    "weak_flip": "MEDIUM",
+    "untested": "MEDIUM",
+    "ballots_differ": "MEDIUM",
+    "missed_phase": "MEDIUM",
+    "fallback": "MEDIUM",
+    "cut": "MEDIUM",
+    "unseen": "MEDIUM",
+    "truncated": "MEDIUM",
+    "prose": "MEDIUM",
+    "partly_read": "MEDIUM",
+    "dropped": "MEDIUM",
+    "coverage_hole": "MEDIUM",
+    "degraded": "MEDIUM",
+    "medium_confidence": "MEDIUM",
 }
-CONFIDENCE_FACTS = {"CONTESTED": "contested", "LOW": "low_confidence", "MEDIUM": "medium_confidence"}
-AGREEMENT_FACTS = {"full": "", "partial": "partial_agreement", "none": "not_shared"}
+# Facts in favour of the answer, in the order in which they are told. They do not change the level.
+SUPPORTS: tuple[TrustFactKind, ...] = (
+    "all_agree",
+    "same_verdict",
+    "all_answered",
+    "verified_findings",
+    "dismissed",
+    "agreed_points",
+    "cited_sources",
+)
+DEGRADED_KINDS: dict[str, TrustFactKind] = {  # by the state of a row in `degraded`
+    "fallback": "fallback",
+    "cut": "cut",
+    "unseen": "unseen",
+    "truncated": "truncated",
+    "prose": "prose",
+    "partly_read": "partly_read",
+    "dropped": "dropped",
+    "coverage_hole": "coverage_hole",
+}
+CONFIDENCE_FACTS: dict[str, TrustFactKind] = {
+    "CONTESTED": "contested",
+    "LOW": "low_confidence",
+    "MEDIUM": "medium_confidence",
+}
 
 
-def compute_trust(minutes: Minutes, degraded: list[Json] | None = None) -> Json:
-    """Return the trust field of the report. The lowest matched level wins; `because` lists every matched row.
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """The level of an answer, the facts that limit it and those in its favour, each in the order of the table."""
+
+    level: Level
+    limits: tuple[TrustFact, ...] = ()
+    supports: tuple[TrustFact, ...] = ()
+
+
+def compute_trust(minutes: Minutes, degraded: list[Json] | None = None) -> Trust:
+    """Return the trust in the answer of a run. The lowest level of its facts wins.
 
     `degraded` are the rows of `build_degraded_rows`, if they are known.
     """
-    facts: dict[str, list[str]] = {}
-    for kind, detail in _list_facts(minutes, build_degraded_rows(minutes) if degraded is None else degraded):
-        details = facts.setdefault(kind, [])
-        if detail and detail not in details:
-            details.append(detail)
-    kinds = [kind for kind in TABLE if kind in facts]
-    level = TABLE[kinds[0]][0] if kinds else "HIGH"
-    return {"level": level, "because": [_format_reason(kind, facts[kind]) for kind in kinds]}
+    rows = build_degraded_rows(minutes) if degraded is None else degraded
+    facts = list(dict.fromkeys([*_list_verdict_facts(minutes), *_list_seat_facts(minutes, rows)]))
+    level = lowest_level(facts)
+    confidence = minutes.verdict.get("confidence")
+    if confidence in LEVELS and LEVELS.index(confidence) > LEVELS.index(level):
+        level = confidence
+        facts.append(TrustFact(CONFIDENCE_FACTS[confidence]))
+    kinds = list(LIMITS)
+    limits = sorted((fact for fact in facts if fact.kind in LIMITS), key=lambda fact: kinds.index(fact.kind))
+    supports = sorted((fact for fact in facts if fact.kind in SUPPORTS), key=lambda fact: SUPPORTS.index(fact.kind))
+    return Trust(level, tuple(limits), tuple(supports))
 
 
-def format_trust(trust: Json) -> str:
-    """Return the trust line: `Trust: MEDIUM — beta is absent; agreement was not assessed`."""
-    return single_line(f"Trust: {trust['level']}{' — ' if trust['because'] else ''}{'; '.join(trust['because'])}", 1000)
+def lowest_level(facts: Iterable[TrustFact]) -> Level:
+    """Return the lowest level among facts, HIGH without one that limits it."""
+    return max((LIMITS[fact.kind] for fact in facts if fact.kind in LIMITS), key=LEVELS.index, default="HIGH")
 
 
-def _format_reason(kind: str, details: list[str]) -> str:
-    more = f" and {len(details) - MAX_DETAILS} more" if len(details) > MAX_DETAILS else ""
-    detail = "; ".join(one.rstrip(" .") for one in details[:MAX_DETAILS]) + more
-    text = TABLE[kind][1]
-    return text.format(detail=detail) if "{detail}" in text else f"{text}: {detail}" if detail else text
+def limit_confidence(confidence: str | None, level: Level) -> str | None:
+    """Return a confidence that is not above the trust level."""
+    if confidence not in LEVELS:
+        return confidence
+    return max(confidence, level, key=LEVELS.index)
 
 
-def _list_facts(minutes: Minutes, degraded: list[Json]) -> Iterator[tuple[str, str]]:
-    """Return the facts of a run that limit trust, as a kind of the table and a detail."""
+# Facts of the verdict
+
+
+def _list_verdict_facts(minutes: Minutes) -> Iterator[TrustFact]:
     verdict = minutes.verdict
-    yield from _list_verdict_facts(verdict)
     for row in verdict.get("trust_facts") or []:
-        if row["kind"] in TABLE:
-            yield row["kind"], single_line(row["detail"], 90)
+        if row["kind"] in LIMITS or row["kind"] in SUPPORTS:
+            yield _read_fact(row)
+    if "result" not in verdict:
+        yield from _list_older_facts(verdict)
     if minutes.status != "complete":
-        yield "not_complete", "without an answer" if minutes.status == "failed" else "incomplete"
-    yield from _list_seat_facts(minutes, degraded)
+        yield TrustFact("not_complete", minutes.status)
+    yield from _list_agreement_facts(minutes)
 
 
-def _list_verdict_facts(verdict: Json) -> Iterator[tuple[str, str]]:
+def _read_fact(row: Json) -> TrustFact:
+    seats = tuple(row.get("seats") or ())
+    return TrustFact(row["kind"], row.get("detail") or "", seats, row.get("count") or 0, row.get("total") or 0)
+
+
+def _list_older_facts(verdict: Json) -> Iterator[TrustFact]:
+    """Yield what a verdict of an earlier version says in other fields."""
     if verdict.get("verdict") == "DISAGREE":
-        yield "disagree", ""
-    if kind := CONFIDENCE_FACTS.get(verdict.get("confidence") or ""):
-        yield kind, ""
+        yield TrustFact("disagree")
     if verdict.get("outcome") == "MODIFIED":
-        yield "modified", ""
-    if (verdict.get("details") or {}).get("empty"):
-        yield "no_material", ""
-    if kind := AGREEMENT_FACTS.get(verdict.get("agreement") or "", "not_assessed"):
-        yield kind, ""
+        yield TrustFact("modified", total=1)
 
 
-def _list_seat_facts(minutes: Minutes, degraded: list[Json]) -> Iterator[tuple[str, str]]:
+def _list_agreement_facts(minutes: Minutes) -> Iterator[TrustFact]:
+    """Yield the one fact that the agreement of the first statements is."""
+    verdict = minutes.verdict
+    answered = [seat.name for seat in minutes.planned_seats if seat.statements]
+    if len(_find_voices(minutes)) < 2 or minutes.status != "complete":
+        return  # another fact says that nothing could agree
+    shared_by = verdict.get("shared_by")
+    holders = tuple(name for name in shared_by or () if name in answered)
+    match verdict.get("agreement") or "":
+        case "full" if shared_by is None or len(holders) == len(answered):
+            yield TrustFact("all_agree", seats=tuple(answered), count=len(answered))
+        case "partial" if shared_by is None:
+            yield TrustFact("partial_agreement")
+        case "partial" if len(holders) < len(answered):
+            yield TrustFact("partial_agreement", "", holders, len(holders), len(answered))
+        case "none" if shared_by is not None or "shared_by" not in verdict:
+            yield TrustFact("not_shared")
+        case "":
+            yield TrustFact("not_assessed")
+
+
+# Facts of the seats
+
+
+def _find_voices(minutes: Minutes) -> set[str]:
+    answered = [seat for seat in minutes.planned_seats if seat.statements]
+    return set(count_voices((seat.name, seat.model, seat.served_by) for seat in answered).values())
+
+
+def _list_seat_facts(minutes: Minutes, degraded: list[Json]) -> Iterator[TrustFact]:
     seats = minutes.planned_seats
     answered = [seat for seat in seats if seat.statements]
-    absent = [seat.name for seat in seats if not seat.statements]
-    voices = set(count_voices((seat.name, seat.model, seat.served_by) for seat in answered).values())
-    if len(voices) < 2:
-        shared = f"all answers are from {answered[0].served_by}, by fallback" if len(answered) > 1 else ""
-        yield "one_seat", shared or ("only one seat answered" if answered else "no seat answered")
-    elif len(vendors := _list_vendors(minutes, answered)) == 1:
-        yield "one_vendor", vendors.pop()
+    absent = tuple(seat.name for seat in seats if not seat.statements)
+    asked = count_asked_seats(minutes)
+    yield from _list_voice_facts(minutes, answered)
     chair = [minutes.chair] if minutes.chair else []
-    if LOCAL_MEMBER in (seat.served_by for seat in [*answered, *chair]):
-        yield "embedded", ""
+    if LOCAL_MEMBER in [seat.served_by for seat in (*answered, *chair)]:
+        yield TrustFact("embedded")
     if absent:
-        count = f"{len(answered)} of {count_asked_seats(minutes)} seats answered"
-        yield "absent", f"{', '.join(absent)} {'is' if len(absent) == 1 else 'are'} absent ({count})"
+        strongest = find_absent_strongest(minutes)
+        if strongest:
+            yield TrustFact("strongest_absent", "", (strongest,), len(answered), asked)
+        others = tuple(name for name in absent if name != strongest)
+        if others:
+            yield TrustFact("absent", "", others, len(answered), asked)
+    elif len(answered) == asked > 1:
+        vendors = len(list_vendors(minutes, answered))
+        yield TrustFact("all_answered", count=asked, total=vendors)
     for row in degraded:
         if row["state"] != "notice" and row["seat"] not in absent:
-            yield "degraded", _describe_degraded(row)
+            yield _read_degraded(row)
 
 
-def list_supports(minutes: Minutes) -> list[str]:
-    """Return the facts that speak for the answer, for readers; they do not change the level."""
-    return [*_list_seat_supports(minutes), *_list_verdict_supports(minutes.verdict)]
+def _list_voice_facts(minutes: Minutes, answered: list[SeatMinutes]) -> Iterator[TrustFact]:
+    names = tuple(seat.name for seat in answered)
+    if not answered:
+        yield TrustFact("no_seat")
+    elif len(answered) == 1:
+        yield TrustFact("one_seat", "", names, 1)
+    elif len(_find_voices(minutes)) == 1:
+        yield TrustFact("one_voice", answered[0].served_by, names, len(names))
+    elif len(vendors := list_vendors(minutes, answered)) == 1:
+        yield TrustFact("one_vendor", vendors.pop(), names, len(names))
 
 
-def _list_seat_supports(minutes: Minutes) -> Iterator[str]:
-    answered = [seat for seat in minutes.planned_seats if seat.statements]
-    asked, vendors = count_asked_seats(minutes), len(_list_vendors(minutes, answered))
-    if len(answered) == asked > 1:
-        yield f"{asked} of {asked} seats answered" + (f", from {vendors} vendors" if vendors > 1 else "")
-
-
-def _list_verdict_supports(verdict: Json) -> Iterator[str]:
-    details, notes = verdict.get("details") or {}, verdict.get("notes") or {}
-    opinions = details.get("opinions") or []
-    if len(opinions) > 1 and len({one["verdict"] for one in opinions}) == 1:
-        yield f"all {len(opinions)} judges say {opinions[0]['verdict']}"
-    elif verdict.get("agreement") == "full":
-        yield "all seats agree with the answer"
-    shared = notes.get("recommendation_shared_by") or (details.get("referee") or {}).get("shared_by") or []
-    if len(shared) > 1 and verdict.get("agreement") != "full":
-        yield f"the recommendation is shared by {', '.join(shared)}"
-    findings = verdict.get("findings") or []
-    if verified := sum(1 for one in findings if isinstance(one, dict) and one.get("verified")):
-        yield f"{verified} of {len(findings)} findings quote the material"
-    rulings = [row for row in details.get("rulings") or [] if not row.get("same_as")]
-    if rulings and (dismissed := sum(1 for row in rulings if row.get("landed") is False)):
-        yield f"{dismissed} of {len(rulings)} points of the attack were dismissed"
-    points = [one for one in verdict.get("consensus") or [] if isinstance(one, dict) and one.get("statements")]
-    if points:
-        yield f"members agree on {len(points)} compared {'point' if len(points) == 1 else 'points'}"
-    if cited := sum(1 for one in verdict.get("sources") or [] if one.get("cited")):
-        yield f"{cited} {'source is' if cited == 1 else 'sources are'} cited"
-
-
-def _list_vendors(minutes: Minutes, answered: list[SeatMinutes]) -> set[str]:
+def list_vendors(minutes: Minutes, answered: list[SeatMinutes]) -> set[str]:
     """Return the vendors of the members that answered."""
     known = {seat.model: seat.vendor for seat in answered}
     served = [seat.served_by or seat.model for seat in answered]
     return {known.get(member) or member.partition(":")[0] for member in served}
 
 
-DEGRADED_TEXTS = {
-    "fallback": "a fallback answered for {seat}",
-    "cut": "{seat} did not see everything",
-    "unseen": "{seat} did not see all attachments",
-    "truncated": "the answer of {seat} was cut off",
-    "prose": "{seat} answered in prose, without the parts that were asked for",
-    "dropped": "{seat} was asked without some parameters",
-    "coverage_hole": "part of the material was not shown",
-}
-
-
-def _describe_degraded(row: Json) -> str:
-    text = DEGRADED_TEXTS.get(row["state"]) or ("{seat} did not answer in {where}" if row["seat"] else "{reason}")
-    return single_line(text.format(**row, where=format_phase_in(row["phase"] or "")), 120)
+def _read_degraded(row: Json) -> TrustFact:
+    """Return the fact of a row of `degraded`."""
+    if not row["seat"]:
+        kind = DEGRADED_KINDS.get(row["state"], "degraded")
+        return TrustFact(kind, row["reason"])
+    return TrustFact(DEGRADED_KINDS.get(row["state"], "missed_phase"), row["phase"] or "", (row["seat"],))

@@ -144,10 +144,6 @@ class ReportView:
         """Return the points of an attack, each once: hits, flaw, correction, severity, landed, why, ids, raised_by, held_by."""
         return []
 
-    def closing_text(self, minutes: Minutes) -> str:
-        """Return a few lines to show after the answer on standard output; empty for none."""
-        return ""
-
     def verdict_text(self, minutes: Minutes) -> str:
         """Return the whole text for standard output; empty to show the answer under its caveats."""
         return ""

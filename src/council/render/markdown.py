@@ -18,17 +18,18 @@ from council.engine.layout import (
     format_count,
     format_fork,
     format_table_rows,
+    format_trust_fact,
     render_layout,
     render_layout_parts,
     unblind,
 )
 from council.engine.minutes import Minutes, PhaseMinutes
 from council.engine.strongest import format_strongest
-from council.engine.trust import format_trust
 from council.protocols import Protocol, ReportView, find_protocol
 from council.render.mermaid import render_mermaid
 from council.render.positions import build_position_table
 from council.render.report import FinishedRun, answer_text, build_report
+from council.render.tail import format_tail
 from council.text_cleanup import clean
 from council.types import Json
 
@@ -49,17 +50,22 @@ class TextPart(NamedTuple):
     is_markdown: bool = True
 
 
-def list_answer_parts(minutes: Minutes) -> list[TextPart]:
-    """Return the parts of the text for standard output: the degradation lines, the answer and its closing lines, or the verdict."""
+def list_answer_parts(minutes: Minutes, *, with_tail: bool = True) -> list[TextPart]:
+    """Return the parts of the text for standard output: the missing parts, the answer or the verdict, and the tail."""
     if minutes.is_empty_run:
         return [TextPart(f"{clean(answer_text(minutes)).strip()}\n")]
     view = _protocol_of(minutes).load_report_view()
+    tail = TextPart(f"{render_tail(minutes)}\n" if with_tail and minutes.status != "failed" else "")
     if verdict := view.verdict_text(minutes):
-        return [TextPart(verdict, is_markdown=False)]
+        return [part for part in (TextPart(verdict, is_markdown=False), tail) if part.text.strip()]
     above = TextPart("".join(f"! {line}\n" for line in format_missing_lines(minutes)), is_markdown=False)
     text = clean(view.full_answer(minutes) or answer_text(minutes)).strip()
-    after = clean(view.closing_text(minutes)).strip() if text else ""
-    return [part for part in (above, *(TextPart(f"{one}\n") for one in (text, after) if one)) if part.text]
+    return [part for part in (above, TextPart(f"{text}\n"), tail) if part.text.strip()]
+
+
+def render_tail(minutes: Minutes) -> str:
+    """Render the tail as Markdown: a rule, then one line each."""
+    return clean(format_tail(build_report(minutes)["tail"]))
 
 
 def render_answer(minutes: Minutes) -> str:
@@ -77,6 +83,8 @@ def render_verbose(minutes: Minutes, show: str = "") -> str:
         return render_answer(minutes)
     context = _build_context(minutes, build_report(minutes)) | {"degraded": format_missing_lines(minutes)}
     text = render_layout("layout", context, _protocol_of(minutes).folder)
+    if minutes.status != "failed":
+        text = f"{text.rstrip()}\n\n{render_tail(minutes)}\n"
     return text + ("\n" + render_layout("transcript", context) if show == "transcript" else "")
 
 
@@ -113,9 +121,9 @@ def _build_context(minutes: Minutes, report: Json) -> Json:
         "speaker": partial(view.speaker_label, minutes),
         "repeats_answer": partial(view.repeats_answer, minutes),
         "outcome": minutes.verdict.get("outcome"),
-        "confidence": minutes.verdict.get("confidence"),
+        "confidence": report["confidence"],
         "final": _format_answer(minutes, view),
-        "trust": format_trust(report["trust"]),
+        "tail": report["tail"],
         "notes": report.get("notes") or {},
         "positions": build_position_table(minutes) if has_topics else [],
         "rounds": _list_rounds(minutes),
@@ -186,8 +194,7 @@ def _list_facts(minutes: Minutes, value: Json) -> list[tuple[str, str]]:
         ("Status", value["status"]),
         ("Verdict", value["verdict"]),
         ("Outcome", value["outcome"]),
-        ("Confidence", value["confidence"]),
-        ("Trust", format_trust(value["trust"]).removeprefix("Trust: ")),
+        ("Trust", format_trust_fact(value["trust"])),
         ("Strongest seat", format_strongest(value, with_name=False)),
         ("Target", value["target"]),
         ("Seats heard", f"{value['quorum']['ok']} of {value['quorum']['asked']}"),

@@ -11,10 +11,13 @@ from council.engine.degraded import build_degraded_rows, count_asked_seats, form
 from council.engine.layout import final_state, format_lookup
 from council.engine.minutes import Minutes, SeatMinutes
 from council.engine.strongest import compare_strongest
-from council.engine.trust import compute_trust, list_supports
-from council.events import Entry, Faulted
+from council.engine.trust import Trust, compute_trust, limit_confidence
+from council.events import Entry, Faulted, dump_fields
 from council.money import UNBILLED_FAULTS
 from council.protocols import ReportView, find_protocol
+from council.render.language import detect_language
+from council.render.tail import build_tail
+from council.render.wording import load_wording
 from council.text_cleanup import clean_json, may_be_unclean, neutralize_commands
 from council.types import Json
 
@@ -48,16 +51,21 @@ def _collect_fields(minutes: Minutes) -> Json:
     protocol = find_protocol(plan.get("protocol") or "")
     view = protocol.load_report_view()
     degraded = build_degraded_rows(minutes)
+    trust = compute_trust(minutes, degraded)
+    answer = answer_text(minutes, trust)
     return {
         "schema": "council.report/1",
         "run": minutes.run,
         "name": minutes.name,
         "status": "incomplete" if minutes.status == "running" else minutes.status,
         **{key: plan.get(key) for key in ("task", "protocol", "question", "target")},
-        **{key: verdict.get(key) for key in ("verdict", "outcome", "confidence")},
-        "trust": compute_trust(minutes, degraded),
+        "verdict": verdict.get("verdict"),
+        "outcome": verdict.get("outcome"),
+        "confidence": limit_confidence(verdict.get("confidence"), trust.level),
+        "trust": _build_trust(trust),
         **({"notes": verdict["notes"]} if verdict.get("notes") else {}),
-        "answer": answer_text(minutes),
+        "answer": answer,
+        "tail": build_tail(minutes, trust, load_wording(detect_language(answer))),
         "seats": [_build_seat(minutes, seat, view) for seat in minutes.planned_seats],
         "chair": _build_seat(minutes, minutes.chair, view) if minutes.chair else None,
         **{key: list(verdict.get(key) or []) for key in VERDICT_LISTS},
@@ -87,7 +95,6 @@ def read_report(minutes: Minutes) -> Json:
     }
     if changed := build_changes(minutes, report, positions):
         added["changed"] = changed
-    report["trust"]["in_favour"] = list_supports(minutes)
     return report | (clean_json(added) if may_be_unclean(_encode(added)) else added)
 
 
@@ -112,12 +119,29 @@ def dump_report(value: Json) -> bytes:
     return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
 
 
-def answer_text(minutes: Minutes) -> str:
-    """Return the answer; for a run that was killed before it had one, how far it got."""
+def _build_trust(trust: Trust) -> Json:
+    english = load_wording("en")
+    return {
+        "level": trust.level,
+        "because": english.list_reasons(trust),
+        "in_favour": english.list_supports(trust),
+        "facts": [dump_fields(fact) for fact in (*trust.limits, *trust.supports)],
+    }
+
+
+def answer_text(minutes: Minutes, trust: Trust | None = None) -> str:
+    """Return the answer with its assessment; for a run that was killed before it had one, how far it got."""
     if minutes.status == "running" and minutes.answered_count:
         where = minutes.rounds[-1].name if minutes.rounds else "its first phase"
         return f"No answer yet: the run stopped in {where}, after {minutes.answered_count} of {count_asked_seats(minutes)} seats answered."
-    return str(minutes.verdict.get("answer") or "")
+    answer = str(minutes.verdict.get("answer") or "")
+    assessment = str(minutes.verdict.get("assessment") or "").strip()
+    if not answer or not assessment:
+        return answer
+    wording = load_wording(detect_language(answer))
+    heading = wording.say("headings", "confidence_assessment")
+    level = wording.say("levels", (trust or compute_trust(minutes)).level)
+    return f"{answer.rstrip()}\n\n## {heading}\n\n**{level}.** {assessment}"
 
 
 def _build_seat(minutes: Minutes, seat: SeatMinutes, view: ReportView) -> Json:

@@ -55,7 +55,6 @@ from council.engine.degraded import format_notice_lines
 from council.engine.layout import neutralize_html
 from council.engine.minutes import Minutes
 from council.engine.prompting import dump_packet
-from council.engine.trust import format_trust
 from council.errors import CouncilError, TrustRequired, UsageError
 from council.events import Entry
 from council.planning.intent import Inferred
@@ -379,24 +378,17 @@ class Runner:
         return run_exit_code(minutes, result, self.fail_on)
 
     def _print_result(self, minutes: Minutes, entries: Sequence[Entry], report: Json, summary: list[str]) -> None:
-        """Print the answer; then notices, the trust line and the summary on standard error.
-
-        At a terminal the trust line belongs to the answer; a piped answer stays clean.
-        """
-        has_trust = not (self.format or minutes.is_empty_run or minutes.status == "failed")
-        trust = [format_trust(report["trust"])] if has_trust else []
+        """Print the answer with its tail; then notices and the summary on standard error."""
         at_terminal = bool(sys.stdout and sys.stdout.isatty())
-        with_answer = at_terminal and not self.output and has_trust
         space = [""] if sys.stderr.isatty() else []  # between the table, the answer and the footer
         if not self.jsonl:
             self.print_status(space if at_terminal and not self.output else [])
             if self.format:
                 self._write_output(render_as(minutes, self.format, entries), commands=self.format in COMMAND_FORMATS)
             else:
-                parts = list_parts(minutes, verbose=self.verbose, show=self.show)
-                self.print_parts([*parts, *(TextPart(line, is_markdown=False) for line in trust if with_answer)])
+                self.print_parts(list_parts(minutes, verbose=self.verbose, show=self.show))
         notices = [f"! {line}" for line in format_notice_lines(minutes)]
-        status = [*notices, *([] if with_answer else trust), *summary]
+        status = [*notices, *summary]
         self.print_status([*space, *status] if status else [])
 
     def print_parts(self, parts: Sequence[TextPart]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from council.engine.layout import format_count, format_label
+from council.engine.layout import format_count
 from council.engine.minutes import Minutes
 from council.protocols import ReportView
 from council.text_cleanup import single_line
@@ -49,26 +49,6 @@ class AdversarialView(ReportView):
             "dissent": minutes.verdict.get("dissent") or [],
             "skipped": _describe_skipped_attack(minutes),
         }
-
-    def closing_text(self, minutes: Minutes) -> str:
-        """Return the leader and why, the counts of the rulings, and the dissent, one line each."""
-        found = _find_details(minutes)
-        if not found.get("leader"):
-            return ""
-        lines = [
-            f"Leading draft: {format_label(found['leader'])}. {single_line(found.get('reason') or '', MAX_REASON_CHARS)}"
-        ]
-        if "attack" in minutes.phases and not minutes.phases["attack"].said:
-            lines.append("Attack: none. No attacker answered.")
-        elif "attack" in minutes.phases and "rulings" in found:
-            points = join_points(found["rulings"], "")
-            lines.append(f"Attack: {format_counts(points)}.")
-            lines += [format_point(one) for one in points if one["landed"] is not False]
-        elif any("attack" in note.skipped for note in minutes.notes):
-            lines.append(f"Attack: none. {CONSENSUS_TEXT}.")
-        seats = [format_label(row["seat"]) for row in minutes.verdict.get("dissent") or []]
-        lines += [f"Dissent: {' and '.join(seats)} rejected the leading draft."] if seats else []
-        return "\n".join(f"> {line.rstrip()}" for line in lines)
 
 
 def _find_details(minutes: Minutes) -> Json:
@@ -126,12 +106,6 @@ def _list_issues(minutes: Minutes) -> list[Json]:
         for said in (attack.said.values() if attack else ())
         for n, one in enumerate((said.reply or {}).get("issues") or (), 1)
     ]
-
-
-def format_point(one: Json) -> str:
-    """Return one line: `Landed (MAJOR, raised by Beta and Gamma): the passage`."""
-    word, by = RULING_WORDS[one["landed"]].capitalize(), " and ".join(map(format_label, one["raised_by"]))
-    return f"{word} ({one['severity']}, raised by {by}): {single_line(one['hits'] or one['flaw'], MAX_REASON_CHARS)}"
 
 
 def format_counts(rulings: Sequence[Json]) -> str:

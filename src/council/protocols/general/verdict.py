@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
+from council.engine.agreement import join_sides, list_shared_voices, round_voices
 from council.protocols.general.claims import (
     Claim,
     Dispute,
@@ -32,7 +33,7 @@ from council.protocols.general.synthesis import (
 )
 from council.search.queries import is_time_sensitive
 from council.text_cleanup import truncate
-from council.types import Agreement, Json, Question, Round, Seat, Statement, TrustFact, Verdict
+from council.types import Agreement, Difference, Json, Question, Round, Seat, Statement, TrustFact, Verdict
 
 MEMBER_ID_FORMAT = "council_{}"
 MAX_FACT_CHARS = 120  # of a question in the reasons for a trust level
@@ -270,6 +271,8 @@ def _base_verdict(
         sources=tuple(_sources_json(table, numbers)),
         claims=tuple(claim_ledger(table.answers, table.comparison.groups, table.words, table.resolved_by_name.values())),
         agreement=table.agreement if not added or table.agreement != "full" else "partial",
+        common=tuple(str(point.get("topic") or point.get("claim") or "") for point in table.consensus),
+        differences=tuple(map(_read_difference, [*table.persisting, *(added or [])])),
         trust_facts=tuple(_trust_facts(table, numbers, added or [])),
         details={
             "round1Responses": [_response_json(table, said, 1) for said in table.first.values()],
@@ -282,15 +285,30 @@ def _base_verdict(
     )  # fmt: skip
 
 
+def _read_difference(dispute: Dispute) -> Difference:
+    return Difference(
+        dispute.question, join_sides((side.seat, side.answer or side.claim, "") for side in dispute.positions)
+    )
+
+
 def _trust_facts(table: Deliberation, numbers: list[int], added: list[Dispute]) -> Iterator[TrustFact]:
     for one in table.persisting:
         if not one.is_possible:
             yield TrustFact("open_dispute", truncate(one.question, MAX_FACT_CHARS))
-    for one in [*table.possible_disputes, *added]:
-        yield TrustFact("contested_points", truncate(one.question, MAX_FACT_CHARS))
+    if possible := [*table.possible_disputes, *added]:
+        yield TrustFact("contested_points", truncate(possible[0].question, MAX_FACT_CHARS), count=len(possible))
+    if not table.consensus and len(table.first) > 1:
+        yield TrustFact("no_common_point")
+    if table.consensus:
+        yield TrustFact("agreed_points", count=len(table.consensus))
+    if numbers:
+        yield TrustFact("cited_sources", count=len(numbers))
+    yield from list_shared_voices(round_voices(table.first))
     verified = numbers or any(claim.sources for answer in table.answers for claim in answer.claims)
     if table.research.missing != SEARCH_SKIPPED and not verified:
         yield TrustFact("no_evidence")
+    elif not numbers:
+        yield TrustFact("no_sources")
 
 
 # Sections of the answer that must not depend on the chair

@@ -23,11 +23,11 @@ from council.engine.layout import (
     format_packet_line,
     format_ruling,
     format_text,
+    format_trust_fact,
     render_layout,
 )
 from council.engine.minutes import Minutes, PhaseMinutes, StatementMinutes
 from council.engine.strongest import format_strongest
-from council.engine.trust import compute_trust, format_trust
 from council.protocols import ReportView
 from council.protocols.judges import summary
 from council.text_cleanup import clean, clean_json, single_line
@@ -44,21 +44,20 @@ FIDELITY = {
 
 def build_header(minutes: Minutes, report: Json) -> list[str]:
     """Return one line per fact, `**Name:** value`, without empty facts."""
-    facts = _quick_facts(minutes) if summary.report_kind(minutes) == "quick" else _full_facts(minutes, report)
+    facts = _quick_facts(minutes, report) if summary.report_kind(minutes) == "quick" else _full_facts(minutes, report)
     return [f"**{name}:** {single_line(str(fact), 600)}" for name, fact in facts.items() if fact]
 
 
-def _format_trust_fact(minutes: Minutes) -> str:
-    return "" if minutes.is_empty_run else format_trust(compute_trust(minutes)).removeprefix("Trust: ")
+def _format_trust(minutes: Minutes, report: Json) -> str:
+    return "" if minutes.is_empty_run else format_trust_fact(report["trust"])
 
 
-def _quick_facts(minutes: Minutes) -> Json:
+def _quick_facts(minutes: Minutes, report: Json) -> Json:
     return {
         "Date": f"{datetime.fromtimestamp(minutes.started, UTC):%Y-%m-%d}",
         "Mode": "quick (single-agent)",
         "Target": summary.format_subject(minutes),
-        "Confidence": f"{minutes.verdict.get('confidence') or 'none'} (at most MEDIUM for a single judge)",
-        "Trust": _format_trust_fact(minutes),
+        "Trust": _format_trust(minutes, report),
         **_common_facts(minutes),
     }
 
@@ -75,8 +74,7 @@ def _full_facts(minutes: Minutes, report: Json) -> Json:
         "Preset": options.get("preset"),
         "Technique": options.get("technique"),
         "Profile": options.get("profile"),
-        "Confidence": minutes.verdict.get("confidence"),
-        "Trust": _format_trust_fact(minutes),
+        "Trust": _format_trust(minutes, report),
         "Strongest seat": format_strongest(report, with_name=False),
         "Rule": "corroborated (a FAIL needs evidence)" if options.get("rule") == "corroborated" else "",
         "Effective votes": _format_effective_votes(minutes, details),
@@ -228,7 +226,7 @@ def render_judges_report(minutes: Minutes, value: Json) -> str:
     context = {
         "minutes": minutes, "subject": summary.format_subject(minutes), "header": build_header(minutes, value), "footer": build_footer(minutes, value),
         "degraded": format_degraded_lines(minutes), "incomplete": minutes.status != "complete",
-        "nothing": minutes.is_empty_run, "answer": _format_recommendation(minutes), "files": _list_analysis_files(minutes),
+        "tail": value["tail"], "nothing": minutes.is_empty_run, "answer": _format_recommendation(minutes), "files": _list_analysis_files(minutes),
     }  # fmt: skip
     return render_layout(kind, context | CONTEXT_BUILDERS[kind](minutes), FOLDER)
 

@@ -147,6 +147,11 @@ def list_opinions(minutes: Minutes) -> list[Json]:
     ]
 
 
+def _format_shared_member(fact: Json) -> str:
+    seats = fact.get("seats") or []
+    return f"{fact['detail']} as {', '.join(seats)}" if seats else fact["detail"]
+
+
 def list_remarks(minutes: Minutes) -> list[str]:
     """List the reasons to double-check the verdict."""
     fields = verdict_details(minutes)
@@ -164,7 +169,7 @@ def list_remarks(minutes: Minutes) -> list[str]:
         if shift.get("weak")
     ]
     shared = [
-        f"One model answered for several judges by fallback ({single_line(fact['detail'])}): its findings count once."
+        f"One model answered for several judges by fallback ({single_line(_format_shared_member(fact))}): its findings count once."
         for fact in minutes.verdict.get("trust_facts") or []
         if fact["kind"] == "shared_member"
     ]
@@ -202,16 +207,12 @@ def _format_remarks(minutes: Minutes) -> list[str]:
 
 
 def _format_headline(minutes: Minutes) -> str:
-    """Format the first line: `WARN  2 of 2 judges · confidence MEDIUM`, `DISAGREE  anthropic PASS · openai FAIL   3 of 4 seats`."""
+    """Format the first line: `WARN  2 of 2 judges`, `DISAGREE  anthropic PASS · openai FAIL   3 of 4 seats`."""
     verdict = minutes.verdict.get("verdict") if minutes.status == "complete" else None
-    confidence = minutes.verdict.get("confidence")
     heard = f"{minutes.answered_count} of {count_asked_seats(minutes)}"
     if len(list_families(minutes)) > 1 and verdict:
-        return f"{verdict}  {_format_families(minutes)}   {heard} seats" + (
-            f" · confidence {confidence}" if confidence else ""
-        )
-    sure = f" · confidence {confidence}" if confidence else ""
-    return f"{verdict or 'INCOMPLETE'}  {heard} {'judge' if count_asked_seats(minutes) == 1 else 'judges'}{sure}"
+        return f"{verdict}  {_format_families(minutes)}   {heard} seats"
+    return f"{verdict or 'INCOMPLETE'}  {heard} {'judge' if count_asked_seats(minutes) == 1 else 'judges'}"
 
 
 def _format_families(minutes: Minutes) -> str:

@@ -1,0 +1,156 @@
+"""The tail: at most three lines after every answer that say the outcome, who differs, and how far to trust it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from council.engine.minutes import Minutes
+from council.engine.trust import Trust
+from council.render.wording import LANGUAGES, Wording, load_wording
+from council.text_cleanup import single_line
+from council.types import Json
+
+MAX_REASONS = 3
+MAX_SIDES = 4
+MAX_POINT_CHARS = 160
+MAX_SIDE_CHARS = 140
+MAX_LINES = 3
+RULE = "---"
+
+
+def build_tail(minutes: Minutes, trust: Trust, wording: Wording) -> list[str]:
+    """Return the lines of the tail: outcome, agreement or difference, trust."""
+    if minutes.is_empty_run:
+        return []
+    verdict = minutes.verdict
+    complete = minutes.status == "complete"
+    lines = [
+        _format_outcome(verdict.get("result"), wording) if complete or verdict.get("incomplete") else "",
+        _format_positions(minutes, wording) if complete else "",
+        _format_trust(trust, wording),
+    ]
+    return [line for line in lines if line]
+
+
+def format_tail(lines: Sequence[str]) -> str:
+    """Return the tail as Markdown that follows an answer: a rule, then one line each."""
+    return "\n".join([RULE, "", *(f"{line}  " for line in lines[:-1]), lines[-1]]) if lines else ""
+
+
+def add_tail(answer: str, lines: Sequence[str]) -> str:
+    """Return an answer with its tail."""
+    return f"{answer.rstrip()}\n\n{format_tail(lines)}\n" if lines else answer
+
+
+def strip_tail(text: str) -> str:
+    """Return a text without the tail at its end, in any language."""
+    body, found, end = text.rpartition(f"\n{RULE}\n")
+    lines = [line.strip() for line in end.splitlines() if line.strip()]
+    if not found or not 0 < len(lines) <= MAX_LINES or not all(line.startswith(_list_labels()) for line in lines):
+        return text
+    return body.rstrip()
+
+
+@cache
+def _list_labels() -> tuple[str, ...]:
+    """Return how lines of a tail begin, in all languages."""
+    wordings = map(load_wording, LANGUAGES)
+    return tuple(
+        f"{wording.say('tail', label)}{wording.colon}"
+        for wording in wordings
+        for label in ("outcome", "differ", "agree", "trust")
+    )
+
+
+def _format_line(label: str, text: str, wording: Wording) -> str:
+    return f"{wording.say('tail', label)}{wording.colon}{text}"
+
+
+# Outcome
+
+
+def _format_outcome(result: Json | None, wording: Wording) -> str:
+    if not result:
+        return ""
+    key, number = _choose_outcome(result)
+    text = wording.say(
+        "outcomes",
+        key,
+        number=number,
+        seat=result["seat"],
+        by=result["replaced_by"],
+        word=result["word"],
+        count=result["count"],
+        total=result["total"],
+        changes=result["changes"],
+    )
+    return _format_line("outcome", text, wording)
+
+
+def _choose_outcome(result: Json) -> tuple[str, int]:
+    """Return the row of the sentence, and the number that chooses between one and many."""
+    kind, count, total = str(result["kind"]), result["count"], result["total"]
+    if kind == "overturned" and not result["replaced_by"]:
+        return "overturned_unnamed", count
+    if kind == "votes" and total == 1:
+        return "votes_single", 1
+    if kind == "survived" and not count:
+        return "survived_all_failed", total
+    if kind == "modified" and result["changes"]:
+        return "modified_counted", result["changes"]
+    return kind, count
+
+
+# Agreement and differences
+
+
+def _format_positions(minutes: Minutes, wording: Wording) -> str:
+    verdict = minutes.verdict
+    differences = verdict.get("differences") or []
+    if differences:
+        return _format_line("differ", _format_difference(differences, wording), wording)
+    if verdict.get("agreement") not in ("full", "partial"):
+        return ""
+    parts = []
+    common = [text for text in verdict.get("common") or [] if text]
+    holders = verdict.get("shared_by")
+    answered = [seat.name for seat in minutes.planned_seats if seat.statements]
+    if common:
+        parts.append(single_line(common[0], MAX_POINT_CHARS).rstrip(" ."))
+    elif verdict.get("agreement") == "full" and (holders is None or len(holders) == len(answered)):
+        parts.append(wording.say("tail", "all_hold", count=len(answered)))
+    if joined := verdict.get("joined"):
+        parts.append(wording.say("tail", "joined", number=len(joined), seats=wording.join(joined)))
+    return _format_line("agree", "; ".join(parts), wording) if parts else ""
+
+
+def _format_difference(differences: Sequence[Json], wording: Wording) -> str:
+    first = differences[0]
+    sides = [_format_side(side, wording) for side in first["sides"] if side["position"]]
+    point = single_line(first["point"], MAX_POINT_CHARS).rstrip(" .")
+    held = f" {wording.say('tail', 'or')} ".join(sides[:MAX_SIDES]) if len(sides) > 1 else ""
+    text = ": ".join(filter(None, (point, held)))
+    more = len(differences) - 1
+    return f"{text}; {wording.say('tail', 'more', number=more, count=more)}" if more else text
+
+
+def _format_side(side: Json, wording: Wording) -> str:
+    position = single_line(side["position"], MAX_SIDE_CHARS).rstrip(" .")
+    assumes = single_line(side["assumes"], MAX_SIDE_CHARS).rstrip(" .")
+    who = wording.join(side["seats"])
+    note = f"{who}, {wording.say('tail', 'assuming', detail=assumes)}" if assumes else who
+    return f"{position} ({note})"
+
+
+# Trust
+
+
+def _format_trust(trust: Trust, wording: Wording) -> str:
+    reasons = wording.list_reasons(trust) or wording.list_supports(trust)
+    shown = reasons[:MAX_REASONS]
+    more = len(reasons) - len(shown)
+    if more:
+        shown.append(wording.say("tail", "more_reasons", number=more, count=more))
+    level = wording.say("levels", trust.level)
+    return _format_line("trust", " — ".join([level, *(["; ".join(shown)] if shown else [])]), wording)

@@ -1,0 +1,89 @@
+"""The chair's notes: reading them, and removing them from answers and streams."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from council.engine.notes import parse_notes, response_names, seat_names
+from council.protocols.collaborative import SEATS
+from council.text_cleanup import NotesFilter, ends_in_notes, split_notes, without_notes
+from tests.paths import DATA
+
+NOTES = tomllib.loads((DATA / "trust" / "notes.toml").read_text(encoding="utf-8"))["case"]
+
+
+@pytest.mark.behaviour("10-notes-tolerant")
+@pytest.mark.parametrize("case", NOTES, ids=lambda case: case["name"])
+def test_notes_are_read_and_stripped(case: dict[str, Any]) -> None:
+    text = case["text"].lstrip("\n")
+    assert without_notes(text) == case["answer"].lstrip("\n")
+    notes = parse_notes(text, seat_names(SEATS))
+    assert (notes is not None) == case.get("readable", True)
+    if notes is None:
+        return
+    shared = None if case["shared"] == "none" else case["shared"]
+    assert notes["recommendation_shared_by"] == shared
+    assert notes["agreed"] == case.get("agreed", [])
+    assert [one["point"] for one in notes["contested"]] == case.get("contested", [])
+    assert [side["seat"] for one in notes["contested"] for side in one["sides"]] == case.get("sides", [])
+    assert [one["seat"] for one in notes["unique"]] == case.get("unique", [])
+    assert notes["closest_draft"] == case.get("closest")
+
+
+def test_anonymous_labels_become_seats() -> None:
+    text = '```council-notes\n{"agreed": ["Response A is right"], "recommendation_shared_by": ["Response B", "A"]}\n```'
+    labels = {"A": "gamma", "B": "alpha"}
+    notes = parse_notes(text, response_names(labels), {"A": "Gamma", "B": "Alpha"})
+    assert notes is not None
+    assert notes["agreed"] == ["Gamma is right"]
+    assert notes["recommendation_shared_by"] == ["alpha", "gamma"]
+
+
+def test_notes_with_hostile_text_are_one_clean_line() -> None:
+    notes = parse_notes('```council-notes\n{"agreed": ["a\\u001b[31m\\n\\nb\\u0000"]}\n```', {})
+    assert notes is not None and notes["agreed"] == ["a b"]
+    deep = "[" * 100_000
+    assert parse_notes(f'```council-notes\n{{"agreed": {deep}}}\n```', {}) is None
+
+
+def stream(pieces: list[str]) -> tuple[str, list[str]]:
+    notes = NotesFilter()
+    return "".join([*map(notes.feed, pieces), notes.flush()]), notes.blocks
+
+
+@pytest.mark.behaviour("10-notes-stream")
+@pytest.mark.parametrize("case", NOTES, ids=lambda case: case["name"])
+def test_a_stream_shows_the_same_wherever_it_is_split(case: dict[str, Any]) -> None:
+    text = case["text"].lstrip("\n")
+    whole, blocks = stream([text])
+    assert blocks == split_notes(text)[1]
+    assert whole.rstrip().removesuffix("---").rstrip() == without_notes(text).rstrip()
+    for at in range(len(text) + 1):
+        assert stream([text[:at], text[at:]]) == (whole, blocks)
+    assert stream(list(text)) == (whole, blocks)
+
+
+PIECES = st.lists(
+    st.sampled_from(["`", "```", "~~~", "council-notes", "council", "-notes", "json ", "\n", " ", "{}", "x", "A line.\n", "\r"]), max_size=30
+)  # fmt: skip
+
+
+@pytest.mark.behaviour("10-notes-stream")
+@given(PIECES)
+def test_any_chunking_gives_the_same_text_and_never_shows_a_block(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    shown, blocks = stream(pieces)
+    assert (shown, blocks) == stream([text])
+    assert stream([shown])[1] == [] or blocks
+
+
+def test_a_long_block_is_read_in_linear_time() -> None:
+    pieces = ["x\n```council-notes\n", *(["y" * 20] * 100_000)]
+    shown, blocks = stream(pieces)
+    assert (shown, len(blocks[0])) == ("x\n", 2_000_001)
+    assert ends_in_notes("x\n```council-notes\n{") and not ends_in_notes("x\n```council-notes\n{}\n```")
