@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from typing import Literal
+
+Severity = Literal["CRITICAL", "FATAL"]
+
 
 def match_any(words: str) -> str:
     """Return a pattern that matches any of the words; each is a pattern, and `_` stands for spaces."""
     return f"(?:{'|'.join(words.split())})".replace("_", r"\s+")
+
+
+def compile_words(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern of words, in any case."""
+    return re.compile(pattern, re.IGNORECASE | re.DOTALL)
 
 
 # Levels
@@ -76,9 +86,10 @@ ORDINARY = match_any("""
     path mass sections? success infrastructure thinking care systems? regions? temperature reading reviews?
     alerts? logs? log events? messages? tickets? incidents? cves? patch(?:es)? logging
 """)
+LEGEND_COLUMN = match_any("meaning definition bedeutung signification définition significado definición")
 ORDINARY_COLUMN = match_any("""
-    importance criticality priority weight relevance tier need meaning definition impact likelihood probability wichtigkeit priorität bedeutung kritikalität
-    auswirkung wahrscheinlichkeit probabilité probabilidad impacto importancia prioridad signification définition priorité significado definición
+    importance criticality priority weight relevance tier need impact likelihood probability wichtigkeit priorität kritikalität
+    auswirkung wahrscheinlichkeit probabilité probabilidad impacto importancia prioridad priorité
 """)
 PURPOSE = match_any("to for in on when für zu bei pour à dans para en")  # "critical for success"
 ARTICLE = match_any(
@@ -198,3 +209,54 @@ ANY = match_any("any every each jede[mnrs]? tout toute cualquier cada")
 NOT_DONE = match_any(
     r"not left un\w+ ignored nothing it_is_not this_is_not nicht nichts pas rien no nada"
 )  # "CRITICAL if not fixed" is open
+
+# Caveats and steps of an answer
+
+CAVEAT = match_any(r"""
+    caveats? warnings? risks? careful caution unless until before must verify verified check(?:ed)? confirm(?:ed)? test(?:ed)? ensure make_sure
+    unverified unclear unknown uncertain open_question assum\w+ depends? cannot can't not never no without none lacks? missing first
+    vorbehalt\w* warnung\w* risik\w+ vorsicht bevor bis prüf\w+ klär\w+ bestätig\w+ sicherstell\w* unklar\w* offen\w* unsicher\w* nicht kein\w*
+    ohne fehlt annahme\w* zuerst
+    réserves? attention risques? avant vérifi\w+ confirm\w+ test\w+ assur\w+ incertain\w* inconnu\w* pas aucune? sans manque\w* suppos\w+ d'abord
+    salvedad\w* advertencia\w* riesgos? cuidado antes verifi\w+ comprob\w+ confirm\w+ prob\w+ asegur\w+ incierto\w* desconoc\w+ ning\w+ sin falta\w*
+    supuesto\w* primero
+""")
+NEEDLESS = match_any(r"""
+    no_need not_(?:needed|necessary|required|a_problem|an_issue|a_concern) unnecessary needless nicht_(?:nötig|notwendig|erforderlich) unnötig
+    inutile pas_(?:nécessaire|besoin) no_(?:es_necesario|hace_falta) innecesari[oa]
+""")
+CAVEAT_HEADING = match_any(r"""
+    caveats? risks? warnings? limits? limitations? open unresolved unknowns? assumptions? (?:next_)?steps? what_to_(?:do|watch|check) before to_do
+    watch checks? verify vorbehalte? risiken offene?\w* annahmen schritte? prüfen grenzen réserves? risques? limites? étapes? à_vérifier
+    salvedades advertencias riesgos límites pasos pendientes? supuestos
+""")
+FUNCTION_WORDS = """
+    the and for not are was has had can its but all any one two too you our out off who how why may did does than that this with from have
+    been they them their there which would could should will what when where were only also then into over under about after before
+    because these those such some very more most other each both same still just must need needs yet per via
+    der die das und ist mit von den dem des ein eine einer eines einem einen für auf aus bei bis nach nur auch oder aber als dass nicht kein
+    keine keinen wird wurde werden sind sich durch über unter dies diese dieser kann konnte noch mehr wie wenn ich wir sie
+    les des une est pas par sur que qui dans pour avec sans mais cette sont être aucun aucune leur elle nous vous plus tout tous été ont
+    los las del con por una son para pero como esta este sobre está hay sido puede porque entre ninguna ninguno sin muy más
+"""
+GENERAL_WORDS = """
+    critical fatal problem problems issue issues flag flags unresolved open remains remain remaining exists exist missing answer draft never none
+    nothing section step steps kritisch offen fehlt bleibt critique reste manque crítico queda falta
+"""
+
+# Confidence marks
+
+HIGH = match_any("high hohe?[mnrs]? hoch élevée?s? haute? forte? alt[oa]")
+MEDIUM = match_any("medium med moderate mittel mittlere?[mnrs]? moyenne?s? modérée?s? medi[oa]")
+LOW = match_any("low niedrige?[mnrs]? niedrig geringe?[mnrs]? gering faible basse bas baj[oa]")
+CONFIDENCE = match_any(
+    "confidence certainty konfidenz gewissheit zuversicht vertrauen confiance certitude confianza certeza"
+)
+OTHER_SCALE = match_any("""
+    risk impact effort cost costs severity priority likelihood probability complexity importance urgency latency risiko aufwand kosten
+    priorität wahrscheinlichkeit risque effort coût gravité priorité probabilité riesgo esfuerzo coste costo gravedad prioridad
+""")
+CONCLUSION = match_any("""
+    conclusion recommendation position answer verdict bottom_line overall summary fazit empfehlung antwort position schluss schlussfolgerung
+    insgesamt gesamt\\w* recommandation réponse globale?ment en_résumé conclusión recomendación respuesta postura en_general en_resumen
+""")

@@ -1,25 +1,19 @@
-"""What a draft says against itself: flags of the highest severity that it leaves open, and its confidence marks.
-
-A severity counts where it is a mark ("**Critical:** …", "[CRITICAL]", "Severity: critical", a table cell, a heading over a list) and not
-where it is the everyday adjective. Denials, legends, settled and hypothetical problems do not count. If the sense is unclear, it counts:
-a needless test is cheap, a missed error is not.
-"""
+"""What a draft says against itself: the CRITICAL flags that it leaves open and its confidence marks, and whether an answer settles them."""
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from council.protocols.common import flag_words as w
-from council.text_cleanup import single_line
+from council.protocols.common.draft_blocks import drop_code, split_blocks, split_sentences
+from council.protocols.common.flag_words import Severity, compile_words
+from council.similarity import stem
+from council.types import TrustFact
 
-Severity = Literal["CRITICAL", "FATAL"]
-MAX_FLAG_CHARS = 160
-MAX_FLAGS = 20
-MAX_READ_CHARS = 200_000  # of a draft
+ConfidenceLevel = Literal["HIGH", "MEDIUM", "LOW"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,568 +24,187 @@ class Flag:
     text: str  # the problem in a few words; empty if the draft does not name it
 
 
+SEVERE = compile_words(w.SEVERE)
+
+
 def find_flags(text: str) -> list[Flag]:
     """Return the flags of the highest severity that a draft raises against itself and leaves open."""
-    severe = SEVERE if _is_french(text) else SEVERE_WITHOUT_FRENCH
-    return list(itertools.islice(_FlagReader(severe).read_blocks(split_blocks(text)), MAX_FLAGS))
+    if not SEVERE.search(text):
+        return []
+    from council.protocols.common.flag_reader import read_problems
+
+    return [Flag(severity, words) for severity, words in read_problems(text)]
 
 
-def _compile(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE | re.DOTALL)
+def choose_leader(drafts: Mapping[str, str]) -> str:
+    """Return the seat whose draft leaves the fewest CRITICAL flags open, the first of several. Used if no chair triages."""
+    return min(drafts, key=lambda name: len(find_flags(drafts[name])))
 
 
-def _is_french(text: str) -> bool:
-    """Return whether "critique" may be the French adjective; in English it is a noun ("## Self-Critique")."""
-    return len(FRENCH.findall(text)) >= len(ENGLISH.findall(text))
+def list_flagged_drafts(drafts: Mapping[str, str]) -> list[str]:
+    """Return the seats whose drafts leave a CRITICAL flag against themselves open."""
+    return [name for name, text in drafts.items() if find_flags(text)]
 
 
-FRENCH = _compile(r"\b(?:le|la|les|des|du|une?|est|sont|pas|dans|sur|aucune?|pour|et|ne|que|de)\b|\b[nldc]['’]")
-ENGLISH = _compile(r"\b(?:the|of|and|is|are|to|in|that|i|this|for|with|not|no|none|a|it)\b")
-SEVERE = _compile(rf"(?<![\w.]){w.SEVERE}(?!\w)")
-SEVERE_WITHOUT_FRENCH = _compile(rf"(?<![\w.])(?!critiques?\b){w.SEVERE}(?!\w)")
+def list_draft_facts(drafts: Mapping[str, str], answer: str) -> list[TrustFact]:
+    """Return what the drafts of a merged answer say against it: flags that it does not settle, and marks that are mostly LOW."""
+    facts = []
+    if flags := list_unsettled_flags(drafts, answer):
+        seats = tuple(dict.fromkeys(seat for seat, _ in flags))
+        facts.append(TrustFact("unsettled_flag", flags[0][1].text, seats, len(flags)))
+    if unsure := tuple(seat for seat, text in drafts.items() if is_mostly_low(text)):
+        facts.append(TrustFact("low_marks", "", unsure, len(unsure), len(drafts)))
+    return facts
 
 
-# Blocks: headings, list items, paragraphs and tables
+# Does the answer settle a flag?
+
+MIN_SHARED_WORDS = 2
+MIN_SHARE = 0.5  # of the main words of a flag that a caveat or a step repeats
+KEY_CHARS = 6  # of a word: endings differ
+WORD = re.compile(r"[^\W_]+")
+STOP_WORDS = frozenset(f"{w.FUNCTION_WORDS} {w.GENERAL_WORDS}".split())
+CAVEAT = compile_words(rf"\b{w.CAVEAT}\b|{w.SEVERE}")
+NEEDLESS = compile_words(rf"\b{w.NEEDLESS}\b")
+CAVEAT_HEADING = compile_words(rf"\b{w.CAVEAT_HEADING}\b")
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A heading with its level, a list item, a paragraph, or a table with its rows of cells."""
-
-    kind: Literal["heading", "item", "text", "table"]
-    text: str = ""
-    level: int = 0
-    rows: tuple[tuple[str, ...], ...] = ()
-
-
-FENCE = re.compile(r"^\s*(?:>\s*)*(?:`{3,}|~{3,})\s*([\w+-]*)")
-TEXT_FENCES = ("", "markdown", "md", "text", "txt")  # others hold code, where FATAL is the level of a log
-HEADING = re.compile(r"^\s*(#{1,6})\s+(.*?)\s*#*$")
-ITEM = re.compile(r"^\s*(?:[-*+•▪‣◦·]|\(?\d{1,3}[.)]|[a-z]\))\s+(.*)$")
-CHECKBOX = re.compile(r"^\[([ xX])\]\s+")
-DONE = re.compile(r"^(?:\[[xX]\]\s|✅|✔|☑)")
-RULE = re.compile(r"^\s*(?:[-*_=]\s*){3,}$")
-TABLE_LINE = re.compile(r"^\s*\|.*\||^[^|]+\|[^|]+\|")
-TABLE_RULE = re.compile(r"^[\s|:+-]+$")
-STRUCK = _compile(r"~~.*?~~|<del>.*?</del>|<s>.*?</s>")
-EMPHASIS = _compile(r"(\*{1,3}|_{2,3}|`|<b>|<strong>)([^*_`<>]{1,80}?)(?:\*{1,3}|_{2,3}|`|</b>|</strong>)(\s*)")
-MAX_JOINED_CHARS = 4_000  # of one paragraph
-LEVEL = f"(?:{w.SEVERE}|{w.IMPORTANT}|{w.MINOR})"
-NAMED_FIELD = re.compile(r"^[^\W\d][\w ]{0,24}\s?:\s")  # "Status: open"
-ENDED = _compile(rf"[.!?:…]\W*$|^\W*{LEVEL}(?:\s+{w.PROBLEM})?\W*$")  # a sentence, or a label alone
-LEVEL_LABEL = _compile(rf"^\W*{LEVEL}(?!\w)(?:\s+{w.PROBLEM})?\s*(?:\([^)]*\)\s*)?(?:[:\]–—|)]|-\s|$)")
+def list_unsettled_flags(drafts: Mapping[str, str], answer: str) -> list[tuple[str, Flag]]:
+    """Return the flags of drafts, with their seats, that an answer neither repeats as a caveat nor takes up in a step."""
+    flags = [(seat, flag) for seat, text in drafts.items() for flag in find_flags(text)]
+    if not flags:
+        return []
+    passages = [_main_words(passage) for passage in _find_caveats(answer)]
+    return [(seat, flag) for seat, flag in flags if not _is_settled(_main_words(flag.text), passages)]
 
 
-def split_blocks(text: str) -> list[Block]:
-    """Return the blocks of a text, without code, struck-out words and items that are ticked off. Lines of a paragraph are joined."""
-    blocks: list[Block] = []
-    is_joinable = False  # the next line of text continues the last block
-    for line in _drop_code(text[:MAX_READ_CHARS]):
-        line = STRUCK.sub(" ", line)
-        if not line.strip() or RULE.match(line):
-            is_joinable = False
-        elif TABLE_LINE.match(line):
-            _add_table_line(blocks, line)
-            is_joinable = False
-        elif heading := HEADING.match(line):
-            blocks.append(Block("heading", _read_emphasis(heading[2]), len(heading[1])))
-            is_joinable = False
-        elif item := ITEM.match(line):
-            is_joinable = not DONE.match(item[1])
-            if is_joinable:
-                blocks.append(Block("item", _read_emphasis(CHECKBOX.sub("", item[1]))))
-        else:
-            is_joinable = _add_text_line(blocks, _read_emphasis(line.strip()), is_joinable)
-    return blocks
+def _main_words(text: str) -> frozenset[str]:
+    """Return the words that carry the sense, cut to a few letters so that their forms are equal."""
+    words = (word.lower() for word in WORD.findall(text))
+    return frozenset(
+        stem(word)[:KEY_CHARS] for word in words if word not in STOP_WORDS and (len(word) > 2 or word.isdigit())
+    )
 
 
-def _drop_code(text: str) -> Iterator[str]:
-    """Return the lines outside fences of code, without marks of quotation. A fence of prose is read."""
-    fence = None  # label of the open fence
-    for line in text.splitlines():
-        if found := FENCE.match(line):
-            fence = found[1].lower() if fence is None else None
-        elif fence is None or fence in TEXT_FENCES:
-            yield re.sub(r"^\s*(?:>\s?)+", "", line)
+def _is_settled(words: frozenset[str], passages: list[frozenset[str]]) -> bool:
+    """Return whether a passage repeats enough of the main words. A flag of one word could be about anything."""
+    shared = max((len(words & passage) for passage in passages), default=0)
+    return shared >= MIN_SHARED_WORDS and shared >= MIN_SHARE * len(words)
 
 
-def _add_text_line(blocks: list[Block], words: str, is_joinable: bool) -> bool:
-    starts = LEVEL_LABEL.match(words) or NAMED_FIELD.match(words)
-    last = blocks[-1] if is_joinable else Block("text")
-    if is_joinable and not starts and len(last.text) < MAX_JOINED_CHARS and not ENDED.search(last.text):
-        blocks.pop()
-        blocks.append(Block(last.kind, f"{last.text} {words}", last.level))
-    else:
-        blocks.append(Block("text", words))
-    return True
-
-
-def _add_table_line(blocks: list[Block], line: str) -> None:
-    if TABLE_RULE.match(line):
-        return
-    cells = tuple(_read_emphasis(cell.strip()) for cell in line.strip().strip("|").split("|"))
-    earlier = blocks.pop().rows if blocks and blocks[-1].kind == "table" else ()
-    blocks.append(Block("table", rows=(*earlier, cells)))
-
-
-def _read_emphasis(text: str) -> str:
-    """Remove emphasis. A label that is nothing but emphasis gets a colon, so that `**Critical** no backup` is read as a label."""
-
-    def replace(found: re.Match[str]) -> str:
-        words, space = found[2], found[3]
-        is_label = SEVERE.fullmatch(words.strip(" []():")) and not re.search(r"\w\s*$", text[: found.start()])
-        follows = text[found.end() :]
-        return (
-            f"{words}:{space}"
-            if is_label and space and re.match(r"\w", follows) and ":" not in words
-            else words + space
-        )
-
-    return EMPHASIS.sub(replace, text).replace("**", "")
-
-
-# Sections and tables
-
-
-@dataclass(slots=True)
-class _FlagReader:
-    """Reads the blocks of a draft. A label without a problem, such as a heading, covers the list below it."""
-
-    severe: re.Pattern[str]
-    section: Severity | None = None
-    section_level: int = 0
-    has_items: bool = False
-
-    def read_blocks(self, blocks: Sequence[Block]) -> Iterator[Flag]:
-        for n, block in enumerate(blocks):
-            label = self._find_bare_label(block.text)
-            if block.kind == "table":
-                self.section = None
-                yield from self._read_table(block.rows)
-            elif label is None:
-                yield from self._read_block(block)
-            elif (
-                n and label.is_field and NAMED_FIELD.match(blocks[n - 1].text)
-            ):  # "Issue: …" above "Severity: critical"
-                status = blocks[n + 1].text if n + 1 < len(blocks) else ""
-                if label.severity and not RESOLVED_STATUS.match(status):
-                    yield Flag(label.severity, shorten(NAMED_FIELD.sub("", blocks[n - 1].text)))
-            else:
-                self.section = label.severity
-                self.section_level = block.level or MAX_LEVEL
-                self.has_items = False
-        if self.section and not self.has_items:  # a label below its problem, or a text that was cut off
-            yield Flag(self.section, shorten(blocks[-2].text if len(blocks) > 1 else ""))
-
-    def _read_block(self, block: Block) -> Iterator[Flag]:
-        if self.section and self._is_in_section(block):
-            if not block.text.rstrip().endswith(":"):
-                self.has_items = True
-                yield from _read_item(self.section, block.text)
-        else:
-            self.section = None
-            yield from self._read_sentences(block.text)
-
-    def _is_in_section(self, block: Block) -> bool:
-        if LEVEL_LABEL.match(block.text):
-            return False
+def _find_caveats(answer: str) -> Iterator[str]:
+    """Return the sentences of an answer that are a caveat or a step, and those below such a heading."""
+    is_below_heading = False
+    for block in split_blocks(answer):
         if block.kind == "heading":
-            return block.level > self.section_level
-        return block.kind == "item" or not self.has_items
-
-    def _find_bare_label(self, text: str) -> _Label | None:
-        """Return the label of a text that is nothing else: `CRITICAL`, `Critical issues:`, `[Critical] (2)`, `Critical (none)`."""
-        match = self.severe.search(text) if len(text) <= MAX_LABEL_CHARS else None
-        if match is None or is_part_of_word(text, match) or text.rstrip().endswith((".", "?", "!")):
-            return None
-        rest = f"{text[: match.start()]} {text[match.end() :]}"
-        notes = " ".join(re.findall(r"\(([^)]*)\)", rest))
-        if OTHER_THAN_LABEL.search(re.sub(r"\([^)]*\)", " ", rest)) or MINOR.search(rest):
-            return None
-        is_written_as_label = (
-            match.group()[0].isupper() or PROBLEM.search(rest) or FIELD_BEFORE.search(text[: match.start()])
-        )
-        if not is_written_as_label:
-            return None
-        is_denied = EMPTY_LABEL.search(rest) or (notes and (is_denial(notes) or RESOLVED_NOTE.match(notes)))
-        is_field = FIELD_BEFORE.search(text[: match.start()]) is not None
-        return _Label(None if is_denied else name_severity(match.group()), is_field)
-
-    def _read_table(self, rows: Sequence[tuple[str, ...]]) -> Iterator[Flag]:
-        header, *body = rows
-        if any(ORDINARY_COLUMN.search(cell) for cell in header):
-            return
-        labels = {n: label.severity for n, cell in enumerate(header) if (label := self._find_bare_label(cell))}
-        for row in body if labels else rows:
-            if labels:  # the header has the levels, and the problems are below them
-                columns = [(row[n], severity) for n, severity in labels.items() if severity and n < len(row)]
-                for cell, severity in columns:
-                    yield from _read_item(severity, cell)
-            else:
-                yield from self._read_row(row)
-
-    def _read_row(self, row: tuple[str, ...]) -> Iterator[Flag]:
-        labels = {n: label.severity for n, cell in enumerate(row) if (label := self._find_bare_label(cell))}
-        if not labels:
-            for cell in row:
-                yield from self._read_sentences(cell)
-            return
-        others = [cell for n, cell in enumerate(row) if n not in labels and re.search(r"\w", cell)]
-        severity = next(iter(labels.values()))
-        if severity and others and not is_denial(others[0]) and not any(is_resolved(cell) for cell in others):
-            yield Flag(severity, shorten(next((cell for cell in others if len(cell) > MAX_ID_CHARS), others[0])))
-
-    def _read_sentences(self, text: str) -> Iterator[Flag]:
-        sentences = split_sentences(collapse_level_lists(text))
-        for n, sentence in enumerate(sentences):
-            later = sentences[n + 1 : n + 1 + MAX_LATER]
-            if match := self._find_open_mark(sentence, " ".join(_take_until_label(later))):
-                earlier = sentences[n - 1] if n else ""
-                yield Flag(name_severity(match.group()), _describe(match, earlier, next(iter(later), "")))
-
-    def _find_open_mark(self, sentence: str, later: str) -> re.Match[str] | None:
-        """Return the first word of a sentence that marks an open problem. Of a long sentence, only the words beside it are read."""
-        for found in itertools.islice(self.severe.finditer(sentence), MAX_WORDS_READ):
-            start = max(0, found.start() - MAX_BESIDE_CHARS)
-            beside = sentence[start : found.end() + MAX_BESIDE_CHARS]
-            match = self.severe.search(beside, found.start() - start)
-            if match and is_mark(match) and not is_excused(match, later):
-                return match
-        return None
+            is_below_heading = CAVEAT_HEADING.search(block.text) is not None
+        sentences = [" ".join(row) for row in block.rows] if block.kind == "table" else split_sentences(block.text)
+        for sentence in sentences:
+            if (is_below_heading or CAVEAT.search(sentence)) and not NEEDLESS.search(sentence):
+                yield sentence
 
 
-@dataclass(frozen=True, slots=True)
-class _Label:
-    severity: Severity | None  # None if the label itself says that there is nothing: `CRITICAL (0)`
-    is_field: bool = False  # `Severity: critical`
+# Confidence marks
 
-
-MAX_LABEL_CHARS = 200
-MAX_LEVEL = 7  # below every heading
-MAX_ID_CHARS = 4  # a cell with a number or an id does not describe a problem
-MINOR = _compile(rf"\b{w.MINOR}\b")
-IMPORTANT = _compile(rf"\b{w.IMPORTANT}\b")
-LEVELS = _compile(rf"\b{LEVEL}\b")
-PROBLEM = _compile(rf"\b{w.PROBLEM}\b")
-ORDINARY_COLUMN = _compile(rf"\b{w.ORDINARY_COLUMN}\b")
-LABEL_PART = rf"(?<!\w){w.LABEL}(?!\w)|#?\d+"
-OTHER_THAN_LABEL = _compile(rf"(?!{LABEL_PART})(?<!\w)\w")
-EMPTY_LABEL = re.compile(r"[:=]\s*(?:0|[^\w\s:\])]+)\s*$")  # "CRITICAL: —"
-FIELD_BEFORE = _compile(rf"\b{w.FIELD}(?:\s+{w.COPULA})?[\"'”»]?\s*[:=–—-]?\s*[\"'“«\[({{]*\s*$")
-
-
-def _read_item(severity: Severity, text: str) -> Iterator[Flag]:
-    """Return the flag of an item below a label, unless it says that there is nothing."""
-    if not is_denial(text) and not is_resolved(text):
-        yield Flag(severity, shorten(text))
-
-
-def name_severity(word: str) -> Severity:
-    """Return the level of a word: FATAL if it says so, else CRITICAL."""
-    return "FATAL" if word.lower().startswith("fatal") else "CRITICAL"
-
-
-def shorten(text: str) -> str:
-    """Return a problem in one line, without marks at its ends."""
-    return single_line(text.strip(" \t:;,.–—-|*_`>→=()[]\"'"), MAX_FLAG_CHARS)
-
-
-# Sentences
-
-SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]»”]*\s+(?=[^a-zà-ÿ\s])|;\s+|\s+[·•]\s+")
-JOINED_LEVELS = _compile(
-    rf"(?<![\w-]){LEVEL}(?:\s*[\"'”»\])*]*(?:[,/|>&+]|,?\s(?:and|or|nor|und|oder|noch|et|ou|ni|y|o|u|vs\.?)\s)+\s*[\"'“«\[(*]*{LEVEL}(?!\w))+"
+LEVEL = f"(?:{w.HIGH}|{w.MEDIUM}|{w.LOW})"
+RANGE = rf"{LEVEL}(?:(?:\s*[-–/]\s*|\s+(?:to|bis|à|a)\s+){LEVEL})?(?!\w)"  # "MEDIUM to HIGH": the lower level counts
+LOWEST_FIRST: dict[ConfidenceLevel, re.Pattern[str]] = {
+    "LOW": compile_words(rf"\b{w.LOW}\b"),
+    "MEDIUM": compile_words(rf"\b{w.MEDIUM}\b"),
+    "HIGH": compile_words(rf"\b{w.HIGH}\b"),
+}
+# A mark with the word "confidence" counts in any case, another one only in capitals: "the cost is (low)" is no mark.
+STATED_MARK = compile_words(
+    rf"\b{w.CONFIDENCE}(?:\s+level)?(?:\s+(?:in|of)\s[^.:()]{{1,40}}?)?[*_]*\s*[:=–—(\[-]*\s*(?:is|ist|est|es)?\s*[*_:]*\s*(?P<stated>{RANGE})(?!\w)"
+    rf"|(?<!\w)(?P<before>{RANGE})[*_]*[\s-]+{w.CONFIDENCE}(?!\w)"
 )
-LOWERED_LEVEL = _compile(rf"(?<![\w-]){w.SEVERE}\s*(?:{w.TO})\s*(?:{w.IMPORTANT}|{w.MINOR})(?!\w)")
-LABEL_START = _compile(rf"^[^:–—]{{0,40}}?(?::|–|—|\s-\s)(?:\s*{w.OPEN}\s*:)?")
-COUNTS = _compile(rf"^\d+\W+{LEVEL}\b")  # "1, IMPORTANT: 2": the problem is not named
-MAX_BESIDE_CHARS = 300  # of a sentence, before and after the severity
-MAX_WORDS_READ = 20  # words of severity in one sentence
-MAX_LATER = 3  # sentences after a flag that may settle it
-MAX_LABEL_WORDS = 6
-
-
-def split_sentences(text: str) -> list[str]:
-    """Return the sentences of a block; a semicolon ends one too."""
-    return [one.strip() for one in SENTENCE_END.split(text) if one.strip()]
-
-
-def _take_until_label(sentences: Sequence[str]) -> list[str]:
-    """Return the sentences that belong to the one before them: those before the next level."""
-    end = next((n for n, sentence in enumerate(sentences) if LEVEL_LABEL.match(sentence)), len(sentences))
-    return list(sentences[:end])
-
-
-def collapse_level_lists(text: str) -> str:
-    """Replace `CRITICAL or FATAL` by one word, and a legend of the levels by none."""
-
-    def replace(found: re.Match[str]) -> str:
-        severe = SEVERE.search(found[0])
-        if severe is None:
-            return found[0]
-        return "…" if MINOR.search(found[0]) else severe[0]
-
-    return JOINED_LEVELS.sub(replace, LOWERED_LEVEL.sub("…", text))
-
-
-def _describe(match: re.Match[str], earlier: str, later: str) -> str:
-    """Return the problem: the words after a label, else the sentence without its mark, else the sentence beside it."""
-    before, after = _split_at(match)
-    is_label = LABEL_AFTER.match(after) and len(before.split()) <= MAX_LABEL_WORDS
-    if is_label or FIELD_BEFORE.search(before) or not OTHER_THAN_LABEL.search(before):
-        words = shorten(LABEL_START.sub("", after, count=1))
-        return "" if COUNTS.match(words) else words or shorten(later) or shorten(earlier)
-    if AT_END.match(after):
-        return shorten(OPENED.sub("", before))
-    opened = OPENED.search(before)
-    return shorten(f"{before[: opened.start()].rstrip()}{CLOSING.sub('', after, count=1)}" if opened else match.string)
-
-
-def _split_at(match: re.Match[str]) -> tuple[str, str]:
-    """Return the words of a sentence before and after a match."""
-    return match.string[: match.start()], match.string[match.end() :]
-
-
-# Is the word a mark, or the everyday adjective?
-
-LABEL_AFTER = _compile(rf"^(?:\s+{LABEL_PART}|\s*\([^)]*\)|[\])])*\s*(?::|–|—|-\s|→|=>|\]\s)")
-AT_END = _compile(r"^\W*$")
-DASH_BEFORE = _compile(r"(?:[–—→:]|\s-)\s*$")
-COUNT_BEFORE = re.compile(r"(?<![\d.,])[1-9]\d?\s+$")
-OPENED = _compile(r"[(\[{]\s*([^()\[\]{}]*)$")
-CLOSING = re.compile(r"^[^)\]}]*[)\]}]")
-CLOSED = _compile(rf"^\s*(?:[)\]}}]|[,;:–—][^()\[\]{{}}]*[)\]}}]|{w.PROBLEM}\b[^()\[\]{{}}]*[)\]}}])")
-ORDINARY_AFTER = _compile(rf"^[\s-]+{w.ORDINARY}\b(?!\s*:)")
-LABEL_ONLY = _compile(w.LABEL_ONLY)
-LOG = _compile(r"\blog(?:s|ger|ging|ged)?\b")
-LEVEL_BEFORE = _compile(r"\b(?:level|stufe|niveau|nivel)\b[^.:]{0,12}$")
-NOUN = _compile(r"critiques?|cr[ií]ticas?")
-ARTICLE_BEFORE = _compile(rf"(?<!\w){w.ARTICLE}\s+$")
-RATE = _compile(rf"\b{w.RATE}\b(?:\W+\w+){{0,6}}?\W+$")
-PURPOSE_AFTER = _compile(rf"^\s+{w.PURPOSE}\b")
-PROBLEM_AFTER = _compile(rf"^[-\s]+(?:\w+\s+)?{w.PROBLEM}\b")
-PROBLEM_BEFORE = _compile(rf"\b{w.PROBLEM}\s+$")
-BLOCKER = _compile(w.BLOCKER)
-EXISTS = _compile(
-    rf"\b{w.OPEN}\b|\b{w.I_SEE}\b|\b(?:has|have)\s+(?:an?|one|two|three|\d)\b|\b(?:my|this)\s+(?:answer|draft|plan|proposal|design|argument)\b"
+SHORT_MARK = compile_words(
+    rf"[(\[{{]\s*[*_`]*(?P<bracket>{RANGE})[*_`]*\s*(?=[)\]}},;:–—|])"
+    rf"|(?<!\w)(?:\*\*|__|`)(?P<bold>{RANGE})\s*[:.]?(?:\*\*|__|`)(?=\s*(?:$|[-–—:,.;)|(]))"
+    rf"|[–—→]\s*(?P<end>{RANGE})\s*[.)]*\s*$"
+    rf"|^\s*(?:[-*+•]|\d+[.)])?\s*(?P<label>{RANGE})\s*[:–—]"
 )
-IS_A = _compile(rf"\b{w.COPULA}\s+(?:an?|the|one|ein\w*|une?|una)\s+(?:\w+\s+)?$")
-PROBLEM_IS = _compile(rf"\b(?:{w.PROBLEM}|{w.LACK}|{w.ORDINAL})\b.*\b{w.COPULA}\s*$")
-PART_AFTER = re.compile(r"[-‑_]([^\W\d]\w*)")
-
-
-def is_part_of_word(text: str, match: re.Match[str]) -> bool:
-    """Return whether the word is part of another: mission-critical, logging.CRITICAL, CRITICAL_SECTION."""
-    if text[: match.start()].endswith(("-", "‑", "_")) and not text[: match.start()].endswith((" -", "--")):
-        return True
-    part = PART_AFTER.match(text, match.end())
-    return part is not None and not PROBLEM.fullmatch(part[1])
-
-
-def is_mark(match: re.Match[str]) -> bool:
-    """Return whether a word of severity in a sentence marks a problem."""
-    sentence, word, before, after = match.string, match.group(), *_split_at(match)
-    if is_part_of_word(sentence, match) or _is_log_level(sentence, before):
-        return False
-    if NOUN.fullmatch(word) and not word.isupper() and ARTICLE_BEFORE.search(before):
-        return False
-    if AT_END.match(before) and AT_END.match(after):
-        return True
-    if _is_bracketed(before, after) or _is_label(before, after) or FIELD_BEFORE.search(before):
-        return True
-    if (DASH_BEFORE.search(before) or COUNT_BEFORE.search(before)) and AT_END.match(after):
-        return True
-    if ORDINARY_AFTER.match(after) or (LABEL_ONLY.fullmatch(word) and not word.isupper()):
-        return False
-    if word.isupper() and not LEVELS.sub("", sentence).isupper():  # in a line of capitals it may be the adjective
-        return True
-    if RATE.search(before) and not PURPOSE_AFTER.match(after):
-        return True
-    return _is_stated(word, before, after)
-
-
-def _is_log_level(sentence: str, before: str) -> bool:
-    return LEVEL_BEFORE.search(before) is not None and LOG.search(sentence) is not None
-
-
-def _is_bracketed(before: str, after: str) -> bool:
-    """Return whether the word stands in brackets, alone or with a problem: `[critical]`, `(a critical gap)`."""
-    opened = OPENED.search(before)
-    return opened is not None and not OTHER_THAN_LABEL.search(opened[1]) and CLOSED.match(after) is not None
-
-
-def _is_label(before: str, after: str) -> bool:
-    """Return whether the sentence begins with the word as a label before a colon or a dash."""
-    return not OTHER_THAN_LABEL.search(before) and LABEL_AFTER.match(after) is not None
-
-
-def _is_stated(word: str, before: str, after: str) -> bool:
-    """Return whether a sentence in plain words says that there is such a problem."""
-    if PROBLEM_AFTER.match(after) or PROBLEM_BEFORE.search(before) or BLOCKER.fullmatch(word):
-        return bool(EXISTS.search(before) or EXISTS.search(after) or IS_A.search(before))
-    return bool(PROBLEM_IS.search(before)) and not PURPOSE_AFTER.match(after)
-
-
-# Is the problem denied, explained, settled or only thought of?
-
-
-ADVICE_AFTER = _compile(rf"^[\])]*\s*[:–—]\s*{w.ADVICE}\b")
-
-
-def is_excused(match: re.Match[str], later: str) -> bool:
-    """Return whether a mark is denied, settled, hypothetical, advice or part of a legend. `later` are the sentences that belong to it."""
-    before, after = _split_at(match)
-    return (
-        ADVICE_AFTER.match(after) is not None
-        or _is_denied_before(before, after)
-        or _is_denied_after(after, later)
-        or _is_legend(match.string, after)
-        or _is_past(before, after)
-        or is_resolved(match.string, later)
-        or _is_hypothetical(before, after)
-    )
-
-
-CLAUSE_START = _compile(rf"^.*(?:[:;()\[\]–—]|\s-\s|\s{w.CONNECTIVE}\s)")
-NOBODY = _compile(rf"(?<!\w){w.NOBODY}(?!\w)")
-EXCEPTION = _compile(rf"\b{w.EXCEPTION}\b")
-NOT = _compile(rf"(?:(?<!\w){w.NOT}|n['’]t)(?!\w)")
-UNSETTLED = _compile(rf"\b{w.UNSETTLED}\b")
-DOING_IS = _compile(rf"^\s+\w+ing\b.*\b{w.COPULA}\s*$")
-NO = _compile(rf"(?<!\w){w.NO}(?!\w)")
-DENIABLE = _compile(rf"\b{w.DENIABLE}\b")
-MODIFIERS = _compile(rf"^(?:\s+{w.MODIFIER})*\s*$")
-MAX_NEGATED_WORDS = 8  # between a negation and the severity
-ZERO_BEFORE = _compile(r"(?:^|[^\d.,])0\s+(?:\w+\s+)?$")
-
-
-def _is_denied_before(before: str, after: str) -> bool:
-    """Return whether the words before the severity deny it: `None of these is`, `no open`, `would not call this`."""
-    if re.search(r"[(\[{]\s*$", before):  # "No backup (CRITICAL)"
-        return False
-    if ZERO_BEFORE.search(before):
-        return True
-    clause = CLAUSE_START.sub("", before)
-    subject = NOBODY.search(clause)
-    if subject and not EXCEPTION.search(clause, subject.end()):
-        return True
-    clause = clause.rpartition(",")[2]
-    return any(_negates(clause[found.end() :]) for found in NOT.finditer(clause)) or any(
-        _denies(clause[found.end() :], after) for found in NO.finditer(clause)
-    )
-
-
-def _negates(between: str) -> bool:
-    """Return whether a negation reaches the severity: not in `could not resolve the CRITICAL flag` or `not testing this is CRITICAL`."""
-    return len(between.split()) <= MAX_NEGATED_WORDS and not UNSETTLED.search(between) and not DOING_IS.match(between)
-
-
-def _denies(between: str, after: str) -> bool:
-    """Return whether "no" is about problems: `no claim is CRITICAL`, but not `no backup is CRITICAL`."""
-    if len(between.split()) > MAX_NEGATED_WORDS:
-        return False
-    if MODIFIERS.match(between) or DENIABLE.search(between):
-        return True
-    return len(between.split()) <= 2 and PROBLEM_AFTER.match(after) is not None
-
-
-CONTENT_AFTER = _compile(rf"^[\])]*(?:\s+{LABEL_PART})*\s*(?:[:=–—(→]+|-\s|\s(?=\d))\s*(.*)$")
-ANSWERED_NO = _compile(r"^[\])]*\s*\?\s*(?:no|none|nein|non)\b")
-NO_START = _compile(r"^(?:no|none|nein|non)\b")
-NOT_FOUND_AFTER = _compile(rf"^(?:\s+{LABEL_PART})*\s+{w.NOT_FOUND}\b")
-FOUND_NONE = _compile(rf"\b{w.FOUND_NONE}\b")
-SEARCH_FOUND_NONE = _compile(rf"^(?:\W*\w+){{0,3}}\W*{w.FOUND_NONE}\W*$")  # "searched, none found"
-ZERO = _compile(r"^\W*0(?![\w.,]*\d|[\w%]|\s*(?:of|/|von|sur|de)\s*\d)")
-NO_PROBLEM = _compile(rf"^\W*(?:{w.I_SEE}\s+)?{w.NO}\s+(?:[\w'’-]+\s+){{0,3}}?(?:{w.PROBLEM}|ones)\b|^\W*{w.NO_SUCH}\b")
-NOTHING = _compile(rf"^\W*(?:{w.I_SEE}\s+)?(?:{w.NOTHING}|n/?a|no|nope|nein|non)(?!\w)\s*(?:$|[.,;:()\[\]–—!/|]|-\s)")
-NOTHING_ALONE = _compile(rf"^\s+(?:{w.NOTHING}|n/a)\W*$")
-NOTHING_FOUND = _compile(rf"^\W*(?:{w.I_SEE}\s+)?{w.NOTHING}\s+{w.AFTER_NOTHING}\b")
-
-
-def is_denial(text: str) -> bool:
-    """Return whether the words after a label say that there is nothing: `None found.`, but not `None of the figures is checked.`"""
-    patterns = (ZERO, NO_PROBLEM, NOTHING, NOTHING_FOUND)
-    return not re.search(r"\w", text) or any(pattern.match(text) for pattern in patterns)
-
-
-def _is_denied_after(after: str, later: str) -> bool:
-    """Return whether the words after the severity deny it: `issues: none`, `(0)`, `? No.`, `problems were not found`."""
-    if ANSWERED_NO.match(after) or (after.rstrip().endswith("?") and NO_START.match(later)):
-        return True
-    if NOTHING_ALONE.match(after):
-        return True
-    if content := CONTENT_AFTER.match(after):
-        said = content[1] if re.search(r"\w", content[1]) else later
-        return bool(said and (is_denial(said) or RESOLVED_CONTENT.match(said) or SEARCH_FOUND_NONE.match(said)))
-    return bool(NOT_FOUND_AFTER.match(after) or FOUND_NONE.search(after) or FOUND_NONE.match(later))
-
-
-MEANS_AFTER = _compile(rf"^\W*(?:=|{w.MEANS}\b)")
-LEGEND_START = _compile(rf"^\W*(?:{w.LEGEND}|{w.USE})\b")
-EXPLAINED_AFTER = _compile(r"^\s*\((?!\s*\d)")
-
-
-def _is_legend(sentence: str, after: str) -> bool:
-    has_all_levels = MINOR.search(sentence) and IMPORTANT.search(sentence)
-    explains = MEANS_AFTER.match(after) or LEGEND_START.match(sentence)
-    return bool(explains or (has_all_levels and EXPLAINED_AFTER.match(after)))
-
-
-FORMERLY_BEFORE = _compile(rf"\b{w.FORMERLY}\s+(?:(?:an?|rated|flagged|marked|as|als|comme|como)\s+)*\[?$")
-NO_LONGER = _compile(rf"(?<!\w){w.NO_LONGER}\b")
-LOWERED_BEFORE = _compile(rf"\b{w.LOWERED}\b.*\b{w.FROM}\s+\W*$")
-OPEN = _compile(rf"\b{w.OPEN}\b")
-
-
-def _is_past(before: str, after: str) -> bool:
-    """Return whether the problem had this severity once."""
-    if OPEN.search(after):
-        return False
-    return bool(LOWERED_BEFORE.search(before) or FORMERLY_BEFORE.search(before) or NO_LONGER.search(after))
-
-
-RESOLVED_NOTE = _compile(rf"^\W*(?:(?:{w.NOW}|status:?)\s+)*(?:{w.RESOLVED}|{w.FIXED})\b")
-RESOLVED_STATUS = _compile(
-    rf"^\W*(?:status|stand|statut|état|estado)\s*:\s*(?:{w.NOW}\s+)*(?:{w.RESOLVED}|{w.FIXED})\b"
+OTHER_SCALE_BEFORE = compile_words(
+    rf"(?:^|[|,;(\[]|[-*+•]\s)\s*[*_]*(?:\w+\s)?{w.OTHER_SCALE}[*_]*\s*[:=]?[*_]*\s*[(\[*_]*$"
 )
-RESOLVED_CONTENT = _compile(
-    rf"^\W*(?:(?:all|both|{w.NOW})\s+)*(?:{w.RESOLVED}\b|{w.FIXED}\s*(?:$|[.,;)–—]|\s{w.WHERE}\b))"
+MAX_SCALE_CHARS = 60  # before a mark, where the name of another scale is looked for
+UPPER = "(?:HIGH|MEDIUM|MED|LOW|HOCH|MITTEL|NIEDRIG|GERING|ÉLEVÉE?|MOYENNE?|FAIBLE|ALT[OA]|MEDI[OA]|BAJ[OA])"
+LEGEND = re.compile(
+    rf"(?:[(\[*]*{UPPER}[)\]*]*\s*(?:[,/|]|\s(?:and|or|und|oder|et|ou|y|o)\s)+\s*){{2}}[(\[*]*{UPPER}[)\]*]*|{UPPER}[)\]*]*\s*(?:=|means)"
 )
-RESOLVED = _compile(
-    rf"(?:^|(?<!\w))(?:{w.HAS_BEEN}\s+(?:\w+\s+)?(?:{w.RESOLVED}|{w.FIXED})|{w.IS_NOW}\s+(?:\w+\s+)?{w.RESOLVED}|{w.NOW}\s+(?:{w.RESOLVED}|{w.FIXED})"
-    rf"|(?:{w.RESOLVED}|{w.FIXED})\s+{w.WHERE}|{w.RESOLVES}\s+(?:{w.THIS}|the\s+\w+)|i\s+(?:have\s+)?(?:{w.RESOLVED}|{w.FIXED})\s+{w.THIS}"
-    rf"|{w.THIS}\s+{w.IS_NOW}\s+(?:\w+\s+)?{w.FIXED})\b"
-    rf"|[(\[,–—→]\s*(?:{w.NOW}\s+)?(?:{w.RESOLVED}|fixed|closed|corrected)\b"
-)
-NOT_YET = _compile(rf"(?:(?<!\w){w.NOT_YET}|n['’]t)\W+(?:\w+\W+){{0,3}}?$")
-LAST_WORD = re.compile(r"\w+$")
+CONFIDENCE_COLUMN = compile_words(rf"\b{w.CONFIDENCE}\b")
+TABLE_LINE = re.compile(r"^\s*\|.*\|")
+CONCLUSION = compile_words(rf"^\W*(?:\w+\s)?{w.CONCLUSION}\b")
+HEADING = re.compile(r"^\s*#{1,6}\s")
+LONE_MARK = re.compile(r"[(\[*]+\w+[)\]*]+\.?")  # "Use it. (LOW)"
 
 
-def is_resolved(sentence: str, later: str = "") -> bool:
-    """Return whether the problem is said to be solved, in its own sentence or in those that belong to it."""
-    for text in (sentence, later):
-        for found in RESOLVED.finditer(text):
-            last = LAST_WORD.search(found[0])
-            start = found.start() + (last.start() if last else 0)
-            if not NOT_YET.search(text[:start]):
-                return True
-    return RESOLVED_NOTE.match(later) is not None
+def count_confidence_marks(text: str) -> dict[ConfidenceLevel, int]:
+    """Return how often a draft marks a claim HIGH, MEDIUM and LOW: `(HIGH)`, `**LOW**`, `Confidence: medium`."""
+    counts: dict[ConfidenceLevel, int] = {"HIGH": 0, "MEDIUM": 0, "LOW": 0}
+    column = None  # of a table, with the confidence of its rows
+    for line in drop_code(text):
+        is_table = TABLE_LINE.match(line) is not None
+        cells = line.strip().strip("|").split("|") if is_table else [line]
+        if is_table and column is not None:
+            marks = _read_cell(cells[column]) if column < len(cells) else []
+        else:
+            marks = [level for cell in cells for level in _read_marks(cell)]
+        headers = [n for n, cell in enumerate(cells) if is_table and CONFIDENCE_COLUMN.search(cell)]
+        column = (headers[0] if headers else column) if is_table else None
+        for level in marks:
+            counts[level] += 1
+    return counts
 
 
-INDEFINITE_BEFORE = _compile(rf"(?<!\w){w.INDEFINITE}\s+$")
-WOULD_AFTER = _compile(rf"^(?:\s+\w+){{0,4}}\s+{w.WOULD}\b")
-SUPPOSED_BEFORE = _compile(
-    rf"\b{w.WOULD}\b[^:;()–—]{{0,40}}$|\b{w.COULD}\s+(?:\w+\s+){{0,2}}{w.BECOME}\s+\[?$|\b{w.ANY}\s+\[?$"
-    rf"|^\W*{w.SUPPOSE}\b[^:;()\[\]–—]*$|\b{w.SUPPOSE}\s+(?:an?|any|some|ein\w*)\s+\[?$"
-)
-COULD_BEFORE = _compile(rf"\b{w.COULD}\b[^:;()–—]{{0,20}}$")
-IF_AFTER = _compile(rf"^[\])]?,?\s+(?:{w.ONLY}\s+)?{w.IF}\b(?!\s+{w.NOT_DONE}\b)")
-IF = _compile(rf"\b{w.IF}\b")
+def _read_marks(line: str) -> list[ConfidenceLevel]:
+    line = LEGEND.sub(" ", line)
+    stated = [_lowest_level(found["stated"] or found["before"]) for found in STATED_MARK.finditer(line)]
+    rest = STATED_MARK.sub(" ", line)
+    short = [found for found in SHORT_MARK.finditer(rest) if not _is_of_other_scale(found)]
+    words = [found["bracket"] or found["bold"] or found["end"] or found["label"] for found in short]
+    return [*stated, *(_lowest_level(word) for word in words if word.isupper())]
 
 
-def _is_hypothetical(before: str, after: str) -> bool:
-    if SUPPOSED_BEFORE.search(before) or IF_AFTER.match(after):
-        return True
-    if INDEFINITE_BEFORE.search(before) and WOULD_AFTER.match(after):
-        return True
-    return COULD_BEFORE.search(before) is not None and IF.search(after) is not None
+def _is_of_other_scale(mark: re.Match[str]) -> bool:
+    """Return whether a mark is about something else: `Risk: **HIGH**`."""
+    start = max(0, mark.start() - MAX_SCALE_CHARS)
+    return OTHER_SCALE_BEFORE.search(mark.string, start, mark.start()) is not None
+
+
+def _read_cell(cell: str) -> list[ConfidenceLevel]:
+    return [_lowest_level(cell)] if any(level.search(cell) for level in LOWEST_FIRST.values()) else []
+
+
+def _lowest_level(words: str) -> ConfidenceLevel:
+    return next(level for level, pattern in LOWEST_FIRST.items() if pattern.search(words))
+
+
+def is_mostly_low(text: str) -> bool:
+    """Return whether a draft marks its own conclusion or most of its claims LOW."""
+    counts = count_confidence_marks(text)
+    if not counts["LOW"]:
+        return False
+    return counts["LOW"] * 2 > sum(counts.values()) or any(_is_low(passage) for passage in _find_conclusions(text))
+
+
+def _is_low(passage: str) -> bool:
+    return set(_read_marks(passage)) == {"LOW"}
+
+
+def _find_conclusions(text: str) -> Iterator[str]:
+    """Return the first sentence of a draft, of the part under a heading such as "Recommendation", and lines that begin like it."""
+    is_expected = True
+    has_text = False
+    for line in filter(str.strip, drop_code(text)):
+        is_conclusion = CONCLUSION.match(line) is not None
+        if HEADING.match(line):
+            is_expected = is_conclusion or not has_text
+            if is_conclusion:
+                yield line
+        elif is_expected or is_conclusion:
+            first, *rest = split_sentences(line) or [line]
+            yield f"{first} {rest[0]}" if rest and LONE_MARK.fullmatch(rest[0]) else first
+            is_expected, has_text = False, True
+        else:
+            has_text = True
