@@ -447,7 +447,7 @@ def _seat_roster(protocol: Protocol, panel: Panel, where: PanelContext) -> tuple
         )
     seating = seat_council(
         names, where.settings, where.env, spread=protocol.spread, members=panel.members, shared_member=panel.default_member,
-        chair=panel.chair_setting,
+        chair=panel.chair_setting, chair_apart=protocol.chair_apart,
     )  # fmt: skip
     taken = tuple(_assign_place(seat, place) for seat, place in zip(panel.seats, seating.seats, strict=True))
     chair = _assign_place(panel.chair, seating.chair) if panel.chair else None
