@@ -408,7 +408,7 @@ def test_an_adversarial_draft_marks_its_claims(seat: str) -> None:
 
 
 @pytest.mark.behaviour("10-room-to-think")
-@pytest.mark.parametrize("name", ["adversarial/triage", "general/queries", "general/clerk"])
+@pytest.mark.parametrize("name", ["adversarial/triage", "general/queries"])
 def test_the_chair_has_room_to_think_before_a_short_reply(name: str) -> None:
     assert load_prompt(path_of(name)).tokens is None
 
