@@ -81,7 +81,11 @@ def test_a_very_long_question_takes_linear_time(text: str) -> None:
 @pytest.mark.parametrize("where", ["start", "end", "middle"])
 def test_words_in_the_middle_of_a_long_text_are_material(where: str) -> None:
     request, material = "Should we buy or rent?", "The lake is calm. " * 1000
-    texts = {"start": f"{request} {material}", "end": f"{material} {request}", "middle": f"{material} {request} {material}"}
+    texts = {
+        "start": f"{request} {material}",
+        "end": f"{material} {request}",
+        "middle": f"{material} {request} {material}",
+    }
     assert read(texts[where]).protocol == ("collaborative" if where == "middle" else "adversarial")
 
 
@@ -513,6 +517,8 @@ def test_an_adversarial_trigger_that_is_asked_for_gives_adversarial(words: str, 
             'the choice "Should I take the job in Oslo, or stay where I am"',
         ),
         ("Given the rent, should we buy or lease?", 'the choice "should we buy or lease"'),
+        ("(a) buy it or (b) rent it: what should we do?", 'the choice "(a) buy it or (b) rent it: what should we do"'),
+        ("We need a house (should we buy or rent?)", 'the choice "should we buy or rent"'),
         ("Split src/billing or keep it?", 'the choice "Split src/billing or keep it"'),
         ("İstanbul or İzmir?", 'the choice "İstanbul or İzmir"'),
         ("买房还是租房？", 'the choice "买房还是租房"'),

@@ -281,7 +281,9 @@ def _compile_question_starts() -> re.Pattern[str]:
 
 def _shorten(words: str) -> str:
     """Return the words of a choice as a phrase; a long one is cut at words."""
-    phrase = " ".join(words.split()).rstrip(" ?？!.,;:。)").lstrip(" ,:;(–—-")
+    phrase = " ".join(words.split()).rstrip(" ?？!.,;:。").lstrip(" ,:;–—-")
+    if phrase.count(")") > phrase.count("("):
+        phrase = phrase.removesuffix(")").rstrip(" ?!.")
     limit = load_triggers()["choices"]["limits"]["quoted_chars"]
     if len(phrase) <= limit:
         return phrase
