@@ -178,7 +178,7 @@ def test_without_second_round_answers_the_first_round_decides(
     assert (done.code, done.json["status"], done.json["verdict"]) == (0, "complete", "FAIL")
     assert text_of(judges, done.json).count("R1 verdict (R2 timeout)") >= 2
     assert done.json["confidence"] == done.json["trust"]["level"] == "LOW"
-    assert text_of(judges, done.json).count("r2: no answer from 2 of 2") == 1
+    assert text_of(judges, done.json).count("judge-1 and judge-2 did not answer in round 2 (") == 1
     assert [row["description"] for row in done.json["findings"]] == ["The signature is never checked."]
 
 
