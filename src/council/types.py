@@ -496,6 +496,7 @@ TrustFactKind = Literal[
     "landed",
     "unruled",
     "unclear_ruling",
+    "unsupported_rejection",
     "unsettled_flag",
     "low_marks",
     "contested_points",

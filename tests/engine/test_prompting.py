@@ -299,12 +299,29 @@ def test_a_prompt_asks_for_its_required_sections(name: str, parts: tuple[str, ..
     [
         pytest.param(
             "collaborative/improve",
-            ("Take the best of what", "of you had", "Drop what", "Keep your strength", "what came from whom"),
+            (
+                "Take the best of what",
+                "of you had",
+                "Drop what",
+                "Keep your strength",
+                "what came from whom",
+                "Recompute the figures",
+                "## Corrections",
+            ),
             marks=pytest.mark.behaviour("000-improve-asks"),
         ),
         pytest.param(
             "collaborative/synthesise",
-            ("strongest element of each", "what emerged", "Lose nothing that is truly new", "not a summary", "author"),
+            (
+                "strongest element of each",
+                "what emerged",
+                "Keep what is truly new",
+                "not a summary",
+                "author",
+                "choose one and work it out",
+                "as untested",
+                "Recompute the figures",
+            ),
             marks=pytest.mark.behaviour("000-synthesis-asks"),
         ),
         pytest.param(
@@ -348,8 +365,10 @@ def test_an_adversarial_draft_marks_its_claims(seat: str) -> None:
     assert "(HIGH), (MEDIUM) or (LOW)" in load_text(f"adversarial/draft.{seat}")
 
 
-def test_the_triage_prompt_is_short() -> None:
-    assert load_prompt(path_of("adversarial/triage")).tokens == 600
+@pytest.mark.behaviour("10-room-to-think")
+@pytest.mark.parametrize("name", ["adversarial/triage", "general/queries", "general/clerk"])
+def test_the_chair_has_room_to_think_before_a_short_reply(name: str) -> None:
+    assert load_prompt(path_of(name)).tokens is None
 
 
 def path_of(name: str) -> Path:

@@ -11,7 +11,13 @@ from markdown_it import MarkdownIt
 
 from council.engine import layout
 from council.engine.layout import neutralize_html
-from council.render.markdown import render_answer, render_document, render_document_parts, render_verbose
+from council.render.markdown import (
+    list_answer_parts,
+    render_answer,
+    render_document,
+    render_document_parts,
+    render_verbose,
+)
 from council.render.mermaid import render_mermaid
 from tests.render.runs import RunBuilder, adversarial, collaborative, consensus, drafts, one_absent, plan, triage
 
@@ -84,7 +90,7 @@ def test_collaborative_layout_has_the_required_headings_and_marks() -> None:
         "### Phase 3: Final Synthesis",
         "🌟 **Orchestrated Synthesis**",
     ]
-    assert text.endswith("🌟 **Orchestrated Synthesis**\nSpaces.\n")
+    assert "🌟 **Orchestrated Synthesis**\nSpaces.\n\n---\n\nTrust: MEDIUM — " in text
 
 
 @pytest.mark.behaviour("000-verbose-triad")
@@ -156,13 +162,18 @@ def test_prompt_cannot_close_its_fence() -> None:
 
 
 @pytest.mark.behaviour("000-answer-alone")
-def test_default_output_is_the_answer_alone() -> None:
-    assert render_answer(collaborative().minutes) == "Spaces.\n"
+def test_default_output_is_the_answer_and_its_tail() -> None:
+    minutes = collaborative().minutes
+    (answer,) = list_answer_parts(minutes, with_tail=False)
+    assert answer.text == "Spaces.\n"
+    assert render_answer(minutes) == (
+        "Spaces.\n\n---\n\nTrust: MEDIUM — all answers are from one vendor (scripted); agreement was not assessed\n"
+    )
 
 
 @pytest.mark.behaviour("40-missing-said-above-the-answer")
 def test_degradation_is_above_the_answer() -> None:
-    first, *_, blank, last = render_answer(one_absent().minutes).splitlines()
+    first, *_, blank, last = render_answer(one_absent().minutes).partition("\n\n---\n")[0].splitlines()
     assert first.startswith("! beta did not answer in draft")
     assert (blank, last) == ("", "Spaces.")
 
@@ -194,7 +205,6 @@ def test_report_file_has_question_facts_answer_statements_and_how_to_replay() ->
         "| Protocol | adversarial: nothing in the words asks for another |",
         "| Status | complete |",
         "| Outcome | MODIFIED |",
-        "| Confidence | MEDIUM |",
         "| Cost | no cost |",
         "| Run | r7k2 |",
         "| alpha | Drafter & Red Teamer | scripted:m1 | scripted:m1 | ok |",

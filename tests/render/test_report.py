@@ -17,7 +17,7 @@ from tests.render.runs import RunBuilder, adversarial, collaborative, consensus,
 
 KEYS = [
     "schema", "run", "name", "status", "task", "protocol", "question", "target", "verdict", "outcome", "confidence", "trust",
-    "answer", "seats", "chair", "consensus", "disagreements", "insights", "blind_spots", "findings", "dissent", "shifts", "sources", "claims",
+    "answer", "tail", "seats", "chair", "consensus", "disagreements", "insights", "blind_spots", "findings", "dissent", "shifts", "sources", "claims",
     "degraded", "quorum", "calls", "tokens", "cost", "seconds", "report_path",
 ]  # fmt: skip
 TRIAGE_KEYS = ["leader", "leader_reason", "agreed", "contested", "rulings"]
@@ -79,7 +79,7 @@ def test_plan_and_error_match_their_schemas() -> None:
     jsonschema.Draft202012Validator(schema("error")).validate(error)
 
 
-@pytest.mark.parametrize("key", [key for key in KEYS if key not in ("chair", "claims", "trust")])
+@pytest.mark.parametrize("key", [key for key in KEYS if key not in ("chair", "claims", "tail", "trust")])
 def test_report_without_one_of_its_keys_breaks_the_schema(key: str) -> None:
     value = build_report(collaborative().minutes)
     del value[key]

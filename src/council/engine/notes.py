@@ -43,6 +43,7 @@ def parse_notes(text: str, names: Names, labels: Mapping[str, str] | None = None
         "taken_from": reader.read_points(raw.get("taken_from")),
         "closest_draft": next(iter(reader.read_seats(raw.get("closest_draft"))), None),
         "recommendation_shared_by": reader.read_shared(raw.get("recommendation_shared_by")),
+        "joined": reader.read_seats(raw.get("joined")),
     }
 
 

@@ -49,6 +49,7 @@ LIMITS: dict[TrustFactKind, Level] = {
     "landed": "MEDIUM",
     "unruled": "MEDIUM",
     "unclear_ruling": "MEDIUM",
+    "unsupported_rejection": "MEDIUM",
     "unsettled_flag": "MEDIUM",
     "low_marks": "MEDIUM",
     "contested_points": "MEDIUM",
@@ -165,7 +166,7 @@ def _list_older_facts(verdict: Json) -> Iterator[TrustFact]:
     if verdict.get("verdict") == "DISAGREE":
         yield TrustFact("disagree")
     if verdict.get("outcome") == "MODIFIED":
-        yield TrustFact("modified")
+        yield TrustFact("modified", total=1)
 
 
 def _list_agreement_facts(minutes: Minutes) -> Iterator[TrustFact]:
@@ -183,7 +184,7 @@ def _list_agreement_facts(minutes: Minutes) -> Iterator[TrustFact]:
             yield TrustFact("partial_agreement")
         case "partial" if len(holders) < len(answered):
             yield TrustFact("partial_agreement", "", holders, len(holders), len(answered))
-        case "none" if shared_by is not None:
+        case "none" if shared_by is not None or "shared_by" not in verdict:
             yield TrustFact("not_shared")
         case "":
             yield TrustFact("not_assessed")

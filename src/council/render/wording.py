@@ -17,8 +17,8 @@ from council.types import Json, TrustFact
 LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "zh", "ja")
 NO_SPACES = ("zh", "ja")
 MAX_DETAIL_CHARS = 120
-# Share of HIGH answers that were right in simulations with correlated errors, in percent: see docs/evidence.md.
-HIGH_ACCURACY_PERCENT = 72
+# Share of HIGH answers that were right in simulations with strongly correlated errors, in percent: docs/evidence.md.
+HIGH_ACCURACY_PERCENT = 74
 
 
 @cache

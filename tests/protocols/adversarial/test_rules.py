@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from itertools import chain, combinations, combinations_with_replacement, product
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,6 @@ from council.protocols.adversarial.replies import Attack, Issue, Point, Ruling, 
 from council.protocols.adversarial.report import format_counts
 from council.protocols.adversarial.rules import (
     apply_rulings,
-    assess_agreement,
     choose_leader,
     compute_confidence,
     list_contradictions,
@@ -30,6 +30,11 @@ TRIAGE = Triage(
     agreed=[], contested=["the cost"], same_conclusion=False, no_critical_flag=False, no_contradiction=False, mostly_high=False,
     reason="It is tested.", leader="alpha",
 )  # fmt: skip
+
+
+DRAFTS: Round[None] = Round(
+    [Statement(Seat(name), f"draft/{name}", "", None, Outcome("ok")) for name in ("alpha", "beta", "gamma")]
+)
 
 
 def subsets(items: tuple[str, ...]) -> list[tuple[str, ...]]:
@@ -109,7 +114,7 @@ def build_every_verdict() -> Iterator[tuple[Verdict, tuple[object, ...]]]:
             for first, second, outcome in product(LANDED, LANDED, (*OUTCOMES, None)):
                 points = [*point_rows("beta-1", first), *point_rows("gamma-1", second)]
                 ruling = Ruling(points=points, outcome=outcome, answer="Use gRPC.")
-                yield build_verdict(ruling, attacks, TRIAGE), (severities, stances, first, second, outcome)
+                yield build_verdict(ruling, attacks, TRIAGE, DRAFTS), (severities, stances, first, second, outcome)
 
 
 @pytest.mark.behaviour("10-open-issues-limit-confidence")
@@ -148,17 +153,17 @@ def test_a_ruling_that_contradicts_itself_is_contested_and_stated() -> None:
 def test_no_rulings_survived_and_two_rejections_are_not_high() -> None:
     for severities in product(SEVERITIES, repeat=2):
         attacks = attack_round(severities, ("REJECTED", "REJECTED"))
-        verdict = build_verdict(Ruling(points=[], outcome="SURVIVED", answer="a"), attacks, TRIAGE)
+        verdict = build_verdict(Ruling(points=[], outcome="SURVIVED", answer="a"), attacks, TRIAGE, DRAFTS)
         assert verdict.confidence == ("CONTESTED" if "FATAL" in severities else "MEDIUM")
-        assert verdict.agreement == "none"
+        assert verdict.agreement == ""
 
 
 def test_a_rejection_without_an_issue_is_not_high() -> None:
     empty = Attack(issues=[], verdict="REJECTED")
     attacks = Round([Statement(Seat("beta"), "attack/beta", "", empty, Outcome("ok"))])
-    verdict = build_verdict(Ruling(points=[], outcome="SURVIVED", answer="a"), attacks, TRIAGE)
+    verdict = build_verdict(Ruling(points=[], outcome="SURVIVED", answer="a"), attacks, TRIAGE, DRAFTS)
     assert verdict.confidence == "MEDIUM"
-    assert verdict.caveats == ("Beta rejected the leading draft but named no FATAL or MAJOR issue.",)
+    assert verdict.caveats == ("Beta rejected the leading draft but named no severe error.",)
 
 
 # Rulings as models write them
@@ -232,8 +237,10 @@ def test_issues_that_name_each_other_are_one() -> None:
 @pytest.mark.parametrize(
     ("outcome", "points", "words"),
     [
-        ("MODIFIED", [("beta-1", True), ("beta-2", False), ("gamma-1", True)], []),
-        ("MODIFIED", [("beta-1", True)], ["there is no ruling on beta-2, gamma-1"]),
+        ("MODIFIED", [("beta-1", False), ("beta-2", True), ("gamma-1", True)], []),
+        ("MODIFIED", [("beta-1", True), ("beta-2", False), ("gamma-1", True)], ["MODIFIED although beta-1 is FATAL and landed"]),
+        ("OVERTURNED", [("beta-1", True), ("beta-2", False), ("gamma-1", True)], []),
+        ("OVERTURNED", [("beta-1", True)], ["there is no ruling on beta-2, gamma-1"]),
         ("SURVIVED", [("beta-1", True), ("beta-2", False), ("gamma-1", False)], ["SURVIVED although beta-1 is FATAL and landed"]),
         ("OVERTURNED", [("beta-1", False), ("beta-2", True), ("gamma-1", False)], ["OVERTURNED although no FATAL or MAJOR issue landed"]),
         ("OVERTURNED", [("beta-1", False), ("beta-2", False), ("gamma-1", True)], []),
@@ -279,22 +286,42 @@ def test_the_most_severe_six_issues_count_and_keep_their_numbers() -> None:
     attack = Attack(issues=[Issue(severity=one, hits=f"claim {n}", flaw="x") for n, one in enumerate(severities, 1)], verdict="REJECTED")  # fmt: skip
     attacks = Round([Statement(Seat("beta"), "attack/beta", "", attack, Outcome("ok"))])
     assert list(number_issues(attacks)) == ["beta-1", "beta-2", "beta-3", "beta-4", "beta-5", "beta-7"]
-    assert "8. **MINOR** claim 8" in attack.prose() and "beta-8" not in attack.format_issues("beta")
+    assert "8. **MINOR** claim 8" in attack.prose()
     points = [Point(issue=name, landed=False) for name in number_issues(attacks)]
-    verdict = build_verdict(Ruling(points=points, outcome="SURVIVED", answer="a"), attacks, TRIAGE)
+    verdict = build_verdict(Ruling(points=points, outcome="SURVIVED", answer="a"), attacks, TRIAGE, DRAFTS)
     assert verdict.caveats == ("Beta raised 8 issues; only the 6 most severe were ruled on.",)
 
 
+@pytest.mark.behaviour("10-agreement-of-first-statements")
 @pytest.mark.parametrize(
-    ("outcome", "stances", "agreement"),
+    ("triage", "outcome", "severities", "agreement", "holders", "joined"),
     [
-        ("SURVIVED", ["STAND", "STAND"], "full"), ("SURVIVED", ["STAND", "MODIFIED"], "partial"), ("MODIFIED", ["STAND", "STAND"], "partial"),
-        ("SURVIVED", ["REJECTED", "REJECTED"], "none"), ("SURVIVED", ["REJECTED", "STAND"], "partial"), ("MODIFIED", ["REJECTED"], "partial"),
-        ("SURVIVED", [], ""), (None, ["STAND"], "partial"),
+        # all drafts reach one conclusion, and the attackers find nothing severe
+        ({"same_conclusion": True}, "SURVIVED", ("MINOR", "MINOR"), "full", ("alpha", "beta", "gamma"), ()),
+        ({"same_as_leader": ["beta", "gamma"]}, "SURVIVED", ("MINOR", "MINOR"), "full", ("alpha", "beta", "gamma"), ()),
+        # gamma came to it only after reading the leading draft
+        ({"same_as_leader": ["beta"]}, "SURVIVED", ("MINOR", "MINOR"), "partial", ("alpha", "beta"), ("gamma",)),
+        # a contested point that an attacker does not let stand
+        ({"same_conclusion": True}, "SURVIVED", ("MAJOR", "MINOR"), "partial", ("alpha", "beta", "gamma"), ()),
+        ({"same_as_leader": ["alpha"]}, "SURVIVED", ("MINOR", "MINOR"), "none", ("alpha",), ("beta", "gamma")),
+        ({}, "SURVIVED", ("MINOR", "MINOR"), "", None, ("beta", "gamma")),
+        ({"same_conclusion": True}, "OVERTURNED", ("MAJOR", "MINOR"), "", None, ()),
     ],
 )  # fmt: skip
-def test_agreement_is_derived_from_the_attackers(outcome: str | None, stances: list[str], agreement: str) -> None:
-    assert assess_agreement(outcome, stances) == agreement
+def test_agreement_is_that_of_the_drafts(
+    triage: dict[str, Any],
+    outcome: str,
+    severities: tuple[str, str],
+    agreement: str,
+    holders: tuple[str, ...] | None,
+    joined: tuple[str, ...],
+) -> None:
+    attacks = attack_round(severities, ("STAND", "STAND"))
+    points = [Point(issue=name, landed=outcome == "OVERTURNED") for name in number_issues(attacks)]
+    verdict = build_verdict(
+        Ruling(points=points, outcome=outcome, answer="a"), attacks, TRIAGE.model_copy(update=triage), DRAFTS
+    )
+    assert (verdict.agreement, verdict.shared_by, verdict.joined) == (agreement, holders, joined)
 
 
 def test_the_report_names_what_each_ruling_is_about() -> None:

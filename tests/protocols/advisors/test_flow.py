@@ -162,7 +162,17 @@ async def test_the_report_has_the_final_text_once() -> None:
 async def test_the_referee_writes_the_positions_before_it_decides() -> None:
     _, _, member = await run_advisors(rounds=2)
     fields = list(member.calls[-1]["schema"]["properties"])
-    assert fields == ["perspectives", "tensions", "positions", "decision", "shared_by", "next_steps", "wrong_if"]
+    assert fields == [
+        "perspectives",
+        "tensions",
+        "sides",
+        "positions",
+        "decision",
+        "shared_by",
+        "next_steps",
+        "wrong_if",
+        "joined",
+    ]
 
 
 async def test_the_final_of_two_rounds_does_not_ask_about_objections() -> None:

@@ -143,8 +143,8 @@ def list_contradictions(outcome: str | None, rulings: Rulings) -> list[str]:
     """Return what makes a ruling contradict itself; such a ruling is CONTESTED after its repair turn."""
     found = [f"{name} is ruled both ways" for name in rulings.contradictory]
     fatal = [row.id for row in rulings.landed if row.severity == "FATAL"]
-    if outcome == "SURVIVED" and fatal:
-        found.append(f"the outcome is SURVIVED although {', '.join(fatal)} is FATAL and landed")
+    if outcome in ("SURVIVED", "MODIFIED") and fatal:
+        found.append(f"the outcome is {outcome} although {', '.join(fatal)} is FATAL and landed")
     if outcome == "OVERTURNED" and not any(row.severity in SEVERE for row in rulings.landed):
         found.append("the outcome is OVERTURNED although no FATAL or MAJOR issue landed")
     return found

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
 from council.engine.agreement import compute_agreement, join_sides, list_shared_voices, round_voices
-from council.protocols.adversarial.replies import MAX_ISSUES, Attack, Issue, Ruling, Triage
+from council.protocols.adversarial.replies import MAX_ISSUES, SEVERITIES, Attack, Issue, Ruling, Triage
 from council.protocols.adversarial.rules import (
+    SEVERE,
     Rulings,
     apply_rulings,
     compute_confidence,
     find_first_holders,
-    format_unknown,
     is_settled,
     list_contradictions,
     list_defects,
@@ -96,6 +96,7 @@ def add_rulings(base: Verdict, ruling: Ruling, attacks: Round[Attack], triage: T
     rulings = _apply(ruling, issues)
     stances = {name: attack.reply.stance for name, attack in attacks.items()}
     contradictions = list_contradictions(ruling.outcome, rulings)
+    unsupported = tuple(name for name, attack in attacks.items() if is_unsupported_rejection(attack.reply))
     holders = find_first_holders(triage, drafts, ruling.outcome, ruling.replaced_by)
     settled = is_settled(ruling.outcome, stances.values())
     voices = round_voices(drafts)
@@ -106,8 +107,10 @@ def add_rulings(base: Verdict, ruling: Ruling, attacks: Round[Attack], triage: T
         list(stances.values()),
         open_issues=[row.severity for row in rulings.open],
         contradictory=bool(contradictions),
-        unclear=bool(rulings.unknown),
+        unclear=bool(rulings.unknown or unsupported),
     )
+    if unsupported:
+        facts.append(TrustFact("unsupported_rejection", seats=unsupported, count=len(unsupported)))
     return replace(
         base,
         outcome=ruling.outcome,
@@ -120,9 +123,14 @@ def add_rulings(base: Verdict, ruling: Ruling, attacks: Round[Attack], triage: T
         ),
         result=describe_outcome(ruling, rulings, triage.leader),
         trust_facts=(*facts, *base.trust_facts),
-        caveats=(*base.caveats, *list_caveats(ruling, rulings, contradictions, attacks)),
+        caveats=(*base.caveats, *list_caveats(ruling, rulings, contradictions, attacks, unsupported)),
         details=base.details | {"rulings": describe_rulings(rulings, issues), "stances": stances},
     )
+
+
+def is_unsupported_rejection(attack: Attack) -> bool:
+    """Return whether an attacker rejects the draft without an issue that could be ruled on."""
+    return attack.verdict == "REJECTED" and attack.stance == "STAND"
 
 
 def describe_outcome(ruling: Ruling, rulings: Rulings, leader: str) -> OutcomeFacts | None:
@@ -151,6 +159,26 @@ def list_flag_facts(drafts: Round[None], answer: str) -> list[TrustFact]:
     return []
 
 
+def describe_contradictions(outcome: str | None, rulings: Rulings) -> str:
+    """Return for the reader what makes a ruling contradict itself."""
+    parts = []
+    if rulings.contradictory:
+        parts.append("one attack is ruled both ways")
+    if outcome in ("SURVIVED", "MODIFIED") and any(row.severity == "FATAL" for row in rulings.landed):
+        parts.append("it keeps the leading draft although a fatal attack landed")
+    if outcome == "OVERTURNED" and not any(row.severity in SEVERE for row in rulings.landed):
+        parts.append("it overturns the leading draft although no severe attack landed")
+    return "; ".join(parts)
+
+
+def describe_open(rulings: Rulings) -> str:
+    """Return for the reader how many attacks were not ruled on, and how severe the worst is."""
+    worst = min((row.severity for row in rulings.open), key=SEVERITIES.index).lower()
+    if len(rulings.open) == 1:
+        return f"one attack ({worst})"
+    return f"{len(rulings.open)} attacks (the worst is {worst})"
+
+
 def describe_rulings(rulings: Rulings, issues: Mapping[str, Issue]) -> list[Json]:
     """Return the rulings for the report, each with the issue it is about."""
     return [
@@ -159,18 +187,24 @@ def describe_rulings(rulings: Rulings, issues: Mapping[str, Issue]) -> list[Json
     ]
 
 
-def list_caveats(ruling: Ruling, rulings: Rulings, contradictions: list[str], attacks: Round[Attack]) -> list[str]:
+def list_caveats(
+    ruling: Ruling,
+    rulings: Rulings,
+    contradictions: list[str],
+    attacks: Round[Attack],
+    unsupported: Sequence[str],
+) -> list[str]:
     """Return what the reader has to know before the answer."""
     lines = []
     if contradictions:
-        lines.append(f"The chair's ruling contradicts itself: {'; '.join(contradictions)}.")
+        lines.append(f"The chair's ruling contradicts itself: {describe_contradictions(ruling.outcome, rulings)}.")
     if ruling.outcome is None:
         lines.append("The chair named no outcome.")
     if rulings.open:
-        named = ", ".join(f"{row.id} ({row.severity})" for row in rulings.open)
-        lines.append(f"Counted as open, because the chair did not rule on it: {named}.")
+        lines.append(f"The chair did not rule on {describe_open(rulings)}, so it counts as open.")
     if rulings.unknown:
-        lines.append(f"Not counted, because no attacker raised it: the ruling on {format_unknown(rulings)}.")
+        lines.append("The chair ruled on an attack that no attacker made; that ruling does not count.")
+    lines += [f"{name.capitalize()} rejected the leading draft but named no severe error." for name in unsupported]
     lines += [
         f"{name.capitalize()} raised {len(attack.reply.issues)} issues; only the {MAX_ISSUES} most severe were ruled on."
         for name, attack in attacks.items()

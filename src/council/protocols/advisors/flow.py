@@ -110,9 +110,13 @@ async def _referee(council: Council, transcript: list[Round[Any]]) -> Verdict:
     council.so_far(Verdict("", shifts=tuple(_declared_changes(transcript))))  # declared changes need no referee
     async with council.phase("referee"):
         ruling = await council.ask(
-            council.chair, "advisors/referee", reply=RefereedRounds if several else Refereed, choices={"advisor": list(heard), "shared_by": list(heard)},
-            transcript=transcript, several=several,
-        )  # fmt: skip
+            council.chair,
+            "advisors/referee",
+            reply=RefereedRounds if several else Refereed,
+            choices={name: list(heard) for name in ("advisor", "shared_by", "joined")},
+            transcript=transcript,
+            several=several,
+        )
     reply = ruling.reply
     shifts = _combine_shifts(reply, _declared_changes(transcript))
     latest = {name: one for said in transcript for name, one in said.items()}
@@ -121,6 +125,7 @@ async def _referee(council: Council, transcript: list[Round[Any]]) -> Verdict:
     moved = {one["seat"] for one in shifts if one["changed"]}
     shared_by = reply.known_shared_by
     first_holders = None if shared_by is None else tuple(name for name in shared_by if name not in moved)
+    later = reply.joined if isinstance(reply, RefereedRounds) else []
     contested = [TrustFact("contested_points", tensions[0], count=len(tensions))] if tensions else []
     return Verdict(
         reply.format_answer(heard, {one["seat"] for one in shifts if one["weak"]}),
@@ -129,7 +134,7 @@ async def _referee(council: Council, transcript: list[Round[Any]]) -> Verdict:
         details={"rounds": len(transcript), "referee": reply.model_dump()},
         agreement=compute_agreement(first_holders, bool(tensions), voices),
         shared_by=first_holders,
-        joined=tuple(name for name in shared_by or () if name in moved),
+        joined=tuple(name for name in later if name in heard and name not in (first_holders or ())),
         differences=tuple(_list_differences(reply, tensions)),
         trust_facts=(*contested, *list_shared_voices(voices)),
     )

@@ -99,12 +99,12 @@ class Refereed(RefereeAccount):
     """The referee's ruling after one round."""
 
     answer_field: ClassVar[str] = "decision"
-    open_choices: ClassVar[frozenset[str]] = frozenset({"shared_by"})  # an unknown name is dropped
+    open_choices: ClassVar[frozenset[str]] = frozenset({"shared_by", "joined"})  # an unknown name is dropped
 
     decision: str = Field(description="the verdict: what to do and why, in Markdown; an answer, not a summary")
     shared_by: list[str] = Field(
         default_factory=list,
-        description="the advisors who themselves ended with the main action of this verdict, by name; empty if none did",
+        description="the advisors who themselves recommend the main action of this verdict, by name; empty if none does",
     )
     next_steps: list[str] = Field(description="what to do first, second, third; each an action a person can take")
     wrong_if: TextField = Field(
@@ -158,6 +158,15 @@ class Refereed(RefereeAccount):
 
 class RefereedRounds(Refereed, PositionChanges):
     """The referee's ruling after several rounds, including how positions moved."""
+
+    shared_by: list[str] = Field(
+        default_factory=list,
+        description="the advisors who recommended the main action of this verdict in their first statement, by name; empty if none did",
+    )
+    joined: list[str] = Field(
+        default_factory=list,
+        description="the advisors who came to recommend it in a later round, by name; empty if none did",
+    )
 
     @property
     def changes_by_advisor(self) -> dict[str, PositionChange]:

@@ -64,7 +64,15 @@ async def run_first_round(council: Council, options: JudgesOptions) -> Round[Any
 
 
 DOCUMENT_SUFFIXES = (".md", ".txt", ".rst", ".adoc", ".pdf", ".docx", ".html")
-NAMED_CHANGES = {"recent": "the recent changes", "staged": "the staged changes"}
+# Words for a target that Council chose itself, each as the question of a review.
+NAMED_TARGETS = {
+    "recent": "Are the recent changes fit to be merged?",
+    "staged": "Are the staged changes fit to be merged?",
+    "what changed": "Are these changes fit to be merged?",
+    "the changes in the work tree": "Are the changes in the work tree fit to be merged?",
+    "the attached files": "Are the attached files fit to be relied on?",
+}
+STDIN_NAMES = ("-", "the text from standard input")
 
 
 def phrase_question(question: Question, packet: Packet) -> str:
@@ -72,13 +80,15 @@ def phrase_question(question: Question, packet: Packet) -> str:
     words = question.text.strip().rstrip(".")
     if words.endswith("?"):
         return words
-    subject = "these changes" if packet.diff else "the material" if not packet.empty else "this"
-    if question.target == "-" and words == "-":
-        return f"Standard input holds {subject}. Is it fit to be relied on?"
+    if words in NAMED_TARGETS:
+        return NAMED_TARGETS[words]
+    if words in STDIN_NAMES:
+        return f"{'Are the changes' if packet.diff else 'Is the text'} from standard input fit to be relied on?"
     if words != question.target:
-        return f"The request is: {words}. {'Are' if packet.diff else 'Is'} {subject} fit to go ahead?"
+        subject = "Are these changes" if packet.diff else "Is the material" if not packet.empty else "Is this"
+        return f'The review was requested with the words "{words}". {subject} fit to go ahead?'
     if packet.diff:
-        return f"Are {NAMED_CHANGES.get(words) or f'the changes in {words}'} fit to be merged?"
+        return f"Are the changes in {words} fit to be merged?"
     written = all(file.path.lower().endswith(DOCUMENT_SUFFIXES) for file in packet.files)
     return f"Is the text in {words} fit to be acted on?" if written else f"Is the code in {words} fit to release?"
 

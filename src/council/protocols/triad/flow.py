@@ -11,7 +11,7 @@ from council.types import Verdict
 async def triad(council: Council) -> Verdict:
     """Draft independently with self-critique, merge once."""
     async with council.phase("draft"):
-        drafts = await council.poll(council.members, "adversarial/draft")
+        drafts = await council.poll(council.members, "adversarial/draft", merged=True)
     async with council.phase("merge"):
         merged = await council.ask(council.chair, "triad/merge", drafts=drafts)
     notes = parse_notes(merged.outcome.text, seat_names(drafts.seats))
