@@ -52,7 +52,7 @@ from council.planning.plan import Plan
 from council.protocols import CHAIR
 from council.render import report_parts
 from council.render.mermaid import render_mermaid
-from council.render.wording import load_wording
+from council.wording import load_wording
 from council.runs import outcome
 from council.runs.service import Convener
 from council.runs.worker import IDLE_TIMEOUT_S

@@ -16,7 +16,7 @@ from council.engine.minutes import Minutes
 from council.engine.trust import LEVELS, LIMITS, SUPPORTS, compute_trust
 from council.events import Entry
 from council.render.report import build_report
-from council.render.wording import load_wording
+from council.wording import load_wording
 
 DATA = Path(__file__).parents[1] / "data" / "trust"
 AGREEMENT = tomllib.loads((DATA / "agreement.toml").read_text())["case"]
@@ -57,7 +57,7 @@ def level(minutes: Minutes) -> str:
 
 
 def reasons(minutes: Minutes) -> list[str]:
-    return load_wording("en").list_reasons(compute_trust(minutes))
+    return load_wording("en").list_reasons(compute_trust(minutes).limits)
 
 
 def fact(kind: str, **values: Any) -> dict[str, Any]:

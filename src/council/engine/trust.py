@@ -1,6 +1,6 @@
 """How far to trust an answer: the level of each fact, and the level of a run computed from its facts.
 
-A protocol returns its facts with its verdict; the engine adds those of the seats. `render.wording` writes the sentences.
+A protocol returns its facts with its verdict; the engine adds those of the seats. `wording` writes the sentences.
 """
 
 from __future__ import annotations
@@ -148,17 +148,12 @@ def _list_verdict_facts(minutes: Minutes) -> Iterator[TrustFact]:
     verdict = minutes.verdict
     for row in verdict.get("trust_facts") or []:
         if row["kind"] in LIMITS or row["kind"] in SUPPORTS:
-            yield _read_fact(row)
+            yield TrustFact.load(row)
     if "result" not in verdict:
         yield from _list_older_facts(verdict)
     if minutes.status != "complete":
         yield TrustFact("not_complete", minutes.status)
     yield from _list_agreement_facts(minutes)
-
-
-def _read_fact(row: Json) -> TrustFact:
-    seats = tuple(row.get("seats") or ())
-    return TrustFact(row["kind"], row.get("detail") or "", seats, row.get("count") or 0, row.get("total") or 0)
 
 
 def _list_older_facts(verdict: Json) -> Iterator[TrustFact]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from council.engine.layout import describe_absence, format_cell, format_label
+from council.engine.layout import ENGLISH, describe_absence, find_wording, format_cell, format_label
 from council.engine.minutes import Minutes
 from council.protocols import ReportView
 from council.types import Json
+from council.wording import Wording
 
 MAX_PAIRS = 15  # show all pairs of readers up to this number, else only the most divided
 DIVIDED_PAIRS_SHOWN = 5
@@ -20,23 +21,23 @@ class RankingView(ReportView):
         return {"ranking": {key: details[key] for key in ("table", "winner", "differ", "agreement", "ballots")}}
 
     def layout_variables(self, minutes: Minutes) -> Json:
-        return {"ranking": build_ranking(minutes)}
+        return {"ranking": build_ranking(minutes, find_wording(minutes))}
 
 
-def build_ranking(minutes: Minutes) -> Json:
+def build_ranking(minutes: Minutes, wording: Wording = ENGLISH) -> Json:
     """Return the table, the pairs (header first, [] for none) and the remarks; {} if there was no ranking."""
     details = minutes.verdict.get("details") or {}
     if "ballots" not in details:
         return {}
     compared = [pair for pair in details["agreement"] if pair["compared"]]
     return {
-        "table": _build_table(details["table"]) if _has_comparisons(details) else [],
+        "table": _build_table(details["table"], wording) if _has_comparisons(details) else [],
         "remarks": [
             *_describe_ballots(minutes, details),
             *_describe_order(details),
             *_describe_agreement(details, compared),
         ],
-        "pairs": _build_pairs(compared),
+        "pairs": _build_pairs(compared, wording),
     }
 
 
@@ -44,13 +45,24 @@ def _has_comparisons(details: Json) -> bool:
     return any(row["ballots"] for row in details["table"])
 
 
-def _build_table(rows: list[Json]) -> list[list[str]]:
-    head = ["Place", "Answer of", "Mean rank", "Borda", "Ballots", "First places"]
-    return [head, *([_format_number(row["place"]), format_cell(format_label(row["seat"])), _format_number(row["mean_rank"]), _format_number(row["borda"]), str(row["ballots"]), str(row["firsts"])] for row in rows)]  # fmt: skip
+def _build_table(rows: list[Json], wording: Wording) -> list[list[str]]:
+    columns = ("place", "answer_of", "mean_rank", "borda", "ballots", "first_places")
+    return [list(map(wording.heading, columns)), *(_build_row(row, wording) for row in rows)]
 
 
-def _format_number(value: float | None) -> str:
-    return "none" if value is None else f"{value:g}"
+def _build_row(row: Json, wording: Wording) -> list[str]:
+    return [
+        _format_number(row["place"], wording),
+        format_cell(format_label(row["seat"])),
+        _format_number(row["mean_rank"], wording),
+        _format_number(row["borda"], wording),
+        str(row["ballots"]),
+        str(row["firsts"]),
+    ]
+
+
+def _format_number(value: float | None, wording: Wording) -> str:
+    return wording.heading("none") if value is None else f"{value:g}"
 
 
 def _describe_ballots(minutes: Minutes, details: Json) -> list[str]:
@@ -94,12 +106,15 @@ def _describe_agreement(details: Json, compared: list[Json]) -> list[str]:
     ]
 
 
-def _build_pairs(compared: list[Json]) -> list[list[str]]:
+def _build_pairs(compared: list[Json], wording: Wording) -> list[list[str]]:
     shown = compared
     if len(compared) > MAX_PAIRS:
         shown = sorted(compared, key=lambda pair: pair["same"] / pair["compared"])[:DIVIDED_PAIRS_SHOWN]
     rows = [
-        [format_cell(" and ".join(map(format_label, pair["readers"]))), f"{pair['same']} of {pair['compared']}"]
+        [
+            format_cell(wording.join([format_label(name) for name in pair["readers"]])),
+            wording.heading("count_of", count=pair["same"], total=pair["compared"]),
+        ]
         for pair in shown
     ]
-    return [["Readers", "In the same order"], *rows] if rows else []
+    return [[wording.heading("readers"), wording.heading("same_order")], *rows] if rows else []
