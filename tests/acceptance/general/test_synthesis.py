@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from council.engine.trust import TABLE
+from council.wording import load_wording
 from tests.acceptance.general.fake_general import (
     DOCUMENTS,
     FakeGeneral,
@@ -18,7 +18,7 @@ from tests.acceptance.general.fake_general import (
 from tests.acceptance.general.test_rounds import TOPIC, opposed
 from tests.fake_provider import Reply
 
-NO_EVIDENCE = TABLE["no_evidence"][1]
+NO_EVIDENCE = load_wording("en").table["reasons"]["no_evidence"]
 INVENTED = "Moving saves a fifth [9], see https://invented.example/paper."
 
 
