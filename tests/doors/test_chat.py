@@ -29,8 +29,8 @@ def delta(text: str) -> ev.Delta:
 
 
 def read(*events: ev.Event, **how: Any) -> tuple[str, str]:
-    """Return the content and the code of the error."""
-    fold, pieces = ChatFold(**how), []
+    """Return the content without its tail, and the code of the error."""
+    fold, pieces = ChatFold(**{"has_tail": False} | how), []
     for n, event in enumerate([ev.Convened("r1", "name", PLAN), ev.PhaseStarted("merge"), *events], 1):
         pieces += fold.read(Entry(n, float(n), event))
     content = "".join(one.text for one in pieces if one.kind is PieceKind.CONTENT)
@@ -59,6 +59,34 @@ def test_without_streaming_only_the_accepted_answer_counts() -> None:
     assert (
         read(ASKED, ATTEMPT, delta("Wrong"), ATTEMPT, delta("One"), STATED, CLOSED, is_streamed=False)[0] == "One two."
     )
+
+
+TAIL = "Trust: LOW — no seat answered; alpha did not answer (0 of 1 seats did)"
+
+
+@pytest.mark.behaviour("10-tail")
+@pytest.mark.parametrize(
+    ("events", "before"),
+    [
+        ([ASKED, ATTEMPT, delta("One "), delta("two."), STATED, CLOSED], "One two.\n\n---\n\n"),
+        ([ASKED, ATTEMPT, STATED, CLOSED], "One two.\n\n---\n\n"),
+        ([ASKED, ATTEMPT, delta("One two.\n\n---\n"), STATED, CLOSED], "One two.\n\n---\n"),  # the rule is not repeated
+    ],
+)
+def test_an_answer_ends_with_its_tail_also_if_it_was_streamed(events: Any, before: str) -> None:
+    for is_streamed in (True, False):
+        content, _ = read(*events, has_tail=True, is_streamed=is_streamed)
+        assert content == (before if is_streamed else "One two.\n\n---\n\n") + TAIL
+
+
+@pytest.mark.behaviour("10-tail")
+def test_the_tail_of_an_earlier_answer_is_no_context() -> None:
+    tail = "Outcome: survived — alpha's draft stands  \nThey agree: one node is enough  \nTrust: HIGH — all agree"
+    said = [("user", "Q1"), ("assistant", f"Answer.\n\n---\n\n{tail}"), ("user", "Q2")]
+    assert read_messages([ChatMessage(*one) for one in said]).turns[0].answer == "Answer."
+    quoted = f"Our rules:\n\n---\n\n{tail}\nand then some."
+    said = [("user", "Q1"), ("assistant", quoted), ("user", "Q2")]
+    assert read_messages([ChatMessage(*one) for one in said]).turns[0].answer == quoted
 
 
 @pytest.mark.behaviour("50-v1-context")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from council import protocols
 from council.errors import UsageError
-from council.planning.intent import ChosenBy, Intent, focus_line, parse_intent
+from council.planning.intent import ChosenBy, Intent, parse_intent
 from council.protocols import Protocol
 
 KNOWN = ("collaborative", "adversarial", "triad", "advisors", "judges", "general", "ranking", "quick", "own")
@@ -533,48 +533,6 @@ def test_the_flag_turns_verbose_on_too() -> None:
 @pytest.mark.parametrize("words", ["", "  ", "verbose", "adversarial council:", "validate", "show debate"])
 def test_an_empty_question_is_refused(words: str) -> None:
     assert "no question was given" in refusal(words)
-
-
-# Domains.
-
-
-@pytest.mark.behaviour("10-domain-detected", "10-domain-artefact-forces-code")
-@pytest.mark.parametrize(
-    ("words", "domain"),
-    [
-        ("refactor the parser", "code"),
-        ("draft an email about the API", "code"),
-        ("draft a proposal for our infrastructure", "architecture"),
-        ("scaling a shop to ten countries", "architecture"),
-        ("write a blog post comparing teas", "writing"),
-        ("research green tea", "research"),
-        ("plan our offsite", "general"),
-        ("improve customer service", "general"),
-        ("stress-test my thesis", "general"),
-        ("a new dress code", "general"),
-        ("is Node.js older than Deno", "general"),
-        ("plan(s) for lunch, e.g. in D.C.", "general"),
-        ("analyze src/auth/jwt.py", "code"),
-        ("write about `parse_row`", "code"),
-        ("why is foo() slow", "code"),
-        ("compare\n```\nx = 1\n```", "code"),
-        ("explain this: Traceback (most recent call last)", "code"),
-        ("explain this:\n    at main (app:12:3)", "code"),
-    ],
-)
-def test_the_domain_is_detected_from_the_words(words: str, domain: str) -> None:
-    assert read(words).domain == domain
-
-
-@pytest.mark.behaviour("10-domain-focus")
-def test_each_seat_has_a_focus_in_each_domain_but_general() -> None:
-    lines = {
-        focus_line(domain, seat)
-        for domain in ("code", "architecture", "writing", "research")
-        for seat in ("alpha", "beta", "gamma")
-    }
-    assert len(lines) == 12 and "" not in lines
-    assert focus_line("general", "alpha") == focus_line("code", "delta") == ""
 
 
 # Arbitrary input.

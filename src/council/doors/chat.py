@@ -23,7 +23,7 @@ from council.protocols import find_protocol
 from council.render.markdown import list_answer_parts, render_tail
 from council.render.plain import PlainView
 from council.render.report import build_report
-from council.render.tail import strip_tail
+from council.render.tail import RULE, strip_tail
 from council.runs.continuation import Turn, select_turns
 from council.runs.service import Convener
 from council.settings.catalogue import split_member
@@ -306,8 +306,12 @@ class ChatFold:
         tail = f"\n\n{render_tail(self.minutes)}" if self._has_tail and not self.minutes.is_empty_run else ""
         if not self._sent:
             yield Piece(PieceKind.CONTENT, _quote_lines(above) + text + tail)
-        elif rest := self._find_rest(text) + _quote_new(above, self._above) + tail:
-            yield Piece(PieceKind.CONTENT, rest)
+            return
+        rest = self._find_rest(text) + _quote_new(above, self._above)
+        if not rest and LAST_RULE.search(self._sent.rstrip()):  # a rule above the notes of the chair was sent
+            tail = tail.replace(f"{RULE}\n\n", "", 1).lstrip("\n")
+        if rest + tail:
+            yield Piece(PieceKind.CONTENT, rest + tail)
 
     def _build_answer(self) -> tuple[list[str], str]:
         """Return the lines above the answer, and the answer as Markdown."""

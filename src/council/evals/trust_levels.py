@@ -317,7 +317,6 @@ class LevelMeter:
             right.setdefault(self._levels[name, pattern], []).append(take_plurality(later) == TRUTH)
         return LevelTable(name, members, {level: tuple(right[level]) for level in LEVELS if level in right})
 
-
     async def _measure_reviews(self, members: Members, questions: int, seed: int) -> LevelTable:
         """Review simulated changes. The right verdict is any of the three; the rules of the protocol combine the votes."""
         rng = random.Random(f"judges {seed}")

@@ -16,6 +16,7 @@ from council.errors import ConfigError, UsageError, option, wording
 from council.flags import AUTO_PROTOCOL, flag_table
 from council.packet.files import PATH_WORD, FolderNames, is_glob
 from council.packet.targets import is_pathlike
+from council.planning.domains import detect_domain
 from council.planning.triggers import (
     WORD_GAP,
     compile_phrases,
@@ -155,22 +156,6 @@ def _strip_edge_dash(word: str, is_first: bool, is_last: bool) -> str:
     """Remove a separate `-` at an edge of the question: it asks for standard input, as in `explain this: -`."""
     text = re.sub(r"^-\s+", "", word) if is_first else word
     return re.sub(r"\s+-$", "", text) if is_last else text
-
-
-def focus_line(domain: str, seat: str) -> str:
-    """Return the focus of a seat of the dual modes in this domain, or ""."""
-    return str(load_triggers()["focus"].get(domain, {}).get(seat, ""))
-
-
-def detect_domain(text: str) -> str:
-    """Return the domain of a question. Any code artefact in it means "code"."""
-    domains = load_triggers()["domains"]
-    if any(re.search(artefact, text) for artefact in domains["artefacts"]):
-        return "code"
-    for domain in ("code", "architecture", "writing", "research"):
-        if compile_phrases(tuple(domains[domain]["words"])).search(mask_text(text, domains[domain]["exceptions"])):
-            return domain
-    return "general"
 
 
 # The choice of a protocol: by name, flag, verb, target, trigger word, or default.

@@ -115,7 +115,7 @@ class Triage(Reply):
         description="true if no two drafts contradict each other on a claim that a conclusion rests on"
     )
     mostly_high: bool = Field(
-        description="true if at least two of three marks on claims that a conclusion rests on are HIGH; false without marks"
+        description="true if at least two thirds of the marks on claims that a conclusion rests on are HIGH; false without marks"
     )
     reason: str = Field(description="which draft leads and why, in one or two sentences")
     leader: str = Field(description="the seat whose draft leads, by its name in lower case")

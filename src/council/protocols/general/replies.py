@@ -82,7 +82,7 @@ class QuotedSource(ReplyPart):
 class Position(Reply):
     """A member's first answer, written without the others' answers."""
 
-    response: str = Field(description="your answer, in Markdown; sources cited as [1]")
+    response: str = Field(description="your answer, in Markdown")
     claims: list[DeclaredClaim] = Field(default=[], description="the claims your answer rests on, at most six")
     sources: SourceNumbers = Field(
         default=[], description="the numbers of the sources you used, from the research context only"
