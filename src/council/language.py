@@ -21,7 +21,7 @@ MIN_CHINESE_CHARS = 12  # fewer Chinese characters without kana may be Japanese
 JAPANESE_WEIGHT = 0.7  # of such characters for Japanese
 OTHER = "other"  # a language without a list
 
-# Frequent words. A word counts less if several languages have it.
+# Frequent words and signs. What several languages have counts less.
 WORDS = {
     "en": """
         the and of to is that for with are this you it be not as on by from or have we should which when an at can
@@ -55,7 +55,7 @@ WORDS = {
         puisqu'
     """,
     "es": """
-        el la los las y es una un del de para que con por no se lo más como está están son pero si su sus este
+        ¿ ¡ el la los las y es una un del de para que con por no se lo más como está están son pero si su sus este
         esta estos estas al o en a sin sobre entre también muy ya hay cuando donde porque ser tiene tienen puede
         pueden debe deben hasta desde antes después menos sí ni mi nos todo todos toda todas otro otra cada dos
         tres solo sólo así e le les fue ha han haber hacer hace qué cuál quién cómo eso ese esa usted ustedes
@@ -160,19 +160,19 @@ WORDS = {
         an na agus is i ar a le do go ní nach tá bhí leis sé sí ag as faoi gan seo sin atá mar don féidir nó
     """,
 }
-# Letters and signs outside ASCII, and the languages that use them. Any other such letter counts for another language.
+# Letters outside ASCII, and the languages that use them. Any other such letter counts for another language.
 LETTERS = {
     "ß": "de", "ä": "de sv fi", "ö": "de sv fi hu tr", "ü": "de hu tr",
     "é": "fr es pt ca hu ga", "è": "fr it ca", "ê": "fr pt vi", "ë": "fr nl", "à": "fr it ca pt", "â": "fr pt ro",
     "ç": "fr pt ca tr", "î": "fr ro", "ï": "fr ca nl", "ô": "fr pt vi", "û": "fr", "ù": "fr it", "œ": "fr",
     "ñ": "es gl", "á": "es pt gl cs hu ga", "í": "es pt ca gl cs hu ga", "ó": "es pt ca gl pl hu ga", "ú": "es pt ca gl cs hu ga",
-    "ì": "it", "ò": "it ca", "ã": "pt", "õ": "pt fi", "¿": "es", "¡": "es",
+    "ì": "it", "ò": "it ca", "ã": "pt", "õ": "pt fi",
 }  # fmt: skip
 ENDINGS = {
     "tion": "en fr", "tions": "en fr", "ing": "en", "ment": "en fr", "ments": "en fr", "ness": "en",
     "ung": "de", "ungen": "de", "keit": "de", "heit": "de", "lich": "de", "ieren": "de", "schaft": "de",
     "eux": "fr", "euse": "fr", "ement": "fr", "ique": "fr", "aient": "fr",
-    "ción": "es gl", "ciones": "es", "iendo": "es", "mente": "es it pt", "miento": "es", "dad": "es",
+    "ión": "es gl", "iones": "es", "iendo": "es", "mente": "es it pt", "miento": "es", "dad": "es",
     "zione": "it", "zioni": "it", "aggio": "it", "tà": "it", "mento": "it pt", "ezza": "it",
     "ção": "pt", "ções": "pt", "dade": "pt", "ões": "pt",
 }  # fmt: skip

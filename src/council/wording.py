@@ -22,14 +22,19 @@ HIGH_ACCURACY_PERCENT = 74
 def load_wording(language: str) -> Wording:
     """Return the sentences of a language; English for an unknown language and for a sentence that a file lacks."""
     if language == "en" or language not in LANGUAGES:
-        return Wording("en", _read_table("en"))
-    english, own = _read_table("en"), _read_table(language)
-    return Wording(language, {section: rows | own.get(section, {}) for section, rows in english.items()})
+        return Wording("en", read_table("en"))
+    return Wording(language, fill_missing(read_table(language), load_wording("en").table))
 
 
-def _read_table(language: str) -> Json:
+def read_table(language: str) -> Json:
+    """Return the sections of the file of a language."""
     path = files("council").joinpath(f"data/languages/{language}.toml")
     return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def fill_missing(own: Json, english: Json) -> Json:
+    """Return the rows of a language, and the English ones that it lacks."""
+    return {section: rows | own.get(section, {}) for section, rows in english.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +140,7 @@ class Wording:
             seats=self.join(fact.seats),
             count=fact.count,
             total=fact.total,
-            detail=single_line(detail, MAX_DETAIL_CHARS).rstrip(" ."),
+            detail=single_line(detail, MAX_DETAIL_CHARS).rstrip(" .。"),
             member=single_line(fact.detail, MAX_DETAIL_CHARS),
         )
         return text.strip()

@@ -177,7 +177,8 @@ def _list_statements(
 
 
 def _summarize_statement(said: StatementMinutes, wording: Wording) -> str:
-    words = wording.heading("words", number=said.words, count=wording.format_number(said.words))
+    counts = {"count": wording.format_number(said.words), "chars": wording.format_number(len(said.said))}
+    words = wording.heading("words", number=said.words, **counts)
     return wording.comma.join([said.state, words, f"{said.seconds:.1f} s"])
 
 

@@ -123,7 +123,7 @@ def _format_positions(minutes: Minutes, wording: Wording) -> str:
     holders = verdict.get("shared_by")
     answered = [seat.name for seat in minutes.planned_seats if seat.statements]
     if common:
-        parts.append(single_line(common[0], MAX_POINT_CHARS).rstrip(" ."))
+        parts.append(single_line(common[0], MAX_POINT_CHARS).rstrip(" .。"))
     elif verdict.get("agreement") == "full" and (holders is None or len(holders) == len(answered)):
         parts.append(wording.say("tail", "all_hold", count=len(answered)))
     if joined := verdict.get("joined"):
@@ -134,7 +134,7 @@ def _format_positions(minutes: Minutes, wording: Wording) -> str:
 def _format_difference(differences: Sequence[Json], wording: Wording) -> str:
     first = differences[0]
     sides = [_format_side(side, wording) for side in first["sides"] if side["position"]]
-    point = single_line(first["point"], MAX_POINT_CHARS).rstrip(" .")
+    point = single_line(first["point"], MAX_POINT_CHARS).rstrip(" .。")
     held = wording.join_alternatives(sides[:MAX_SIDES]) if len(sides) > 1 else ""
     text = wording.colon.join(filter(None, (point, held)))
     more = len(differences) - 1
@@ -143,8 +143,8 @@ def _format_difference(differences: Sequence[Json], wording: Wording) -> str:
 
 
 def _format_side(side: Json, wording: Wording) -> str:
-    position = single_line(side["position"], MAX_SIDE_CHARS).rstrip(" .")
-    assumes = single_line(side["assumes"], MAX_SIDE_CHARS).rstrip(" .")
+    position = single_line(side["position"], MAX_SIDE_CHARS).rstrip(" .。")
+    assumes = single_line(side["assumes"], MAX_SIDE_CHARS).rstrip(" .。")
     who = wording.join(side["seats"])
     notes = [who, wording.say("tail", "assuming", detail=assumes)] if assumes else [who]
     return f"{position}{wording.enclose(wording.comma.join(notes))}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from council.engine.layout import ENGLISH, describe_absence, find_wording, format_cell, format_label
+from council.engine.layout import describe_absence, find_wording, format_cell, format_label
 from council.engine.minutes import Minutes
 from council.protocols import ReportView
 from council.types import Json
@@ -24,7 +24,7 @@ class RankingView(ReportView):
         return {"ranking": build_ranking(minutes, find_wording(minutes))}
 
 
-def build_ranking(minutes: Minutes, wording: Wording = ENGLISH) -> Json:
+def build_ranking(minutes: Minutes, wording: Wording) -> Json:
     """Return the table, the pairs (header first, [] for none) and the remarks; {} if there was no ranking."""
     details = minutes.verdict.get("details") or {}
     if "ballots" not in details:
@@ -33,9 +33,9 @@ def build_ranking(minutes: Minutes, wording: Wording = ENGLISH) -> Json:
     return {
         "table": _build_table(details["table"], wording) if _has_comparisons(details) else [],
         "remarks": [
-            *_describe_ballots(minutes, details),
-            *_describe_order(details),
-            *_describe_agreement(details, compared),
+            *_describe_ballots(minutes, details, wording),
+            *_describe_order(details, wording),
+            *_describe_agreement(details, compared, wording),
         ],
         "pairs": _build_pairs(compared, wording),
     }
@@ -65,45 +65,42 @@ def _format_number(value: float | None, wording: Wording) -> str:
     return wording.heading("none") if value is None else f"{value:g}"
 
 
-def _describe_ballots(minutes: Minutes, details: Json) -> list[str]:
+def _describe_ballots(minutes: Minutes, details: Json, wording: Wording) -> list[str]:
     rank = minutes.phases.get("rank")
-    absent = (
-        [f"{format_cell(missed.seat)} ({describe_absence(missed)})" for missed in rank.absent.values()] if rank else []
-    )
+    absences = rank.absent.values() if rank else ()
+    absent = [f"{format_cell(missed.seat)}{wording.enclose(describe_absence(missed))}" for missed in absences]
     cast = len(details["ballots"])
-    lines = [f"Ballots: {cast} of {cast + len(absent)}" + (f"; absent: {', '.join(absent)}." if absent else ".")]
+    parts = [wording.heading("ballots_cast", cast=cast, total=cast + len(absent))]
+    if absent:
+        parts.append(wording.heading("absent_readers", seats=wording.comma.join(absent)))
+    lines = [f"{wording.semicolon.join(parts)}{wording.period.rstrip()}"]
     single = [reader for reader, ballot in details["ballots"].items() if len(ballot["order"]) == 1]
     if single:
-        ballots = "ballot" if len(single) == 1 else "ballots"
-        lines.append(
-            f"Not counted, because one answer cannot be ranked: the {ballots} of {', '.join(map(format_cell, single))}."
-        )
+        readers = ", ".join(map(format_cell, single))
+        lines.append(wording.heading("ballots_not_counted", number=len(single), seats=readers))
     return lines
 
 
-def _describe_order(details: Json) -> list[str]:
+def _describe_order(details: Json, wording: Wording) -> list[str]:
     if not _has_comparisons(details):
-        return ["No ballot compares two answers, so there is no table."]
-    lines = ["No seat ranked its own answer. Borda is the share of comparisons with other answers that an answer won."]
-    lines += [] if details["winner"] else ["No answer is first alone."]
-    by_borda = "Mean rank decides the order; by Borda some answers would have another place, because the ballots differ in length."
-    return [*lines, *([by_borda] if details["differ"] else [])]
+        return [wording.heading("no_comparison")]
+    return [
+        wording.heading("borda_note"),
+        *([] if details["winner"] else [wording.heading("no_sole_first")]),
+        *([wording.heading("borda_differs")] if details["differ"] else []),
+    ]
 
 
-def _describe_agreement(details: Json, compared: list[Json]) -> list[str]:
+def _describe_agreement(details: Json, compared: list[Json], wording: Wording) -> list[str]:
     if not details["agreement"]:
         return []
     if not compared:
-        return ["No two readers ranked the same two answers, so their agreement cannot be computed."]
+        return [wording.heading("no_shared_pairs")]
     same, pairs = (sum(pair[key] for pair in compared) for key in ("same", "compared"))
-    more = (
-        f"; shown are the {DIVIDED_PAIRS_SHOWN} most divided pairs of {len(compared)}"
-        if len(compared) > MAX_PAIRS
-        else ""
-    )
-    return [
-        f"Readers put two answers that both ranked in the same order in {same / pairs:.0%} of {pairs:,} cases{more}."
-    ]
+    parts = [wording.heading("readers_agree", share=f"{same / pairs:.0%}", pairs=wording.format_number(pairs))]
+    if len(compared) > MAX_PAIRS:
+        parts.append(wording.heading("divided_pairs", shown=DIVIDED_PAIRS_SHOWN, total=len(compared)))
+    return [f"{wording.semicolon.join(parts)}{wording.period.rstrip()}"]
 
 
 def _build_pairs(compared: list[Json], wording: Wording) -> list[list[str]]:
