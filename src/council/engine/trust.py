@@ -63,6 +63,7 @@ LIMITS: dict[TrustFactKind, Level] = {
     "weak_flip": "MEDIUM",
     "untested": "MEDIUM",
     "ballots_differ": "MEDIUM",
+    "few_ballots": "MEDIUM",
     "missed_phase": "MEDIUM",
     "fallback": "MEDIUM",
     "cut": "MEDIUM",
@@ -118,6 +119,8 @@ def compute_trust(minutes: Minutes, degraded: list[Json] | None = None) -> Trust
     """
     rows = build_degraded_rows(minutes) if degraded is None else degraded
     facts = list(dict.fromkeys([*_list_verdict_facts(minutes), *_list_seat_facts(minutes, rows)]))
+    if any(fact.kind == "one_voice" for fact in facts):  # it says more than that some seats share the member
+        facts = [fact for fact in facts if fact.kind != "shared_member"]
     level = lowest_level(facts)
     confidence = minutes.verdict.get("confidence")
     if confidence in LEVELS and LEVELS.index(confidence) > LEVELS.index(level):
@@ -213,7 +216,9 @@ def _list_seat_facts(minutes: Minutes, degraded: list[Json]) -> Iterator[TrustFa
         vendors = len(list_vendors(minutes, answered))
         yield TrustFact("all_answered", count=asked, total=vendors)
     for row in degraded:
-        if row["state"] != "notice" and row["seat"] not in absent:
+        if row["state"] == "notice" or row["seat"] in absent:
+            continue
+        if minutes.status == "complete" or row["state"] in DEGRADED_KINDS:  # else "the run is incomplete" says it
             yield _read_degraded(row)
 
 

@@ -144,13 +144,7 @@ class Deliberation:
         """
         points = self.consensus
         if not points:
-            return (
-                "none"
-                if any(not one.is_possible for one in self.persisting)
-                else "partial"
-                if self.comparison.groups
-                else ""
-            )
+            return "none" if self.persisting or self.comparison.groups else ""
         claims = {claim.id: claim for answer in self.answers for claim in answer.claims}
         shared = any(
             set(point["seats"]) >= set(self.first)
