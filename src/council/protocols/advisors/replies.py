@@ -190,12 +190,14 @@ class RefereedRounds(Refereed, PositionChanges):
         t = wording.heading
         rows = [[t("advisor"), t("opened_with"), t("ended_with"), t("why")], ["---"] * 4]
         for one in self.changes_by_advisor.values():
-            why = f"{one.why} **{t('weak_flip')}**" if one.advisor in weak else one.why
-            rows.append([_advisor_label(one.advisor, roles), one.opened_with, one.ended_with, why])
+            cells = map(_format_cell, [_advisor_label(one.advisor, roles), one.opened_with, one.ended_with])
+            note = f"**{t('weak_flip')}**" if one.advisor in weak else ""
+            rows.append([*cells, f"{_format_cell(one.why)} {note}".strip()])
         rows += [
-            [_advisor_label(name, roles), "", "", t("left_out")] for name in _missing_advisors(self.positions, roles)
+            [_format_cell(_advisor_label(name, roles)), "", "", t("left_out")]
+            for name in _missing_advisors(self.positions, roles)
         ]
-        return "\n".join(f"| {' | '.join(map(_format_cell, row))} |" for row in rows)
+        return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 SECTION_TITLES = {  # the name of each section in the report, and its heading
