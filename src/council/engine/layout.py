@@ -29,8 +29,8 @@ ENGLISH = load_wording("en")
 
 def find_wording(minutes: Minutes) -> Wording:
     """Return the sentences and headings in the language of the answer, and for a short answer in that of the question."""
-    findings = [row.get("description") or "" for row in minutes.verdict.get("findings") or ()]
-    answer = "\n".join([str(minutes.verdict.get("answer") or ""), *map(str, findings)])
+    rows = [row for row in minutes.verdict.get("findings") or () if isinstance(row, dict)]
+    answer = "\n".join(map(str, [minutes.verdict.get("answer") or "", *(row.get("description") or "" for row in rows)]))
     return load_wording(detect_language(answer, str(minutes.plan.get("question") or "")))
 
 
