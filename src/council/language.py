@@ -239,7 +239,7 @@ def _collect_evidence(text: str) -> Evidence:
     for token in _TOKEN.findall(_EAST_ASIAN.sub(" ", prose)):
         if len(token) > 1 and token.isupper():
             continue  # an acronym, such as MIT
-        word = token.casefold()
+        word = token.lower()
         bare = word.rstrip("'")
         found.add(words.get(word) or words.get(bare) or _rate_signs(bare, letters, endings))
     return found
