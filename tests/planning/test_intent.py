@@ -469,12 +469,12 @@ def test_words_choose_the_protocol_that_they_ask_for(row: dict[str, Any], folder
 
 
 @pytest.mark.behaviour("00-words-level")
-@pytest.mark.parametrize("held", ["a", "b"])
-def test_words_that_others_wrote_choose_the_protocol_that_they_ask_for(held: str, folder: Path) -> None:
+@pytest.mark.parametrize(("held", "share"), [("a", 0.98), ("b", 0.98), ("c", 0.95)])
+def test_words_that_others_wrote_choose_the_protocol_that_they_ask_for(held: str, share: float, folder: Path) -> None:
     rows = [row for row in TABLE if row.get("held") == held]
     chosen = [(row["protocol"], read_row(row, folder).protocol) for row in rows]
     assert len(rows) >= 120
-    assert sum(asked == found for asked, found in chosen) >= 0.98 * len(rows)
+    assert sum(asked == found for asked, found in chosen) >= share * len(rows)
     everyday = [found for asked, found in chosen if asked == "collaborative"]
     assert everyday.count("adversarial") <= 0.03 * len(everyday)
 
