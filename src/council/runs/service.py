@@ -232,7 +232,11 @@ class Convener(RunRecords):
             from council.runs.queues import choose_queue
 
             record.setup |= await choose_queue(self.store, record.setup, self._flags.get("priority"))
-        ledger = Ledger(await self.open_store(record.setup["protocol"], record.setup["question"]["task"]), record, redact=redact_event)
+        ledger = Ledger(
+            await self.open_store(record.setup["protocol"], record.setup["question"]["task"]),
+            record,
+            redact=redact_event,
+        )
         convened = ev.Convened(record.run, record.name, plan, record.folder)
         user_rows: list[Row] = [("user_run", (user,))] if (user := record.setup.get("user")) else []
         key_rows = [key.as_row()] if key else []
@@ -262,7 +266,10 @@ class Convener(RunRecords):
     ) -> Minutes:  # fmt: skip
         """Start a new run that reuses the answers of `run` before `phase`, and later answers whose request is unchanged."""
         record, plan = await self._prepare_fork(run, phase, seats or {})
-        store, roster = await self.open_store(record.setup["protocol"], record.setup["question"]["task"]), roster_from(record.setup)
+        store, roster = (
+            await self.open_store(record.setup["protocol"], record.setup["question"]["task"]),
+            roster_from(record.setup),
+        )
         async with RUN_LIMIT.acquire():
             await self._prepare_members(roster, on_event)
             return await self._begin(store, record, plan, on_event, stop)

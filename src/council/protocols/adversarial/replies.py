@@ -91,10 +91,10 @@ class TriageSide(ReplyPart):
 
     seat: str = Field(description="the seat of the draft, by its name in lower case")
     position: TextField = Field(
-        default="", description="its position on the first contested point, in at most 15 words"
+        default="", description="its position on the first contested point, in at most eight words"
     )
     assumes: TextField = Field(
-        default="", description="the assumption that it rests on, in at most 15 words; else empty"
+        default="", description="the assumption that it rests on, in at most eight words; else empty"
     )
 
 

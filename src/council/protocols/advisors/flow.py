@@ -17,9 +17,12 @@ from council.protocols.advisors.rules import (
     stance_changes,
     word_limits,
 )
+from council.protocols.common.lengths import find_word_limit
 from council.protocols.common.sections import dump_sections
 from council.protocols.common.stances import Stance, is_unanimous
 from council.types import STATES_OUT_FOR_RUN, Difference, Json, Round, TrustFact, Verdict
+
+MIN_VERDICT_WORDS = 250
 
 
 async def advisors(council: Council, **options: Any) -> Verdict:
@@ -118,6 +121,7 @@ async def _referee(council: Council, transcript: list[Round[Any]]) -> Verdict:
             choices={name: list(heard) for name in ("advisor", "shared_by", "joined")},
             transcript=transcript,
             several=several,
+            limit=find_word_limit((said.said for spoken in transcript for said in spoken.values()), MIN_VERDICT_WORDS),
         )
     reply = ruling.reply
     shifts = _combine_shifts(reply, _declared_changes(transcript))

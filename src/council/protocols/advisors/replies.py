@@ -55,14 +55,14 @@ class Stand(Reply):
 
 class Perspective(BaseModel):
     advisor: str = Field(description="the advisor, by its name in lower case")
-    view: str = Field(description="its position in two or three sentences, in its strongest form")
+    view: str = Field(description="its position in two sentences, in its strongest form")
 
 
 class TensionSide(BaseModel):
     advisor: str = Field(description="the advisor, by its name in lower case")
-    position: TextField = Field(default="", description="what it holds on the first tension, in at most 15 words")
+    position: TextField = Field(default="", description="what it holds on the first tension, in at most eight words")
     assumes: TextField = Field(
-        default="", description="the assumption that it rests on, in at most 15 words; else empty"
+        default="", description="the assumption that it rests on, in at most eight words; else empty"
     )
 
 
