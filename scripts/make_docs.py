@@ -222,6 +222,12 @@ def _doc(kind: type[Any]) -> str:
 # Protocols
 
 
+CONSENSUS = {
+    "agreed": ["the storage"], "contested": [], "same_conclusion": True, "no_critical_flag": True, "no_contradiction": True, "mostly_high": True,
+    "reason": "It names the costs.", "leader": "alpha",
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class ProtocolDoc:
     """A protocol on the page: its text, and the runs to draw (caption, script, options)."""
@@ -243,11 +249,17 @@ SIDES = [{"position": "for", "case": "It pays."}, {"position": "against", "case"
 BOTH_SIDES = {"answer": "It depends.", "disagreements": [{"disagreement": "D1", "because": "", "sides": SIDES}]}
 
 TRUST_DOC = (
-    "Every output ends with a trust line, `Trust: MEDIUM — beta is absent (2 of 3 seats answered)`, and every report has `trust` with the level and "
-    "all reasons. One table computes it from the facts of the run; no model rates itself. The lowest matching row decides, and the level is never above "
-    "the `confidence` of the verdict. Absent seats, a single seat and degraded parts are reasons too (LOW for fewer than two seats, else MEDIUM). Seats "
-    "that share a member because of a fallback count as one seat. At a terminal the line is part of the answer; if standard output is piped, it is on "
-    "standard error."
+    "Every answer ends with a tail of at most three lines: the outcome where the protocol has one, who differs and on which assumption, and how far to "
+    "trust it. `--answer-only` leaves it out.\n\n"
+    "```text\n"
+    "Outcome: modified — beta's draft, with 2 changes after 4 attacks of which 2 landed\n"
+    "They differ: when to partition: now (alpha and beta) or in the third quarter (gamma, assuming write growth below 20 %)\n"
+    "Trust: MEDIUM — the leading draft was changed after attacks; 1 of 4 attacks was severe and landed\n"
+    "```\n\n"
+    "Every report has `trust` with the level, all reasons and what speaks for the answer. One table gives each fact of the run its level, and the lowest "
+    "level wins; no model rates itself, and `confidence` is never above it. Agreement is that of the first statements, which no other seat has read. Seats "
+    "that share a member because of a fallback count as one. The tail is in the language of the answer for German, French, Spanish, Italian, Portuguese, "
+    "Chinese and Japanese, else in English. [Evidence](evidence.md#simulated-members) says how often answers of each level are right with simulated members."
 )
 NOTES_DOC = (
     "Where the final answer is free text (collaborative, triad, ranking), the chair ends with a block `council-notes` of JSON, which is removed from the "
@@ -265,13 +277,14 @@ PROTOCOL_DOCS = (
     ProtocolDoc(
         "adversarial",
         "For choices and claims. The seats answer independently. The chair's triage names the leading draft "
-        "and checks four consensus criteria; if all four are met, the attack is skipped. Otherwise every seat except the author attacks "
-        "the leading draft with at most six issues, and the chair rules on every issue by its id. The outcome is SURVIVED, MODIFIED or OVERTURNED, and the confidence is "
-        "computed from the rulings: an issue without a ruling is open, and no answer with an open or landed FATAL issue is HIGH. The output ends with the leading draft, the counts of the rulings and the dissent; "
+        "and checks four consensus criteria; if all four are met and nothing is contested, the attack is skipped. Otherwise every seat except the author attacks "
+        "the leading draft with at most six issues, and the chair rules on every issue by its id. It sees drafts and issues without names and in random order, "
+        "and uses a member without a seat where there is a choice; with three vendors and three seats there is none. The outcome is SURVIVED, MODIFIED or OVERTURNED, and the confidence is "
+        "computed from the rulings: an issue without a ruling is open, and no answer with an open or landed FATAL issue is HIGH. The tail says what became of the leading draft; "
         "`--verbose` and the report list every ruling. Words such as “which is better” and the prefix `adversarial council:` select it.",
         (
             ("If the drafts differ, every seat except the leader's author attacks:", {}, {}),
-            ("If the triage finds consensus on all four criteria, there is no attack:", {"triage/chair": {"agree": True}}, {}),
+            ("If the triage finds consensus on all four criteria and nothing contested, there is no attack:", {"triage/chair": {"reply": CONSENSUS}}, {}),
         ),
     ),
     ProtocolDoc(

@@ -35,7 +35,10 @@ def test_the_request_of_a_long_text_is_at_its_start_or_its_end(place: str) -> No
 
 
 def test_the_intent_has_the_domain_of_the_question() -> None:
-    assert parse_intent(["Draft", "a", "letter"], {}, protocol=None, folder=Path(), known=("collaborative",)).domain == "writing"
+    assert (
+        parse_intent(["Draft", "a", "letter"], {}, protocol=None, folder=Path(), known=("collaborative",)).domain
+        == "writing"
+    )
 
 
 @pytest.mark.behaviour("10-domain-focus")

@@ -179,8 +179,6 @@ def test_after_a_run_come_report_spending_and_replay() -> None:
     assert format_summary(build_report(collaborative().minutes)) == [
         "report .agents/council/2027-01-15-collaborative-tabs.md",
         "7 calls · 700 tokens in, 140 out · no cost · 14.0 s",
-        "strongest seat alpha (scripted:m1, the member of all seats): not assessed whether the council changed its recommendation; "
-        "its answer used 120 tokens, the council 840",
         "replay: council replay r7k2",
     ]
 

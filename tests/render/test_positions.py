@@ -11,8 +11,9 @@ from council.render.markdown import render_document
 from council.render.positions import build_position_history, build_positions, format_positions
 from council.render.report import read_report
 from council.render.report_object import Report
+from council.render.terminal import format_summary
 from tests.protocols.judges.runs import bench_plan, details, finding, judged, opinion
-from tests.render.runs import NAMES, RunBuilder, collaborative, drafts, one_absent, plan, triage
+from tests.render.runs import NAMES, RunBuilder, collaborative, drafts, one_absent, plan, seat, triage
 
 Json = dict[str, Any]
 
@@ -216,8 +217,6 @@ STRONGEST = {
     "shared": ((3.0, 1.0, 2.0), {"notes": NOTES}, ("alpha", False, "")),
     "not shared": ((1.0, 2.0, 3.0), {"notes": NOTES}, ("gamma", True, "")),
     "no notes": ((1.0, 2.0, 3.0), {}, ("gamma", None, "not_recorded")),
-    "equal prices": ((3.0, 3.0, 1.0), {"notes": NOTES}, (None, None, "no_prices")),
-    "one price is unknown": ((3.0, None, 1.0), {"notes": NOTES}, (None, None, "no_prices")),
     "led and was overturned": ((3.0, 1.0, 2.0), {"outcome": "OVERTURNED", "details": {"leader": "alpha"}}, ("alpha", True, "")),
     "led and was modified": ((3.0, 1.0, 2.0), {"outcome": "MODIFIED", "details": {"leader": "alpha"}}, ("alpha", False, "")),
     "another verdict": ((3.0, 1.0, 2.0), {"verdict": "WARN"}, ("alpha", True, "")),
@@ -229,9 +228,10 @@ STRONGEST = {
 @pytest.mark.parametrize("case", STRONGEST)
 def test_a_report_says_whether_the_council_changed_its_strongest_seat(case: str) -> None:
     prices, verdict, (seat, changed, unknown) = STRONGEST[case]
-    builder = RunBuilder().phase("draft")
-    for name, price in zip(NAMES, prices, strict=True):
-        builder.add(Attempted(f"draft/{name}", name, 1, f"sim:{name}", most=price))
+    builder = RunBuilder(plan(prices={f"sim:{name}": price for name, price in zip(NAMES, prices, strict=True)}))
+    builder.phase("draft")
+    for name in NAMES:
+        builder.add(Attempted(f"draft/{name}", name, 1, f"sim:{name}", most=1.0))
         builder.add(Billed(f"draft/{name}", name, 1, f"sim:{name}", 0.02, False))
         builder.answer(name, "x", served_by=f"sim:{name}", reply={"verdict": "PASS"})
     minutes = builder.close("Wait.", **verdict).minutes
@@ -240,16 +240,35 @@ def test_a_report_says_whether_the_council_changed_its_strongest_seat(case: str)
     assert found and (found.seat, found.changed, found.unknown) == (seat, changed, unknown)
     text = render_document(minutes)
     assert "Strongest seat" in text and ("not assessed" in text or changed is not None or unknown == "disagree")
-    if found.seat:
-        assert found.usd == 0.02 and f"{seat} (sim:{seat}, the highest price)" in text
-        assert "its answer cost $0.020, the council $0.060" in text
+    assert found.usd == 0.02 and f"{seat} (sim:{seat}, the highest price)" in text
+    assert "its answer cost $0.020, the council $0.060" in text
 
 
-def test_a_run_with_one_answer_or_none_has_no_strongest_seat() -> None:
-    alone = RunBuilder().phase("draft").answer("alpha", "x").end_phase()
-    assert Report.from_dict(read_report(alone.close("Wait.").minutes)).strongest is None
-    assert read_report(collaborative().minutes)["strongest"]["by"] == "one_member"
-    assert "strongest" not in read_report(collaborative().close("", status="failed").minutes)
+@pytest.mark.behaviour("evidence-strongest")
+@pytest.mark.parametrize(
+    ("prices", "answered", "status"),
+    [
+        ((3.0, 3.0, 1.0), NAMES, "complete"),  # two are equal
+        ((3.0, 2.7, 1.0), NAMES, "complete"),  # two are close
+        ((3.0, None, 1.0), NAMES, "complete"),  # one price is unknown
+        ((None, None, None), NAMES, "complete"),  # an older run
+        ((3.0, 2.0, 1.0), NAMES[1:], "complete"),  # the strongest seat did not answer
+        ((3.0, 2.0, 1.0), NAMES[:1], "complete"),
+        ((3.0, 2.0, 1.0), NAMES, "failed"),
+    ],
+)
+def test_no_line_about_a_strongest_seat_that_the_run_does_not_tell(
+    prices: tuple[float | None, ...], answered: tuple[str, ...], status: str
+) -> None:
+    known = {f"sim:{name}": price for name, price in zip(NAMES, prices, strict=True) if price}
+    seats = [seat(name, model=f"sim:{name}") for name in NAMES]
+    builder = RunBuilder(plan(seats=seats, **({"prices": known} if known else {}))).phase("draft")
+    for name in answered:
+        builder.answer(name, "x", served_by=f"sim:{name}")
+    minutes = builder.end_phase().close("Wait.", status=status, notes=NOTES).minutes
+    report = read_report(minutes)
+    assert "strongest" not in report and Report.from_dict(report).strongest is None
+    assert "trongest seat" not in render_document(minutes) + "".join(format_summary(report))
 
 
 @pytest.mark.behaviour("17-decision-first")
@@ -274,11 +293,11 @@ def test_an_answer_with_sections_has_its_decision_first(protocol: str, answer: s
 
 
 def test_a_referee_who_names_last_positions_does_not_tell_whether_the_first_answer_was_kept() -> None:
-    builder = RunBuilder()
+    builder = RunBuilder(plan(names=("alpha", "beta"), prices={"sim:alpha": 3.0, "sim:beta": 1.0}))
     for phase in ("draft", "rebuttal"):
         builder.phase(phase)
         for name in ("alpha", "beta"):
-            builder.answer(name, "x", served_by="sim:one")
+            builder.answer(name, "x", served_by=f"sim:{name}")
         builder.end_phase()
     minutes = builder.close("Wait.", details={"referee": {"shared_by": ["alpha"]}}).minutes
     found = Report.from_dict(read_report(minutes)).strongest

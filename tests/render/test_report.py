@@ -45,7 +45,14 @@ def failed() -> RunBuilder:
     return builder.close("", status="failed", stopped="quorum", made=3)
 
 
-EVERY_ENDING = [collaborative, adversarial, consensus, one_absent, interrupted, failed, RunBuilder]
+def priced() -> RunBuilder:
+    builder = RunBuilder(plan(prices={"sim:alpha": 3.0, "sim:beta": 2.0, "sim:gamma": 1.0})).phase("draft")
+    for name in ("alpha", "beta", "gamma"):
+        builder.answer(name, "x", served_by=f"sim:{name}")
+    return builder.end_phase().close()
+
+
+EVERY_ENDING = [collaborative, adversarial, consensus, one_absent, interrupted, failed, priced, RunBuilder]
 
 
 @pytest.mark.behaviour("00-report-object")
@@ -53,7 +60,7 @@ EVERY_ENDING = [collaborative, adversarial, consensus, one_absent, interrupted, 
 def test_report_has_every_key_in_the_order_of_the_spec(build: Any) -> None:
     value = build_report(build().minutes)
     extra = TRIAGE_KEYS if "leader" in value else []
-    extra = [*extra, *(["strongest"] if value["status"] == "complete" else [])]
+    extra = [*extra, *(["strongest"] if build is priced else [])]
     assert list(value) == [*KEYS[: KEYS.index("degraded")], *extra, *KEYS[KEYS.index("degraded") :]]
     assert ("leader" in value) == (build in (adversarial, consensus))
     assert all(list(seat) == SEAT_KEYS for seat in [*value["seats"], value["chair"]])

@@ -110,9 +110,7 @@ class Minutes:
     lookups: list[ev.LookedUp] = field(default_factory=list)  # look-ups of seats and explorers, and searches
     hedges: list[ev.Hedged] = field(default_factory=list)  # slow members, and the members that were asked too
     cap: float | None = None  # cost limit in dollars
-    priced: dict[str, float] = field(
-        default_factory=dict
-    )  # members with a known price → maximum cost of their first request
+    priced: set[str] = field(default_factory=set)  # members with a known price that were asked
     billed: dict[str, float] = field(default_factory=dict)  # dollars of the last request by step
     open_attempts: dict[tuple[str, int], ev.Attempted] = field(default_factory=dict)  # requests without a result yet
     verdict: Json = field(default_factory=dict)
@@ -294,7 +292,7 @@ def _apply_attempted(m: Minutes, event: ev.Attempted, at: float) -> None:
     seat.words, seat.mid_word = 0, False
     seat.attempted, seat.limit = at, event.seconds
     if event.most is not None:
-        m.priced.setdefault(event.member, event.most)
+        m.priced.add(event.member)
     m.open_attempts[event.key, event.n] = event
     m.calls["made"] += 1  # `closed` replaces this count, but a killed process never writes it
     if event.why:

@@ -18,7 +18,7 @@ from council.engine.prompting import build_dossier
 from council.errors import SearchNotEnabled, UsageError, option, word_for, wording
 from council.events import dump_fields
 from council.members.base import Member, list_unseen
-from council.money import format_usd
+from council.money import equal_work_cost, format_usd
 from council.packet import build
 from council.packet.changes import Selection, select_recent, select_work_tree
 from council.packet.gate import decode_stdin
@@ -68,6 +68,7 @@ class Plan:
     effort: str | None = None  # reasoning effort of members that support it
     cost: Json | None = None  # low, expected and worst, in dollars; None if a price is unknown
     unpriced: tuple[str, ...] = ()  # members without a price
+    prices: Mapping[str, float] = field(default_factory=dict)  # member → cost of equal work, if it has a price
     cap: float | None = None  # maximum cost in dollars
     given: Json = field(default_factory=dict)  # the options as the user set them, for follow-up runs
     continues: str = ""  # the run whose question and answer are in the packet
@@ -106,7 +107,7 @@ class Plan:
             **({"effort": self.effort} if self.effort else {}), **({"cheap": True} if self.cheap else {}), **({"continues": self.continues} if self.continues else {}),
             **({"conversation": self.conversation} if self.conversation else {}), **({"trusted": list(self.trusted)} if self.trusted else {}),
             **({"lines": list(self.lines)} if self.lines else {}), **({"hedge": True} if self.hedge else {}), **({"warm_start": list(self.warm_starts)} if self.warm_starts else {}),
-            **({"look": self.look} if self.look else {}),
+            **({"look": self.look} if self.look else {}), **({"prices": dict(self.prices)} if self.prices else {}),
             **({"attachments": list(self.attachments)} if self.attachments else {}),
         }  # fmt: skip
 
@@ -276,13 +277,19 @@ async def make_plan(
         protocol, intent.why, question, options.model_dump(mode="json"), roster, _add_timeouts(phases, longer, where.settings), calls,
         panel.agents or len(roster.seats), intent.verbose, packet, refusal=panel.refusal, effort=where.settings.effort, given=dict(intent.options),
         cost=cost, cap=cap, cheap=where.settings.cheap and len(where.settings.named_members) != 1,
-        unpriced=tuple(name for name in roster.member_names if price(name) is None),
+        unpriced=tuple(name for name in roster.member_names if price(name) is None), prices=list_prices(roster, price),
         trusted=tuple(where.settings.trusted.destinations) if where.settings.trusted else (),
         warnings=(*([word_for(panel.refusal, "cli")] if panel.refusal else []), *_model_warnings(where.settings), *panel.warnings, *strangers, *_cap_warnings(cost, cap), *_packet_warnings(packet), *(format_unseen(attached) if attached else ()), *_advise_mixing(panel, roster, where), *seating.advice, *([NO_LOOKUPS] if material.look and not look else [])), notices=(*seating.notices, *panel.notices, *packet.remarks),
         shared_vendors=seating.shared_vendors, lines=seating.lines, timeouts={name: float(where.settings.member_timeout(name)) for name in roster.member_names},
         inferred=intent.inferred, hedge=where.settings.hedge and any(seat.fallbacks for seat in roster.all_seats), warm_starts=find_warm_starts(phases, longer, member) if where.settings.warm_start else (), attachments=attached,
         look=look, redact_lookups=material.redact,
     )  # fmt: skip
+
+
+def list_prices(roster: Roster, price: PriceLookup) -> dict[str, float]:
+    """Return what equal work costs with each member that has a price."""
+    costs = {name: equal_work_cost(price(name)) for name in roster.member_names}
+    return {name: usd for name, usd in costs.items() if usd}
 
 
 def _plan_lookups(protocol: Protocol, roster: Roster, question: Question, folder: Path, material: Material) -> Json:

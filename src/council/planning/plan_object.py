@@ -165,6 +165,14 @@ class PlanObject(TypedDict):
     notices: NotRequired[Annotated[list[str], Field(description="Lines that are also shown above the answer.")]]
     cap: NotRequired[Annotated[float | None, Field(ge=0, description="Maximum cost in dollars; null without a cap.")]]
     unpriced: NotRequired[Annotated[list[str], Field(description="Members without a known price: why cost is null.")]]
+    prices: NotRequired[
+        Annotated[
+            dict[str, float],
+            Field(
+                description="Dollars for 1,000 input and 1,000 output tokens, by member; absent if none has a price."
+            ),
+        ]
+    ]
     effort: NotRequired[
         Annotated[Literal["low", "medium", "high"], Field(description="Reasoning effort; absent if it is not set.")]
     ]

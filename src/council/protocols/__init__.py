@@ -47,7 +47,9 @@ class Protocol:
     prompts: Path | None = None  # folder of the prompts; None: `prompts/` beside the function
     options: type[Any] | str | None = None  # pydantic model; None: no options
     spread: bool = True  # spread the seats over vendor families
-    chair_apart: bool = False  # the chair judges what the seats wrote about each other, so it has no seat where there is a choice
+    chair_apart: bool = (
+        False  # the chair judges what the seats wrote about each other, so it has no seat where there is a choice
+    )
     resizable: bool = False  # with 2 to 8 members by `-m` it has as many seats; a panel resizes its own seats
     panel: Callable[..., Any] | str = ""  # builds the seats from the options; empty if the seats are fixed
     quorum: int = 1  # seats that must answer

@@ -213,7 +213,7 @@ def _build_cost(minutes: Minutes) -> Json:
 
 def _list_unpriced(minutes: Minutes, seats: Iterable[SeatMinutes]) -> list[str]:
     """Return the members that may have billed at an unknown price; an unknown cost is never 0."""
-    used = {member for seat in seats for member in _list_billable_members(minutes, seat)} - minutes.priced.keys()
+    used = {member for seat in seats for member in _list_billable_members(minutes, seat)} - minutes.priced
     return sorted(member for member in used if _member_vendor(minutes, member) not in FREE_VENDORS)
 
 

@@ -123,7 +123,9 @@ class Report(Part, BaseModel):
     ] = None
     strongest: Annotated[
         StrongestSeat | None,
-        Field(description="Whether the council changed its strongest seat's answer; absent without two answers."),
+        Field(
+            description="Whether the council changed its strongest seat's answer; absent without two answers or if prices do not tell."
+        ),
     ] = None
     degraded: Annotated[list[Degraded], Field(description="Missing or limited parts, such as absent seats.")]
     quorum: Quorum

@@ -386,11 +386,13 @@ class Changed(Part):
 class StrongestSeat(Part):
     """Whether the council changed the answer of its strongest seat, and what that answer used."""
 
-    seat: Annotated[str | None, Field(description="Null if the prices do not tell which member is the strongest.")]
+    seat: Annotated[
+        str | None, Field(description="Its member has the highest price for equal work. Null only in older reports.")
+    ]
     member: str | None
     by: Annotated[
         Literal["price", "one_member"] | None,
-        Field(description="By the highest price, or the first seat, because all have one member."),
+        Field(description="By the highest price. Older reports: or the first seat, because all have one member."),
     ]
     changed: Annotated[
         bool | None, Field(description="Whether the answer recommends something else; null if it was not assessed.")

@@ -39,7 +39,9 @@ async def test_the_chair_sees_issues_cases_and_drafts_without_names() -> None:
     words = run.words_for("verdict/chair")
     own = re.sub(r"(ALPHA|BETA|GAMMA)('S DRAFT|'S CASE| CONCEDES)|(alpha|gamma) hit", "", words)
     assert not re.search(r"\b(alpha|beta|gamma)\b", own, re.IGNORECASE)
-    assert all(part in words for part in ("<<<Leading draft ", "Draft A:", "Draft B:", "ALPHA'S CASE", "ALPHA CONCEDES"))
+    assert all(
+        part in words for part in ("<<<Leading draft ", "Draft A:", "Draft B:", "ALPHA'S CASE", "ALPHA CONCEDES")
+    )
     mine = next(label for label, seat in labels_of(minutes).items() if seat == "alpha")
     assert f"The author of draft {mine} concedes to the leading draft" in words
 
@@ -51,7 +53,9 @@ async def test_issues_are_shuffled_and_the_ledger_has_what_the_labels_stand_for(
     for _ in range(4):
         run = Run(SCRIPT | MANY | {"verdict/chair": ruling("SURVIVED")})
         labels = labels_of(await run.finish())
-        shown = [labels[found] for found in re.findall(r"^<<<(issue-\d+) ", run.words_for("verdict/chair"), re.MULTILINE)]
+        shown = [
+            labels[found] for found in re.findall(r"^<<<(issue-\d+) ", run.words_for("verdict/chair"), re.MULTILINE)
+        ]
         assert sorted(shown) == sorted(f"{seat}-{n}" for seat in ("alpha", "gamma") for n in range(1, 5))
         assert {labels["A"], labels["B"]} == {"alpha", "gamma"}
         orders.add(tuple(shown))
@@ -170,7 +174,7 @@ def test_an_attacker_may_concede_points(given: Any, points: list[str]) -> None:
 
 @pytest.mark.behaviour("10-author-attacks")
 @pytest.mark.parametrize(
-    ("leader", "attacker", "told"),
+    ("leader", "attacker", "author"),
     [
         (("m1", "m1"), ("m2", "m2"), ""),
         (("m1", "m1"), ("m2", "m1"), "m1"),  # the attacker fell back
@@ -179,7 +183,7 @@ def test_an_attacker_may_concede_points(given: Any, points: list[str]) -> None:
     ],
 )
 def test_an_attack_by_the_author_because_of_a_fallback_is_a_fact(
-    leader: tuple[str, str], attacker: tuple[str, str], told: str
+    leader: tuple[str, str], attacker: tuple[str, str], author: str
 ) -> None:
     draft: Statement[None] = Statement(
         Seat("alpha", member=leader[0]), "draft/alpha", "", None, Outcome("ok", served_by=leader[1])
@@ -187,4 +191,5 @@ def test_an_attack_by_the_author_because_of_a_fallback_is_a_fact(
     said = Attack(**attack(issue()))
     seat = Seat("beta", member=attacker[0])
     attacks = Round([Statement(seat, "attack/beta", "", said, Outcome("ok", served_by=attacker[1]))])
-    assert find_attacks_by_author(draft, attacks) == ([TrustFact("own_attack", told, ("beta",), 1)] if told else [])
+    found = find_attacks_by_author(draft, attacks)
+    assert found == ([TrustFact("own_attack", author, ("beta",), 1)] if author else [])

@@ -14,7 +14,6 @@ from council.protocols.adversarial.replies import Attack, Issue, Point, Ruling, 
 from council.protocols.adversarial.report import format_counts
 from council.protocols.adversarial.rules import (
     apply_rulings,
-    choose_leader,
     compute_confidence,
     list_contradictions,
     list_defects,
@@ -331,21 +330,3 @@ def test_the_report_names_what_each_ruling_is_about() -> None:
     rows = describe_rulings(apply_rulings(severities, [Point(issue="beta-1", landed=True, why="shown")]), issues)
     assert rows[0] == {"id": "beta-1", "severity": "FATAL", "landed": True, "why": "shown", "same_as": None, "hits": "it", "flaw": "it is wrong", "correction": ""}  # fmt: skip
     assert rows[1]["landed"] is None
-
-
-# Triage by rule
-
-
-@pytest.mark.parametrize(
-    ("drafts", "leader"),
-    [
-        ({"alpha": "CRITICAL: it may lose data.", "beta": "IMPORTANT: slow."}, "beta"),
-        ({"alpha": "No CRITICAL flag.", "beta": "CRITICAL: it fails."}, "alpha"),
-        ({"alpha": "CRITICAL: one. CRITICAL: two.", "beta": "CRITICAL: none.", "gamma": "**CRITICAL** one"}, "beta"),
-        ({"alpha": "CRITICAL / IMPORTANT / MINOR flags: none", "beta": "CRITICAL: x"}, "alpha"),
-        ({"alpha": "fine", "beta": "fine"}, "alpha"),
-        ({"alpha": "- CRITICAL — the key is public", "beta": "a critical reading"}, "beta"),
-    ],
-)
-def test_without_a_triage_the_draft_with_the_fewest_critical_flags_leads(drafts: dict[str, str], leader: str) -> None:
-    assert choose_leader(drafts) == leader

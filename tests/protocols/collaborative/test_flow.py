@@ -159,6 +159,24 @@ async def test_the_triad_drafts_independently_and_merges_once() -> None:
     assert minutes.verdict["answer"] == "Go to the hills."
 
 
+@pytest.mark.behaviour("10-unsettled-flags", "10-confidence-marks")
+@pytest.mark.parametrize(
+    ("answer", "kinds"),
+    [
+        ("Go to the hills.", ["unsettled_flag", "low_marks"]),
+        ("Go to the hills, but check first whether the law allows a camp fire there.", ["low_marks"]),
+    ],
+)
+async def test_the_triad_reports_what_the_drafts_say_against_a_merged_answer(answer: str, kinds: list[str]) -> None:
+    draft = "Go (LOW).\n\n## Self-Critique\n\n- **Critical:** the law may forbid a camp fire there."
+    script = {f"draft/{name}": {"text": draft} for name in NAMES} | {"merge/chair": {"text": f"{answer}{NOTES}"}}
+    minutes, _ = await run(script, "triad")
+    facts = minutes.verdict["trust_facts"]
+    assert [fact["kind"] for fact in facts] == kinds
+    assert all(list(fact["seats"]) == list(NAMES) for fact in facts)
+    assert build_report(minutes)["trust"]["level"] != "HIGH"
+
+
 # Notes and the trust line
 
 NOTES = '\n\n```council-notes\n{"agreed": ["the sea is near"], "contested": [], "recommendation_shared_by": ["alpha", "beta", "gamma"]}\n```\n'

@@ -15,24 +15,6 @@ MAX_DETAIL_CHARS = 100
 MAX_ID_CHARS = 40  # of an unknown id
 MAX_UNKNOWN = 5  # unknown ids that are listed
 
-# A flag that a draft raises against itself, not one that it denies or explains: "no CRITICAL", "CRITICAL: none", "CRITICAL / MINOR".
-CRITICAL_FLAG = re.compile(
-    r"(?<!\bno )(?<!\bNo )(?<!\bNO )\bCRITICAL\b(?!\W{0,8}(?:none|nothing|no |n/a)|[ \t]*[/,|]|,? (?:IMPORTANT|or)\b)"
-)
-
-
-# Issues
-
-
-def choose_leader(drafts: Mapping[str, str]) -> str:
-    """Return the seat whose draft declares the fewest CRITICAL flags, the first of several. Used if no chair triages."""
-    return min(drafts, key=lambda name: len(CRITICAL_FLAG.findall(drafts[name])))
-
-
-def list_flagged_drafts(drafts: Mapping[str, str]) -> list[str]:
-    """Return the seats whose drafts declare a CRITICAL flag against themselves."""
-    return [name for name, text in drafts.items() if CRITICAL_FLAG.search(text)]
-
 
 # Rulings
 
