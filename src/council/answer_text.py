@@ -22,6 +22,25 @@ def is_placeholder(text: str) -> bool:
     ) is not None
 
 
+# Items of a list which say that there is none: "None.", "None that matter", "There are no real conflicts between the drafts."
+_NONE_WORDS = "none|nothing|nil|n/?a|keine?r?s?|nichts|aucune?|rien|ninguno|ninguna|nada|nessuno|nessuna|niente|nenhum|nenhuma|无|没有|なし|ない"
+_NOTHING_FOUND = re.compile(
+    rf"(?:there (?:is|are) |i (?:see|found|find) |we (?:see|found|find) )?(?:{_NONE_WORDS}|no (?:\w+ ){{0,2}}"
+    r"(?:tensions?|conflicts?|disagreements?|contradictions?|differences?|disputes?|points?|issues?))"
+    r"(?: (?:that|which) (?:really |truly )?matters?| of (?:note|substance|importance)| at all| found| identified| remains?| here"
+    r"| (?:was|were) (?:found|identified)| between (?:them|the \w+)| among (?:them|the \w+)| to report)*",
+    re.IGNORECASE,
+)
+
+
+def says_none(text: str) -> bool:
+    """Return whether an item of a list only says that the list is empty."""
+    bare = re.sub(rf"\A{PUNCTUATION}|{PUNCTUATION}\Z", "", text[:MAX_PLACEHOLDER_CHARS])
+    return is_placeholder(text) or (
+        len(text) < MAX_PLACEHOLDER_CHARS and _NOTHING_FOUND.fullmatch(" ".join(bare.split())) is not None
+    )
+
+
 # Refusals
 
 _DECLINE = (  # that the request itself is declined, not a view of its subject

@@ -74,6 +74,7 @@ class ReviewFacts:
     insights: Mapping[str, str] = field(default_factory=dict)
     disputed: tuple[Finding, str, str] | None = None  # a finding, the judge that opposes it, and why
     weak: tuple[str, ...] = ()  # judges whose reason names nothing
+    doubt: str = ""  # the reason that a low confidence of judges is, where nothing worse is known
     has_hole: bool = False
     is_empty: bool = False
     is_substituted: bool = False
@@ -407,6 +408,8 @@ def adversarial(
         is_consensus,
     )  # fmt: skip
     chair_steps = ["triage/chair", "verdict/chair"] if len(drafted) > 1 else ["verdict/chair"]
+    if troubles.missed.get("triage/chair") == "auth":  # out for the run: there is no attack either
+        steps, chair_steps, attackers = {seat: keys[:1] for seat, keys in steps.items()}, ["triage/chair"], []
     truth = make_truth(
         "adversarial", seats, steps, first, troubles, own, chair_steps=chair_steps, answer=answer,
         is_assessed=is_assessed, points=tuple(points), agreed=tuple(agreed), status=status, stopped=stopped,
@@ -793,6 +796,7 @@ def judges(
     findings: Mapping[str, Sequence[Finding]] | None = None,
     reasons: Mapping[str, str] | None = None,
     weak: Sequence[str] = (),
+    doubt: str = "",
     disputed: tuple[str, str] | None = None,
     options: Json | None = None,
     troubles: Troubles = NO_TROUBLES,
@@ -828,8 +832,8 @@ def judges(
     target = next((one for rows in held.values() for one in rows), None)
     review = ReviewFacts(
         verdict, final, {seat: {"H": "HIGH", "M": "MEDIUM", "L": "LOW"}[sure[seat]] for seat in answered}, held,
-        reasons or {}, insights, (target, *disputed) if disputed and target else None, tuple(weak), has_hole, is_empty,
-        is_substituted,
+        reasons or {}, insights, (target, *disputed) if disputed and target else None, tuple(weak), doubt, has_hole,
+        is_empty, is_substituted,
     )  # fmt: skip
     truth = make_truth(
         protocol, seats, steps, [VERDICTS[one] for one in votes], troubles, own, chair_steps=[], answer=verdict,  # type: ignore[arg-type]

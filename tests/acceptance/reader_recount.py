@@ -58,6 +58,9 @@ CONTRADICTIONS = (
 )
 
 
+MAX_ISSUES = 6  # of an attacker, the most severe
+
+
 class Reason(NamedTuple):
     """A reason as a report gives it, without its words."""
 
@@ -189,8 +192,9 @@ def list_issues(attack: AttackFacts) -> list[tuple[str, str, str]]:
     """Return (severity, ruling, attackers) of each issue. Joined issues are one, with the worst severity."""
     groups: dict[str, list[str]] = {}
     for seat, severities in attack.issues.items():
-        for n in range(1, len(severities) + 1):
-            name = f"{seat}-{n}"
+        worst = sorted(range(len(severities)), key=lambda n: "FMm".index(severities[n]))[:MAX_ISSUES]
+        for n in sorted(worst):
+            name = f"{seat}-{n + 1}"
             groups.setdefault(attack.same_as.get(name, name), []).append(name)
     found = []
     for names in groups.values():
@@ -259,7 +263,8 @@ def count_own_attacks(truth: Truth) -> Iterator[Reason]:
     if attack is None or attack.is_consensus or truth.status != "complete":
         return
     author = truth.first_by[attack.leader]
-    own = [seat for seat in attack.issues if author in truth.speakers[seat] and truth.members[seat] != author]
+    same_choice = truth.members[attack.leader]  # a member that was chosen for both seats is no fallback
+    own = [seat for seat in attack.issues if truth.speakers[seat][-1] == author and truth.members[seat] != same_choice]
     if own:
         yield Reason("own_attack", tuple(own), len(own))
 
@@ -329,16 +334,13 @@ def find_agreed(claims: ClaimFacts) -> list[str]:
 
 def count_claims(truth: Truth) -> Iterator[Reason]:
     claims = truth.claims
-    if claims is None or truth.status != "complete":
+    if claims is None:
         return
     opened = find_open(claims)
     agreed = find_agreed(claims)
     rows = [(seat, question, said[question]) for seat, said in claims.answers.items() for question in said]
-    alike = {
-        question
-        for seat, question, answer in rows
-        if any(other != seat and (question, answer) == (q, a) for other, q, a in rows)
-    }
+    held = [row for row in rows if claims.words.get(row[1], {}).get(row[0], "MAINTAIN") == "MAINTAIN"]
+    alike = any(one[0] != other[0] and one[1:] == other[1:] for one in held for other in held)
     compared = {question for seat, question, _ in rows if any(other != seat and question == q for other, q, _ in rows)}
     if opened:
         yield Reason("open_dispute")
@@ -350,10 +352,8 @@ def count_claims(truth: Truth) -> Iterator[Reason]:
         yield Reason("agreed_points", (), len(agreed))
     if claims.cited:
         yield Reason("cited_sources", (), len(claims.cited))
-    if not claims.has_search:
-        yield Reason("no_sources")
-    elif not claims.cited and not any(claims.sources.values()):
-        yield Reason("no_evidence")
+    if not claims.cited:
+        yield Reason("no_evidence" if claims.has_search else "no_sources")
     if not has_agreement(truth):
         return
     disputed = [q for q in compared if len({answer for _, question, answer in rows if question == q}) > 1]
@@ -398,6 +398,10 @@ def count_review(truth: Truth) -> Iterator[Reason]:
     )
     if inconsistent:
         yield Reason("inconsistent", inconsistent, len(inconsistent))
+    if review.disputed:
+        yield Reason("contested_points", (), 1)
+    if review.doubt:
+        yield Reason(review.doubt)
     yield from count_votes(truth, review)
 
 
@@ -458,7 +462,7 @@ def list_points(truth: Truth) -> list[Point]:
         return [*found, *([truth.claims.added] if truth.claims.added else [])]
     if truth.review:
         return list_review_points(truth.review)
-    return list(truth.points)
+    return list(truth.points) if is_disputed(truth) else []
 
 
 def list_review_points(review: ReviewFacts) -> list[Point]:
@@ -469,7 +473,7 @@ def list_review_points(review: ReviewFacts) -> list[Point]:
     if review.disputed:
         finding, opponent, why = review.disputed
         owners = [seat for seat, rows in review.findings.items() if finding in rows]
-        found.append(Point(finding.text, {**{seat: ("", "") for seat in owners}, opponent: (why, "")}))
+        found.append(Point("", {**{seat: (finding.text, "") for seat in owners}, opponent: (why, "")}))
     return found
 
 
@@ -494,9 +498,11 @@ def list_agreements(truth: Truth) -> list[str]:
     if not has_agreement(truth) or {"not_shared", "not_assessed", "disagree"} & reasons.keys():
         return []
     parts = list(truth.agreed[:1])
-    if not parts and {"all_agree", "same_verdict"} & reasons.keys():
+    if not parts and list_holders(truth) == tuple(truth.first) and {"all_agree", "same_verdict", "shared_member"} & reasons.keys():
         parts = [f"all {len(truth.first)} recommend this"]
     joined = [seat for seat in truth.last if truth.last[seat] == truth.answer != truth.first.get(seat)]
+    if truth.attack and is_settled(truth.attack):  # the attackers found nothing against it
+        joined = [seat for seat in truth.attack.issues if truth.first[seat] != truth.answer]
     if joined:
         parts.append(f"{join(joined)} joined after reading the others")
     return parts

@@ -70,8 +70,12 @@ def check_reasons(case: Case, report: Json) -> None:
         assert row["detail"] in DETAILS[row["kind"]](case.truth) if row["kind"] in DETAILS else True, row
 
 
-def list_members_of(seats: tuple[str, ...], truth: Truth) -> set[str]:
-    return {truth.first_by[seat] for seat in seats}
+def list_first_points(truth: Truth) -> Iterator[str]:
+    yield from (point.text for point in truth.points[:1])
+    if truth.claims and truth.claims.added:
+        yield truth.claims.added.text
+    if truth.review and truth.review.disputed:
+        yield truth.review.disputed[0].text
 
 
 DETAILS = {
@@ -80,7 +84,7 @@ DETAILS = {
     "shared_member": lambda truth: set(truth.first_by.values()),
     "own_attack": lambda truth: {truth.first_by[truth.attack.leader]},
     "open_dispute": lambda truth: set(find_open(truth.claims)),
-    "contested_points": lambda truth: {point.text for point in truth.points[:1]} | ({truth.claims.added.text} if truth.claims else set()),
+    "contested_points": lambda truth: set(list_first_points(truth)),
     "same_verdict": lambda truth: set(truth.first.values()),
     "missed_phase": lambda truth: {phase for _, phase in truth.missed},
 }  # fmt: skip

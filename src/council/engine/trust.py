@@ -85,6 +85,8 @@ SUPPORTS: tuple[TrustFactKind, ...] = (
     "agreed_points",
     "cited_sources",
 )
+# A fact that another one says already, with the other one. It is left out beside it.
+SAID_BY: dict[TrustFactKind, TrustFactKind] = {"shared_member": "one_voice", "all_agree": "same_verdict"}
 DEGRADED_KINDS: dict[str, TrustFactKind] = {  # by the state of a row in `degraded`
     "fallback": "fallback",
     "cut": "cut",
@@ -117,7 +119,7 @@ def compute_trust(minutes: Minutes, degraded: list[Json] | None = None) -> Trust
     `degraded` are the rows of `build_degraded_rows`, if they are known.
     """
     rows = build_degraded_rows(minutes) if degraded is None else degraded
-    facts = list(dict.fromkeys([*_list_verdict_facts(minutes), *_list_seat_facts(minutes, rows)]))
+    facts = _drop_repeated([*_list_verdict_facts(minutes), *_list_seat_facts(minutes, rows)])
     level = lowest_level(facts)
     confidence = minutes.verdict.get("confidence")
     if confidence in LEVELS and LEVELS.index(confidence) > LEVELS.index(level):
@@ -127,6 +129,13 @@ def compute_trust(minutes: Minutes, degraded: list[Json] | None = None) -> Trust
     limits = sorted((fact for fact in facts if fact.kind in LIMITS), key=lambda fact: kinds.index(fact.kind))
     supports = sorted((fact for fact in facts if fact.kind in SUPPORTS), key=lambda fact: SUPPORTS.index(fact.kind))
     return Trust(level, tuple(limits), tuple(supports))
+
+
+def _drop_repeated(facts: Iterable[TrustFact]) -> list[TrustFact]:
+    """Return each fact once, without those that another fact says already."""
+    found = list(dict.fromkeys(facts))
+    kinds = {fact.kind for fact in found}
+    return [fact for fact in found if SAID_BY.get(fact.kind) not in kinds]
 
 
 def lowest_level(facts: Iterable[TrustFact]) -> Level:
@@ -173,12 +182,13 @@ def _list_agreement_facts(minutes: Minutes) -> Iterator[TrustFact]:
     """Yield the one fact that the agreement of the first statements is."""
     verdict = minutes.verdict
     answered = [seat.name for seat in minutes.planned_seats if seat.statements]
-    if len(_find_voices(minutes)) < 2 or minutes.status != "complete":
+    voices = len(_find_voices(minutes))
+    if voices < 2 or minutes.status != "complete":
         return  # another fact says that nothing could agree
     shared_by = verdict.get("shared_by")
     holders = tuple(name for name in shared_by or () if name in answered)
     match verdict.get("agreement") or "":
-        case "full" if shared_by is None or len(holders) == len(answered):
+        case "full" if voices == len(answered) and (shared_by is None or len(holders) == len(answered)):
             yield TrustFact("all_agree", seats=tuple(answered), count=len(answered))
         case "partial" if shared_by is None:
             yield TrustFact("partial_agreement")
@@ -194,8 +204,10 @@ def _list_agreement_facts(minutes: Minutes) -> Iterator[TrustFact]:
 
 
 def _find_voices(minutes: Minutes) -> set[str]:
-    answered = [seat for seat in minutes.planned_seats if seat.statements]
-    return set(count_voices((seat.name, seat.model, seat.served_by) for seat in answered).values())
+    """Return the voices of the first statements: a fallback that answers later does not speak for what was said first."""
+    first = [(seat, minutes.statements_of(seat.name)[:1]) for seat in minutes.planned_seats if seat.statements]
+    served = ((seat.name, seat.model, said.served_by) for seat, statements in first for said in statements)
+    return set(count_voices(served).values())
 
 
 def _list_seat_facts(minutes: Minutes, degraded: list[Json]) -> Iterator[TrustFact]:
@@ -235,9 +247,9 @@ def _list_voice_facts(minutes: Minutes, answered: list[SeatMinutes]) -> Iterator
 
 
 def list_vendors(minutes: Minutes, answered: list[SeatMinutes]) -> set[str]:
-    """Return the vendors of the members that answered."""
+    """Return the vendors of the members that answered, in any phase."""
     known = {seat.model: seat.vendor for seat in answered}
-    served = [seat.served_by or seat.model for seat in answered]
+    served = [said.served_by or seat.model for seat in answered for said in minutes.statements_of(seat.name)]
     return {known.get(member) or member.partition(":")[0] for member in served}
 
 

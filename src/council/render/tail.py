@@ -130,7 +130,8 @@ def _format_difference(differences: Sequence[Json], wording: Wording) -> str:
     sides = [_format_side(side, wording) for side in first["sides"] if side["position"]]
     point = single_line(first["point"], MAX_POINT_CHARS).rstrip(" .")
     held = f" {wording.say('tail', 'or')} ".join(sides[:MAX_SIDES]) if len(sides) > 1 else ""
-    text = ": ".join(filter(None, (point, held)))
+    mark = " " if point.endswith("?") else ": "
+    text = mark.join(filter(None, (point, held)))
     more = len(differences) - 1
     return f"{text}; {wording.say('tail', 'more', number=more, count=more)}" if more else text
 
@@ -148,7 +149,8 @@ def _format_side(side: Json, wording: Wording) -> str:
 
 def _format_trust(trust: Trust, wording: Wording) -> str:
     reasons = wording.list_reasons(trust) or wording.list_supports(trust)
-    shown = reasons[:MAX_REASONS]
+    limit = reasons[-1:] if trust.level == "HIGH" else []  # HIGH never hides its limit
+    shown = [*reasons[: MAX_REASONS - len(limit)], *limit] if len(reasons) > MAX_REASONS else reasons[:]
     more = len(reasons) - len(shown)
     if more:
         shown.append(wording.say("tail", "more_reasons", number=more, count=more))

@@ -169,10 +169,16 @@ def compute_confidence(
 def find_first_holders(
     triage: Triage, drafts: Iterable[str], outcome: str | None, replaced_by: str
 ) -> tuple[str, ...] | None:
-    """Return the seats whose own draft reaches the conclusion of the answer; None if the triage does not say."""
+    """Return the seats whose own draft reaches the conclusion of the answer; None if the triage does not say.
+
+    The triage compares the drafts with the leading one only. After it was overturned, the answer is known to be held by one
+    seat alone if all others reach the conclusion of the leading draft.
+    """
+    names = tuple(drafts)
+    leading = triage.holders or (names if triage.same_conclusion else ())
     if outcome == "OVERTURNED":
-        return (replaced_by,) if replaced_by else None
-    return triage.holders or (tuple(drafts) if triage.same_conclusion else None)
+        return (replaced_by,) if replaced_by and {*leading, replaced_by} == set(names) else None
+    return tuple(name for name in names if name in leading) or None
 
 
 def is_settled(outcome: str | None, stances: Collection[str]) -> bool:
@@ -185,16 +191,18 @@ def list_trust_facts(
 ) -> list[TrustFact]:
     """Return the facts of an attack for and against trust. `stances` are the attackers' by seat."""
     landed = [row for row in rulings.landed if row.severity in SEVERE]
-    fatal = [row for row in landed if row.severity == "FATAL"]
+    fatal = [row for row in rulings.rows if row.severity == "FATAL"]
+    fatal_by = {row.id.rpartition("-")[0] for row in fatal if row.landed}
     rejecting = tuple(name for name, stance in stances.items() if stance == "REJECTED")
     open_fatal = [row for row in rulings.open if row.severity == "FATAL"]
     dismissed = [row for row in rulings.distinct if row.landed is False]
     total = len(rulings.distinct)
-    is_all_rejected = bool(stances) and len(rejecting) == len(stances) and outcome == "SURVIVED"
+    rejected_by_all = bool(stances) and len(rejecting) == len(stances) and outcome == "SURVIVED"
+    is_all_rejected = rejected_by_all and all(row.landed is False for row in fatal)
     facts = {
         "contradictory_ruling": TrustFact("contradictory_ruling") if contradictory else None,
         "overturned": TrustFact("overturned") if outcome == "OVERTURNED" else None,
-        "fatal_landed": TrustFact("fatal_landed", seats=rejecting) if fatal and rejecting else None,
+        "fatal_landed": TrustFact("fatal_landed", seats=tuple(filter(fatal_by.__contains__, stances))) if fatal_by else None,
         "open_fatal": TrustFact("open_fatal", count=len(open_fatal)) if open_fatal else None,
         "all_rejected": TrustFact("all_rejected", seats=rejecting, count=len(rejecting)) if is_all_rejected else None,
         "modified": TrustFact("modified", count=len(rulings.landed), total=total) if outcome == "MODIFIED" else None,

@@ -118,9 +118,8 @@ def add_rulings(base: Verdict, ruling: Ruling, attacks: Round[Attack], triage: T
         dissent=tuple(list_dissent(attacks, ruling.outcome)),
         agreement=compute_agreement(holders, bool(triage.contested) and not settled, voices),
         shared_by=holders,
-        joined=tuple(
-            name for name, stance in stances.items() if settled and stance == "STAND" and name not in (holders or ())
-        ),
+        joined=tuple(name for name in stances if settled and name not in holders) if holders else (),
+        differences=() if settled else base.differences,
         result=describe_outcome(ruling, rulings, triage.leader),
         trust_facts=(*facts, *base.trust_facts),
         caveats=(*base.caveats, *list_caveats(ruling, rulings, contradictions, attacks, unsupported)),

@@ -17,6 +17,7 @@ from council.protocols.general.claims import (
     claim_ledger,
     compute_general_confidence,
     find_consensus,
+    has_common_claim,
     is_resolved,
     words_by_seat,
 )
@@ -123,6 +124,10 @@ class Deliberation:
             for group in self.comparison.groups
         ]
         return find_consensus(groups, self.words, self.comparison.contested)
+
+    @property
+    def has_common_claim(self) -> bool:
+        return has_common_claim(self.comparison.groups, self.words)
 
     @property
     def qualified(self) -> list[tuple[str, list[Claim]]]:
@@ -236,7 +241,12 @@ def build_verdict(
         verdict,
         answer="\n\n".join((_format_participants(table), *told, *_format_sources(table, numbers), *changes)),
         confidence=compute_general_confidence(
-            table.consensus, table.persisting, len(table.first), asked, bool(numbers)
+            table.consensus,
+            table.persisting,
+            len(table.first),
+            asked,
+            bool(numbers),
+            has_common_claim=table.has_common_claim,
         ),
         caveats=tuple(_list_caveats(table, problems, numbers, question)),
     )
@@ -271,7 +281,7 @@ def _base_verdict(
         sources=tuple(_sources_json(table, numbers)),
         claims=tuple(claim_ledger(table.answers, table.comparison.groups, table.words, table.resolved_by_name.values())),
         agreement=table.agreement if not added or table.agreement != "full" else "partial",
-        common=tuple(str(point.get("topic") or point.get("claim") or "") for point in table.consensus),
+        common=tuple(map(_format_consensus, table.consensus)),
         differences=tuple(map(_read_difference, [*table.persisting, *(added or [])])),
         trust_facts=tuple(_trust_facts(table, numbers, added or [])),
         details={
@@ -283,6 +293,12 @@ def _base_verdict(
             "struck": table.unknown_citations(), "problems": problems, "queries_failed": list(table.research.failed),
         },
     )  # fmt: skip
+
+
+def _format_consensus(point: Json) -> str:
+    """Return a point of consensus in a line: the question with its short answer, else the sentence of the first member."""
+    first = point["statements"][0]
+    return f"{point['question']} {first['answer']}" if first["answer"] else str(first["text"])
 
 
 def _read_difference(dispute: Dispute) -> Difference:
@@ -297,18 +313,15 @@ def _trust_facts(table: Deliberation, numbers: list[int], added: list[Dispute]) 
             yield TrustFact("open_dispute", truncate(one.question, MAX_FACT_CHARS))
     if possible := [*table.possible_disputes, *added]:
         yield TrustFact("contested_points", truncate(possible[0].question, MAX_FACT_CHARS), count=len(possible))
-    if not table.consensus and len(table.first) > 1:
+    if not table.consensus and not table.has_common_claim and len(table.first) > 1:
         yield TrustFact("no_common_point")
     if table.consensus:
         yield TrustFact("agreed_points", count=len(table.consensus))
     if numbers:
         yield TrustFact("cited_sources", count=len(numbers))
     yield from list_shared_voices(round_voices(table.first))
-    verified = numbers or any(claim.sources for answer in table.answers for claim in answer.claims)
-    if table.research.missing != SEARCH_SKIPPED and not verified:
-        yield TrustFact("no_evidence")
-    elif not numbers:
-        yield TrustFact("no_sources")
+    if not numbers:
+        yield TrustFact("no_sources" if table.research.missing == SEARCH_SKIPPED else "no_evidence")
 
 
 # Sections of the answer that must not depend on the chair
