@@ -18,6 +18,7 @@ from council.protocols.adversarial.rules import (
     list_defects,
     list_trust_facts,
 )
+from council.protocols.common.flags import list_draft_facts
 from council.text_cleanup import strip_confidence_section
 from council.types import Difference, Json, OutcomeFacts, Round, TrustFact, Verdict
 
@@ -60,7 +61,11 @@ def build_verdict(
         common=tuple(triage.agreed),
         differences=tuple(list_differences(triage)),
         caveats=(f"{triage.leader.capitalize()} leads by rule: {CHOSEN_BY_RULE}.",) if by_rule else (),
-        trust_facts=(*facts, *list_shared_voices(round_voices(drafts)), *list_flag_facts(drafts, answer)),
+        trust_facts=(
+            *facts,
+            *list_shared_voices(round_voices(drafts)),
+            *list_draft_facts({triage.leader: drafts[triage.leader].said}, answer),
+        ),
         details={
             "leader": triage.leader,
             "reason": triage.reason,
@@ -151,11 +156,6 @@ def list_differences(triage: Triage) -> list[Difference]:
     """Return the contested points; the sides are known for the first."""
     sides = join_sides((side.seat, side.position, side.assumes) for side in triage.sides)
     return [Difference(point, sides if n == 0 and len(sides) > 1 else ()) for n, point in enumerate(triage.contested)]
-
-
-def list_flag_facts(drafts: Round[None], answer: str) -> list[TrustFact]:
-    """Return the facts about flags and marks of the drafts that the answer does not settle."""
-    return []
 
 
 def describe_contradictions(outcome: str | None, rulings: Rulings) -> str:
