@@ -110,7 +110,6 @@ class Truth:
     points: tuple[Point, ...] = ()
     agreed: tuple[str, ...] = ()
     status: str = "complete"
-    stopped: str = ""  # why a run without an answer ended, in the words of its report
     attack: AttackFacts | None = None
     review: ReviewFacts | None = None
     claims: ClaimFacts | None = None
@@ -291,7 +290,6 @@ def free_text(
     troubles: Troubles = NO_TROUBLES,
     members: Sequence[str] = MEMBERS,
     status: str = "complete",
-    stopped: str = "",
     prices: Mapping[str, float] | None = None,
     strongest: str = "",
     truncated: Sequence[str] = (),
@@ -315,7 +313,7 @@ def free_text(
     truth = make_truth(
         protocol, seats, steps, first, troubles, own, chair_steps=[ending] if status != "failed" else [],
         answer=answer, last={seat: last[n] for n, seat in enumerate(seats) if seat in drafted},
-        is_assessed=is_assessed and has_notes, points=tuple(points), agreed=tuple(agreed), status=status, stopped=stopped,
+        is_assessed=is_assessed and has_notes, points=tuple(points), agreed=tuple(agreed), status=status,
         prices=prices or {}, strongest=strongest, truncated=tuple(truncated),
     )  # fmt: skip
     told: Json | str | None = build_notes(truth.first, truth.last, answer, points, agreed)
@@ -383,7 +381,6 @@ def adversarial(
     troubles: Troubles = NO_TROUBLES,
     members: Sequence[str] = MEMBERS,
     status: str = "complete",
-    stopped: str = "",
     prose: Sequence[str] = (),
     **case: Any,
 ) -> Case:
@@ -412,7 +409,7 @@ def adversarial(
         steps, chair_steps, attackers = {seat: keys[:1] for seat, keys in steps.items()}, ["triage/chair"], []
     truth = make_truth(
         "adversarial", seats, steps, first, troubles, own, chair_steps=chair_steps, answer=answer,
-        is_assessed=is_assessed, points=tuple(points), agreed=tuple(agreed), status=status, stopped=stopped,
+        is_assessed=is_assessed, points=tuple(points), agreed=tuple(agreed), status=status,
         attack=attack if attackers or is_consensus else None, prose=tuple(prose),
     )  # fmt: skip
     script: dict[str, Any] = {}
@@ -509,7 +506,6 @@ def ranking(
     troubles: Troubles = NO_TROUBLES,
     members: Sequence[str] = MEMBERS,
     status: str = "complete",
-    stopped: str = "",
     text: str = "",
     **case: Any,
 ) -> Case:
@@ -520,7 +516,7 @@ def ranking(
     steps = {seat: [f"answer/{seat}", f"rank/{seat}/{seat}"] for seat in seats}
     truth = make_truth(
         "ranking", seats, steps, first, troubles, own, chair_steps=["synthesise/chair"], answer=answer,
-        is_assessed=has_notes and is_assessed, points=tuple(points), agreed=tuple(agreed), status=status, stopped=stopped,
+        is_assessed=has_notes and is_assessed, points=tuple(points), agreed=tuple(agreed), status=status,
     )  # fmt: skip
     faults = troubles.faults({**steps, "chair": ["synthesise/chair"]})
     ballots = {
@@ -581,7 +577,6 @@ def advisors(
     troubles: Troubles = NO_TROUBLES,
     members: Sequence[str] = MEMBERS,
     status: str = "complete",
-    stopped: str = "",
     prose: Sequence[str] = (),
     **case: Any,
 ) -> Case:
@@ -595,8 +590,7 @@ def advisors(
             steps[seat] = steps[seat][:1]
     truth = make_truth(
         "advisors", seats, steps, first, troubles, own, "referee", chair_steps=["referee/referee"], answer=answer,
-        last=dict(zip(seats, last, strict=True)), is_assessed=is_assessed, points=tuple(points), status=status,
-        stopped=stopped, prose=tuple(prose),
+        last=dict(zip(seats, last, strict=True)), is_assessed=is_assessed, points=tuple(points), status=status, prose=tuple(prose),
     )  # fmt: skip
     spoke = [seat for seat in seats if truth.speakers[seat]]
     truth = replace(truth, last={seat: truth.last[seat] for seat in spoke})
@@ -666,7 +660,6 @@ def general(
     troubles: Troubles = NO_TROUBLES,
     members: Sequence[str] = MEMBERS,
     status: str = "complete",
-    stopped: str = "",
     text: str = "",
     grounds: str = "the drill of last month shows that the other side is right",
     **case: Any,
@@ -710,8 +703,7 @@ def general(
     if len(answered) < 2:
         chair_steps = ["synthesise/chair"]
     truth = make_truth(
-        "general", seats, steps, "yyy", troubles, own, chair_steps=chair_steps, answer="y", status=status,
-        stopped=stopped, claims=claims,
+        "general", seats, steps, "yyy", troubles, own, chair_steps=chair_steps, answer="y", status=status, claims=claims,
     )  # fmt: skip
     names = {letter: f"D{n}" for n, letter in enumerate(disputes, 1)}
     cites = "".join(f" [{n}]" for n in cited)
@@ -804,7 +796,6 @@ def judges(
     files: Mapping[str, str] | None = None,
     question: str = "core.py",
     status: str = "complete",
-    stopped: str = "",
     truncated: Sequence[str] = (),
     has_hole: bool = False,
     is_empty: bool = False,
@@ -837,7 +828,7 @@ def judges(
     )  # fmt: skip
     truth = make_truth(
         protocol, seats, steps, [VERDICTS[one] for one in votes], troubles, own, chair_steps=[], answer=verdict,  # type: ignore[arg-type]
-        last=final, status=status, stopped=stopped, review=review, truncated=tuple(truncated),
+        last=final, status=status, review=review, truncated=tuple(truncated),
     )  # fmt: skip
     script: dict[str, Any] = {}
     for n, seat in enumerate(seats):
@@ -902,7 +893,6 @@ def consolidated(
     troubles: Troubles = NO_TROUBLES,
     members: Sequence[str] = MEMBERS,
     status: str = "complete",
-    stopped: str = "",
     prose: Sequence[str] = (),
     **case: Any,
 ) -> Case:
@@ -911,8 +901,7 @@ def consolidated(
     own = seat_members(seats, members)
     steps = {seat: [f"judge/{seat}"] for seat in seats}
     truth = make_truth(
-        "judges", seats, steps, first, troubles, own, chair_steps=["consolidate/chair"], answer=answer, status=status,
-        stopped=stopped, is_assessed=is_assessed, prose=tuple(prose),
+        "judges", seats, steps, first, troubles, own, chair_steps=["consolidate/chair"], answer=answer, status=status, is_assessed=is_assessed, prose=tuple(prose),
     )  # fmt: skip
     script: dict[str, Any] = {}
     for n, seat in enumerate(seats):

@@ -45,6 +45,10 @@ CONTRADICTIONS = (
     ("one_seat", "one_vendor"),
     ("one_seat", "one_voice"),
     ("agreed_points", "no_common_point"),
+    ("partial_agreement", "no_common_point"),
+    ("not_assessed", "no_common_point"),
+    ("one_seat", "absent"),
+    ("no_seat", "absent"),
     ("cited_sources", "no_sources"),
     ("cited_sources", "no_evidence"),
     ("no_sources", "no_evidence"),
@@ -117,7 +121,8 @@ def count_seats(truth: Truth) -> Iterator[Reason]:
         yield Reason("all_answered", (), len(answered), len(list_vendors(truth)))
     if truth.strongest and truth.strongest in truth.silent:
         yield Reason("strongest_absent", (truth.strongest,), len(answered), len(truth.seats))
-    if others := tuple(seat for seat in truth.silent if seat != truth.strongest):
+    others = tuple(seat for seat in truth.silent if seat != truth.strongest)
+    if others and len(answered) > 1:  # else "only alpha answered" says it
         yield Reason("absent", others, len(answered), len(truth.seats))
 
 
@@ -130,18 +135,15 @@ def count_shared_members(truth: Truth) -> Iterator[Reason]:
 
 
 def count_troubles(truth: Truth) -> Iterator[Reason]:
-    for seat, _ in truth.missed:
-        yield Reason("missed_phase", (seat,))
-    for seat in truth.stand_ins:
-        yield Reason("fallback", (seat,))
-    for seat in truth.prose:
-        yield Reason("prose", (seat,))
-    for key in truth.truncated:
-        yield Reason("truncated", (key.rpartition("/")[2],))
+    for phase in dict.fromkeys(phase for _, phase in truth.missed):
+        seats = tuple(seat for seat, missed in truth.missed if missed == phase)
+        yield Reason("missed_phase", seats, len(seats))
+    cut = tuple(key.rpartition("/")[2] for key in truth.truncated)
+    for kind, seats in (("fallback", truth.stand_ins), ("prose", truth.prose), ("truncated", cut)):
+        if seats:
+            yield Reason(kind, seats, len(seats))
     if truth.status != "complete":
         yield Reason("not_complete")
-    if truth.stopped:
-        yield Reason("degraded")
 
 
 # Agreement
@@ -226,7 +228,8 @@ def count_attacks(truth: Truth) -> Iterator[Reason]:
     total = len(issues)
     landed = [(severity, seats) for severity, ruling, seats in issues if ruling == "+"]
     severe = [severity for severity, _ in landed if severity in "FM"]
-    unruled = [severity for severity, ruling, _ in issues if not ruling]
+    both = {name.partition("-")[0] for name, ruling in attack.rulings.items() if ruling == "both"}
+    unruled = [severity for severity, ruling, seats in issues if not ruling and not both & set(seats.split())]
     dismissed = [severity for severity, ruling, _ in issues if ruling == "-"]
     fatal_by = {seat for severity, seats in landed if severity == "F" for seat in seats.split()}
     rejecting = tuple(seat for seat, severities in attack.issues.items() if "F" in severities)
@@ -245,8 +248,8 @@ def count_attacks(truth: Truth) -> Iterator[Reason]:
         yield Reason("modified", (), len(landed), total)
     if severe:
         yield Reason("landed", (), len(severe), total)
-    if unruled:
-        yield Reason("unruled", (), len(unruled), total)
+    if others := [severity for severity in unruled if severity != "F"]:
+        yield Reason("unruled", (), len(others), total)
     if attack.has_unknown or attack.outcome is None:
         yield Reason("unclear_ruling")
     if dismissed:
@@ -362,10 +365,8 @@ def count_claims(truth: Truth) -> Iterator[Reason]:
     is_full = bool(shared) and not disputed and not claims.added and 2 * len(counted) >= len(rows)
     if is_full and len(group_voices(truth)) == len(truth.first):
         yield Reason("all_agree", tuple(truth.first), len(truth.first))
-    elif not is_full and compared and not (opened and not agreed):
+    elif not is_full and (agreed or (alike and not opened)):
         yield Reason("partial_agreement")
-    elif not compared:
-        yield Reason("not_assessed")
 
 
 # Reviews
@@ -498,7 +499,8 @@ def list_agreements(truth: Truth) -> list[str]:
     if not has_agreement(truth) or {"not_shared", "not_assessed", "disagree"} & reasons.keys():
         return []
     parts = list(truth.agreed[:1])
-    if not parts and list_holders(truth) == tuple(truth.first) and {"all_agree", "same_verdict", "shared_member"} & reasons.keys():
+    is_told = truth.review or (truth.attack and truth.attack.is_consensus)  # by the outcome
+    if not parts and not is_told and list_holders(truth) == tuple(truth.first) and {"all_agree", "shared_member"} & reasons.keys():
         parts = [f"all {len(truth.first)} recommend this"]
     joined = [seat for seat in truth.last if truth.last[seat] == truth.answer != truth.first.get(seat)]
     if truth.attack and is_settled(truth.attack):  # the attackers found nothing against it
@@ -509,4 +511,5 @@ def list_agreements(truth: Truth) -> list[str]:
 
 
 def join(names: list[str]) -> str:
+    names = [name.replace("_", " ") for name in names]
     return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]

@@ -53,7 +53,6 @@ GERMAN = (
     "möglich. Wenn die Last zehnmal so hoch wird, ist Kafka die bessere Wahl, aber das ist für die nächsten zwei Jahre nicht "
     "zu erwarten."
 )
-NO_CHAIR = "no chair"
 SILENT_CHAIR = Troubles(missed={"synthesise/chair": "auth"})
 
 
@@ -68,7 +67,7 @@ COLLABORATIVE: list[Case] = [
     collaborative("one joined after reading", "MEDIUM", "RRK", "RRR"),
     collaborative("two joined after reading", "LOW", "RKP", "RRR"),
     collaborative("one joined, no common point", "MEDIUM", "RRK", "RRR", agreed=()),
-    collaborative("one left after reading", "HIGH", "RRR", "RRK"),
+    collaborative("one left after reading, on a disputed point", "MEDIUM", "RRR", "RRK", points=[COST]),
     collaborative("a disputed point with all holders", "MEDIUM", points=[COST]),
     collaborative("three disputed points", "MEDIUM", "RRK", points=[SPEED, COST, NO_SIDES]),
     collaborative("a disputed point without sides", "MEDIUM", points=[NO_SIDES]),
@@ -83,13 +82,13 @@ COLLABORATIVE: list[Case] = [
     collaborative("a seat absent", "MEDIUM", troubles=Troubles(silent={"gamma": "server"})),
     collaborative("a seat out for the run", "MEDIUM", troubles=Troubles(silent={"beta": "auth"})),
     collaborative("two seats absent", "LOW", troubles=Troubles(silent={"beta": "auth", "gamma": "server"})),
-    collaborative("all seats absent", "LOW", troubles=Troubles(silent=dict.fromkeys(("alpha", "beta", "gamma"), "auth")), status="failed", stopped="quorum"),
+    collaborative("all seats absent", "LOW", troubles=Troubles(silent=dict.fromkeys(("alpha", "beta", "gamma"), "auth")), status="failed"),
     collaborative("a seat did not improve", "MEDIUM", troubles=Troubles(missed={"improve/beta": "server"})),
     collaborative("no seat improved", "MEDIUM", troubles=Troubles(missed={f"improve/{seat}": "server" for seat in ("alpha", "beta", "gamma")})),
     collaborative("the chair absent", "LOW", troubles=SILENT_CHAIR, status="incomplete"),
     collaborative("the chair absent and a seat too", "LOW", troubles=Troubles(silent={"gamma": "server"}, missed=SILENT_CHAIR.missed), status="incomplete"),
-    collaborative("interrupted before the answer", "LOW", troubles=Troubles(stop_at="synthesise/chair"), status="incomplete", stopped="interrupted"),
-    collaborative("interrupted while improving", "LOW", troubles=Troubles(stop_at="improve/gamma"), status="incomplete", stopped="interrupted"),
+    collaborative("interrupted before the answer", "LOW", troubles=Troubles(stop_at="synthesise/chair"), status="incomplete"),
+    collaborative("interrupted while improving", "LOW", troubles=Troubles(stop_at="improve/gamma"), status="incomplete"),
     collaborative("a fallback puts one model into two seats", "MEDIUM", troubles=SHARED),
     collaborative("a fallback puts one model into two seats, and they stand alone", "LOW", "RRK", troubles=SHARED),
     collaborative("a fallback puts one model into all seats", "LOW", troubles=ALL_SHARED),
@@ -178,11 +177,11 @@ ADVERSARIAL: list[Case] = [
     adversarial("triage by rule", "MEDIUM", "modified — alpha's draft, changed after 2 attacks of which 1 landed", leader="alpha", issues={"beta": "M", "gamma": "m"}, rulings={"beta-1": "+", "gamma-1": "-"}, outcome="MODIFIED", troubles=Troubles(missed={"triage/chair": "server"}), is_assessed=False, agreed=()),
     adversarial("a seat absent", "MEDIUM", "survived — beta's draft stands; the one attack did not land", issues={"alpha": "M"}, rulings={"alpha-1": "-"}, troubles=Troubles(silent={"gamma": "auth"})),
     adversarial("one attacker absent", "MEDIUM", "survived — beta's draft stands; the one attack did not land", issues={"alpha": "M"}, rulings={"alpha-1": "-"}, troubles=Troubles(missed={"attack/gamma": "server"})),
-    adversarial("no attacker", "LOW", "not tested — the answer follows beta's draft, and no other seat examined it", troubles=Troubles(missed={"attack/alpha": "server", "attack/gamma": "server"}), status="incomplete", stopped="incomplete"),
-    adversarial("one draft", "LOW", "not tested — the answer follows beta's draft, and no other seat examined it", troubles=Troubles(silent={"alpha": "server", "gamma": "server"}), status="incomplete", stopped="incomplete"),
+    adversarial("no attacker", "LOW", "not tested — the answer follows beta's draft, and no other seat examined it", troubles=Troubles(missed={"attack/alpha": "server", "attack/gamma": "server"}), status="incomplete"),
+    adversarial("one draft", "LOW", "not tested — the answer follows beta's draft, and no other seat examined it", troubles=Troubles(silent={"alpha": "server", "gamma": "server"}), status="incomplete"),
     adversarial("the chair absent from the verdict", "LOW", "", issues=ONE_EACH, troubles=Troubles(missed={"verdict/chair": "auth"}), status="incomplete"),
     adversarial("the chair out before the attack", "LOW", "", issues=ONE_EACH, troubles=Troubles(missed={"triage/chair": "auth"}), status="incomplete"),
-    adversarial("interrupted in the attack", "LOW", "", issues=ONE_EACH, troubles=Troubles(stop_at="attack/gamma"), status="incomplete", stopped="interrupted"),
+    adversarial("interrupted in the attack", "LOW", "", issues=ONE_EACH, troubles=Troubles(stop_at="attack/gamma"), status="incomplete"),
     adversarial("a fallback lets the leader's model attack itself", "MEDIUM", UNOPPOSED, troubles=Troubles(stand_ins={"attack/gamma": "bolt:b"})),
     adversarial("a fallback wrote two drafts", "MEDIUM", UNOPPOSED, troubles=Troubles(stand_ins={"gamma": "acme:a"})),
     adversarial("a fallback wrote the leading draft and another one", "MEDIUM", UNOPPOSED, troubles=SHARED),
@@ -242,7 +241,7 @@ ADVISORS: list[Case] = [
     advisors("two advisors absent", "LOW", troubles=Troubles(silent={"skeptic": "auth", "visionary": "auth"})),
     advisors("an advisor absent from the second round", "MEDIUM", rounds=2, troubles=Troubles(missed={"r2/skeptic": "server"})),
     advisors("the referee absent", "LOW", troubles=Troubles(missed={"referee/referee": "auth"}), status="incomplete"),
-    advisors("interrupted before the referee", "LOW", troubles=Troubles(stop_at="referee/referee"), status="incomplete", stopped="interrupted"),
+    advisors("interrupted before the referee", "LOW", troubles=Troubles(stop_at="referee/referee"), status="incomplete"),
     advisors("a fallback puts one model into two seats", "MEDIUM", troubles=Troubles(stand_ins={"visionary": "acme:a"})),
     advisors("one vendor", "MEDIUM", members=ONE_VENDOR),
 ]  # fmt: skip

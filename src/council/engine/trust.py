@@ -85,8 +85,13 @@ SUPPORTS: tuple[TrustFactKind, ...] = (
     "agreed_points",
     "cited_sources",
 )
-# A fact that another one says already, with the other one. It is left out beside it.
-SAID_BY: dict[TrustFactKind, TrustFactKind] = {"shared_member": "one_voice", "all_agree": "same_verdict"}
+# Facts that other facts say already: beside one of these they are left out.
+SAID_BY: dict[TrustFactKind, tuple[TrustFactKind, ...]] = {
+    "shared_member": ("one_voice",),
+    "absent": ("no_seat", "one_seat"),
+    "degraded": ("not_complete",),
+    "all_agree": ("same_verdict",),
+}
 DEGRADED_KINDS: dict[str, TrustFactKind] = {  # by the state of a row in `degraded`
     "fallback": "fallback",
     "cut": "cut",
@@ -135,7 +140,7 @@ def _drop_repeated(facts: Iterable[TrustFact]) -> list[TrustFact]:
     """Return each fact once, without those that another fact says already."""
     found = list(dict.fromkeys(facts))
     kinds = {fact.kind for fact in found}
-    return [fact for fact in found if SAID_BY.get(fact.kind) not in kinds]
+    return [fact for fact in found if kinds.isdisjoint(SAID_BY.get(fact.kind, ()))]
 
 
 def lowest_level(facts: Iterable[TrustFact]) -> Level:
@@ -229,9 +234,7 @@ def _list_seat_facts(minutes: Minutes, degraded: list[Json]) -> Iterator[TrustFa
     elif len(answered) == asked > 1:
         vendors = len(list_vendors(minutes, answered))
         yield TrustFact("all_answered", count=asked, total=vendors)
-    for row in degraded:
-        if row["state"] != "notice" and row["seat"] not in absent:
-            yield _read_degraded(row)
+    yield from _list_degraded_facts(row for row in degraded if row["state"] != "notice" and row["seat"] not in absent)
 
 
 def _list_voice_facts(minutes: Minutes, answered: list[SeatMinutes]) -> Iterator[TrustFact]:
@@ -253,9 +256,15 @@ def list_vendors(minutes: Minutes, answered: list[SeatMinutes]) -> set[str]:
     return {known.get(member) or member.partition(":")[0] for member in served}
 
 
-def _read_degraded(row: Json) -> TrustFact:
-    """Return the fact of a row of `degraded`."""
-    if not row["seat"]:
-        kind = DEGRADED_KINDS.get(row["state"], "degraded")
-        return TrustFact(kind, row["reason"])
-    return TrustFact(DEGRADED_KINDS.get(row["state"], "missed_phase"), row["phase"] or "", (row["seat"],))
+def _list_degraded_facts(rows: Iterable[Json]) -> Iterator[TrustFact]:
+    """Yield the facts of rows of `degraded`. Seats with the same trouble are one fact; only an absence has its phase."""
+    seats: dict[tuple[TrustFactKind, str], dict[str, None]] = {}
+    for row in rows:
+        if not row["seat"]:
+            yield TrustFact(DEGRADED_KINDS.get(row["state"], "degraded"), row["reason"])
+            continue
+        kind = DEGRADED_KINDS.get(row["state"], "missed_phase")
+        phase = str(row["phase"] or "") if kind == "missed_phase" else ""
+        seats.setdefault((kind, phase), {})[row["seat"]] = None
+    for (kind, phase), names in seats.items():
+        yield TrustFact(kind, phase, tuple(names), len(names))

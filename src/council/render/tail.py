@@ -114,15 +114,24 @@ def _format_positions(minutes: Minutes, wording: Wording) -> str:
         return ""
     parts = []
     common = [text for text in verdict.get("common") or [] if text]
-    holders = verdict.get("shared_by")
     answered = [seat.name for seat in minutes.planned_seats if seat.statements]
     if common:
         parts.append(single_line(common[0], MAX_POINT_CHARS).rstrip(" ."))
-    elif verdict.get("agreement") == "full" and (holders is None or len(holders) == len(answered)):
+    elif _is_unanimous(verdict, len(answered)) and not _tells_agreement(verdict.get("result")):
         parts.append(wording.say("tail", "all_hold", count=len(answered)))
     if joined := verdict.get("joined"):
         parts.append(wording.say("tail", "joined", number=len(joined), seats=wording.join(joined)))
     return _format_line("agree", "; ".join(parts), wording) if parts else ""
+
+
+def _is_unanimous(verdict: Json, answered: int) -> bool:
+    holders = verdict.get("shared_by")
+    return verdict.get("agreement") == "full" and (holders is None or len(holders) == answered)
+
+
+def _tells_agreement(result: Json | None) -> bool:
+    """Return whether the outcome line says already that all agree: by their votes, or as the reason for no attack."""
+    return bool(result) and result["kind"] in ("votes", "consensus")
 
 
 def _format_difference(differences: Sequence[Json], wording: Wording) -> str:

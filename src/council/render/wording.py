@@ -49,6 +49,7 @@ class Wording:
 
     def join(self, names: Sequence[str]) -> str:
         """Return names as a list: alpha, beta and gamma."""
+        names = [name.replace("_", " ") for name in names]
         if self.language in NO_SPACES:
             return "、".join(names)
         if len(names) < 2:

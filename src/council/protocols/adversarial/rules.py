@@ -54,6 +54,11 @@ class Rulings:
     def open(self) -> list[IssueRuling]:
         return [row for row in self.distinct if row.landed is None]
 
+    @property
+    def unruled(self) -> list[IssueRuling]:
+        """The open issues that the chair left out; one that was ruled both ways is open too."""
+        return [row for row in self.open if row.id not in self.contradictory]
+
 
 def apply_rulings(severities: Mapping[str, str], points: Iterable[Point]) -> Rulings:
     """Return the ruling on each issue; `severities` are those of the issues by id."""
@@ -194,7 +199,8 @@ def list_trust_facts(
     fatal = [row for row in rulings.rows if row.severity == "FATAL"]
     fatal_by = {row.id.rpartition("-")[0] for row in fatal if row.landed}
     rejecting = tuple(name for name, stance in stances.items() if stance == "REJECTED")
-    open_fatal = [row for row in rulings.open if row.severity == "FATAL"]
+    open_fatal = [row for row in rulings.unruled if row.severity == "FATAL"]
+    open_others = [row for row in rulings.unruled if row.severity != "FATAL"]
     dismissed = [row for row in rulings.distinct if row.landed is False]
     total = len(rulings.distinct)
     rejected_by_all = bool(stances) and len(rejecting) == len(stances) and outcome == "SURVIVED"
@@ -207,7 +213,7 @@ def list_trust_facts(
         "all_rejected": TrustFact("all_rejected", seats=rejecting, count=len(rejecting)) if is_all_rejected else None,
         "modified": TrustFact("modified", count=len(rulings.landed), total=total) if outcome == "MODIFIED" else None,
         "landed": TrustFact("landed", count=len(landed), total=total) if landed else None,
-        "unruled": TrustFact("unruled", count=len(rulings.open), total=total) if rulings.open else None,
+        "unruled": TrustFact("unruled", count=len(open_others), total=total) if open_others else None,
         "unclear_ruling": TrustFact("unclear_ruling") if rulings.unknown or outcome is None else None,
         "dismissed": TrustFact("dismissed", count=len(dismissed), total=total) if dismissed else None,
     }

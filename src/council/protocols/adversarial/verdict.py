@@ -172,10 +172,10 @@ def describe_contradictions(outcome: str | None, rulings: Rulings) -> str:
 
 def describe_open(rulings: Rulings) -> str:
     """Return for the reader how many attacks were not ruled on, and how severe the worst is."""
-    worst = min((row.severity for row in rulings.open), key=SEVERITIES.index).lower()
-    if len(rulings.open) == 1:
+    worst = min((row.severity for row in rulings.unruled), key=SEVERITIES.index).lower()
+    if len(rulings.unruled) == 1:
         return f"one attack ({worst})"
-    return f"{len(rulings.open)} attacks (the worst is {worst})"
+    return f"{len(rulings.unruled)} attacks (the worst is {worst})"
 
 
 def describe_rulings(rulings: Rulings, issues: Mapping[str, Issue]) -> list[Json]:
@@ -199,7 +199,7 @@ def list_caveats(
         lines.append(f"The chair's ruling contradicts itself: {describe_contradictions(ruling.outcome, rulings)}.")
     if ruling.outcome is None:
         lines.append("The chair named no outcome.")
-    if rulings.open:
+    if rulings.unruled:
         lines.append(f"The chair did not rule on {describe_open(rulings)}, so it counts as open.")
     if rulings.unknown:
         lines.append("The chair ruled on an attack that no attacker made; that ruling does not count.")

@@ -140,19 +140,14 @@ class Deliberation:
 
     @property
     def agreement(self) -> Agreement:
-        """Whether the members agree: full if all share a point and nothing is open; empty if nothing was compared.
+        """Whether the members agree: full if all share a point and nothing is open.
 
         It is not full if most claims have no counterpart, or if the members give unlike names: then only the clerk says so.
         """
         points = self.consensus
         if not points:
-            return (
-                "none"
-                if any(not one.is_possible for one in self.persisting)
-                else "partial"
-                if self.comparison.groups
-                else ""
-            )
+            is_open = any(not one.is_possible for one in self.persisting)
+            return "partial" if self.has_common_claim and not is_open else "none"
         claims = {claim.id: claim for answer in self.answers for claim in answer.claims}
         shared = any(
             set(point["seats"]) >= set(self.first)
