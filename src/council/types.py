@@ -510,6 +510,7 @@ TrustFactKind = Literal[
     "weak_flip",
     "untested",
     "ballots_differ",
+    "few_ballots",
     "missed_phase",
     "fallback",
     "cut",

@@ -54,6 +54,9 @@ CONTRADICTIONS = (
     ("no_sources", "no_evidence"),
     ("verified_findings", "no_quote"),
     ("ballots_split", "ballots_differ"),
+    ("ballots_split", "few_ballots"),
+    ("ballots_differ", "few_ballots"),
+    ("all_agree", "few_ballots"),
     ("all_rejected", "fatal_landed"),
     ("all_rejected", "overturned"),
     ("all_rejected", "open_fatal"),
@@ -63,6 +66,7 @@ CONTRADICTIONS = (
 
 
 MAX_ISSUES = 6  # of an attacker, the most severe
+MIN_BALLOTS = 3  # with fewer, one answer is first on all of them by chance
 
 
 class Reason(NamedTuple):
@@ -135,7 +139,8 @@ def count_shared_members(truth: Truth) -> Iterator[Reason]:
 
 
 def count_troubles(truth: Truth) -> Iterator[Reason]:
-    for phase in dict.fromkeys(phase for _, phase in truth.missed):
+    is_complete = truth.status == "complete"  # else "the run is incomplete" says it
+    for phase in dict.fromkeys(phase for _, phase in truth.missed if is_complete):
         seats = tuple(seat for seat, missed in truth.missed if missed == phase)
         yield Reason("missed_phase", seats, len(seats))
     cut = tuple(key.rpartition("/")[2] for key in truth.truncated)
@@ -286,6 +291,8 @@ def count_ballots(truth: Truth) -> Iterator[Reason]:
         yield Reason("ballots_split")
     elif top[1] < top[2]:
         yield Reason("ballots_differ", (top[0],), top[1], top[2])
+    elif top[2] < MIN_BALLOTS:
+        yield Reason("few_ballots", (top[0],), top[2], top[2])
 
 
 def everyone_agrees(truth: Truth) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from council.engine.minutes import Minutes
+from council.render.report import build_report
 from council.runs.service import Convener
 from tests.acceptance.helpers import EVERYONE, PHASES, QUESTION, SEATS, FixedAnswers, Workspace, mark
 from tests.fake_provider import FakeProvider
@@ -149,4 +150,4 @@ async def test_seats_of_a_phase_share_house_rules_and_question_byte_for_byte(
 async def test_confidence_is_computed_from_the_attacks_that_landed(workspace: Workspace) -> None:
     minutes = await deliberate("adversarial")
     assert (minutes.verdict["outcome"], minutes.verdict["confidence"]) == ("MODIFIED", "MEDIUM")
-    assert "## Confidence Assessment\n\n**MEDIUM.** Little is left open." in minutes.verdict["answer"]
+    assert "## Confidence Assessment\n\n**MEDIUM.** Little is left open." in build_report(minutes)["answer"]

@@ -63,6 +63,7 @@ LIMITS: dict[TrustFactKind, Level] = {
     "weak_flip": "MEDIUM",
     "untested": "MEDIUM",
     "ballots_differ": "MEDIUM",
+    "few_ballots": "MEDIUM",
     "missed_phase": "MEDIUM",
     "fallback": "MEDIUM",
     "cut": "MEDIUM",
@@ -89,7 +90,6 @@ SUPPORTS: tuple[TrustFactKind, ...] = (
 SAID_BY: dict[TrustFactKind, tuple[TrustFactKind, ...]] = {
     "shared_member": ("one_voice",),
     "absent": ("no_seat", "one_seat"),
-    "degraded": ("not_complete",),
     "all_agree": ("same_verdict",),
 }
 DEGRADED_KINDS: dict[str, TrustFactKind] = {  # by the state of a row in `degraded`
@@ -234,7 +234,14 @@ def _list_seat_facts(minutes: Minutes, degraded: list[Json]) -> Iterator[TrustFa
     elif len(answered) == asked > 1:
         vendors = len(list_vendors(minutes, answered))
         yield TrustFact("all_answered", count=asked, total=vendors)
-    yield from _list_degraded_facts(row for row in degraded if row["state"] != "notice" and row["seat"] not in absent)
+    is_complete = minutes.status == "complete"  # else "the run is incomplete" says that a step has no answer
+    yield from _list_degraded_facts(
+        row
+        for row in degraded
+        if row["state"] != "notice"
+        and row["seat"] not in absent
+        and (is_complete or row["state"] in DEGRADED_KINDS)
+    )
 
 
 def _list_voice_facts(minutes: Minutes, answered: list[SeatMinutes]) -> Iterator[TrustFact]:

@@ -41,7 +41,7 @@ def focus_line(domain: str, seat: str) -> str:
 
 def detect_domain(text: str) -> str:
     """Return the domain of a question, the first of the table that matches. Any code artefact in it means "code"."""
-    if any(re.search(artefact, text) for artefact in load_domains()["artefacts"]):
+    if _compile_artefacts().search(text):
         return "code"
     if len(text) > MAX_REQUEST_CHARS:
         text = f"{text[: MAX_REQUEST_CHARS // 2]}\n{text[-MAX_REQUEST_CHARS // 2 :]}"
@@ -50,14 +50,11 @@ def detect_domain(text: str) -> str:
 
 def _asks_for(domain: str, text: str) -> bool:
     sentences = split_sentences(text)
-    if not any(_has_phrase(domain, one) or any(_iter_requests(domain, strip_opening(one))) for one in sentences):
+    phrases = _compile_phrases(domain)
+    if not any(phrases.search(one) or any(_iter_requests(domain, strip_opening(one))) for one in sentences):
         return False  # most questions; the other patterns are not even compiled
     masked = mask_text(text, load_domains()["domains"][domain]["exceptions"])
-    return any(_has_phrase(domain, one) or _has_request(domain, strip_opening(one)) for one in split_sentences(masked))
-
-
-def _has_phrase(domain: str, sentence: str) -> bool:
-    return any(phrase.search(sentence) for phrase in _compile_phrases(domain))
+    return any(phrases.search(one) or _has_request(domain, strip_opening(one)) for one in split_sentences(masked))
 
 
 def _has_request(domain: str, sentence: str) -> bool:
@@ -91,13 +88,17 @@ def _iter_objects(text: str) -> Iterator[tuple[str, re.Match[str]]]:
 
 
 @cache
-def _compile_phrases(domain: str) -> list[re.Pattern[str]]:
+def _compile_artefacts() -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{artefact})" for artefact in load_domains()["artefacts"]))
+
+
+@cache
+def _compile_phrases(domain: str) -> re.Pattern[str]:
     rules = load_domains()
-    phrases = rules["domains"][domain]["phrases"]
+    phrases = "|".join(f"(?:{phrase})" for phrase in rules["domains"][domain]["phrases"])
     for name in ("language", "technology"):
-        choices = f"(?:{'|'.join(rules[name])})"
-        phrases = [phrase.replace(f"{{{name}}}", choices) for phrase in phrases]
-    return [re.compile(phrase) for phrase in phrases]
+        phrases = phrases.replace(f"{{{name}}}", f"(?:{'|'.join(rules[name])})")
+    return re.compile(phrases)
 
 
 @cache

@@ -49,7 +49,7 @@ def test_after_several_rounds_the_answer_and_shifts_show_how_positions_moved(
     heads = ["## Perspectives", "## Tensions", "## How Positions Moved", "## Verdict", "## Next Steps"]
     assert [line for line in answer.splitlines() if line.startswith("#")] == heads
     assert "| Visionary | visionary opens | visionary ends | why visionary is there |" in answer
-    weak = "| Skeptic | skeptic opens | skeptic ends | why skeptic is there **Weak flip: it cites nothing, possible anchoring.** |"
+    weak = "| Skeptic | skeptic opens | skeptic ends | why skeptic is there **Weak flip: it names no evidence, possible anchoring.** |"
     assert weak in answer and weak in text_of(workspace, report)
     assert answer.count("Weak flip") == 1
     assert "How positions moved: for each advisor" in workspace.prompt("referee/referee")

@@ -12,6 +12,7 @@ from council.protocols.advisors.rules import (
     cites_evidence,
     describe_stances,
     is_long,
+    names_figure,
     stage,
     stance_changes,
     word_limits,
@@ -153,7 +154,7 @@ def _combine_shifts(reply: Refereed, declared: list[Json]) -> list[Json]:
     return declared + [
         {
             "seat": name, "from": one.opened_with, "to": one.ended_with, "changed": one.moved, "reason": one.why,
-            "weak": one.moved and not cites_evidence(one.evidence) and not cites_evidence(one.why),
+            "weak": one.moved and not cites_evidence(one.evidence) and not names_figure(one.why),
         }
         for name, one in positions.items() if name not in moved
     ]  # fmt: skip

@@ -188,7 +188,7 @@ class RefereedRounds(Refereed, PositionChanges):
 
 
 LEFT_OUT_NOTE = "left out by the referee; see the minutes for its statement."
-WEAK_FLIP_NOTE = "**Weak flip: it cites nothing, possible anchoring.**"
+WEAK_FLIP_NOTE = "**Weak flip: it names no evidence, possible anchoring.**"
 VERDICT_HEADING = re.compile(r"\A#{1,6}\s*Verdict\s*:?\s*\n+", re.IGNORECASE)  # added by the code
 
 

@@ -188,8 +188,8 @@ def list_trust_facts(table: RankingTable, *, is_unanimous: bool) -> list[TrustFa
         return []
     if confidence == "LOW" or top is None:
         return [TrustFact("ballots_split")]
-    if top.firsts == top.ballots:  # few ballots, but they agree: the answers decide
-        return []
+    if top.firsts == top.ballots:
+        return [TrustFact("few_ballots", "", (top.seat,), top.ballots, top.ballots)]
     return [TrustFact("ballots_differ", "", (top.seat,), top.firsts, top.ballots)]
 
 
