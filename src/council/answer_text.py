@@ -23,12 +23,25 @@ def is_placeholder(text: str) -> bool:
 
 
 # Items of a list which say that there is none: "None.", "None that matter", "There are no real conflicts between the drafts."
-_NONE_WORDS = "none|nothing|nil|n/?a|keine?r?s?|nichts|aucune?|rien|ninguno|ninguna|nada|nessuno|nessuna|niente|nenhum|nenhuma|无|没有|なし|ない"
+_NONE = r"none|nothing|nil|n/?a|keine?|nichts|aucune?|rien|ning[uú]n[oa]?|nada|nessun[oa]?|niente|nenhuma?|无|没有|なし|ない"
+_POINT = (
+    r"(?:points?|conclusions?|claims?|issues?|matters?|questions?|tensions?|conflicts?|disagreements?|contradictions?|differences?"
+    r"|disputes?|divergences?|widerspr[uü]ch\w*|konflikte?|differenzen|streitpunkte?|désaccords?|conflits?|desacuerdos?"
+    r"|contradicciones|conflictos?|contraddizion[ei]|disaccord[oi]|conflitt[oi]|contradiç\w+|desacordos?|conflitos?)"
+    r"(?: of (?:contention|conflict|disagreement|dispute))?"
+)
+_SCOPE = (
+    r"(?: (?:(?:that|which) (?:(?:really |truly )?matters?|(?:would )?changes? the (?:\w+ )?(?:decision|answer|conclusion))|of (?:note|substance|importance)|at (?:all|this time)|whatsoever|found|identified|remains?|remaining|here"
+    r"|(?:was|were) (?:found|identified)|(?:between|among) (?:them|the \w+)|to report"
+    r"|(?:on|about|regarding) the (?:\w+ )?(?:conclusions?|recommendations?|answers?|question)))*"
+)
+_SAME = (
+    r"(?:(?:all|both)(?: \w+){0,3}? (?:agree|align|concur|are aligned|reach the same (?:\w+ )?conclusions?|say the same)"
+    r"|the \w+ (?:all )?(?:agree|align|concur|say the same|reach the same (?:\w+ )?conclusions?))"
+)
 _NOTHING_FOUND = re.compile(
-    rf"(?:there (?:is|are) |i (?:see|found|find) |we (?:see|found|find) )?(?:{_NONE_WORDS}|no (?:\w+ ){{0,2}}"
-    r"(?:tensions?|conflicts?|disagreements?|contradictions?|differences?|disputes?|points?|issues?))"
-    r"(?: (?:that|which) (?:really |truly )?matters?| of (?:note|substance|importance)| at all| found| identified| remains?| here"
-    r"| (?:was|were) (?:found|identified)| between (?:them|the \w+)| among (?:them|the \w+)| to report)*",
+    rf"(?:there (?:is|are|was|were) |es gibt |i (?:see|found|find) |we (?:see|found|find) )?(?:(?:{_NONE}|nothing \w+)"
+    rf"|(?:no|pas de|sin|sem|{_NONE}) (?:\w+ ){{0,2}}{_POINT}){_SCOPE}(?:\W+{_SAME})?|{_SAME}",
     re.IGNORECASE,
 )
 

@@ -118,7 +118,9 @@ class Truth:
     truncated: tuple[str, ...] = ()
     prices: Mapping[str, float] = field(default_factory=dict)
     strongest: str = ""  # the seat of the dearest member, if prices tell
-    has_local: bool = False
+    flags: Mapping[str, int] = field(default_factory=dict)  # critical problems of drafts that the answer does not settle
+    low_marks: tuple[str, ...] = ()  # seats that mark most of their claims LOW
+    compared: int = 0  # drafts whose flags and marks count
 
     @property
     def silent(self) -> tuple[str, ...]:
@@ -293,6 +295,8 @@ def free_text(
     prices: Mapping[str, float] | None = None,
     strongest: str = "",
     truncated: Sequence[str] = (),
+    flags: Mapping[str, int] | None = None,
+    low_marks: Sequence[str] = (),
     **case: Any,
 ) -> Case:
     """Return a council whose chair writes freely. `notes` replaces or completes the notes that follow from the facts."""
@@ -314,7 +318,8 @@ def free_text(
         protocol, seats, steps, first, troubles, own, chair_steps=[ending] if status != "failed" else [],
         answer=answer, last={seat: last[n] for n, seat in enumerate(seats) if seat in drafted},
         is_assessed=is_assessed and has_notes, points=tuple(points), agreed=tuple(agreed), status=status,
-        prices=prices or {}, strongest=strongest, truncated=tuple(truncated),
+        prices=prices or {}, strongest=strongest, truncated=tuple(truncated), flags=flags or {},
+        low_marks=tuple(low_marks), compared=len(drafted),
     )  # fmt: skip
     told: Json | str | None = build_notes(truth.first, truth.last, answer, points, agreed)
     if isinstance(notes, dict):
@@ -382,6 +387,8 @@ def adversarial(
     members: Sequence[str] = MEMBERS,
     status: str = "complete",
     prose: Sequence[str] = (),
+    flags: Mapping[str, int] | None = None,
+    low_marks: Sequence[str] = (),
     **case: Any,
 ) -> Case:
     """Return an adversarial council. `criteria` are the four answers of the triage, t or f."""
@@ -410,7 +417,8 @@ def adversarial(
     truth = make_truth(
         "adversarial", seats, steps, first, troubles, own, chair_steps=chair_steps, answer=answer,
         is_assessed=is_assessed, points=tuple(points), agreed=tuple(agreed), status=status,
-        attack=attack if attackers or is_consensus else None, prose=tuple(prose),
+        attack=attack if attackers or is_consensus else None, prose=tuple(prose), flags=flags or {},
+        low_marks=tuple(low_marks), compared=1,
     )  # fmt: skip
     script: dict[str, Any] = {}
     for seat in seats:

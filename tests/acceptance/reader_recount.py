@@ -42,11 +42,11 @@ CONTRADICTIONS = (
     ("partial_agreement", "disagree"),
     ("one_voice", "one_vendor"),
     ("one_voice", "shared_member"),
+    ("one_voice", "same_verdict"),
     ("one_seat", "one_vendor"),
     ("one_seat", "one_voice"),
     ("agreed_points", "no_common_point"),
     ("partial_agreement", "no_common_point"),
-    ("not_assessed", "no_common_point"),
     ("one_seat", "absent"),
     ("no_seat", "absent"),
     ("cited_sources", "no_sources"),
@@ -106,6 +106,13 @@ def group_voices(truth: Truth) -> dict[str, list[str]]:
     return voices
 
 
+def is_one_voice(truth: Truth) -> bool:
+    """Return whether a fallback let one member speak for all seats, at first or at the end."""
+    last = {members[-1] for members in truth.speakers.values() if members}
+    stands_in = any(members[-1] != truth.members[seat] for seat, members in truth.speakers.items() if members)
+    return len(group_voices(truth)) == 1 or (len(last) == 1 and stands_in)
+
+
 def list_vendors(truth: Truth) -> set[str]:
     return {member.partition(":")[0] for members in truth.speakers.values() for member in members}
 
@@ -117,7 +124,7 @@ def count_seats(truth: Truth) -> Iterator[Reason]:
         yield Reason("no_seat")
     elif len(answered) == 1:
         yield Reason("one_seat", names, 1)
-    elif len(group_voices(truth)) == 1:
+    elif is_one_voice(truth):
         yield Reason("one_voice", names, len(names))
     elif len(list_vendors(truth)) == 1:
         yield Reason("one_vendor", names, len(names))
@@ -132,7 +139,7 @@ def count_seats(truth: Truth) -> Iterator[Reason]:
 
 def count_shared_members(truth: Truth) -> Iterator[Reason]:
     voices = group_voices(truth)
-    if truth.status == "complete" and len(voices) > 1:
+    if truth.status == "complete" and not is_one_voice(truth):
         for seats in voices.values():
             if len(seats) > 1:
                 yield Reason("shared_member", tuple(seats), len(seats))
@@ -151,6 +158,13 @@ def count_troubles(truth: Truth) -> Iterator[Reason]:
         yield Reason("not_complete")
 
 
+def count_doubts_of_drafts(truth: Truth) -> Iterator[Reason]:
+    if truth.flags:
+        yield Reason("unsettled_flag", tuple(truth.flags), sum(truth.flags.values()))
+    if truth.low_marks:
+        yield Reason("low_marks", truth.low_marks, len(truth.low_marks), truth.compared)
+
+
 # Agreement
 
 
@@ -161,7 +175,7 @@ def list_holders(truth: Truth) -> tuple[str, ...]:
 
 def has_agreement(truth: Truth) -> bool:
     """Return whether two voices spoke, so that they can agree or not."""
-    return truth.status == "complete" and len(group_voices(truth)) > 1
+    return truth.status == "complete" and len(list_answered(truth)) > 1 and not is_one_voice(truth)
 
 
 def count_recommendations(truth: Truth) -> Iterator[Reason]:
@@ -362,7 +376,7 @@ def count_claims(truth: Truth) -> Iterator[Reason]:
         yield Reason("agreed_points", (), len(agreed))
     if claims.cited:
         yield Reason("cited_sources", (), len(claims.cited))
-    if not claims.cited:
+    if not claims.cited and not any(claims.sources.values()):
         yield Reason("no_evidence" if claims.has_search else "no_sources")
     if not has_agreement(truth):
         return
@@ -374,6 +388,8 @@ def count_claims(truth: Truth) -> Iterator[Reason]:
         yield Reason("all_agree", tuple(truth.first), len(truth.first))
     elif not is_full and (agreed or (alike and not opened)):
         yield Reason("partial_agreement")
+    elif not compared:
+        yield Reason("not_assessed")
 
 
 # Reviews
@@ -435,6 +451,7 @@ RULES: tuple[Rule, ...] = (
     count_seats,
     count_shared_members,
     count_troubles,
+    count_doubts_of_drafts,
     count_recommendations,
     count_attacks,
     count_own_attacks,
@@ -501,9 +518,10 @@ def format_point(point: Point) -> str:
 
 def list_agreements(truth: Truth) -> list[str]:
     reasons = {reason.kind: reason for reason in recount(truth)}
+    can_agree = truth.status == "complete" and len(group_voices(truth)) > 1
     if truth.claims:
-        return [f"{q} {next(said[q] for said in truth.claims.answers.values() if q in said)}" for q in find_agreed(truth.claims)[:1]] if has_agreement(truth) else []  # fmt: skip
-    if not has_agreement(truth) or {"not_shared", "not_assessed", "disagree"} & reasons.keys():
+        return [f"{q} {next(said[q] for said in truth.claims.answers.values() if q in said)}" for q in find_agreed(truth.claims)[:1]] if can_agree else []  # fmt: skip
+    if not can_agree or {"not_shared", "not_assessed", "disagree"} & reasons.keys():
         return []
     parts = list(truth.agreed[:1])
     is_told = truth.review or (truth.attack and truth.attack.is_consensus)  # by the outcome

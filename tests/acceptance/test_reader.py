@@ -80,7 +80,7 @@ def list_first_points(truth: Truth) -> Iterator[str]:
 
 DETAILS = {
     "one_vendor": lambda truth: {member.partition(":")[0] for member in truth.members.values()},
-    "one_voice": lambda truth: set(truth.first_by.values()),
+    "one_voice": lambda truth: {member for members in truth.speakers.values() for member in members},
     "shared_member": lambda truth: set(truth.first_by.values()),
     "own_attack": lambda truth: {truth.first_by[truth.attack.leader]},
     "open_dispute": lambda truth: set(find_open(truth.claims)),

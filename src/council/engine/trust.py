@@ -187,13 +187,13 @@ def _list_agreement_facts(minutes: Minutes) -> Iterator[TrustFact]:
     """Yield the one fact that the agreement of the first statements is."""
     verdict = minutes.verdict
     answered = [seat.name for seat in minutes.planned_seats if seat.statements]
-    voices = len(_find_voices(minutes))
-    if voices < 2 or minutes.status != "complete":
+    if len(answered) < 2 or _is_one_voice(minutes) or minutes.status != "complete":
         return  # another fact says that nothing could agree
     shared_by = verdict.get("shared_by")
     holders = tuple(name for name in shared_by or () if name in answered)
+    is_shared_by_all = shared_by is None or len(holders) == len(answered)
     match verdict.get("agreement") or "":
-        case "full" if voices == len(answered) and (shared_by is None or len(holders) == len(answered)):
+        case "full" if is_shared_by_all and _count_first_voices(minutes) == len(answered):
             yield TrustFact("all_agree", seats=tuple(answered), count=len(answered))
         case "partial" if shared_by is None:
             yield TrustFact("partial_agreement")
@@ -208,11 +208,18 @@ def _list_agreement_facts(minutes: Minutes) -> Iterator[TrustFact]:
 # Facts of the seats
 
 
-def _find_voices(minutes: Minutes) -> set[str]:
-    """Return the voices of the first statements: a fallback that answers later does not speak for what was said first."""
+def _count_first_voices(minutes: Minutes) -> int:
+    """Return the number of voices in the first statements of the seats: those that can agree."""
     first = [(seat, minutes.statements_of(seat.name)[:1]) for seat in minutes.planned_seats if seat.statements]
-    served = ((seat.name, seat.model, said.served_by) for seat, statements in first for said in statements)
-    return set(count_voices(served).values())
+    served = [(seat.name, seat.model, said.served_by) for seat, statements in first for said in statements]
+    return len(set(count_voices(served).values()))
+
+
+def _is_one_voice(minutes: Minutes) -> bool:
+    """Return whether one member spoke for all seats by fallback, at first or at the end: it has the last word there."""
+    answered = [seat for seat in minutes.planned_seats if seat.statements]
+    last = count_voices((seat.name, seat.model, seat.served_by) for seat in answered)
+    return 1 in (_count_first_voices(minutes), len(set(last.values())))
 
 
 def _list_seat_facts(minutes: Minutes, degraded: list[Json]) -> Iterator[TrustFact]:
@@ -250,7 +257,7 @@ def _list_voice_facts(minutes: Minutes, answered: list[SeatMinutes]) -> Iterator
         yield TrustFact("no_seat")
     elif len(answered) == 1:
         yield TrustFact("one_seat", "", names, 1)
-    elif len(_find_voices(minutes)) == 1:
+    elif _is_one_voice(minutes):
         yield TrustFact("one_voice", answered[0].served_by, names, len(names))
     elif len(vendors := list_vendors(minutes, answered)) == 1:
         yield TrustFact("one_vendor", vendors.pop(), names, len(names))

@@ -64,7 +64,7 @@ def build_verdict(
         trust_facts=(
             *facts,
             *list_shared_voices(round_voices(drafts)),
-            *list_draft_facts({triage.leader: drafts[triage.leader].said}, answer),
+            *list_draft_facts(find_base_draft(ruling, triage, drafts), answer),
         ),
         details={
             "leader": triage.leader,
@@ -81,6 +81,13 @@ def build_verdict(
         result = OutcomeFacts("untested", triage.leader)
         return replace(base, assessment="", incomplete=missing, result=result)
     return add_rulings(base, ruling, attacks, triage, drafts)
+
+
+def find_base_draft(ruling: Ruling, triage: Triage, drafts: Round[None]) -> dict[str, str]:
+    """Return the draft that the answer is built from, by its seat: the leading one, or the one that replaced it, if it is named."""
+    is_replaced = ruling.outcome == "OVERTURNED" and not triage.consensus
+    seat = ruling.replaced_by if is_replaced else triage.leader
+    return {seat: drafts[seat].said} if seat in drafts else {}
 
 
 def add_consensus(base: Verdict, triage: Triage, drafts: Round[None]) -> Verdict:

@@ -129,6 +129,10 @@ class Deliberation:
     def has_common_claim(self) -> bool:
         return has_common_claim(self.comparison.groups, self.words)
 
+    def is_sourced(self, numbers: list[int]) -> bool:
+        """Return whether the answer or a claim cites a source that was found."""
+        return bool(numbers) or any(claim.sources for answer in self.answers for claim in answer.claims)
+
     @property
     def qualified(self) -> list[tuple[str, list[Claim]]]:
         """The questions whose answers depend on a condition, with the claims on each."""
@@ -140,14 +144,15 @@ class Deliberation:
 
     @property
     def agreement(self) -> Agreement:
-        """Whether the members agree: full if all share a point and nothing is open.
+        """Whether the members agree: full if all share a point and nothing is open; empty if nothing was compared.
 
         It is not full if most claims have no counterpart, or if the members give unlike names: then only the clerk says so.
         """
         points = self.consensus
         if not points:
             is_open = any(not one.is_possible for one in self.persisting)
-            return "partial" if self.has_common_claim and not is_open else "none"
+            is_partial = self.has_common_claim and not is_open
+            return "partial" if is_partial else "none" if self.persisting or self.comparison.groups else ""
         claims = {claim.id: claim for answer in self.answers for claim in answer.claims}
         shared = any(
             set(point["seats"]) >= set(self.first)
@@ -240,7 +245,7 @@ def build_verdict(
             table.persisting,
             len(table.first),
             asked,
-            bool(numbers),
+            table.is_sourced(numbers),
             has_common_claim=table.has_common_claim,
         ),
         caveats=tuple(_list_caveats(table, problems, numbers, question)),
@@ -315,7 +320,7 @@ def _trust_facts(table: Deliberation, numbers: list[int], added: list[Dispute]) 
     if numbers:
         yield TrustFact("cited_sources", count=len(numbers))
     yield from list_shared_voices(round_voices(table.first))
-    if not numbers:
+    if not table.is_sourced(numbers):
         yield TrustFact("no_sources" if table.research.missing == SEARCH_SKIPPED else "no_evidence")
 
 

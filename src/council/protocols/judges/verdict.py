@@ -84,7 +84,7 @@ def build_verdict(council: Council, options: JudgesOptions, r1: Round[Opinion], 
             *([TrustFact("disagree")] if verdict == "DISAGREE" else []),
             *_list_trust_facts(packet, (r1, r2), standing.findings, inconsistent, shifts),
             *_list_dispute_facts(groups),
-            *_list_support_facts([*first, *votes], standing.findings),
+            *_list_support_facts((first, votes), standing.findings),
         ),
     )  # fmt: skip
 
@@ -171,13 +171,13 @@ def _list_dispute_facts(groups: Sequence[FindingGroup]) -> list[TrustFact]:
     return [TrustFact("contested_points", disputed[0].lead.description, count=len(disputed))] if disputed else []
 
 
-def _list_support_facts(votes: Sequence[Vote], findings: Sequence[Finding]) -> list[TrustFact]:
-    """Return what speaks for the verdict. `votes` are those of all rounds: a vote that changed is no agreement."""
-    verdicts = {vote.verdict for vote in votes}
-    voices = {vote.voice or vote.seat for vote in votes}
+def _list_support_facts(rounds: Sequence[Sequence[Vote]], findings: Sequence[Finding]) -> list[TrustFact]:
+    """Return what speaks for the verdict. `rounds` are the first and the last votes: one that changed is no agreement."""
+    verdicts = {vote.verdict for votes in rounds for vote in votes}
+    voices = min(len({vote.voice or vote.seat for vote in votes}) for votes in rounds)
     facts = []
-    if len(voices) > 1 and len(verdicts) == 1:
-        facts.append(TrustFact("same_verdict", verdicts.pop(), count=len({vote.seat for vote in votes})))
+    if voices > 1 and len(verdicts) == 1:
+        facts.append(TrustFact("same_verdict", verdicts.pop(), count=len(rounds[0])))
     verified = sum(1 for one in findings if one.is_verified)
     if verified:
         facts.append(TrustFact("verified_findings", count=verified, total=len(findings)))
