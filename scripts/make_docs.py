@@ -272,7 +272,7 @@ PROTOCOL_DOCS = (
         "collaborative",
         "For plans, designs and ideas. The seats answer independently; then each reads the "
         "other drafts and improves its own; then the chair writes the answer and decides where the seats still differ. This is the default; "
-        "the prefix `collaborative council:` also selects it.",
+        "the prefix `collaborative council:` or `collaborative mode:` also selects it, also for a choice.",
     ),
     ProtocolDoc(
         "adversarial",
@@ -281,7 +281,8 @@ PROTOCOL_DOCS = (
         "the leading draft with at most six issues, and the chair rules on every issue by its id. It sees drafts and issues without names and in random order, "
         "and uses a member without a seat where there is a choice; with three vendors and three seats there is none. The outcome is SURVIVED, MODIFIED or OVERTURNED, and the confidence is "
         "computed from the rulings: an issue without a ruling is open, and no answer with an open or landed FATAL issue is HIGH. The tail says what became of the leading draft; "
-        "`--verbose` and the report list every ruling. Words such as “which is better” and the prefix `adversarial council:` select it.",
+        "`--verbose` and the report list every ruling. A choice between alternatives (“Redis or Postgres?”, “Should we buy, or rent?”), "
+        "words such as “pros and cons”, “a debate on” or “attack this plan”, and the prefix `adversarial council:` select it.",
         (
             ("If the drafts differ, every seat except the leader's author attacks:", {}, {}),
             ("If the triage finds consensus on all four criteria and nothing contested, there is no attack:", {"triage/chair": {"reply": CONSENSUS}}, {}),
@@ -295,8 +296,8 @@ PROTOCOL_DOCS = (
     ProtocolDoc(
         "advisors",
         "For decisions: advisors with different viewpoints, and a referee who decides. They answer in parallel, in sequence or in debate, in one to five rounds; "
-        "the diagram shows `--flow debate` with opening, rebuttal and final position. Any of `--flow`, `--rounds`, `--tier` and `--roster` selects it. "
-        "See [Advisors](advisors.md).",
+        "the diagram shows `--flow debate` with opening, rebuttal and final position. Any of `--flow`, `--rounds`, `--tier` and `--roster` selects it, "
+        "and so do the prefix `council of advisors:` and words such as “multi-perspective analysis”. See [Advisors](advisors.md).",
         (
             ("All rounds take place, and the referee reports how positions changed:", {}, {"flow": "debate"}),
             (

@@ -13,7 +13,7 @@ from functools import cache
 from importlib.resources import files as resource_files
 from typing import Any
 
-from council.planning.triggers import (
+from council.planning.phrases import (
     WORD_END,
     WORD_GAP,
     WORD_START,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -25,6 +26,7 @@ from council.packet.gate import decode_stdin
 from council.packet.git import find_repo
 from council.packet.targets import has_changes
 from council.planning.estimate import PriceLookup, RehearsedCall, estimate_cost, with_attachments, with_effort
+from council.planning.facts import is_short_fact
 from council.planning.intent import ChosenBy, Inferred, Intent, parse_intent, place_piped_text
 from council.planning.rehearsal import find_phase_timeouts, find_warm_starts, rehearse_both_ways
 from council.planning.seating import SeatAssignment, Seating, available_members, seat_council
@@ -284,6 +286,19 @@ async def make_plan(
         inferred=intent.inferred, hedge=where.settings.hedge and any(seat.fallbacks for seat in roster.all_seats), warm_starts=find_warm_starts(phases, longer, member) if where.settings.warm_start else (), attachments=attached,
         look=look, redact_lookups=material.redact,
     )  # fmt: skip
+
+
+def asks_short_fact(intent: Intent, plan: Plan) -> bool:
+    """Return whether the words choose nothing else and ask for one short fact, without material."""
+    is_plain = intent.chosen_by is ChosenBy.DEFAULT and intent.task == "ask" and plan.packet.empty
+    return is_plain and is_short_fact(intent.question)
+
+
+def hint_one_model(intent: Intent, plan: Plan) -> list[str]:
+    """Return one line if a question with one short factual answer would be asked of more than one model."""
+    if plan.calls[1] <= 1 or not asks_short_fact(intent, plan):
+        return []
+    return [f"one model is enough for a short fact: council --protocol quick {shlex.quote(intent.question)}"]
 
 
 def list_prices(roster: Roster, price: PriceLookup) -> dict[str, float]:

@@ -58,7 +58,7 @@ class Protocol:
     allows_look: bool = True  # whether its seats may read the project before they answer, with --look
     output_schema: Callable[[str], Json | None] | str = ""  # returns the description of a reply in the packet, by task
     report_view: type[Any] | str = ""  # subclass of ReportView; empty for the default report
-    reports_in_project: bool = False  # keep reports in .agents/council of the run's folder, not in the data folder
+    reports_in_project: bool = False  # keep reports of reviews in .agents/council of the run's folder, not in the data folder
     purpose: str = ""  # what it is for, for `council protocols`
     example: str = ""  # a command that chooses it; empty for `council --protocol NAME "…"`
     use: str = ""  # one word for its main use, such as "Decide": the page shows these protocols first

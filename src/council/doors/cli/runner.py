@@ -136,7 +136,7 @@ class Runner:
             if dry_run:
                 return self._show_plan(plan)
             self.require_words(plan)
-            await convener.open_store(plan.protocol.name)
+            await convener.open_store(plan.protocol.name, plan.question.task)
             if not await self._present_plan(plan, convener.settings):
                 click.echo("council: not started, nothing was spent", err=True)
                 return EXIT_INTERRUPTED

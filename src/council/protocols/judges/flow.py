@@ -42,8 +42,12 @@ async def judges(council: Council, **options: Any) -> Verdict:
 
 
 async def quick(council: Council) -> Verdict:
-    """Ask one judge once."""
-    return await judges(council, quick=True)
+    """Ask one judge once, for a verdict or for a short answer."""
+    if council.question.task != "ask":
+        return await judges(council, quick=True)
+    async with council.phase("answer"):
+        statement = await council.ask(council.members[0], "judges/answer")
+    return Verdict(statement.text)
 
 
 async def run_first_round(council: Council, options: JudgesOptions) -> Round[Any]:

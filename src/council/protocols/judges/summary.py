@@ -18,7 +18,7 @@ def report_kind(minutes: Minutes) -> str:
     """Return the report kind of a judges run: its task or `quick`; empty for an unknown task."""
     plan = minutes.plan
     alone = plan["protocol"] == "quick" or (plan.get("options") or {}).get("quick")
-    if alone and plan.get("task") not in ("brainstorm", "research"):
+    if alone and plan.get("task") not in ("ask", "brainstorm", "research"):
         return "quick"
     return plan["task"] if plan.get("task") in JUDGE_TASKS else ""
 
