@@ -6,8 +6,8 @@ import pytest
 
 from council.answer_text import says_none
 
-# The first 32 and 19 were written before the rule was measured: it recognised 22 and mistook none. The next 20 and 15 came after
-# a first correction: 13 and none.
+# The first 32 and 19 were written before the rule was measured: it recognised 22 and mistook none. The next 20 and 15
+# came after a first correction: 13 and none.
 NO_POINT = (
     "None",
     "none.",

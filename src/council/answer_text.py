@@ -22,21 +22,22 @@ def is_placeholder(text: str) -> bool:
     ) is not None
 
 
-# Items of a list which say that there is none: "None.", "None that matter", "There are no real conflicts between the drafts."
+# Items of a list which say that there is none: "None.", "None that matter", "There are no real conflicts here."
 _NONE = r"none|nothing|nil|n/?a|keine?|nichts|aucune?|rien|ning[uú]n[oa]?|nada|nessun[oa]?|niente|nenhuma?|无|没有|なし|ない"
 _POINT = (
-    r"(?:points?|conclusions?|claims?|issues?|matters?|questions?|tensions?|conflicts?|disagreements?|contradictions?|differences?"
-    r"|disputes?|divergences?|widerspr[uü]ch\w*|konflikte?|differenzen|streitpunkte?|désaccords?|conflits?|desacuerdos?"
-    r"|contradicciones|conflictos?|contraddizion[ei]|disaccord[oi]|conflitt[oi]|contradiç\w+|desacordos?|conflitos?)"
+    r"(?:points?|conclusions?|claims?|issues?|matters?|questions?|tensions?|conflicts?|disagreements?|contradictions?"
+    r"|differences?|disputes?|divergences?|widerspr[uü]ch\w*|konflikte?|differenzen|streitpunkte?|désaccords?|conflits?"
+    r"|desacuerdos?|contradicciones|conflictos?|contraddizion[ei]|disaccord[oi]|conflitt[oi]|contradiç\w+|desacordos?|conflitos?)"
     r"(?: of (?:contention|conflict|disagreement|dispute))?"
 )
 _SCOPE = (
-    r"(?: (?:(?:that|which) (?:(?:really |truly )?matters?|(?:would )?changes? the (?:\w+ )?(?:decision|answer|conclusion))|of (?:note|substance|importance)|at (?:all|this time)|whatsoever|found|identified|remains?|remaining|here"
+    r"(?: (?:(?:that|which) (?:(?:really |truly )?matters?|(?:would )?changes? the (?:\w+ )?(?:decision|answer))"
+    r"|of (?:note|substance|importance)|at (?:all|this time)|whatsoever|found|identified|remains?|remaining|here"
     r"|(?:was|were) (?:found|identified)|(?:between|among) (?:them|the \w+)|to report"
     r"|(?:on|about|regarding) the (?:\w+ )?(?:conclusions?|recommendations?|answers?|question)))*"
 )
 _SAME = (
-    r"(?:(?:all|both)(?: \w+){0,3}? (?:agree|align|concur|are aligned|reach the same (?:\w+ )?conclusions?|say the same)"
+    r"(?:(?:all|both)(?: \w+){0,3}? (?:agree|align|concur|say the same|reach the same (?:\w+ )?conclusions?)"
     r"|the \w+ (?:all )?(?:agree|align|concur|say the same|reach the same (?:\w+ )?conclusions?))"
 )
 _NOTHING_FOUND = re.compile(

@@ -1,7 +1,7 @@
 """Councils for the table of readers: what the seats really said, and the script that makes them say it.
 
-A case states facts about its council: who concluded what, who attacked what, how the chair ruled, who was absent. The script is
-made from these facts, and `reader_recount` counts them again. Nothing here reads the code that it tests.
+A case states facts about its council: who concluded what, who attacked what, how the chair ruled, who was absent. The
+script is made from these facts, and `reader_recount` counts them again. Nothing here reads the code that it tests.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ OPTIONS = {"R": "RabbitMQ", "K": "Kafka", "P": "Postgres", "S": "SQS"}
 GREEK = ("alpha", "beta", "gamma", "delta")
 ADVISORS = ("pragmatist", "visionary", "skeptic")
 EXPERTS = ("generalist", "skeptic", "domain_expert")
-MARKS = dict(zip(GREEK, ("north", "east", "south", "west"), strict=True))  # a word of each seat that no other one writes
+MARKS = dict(
+    zip(GREEK, ("north", "east", "south", "west"), strict=True)
+)  # a word of each seat that no other one writes
 MEMBERS = ("acme:a", "bolt:b", "core:c", "echo:e")
 CHAIR = "dune:d"
 VERDICTS = {"P": "PASS", "W": "WARN", "F": "FAIL"}
@@ -118,7 +120,9 @@ class Truth:
     truncated: tuple[str, ...] = ()
     prices: Mapping[str, float] = field(default_factory=dict)
     strongest: str = ""  # the seat of the dearest member, if prices tell
-    flags: Mapping[str, int] = field(default_factory=dict)  # critical problems of drafts that the answer does not settle
+    flags: Mapping[str, int] = field(
+        default_factory=dict
+    )  # critical problems of drafts that the answer does not settle
     low_marks: tuple[str, ...] = ()  # seats that mark most of their claims LOW
     compared: int = 0  # drafts whose flags and marks count
 
@@ -194,7 +198,7 @@ def make_truth(
     protocol: str,
     seats: tuple[str, ...],
     steps: Mapping[str, Sequence[str]],
-    conclusions: str,
+    conclusions: Sequence[str],
     troubles: Troubles,
     members: Mapping[str, str],
     chair: str = "chair",
@@ -206,7 +210,9 @@ def make_truth(
     speakers = list_speakers(every, everyone, troubles)
     faults = troubles.faults(every)
     first = dict(zip(seats, conclusions, strict=True))
-    spoke_first = [seat for seat in seats if speakers[seat] and (steps[seat][0] not in faults or seat in troubles.fallbacks)]
+    spoke_first = [
+        seat for seat in seats if speakers[seat] and (steps[seat][0] not in faults or seat in troubles.fallbacks)
+    ]
     missed = [
         (seat, key.partition("/")[0])
         for seat, keys in every.items()
@@ -299,7 +305,7 @@ def free_text(
     low_marks: Sequence[str] = (),
     **case: Any,
 ) -> Case:
-    """Return a council whose chair writes freely. `notes` replaces or completes the notes that follow from the facts."""
+    """Return a council whose chair writes freely. `notes` replaces the notes that follow from the facts, or a part."""
     seats = GREEK[: len(first)]
     last = last or first
     is_triad = protocol == "triad"
@@ -315,12 +321,26 @@ def free_text(
     ending = "merge/chair" if is_triad else "synthesise/chair"
     own = seat_members(seats, members)
     truth = make_truth(
-        protocol, seats, steps, first, troubles, own, chair_steps=[ending] if status != "failed" else [],
-        answer=answer, last={seat: last[n] for n, seat in enumerate(seats) if seat in drafted},
-        is_assessed=is_assessed and has_notes, points=tuple(points), agreed=tuple(agreed), status=status,
-        prices=prices or {}, strongest=strongest, truncated=tuple(truncated), flags=flags or {},
-        low_marks=tuple(low_marks), compared=len(drafted),
-    )  # fmt: skip
+        protocol,
+        seats,
+        steps,
+        first,
+        troubles,
+        own,
+        chair_steps=[ending] if status != "failed" else [],
+        answer=answer,
+        last={seat: last[n] for n, seat in enumerate(seats) if seat in drafted},
+        is_assessed=is_assessed and has_notes,
+        points=tuple(points),
+        agreed=tuple(agreed),
+        status=status,
+        prices=prices or {},
+        strongest=strongest,
+        truncated=tuple(truncated),
+        flags=flags or {},
+        low_marks=tuple(low_marks),
+        compared=len(drafted),
+    )
     told: Json | str | None = build_notes(truth.first, truth.last, answer, points, agreed)
     if isinstance(notes, dict):
         told = {**build_notes(truth.first, truth.last, answer, points, agreed), **notes}
@@ -336,9 +356,16 @@ def free_text(
         }
     script[ending] = f"{body}{write_notes(told if has_notes else None)}"
     setup = Setup(
-        protocol, QUESTION, {**own, "chair": CHAIR}, script, options={}, fallbacks=troubles.fallbacks,
-        faults=troubles.faults({**steps, "chair": [ending]}), prices=prices or {}, stop_at=troubles.stop_at,
-    )  # fmt: skip
+        protocol,
+        QUESTION,
+        {**own, "chair": CHAIR},
+        script,
+        options={},
+        fallbacks=troubles.fallbacks,
+        faults=troubles.faults({**steps, "chair": [ending]}),
+        prices=prices or {},
+        stop_at=troubles.stop_at,
+    )
     if len(seats) != 3:
         setup = replace(setup, models=tuple(own.values()))
     return Case(f"{protocol}: {name}", level, setup, truth, **case)
@@ -396,7 +423,9 @@ def adversarial(
     own = seat_members(seats, members)
     conclusions = dict(zip(seats, first, strict=True))
     is_consensus = criteria == "tttt" and not points and not contested
-    steps = {seat: [f"draft/{seat}", *([f"attack/{seat}"] if seat != leader and not is_consensus else [])] for seat in seats}
+    steps = {
+        seat: [f"draft/{seat}", *([f"attack/{seat}"] if seat != leader and not is_consensus else [])] for seat in seats
+    }
     faults = troubles.faults({**steps, "chair": []})
     drafted = [seat for seat in seats if f"draft/{seat}" not in faults or seat in troubles.fallbacks]
     steps = {seat: keys if seat in drafted and len(drafted) > 1 else keys[:1] for seat, keys in steps.items()}
@@ -408,18 +437,38 @@ def adversarial(
     issues = {seat: (issues or {}).get(seat, "") for seat in attackers}
     own_words = {seat: (words or {}).get(seat) or word_for(issues[seat]) for seat in attackers}
     attack = AttackFacts(
-        leader, {} if is_consensus else issues, own_words, rulings or {}, outcome, replaced_by, same_as or {}, bool(unknown),
+        leader,
+        {} if is_consensus else issues,
+        own_words,
+        rulings or {},
+        outcome,
+        replaced_by,
+        same_as or {},
+        bool(unknown),
         is_consensus,
-    )  # fmt: skip
+    )
     chair_steps = ["triage/chair", "verdict/chair"] if len(drafted) > 1 else ["verdict/chair"]
     if troubles.missed.get("triage/chair") == "auth":  # out for the run: there is no attack either
         steps, chair_steps, attackers = {seat: keys[:1] for seat, keys in steps.items()}, ["triage/chair"], []
     truth = make_truth(
-        "adversarial", seats, steps, first, troubles, own, chair_steps=chair_steps, answer=answer,
-        is_assessed=is_assessed, points=tuple(points), agreed=tuple(agreed), status=status,
-        attack=attack if attackers or is_consensus else None, prose=tuple(prose), flags=flags or {},
-        low_marks=tuple(low_marks), compared=1,
-    )  # fmt: skip
+        "adversarial",
+        seats,
+        steps,
+        first,
+        troubles,
+        own,
+        chair_steps=chair_steps,
+        answer=answer,
+        is_assessed=is_assessed,
+        points=tuple(points),
+        agreed=tuple(agreed),
+        status=status,
+        attack=attack if attackers or is_consensus else None,
+        prose=tuple(prose),
+        flags=flags or {},
+        low_marks=tuple(low_marks),
+        compared=1,
+    )
     script: dict[str, Any] = {}
     for seat in seats:
         script[f"draft/{seat}"] = recommend(seat, conclusions[seat], (drafts or {}).get(seat, ""))
@@ -443,9 +492,14 @@ def adversarial(
     rule = raw or make_ruling(attack, changes, unknown, body, assessment)
     script["verdict/chair"] = [first_raw, rule] if first_raw else rule
     setup = Setup(
-        "adversarial", QUESTION, {**own, "chair": CHAIR}, script, fallbacks=troubles.fallbacks,
-        faults=troubles.faults({**steps, "chair": chair_steps}), stop_at=troubles.stop_at,
-    )  # fmt: skip
+        "adversarial",
+        QUESTION,
+        {**own, "chair": CHAIR},
+        script,
+        fallbacks=troubles.fallbacks,
+        faults=troubles.faults({**steps, "chair": chair_steps}),
+        stop_at=troubles.stop_at,
+    )
     return Case(f"adversarial: {name}", level, setup, truth, outcome=outcome_line, **case)
 
 
@@ -477,7 +531,11 @@ def make_ruling(
         labels = {name: label for label, _, text in blocks for name, mark in ids.items() if mark in text}
         points = []
         for name, ruling in attack.rulings.items():
-            row = {"issue": labels[name], "same_as": labels.get(attack.same_as.get(name, ""), "none"), "why": "so it is"}
+            row = {
+                "issue": labels[name],
+                "same_as": labels.get(attack.same_as.get(name, ""), "none"),
+                "why": "so it is",
+            }
             decisions = {"+": [True], "-": [False], "both": [True, False], "": []}[ruling]
             points += [{**row, "landed": landed} for landed in decisions]
         if unknown:
@@ -517,15 +575,25 @@ def ranking(
     text: str = "",
     **case: Any,
 ) -> Case:
-    """Return a ranking. `orders` holds each reader's ballot by the first letters of the authors, the best first: "bg"."""
+    """Return a ranking. `orders` holds each reader's ballot by the first letters of the authors: "bg"."""
     seats = GREEK[: len(first)]
     own = seat_members(seats, members)
     letters = {seat[0]: seat for seat in seats}
     steps = {seat: [f"answer/{seat}", f"rank/{seat}/{seat}"] for seat in seats}
     truth = make_truth(
-        "ranking", seats, steps, first, troubles, own, chair_steps=["synthesise/chair"], answer=answer,
-        is_assessed=has_notes and is_assessed, points=tuple(points), agreed=tuple(agreed), status=status,
-    )  # fmt: skip
+        "ranking",
+        seats,
+        steps,
+        first,
+        troubles,
+        own,
+        chair_steps=["synthesise/chair"],
+        answer=answer,
+        is_assessed=has_notes and is_assessed,
+        points=tuple(points),
+        agreed=tuple(agreed),
+        status=status,
+    )
     faults = troubles.faults({**steps, "chair": ["synthesise/chair"]})
     ballots = {
         reader: tuple(letters[one] for one in order if letters[one] in truth.first)
@@ -558,9 +626,15 @@ def ranking(
     for n, seat in enumerate(seats):
         script |= {f"answer/{seat}": recommend(seat, first[n]), f"rank/{seat}/{seat}": rank(seat)}
     setup = Setup(
-        "ranking", QUESTION, {**own, "chair": CHAIR}, script, fallbacks=troubles.fallbacks, faults=faults,
-        stop_at=troubles.stop_at, models=tuple(own.values()) if len(seats) != 3 else (),
-    )  # fmt: skip
+        "ranking",
+        QUESTION,
+        {**own, "chair": CHAIR},
+        script,
+        fallbacks=troubles.fallbacks,
+        faults=faults,
+        stop_at=troubles.stop_at,
+        models=tuple(own.values()) if len(seats) != 3 else (),
+    )
     return Case(f"ranking: {name}", level, setup, truth, outcome=outcome_line, **case)
 
 
@@ -597,9 +671,21 @@ def advisors(
         if kind == "auth":  # out for the run
             steps[seat] = steps[seat][:1]
     truth = make_truth(
-        "advisors", seats, steps, first, troubles, own, "referee", chair_steps=["referee/referee"], answer=answer,
-        last=dict(zip(seats, last, strict=True)), is_assessed=is_assessed, points=tuple(points), status=status, prose=tuple(prose),
-    )  # fmt: skip
+        "advisors",
+        seats,
+        steps,
+        first,
+        troubles,
+        own,
+        "referee",
+        chair_steps=["referee/referee"],
+        answer=answer,
+        last=dict(zip(seats, last, strict=True)),
+        is_assessed=is_assessed,
+        points=tuple(points),
+        status=status,
+        prose=tuple(prose),
+    )
     spoke = [seat for seat in seats if truth.speakers[seat]]
     truth = replace(truth, last={seat: truth.last[seat] for seat in spoke})
     reply: Json = {
@@ -623,7 +709,9 @@ def advisors(
                 "opened_with": OPTIONS[truth.first.get(seat, truth.last[seat])],
                 "ended_with": OPTIONS[truth.last[seat]],
                 "moved": moved[seat],
-                "why": (why or {}).get(seat, "the measured load of 900 messages a second" if moved[seat] else "it held"),
+                "why": (why or {}).get(
+                    seat, "the measured load of 900 messages a second" if moved[seat] else "it held"
+                ),
                 "evidence": "",
             }
             for seat in spoke
@@ -638,9 +726,16 @@ def advisors(
         }
     options: Json = {"rounds": rounds} if not flow else {"flow": flow, "rounds": rounds}
     setup = Setup(
-        "advisors", QUESTION, {**own, "chair": CHAIR}, script, options if rounds > 1 else {}, troubles.fallbacks,
-        troubles.faults({**steps, "referee": ["referee/referee"]}), stop_at=troubles.stop_at, chair="referee",
-    )  # fmt: skip
+        "advisors",
+        QUESTION,
+        {**own, "chair": CHAIR},
+        script,
+        options if rounds > 1 else {},
+        troubles.fallbacks,
+        troubles.faults({**steps, "referee": ["referee/referee"]}),
+        stop_at=troubles.stop_at,
+        chair="referee",
+    )
     return Case(f"advisors: {name}", level, setup, truth, **case)
 
 
@@ -672,16 +767,14 @@ def general(
     grounds: str = "the drill of last month shows that the other side is right",
     **case: Any,
 ) -> Case:
-    """Return a general council. `answers` holds by the letter of a question what each expert says: y, n, or - for nothing.
+    """Return a general council. `answers` holds by question what each expert says: y, n, or - for nothing.
 
     `words` holds by question each expert's word in the second round: M, C, N, or - for no answer.
     """
     seats = EXPERTS
     own = seat_members(seats, members)
     said = {
-        seat: {
-            QUESTIONS[letter]: {"y": "yes", "n": "no"}[row[n]] for letter, row in answers.items() if row[n] != "-"
-        }
+        seat: {QUESTIONS[letter]: {"y": "yes", "n": "no"}[row[n]] for letter, row in answers.items() if row[n] != "-"}
         for n, seat in enumerate(seats)
     }
     full = {"M": "MAINTAIN", "C": "CONCEDE", "N": "NUANCE"}
@@ -697,22 +790,35 @@ def general(
         if len({one for one, seat in zip(row, seats, strict=True) if one != "-" and seat in answered}) > 1
     ]
     disputing = [
-        seat for n, seat in enumerate(seats) if seat in answered and any(answers[letter][n] != "-" for letter in disputes)
+        seat
+        for n, seat in enumerate(seats)
+        if seat in answered and any(answers[letter][n] != "-" for letter in disputes)
     ]
     no_second = bool((options or {}).get("no_deliberate"))
-    steps = {
-        seat: [f"r1/{seat}", *([f"r2/{seat}"] if seat in disputing and not no_second else [])] for seat in seats
-    }
+    steps = {seat: [f"r1/{seat}", *([f"r2/{seat}"] if seat in disputing and not no_second else [])] for seat in seats}
     claims = ClaimFacts(
-        {seat: said[seat] for seat in answered}, second, has_search,
-        {seat: tuple((sources or {}).get(seat, ())) for seat in answered}, tuple(cited), added,
-    )  # fmt: skip
+        {seat: said[seat] for seat in answered},
+        second,
+        has_search,
+        {seat: tuple((sources or {}).get(seat, ())) for seat in answered},
+        tuple(cited),
+        added,
+    )
     chair_steps = [*(["research/chair"] if has_search else []), "clerk/chair", "synthesise/chair"]
     if len(answered) < 2:
         chair_steps = ["synthesise/chair"]
     truth = make_truth(
-        "general", seats, steps, "yyy", troubles, own, chair_steps=chair_steps, answer="y", status=status, claims=claims,
-    )  # fmt: skip
+        "general",
+        seats,
+        steps,
+        "yyy",
+        troubles,
+        own,
+        chair_steps=chair_steps,
+        answer="y",
+        status=status,
+        claims=claims,
+    )
     names = {letter: f"D{n}" for n, letter in enumerate(disputes, 1)}
     cites = "".join(f" [{n}]" for n in cited)
     body = text or f"Use a broker, because it carries the load that is expected of it{cites}."
@@ -728,9 +834,16 @@ def general(
             for letter, topic in names.items()
             if re.search(rf"\b{topic}\b", prompt)
         ]
-        extra = [] if added is None else [
-            {"question": added.text, "sides": [{"member": seat, "position": one} for seat, (one, _) in added.sides.items()]}
-        ]  # fmt: skip
+        extra = (
+            []
+            if added is None
+            else [
+                {
+                    "question": added.text,
+                    "sides": [{"member": seat, "position": one} for seat, (one, _) in added.sides.items()],
+                }
+            ]
+        )
         return {"answer": body, "disagreements": rows, "added_disagreements": extra}
 
     def reconsider(n: int) -> Callable[[Json], Json]:
@@ -765,16 +878,25 @@ def general(
             for question, one in said[seat].items()
         ]
         script[f"r1/{seat}"] = {
-            "response": "A broker carries the load.", "claims": rows, "sources": list((sources or {}).get(seat, ())),
-            "confidence": 0.9, "areasOfUncertainty": [],
-        }  # fmt: skip
+            "response": "A broker carries the load.",
+            "claims": rows,
+            "sources": list((sources or {}).get(seat, ())),
+            "confidence": 0.9,
+            "areasOfUncertainty": [],
+        }
         script[f"r2/{seat}"] = reconsider(n)
     search = {"search": "files:docs"} if has_search else {"no_search": True}
     setup = Setup(
-        "general", "Is a broker needed for the queue of orders?", {**own, "chair": CHAIR}, script, {**search, **(options or {})},
-        troubles.fallbacks, troubles.faults({**steps, "chair": chair_steps}), files=DOCUMENTS if has_search else {},
+        "general",
+        "Is a broker needed for the queue of orders?",
+        {**own, "chair": CHAIR},
+        script,
+        {**search, **(options or {})},
+        troubles.fallbacks,
+        troubles.faults({**steps, "chair": chair_steps}),
+        files=DOCUMENTS if has_search else {},
         stop_at=troubles.stop_at,
-    )  # fmt: skip
+    )
     return Case(f"general: {name}", level, setup, truth, **case)
 
 
@@ -811,7 +933,7 @@ def judges(
     protocol: str = "judges",
     **case: Any,
 ) -> Case:
-    """Return a review. `last` are the votes after a debate; `disputed` names a judge that opposes a finding, and its reason."""
+    """Return a review. `last` are the votes after a debate; `disputed` is a judge that opposes a finding, and why."""
     seats = tuple(f"judge-{n}" for n in range(1, len(votes) + 1))
     own = seat_members(seats, members)
     has_debate = bool(last)
@@ -830,14 +952,33 @@ def judges(
     insights = {seat: f"The limit is what decides for {seat}." for seat in seats}
     target = next((one for rows in held.values() for one in rows), None)
     review = ReviewFacts(
-        verdict, final, {seat: {"H": "HIGH", "M": "MEDIUM", "L": "LOW"}[sure[seat]] for seat in answered}, held,
-        reasons or {}, insights, (target, *disputed) if disputed and target else None, tuple(weak), doubt, has_hole,
-        is_empty, is_substituted,
-    )  # fmt: skip
+        verdict,
+        final,
+        {seat: {"H": "HIGH", "M": "MEDIUM", "L": "LOW"}[sure[seat]] for seat in answered},
+        held,
+        reasons or {},
+        insights,
+        (target, *disputed) if disputed and target else None,
+        tuple(weak),
+        doubt,
+        has_hole,
+        is_empty,
+        is_substituted,
+    )
     truth = make_truth(
-        protocol, seats, steps, [VERDICTS[one] for one in votes], troubles, own, chair_steps=[], answer=verdict,  # type: ignore[arg-type]
-        last=final, status=status, review=review, truncated=tuple(truncated),
-    )  # fmt: skip
+        protocol,
+        seats,
+        steps,
+        [VERDICTS[one] for one in votes],
+        troubles,
+        own,
+        chair_steps=[],
+        answer=verdict,
+        last=final,
+        status=status,
+        review=review,
+        truncated=tuple(truncated),
+    )
     script: dict[str, Any] = {}
     for n, seat in enumerate(seats):
         reply = {
@@ -868,9 +1009,16 @@ def judges(
     more: Json = {"debate": True} if has_debate else {}
     more |= {"count": len(seats)} if protocol == "judges" and len(seats) != 2 else {}
     setup = Setup(
-        protocol, question, own, script, {**more, **(options or {})}, troubles.fallbacks, troubles.faults(steps),
-        files={"core.py": MATERIAL} if files is None else files, stop_at=troubles.stop_at,
-    )  # fmt: skip
+        protocol,
+        question,
+        own,
+        script,
+        {**more, **(options or {})},
+        troubles.fallbacks,
+        troubles.faults(steps),
+        files={"core.py": MATERIAL} if files is None else files,
+        stop_at=troubles.stop_at,
+    )
     return Case(f"{protocol}: {name}", level, setup, truth, outcome=outcome_line, **case)
 
 
@@ -909,12 +1057,28 @@ def consolidated(
     own = seat_members(seats, members)
     steps = {seat: [f"judge/{seat}"] for seat in seats}
     truth = make_truth(
-        "judges", seats, steps, first, troubles, own, chair_steps=["consolidate/chair"], answer=answer, status=status, is_assessed=is_assessed, prose=tuple(prose),
-    )  # fmt: skip
+        "judges",
+        seats,
+        steps,
+        first,
+        troubles,
+        own,
+        chair_steps=["consolidate/chair"],
+        answer=answer,
+        status=status,
+        is_assessed=is_assessed,
+        prose=tuple(prose),
+    )
     script: dict[str, Any] = {}
     for n, seat in enumerate(seats):
         choice = f"Take {OPTIONS[first[n]]}, unless the load is a tenth of it."
-        option = {"name": OPTIONS[first[n]], "what": "A queue.", "pros": ["fast"], "cons": ["new"], "assessment": "It is fine."}
+        option = {
+            "name": OPTIONS[first[n]],
+            "what": "A queue.",
+            "pros": ["fast"],
+            "cons": ["new"],
+            "assessment": "It is fine.",
+        }
         facet = {"name": "load", "findings": ["It is 900 messages a second."]}
         script[f"judge/{seat}"] = (
             {"working": "", "options": [option], "recommendation": choice}
@@ -930,7 +1094,13 @@ def consolidated(
         **(told or {}),
     }
     setup = Setup(
-        "judges", f"{task} {QUESTION}", {**own, "chair": CHAIR}, script, {"count": len(seats)}, troubles.fallbacks,
-        troubles.faults({**steps, "chair": ["consolidate/chair"]}), stop_at=troubles.stop_at,
-    )  # fmt: skip
+        "judges",
+        f"{task} {QUESTION}",
+        {**own, "chair": CHAIR},
+        script,
+        {"count": len(seats)},
+        troubles.fallbacks,
+        troubles.faults({**steps, "chair": ["consolidate/chair"]}),
+        stop_at=troubles.stop_at,
+    )
     return Case(f"{task}: {name}", level, setup, truth, **case)

@@ -35,8 +35,8 @@ class Cut:
 class Setup:
     """What a council needs to run: its seats with members and fallbacks, and the answer to each step by its key.
 
-    An answer is a text, a typed reply, a list of these in turn, or a function of the request. `faults` holds the kind of
-    failure of the requested member by step; `stop_at` is the step at which the run is interrupted.
+    An answer is a text, a typed reply, a list of these in turn, or a function of the request. `faults` holds the kind
+    of failure of the requested member by step; `stop_at` is the step at which the run is interrupted.
     """
 
     protocol: str
@@ -130,7 +130,8 @@ async def hold_council(setup: Setup) -> tuple[Minutes, list[Entry]]:
     turns: dict[str, int] = {}
     names = dict.fromkeys([*setup.members.values(), *setup.fallbacks.values()])
     voices = [ScriptedVoice(name, setup, turns, stop) for name in names]
-    convener = Convener(Path.cwd(), flags={"trust": True, "models": setup.models or None}, members=voices)  # type: ignore[arg-type]
+    flags = {"trust": True, "models": setup.models or None}
+    convener = Convener(Path.cwd(), flags=flags, members=voices)
     entries: list[Entry] = []
     try:
         plan = await convener.plan([setup.question], setup.options, protocol=setup.protocol)

@@ -1,13 +1,13 @@
-"""Count again what happened in a council, from the facts of its case: every reason for a trust level that must be given.
+"""Count again what happened in a council, from the facts of its case: every reason for its trust level.
 
-Each rule states when a reason is true. A reason that a report gives and no rule states is false, or a rule is missing here.
+Each rule states when a reason is true. A reason of a report that no rule states is false, or a rule is missing here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
 
 from tests.acceptance.reader_cases import QUESTIONS, AttackFacts, Case, ClaimFacts, Point, ReviewFacts, Truth
 
@@ -69,7 +69,8 @@ MAX_ISSUES = 6  # of an attacker, the most severe
 MIN_BALLOTS = 3  # with fewer, one answer is first on all of them by chance
 
 
-class Reason(NamedTuple):
+@dataclass(frozen=True)
+class Reason:
     """A reason as a report gives it, without its words."""
 
     kind: str
@@ -94,7 +95,7 @@ def list_answered(truth: Truth) -> list[str]:
 
 
 def group_voices(truth: Truth) -> dict[str, list[str]]:
-    """Return the seats of each voice. A member that stands in for a seat and speaks for another one too is one voice."""
+    """Return the seats of each voice. A member that stands in for a seat beside another one is one voice."""
     by_member: dict[str, list[str]] = {}
     for seat, member in truth.first_by.items():
         by_member.setdefault(member, []).append(seat)
@@ -298,8 +299,7 @@ def count_ballots(truth: Truth) -> Iterator[Reason]:
     if truth.ballots is None or truth.status != "complete":
         return
     top = find_first(truth)
-    agree = Reason("all_agree") in {reason._replace(seats=(), count=0) for reason in count_recommendations(truth)}
-    if agree or everyone_agrees(truth):
+    if everyone_agrees(truth):
         return
     if top is None or top[2] < 2 or 2 * top[1] <= top[2]:
         yield Reason("ballots_split")
@@ -310,11 +310,13 @@ def count_ballots(truth: Truth) -> Iterator[Reason]:
 
 
 def everyone_agrees(truth: Truth) -> bool:
-    return truth.is_assessed and len(list_holders(truth)) == len(truth.first) and not truth.points and has_agreement(truth)
+    return (
+        truth.is_assessed and len(list_holders(truth)) == len(truth.first) and not truth.points and has_agreement(truth)
+    )
 
 
 def find_first(truth: Truth) -> tuple[str, int, int] | None:
-    """Return the answer that is alone in first place by mean rank, on how many ballots it is first, and how many rank it."""
+    """Return the only answer in first place by mean rank, on how many ballots it is first, and how many rank it."""
     ballots = [order for order in (truth.ballots or {}).values() if len(order) > 1]
     ranks = {seat: [order.index(seat) + 1 for order in ballots if seat in order] for seat in truth.first}
     if not all(ranks.values()):
@@ -346,9 +348,7 @@ def find_agreed(claims: ClaimFacts) -> list[str]:
     for question in QUESTIONS.values():
         words = claims.words.get(question, {})
         answers = [
-            said[question]
-            for seat, said in claims.answers.items()
-            if question in said and words.get(seat) != "CONCEDE"
+            said[question] for seat, said in claims.answers.items() if question in said and words.get(seat) != "CONCEDE"
         ]
         nuanced = [seat for seat, word in words.items() if word == "NUANCE"]
         if len(answers) > 1 and len(set(answers)) == 1 and not nuanced:
@@ -493,12 +493,13 @@ def list_points(truth: Truth) -> list[Point]:
 def list_review_points(review: ReviewFacts) -> list[Point]:
     found = []
     if len(set(review.last.values())) > 1:
-        reasons = {word: f"{word}: {review.insights[seat]}" for seat, word in reversed(review.last.items())}
+        first = {word: seat for seat, word in reversed(list(review.last.items()))}
+        reasons = {word: f"{word}: {review.insights[seat]}" for word, seat in first.items()}
         found.append(Point("", {seat: (reasons[word], "") for seat, word in review.last.items()}))
     if review.disputed:
         finding, opponent, why = review.disputed
         owners = [seat for seat, rows in review.findings.items() if finding in rows]
-        found.append(Point("", {**{seat: (finding.text, "") for seat in owners}, opponent: (why, "")}))
+        found.append(Point("", {**dict.fromkeys(owners, (finding.text, "")), opponent: (why, "")}))
     return found
 
 
@@ -520,12 +521,24 @@ def list_agreements(truth: Truth) -> list[str]:
     reasons = {reason.kind: reason for reason in recount(truth)}
     can_agree = truth.status == "complete" and len(group_voices(truth)) > 1
     if truth.claims:
-        return [f"{q} {next(said[q] for said in truth.claims.answers.values() if q in said)}" for q in find_agreed(truth.claims)[:1]] if can_agree else []  # fmt: skip
+        return (
+            [
+                f"{q} {next(said[q] for said in truth.claims.answers.values() if q in said)}"
+                for q in find_agreed(truth.claims)[:1]
+            ]
+            if can_agree
+            else []
+        )
     if not can_agree or {"not_shared", "not_assessed", "disagree"} & reasons.keys():
         return []
     parts = list(truth.agreed[:1])
     is_told = truth.review or (truth.attack and truth.attack.is_consensus)  # by the outcome
-    if not parts and not is_told and list_holders(truth) == tuple(truth.first) and {"all_agree", "shared_member"} & reasons.keys():
+    if (
+        not parts
+        and not is_told
+        and list_holders(truth) == tuple(truth.first)
+        and {"all_agree", "shared_member"} & reasons.keys()
+    ):
         parts = [f"all {len(truth.first)} recommend this"]
     joined = [seat for seat in truth.last if truth.last[seat] == truth.answer != truth.first.get(seat)]
     if truth.attack and is_settled(truth.attack):  # the attackers found nothing against it

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from council.render.tail import format_tail
 from tests.acceptance.reader_cases import Case, Truth
 from tests.acceptance.reader_council import Json, Views, collect_views, hold_council
-from tests.acceptance.reader_recount import CONTRADICTIONS, Reason, expect_positions, find_open, join, recount
+from tests.acceptance.reader_recount import CONTRADICTIONS, Reason, expect_positions, find_open, recount
 from tests.acceptance.reader_table import CASES
 
 LEVELS = ("HIGH", "MEDIUM", "LOW", "CONTESTED")
@@ -24,7 +24,8 @@ JARGON = re.compile(
     r"\b(?:alpha|beta|gamma|delta|pragmatist|visionary|skeptic|generalist|domain_expert)-\d|\bissue-\d"  # ids of issues
     r"|\bF\d\b|\b[cD]\d\b"  # ids of findings, claims and disputes
     r"|\b(?:FATAL|MAJOR|MINOR|CRITICAL|STAND|REJECTED|SURVIVED|MODIFIED|OVERTURNED)\b"
-    r"|\b[rR][123]\b|did not rule|(?:failed|skipped)\(|\b(?:timed_out|in_doubt|ok_repaired|coverage_hole|council-notes)\b"
+    r"|\b[rR][123]\b|did not rule|(?:failed|skipped)\("
+    r"|\b(?:timed_out|in_doubt|ok_repaired|coverage_hole|council-notes)\b"
     r"|\b(?!domain_expert)[a-z]+_[a-z_]+\b"  # internal kinds
     r"|BELOW 80|below was"
 )
@@ -78,7 +79,7 @@ def list_first_points(truth: Truth) -> Iterator[str]:
         yield truth.review.disputed[0].text
 
 
-DETAILS = {
+DETAILS: dict[str, Callable[[Any], set[str]]] = {
     "one_vendor": lambda truth: {member.partition(":")[0] for member in truth.members.values()},
     "one_voice": lambda truth: {member for members in truth.speakers.values() for member in members},
     "shared_member": lambda truth: set(truth.first_by.values()),
@@ -87,7 +88,7 @@ DETAILS = {
     "contested_points": lambda truth: set(list_first_points(truth)),
     "same_verdict": lambda truth: set(truth.first.values()),
     "missed_phase": lambda truth: {phase for _, phase in truth.missed},
-}  # fmt: skip
+}
 
 
 # The tail
@@ -135,7 +136,9 @@ def has_tail(case: Case, door: str, views: Views) -> bool:
 
 def check_lines(case: Case, door: str, text: str) -> None:
     for label in LABELS[case.language].values():
-        begins = re.compile(rf"^\s*[*_]*{re.escape(label.strip())}(?!\*\* (?:{'|'.join(LEVELS)}))", re.MULTILINE)  # a header has it bold
+        begins = re.compile(
+            rf"^\s*[*_]*{re.escape(label.strip())}(?!\*\* (?:{'|'.join(LEVELS)}))", re.MULTILINE
+        )  # a header has it bold
         wanted = sum(line.startswith(label) for line in format_lines(case, text))
         assert len(begins.findall(text)) == wanted <= 1, f"{door}: {label}\n{text}"
 

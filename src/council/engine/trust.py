@@ -245,9 +245,7 @@ def _list_seat_facts(minutes: Minutes, degraded: list[Json]) -> Iterator[TrustFa
     yield from _list_degraded_facts(
         row
         for row in degraded
-        if row["state"] != "notice"
-        and row["seat"] not in absent
-        and (is_complete or row["state"] in DEGRADED_KINDS)
+        if row["state"] != "notice" and row["seat"] not in absent and (is_complete or row["state"] in DEGRADED_KINDS)
     )
 
 
@@ -271,7 +269,7 @@ def list_vendors(minutes: Minutes, answered: list[SeatMinutes]) -> set[str]:
 
 
 def _list_degraded_facts(rows: Iterable[Json]) -> Iterator[TrustFact]:
-    """Yield the facts of rows of `degraded`. Seats with the same trouble are one fact; only an absence has its phase."""
+    """Yield the facts of rows of `degraded`. Seats with the same trouble are one fact; an absence has its phase."""
     seats: dict[tuple[TrustFactKind, str], dict[str, None]] = {}
     for row in rows:
         if not row["seat"]:

@@ -47,13 +47,13 @@ def strip_tail(text: str) -> str:
     """Return a text without the tail at its end, in any language."""
     body, found, end = text.rpartition(f"\n{RULE}\n")
     lines = [line.strip() for line in end.splitlines() if line.strip()]
-    if not found or not 0 < len(lines) <= MAX_LINES or not all(line.startswith(_list_labels()) for line in lines):
+    if not found or not 0 < len(lines) <= MAX_LINES or not all(line.startswith(list_labels()) for line in lines):
         return text
     return body.rstrip()
 
 
 @cache
-def _list_labels() -> tuple[str, ...]:
+def list_labels() -> tuple[str, ...]:
     """Return how lines of a tail begin, in all languages."""
     wordings = map(load_wording, LANGUAGES)
     return tuple(
@@ -131,7 +131,7 @@ def _is_unanimous(verdict: Json, answered: int) -> bool:
 
 def _tells_agreement(result: Json | None) -> bool:
     """Return whether the outcome line says already that all agree: by their votes, or as the reason for no attack."""
-    return bool(result) and result["kind"] in ("votes", "consensus")
+    return result is not None and result["kind"] in ("votes", "consensus")
 
 
 def _format_difference(differences: Sequence[Json], wording: Wording) -> str:

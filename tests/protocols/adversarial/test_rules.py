@@ -356,7 +356,10 @@ def test_after_an_overturned_draft_the_holders_are_known_only_if_all_others_held
     ],
 )
 def test_only_the_attackers_that_are_meant_are_named(
-    severities: tuple[str, str], landed: tuple[bool | None, bool | None], outcome: str, kinds: dict[str, tuple[str, ...]]
+    severities: tuple[str, str],
+    landed: tuple[bool | None, bool | None],
+    outcome: str,
+    kinds: dict[str, tuple[str, ...]],
 ) -> None:
     attacks = attack_round(severities, ("STAND", "STAND"))
     points = [Point(issue=name, landed=one) for name, one in zip(number_issues(attacks), landed, strict=True)]

@@ -176,8 +176,8 @@ def find_first_holders(
 ) -> tuple[str, ...] | None:
     """Return the seats whose own draft reaches the conclusion of the answer; None if the triage does not say.
 
-    The triage compares the drafts with the leading one only. After it was overturned, the answer is known to be held by one
-    seat alone if all others reach the conclusion of the leading draft.
+    The triage compares the drafts with the leading one only. After it was overturned, one seat alone is known to hold
+    the answer if all others reach the conclusion of the leading draft.
     """
     names = tuple(drafts)
     leading = triage.holders or (names if triage.same_conclusion else ())
@@ -208,7 +208,9 @@ def list_trust_facts(
     facts = {
         "contradictory_ruling": TrustFact("contradictory_ruling") if contradictory else None,
         "overturned": TrustFact("overturned") if outcome == "OVERTURNED" else None,
-        "fatal_landed": TrustFact("fatal_landed", seats=tuple(filter(fatal_by.__contains__, stances))) if fatal_by else None,
+        "fatal_landed": TrustFact("fatal_landed", seats=tuple(filter(fatal_by.__contains__, stances)))
+        if fatal_by
+        else None,
         "open_fatal": TrustFact("open_fatal", count=len(open_fatal)) if open_fatal else None,
         "all_rejected": TrustFact("all_rejected", seats=rejecting, count=len(rejecting)) if is_all_rejected else None,
         "modified": TrustFact("modified", count=len(rulings.landed), total=total) if outcome == "MODIFIED" else None,

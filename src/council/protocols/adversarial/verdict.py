@@ -84,7 +84,7 @@ def build_verdict(
 
 
 def find_base_draft(ruling: Ruling, triage: Triage, drafts: Round[None]) -> dict[str, str]:
-    """Return the draft that the answer is built from, by its seat: the leading one, or the one that replaced it, if it is named."""
+    """Return the draft that the answer is built from, by its seat: the leading one, or the one that replaced it."""
     is_replaced = ruling.outcome == "OVERTURNED" and not triage.consensus
     seat = ruling.replaced_by if is_replaced else triage.leader
     return {seat: drafts[seat].said} if seat in drafts else {}

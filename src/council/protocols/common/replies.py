@@ -11,7 +11,16 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from council.answer_text import says_none
 from council.engine.reply_form import LIST_MARKER
 
-__all__ = ["LIST_MARKER", "ConfidenceField", "PointList", "Probability", "ReplyPart", "TextField", "one_of", "uppercase"]
+__all__ = [
+    "LIST_MARKER",
+    "ConfidenceField",
+    "PointList",
+    "Probability",
+    "ReplyPart",
+    "TextField",
+    "one_of",
+    "uppercase",
+]
 
 STEM_CHARS = 5  # "modifications" has the stem of "modified"
 Synonyms = Mapping[str, str]  # value of an enum → its synonyms, separated by commas

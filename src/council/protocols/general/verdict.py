@@ -296,7 +296,7 @@ def _base_verdict(
 
 
 def _format_consensus(point: Json) -> str:
-    """Return a point of consensus in a line: the question with its short answer, else the sentence of the first member."""
+    """Return a point of consensus in a line: the question with its short answer, else the first member's sentence."""
     first = point["statements"][0]
     return f"{point['question']} {first['answer']}" if first["answer"] else str(first["text"])
 

@@ -157,7 +157,7 @@ def _list_trust_facts(
 
 
 def _compare_first_votes(first: Sequence[Vote], verdict: str | None) -> Json:
-    """Return whether the first votes agree, and who gave the verdict at once. DISAGREE says on its own that they do not."""
+    """Return whether the first votes agree, and who gave the verdict at once. DISAGREE says that they do not."""
     if verdict == "DISAGREE":
         return {"agreement": "none", "shared_by": None}
     return {
@@ -172,7 +172,7 @@ def _list_dispute_facts(groups: Sequence[FindingGroup]) -> list[TrustFact]:
 
 
 def _list_support_facts(rounds: Sequence[Sequence[Vote]], findings: Sequence[Finding]) -> list[TrustFact]:
-    """Return what speaks for the verdict. `rounds` are the first and the last votes: one that changed is no agreement."""
+    """Return what speaks for the verdict. `rounds` are the first and the last votes: a changed one is no agreement."""
     verdicts = {vote.verdict for votes in rounds for vote in votes}
     voices = min(len({vote.voice or vote.seat for vote in votes}) for votes in rounds)
     facts = []
