@@ -16,7 +16,9 @@ import council
 
 PACKAGE = Path(council.__file__).parent
 
-BASE = {"types", "errors", "version", "extensions", "events", "money", "answer_text", "text_cleanup", "similarity"}
+BASE = {
+    "types", "errors", "version", "extensions", "events", "money", "answer_text", "text_cleanup", "similarity", "language", "wording",
+}  # fmt: skip
 # Each package or top-level module, and the others that it may import.
 MAY_IMPORT: dict[str, set[str]] = {
     "types": set(),
@@ -24,7 +26,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "similarity": set(),
     "answer_text": set(),
+    "language": set(),
     "text_cleanup": {"types"},
+    "wording": {"types", "text_cleanup", "language"},
     "money": {"types"},
     "events": {"types"},
     "extensions": {"errors"},

@@ -535,13 +535,19 @@ TrustFactKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class TrustFact:
-    """A fact for or against trust. `engine.trust` gives its level, `render.wording` its sentence."""
+    """A fact for or against trust. `engine.trust` gives its level, `wording` its sentence."""
 
     kind: TrustFactKind
     detail: str = ""  # words of a seat or of the chair, for example the point, or a word such as a state
     seats: tuple[str, ...] = ()
     count: int = 0
     total: int = 0
+
+    @classmethod
+    def load(cls, row: Json) -> TrustFact:
+        """Return the fact of a stored row."""
+        seats = tuple(row.get("seats") or ())
+        return cls(row["kind"], row.get("detail") or "", seats, row.get("count") or 0, row.get("total") or 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1102,7 +1102,6 @@ JUDGES: list[Case] = [
         "PP",
         verdict="PASS",
         truncated=["judge/judge-2"],
-        doubt="low_confidence",
     ),
     judges(
         "a fail without evidence beside a pass",

@@ -16,7 +16,7 @@ from council.engine.minutes import Minutes
 from council.engine.trust import LEVELS, LIMITS, SUPPORTS, compute_trust
 from council.events import Entry
 from council.render.report import build_report
-from council.render.wording import load_wording
+from council.wording import load_wording
 
 DATA = Path(__file__).parents[1] / "data" / "trust"
 AGREEMENT = tomllib.loads((DATA / "agreement.toml").read_text())["case"]
@@ -57,7 +57,7 @@ def level(minutes: Minutes) -> str:
 
 
 def reasons(minutes: Minutes) -> list[str]:
-    return load_wording("en").list_reasons(compute_trust(minutes))
+    return load_wording("en").list_reasons(compute_trust(minutes).limits)
 
 
 def fact(kind: str, **values: Any) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def fact(kind: str, **values: Any) -> dict[str, Any]:
         (fact("no_material"), "LOW", "no material was reviewed"),
         ({"verdict": {"agreement": "none"}}, "LOW", "no two members recommend this on their own"),
         ({"verdict": {"agreement": "none", "shared_by": ["beta"]}}, "LOW", "no two members recommend this on their own"),
-        ({"verdict": {"confidence": "LOW"}}, "LOW", "the members' confidence counts as low"),
+        ({"verdict": {"confidence": "LOW"}}, "LOW", "the members' own confidence is low"),
         ({"absent": ("beta",)}, "MEDIUM", "beta did not answer (2 of 3 seats did)"),
         ({"members": {"alpha": "openai:a", "beta": "openai:b"}}, "MEDIUM", "all answers are from one vendor (openai)"),
         ({"verdict": {"agreement": "partial"}}, "MEDIUM", "the seats agree only in part"),
@@ -105,7 +105,7 @@ def fact(kind: str, **values: Any) -> dict[str, Any]:
         (fact("contested_points", detail="cost", count=1), "MEDIUM", "one point is disputed"),
         (fact("no_evidence"), "MEDIUM", "no source supports it"),
         (fact("shared_member", detail="openai:b", seats=["alpha", "beta"]), "MEDIUM", "openai:b answered for alpha and beta, so they count once"),
-        ({"verdict": {"confidence": "MEDIUM"}}, "MEDIUM", "the members' confidence counts as medium"),
+        ({"verdict": {"confidence": "MEDIUM"}}, "MEDIUM", "the members' own confidence is medium"),
         ({"served": {"beta": "mistral:d"}}, "MEDIUM", "a fallback answered for beta"),
         ({"absent": ("chair",)}, "MEDIUM", "chair did not answer in draft"),
         ({"members": {"alpha": "local:/path/large.gguf", "beta": "openai:b"}}, "HIGH", ""),

@@ -1,6 +1,6 @@
 """How far to trust an answer: the level of each fact, and the level of a run computed from its facts.
 
-A protocol returns its facts with its verdict; the engine adds those of the seats. `render.wording` writes the sentences.
+A protocol returns its facts with its verdict; the engine adds those of the seats. `wording` writes the sentences.
 """
 
 from __future__ import annotations
@@ -91,6 +91,7 @@ SAID_BY: dict[TrustFactKind, tuple[TrustFactKind, ...]] = {
     "shared_member": ("one_voice",),
     "absent": ("no_seat", "one_seat"),
     "all_agree": ("same_verdict",),
+    "low_confidence": ("truncated",),  # a vote that was cut off counts with low confidence
 }
 DEGRADED_KINDS: dict[str, TrustFactKind] = {  # by the state of a row in `degraded`
     "fallback": "fallback",
@@ -124,12 +125,13 @@ def compute_trust(minutes: Minutes, degraded: list[Json] | None = None) -> Trust
     `degraded` are the rows of `build_degraded_rows`, if they are known.
     """
     rows = build_degraded_rows(minutes) if degraded is None else degraded
-    facts = _drop_repeated([*_list_verdict_facts(minutes), *_list_seat_facts(minutes, rows)])
+    facts = [*_list_verdict_facts(minutes), *_list_seat_facts(minutes, rows)]
     level = lowest_level(facts)
     confidence = minutes.verdict.get("confidence")
     if confidence in LEVELS and LEVELS.index(confidence) > LEVELS.index(level):
         level = confidence
         facts.append(TrustFact(CONFIDENCE_FACTS[confidence]))
+    facts = _drop_repeated(facts)
     kinds = list(LIMITS)
     limits = sorted((fact for fact in facts if fact.kind in LIMITS), key=lambda fact: kinds.index(fact.kind))
     supports = sorted((fact for fact in facts if fact.kind in SUPPORTS), key=lambda fact: SUPPORTS.index(fact.kind))
@@ -162,17 +164,12 @@ def _list_verdict_facts(minutes: Minutes) -> Iterator[TrustFact]:
     verdict = minutes.verdict
     for row in verdict.get("trust_facts") or []:
         if row["kind"] in LIMITS or row["kind"] in SUPPORTS:
-            yield _read_fact(row)
+            yield TrustFact.load(row)
     if "result" not in verdict:
         yield from _list_older_facts(verdict)
     if minutes.status != "complete":
         yield TrustFact("not_complete", minutes.status)
     yield from _list_agreement_facts(minutes)
-
-
-def _read_fact(row: Json) -> TrustFact:
-    seats = tuple(row.get("seats") or ())
-    return TrustFact(row["kind"], row.get("detail") or "", seats, row.get("count") or 0, row.get("total") or 0)
 
 
 def _list_older_facts(verdict: Json) -> Iterator[TrustFact]:

@@ -7,9 +7,10 @@ from functools import cache
 
 from council.engine.minutes import Minutes
 from council.engine.trust import Trust
-from council.render.wording import LANGUAGES, Wording, load_wording
+from council.language import LANGUAGES
 from council.text_cleanup import single_line
 from council.types import Json
+from council.wording import Wording, load_wording
 
 MAX_REASONS = 3
 MAX_SIDES = 4
@@ -46,7 +47,7 @@ def add_tail(answer: str, lines: Sequence[str]) -> str:
 def strip_tail(text: str) -> str:
     """Return a text without the tail at its end, in any language."""
     body, found, end = text.rpartition(f"\n{RULE}\n")
-    lines = [line.strip() for line in end.splitlines() if line.strip()]
+    lines = [_normalize_spaces(line) for line in end.splitlines() if line.strip()]
     if not found or not 0 < len(lines) <= MAX_LINES or not all(line.startswith(list_labels()) for line in lines):
         return text
     return body.rstrip()
@@ -57,10 +58,15 @@ def list_labels() -> tuple[str, ...]:
     """Return how lines of a tail begin, in all languages."""
     wordings = map(load_wording, LANGUAGES)
     return tuple(
-        f"{wording.say('tail', label)}{wording.colon}"
+        _normalize_spaces(f"{wording.say('tail', label)}{wording.colon}")
         for wording in wordings
         for label in ("outcome", "differ", "agree", "trust")
     )
+
+
+def _normalize_spaces(line: str) -> str:
+    """Return a line with plain spaces: some programs replace the space before a French colon."""
+    return " ".join(line.split())
 
 
 def _format_line(label: str, text: str, wording: Wording) -> str:
@@ -116,12 +122,12 @@ def _format_positions(minutes: Minutes, wording: Wording) -> str:
     common = [text for text in verdict.get("common") or [] if text]
     answered = [seat.name for seat in minutes.planned_seats if seat.statements]
     if common:
-        parts.append(single_line(common[0], MAX_POINT_CHARS).rstrip(" ."))
+        parts.append(single_line(common[0], MAX_POINT_CHARS).rstrip(" .。"))
     elif _is_unanimous(verdict, len(answered)) and not _tells_agreement(verdict.get("result")):
         parts.append(wording.say("tail", "all_hold", count=len(answered)))
     if joined := verdict.get("joined"):
         parts.append(wording.say("tail", "joined", number=len(joined), seats=wording.join(joined)))
-    return _format_line("agree", "; ".join(parts), wording) if parts else ""
+    return _format_line("agree", wording.semicolon.join(parts), wording) if parts else ""
 
 
 def _is_unanimous(verdict: Json, answered: int) -> bool:
@@ -137,31 +143,32 @@ def _tells_agreement(result: Json | None) -> bool:
 def _format_difference(differences: Sequence[Json], wording: Wording) -> str:
     first = differences[0]
     sides = [_format_side(side, wording) for side in first["sides"] if side["position"]]
-    point = single_line(first["point"], MAX_POINT_CHARS).rstrip(" .")
-    held = f" {wording.say('tail', 'or')} ".join(sides[:MAX_SIDES]) if len(sides) > 1 else ""
-    mark = " " if point.endswith("?") else ": "
+    point = single_line(first["point"], MAX_POINT_CHARS).rstrip(" .。")
+    held = wording.join_alternatives(sides[:MAX_SIDES]) if len(sides) > 1 else ""
+    mark = "" if point.endswith("？") else " " if point.endswith("?") else wording.colon
     text = mark.join(filter(None, (point, held)))
     more = len(differences) - 1
-    return f"{text}; {wording.say('tail', 'more', number=more, count=more)}" if more else text
+    rest = [wording.say("tail", "more", number=more, count=more)] if more else []
+    return wording.semicolon.join([text, *rest])
 
 
 def _format_side(side: Json, wording: Wording) -> str:
-    position = single_line(side["position"], MAX_SIDE_CHARS).rstrip(" .")
-    assumes = single_line(side["assumes"], MAX_SIDE_CHARS).rstrip(" .")
+    position = single_line(side["position"], MAX_SIDE_CHARS).rstrip(" .。")
+    assumes = single_line(side["assumes"], MAX_SIDE_CHARS).rstrip(" .。")
     who = wording.join(side["seats"])
-    note = f"{who}, {wording.say('tail', 'assuming', detail=assumes)}" if assumes else who
-    return f"{position} ({note})"
+    notes = [who, wording.say("tail", "assuming", detail=assumes)] if assumes else [who]
+    return f"{position}{wording.enclose(wording.comma.join(notes))}"
 
 
 # Trust
 
 
 def _format_trust(trust: Trust, wording: Wording) -> str:
-    reasons = wording.list_reasons(trust) or wording.list_supports(trust)
+    reasons = wording.list_reasons(trust.limits) or wording.list_supports(trust.level, trust.supports)
     limit = reasons[-1:] if trust.level == "HIGH" else []  # HIGH never hides its limit
     shown = [*reasons[: MAX_REASONS - len(limit)], *limit] if len(reasons) > MAX_REASONS else reasons[:]
     more = len(reasons) - len(shown)
     if more:
         shown.append(wording.say("tail", "more_reasons", number=more, count=more))
-    level = wording.say("levels", trust.level)
-    return _format_line("trust", " — ".join([level, *(["; ".join(shown)] if shown else [])]), wording)
+    level = wording.format_level(trust.level)
+    return _format_line("trust", wording.dash.join(filter(None, (level, wording.semicolon.join(shown)))), wording)

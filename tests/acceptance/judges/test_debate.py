@@ -77,7 +77,7 @@ def test_a_flip_without_evidence_is_flagged_weak_and_convergence_is_reported(
     assert "**Rounds:** 2 (independent assessment + adversarial debate)" in text
     assert "**Fidelity:** full" in text
     assert (
-        "| judge-2 | PASS | FAIL | yes | The others see it so. **Weak flip: it cites nothing, possible anchoring.** |"
+        "| judge-2 | PASS | FAIL | yes | The others see it so. **Weak flip: it names no evidence, possible anchoring.** |"
         in text
     )
     assert "**Convergence:** the judges disagreed in R1 and agree in R2." in text

@@ -17,6 +17,7 @@ from council.protocols.advisors.rules import (
     stance_changes,
     word_limits,
 )
+from council.protocols.common.sections import dump_sections
 from council.protocols.common.stances import Stance, is_unanimous
 from council.types import STATES_OUT_FOR_RUN, Difference, Json, Round, TrustFact, Verdict
 
@@ -128,11 +129,12 @@ async def _referee(council: Council, transcript: list[Round[Any]]) -> Verdict:
     first_holders = None if shared_by is None else tuple(name for name in shared_by if name not in moved)
     later = reply.joined if isinstance(reply, RefereedRounds) else []
     contested = [TrustFact("contested_points", tensions[0], count=len(tensions))] if tensions else []
+    sections = reply.build_sections(heard, {one["seat"] for one in shifts if one["weak"]}, council.question.text)
     return Verdict(
-        reply.format_answer(heard, {one["seat"] for one in shifts if one["weak"]}),
+        reply.format_answer(sections),
         disagreements=tuple({"issue": tension} for tension in reply.tensions),
         shifts=tuple(shifts),
-        details={"rounds": len(transcript), "referee": reply.model_dump()},
+        details={"rounds": len(transcript), "referee": reply.model_dump(), "sections": dump_sections(sections)},
         agreement=compute_agreement(first_holders, bool(tensions), voices),
         shared_by=first_holders,
         joined=tuple(name for name in later if name in heard and name not in (first_holders or ())),

@@ -11,8 +11,11 @@ from pydantic import BaseModel, Field
 
 from council.engine.reply import Reply, one_row_per
 from council.engine.reply_form import LIST_MARKER, Choices
+from council.language import LANGUAGES, detect_language
 from council.protocols.common.replies import ConfidenceField, PointList, TextField, one_of
+from council.protocols.common.sections import Section
 from council.types import Json
+from council.wording import Wording, load_wording
 
 StanceField = Annotated[
     Literal["for", "against", "conditional", "undecided"],
@@ -121,39 +124,46 @@ class Refereed(RefereeAccount):
             raise ValueError("decision is empty: decide, and say what to do and why")
 
     def prose(self) -> str:
-        return self.format_answer()
+        return self.format_answer(self.build_sections())
 
-    def format_answer(self, roles: Mapping[str, str] = NO_ADVISORS, weak: Collection[str] = ()) -> str:
-        """Format the answer with the advisors' roles (`roles`: name → role).
+    def format_answer(self, sections: Sequence[Section]) -> str:
+        """Return the answer: its sections, or the decision alone if the referee answered in prose."""
+        return "\n\n".join(section.format() for section in sections) or self.decision.strip()
+
+    def build_sections(
+        self, roles: Mapping[str, str] = NO_ADVISORS, weak: Collection[str] = (), question: str = ""
+    ) -> list[Section]:
+        """Return the sections of the answer with the advisors' roles (`roles`: name → role), in the language of the decision.
 
         Mark advisors that the referee left out, and `weak` ones, who moved without citing evidence.
         """
         if self.missing_parts:
-            return self.decision.strip()
-        views = [f"- **{_advisor_label(one.advisor, roles)}:** {_one_line(one.view)}" for one in self.perspectives]
-        missing = [
-            f"- **{_advisor_label(name, roles)}:** {LEFT_OUT_NOTE}"
-            for name in _missing_advisors(self.perspectives, roles)
-        ]
-        parts = [
-            ("Perspectives", "\n".join([*views, *missing])),
-            ("Tensions", "\n".join(f"- {line}" for line in _clean_items(self.tensions)) or "None that matter."),
-            *self.format_moves(roles, weak),
-            ("Verdict", VERDICT_HEADING.sub("", self.decision.strip())),
-            (
-                "Next Steps",
-                "\n".join(f"{n}. {step}" for n, step in enumerate(_clean_items(self.next_steps), 1)) or "None.",
-            ),
-            *(
-                [("What Would Show That the Verdict Was Wrong", _one_line(self.wrong_if))]
-                if self.wrong_if.strip()
-                else []
-            ),
-        ]
-        return "\n\n".join(f"## {heading}\n\n{text}" for heading, text in parts)
+            return []
+        wording = load_wording(detect_language(self._join_texts(), question))
+        texts = {
+            "perspectives": self._format_views(roles, wording),
+            "tensions": "\n".join(f"- {line}" for line in _clean_items(self.tensions))
+            or wording.heading("no_tensions"),
+            "moves": self.format_moves(roles, weak, wording),
+            "decision": _strip_verdict_heading(self.decision.strip()),
+            "next_steps": _number_items(self.next_steps) or wording.heading("none_sentence"),
+            "wrong_if": _one_line(self.wrong_if),
+        }
+        return [Section(name, wording.heading(SECTION_TITLES[name]), text) for name, text in texts.items() if text]
 
-    def format_moves(self, roles: Mapping[str, str], weak: Collection[str]) -> list[tuple[str, str]]:
-        return []
+    def _join_texts(self) -> str:
+        views = [one.view for one in self.perspectives]
+        return "\n".join([self.decision, *self.next_steps, *self.tensions, *views, self.wrong_if])
+
+    def _format_views(self, roles: Mapping[str, str], wording: Wording) -> str:
+        views = [(one.advisor, _one_line(one.view)) for one in self.perspectives]
+        views += [(name, wording.heading("left_out")) for name in _missing_advisors(self.perspectives, roles)]
+        colon = wording.colon.rstrip()
+        return "\n".join(f"- **{_advisor_label(name, roles)}{colon}** {view}" for name, view in views)
+
+    def format_moves(self, roles: Mapping[str, str], weak: Collection[str], wording: Wording) -> str:
+        """Return the table of how positions moved; empty after one round."""
+        return ""
 
 
 class RefereedRounds(Refereed, PositionChanges):
@@ -176,20 +186,40 @@ class RefereedRounds(Refereed, PositionChanges):
             first.setdefault(one.advisor, one)
         return first
 
-    def format_moves(self, roles: Mapping[str, str], weak: Collection[str]) -> list[tuple[str, str]]:
-        rows = [["Advisor", "Opened with", "Ended with", "Why"], ["---"] * 4]
+    def format_moves(self, roles: Mapping[str, str], weak: Collection[str], wording: Wording) -> str:
+        t = wording.heading
+        rows = [[t("advisor"), t("opened_with"), t("ended_with"), t("why")], ["---"] * 4]
         for one in self.changes_by_advisor.values():
-            why = f"{one.why} {WEAK_FLIP_NOTE}" if one.advisor in weak else one.why
-            rows.append([_advisor_label(one.advisor, roles), one.opened_with, one.ended_with, why])
+            cells = map(_format_cell, [_advisor_label(one.advisor, roles), one.opened_with, one.ended_with])
+            note = f"**{t('weak_flip')}**" if one.advisor in weak else ""
+            rows.append([*cells, f"{_format_cell(one.why)} {note}".strip()])
         rows += [
-            [_advisor_label(name, roles), "", "", LEFT_OUT_NOTE] for name in _missing_advisors(self.positions, roles)
+            [_format_cell(_advisor_label(name, roles)), "", "", t("left_out")]
+            for name in _missing_advisors(self.positions, roles)
         ]
-        return [("How Positions Moved", "\n".join(f"| {' | '.join(map(_format_cell, row))} |" for row in rows))]
+        return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-LEFT_OUT_NOTE = "left out by the referee; see the minutes for its statement."
-WEAK_FLIP_NOTE = "**Weak flip: it names no evidence, possible anchoring.**"
-VERDICT_HEADING = re.compile(r"\A#{1,6}\s*Verdict\s*:?\s*\n+", re.IGNORECASE)  # added by the code
+SECTION_TITLES = {  # the name of each section in the report, and its heading
+    "perspectives": "perspectives",
+    "tensions": "tensions",
+    "moves": "how_positions_moved",
+    "decision": "verdict",
+    "next_steps": "next_steps",
+    "wrong_if": "wrong_if",
+}
+
+
+def _strip_verdict_heading(decision: str) -> str:
+    """Return the decision without a heading that code adds, in any language."""
+    if not decision.startswith("#"):
+        return decision
+    titles = "|".join(re.escape(load_wording(language).heading("verdict")) for language in LANGUAGES)
+    return re.sub(rf"\A#{{1,6}}\s*(?:{titles})\s*[:：]?\s*\n+", "", decision, flags=re.IGNORECASE)
+
+
+def _number_items(lines: Sequence[str]) -> str:
+    return "\n".join(f"{n}. {step}" for n, step in enumerate(_clean_items(lines), 1))
 
 
 def _advisor_label(name: str, roles: Mapping[str, str]) -> str:

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from council.engine.minutes import Minutes, StatementMinutes
 from council.protocols import ReportView
+from council.protocols.common.sections import load_sections
 from council.text_cleanup import clean
 
 BREAK = "\n\n## "
 WRONG_TITLE = "What Would Show That the Verdict Was Wrong"
+DECISION_SECTIONS = ("decision", "next_steps", "wrong_if")
 EARLIER_NAMES = {"Perspectives": "perspectives", "Tensions": "tensions", "How Positions Moved": "moves"}
 
 
 class AdvisorsView(ReportView):
     def answer_sections(self, minutes: Minutes) -> list[tuple[str, str, str]]:
-        """Return the verdict and the next steps before the perspectives and tensions. Code wrote the headings around them."""
-        text = str(minutes.verdict.get("answer") or "")
+        """Return the verdict and the next steps before the perspectives and tensions."""
+        stored = load_sections(minutes.verdict)
+        if stored is None:
+            return self._find_earlier_sections(str(minutes.verdict.get("answer") or ""))
+        return [*sorted(stored, key=lambda section: section.name not in DECISION_SECTIONS)]
+
+    def _find_earlier_sections(self, text: str) -> list[tuple[str, str, str]]:
+        """Return the sections of a run of an earlier version by the headings that code wrote around them."""
         before, _, after = text.partition(f"{BREAK}Verdict\n\n")
         decision, found, rest = after.rpartition(f"{BREAK}Next Steps\n\n")
         if not found or not before.startswith("## Perspectives\n\n"):

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
 from council.engine.agreement import join_sides, list_shared_voices, round_voices
+from council.language import detect_language
+from council.protocols.common.sections import Section, dump_sections
 from council.protocols.general.claims import (
     Claim,
     Dispute,
@@ -35,6 +37,7 @@ from council.protocols.general.synthesis import (
 from council.search.queries import is_time_sensitive
 from council.text_cleanup import truncate
 from council.types import Agreement, Difference, Json, Question, Round, Seat, Statement, TrustFact, Verdict
+from council.wording import Wording, load_wording
 
 MEMBER_ID_FORMAT = "council_{}"
 MAX_FACT_CHARS = 120  # of a question in the reasons for a trust level
@@ -233,13 +236,23 @@ def build_verdict(
     table: Deliberation, reply: Synthesis, problems: list[str], *, asked: int, question: Question
 ) -> Verdict:
     """Build the verdict from the chair's checked reply; `problems` are the checks that it still fails."""
-    told, changes = [reply.answer.strip(), *_format_disagreements(table, reply)], _format_spec_changes(reply)
-    numbers = _cited_numbers(table, (*told, *changes))
+    wording = load_wording(detect_language(reply.answer, question.text))
+    decision = reply.answer.strip()
+    told, changes = _build_disagreements(table, reply, wording), _build_spec_changes(reply, wording)
+    numbers = _cited_numbers(table, (decision, *(section.text for section in (*told, *changes))))
     added = table.added_disputes(reply)
     verdict = _base_verdict(table, numbers, problems, added)
+    models = _format_participants(table, wording)
+    parts = [*told, *_build_sources(table, numbers, wording), *changes]
+    sections = [
+        Section("decision", wording.heading("answer"), decision),
+        *parts,
+        Section("models", wording.heading("participating_models"), models),
+    ]
     return replace(
         verdict,
-        answer="\n\n".join((_format_participants(table), *told, *_format_sources(table, numbers), *changes)),
+        answer="\n\n".join((models, decision, *(part.format() for part in parts))),
+        details=verdict.details | {"sections": dump_sections(sections)},
         confidence=compute_general_confidence(
             table.consensus,
             table.persisting,
@@ -254,11 +267,13 @@ def build_verdict(
 
 def build_verdict_without_chair(table: Deliberation) -> Verdict:
     """Build the verdict of a council whose chair failed; it still reports every disagreement."""
-    told = _format_disagreements(table, Synthesis(answer="", disagreements=[]))
-    numbers = _cited_numbers(table, (*(one.said for one in table.answers_for_chair), *told))
+    statements = [one.said for one in table.answers_for_chair]
+    wording = load_wording(detect_language("\n".join(statements)))
+    told = _build_disagreements(table, Synthesis(answer="", disagreements=[]), wording)
+    numbers = _cited_numbers(table, (*statements, *(section.text for section in told)))
     return replace(
         _base_verdict(table, numbers, []),
-        answer="\n\n".join((*told, *_format_sources(table, numbers))),
+        answer="\n\n".join(section.format() for section in (*told, *_build_sources(table, numbers, wording))),
         caveats=(*table.remarks, *_unknown_citation_caveats(table)),
     )
 
@@ -327,16 +342,22 @@ def _trust_facts(table: Deliberation, numbers: list[int], added: list[Dispute]) 
 # Sections of the answer that must not depend on the chair
 
 
-def _format_spec_changes(reply: Synthesis) -> list[str]:
-    return [f"## Proposed Spec Changes\n\n{reply.format_changes()}"] if isinstance(reply, SpecSynthesis) else []
+def _build_spec_changes(reply: Synthesis, wording: Wording) -> list[Section]:
+    if not isinstance(reply, SpecSynthesis):
+        return []
+    changes = reply.format_changes() or wording.heading("none_sentence")
+    return [Section("changes", wording.heading("proposed_spec_changes"), changes)]
 
 
-def _format_participants(table: Deliberation) -> str:
+def _format_participants(table: Deliberation, wording: Wording) -> str:
     who = [
-        f"{said.outcome.served_by or said.seat.member} as {_role_in_sentence(said.seat)}"
+        wording.heading(
+            "model_as_role", model=said.outcome.served_by or said.seat.member, role=_role_in_sentence(said.seat)
+        )
         for said in table.first.values()
     ]
-    return f"Participating models: {', '.join(who)}."
+    listed = wording.comma.join(who)
+    return f"{wording.heading('participating_models')}{wording.colon}{listed}{wording.period.rstrip()}"
 
 
 def _role_in_sentence(seat: Seat) -> str:
@@ -344,24 +365,27 @@ def _role_in_sentence(seat: Seat) -> str:
     return seat.role if any(map(str.isupper, seat.role[1:])) else seat.role.lower()
 
 
-def _format_disagreements(table: Deliberation, reply: Synthesis) -> list[str]:
+def _build_disagreements(table: Deliberation, reply: Synthesis, wording: Wording) -> list[Section]:
     told = {one.disagreement: one for one in reply.disagreements}
     texts = []
     for name, dispute in table.persisting_by_name.items():
         one = told.get(name)
         sides = [(side.position.strip(), side.case.strip()) for side in one.sides if side.case.strip()] if one else []
-        texts.append(format_disagreement(dispute, one.because if one else "", sides if len(sides) > 1 else []))
+        because = one.because if one else ""
+        texts.append(format_disagreement(dispute, because, sides if len(sides) > 1 else [], wording))
     code = [*table.reported_by_code, *table.added_disputes(reply)]
-    texts += [format_disagreement(one, "", []) for one in code]
-    return ["## Where Experts Disagree", *texts] if texts else []
+    texts += [format_disagreement(one, "", [], wording) for one in code]
+    title = wording.heading("where_experts_disagree")
+    return [Section("disagreements", title, "\n\n".join(texts))] if texts else []
 
 
-def _format_sources(table: Deliberation, numbers: list[int]) -> list[str]:
+def _build_sources(table: Deliberation, numbers: list[int], wording: Wording) -> list[Section]:
     if not table.research.sources:
         return []
     known = {one["n"]: one for one in table.research.sources}
     rows = [f"[{n}] [{_replace_brackets(known[n]['title'])}]({_escape_url(known[n]['url'])})" for n in numbers]
-    return ["## Sources\n\n" + ("\n".join(f"- {row}" for row in rows) or "None of the sources found was cited.")]
+    text = "\n".join(f"- {row}" for row in rows) or wording.heading("no_source_cited")
+    return [Section("sources", wording.heading("sources"), text)]
 
 
 def _replace_brackets(title: str) -> str:
