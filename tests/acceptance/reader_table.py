@@ -554,6 +554,18 @@ ADVERSARIAL: list[Case] = [
         flags={"gamma": 1},
     ),
     adversarial(
+        "an answer in German",
+        "MEDIUM",
+        "verändert",
+        text=GERMAN,
+        assessment="Die Last ist geschätzt und nicht gemessen.",
+        issues=ONE_EACH,
+        rulings={"alpha-1": "+", "gamma-1": "-"},
+        outcome="MODIFIED",
+        language="de",
+        shows=("**MITTEL.** Die Last ist geschätzt",),
+    ),
+    adversarial(
         "triage by rule",
         "MEDIUM",
         "modified — alpha's draft, changed after 2 attacks of which 1 landed",
