@@ -15,6 +15,8 @@ MIN_LEAD = 1.3  # the best language needs so many times the score of the second
 MIN_SCORE = 1.0  # of a short answer and its question together
 ANSWER_SCORE = 4.0  # the most that a short or mixed answer counts, compared with its question
 QUESTION_SCORE = 3.0
+MIN_ENGLISH_WORDS = 10  # words of English alone in a text that is plainly English
+MIN_ENGLISH_LEAD = 4  # so many times the words that English does not have
 SIGN_WEIGHT = 0.5  # of a letter or an ending, compared with a frequent word
 CHARS_PER_WORD = 2  # of Chinese and Japanese
 MIN_CHINESE_CHARS = 12  # fewer Chinese characters without kana may be Japanese
@@ -219,6 +221,8 @@ def detect_language(answer: str, question: str = "") -> str:
 
     The question is a second source for an answer that is too short or too mixed to tell.
     """
+    if _is_plainly_english(answer):
+        return "en"
     said = _collect_evidence(answer)
     best = said.find_best()
     if not best or said.hits[best] < MIN_HITS:
@@ -231,8 +235,31 @@ def detect_language(answer: str, question: str = "") -> str:
     return best if best in LANGUAGES else "en"
 
 
+def _is_plainly_english(text: str) -> bool:
+    """Return whether a text without other letters has many words of English alone. Most answers end here, at little cost."""
+    prose = _find_prose(text)
+    if not prose.isascii():
+        return False
+    english, foreign = _list_own_words()
+    tokens = _TOKEN.findall(prose.lower())
+    found = sum(map(english.__contains__, tokens))
+    return found >= MIN_ENGLISH_WORDS and found >= MIN_ENGLISH_LEAD * sum(map(foreign.__contains__, tokens))
+
+
+@cache
+def _list_own_words() -> tuple[frozenset[str], frozenset[str]]:
+    """Return the frequent words that only English has, and those that English does not have."""
+    english = set(WORDS["en"].split())
+    foreign = {word for language, listed in WORDS.items() if language != "en" for word in listed.split()}
+    return frozenset(english - foreign), frozenset(foreign - english)
+
+
+def _find_prose(text: str) -> str:
+    return _CODE.sub(" ", text[:MAX_SOURCE_CHARS])[:MAX_CHARS].replace("’", "'")
+
+
 def _collect_evidence(text: str) -> Evidence:
-    prose = _CODE.sub(" ", text[:MAX_SOURCE_CHARS])[:MAX_CHARS].replace("’", "'")
+    prose = _find_prose(text)
     found = Evidence()
     _add_east_asian(prose, found)
     words, letters, endings = _load_tables()
