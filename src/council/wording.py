@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from council.text_cleanup import single_line
 from council.types import Json, TrustFact
 
 MAX_DETAIL_CHARS = 120
+ROUND_PHASE = re.compile(r"r(\d+)")
 # Share of HIGH answers that were right in simulations with strongly correlated errors, in percent: docs/evidence.md.
 HIGH_ACCURACY_PERCENT = 74
 
@@ -95,6 +97,7 @@ class Wording:
 
     def join(self, names: Sequence[str]) -> str:
         """Return names as a list: alpha, beta and gamma."""
+        names = [name.replace("_", " ") for name in names]
         if len(names) < 2:
             return "".join(names)
         return f"{self._mark('list').join(names[:-1])}{self._mark('and')}{names[-1]}"
@@ -117,7 +120,9 @@ class Wording:
     # Phases
 
     def format_phase(self, phase: str) -> str:
-        """Return the name of a phase; a round and an unknown phase keep theirs."""
+        """Return the name of a phase: "draft", "round 2"; an unknown phase keeps its name."""
+        if number := ROUND_PHASE.fullmatch(phase):
+            return self.say("phases", "round", n=number[1])
         return str(self.table["phases"].get(phase) or single_line(phase))
 
     # Trust

@@ -37,6 +37,15 @@ def list_shared_voices(voices: Mapping[str, str]) -> list[TrustFact]:
     ]
 
 
+def keep_known(named: Iterable[str] | None, known: Iterable[str]) -> tuple[str, ...] | None:
+    """Return the known seats that a chair names, in their order; None if it names none of them but others."""
+    if named is None:
+        return None
+    names = set(named)
+    found = tuple(name for name in known if name in names)
+    return found if found or not names else None
+
+
 def compute_agreement(shared_by: Iterable[str] | None, contested: bool, voices: Mapping[str, str]) -> Agreement:
     """Return whether the seats share the recommendation of the answer; empty if that was not assessed.
 

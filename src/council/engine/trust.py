@@ -86,6 +86,13 @@ SUPPORTS: tuple[TrustFactKind, ...] = (
     "agreed_points",
     "cited_sources",
 )
+# Facts that other facts say already: beside one of these they are left out.
+SAID_BY: dict[TrustFactKind, tuple[TrustFactKind, ...]] = {
+    "shared_member": ("one_voice",),
+    "absent": ("no_seat", "one_seat"),
+    "all_agree": ("same_verdict",),
+    "low_confidence": ("truncated",),  # a vote that was cut off counts with low confidence
+}
 DEGRADED_KINDS: dict[str, TrustFactKind] = {  # by the state of a row in `degraded`
     "fallback": "fallback",
     "cut": "cut",
@@ -118,18 +125,24 @@ def compute_trust(minutes: Minutes, degraded: list[Json] | None = None) -> Trust
     `degraded` are the rows of `build_degraded_rows`, if they are known.
     """
     rows = build_degraded_rows(minutes) if degraded is None else degraded
-    facts = list(dict.fromkeys([*_list_verdict_facts(minutes), *_list_seat_facts(minutes, rows)]))
-    if any(fact.kind == "one_voice" for fact in facts):  # it says more than that some seats share the member
-        facts = [fact for fact in facts if fact.kind != "shared_member"]
+    facts = [*_list_verdict_facts(minutes), *_list_seat_facts(minutes, rows)]
     level = lowest_level(facts)
     confidence = minutes.verdict.get("confidence")
     if confidence in LEVELS and LEVELS.index(confidence) > LEVELS.index(level):
         level = confidence
         facts.append(TrustFact(CONFIDENCE_FACTS[confidence]))
+    facts = _drop_repeated(facts)
     kinds = list(LIMITS)
     limits = sorted((fact for fact in facts if fact.kind in LIMITS), key=lambda fact: kinds.index(fact.kind))
     supports = sorted((fact for fact in facts if fact.kind in SUPPORTS), key=lambda fact: SUPPORTS.index(fact.kind))
     return Trust(level, tuple(limits), tuple(supports))
+
+
+def _drop_repeated(facts: Iterable[TrustFact]) -> list[TrustFact]:
+    """Return each fact once, without those that another fact says already."""
+    found = list(dict.fromkeys(facts))
+    kinds = {fact.kind for fact in found}
+    return [fact for fact in found if kinds.isdisjoint(SAID_BY.get(fact.kind, ()))]
 
 
 def lowest_level(facts: Iterable[TrustFact]) -> Level:
@@ -171,12 +184,13 @@ def _list_agreement_facts(minutes: Minutes) -> Iterator[TrustFact]:
     """Yield the one fact that the agreement of the first statements is."""
     verdict = minutes.verdict
     answered = [seat.name for seat in minutes.planned_seats if seat.statements]
-    if len(_find_voices(minutes)) < 2 or minutes.status != "complete":
+    if len(answered) < 2 or _is_one_voice(minutes) or minutes.status != "complete":
         return  # another fact says that nothing could agree
     shared_by = verdict.get("shared_by")
     holders = tuple(name for name in shared_by or () if name in answered)
+    is_shared_by_all = shared_by is None or len(holders) == len(answered)
     match verdict.get("agreement") or "":
-        case "full" if shared_by is None or len(holders) == len(answered):
+        case "full" if is_shared_by_all and _count_first_voices(minutes) == len(answered):
             yield TrustFact("all_agree", seats=tuple(answered), count=len(answered))
         case "partial" if shared_by is None:
             yield TrustFact("partial_agreement")
@@ -191,9 +205,18 @@ def _list_agreement_facts(minutes: Minutes) -> Iterator[TrustFact]:
 # Facts of the seats
 
 
-def _find_voices(minutes: Minutes) -> set[str]:
+def _count_first_voices(minutes: Minutes) -> int:
+    """Return the number of voices in the first statements of the seats: those that can agree."""
+    first = [(seat, minutes.statements_of(seat.name)[:1]) for seat in minutes.planned_seats if seat.statements]
+    served = [(seat.name, seat.model, said.served_by) for seat, statements in first for said in statements]
+    return len(set(count_voices(served).values()))
+
+
+def _is_one_voice(minutes: Minutes) -> bool:
+    """Return whether one member spoke for all seats by fallback, at first or at the end: it has the last word there."""
     answered = [seat for seat in minutes.planned_seats if seat.statements]
-    return set(count_voices((seat.name, seat.model, seat.served_by) for seat in answered).values())
+    last = count_voices((seat.name, seat.model, seat.served_by) for seat in answered)
+    return 1 in (_count_first_voices(minutes), len(set(last.values())))
 
 
 def _list_seat_facts(minutes: Minutes, degraded: list[Json]) -> Iterator[TrustFact]:
@@ -215,11 +238,12 @@ def _list_seat_facts(minutes: Minutes, degraded: list[Json]) -> Iterator[TrustFa
     elif len(answered) == asked > 1:
         vendors = len(list_vendors(minutes, answered))
         yield TrustFact("all_answered", count=asked, total=vendors)
-    for row in degraded:
-        if row["state"] == "notice" or row["seat"] in absent:
-            continue
-        if minutes.status == "complete" or row["state"] in DEGRADED_KINDS:  # else "the run is incomplete" says it
-            yield _read_degraded(row)
+    is_complete = minutes.status == "complete"  # else "the run is incomplete" says that a step has no answer
+    yield from _list_degraded_facts(
+        row
+        for row in degraded
+        if row["state"] != "notice" and row["seat"] not in absent and (is_complete or row["state"] in DEGRADED_KINDS)
+    )
 
 
 def _list_voice_facts(minutes: Minutes, answered: list[SeatMinutes]) -> Iterator[TrustFact]:
@@ -228,22 +252,28 @@ def _list_voice_facts(minutes: Minutes, answered: list[SeatMinutes]) -> Iterator
         yield TrustFact("no_seat")
     elif len(answered) == 1:
         yield TrustFact("one_seat", "", names, 1)
-    elif len(_find_voices(minutes)) == 1:
+    elif _is_one_voice(minutes):
         yield TrustFact("one_voice", answered[0].served_by, names, len(names))
     elif len(vendors := list_vendors(minutes, answered)) == 1:
         yield TrustFact("one_vendor", vendors.pop(), names, len(names))
 
 
 def list_vendors(minutes: Minutes, answered: list[SeatMinutes]) -> set[str]:
-    """Return the vendors of the members that answered."""
+    """Return the vendors of the members that answered, in any phase."""
     known = {seat.model: seat.vendor for seat in answered}
-    served = [seat.served_by or seat.model for seat in answered]
+    served = [said.served_by or seat.model for seat in answered for said in minutes.statements_of(seat.name)]
     return {known.get(member) or member.partition(":")[0] for member in served}
 
 
-def _read_degraded(row: Json) -> TrustFact:
-    """Return the fact of a row of `degraded`."""
-    if not row["seat"]:
-        kind = DEGRADED_KINDS.get(row["state"], "degraded")
-        return TrustFact(kind, row["reason"])
-    return TrustFact(DEGRADED_KINDS.get(row["state"], "missed_phase"), row["phase"] or "", (row["seat"],))
+def _list_degraded_facts(rows: Iterable[Json]) -> Iterator[TrustFact]:
+    """Yield the facts of rows of `degraded`. Seats with the same trouble are one fact; an absence has its phase."""
+    seats: dict[tuple[TrustFactKind, str], dict[str, None]] = {}
+    for row in rows:
+        if not row["seat"]:
+            yield TrustFact(DEGRADED_KINDS.get(row["state"], "degraded"), row["reason"])
+            continue
+        kind = DEGRADED_KINDS.get(row["state"], "missed_phase")
+        phase = str(row["phase"] or "") if kind == "missed_phase" else ""
+        seats.setdefault((kind, phase), {})[row["seat"]] = None
+    for (kind, phase), names in seats.items():
+        yield TrustFact(kind, phase, tuple(names), len(names))

@@ -48,13 +48,13 @@ def strip_tail(text: str) -> str:
     """Return a text without the tail at its end, in any language."""
     body, found, end = text.rpartition(f"\n{RULE}\n")
     lines = [_normalize_spaces(line) for line in end.splitlines() if line.strip()]
-    if not found or not 0 < len(lines) <= MAX_LINES or not all(line.startswith(_list_labels()) for line in lines):
+    if not found or not 0 < len(lines) <= MAX_LINES or not all(line.startswith(list_labels()) for line in lines):
         return text
     return body.rstrip()
 
 
 @cache
-def _list_labels() -> tuple[str, ...]:
+def list_labels() -> tuple[str, ...]:
     """Return how lines of a tail begin, in all languages."""
     wordings = map(load_wording, LANGUAGES)
     return tuple(
@@ -120,15 +120,24 @@ def _format_positions(minutes: Minutes, wording: Wording) -> str:
         return ""
     parts = []
     common = [text for text in verdict.get("common") or [] if text]
-    holders = verdict.get("shared_by")
     answered = [seat.name for seat in minutes.planned_seats if seat.statements]
     if common:
         parts.append(single_line(common[0], MAX_POINT_CHARS).rstrip(" .。"))
-    elif verdict.get("agreement") == "full" and (holders is None or len(holders) == len(answered)):
+    elif _is_unanimous(verdict, len(answered)) and not _tells_agreement(verdict.get("result")):
         parts.append(wording.say("tail", "all_hold", count=len(answered)))
     if joined := verdict.get("joined"):
         parts.append(wording.say("tail", "joined", number=len(joined), seats=wording.join(joined)))
     return _format_line("agree", wording.semicolon.join(parts), wording) if parts else ""
+
+
+def _is_unanimous(verdict: Json, answered: int) -> bool:
+    holders = verdict.get("shared_by")
+    return verdict.get("agreement") == "full" and (holders is None or len(holders) == answered)
+
+
+def _tells_agreement(result: Json | None) -> bool:
+    """Return whether the outcome line says already that all agree: by their votes, or as the reason for no attack."""
+    return result is not None and result["kind"] in ("votes", "consensus")
 
 
 def _format_difference(differences: Sequence[Json], wording: Wording) -> str:
@@ -136,7 +145,8 @@ def _format_difference(differences: Sequence[Json], wording: Wording) -> str:
     sides = [_format_side(side, wording) for side in first["sides"] if side["position"]]
     point = single_line(first["point"], MAX_POINT_CHARS).rstrip(" .。")
     held = wording.join_alternatives(sides[:MAX_SIDES]) if len(sides) > 1 else ""
-    text = wording.colon.join(filter(None, (point, held)))
+    mark = "" if point.endswith("？") else " " if point.endswith("?") else wording.colon
+    text = mark.join(filter(None, (point, held)))
     more = len(differences) - 1
     rest = [wording.say("tail", "more", number=more, count=more)] if more else []
     return wording.semicolon.join([text, *rest])
@@ -155,7 +165,8 @@ def _format_side(side: Json, wording: Wording) -> str:
 
 def _format_trust(trust: Trust, wording: Wording) -> str:
     reasons = wording.list_reasons(trust.limits) or wording.list_supports(trust.level, trust.supports)
-    shown = reasons[:MAX_REASONS]
+    limit = reasons[-1:] if trust.level == "HIGH" else []  # HIGH never hides its limit
+    shown = [*reasons[: MAX_REASONS - len(limit)], *limit] if len(reasons) > MAX_REASONS else reasons[:]
     more = len(reasons) - len(shown)
     if more:
         shown.append(wording.say("tail", "more_reasons", number=more, count=more))

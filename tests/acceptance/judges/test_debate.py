@@ -269,7 +269,8 @@ def test_the_plan_of_an_early_stop_debate_has_two_call_counts(judges: JudgesWork
     [
         (["judge-1", "Judge 2"], ""),
         (["judge-1"], "no two members recommend this on their own"),
-        (["judge-9", "everyone"], "no two members recommend this on their own"),
+        (["judge-9", "everyone"], "agreement was not assessed"),
+        ([], "no two members recommend this on their own"),
         (None, "agreement was not assessed"),
     ],
 )

@@ -6,9 +6,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
 
-from council.answer_text import is_placeholder
 from council.engine.reply import Reply, one_row_per
-from council.protocols.common.replies import ReplyPart, TextField, one_of
+from council.protocols.common.replies import PointList, ReplyPart, TextField, one_of
 from council.types import Json
 
 MAX_ISSUES = 6  # per attacker
@@ -103,8 +102,8 @@ class Triage(Reply):
 
     open_choices: ClassVar[frozenset[str]] = frozenset({"seat", "same_as_leader"})  # an unknown name is dropped
 
-    agreed: list[str] = Field(description="conclusions that all drafts share, the most important first")
-    contested: list[str] = Field(
+    agreed: PointList = Field(description="conclusions that all drafts share, the most important first")
+    contested: PointList = Field(
         description="points on which their conclusions differ, with the positions, the most important first; empty if there is none"
     )
     same_conclusion: bool = Field(description="true if a reader would do the same after each of the drafts")
@@ -132,7 +131,7 @@ class Triage(Reply):
     def consensus(self) -> bool:
         """Return whether all four criteria hold and no conclusion is contested."""
         criteria = (self.same_conclusion, self.no_critical_flag, self.no_contradiction, self.mostly_high)
-        return all(criteria) and all(map(is_placeholder, self.contested))
+        return all(criteria) and not self.contested
 
     @property
     def holders(self) -> tuple[str, ...] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from council.engine.agreement import compute_agreement, join_sides, list_shared_voices, round_voices
+from council.engine.agreement import compute_agreement, join_sides, keep_known, list_shared_voices, round_voices
 from council.engine.council import Council
 from council.protocols.advisors.options import AdvisorsOptions
 from council.protocols.advisors.replies import Refereed, RefereedRounds, Stand
@@ -127,9 +127,9 @@ async def _referee(council: Council, transcript: list[Round[Any]]) -> Verdict:
     shifts = _combine_shifts(reply, _declared_changes(transcript))
     latest = {name: one for said in transcript for name, one in said.items()}
     voices = round_voices(Round(list(latest.values())))
-    tensions = [tension for tension in reply.tensions if tension.strip()]
+    tensions = reply.tensions
     moved = {one["seat"] for one in shifts if one["changed"]}
-    shared_by = reply.known_shared_by
+    shared_by = keep_known(reply.known_shared_by, heard)
     first_holders = None if shared_by is None else tuple(name for name in shared_by if name not in moved)
     later = reply.joined if isinstance(reply, RefereedRounds) else []
     contested = [TrustFact("contested_points", tensions[0], count=len(tensions))] if tensions else []

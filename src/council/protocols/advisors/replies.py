@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from council.engine.reply import Reply, one_row_per
 from council.engine.reply_form import LIST_MARKER, Choices
 from council.language import LANGUAGES, detect_language
-from council.protocols.common.replies import ConfidenceField, TextField, one_of
+from council.protocols.common.replies import ConfidenceField, PointList, TextField, one_of
 from council.protocols.common.sections import Section
 from council.types import Json
 from council.wording import Wording, load_wording
@@ -83,7 +83,7 @@ class RefereeAccount(Reply):
     perspectives: list[Perspective] = Field(
         description="one for each advisor that spoke", json_schema_extra=one_row_per("advisor")
     )
-    tensions: list[str] = Field(
+    tensions: PointList = Field(
         description="where the advisors truly conflict, and what it turns on; empty if they do not"
     )
     sides: list[TensionSide] = Field(
@@ -116,7 +116,7 @@ class Refereed(RefereeAccount):
 
     @property
     def known_shared_by(self) -> list[str] | None:
-        """The advisors who share the recommendation; None if the reply does not say."""
+        """The advisors who share the recommendation, as the referee names them; None if the reply does not say."""
         return self.shared_by if "shared_by" in self.model_fields_set else None
 
     def check_choices(self, choices: Choices) -> None:

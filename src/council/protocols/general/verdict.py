@@ -19,6 +19,7 @@ from council.protocols.general.claims import (
     claim_ledger,
     compute_general_confidence,
     find_consensus,
+    has_common_claim,
     is_resolved,
     words_by_seat,
 )
@@ -128,6 +129,14 @@ class Deliberation:
         return find_consensus(groups, self.words, self.comparison.contested)
 
     @property
+    def has_common_claim(self) -> bool:
+        return has_common_claim(self.comparison.groups, self.words)
+
+    def is_sourced(self, numbers: list[int]) -> bool:
+        """Return whether the answer or a claim cites a source that was found."""
+        return bool(numbers) or any(claim.sources for answer in self.answers for claim in answer.claims)
+
+    @property
     def qualified(self) -> list[tuple[str, list[Claim]]]:
         """The questions whose answers depend on a condition, with the claims on each."""
         return [
@@ -144,7 +153,9 @@ class Deliberation:
         """
         points = self.consensus
         if not points:
-            return "none" if self.persisting or self.comparison.groups else ""
+            is_open = any(not one.is_possible for one in self.persisting)
+            is_partial = self.has_common_claim and not is_open
+            return "partial" if is_partial else "none" if self.persisting or self.comparison.groups else ""
         claims = {claim.id: claim for answer in self.answers for claim in answer.claims}
         shared = any(
             set(point["seats"]) >= set(self.first)
@@ -243,7 +254,12 @@ def build_verdict(
         answer="\n\n".join((models, decision, *(part.format() for part in parts))),
         details=verdict.details | {"sections": dump_sections(sections)},
         confidence=compute_general_confidence(
-            table.consensus, table.persisting, len(table.first), asked, bool(numbers)
+            table.consensus,
+            table.persisting,
+            len(table.first),
+            asked,
+            table.is_sourced(numbers),
+            has_common_claim=table.has_common_claim,
         ),
         caveats=tuple(_list_caveats(table, problems, numbers, question)),
     )
@@ -280,7 +296,7 @@ def _base_verdict(
         sources=tuple(_sources_json(table, numbers)),
         claims=tuple(claim_ledger(table.answers, table.comparison.groups, table.words, table.resolved_by_name.values())),
         agreement=table.agreement if not added or table.agreement != "full" else "partial",
-        common=tuple(str(point.get("topic") or point.get("claim") or "") for point in table.consensus),
+        common=tuple(map(_format_consensus, table.consensus)),
         differences=tuple(map(_read_difference, [*table.persisting, *(added or [])])),
         trust_facts=tuple(_trust_facts(table, numbers, added or [])),
         details={
@@ -292,6 +308,12 @@ def _base_verdict(
             "struck": table.unknown_citations(), "problems": problems, "queries_failed": list(table.research.failed),
         },
     )  # fmt: skip
+
+
+def _format_consensus(point: Json) -> str:
+    """Return a point of consensus in a line: the question with its short answer, else the first member's sentence."""
+    first = point["statements"][0]
+    return f"{point['question']} {first['answer']}" if first["answer"] else str(first["text"])
 
 
 def _read_difference(dispute: Dispute) -> Difference:
@@ -306,18 +328,15 @@ def _trust_facts(table: Deliberation, numbers: list[int], added: list[Dispute]) 
             yield TrustFact("open_dispute", truncate(one.question, MAX_FACT_CHARS))
     if possible := [*table.possible_disputes, *added]:
         yield TrustFact("contested_points", truncate(possible[0].question, MAX_FACT_CHARS), count=len(possible))
-    if not table.consensus and len(table.first) > 1:
+    if not table.consensus and not table.has_common_claim and len(table.first) > 1:
         yield TrustFact("no_common_point")
     if table.consensus:
         yield TrustFact("agreed_points", count=len(table.consensus))
     if numbers:
         yield TrustFact("cited_sources", count=len(numbers))
     yield from list_shared_voices(round_voices(table.first))
-    verified = numbers or any(claim.sources for answer in table.answers for claim in answer.claims)
-    if table.research.missing != SEARCH_SKIPPED and not verified:
-        yield TrustFact("no_evidence")
-    elif not numbers:
-        yield TrustFact("no_sources")
+    if not table.is_sourced(numbers):
+        yield TrustFact("no_sources" if table.research.missing == SEARCH_SKIPPED else "no_evidence")
 
 
 # Sections of the answer that must not depend on the chair
