@@ -62,7 +62,7 @@ class TensionSide(BaseModel):
     advisor: str = Field(description="the advisor, by its name in lower case")
     position: TextField = Field(default="", description="what it holds on the first tension, in at most eight words")
     assumes: TextField = Field(
-        default="", description="the assumption that it rests on, in at most eight words; else empty"
+        default="", description="what its position assumes, stated or implied, in at most eight words; else empty"
     )
 
 
