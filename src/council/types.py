@@ -476,6 +476,7 @@ TrustFactKind = Literal[
     # LOW
     "no_seat",
     "one_seat",
+    "one_asked",
     "one_voice",
     "not_complete",
     "embedded",
@@ -489,7 +490,6 @@ TrustFactKind = Literal[
     "strongest_absent",
     "absent",
     "one_vendor",
-    "single_judge",
     "partial_agreement",
     "not_assessed",
     "modified",
@@ -508,7 +508,6 @@ TrustFactKind = Literal[
     "inconsistent",
     "substituted",
     "weak_flip",
-    "untested",
     "ballots_differ",
     "few_ballots",
     "missed_phase",

@@ -131,7 +131,7 @@ def count_seats(truth: Truth) -> Iterator[Reason]:
     if not answered:
         yield Reason("no_seat")
     elif len(answered) == 1:
-        yield Reason("one_seat", names, 1)
+        yield Reason("one_seat" if len(truth.seats) > 1 else "one_asked", names, 1)
     elif is_one_voice(truth):
         yield Reason("one_voice", names, len(names))
     elif len(list_vendors(truth)) == 1:

@@ -30,6 +30,7 @@ LIMITS: dict[TrustFactKind, Level] = {
     "contested": "CONTESTED",
     "no_seat": "LOW",
     "one_seat": "LOW",
+    "one_asked": "LOW",
     "one_voice": "LOW",
     "not_complete": "LOW",
     "embedded": "LOW",
@@ -42,7 +43,6 @@ LIMITS: dict[TrustFactKind, Level] = {
     "strongest_absent": "MEDIUM",
     "absent": "MEDIUM",
     "one_vendor": "MEDIUM",
-    "single_judge": "MEDIUM",
     "partial_agreement": "MEDIUM",
     "not_assessed": "MEDIUM",
     "modified": "MEDIUM",
@@ -61,7 +61,6 @@ LIMITS: dict[TrustFactKind, Level] = {
     "inconsistent": "MEDIUM",
     "substituted": "MEDIUM",
     "weak_flip": "MEDIUM",
-    "untested": "MEDIUM",
     "ballots_differ": "MEDIUM",
     "few_ballots": "MEDIUM",
     "missed_phase": "MEDIUM",
@@ -255,7 +254,7 @@ def _list_voice_facts(minutes: Minutes, answered: list[SeatMinutes]) -> Iterator
     if not answered:
         yield TrustFact("no_seat")
     elif len(answered) == 1:
-        yield TrustFact("one_seat", "", names, 1)
+        yield TrustFact("one_seat" if count_asked_seats(minutes) > 1 else "one_asked", "", names, 1)
     elif _is_one_voice(minutes):
         yield TrustFact("one_voice", answered[0].served_by, names, len(names))
     elif len(vendors := list_vendors(minutes, answered)) == 1:

@@ -112,7 +112,7 @@ def test_a_second_round_that_repeats_nothing_keeps_every_finding_of_the_first(
     assert done.code == 10
     assert done.out.startswith("WARN  2 of 2 judges\n")
     assert "The signature is never checked.  1 of 2 (judge-1.F1)" in done.out
-    assert "judge-1      PASS (HIGH): Anyone can forge a token." in done.out
+    assert "judge-1      PASS: Anyone can forge a token." in done.out
     report = council("report", "--format", "json").json
     assert [(row["severity"], row["found_by"]) for row in report["findings"]] == [("critical", ["judge-1"])]
     (row,) = council("report", "--format", "sarif").json["runs"][0]["results"]

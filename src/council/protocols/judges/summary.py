@@ -248,9 +248,8 @@ def _format_opinions(minutes: Minutes) -> list[str]:
     lines = []
     for one in list_opinions(minutes):
         stale = describe_stale_verdict(minutes, one["seat"])
-        sure = ", ".join(filter(None, [one["confidence"], stale]))
         told = "  ".join(filter(None, [single_line(one["key_insight"], 300), _format_advice(one["recommendation"])]))
-        head = f"{one['verdict']} ({sure})" if sure else str(one["verdict"])
+        head = f"{one['verdict']} ({stale})" if stale else str(one["verdict"])
         lines.append(f"{single_line(one['seat']):<{KIND_WIDTH - 1}} {head}: {told}".rstrip(": "))
     return lines
 
