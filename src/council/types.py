@@ -361,6 +361,7 @@ class Step:
     reply: type[Any] | None = None  # type of the reply; None for free text
     rate_prose: Callable[[str], ProseUse] = lambda text: "none"
     review: Callable[[str], str] = lambda text: ""  # contradictions in a readable reply: repaired once, then it is used
+    is_final: bool = False  # free text that is the answer of the run: wrappers and openings are removed
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from typing import Any
 
 from council.answer_text import find_refusal, is_placeholder
 from council.errors import Fault
-from council.text_cleanup import ends_in_notes, single_line, without_notes
+from council.notes_filter import ends_in_notes, without_notes
+from council.text_cleanup import single_line
 from council.types import Answer, Step
 
 MIN_LOOP_CHARS = 4000  # minimum length of the repeated ending, in characters

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from council import events as ev
+from council.answer_filter import AnswerFilter
 from council.calling.answer_check import (
     CHECK_INTERVAL_CHARS,
     AnswerSize,
@@ -24,9 +25,9 @@ from council.calling.fallback import FallbackPolicy
 from council.calling.fault_table import FAULT_TABLE, FailedAttempt, NextAttempt, max_retries, next_attempt
 from council.errors import BudgetSpent, Fault
 from council.members.base import Member, fit_attachments
+from council.notes_filter import NotesFilter
 from council.settings import extend_timeout
 from council.store.interface import Attempt
-from council.text_cleanup import NotesFilter
 from council.types import NO_USAGE, Answer, Ask, FinalState, Json, Outcome, SeatWatch, Step, Usage, repair_surrogates
 
 MAX_BACKOFF_S = 30.0
@@ -384,7 +385,7 @@ class RetryLoop:
         watch.has_output = False
         pieces: list[str] = []  # received since the event loop last ran; one packet brings several
         unchecked = ""  # streamed text that the loop detector has not seen yet
-        notes = None if self.step.ask.schema else NotesFilter()
+        shown = None if self.step.ask.schema else AnswerFilter() if self.step.is_final else NotesFilter()
         call_soon, now = asyncio.get_running_loop().call_soon, self.now
 
         def on_delta(piece: str) -> None:
@@ -409,7 +410,7 @@ class RetryLoop:
                 return
             text = "".join(pieces)
             pieces.clear()
-            self._stream(deadline, notes.feed(text) if notes else text)
+            self._stream(deadline, shown.feed(text) if shown else text)
             unchecked += text
             if len(unchecked) >= CHECK_INTERVAL_CHARS:
                 repeated, unchecked = detector.feed(unchecked), ""
@@ -422,7 +423,7 @@ class RetryLoop:
                 if 4 * len(answer.text) > size.limit:  # a character has at most four bytes
                     size.check(answer)
                 stream_pieces()
-                self._stream(deadline, notes.flush() if notes else "")
+                self._stream(deadline, shown.flush() if shown else "")
         except Fault as fault:
             detail, said = repair_surrogates(fault.detail), repair_surrogates(fault.said)
             return Fault(fault.kind, detail, said=said, retry_after=fault.retry_after)

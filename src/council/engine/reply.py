@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Self, TypeVar, get_origin
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from council.answer_text import find_refusal, is_placeholder
-from council.engine.json_text import clean_text, find_json, iter_strings, load_json
-from council.engine.reply_form import NO_TITLES, FormReader, squash
+from council.engine.reply_form import NO_TITLES, FormReader
 from council.engine.reply_form import Choices as Choices  # used by all protocols
 from council.errors import Fault
-from council.text_cleanup import single_line
+from council.json_text import clean_text, find_json, iter_strings, load_json
+from council.text_cleanup import single_line, squash
 from council.types import Json, ProseUse, Step
 
 R = TypeVar("R", bound="Reply")

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
 from council.answer_text import is_placeholder
+from council.text_cleanup import squash
 from council.types import Json
 
 Choices = Mapping[str, Collection[str]]  # field name → allowed values in this request
@@ -19,12 +19,6 @@ NO_TITLES: Mapping[str, str] = MappingProxyType({})
 YES_NO = {"yes": True, "true": True, "y": True, "t": True, "no": False, "false": False, "n": False, "f": False}
 PUNCTUATION_CHARS = " \t\r\n*_`\"'#.,:;!<>«»“”‘’"  # around a name
 LIST_MARKER = re.compile(r"^(?:[-*•]|\(?\d{1,2}[.)])\s+")  # models often write it into the items
-
-
-@lru_cache(2048)
-def squash(text: str) -> str:
-    """Return the letters and digits alone, in lower case, for comparison: "keyInsight" and "Key insight" are the same."""
-    return "".join(char for char in text.casefold() if char.isalnum())
 
 
 class FormReader:

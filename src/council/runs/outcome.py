@@ -17,6 +17,7 @@ from council.errors import BudgetSpent, ChairAbsent, QuorumLost, RunOwned, Store
 from council.protocols.options import parse_options
 from council.runs.audit import describe_version, is_ours
 from council.store.interface import OPEN_STATUSES, Store
+from council.text_cleanup import quote_tail_lines
 from council.types import Json, Seat, Statement, Verdict
 
 RELEASE_POLLS, RELEASE_POLL_S = 100, 0.05
@@ -110,7 +111,8 @@ async def run_protocol(council: Council, protocol: protocols.Protocol, options: 
         return _end_early(council, "No chair", "chair", str(lost))
     except QuorumLost as lost:
         return _end_early(council, "Quorum lost", "quorum", str(lost))
-    return Ending("incomplete" if verdict.incomplete else "complete", verdict, reason=verdict.incomplete)
+    shown = replace(verdict, answer=quote_tail_lines(verdict.answer))
+    return Ending("incomplete" if verdict.incomplete else "complete", shown, reason=verdict.incomplete)
 
 
 def end_interrupted(council: Council) -> Ending:
@@ -133,7 +135,7 @@ def _end_early(council: Council, cause: str, stopped: str, reason: str) -> Endin
     partial = council.partial_verdict
     positions, stances = (_sort_by_seat(council, said) for said in (council.positions, council.stances))
     text = build_digest(cause, positions, list(stances.items()))
-    answer = "\n\n".join(filter(None, (text, partial.answer)))
+    answer = quote_tail_lines("\n\n".join(filter(None, (text, partial.answer))))
     return Ending("incomplete", replace(partial, answer=answer), stopped, reason)
 
 
