@@ -57,7 +57,7 @@ _CLAUSES = (
 )
 _MARKS = r"[\s*_#¡!>]*"
 _OPENING = re.compile(
-    rf"{_MARKS}(?:(?P<courtesy>{'|'.join(_INTERJECTIONS)})[\s!,.。，！—–-]*)?(?:(?:{'|'.join(_CLAUSES)})\b[^.:!?\n]{{0,120}}, )?"
+    rf"{_MARKS}(?:(?P<courtesy>{'|'.join(_INTERJECTIONS)})(?![a-zà-ÿ])[\s!,.。，！—–-]*)?(?:(?:{'|'.join(_CLAUSES)})\b[^.:!?\n]{{0,120}}, )?"
     rf"(?:{'|'.join(_ANNOUNCEMENTS)})(?P<more>[^.:：!。\n]{{0,120}}?)[*_ ]{{0,3}}(?P<end>[:：]|[.!。](?=[*_\s]|$)|$)[*_]{{0,3}}\s*",
     re.IGNORECASE,
 )
@@ -65,13 +65,13 @@ _PRAISE = re.compile(r"(?:great|good|excellent) question[!.]\s*", re.IGNORECASE)
 _TITLE = re.compile(
     r"[ \t]{0,3}(?:#{1,6}[ \t]+)?[*_]{0,3}(?:the |my )?(?:final answer|final response|final synthesis|synthesi[sz]ed answer|merged answer|"
     r"combined answer|council['’]s (?:final )?answer|(?:endgültige|finale|abschließende) antwort|réponse finale|respuesta final|"
-    r"risposta finale|resposta final|最终答案|最終回答)[ \t]*[:：]?[*_]{0,3}[:：]?[ \t]*",
+    r"risposta finale|resposta final|最终答案|最終回答)[ \t]*[:：]?[*_]{0,3}[:：]?\s*",
     re.IGNORECASE,
 )
 _HEADED_ANSWER = re.compile(
-    r"[ \t]{0,3}(?:#{1,6}[ \t]+[*_]{0,2}answer[*_]{0,2}|[*_]{2}answer[*_]{2}):?[ \t]*", re.IGNORECASE
+    r"[ \t]{0,3}(?:#{1,6}[ \t]+[*_]{0,2}answer[*_]{0,2}|[*_]{2}answer[*_]{2}):?\s*", re.IGNORECASE
 )
-_UNDERLINE = re.compile(r"[ \t]*(?:={3,}|-{3,})[ \t]*")
+_UNDERLINE = re.compile(r"[ \t]*(?:={3,}|-{3,})\s*")
 _FIRST_WORDS = (
     "final",
     "merged",
@@ -133,7 +133,8 @@ def _skip_opening(line: str) -> int:
 def _may_become_opening(start: str) -> bool:
     words = re.sub(rf"^{_MARKS}", "", start).casefold().replace("’", "'")
     return len(start) <= MAX_START_CHARS and any(
-        one.startswith(words) or words.startswith(one) for one in _FIRST_PHRASES
+        one.startswith(words) or (words.startswith(one) and not re.match(r"[a-z]", words[len(one.rstrip()) :]))
+        for one in _FIRST_PHRASES
     )
 
 

@@ -191,20 +191,24 @@ _OBJECT_START = re.compile(r"[ \t]{0,12}\{")
 _OBJECT_IN_LINE = re.compile(rf"""\{{[ \t]*["'“]?(?:{_KEY_WORDS}|council[_ -]?notes)["'”]?[ \t]*:""", re.IGNORECASE)
 _OBJECT_IN_LINE_START = re.compile(r"""\{[ \t]{0,8}["'“]?[a-z_ -]{0,26}["'”]?[ \t]{0,8}""", re.IGNORECASE)
 
-_OPENING_WORDS = r"(?:and |now )?(?:here (?:is|are) |these are |below (?:is|are) )?(?:the |my |our )?"
+# Words of a title in the order in which they can stand, and its noun.
+_TITLE_WORDS = (
+    ("and", "now"),
+    ("here is", "here are", "these are", "below is", "below are"),
+    ("the", "my", "our"),
+    ("internal", "final", "chair s", "additional", "requested", "following"),
+)
+_LABEL_NOUNS = ("council notes", "council note", "council s notes", "councilnotes")
+_TITLE_NOUNS = (
+    "notes", "note", "records", "record", "metadata", "json", "tail block", "block of notes", "minutes", "notizen", "anmerkungen", "notas",
+    "for the record", "for the records", "for the council s records",
+)  # fmt: skip
+_OPENING_WORDS = "".join(f"(?:(?:{'|'.join(group)}) )?" for group in _TITLE_WORDS)
 _LABEL_TITLE = re.compile(
-    rf"{_OPENING_WORDS}council ?(?:s )?notes?"
+    rf"{_OPENING_WORDS}(?:{'|'.join(_LABEL_NOUNS)})"
     r"(?: (?:block|section|json|in|as|below|follows?|for|the|council|s|records?|internal|only|not|part|of|answer))*"
 )
-_TITLE = re.compile(
-    rf"{_OPENING_WORDS}(?:internal |final |chair s |additional |requested |following )*"
-    r"(?:notes?|records?|metadata|json|tail block|block of notes|minutes|notizen|anmerkungen|notas)(?: .{0,50})?"
-    r"|for the (?:council s )?records?(?: .{0,30})?"
-)
-_FIRST_WORDS = (
-    "here", "these", "below", "the", "my", "our", "internal", "final", "chair", "council", "additional", "requested", "following",
-    "notes", "note", "record", "metadata", "json", "tail", "block", "minutes", "notizen", "anmerkungen", "notas", "for", "and", "now",
-)  # fmt: skip
+_TITLE = re.compile(rf"{_OPENING_WORDS}(?:{'|'.join(_TITLE_NOUNS)})(?: .{{0,50}})?")
 
 
 def _simplify(line: str) -> str:
@@ -216,13 +220,13 @@ def _is_title(line: str, pattern: re.Pattern[str]) -> bool:
 
 
 def _may_become_title(start: str) -> bool:
-    """Return whether the first word of a line begins a title, as far as it is known."""
-    first, _, rest = _simplify(start).partition(" ")
-    return (
-        first in _FIRST_WORDS
-        or f"{first}s" in _FIRST_WORDS
-        or (not rest and any(one.startswith(first) for one in _FIRST_WORDS))
-    )
+    """Return whether the start of a line may become a title, as far as its words are known."""
+    text = _simplify(start)
+    for group in _TITLE_WORDS:
+        if any(word.startswith(text) for word in group):
+            return True
+        text = next((text[len(word) + 1 :] for word in group if text.startswith(f"{word} ")), text)
+    return any(noun.startswith(text) or text.startswith(f"{noun} ") for noun in (*_LABEL_NOUNS, *_TITLE_NOUNS))
 
 
 def _may_become_key(start: str) -> bool:
