@@ -68,9 +68,6 @@ _TITLE = re.compile(
     r"risposta finale|resposta final|最终答案|最終回答)[ \t]*[:：]?[*_]{0,3}[:：]?\s*",
     re.IGNORECASE,
 )
-_HEADED_ANSWER = re.compile(
-    r"[ \t]{0,3}(?:#{1,6}[ \t]+[*_]{0,2}answer[*_]{0,2}|[*_]{2}answer[*_]{2}):?\s*", re.IGNORECASE
-)
 _UNDERLINE = re.compile(r"[ \t]*(?:={3,}|-{3,})\s*")
 _FIRST_WORDS = (
     "final",
@@ -117,7 +114,7 @@ _FIRST_PHRASES = (
 
 def _skip_opening(line: str) -> int:
     """Return how many characters of a first line are an opening or a title; 0 if none."""
-    if _TITLE.fullmatch(line) or _HEADED_ANSWER.fullmatch(line):
+    if _TITLE.fullmatch(line):
         return len(line)
     if praise := _PRAISE.match(line):
         return praise.end()

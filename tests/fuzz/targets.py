@@ -18,7 +18,7 @@ from council.calling.answer_check import check_answer, is_complete_reply
 from council.calling.fault_table import parse_share
 from council.doors.cli.params import parse_seats, place_continued_run, split_command
 from council.engine.prompting import load_prompt
-from council.engine.reply import Reply, parse_reply, rate_prose
+from council.engine.reply import Reply, parse_reply, read_partial
 from council.errors import ConfigError, Fault, PromptError, UsageError
 from council.json_text import find_json, load_json
 from council.members.scripted import Scripted
@@ -111,7 +111,7 @@ def parse_replies(text: str) -> None:
             parse_reply(reply, text, {"leader": ["alpha"], "issue": ["beta-1"], "seat": ["alpha", "beta"]})
         except Fault as fault:
             assert fault.kind == "schema"
-        rate_prose(reply, text)
+        read_partial(reply, text, {})
 
 
 def parse_answer(text: str) -> None:

@@ -111,7 +111,8 @@ def check_answer(answer: Answer | Fault, step: Step, *, was_repaired: bool = Fal
     if isinstance(answer, Fault):
         raise answer
     if answer.finish == "spoken":  # a person's answer is only checked against the schema
-        step.read(answer.text)
+        if unread := getattr(step.read(answer.text), "unread", None):
+            raise Fault("schema", f"{'; '.join(unread)} could not be read", said=answer.text)
         _check_contradictions(answer.text, step, was_repaired)
         return answer
     if answer.finish == "refused":

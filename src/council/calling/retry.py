@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -170,7 +171,8 @@ class RetryLoop:
     usage: Usage = NO_USAGE
     timeout: asyncio.Timeout | None = None  # drops the seat after the grace period
     drop_reason: str = ""
-    usable_reply: Outcome | None = None  # complete typed reply, cut off or contradictory: used if retries fail
+    usable_reply: Outcome | None = None  # typed reply, cut off, contradictory or partial: used if retries fail
+    usable_fields: int = 0  # of a partial one
     now: Callable[[], float] = field(default_factory=_loop_time)
     key: str = field(init=False)
     seat: str = field(init=False)
@@ -279,14 +281,14 @@ class RetryLoop:
                 return self._accept(deadline, trial, "ok_repaired" if faults["schema"] else "ok", accepted.text)
 
     def _keep_usable_reply(self, deadline: MemberDeadline, trial: NextAttempt, fault: Fault) -> None:
-        """Keep a complete reply, or else the longest prose that can replace one, for the case that the retries fail."""
+        """Keep a complete reply, or else the best part of one, for the case that the retries fail."""
         if fault.kind in ("length", "schema") and is_complete_reply(fault.said, self.step):
             state: FinalState = "truncated" if fault.kind == "length" else "ok"
-            self.usable_reply = self._accept(deadline, trial, state, fault.said)
-        elif fault.kind == "schema" and self.step.rate_prose(fault.said) != "none":
-            kept = self.usable_reply
-            if kept is None or (len(fault.said) > len(kept.text) and not is_complete_reply(kept.text, self.step)):
-                self.usable_reply = self._accept(deadline, trial, "ok", fault.said)
+            self.usable_reply, self.usable_fields = self._accept(deadline, trial, state, fault.said), sys.maxsize
+        elif fault.kind == "schema" and (part := self.step.read_partial(fault.said)):
+            kept_size = len(self.usable_reply.text) if self.usable_reply else -1
+            if (part.fields, len(fault.said)) > (self.usable_fields, kept_size):
+                self.usable_reply, self.usable_fields = self._accept(deadline, trial, "ok", fault.said), part.fields
 
     def _make_failed_attempt(
         self, deadline: MemberDeadline, request: NextAttempt, fault: Fault, answer: Answer | Fault
@@ -320,8 +322,8 @@ class RetryLoop:
     def _max_retries(self, fault: Fault) -> int:
         if self._stays_in_doubt(FAULT_TABLE[fault.kind].state):
             return 0
-        if fault.kind == "schema" and self.step.rate_prose(fault.said) == "repaired":
-            return 1  # prose again after the repair turn: it is used
+        if fault.kind == "schema" and self.step.read_partial(fault.said):
+            return 1  # a part of a reply or prose again after the repair turn: it is used
         return max_retries(fault.kind, chair=self.step.is_chair)
 
     def _stays_in_doubt(self, state: str) -> bool:

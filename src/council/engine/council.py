@@ -8,7 +8,6 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from string import ascii_uppercase
 from typing import Any, TypeVar, overload
 
@@ -17,7 +16,7 @@ from council.answer_filter import clean_answer
 from council.engine.gather import Grace, gather_or_cancel
 from council.engine.ledger import Ledger, compute_fingerprint
 from council.engine.prompting import Prompts
-from council.engine.reply import Reply, build_schema, parse_reply, rate_prose, read_accepted
+from council.engine.reply import Reply, build_schema, parse_reply, read_accepted, read_partial
 from council.engine.reply_form import Choices
 from council.engine.truncation import truncate_messages
 from council.errors import BudgetSpent, ChairAbsent, EngineError, Fault, QuorumLost, SeatAbsent
@@ -31,6 +30,7 @@ from council.types import (
     Json,
     Outcome,
     Packet,
+    PartialReply,
     Question,
     Roster,
     Round,
@@ -362,6 +362,9 @@ class Council:
         def read(text: str) -> Any:
             return parse_reply(reply, text, choices, self._seat_titles) if reply else None
 
+        def read_part(text: str) -> PartialReply | None:
+            return read_partial(reply, text, choices, self._seat_titles) if reply else None
+
         def review(text: str) -> str:
             return request.review(read(text)) if request.review else ""
 
@@ -374,7 +377,7 @@ class Council:
 
         return Step(
             ask, seat.name, (seat.member, *seat.fallbacks), read, repair, request.timeout, shrink,
-            seat.name == self._chair_name, watch, reply=reply, review=review, rate_prose=partial(rate_prose, reply),
+            seat.name == self._chair_name, watch, reply=reply, review=review, read_partial=read_part,
             is_final=reply is None and (seat.name == self._chair_name if request.final is None else request.final),
         )  # fmt: skip
 
@@ -398,6 +401,7 @@ class Council:
             said.key, self._current_phase, said.seat.name, outcome.state, said.text if reply is None else without_notes(said.said), reply,
             outcome.served_by, outcome.usage.as_json(), outcome.attempts, outcome.seconds,
             list(outcome.cut), list(outcome.dropped), list(outcome.cut_material), said.reply.missing_parts if said.reply else [], getattr(self.ledger.live_texts.get(said.key), "started", None),
+            said.reply.unread if said.reply else [],
         )  # fmt: skip
 
     def _record_statement(self, step: Step, seat: Seat, outcome: Outcome) -> Statement[Any]:

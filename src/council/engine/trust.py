@@ -319,6 +319,7 @@ DEGRADED_TEXTS = {
     "unseen": "{seat} did not see all attachments",
     "truncated": "the answer of {seat} was cut off",
     "prose": "{seat} answered in prose, without the parts that were asked for",
+    "unread": "part of the reply of {seat} could not be read",
     "dropped": "{seat} was asked without some parameters",
     "coverage_hole": "part of the material was not shown",
 }

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
 
-from council.engine.reply import Reply, one_row_per
+from council.engine.reply import Reply, also_named, main_field, one_row_per
 from council.protocols.common.replies import ReplyPart, TextField, one_of
 
 MAX_ISSUES = 6  # per attacker
@@ -39,9 +39,11 @@ RulingOutcome = Annotated[
     Literal["SURVIVED", "MODIFIED", "OVERTURNED"] | None,
     one_of(
         {
-            "SURVIVED": "survives, survive, stand, stands, upheld, unchanged",
+            "SURVIVED": "survives, survive, stand, stands, upheld, unchanged, survived unchanged, survived intact, "
+            "survived without modifications, survived with no modifications, stands without modifications",
             "MODIFIED": "modify, modifies, amended, revised, survived with modifications, survives with modifications, "
-            "survived with changes, modified and survived",
+            "stands with modifications, upheld with modifications, survived after modifications, survived but modified, "
+            "modified and survived, modified but survived, survived in modified form, survives in modified form",
             "OVERTURNED": "overturn, overturns, overruled, rejected, replaced",
         }
     ),
@@ -63,7 +65,11 @@ LandedField = Annotated[
             "false": "not landed, did not land, does not land, invalid, not valid, rejected, dismissed, no",
         }
     ),
-    WithJsonSchema({"type": "boolean", "description": "true if the criticism is right and matters"}),
+    WithJsonSchema(
+        {"type": "boolean", "description": "true if the criticism is right and matters"}
+        | main_field()
+        | also_named("ruling", "verdict", "valid", "upheld", "accepted", "decision", "status")
+    ),
 ]
 
 
@@ -86,6 +92,11 @@ def _none_to_list(value: Any) -> Any:
 
 class Triage(Reply):
     """The chair's triage of the drafts: agreed and contested points, the consensus criteria, and the leader."""
+
+    # A criterion that cannot be read does not favour consensus. Without the contested points or the leader there is no triage.
+    defaults: ClassVar[Mapping[str, Any]] = {
+        "agreed": [], "reason": "", "same_conclusion": False, "no_critical_flag": False, "no_contradiction": False, "mostly_high": False,
+    }  # fmt: skip
 
     agreed: list[str] = Field(description="points on which all drafts agree, the most important first")
     contested: list[str] = Field(description="points on which they differ, the most important first")
@@ -155,12 +166,18 @@ def _format_issue(mark: str, issue: Issue) -> str:
 class Point(ReplyPart):
     """The ruling on one issue."""
 
-    issue: str = Field(description="the id of the issue, as listed")
+    issue: str = Field(
+        description="the id of the issue, as listed", json_schema_extra=also_named("issue_id", "id", "name", "point")
+    )
     same_as: TextField = Field(
         default=NONE,
         description=f'the id of an earlier issue that says the same, which then gets the same ruling; "{NONE}" if there is none',
     )
-    why: TextField = Field(default="", description="the reason for the ruling, in one sentence")
+    why: TextField = Field(
+        default="",
+        description="the reason for the ruling, in one sentence",
+        json_schema_extra=also_named("reason", "reasoning", "rationale", "explanation", "because"),
+    )
     landed: LandedField = None
 
 
@@ -169,17 +186,21 @@ class Ruling(Reply):
 
     answer_field: ClassVar[str] = "answer"
     open_choices: ClassVar[frozenset[str]] = frozenset({"issue", "same_as", "outcome"})
+    decisive: ClassVar[frozenset[str]] = frozenset({"outcome"})
 
     points: Annotated[list[Point], BeforeValidator(_none_to_list), BeforeValidator(_read_points)] = Field(
-        default=[], description="one ruling for each listed issue, by its id", json_schema_extra=one_row_per("issue")
+        default=[],
+        description="one ruling for each listed issue, by its id",
+        json_schema_extra=one_row_per("issue") | also_named("rulings", "issues", "decisions", "rulings_on_issues"),
     )
-    outcome: RulingOutcome = None
+    outcome: Annotated[RulingOutcome, Field(json_schema_extra=also_named("verdict", "ruling", "result"))] = None
     answer: Annotated[str, AfterValidator(_require_text)] = Field(
         description="the final answer itself, complete, in Markdown, without mentioning the process"
     )
     assessment: TextField = Field(
         default="",
         description="how contested the answer was, what it rests on and what is still uncertain, two to four sentences",
+        json_schema_extra=also_named("confidence_assessment", "confidence"),
     )
 
     def prose(self) -> str:

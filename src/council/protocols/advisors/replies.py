@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from council.engine.reply import Reply, one_row_per
+from council.engine.reply import Reply, also_named, one_row_per
 from council.engine.reply_form import LIST_MARKER, Choices
 from council.protocols.common.replies import ConfidenceField, TextField, one_of
 from council.types import Json
@@ -50,13 +50,19 @@ class Stand(Reply):
         return plain | {"stance": "against" if n % 2 else "for"}
 
 
+ADVISOR_NAMES = also_named("name", "role", "seat", "who", "member", "speaker")
+
+
 class Perspective(BaseModel):
-    advisor: str = Field(description="the advisor, by its name in lower case")
-    view: str = Field(description="its position in two or three sentences, in its strongest form")
+    advisor: str = Field(description="the advisor, by its name in lower case", json_schema_extra=ADVISOR_NAMES)
+    view: str = Field(
+        description="its position in two or three sentences, in its strongest form",
+        json_schema_extra=also_named("perspective", "position", "summary", "text", "stance", "statement"),
+    )
 
 
 class PositionChange(BaseModel):
-    advisor: str = Field(description="the advisor, by its name in lower case")
+    advisor: str = Field(description="the advisor, by its name in lower case", json_schema_extra=ADVISOR_NAMES)
     opened_with: str = Field(description="its position in the first round, in one sentence")
     ended_with: str = Field(description="its position in the last round, in one sentence")
     moved: bool = Field(description="true if what it would do changed, not only a date or a number")
@@ -68,6 +74,8 @@ class PositionChange(BaseModel):
 
 class RefereeAccount(Reply):
     """What the referee writes before it decides: the schema lists these fields first."""
+
+    decoration: ClassVar[frozenset[str]] = frozenset({"perspectives", "positions", "next_steps"})
 
     perspectives: list[Perspective] = Field(
         description="one for each advisor that spoke", json_schema_extra=one_row_per("advisor")
@@ -90,20 +98,27 @@ class Refereed(RefereeAccount):
     answer_field: ClassVar[str] = "decision"
     open_choices: ClassVar[frozenset[str]] = frozenset({"shared_by"})  # an unknown name is dropped
 
-    decision: str = Field(description="the verdict: what to do and why, in Markdown; an answer, not a summary")
+    decision: str = Field(
+        description="the verdict: what to do and why, in Markdown; an answer, not a summary",
+        json_schema_extra=also_named("verdict", "ruling", "recommendation", "conclusion"),
+    )
     shared_by: list[str] = Field(
         default_factory=list,
         description="the advisors who themselves ended with the main action of this verdict, by name; empty if none did",
     )
-    next_steps: list[str] = Field(description="what to do first, second, third; each an action a person can take")
+    next_steps: list[str] = Field(
+        description="what to do first, second, third; each an action a person can take",
+        json_schema_extra=also_named("steps", "actions", "action_items"),
+    )
     wrong_if: TextField = Field(
         default="", description="what would show that the verdict was wrong, in one or two sentences"
     )
 
     @property
     def known_shared_by(self) -> list[str] | None:
-        """The advisors who share the recommendation; None if the reply does not say."""
-        return self.shared_by if "shared_by" in self.model_fields_set else None
+        """The advisors who share the recommendation; None if the reply does not say, or if tensions could not be read."""
+        is_known = "shared_by" in self.model_fields_set and not self.is_unread("shared_by")
+        return self.shared_by if is_known and not self.is_unread("tensions") else None
 
     def check_choices(self, choices: Choices) -> None:
         if not self.decision.strip():
@@ -121,17 +136,22 @@ class Refereed(RefereeAccount):
             return self.decision.strip()
         views = [f"- **{_advisor_label(one.advisor, roles)}:** {_one_line(one.view)}" for one in self.perspectives]
         missing = [
-            f"- **{_advisor_label(name, roles)}:** {LEFT_OUT_NOTE}"
+            f"- **{_advisor_label(name, roles)}:** {self._note_left_out('perspectives')}"
             for name in _missing_advisors(self.perspectives, roles)
         ]
         parts = [
             ("Perspectives", "\n".join([*views, *missing])),
-            ("Tensions", "\n".join(f"- {line}" for line in _clean_items(self.tensions)) or "None that matter."),
+            (
+                "Tensions",
+                "\n".join(f"- {line}" for line in _clean_items(self.tensions))
+                or self._note_empty("tensions", "None that matter."),
+            ),
             *self.format_moves(roles, weak),
             ("Verdict", VERDICT_HEADING.sub("", self.decision.strip())),
             (
                 "Next Steps",
-                "\n".join(f"{n}. {step}" for n, step in enumerate(_clean_items(self.next_steps), 1)) or "None.",
+                "\n".join(f"{n}. {step}" for n, step in enumerate(_clean_items(self.next_steps), 1))
+                or self._note_empty("next_steps", "None."),
             ),
             *(
                 [("What Would Show That the Verdict Was Wrong", _one_line(self.wrong_if))]
@@ -143,6 +163,13 @@ class Refereed(RefereeAccount):
 
     def format_moves(self, roles: Mapping[str, str], weak: Collection[str]) -> list[tuple[str, str]]:
         return []
+
+    def _note_empty(self, field: str, text: str) -> str:
+        """Return the text of a section without items; another one if its items could not be read."""
+        return UNREAD_NOTE if self.is_unread(field) else text
+
+    def _note_left_out(self, field: str) -> str:
+        return UNREAD_ROW_NOTE if self.is_unread(field) else LEFT_OUT_NOTE
 
 
 class RefereedRounds(Refereed, PositionChanges):
@@ -162,12 +189,15 @@ class RefereedRounds(Refereed, PositionChanges):
             why = f"{one.why} {WEAK_FLIP_NOTE}" if one.advisor in weak else one.why
             rows.append([_advisor_label(one.advisor, roles), one.opened_with, one.ended_with, why])
         rows += [
-            [_advisor_label(name, roles), "", "", LEFT_OUT_NOTE] for name in _missing_advisors(self.positions, roles)
+            [_advisor_label(name, roles), "", "", self._note_left_out("positions")]
+            for name in _missing_advisors(self.positions, roles)
         ]
         return [("How Positions Moved", "\n".join(f"| {' | '.join(map(_format_cell, row))} |" for row in rows))]
 
 
 LEFT_OUT_NOTE = "left out by the referee; see the minutes for its statement."
+UNREAD_NOTE = "The referee's reply could not be read here."
+UNREAD_ROW_NOTE = "the referee's row could not be read; see the minutes for its statement."
 WEAK_FLIP_NOTE = "**Weak flip: it cites nothing, possible anchoring.**"
 VERDICT_HEADING = re.compile(r"\A#{1,6}\s*Verdict\s*:?\s*\n+", re.IGNORECASE)  # added by the code
 

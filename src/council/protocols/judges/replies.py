@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -125,6 +126,14 @@ class ReportedFinding(ReplyPart):
 class Opinion(Reply):
     """Your verdict with its findings."""
 
+    # Without a readable confidence the lowest counts.
+    defaults: ClassVar[Mapping[str, Any]] = {
+        "confidence": "LOW",
+        "key_insight": "",
+        "findings": [],
+        "recommendation": "",
+    }
+
     verdict: VerdictField
     confidence: ConfidenceField
     key_insight: str = Field(description="the whole judgement in a single sentence")
@@ -196,6 +205,8 @@ class SettledSeverity(ReplyPart):
 
 class _DebateFields(Reply):
     """Fields that come before the verdict, so that the model reasons before it decides."""
+
+    decoration: ClassVar[frozenset[str]] = frozenset({"debate_notes", "supports", "blind_spots"})
 
     restated: SkipJsonSchema[TextField] = ""  # asked for by earlier versions
     debate_notes: DebateNotes = Field(default_factory=DebateNotes)
