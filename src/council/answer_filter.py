@@ -9,11 +9,17 @@ from __future__ import annotations
 import re
 
 from council.json_text import find_json
-from council.notes_filter import ANSWER_KEYS, NotesFilter, without_notes
-from council.text_cleanup import MAX_FENCE_LINE_CHARS, is_tail_line, may_become_tail_line, next_fence, squash
+from council.notes_filter import NotesFilter, find_answer, without_notes
+from council.text_cleanup import MAX_FENCE_LINE_CHARS, is_tail_line, may_become_tail_line, next_fence
 
 MAX_START_CHARS = 250  # of a first line that may be an opening, and of a closing offer
 MAX_WRAPPERS = 6  # nested ones that are removed
+
+
+def list_phrases(text: str) -> tuple[str, ...]:
+    """Return the phrases of a text that separates them with bars and line ends."""
+    return tuple(phrase for line in text.split("\n") for phrase in line.split("|") if phrase)
+
 
 # Openings
 
@@ -24,7 +30,7 @@ _REPLY_NOUN = (
 )
 _ANNOUNCEMENTS = (
     rf"(?:here|below|this)(?: is|['’]s| are)(?: the| my| our| a| your| one)? {_REPLY_NOUN}",
-    rf"(?:please find|you will find|i (?:present|provide|give|offer)|i['’]ve (?:written|prepared|put together)|i have (?:written|prepared))"
+    rf"(?:please find|you will find|(?:below|here),? you(?:['’]ll| will| can) find|i (?:present|provide|give|offer)|i['’]ve (?:written|prepared|put together)|i have (?:written|prepared))"
     rf"(?: below| here)?(?: the| my| our| a| your)? {_REPLY_NOUN}",
     r"(?:the |my )?(?:final |merged |combined |synthesi[sz]ed )?(?:answer|response|synthesis) (?:is as follows|follows|is below|below)",
     r"(?:hier|nachfolgend|im folgenden|anbei)(?: ist| kommt| folgt| findest du| finden sie)?(?: die| meine| eine| der| das| mein| ihre| deine)?"
@@ -37,79 +43,41 @@ _ANNOUNCEMENTS = (
     r"(?:以下|下面|这)(?:就?是|为)[^\n:：。]{0,20}(?:答案|回答|综合)",
     r"(?:以下が|こちらが|以下は)[^\n:：。]{0,20}(?:回答|答え|統合)",
 )
-_INTERJECTIONS = (
-    "certainly", "sure thing", "sure", "of course", "absolutely", "gladly", "great question", "good question", "understood", "okay", "ok",
-    "alright", "got it", "thank you", "thanks", "gerne", "natürlich", "selbstverständlich", "klar", "sicher", "alles klar", "bien sûr",
-    "certainement", "volontiers", "avec plaisir", "d'accord", "absolument", "por supuesto", "claro que sí", "claro", "desde luego",
-    "con gusto", "ciertamente", "certo", "certamente", "volentieri", "com certeza", "当然", "好的", "もちろんです", "もちろん", "はい", "承知しました",
-)  # fmt: skip
-_CLAUSES = (
-    "based on",
-    "after",
-    "having",
-    "drawing on",
-    "combining",
-    "taking",
-    "considering",
-    "as requested",
-    "as the chair",
-    "from the",
-)
-_MARKS = r"[\s*_#¡!>]*"
+_INTERJECTIONS = """
+certainly|sure thing|sure|of course|absolutely|gladly|great question|good question|understood|okay|ok|alright|got it|thank you|thanks
+gerne|natürlich|selbstverständlich|klar|sicher|alles klar
+bien sûr|certainement|volontiers|avec plaisir|d'accord|absolument
+por supuesto|claro que sí|claro|desde luego|con gusto|ciertamente
+certo|certamente|volentieri|com certeza
+当然|好的|もちろんです|もちろん|はい|承知しました
+"""
+_CLAUSES = "based on|after|having|drawing on|combining|taking|considering|as requested|as the chair|from the"
+_MARKS = r"[\s*_#¡!>\[]*"
 _OPENING = re.compile(
-    rf"{_MARKS}(?:(?P<courtesy>{'|'.join(_INTERJECTIONS)})(?![a-zà-ÿ])[\s!,.。，！—–-]*)?(?:(?:{'|'.join(_CLAUSES)})\b[^.:!?\n]{{0,120}}, )?"
+    rf"{_MARKS}(?:(?P<courtesy>{'|'.join(list_phrases(_INTERJECTIONS))})(?![a-zà-ÿ])[\s!,.。，！—–-]*)?"
+    rf"(?:(?:i have|i['’]ve|for the|for your)\b[^.!?\n]{{0,100}}[.!]\s+)?(?:(?:{_CLAUSES})\b[^.:!?\n]{{0,120}}, )?"
     rf"(?:{'|'.join(_ANNOUNCEMENTS)})(?P<more>[^.:：!。\n]{{0,120}}?)[*_ ]{{0,3}}(?P<end>[:：]|[.!。](?=[*_\s]|$)|$)[*_]{{0,3}}\s*",
     re.IGNORECASE,
 )
 _PRAISE = re.compile(r"(?:great|good|excellent) question[!.]\s*", re.IGNORECASE)
 _TITLE = re.compile(
-    r"[ \t]{0,3}(?:#{1,6}[ \t]+)?[*_]{0,3}(?:the |my )?(?:final answer|final response|final synthesis|synthesi[sz]ed answer|merged answer|"
+    r"[ \t]{0,3}(?:#{1,6}[ \t]+)?[*_\[]{0,3}(?:the |my )?(?:final answer|final response|final synthesis|synthesi[sz]ed answer|merged answer|"
     r"combined answer|council['’]s (?:final )?answer|(?:endgültige|finale|abschließende) antwort|réponse finale|respuesta final|"
-    r"risposta finale|resposta final|最终答案|最終回答)[ \t]*[:：]?[*_]{0,3}[:：]?\s*",
+    r"risposta finale|resposta final|最终答案|最終回答)[ \t]*[:：]?[*_\]]{0,3}[:：]?\s*",
     re.IGNORECASE,
 )
 _UNDERLINE = re.compile(r"[ \t]*(?:={3,}|-{3,})\s*")
-_FIRST_WORDS = (
-    "final",
-    "merged",
-    "combined",
-    "synthesized",
-    "synthesised",
-    "answer",
-    "response",
-    "synthesis",
-    "council's",
-)
-_FIRST_PHRASES = (
-    *_INTERJECTIONS,
-    *_CLAUSES,
-    *(f"{article}{word}" for article in ("", "the ", "my ") for word in _FIRST_WORDS),
-    *(
-        "here is",
-        "here are",
-        "here's",
-        "below is",
-        "below are",
-        "this is",
-        "please find",
-        "you will find",
-        "excellent question",
-    ),
-    *(
-        "i present",
-        "i provide",
-        "i give",
-        "i offer",
-        "i've written",
-        "i've prepared",
-        "i've put together",
-        "i have written",
-    ),
-    *("i have prepared", "hier ", "nachfolgend", "im folgenden", "anbei", "endgültige", "finale", "abschließende"),
-    *("voici", "voilà", "ci-dessous", "réponse", "aquí", "a continuación", "esta es", "te presento", "respuesta"),
-    *("ecco", "di seguito", "risposta", "aqui está", "aqui vai", "segue", "resposta"),
-    *("以下", "下面", "这", "最终", "こちらが", "最終"),
-)
+_FIRST_WORDS = "final|merged|combined|synthesized|synthesised|answer|response|synthesis|council's"
+_FIRST_PHRASES = f"""{_INTERJECTIONS}|{_CLAUSES}
+{_FIRST_WORDS}|the {_FIRST_WORDS.replace("|", "|the ")}|my {_FIRST_WORDS.replace("|", "|my ")}
+here is|here are|here's|below is|below are|this is|please find|you will find|below you|below, you|here you|excellent question
+i present|i provide|i give|i offer|i've|i have
+hier |nachfolgend|im folgenden|anbei|endgültige|finale|abschließende
+voici|voilà|ci-dessous|réponse|aquí|a continuación|esta es|te presento|respuesta
+ecco|di seguito|risposta|aqui está|aqui vai|segue|resposta
+以下|下面|这|最终|こちらが|最終
+"""
+_FIRST_STARTS = list_phrases(_FIRST_PHRASES)
 
 
 def _skip_opening(line: str) -> int:
@@ -131,7 +99,7 @@ def _may_become_opening(start: str) -> bool:
     words = re.sub(rf"^{_MARKS}", "", start).casefold().replace("’", "'")
     return len(start) <= MAX_START_CHARS and any(
         one.startswith(words) or (words.startswith(one) and not re.match(r"[a-z]", words[len(one.rstrip()) :]))
-        for one in _FIRST_PHRASES
+        for one in _FIRST_STARTS
     )
 
 
@@ -155,16 +123,15 @@ _OFFER = re.compile(
     r"希望(?:这|以上)(?:对您|对你)?有(?:所)?帮助|ご(?:質問|不明)",
     re.IGNORECASE,
 )
-_OFFER_STARTS = (
-    "let me know", "please let me know", "please feel free", "please don't hesitate", "feel free", "i hope", "hope", "if you", "would you like",
-    "do you want me", "want me to", "shall i", "should i", "i'm happy", "i'm glad", "i'm available", "i am happy", "i am glad", "i am available",
-    "i'd be", "i would be", "happy to", "is there anything", "any questions", "any other questions", "any further questions", "thanks",
-    "thank you", "good luck", "lass", "sag", "wenn du", "wenn sie", "ich hoffe", "bei ", "falls ", "für ", "gerne", "möchte", "soll ich",
-    "n'hésite", "dites-moi", "dis-moi", "fais-moi", "faites-moi", "si vous", "j'espère", "souhaitez-vous", "voulez-vous", "avís", "házmelo",
-    "hágamelo", "déjame", "dime si", "dígame", "si quieres", "si lo deseas", "si necesitas", "si desea", "si quiere", "espero", "no dude",
-    "¿quieres", "¿te gustaría", "¿desea", "quieres", "te gustaría", "desea", "fammi", "mi faccia", "spero", "me avise", "avise-me", "如果", "如有",
-    "希望", "ご",
-)  # fmt: skip
+_OFFER_STARTS = list_phrases("""
+let me know|please let me know|please feel free|please don't hesitate|feel free|i hope|hope|if you|would you like
+do you want me|want me to|shall i|should i|i'm happy|i'm glad|i'm available|i am happy|i am glad|i am available
+i'd be|i would be|happy to|is there anything|any questions|any other questions|any further questions|thanks
+thank you|good luck|lass|sag|wenn du|wenn sie|ich hoffe|bei |falls |für |gerne|möchte|soll ich|n'hésite|dites-moi
+dis-moi|fais-moi|faites-moi|si vous|j'espère|souhaitez-vous|voulez-vous|avís|házmelo|hágamelo|déjame|dime si|dígame
+si quieres|si lo deseas|si necesitas|si desea|si quiere|espero|no dude|¿quieres|¿te gustaría|¿desea|quieres
+te gustaría|desea|fammi|mi faccia|spero|me avise|avise-me|如果|如有|希望|ご
+""")
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+")
 _LETTER_START = re.compile(
     r"\W*(?:subject|betreff|objet|asunto)\s*:|\W*(?:dear|hi|hello|sehr geehrte|liebe[rs]?|bonjour|cher|estimad|querid)\b",
@@ -192,6 +159,9 @@ def _may_become_offer(start: str) -> bool:
 _THINKING = re.compile(
     r"\s*<(think|thinking|reasoning|scratchpad|analysis|reflection)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE
 )
+_UNOPENED_THINKING = re.compile(
+    r"\A(?:(?!<think).)*?</think(?:ing)?>\s*", re.DOTALL | re.IGNORECASE
+)  # some servers drop the tag
 _ANSWER_TAGS = r"(?:final[-_ ]?)?(?:answer|response|output|result)|final|synthesis"
 _ANSWER_TAG = re.compile(rf"\s*<({_ANSWER_TAGS})>(?P<inner>.*?)(?:</\1>(?P<rest>.*)|\Z)", re.DOTALL | re.IGNORECASE)
 _TAG_LINE = re.compile(r"\s*</?(?:final[-_ ]?)?answer>\s*", re.IGNORECASE)
@@ -259,9 +229,8 @@ def _find_json_answer(text: str) -> str:
     values = find_json(bare)[0]
     if len(values) != 1 or not isinstance(values[0], dict):
         return ""
-    by_name = {squash(key): value for key, value in values[0].items()}
-    found = [by_name[name] for key in ANSWER_KEYS if isinstance(by_name.get(name := squash(key)), str)]
-    return found[0].strip() if found and (len(values[0]) == 1 or len(found[0]) > len(bare) / 2) else ""
+    answer = find_answer(values[0])
+    return answer.strip() if len(values[0]) == 1 or len(answer) > len(bare) / 2 else ""
 
 
 # Line breaks that were written as \n
@@ -282,6 +251,8 @@ def _restore_line_breaks(text: str) -> str:
     if not _has_literal_breaks(first) or without_notes(rest).strip(" \n-*_"):
         return text
     restored = _ESCAPE.sub(lambda found: _UNESCAPED.get(found[0], found[0]), first)
+    if restored.startswith('"') and restored.rstrip().endswith('"'):  # the whole text is a string of JSON
+        restored = restored.rstrip()[1:-1]
     return f"{restored}\n{rest}" if rest else restored
 
 
@@ -300,7 +271,11 @@ class LineBreakFilter:
         shown = ""
         if not self._held:
             line, newline, _ = text.partition("\n")
-            at = line.find("\\")
+            is_first = not any(self._before)
+            if is_first and line.lstrip().startswith(("{", "[")):
+                self._is_over = True  # an object, whose strings have escapes
+                return text
+            at = 0 if is_first and line.startswith('"') else line.find("\\")
             if at < 0:
                 self._is_over = bool(newline)
                 self._before.append(line)
@@ -463,5 +438,5 @@ class AnswerBody:
 def clean_answer(text: str) -> str:
     """Return the final answer as it is shown; without its notes alone if nothing else would be left."""
     stream = AnswerFilter()
-    shown = (stream.feed(text) + stream.flush()).strip()
+    shown = (stream.feed(_UNOPENED_THINKING.sub("", text)) + stream.flush()).strip()
     return shown or without_notes(text).strip()

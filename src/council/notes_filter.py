@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from council.json_text import clean_text, find_json, load_json
@@ -28,7 +28,9 @@ _KEYS_BY_SQUASHED = {squash(key): key for key in NOTES_KEYS} | {
     "closest": "closest_draft", "agreements": "agreed", "agreedpoints": "agreed", "contestedpoints": "contested",
     "uniquepoints": "unique",
 }  # fmt: skip
-_WRAPPERS = {"councilnotes", "councilnote", "notes", "councilsnotes", "councilrecord", "metadata"}
+_LABEL_KEYS = {"councilnotes", "councilnote", "councilsnotes", "councilrecord"}
+_MAX_DEPTH = 3  # of objects in each other
+_MAX_YAML_CHARS = 20_000
 _SQUASHED_ANSWERS = [squash(key) for key in ANSWER_KEYS]
 _KEY_WORDS = r"agreed|contested|unique|taken[_ -]?from|closest[_ -]?draft|(?:recommendation[_ -]?)?shared[_ -]?by"  # in any spelling
 _HINT = re.compile(
@@ -41,13 +43,27 @@ _HINT = re.compile(
 
 def load_notes(text: str) -> Json | None:
     """Return the known keys of a block of notes with their raw values; None if it cannot be read or has none of them."""
-    text = clean_text(text)
-    objects = [value for value in find_json(text)[0] if isinstance(value, dict)]
-    if objects:
-        return _rename_keys(_unwrap(objects[-1]))
+    text = _strip_quote_marks(clean_text(text))
+    if objects := _load_objects(text):
+        found = _find_notes(objects)
+        return _rename_keys(found if found is not None else objects[-1])
     if re.search(rf"<(?:{_KEY_WORDS})>", text, re.IGNORECASE):
         return _rename_keys(_load_tags(text)) or None
-    return _rename_keys(_load_lines(text)) or None if _KEY_LINE_ANY_CASE.search(text) else None
+    has_keys = _KEY_LINE_ANY_CASE.search(text) or _KEY_HEADING.search(text)
+    return _rename_keys(_load_lines(text)) or None if has_keys else None
+
+
+def _strip_quote_marks(text: str) -> str:
+    """Return a quotation of Markdown without its marks; any other text as it is."""
+    lines = text.split("\n")
+    is_quoted = all(line.lstrip().startswith(">") for line in lines[:-1] if line.strip()) and ">" in text
+    return "\n".join(re.sub(r"^[ \t]*> ?", "", line) for line in lines) if is_quoted else text
+
+
+def _load_objects(text: str) -> list[Json]:
+    values = find_json(text)[0]
+    listed = [item for value in values for item in (value if isinstance(value, list) else [value])]
+    return [item for item in listed if isinstance(item, dict)]
 
 
 def _rename_keys(value: Json) -> Json:
@@ -59,30 +75,50 @@ def _rename_keys(value: Json) -> Json:
     return found
 
 
-def _unwrap(value: Json) -> Json:
-    """Return the object with the notes: the value itself, or what it has under a key such as `council_notes`."""
-    inner = [item for key, item in value.items() if squash(key) in _WRAPPERS and isinstance(item, dict)]
-    return inner[0] if len(inner) == 1 and _rename_keys(inner[0]) else value
+def _find_notes(objects: Iterable[Json]) -> Json | None:
+    """Return the last object with two of the known keys, or with one key such as `council_notes`; also inside another one."""
+    found = [one for value in objects for one in _iter_objects(value) if _has_notes(one)]
+    labelled = [
+        item
+        for value in objects
+        for one in _iter_objects(value)
+        for key, item in one.items()
+        if squash(str(key)) in _LABEL_KEYS and isinstance(item, dict) and _rename_keys(item)
+    ]
+    return found[-1] if found else labelled[-1] if labelled else None
+
+
+def _iter_objects(value: Json, depth: int = 0) -> Iterator[Json]:
+    yield value
+    for item in value.values() if depth < _MAX_DEPTH else ():
+        if isinstance(item, dict):
+            yield from _iter_objects(item, depth + 1)
 
 
 def _has_notes(value: Json) -> bool:
     """Return whether an object has two of the known keys, with values that notes can have."""
-    known = _rename_keys(_unwrap(value))
+    known = _rename_keys(value)
     return sum(item is None or isinstance(item, list | dict | str) for item in known.values()) > 1
 
 
-def _find_answer(value: Json) -> str | None:
-    """Return the answer of an object that holds more than notes, or None."""
-    by_name = {squash(key): item for key, item in value.items()}
-    found = [by_name[name] for name in _SQUASHED_ANSWERS if isinstance(by_name.get(name), str)]
-    return found[0] if found and found[0].strip() else None
+def find_answer(value: Json) -> str:
+    """Return the answer in an object, or an empty string."""
+    for one in _iter_objects(value):
+        by_name = {squash(str(key)): item for key, item in one.items()}
+        for name in _SQUASHED_ANSWERS:
+            item = by_name.get(name)
+            if isinstance(item, list) and item and all(isinstance(part, str) for part in item):
+                item = "\n\n".join(item)
+            if isinstance(item, str) and item.strip():
+                return item
+    return ""
 
 
 class Reading(NamedTuple):
     """What a held block is: notes or not, and the answer that an object holds beside its notes."""
 
     is_notes: bool
-    answer: str | None = None
+    answer: str = ""
     notes: str | None = None  # in place of the content of the block
 
 
@@ -90,36 +126,25 @@ _NO_NOTES, _NOTES = Reading(False), Reading(True)
 _KEY_MARK = re.compile(
     rf"""(?:["'“<]|[{{,]\s*|^[ \t>*+-]*[*_`]*)({_KEY_WORDS})(?:["'”*_`]*\s*[:=]|>)""", re.IGNORECASE | re.MULTILINE
 )
-_ANSWER_START = re.compile(rf"""\{{\s*["'“](?:{"|".join(ANSWER_KEYS)})["'”]\s*:""", re.IGNORECASE)
-_ANSWER_STRING = re.compile(
-    rf"""\A\s*\{{\s*"(?:{"|".join(ANSWER_KEYS)})"\s*:\s*(?P<text>"(?:[^"\\]|\\.)*+")""", re.IGNORECASE | re.DOTALL
-)
+_ANSWER_START = re.compile(rf"""[\s\[]*\{{\s*["'“](?:{"|".join(ANSWER_KEYS)})["'”]\s*:""", re.IGNORECASE)
+_ANSWER_STRING = re.compile(rf"""{_ANSWER_START.pattern}\s*(?P<text>"(?:[^"\\]|\\.)*+")""", re.IGNORECASE | re.DOTALL)
 
 
 def read_block(text: str) -> Reading:
-    """Return whether a block is notes by its content."""
-    if _ANSWER_START.match(text.lstrip()) and (reading := _read_notes_in_answer(text)):
-        return reading
+    """Return whether a block is notes by its content, and the answer that it also holds."""
+    objects = _load_objects(_strip_quote_marks(clean_text(text))) if may_have_notes(text) else []
+    notes = _find_notes(objects)
+    if notes is not None:
+        answer = next(filter(None, map(find_answer, objects)), "") if notes not in objects or find_answer(notes) else ""
+        return Reading(True, answer, json.dumps(_rename_keys(notes))) if answer else _NOTES
+    if len(objects) == 1 and (answer := find_answer(objects[0])):
+        shown, blocks = split_notes(answer)
+        return Reading(True, shown, blocks[-1]) if blocks else _NO_NOTES
     keys = {squash(key) for key in _KEY_MARK.findall(text)}
-    if len({_KEYS_BY_SQUASHED.get(key, key) for key in keys}) < 2:
+    if objects or len({_KEYS_BY_SQUASHED.get(key, key) for key in keys}) < 2:
         return _NO_NOTES
-    objects = [value for value in find_json(clean_text(text))[0] if isinstance(value, dict)]
-    if not objects:  # lines, tags, or an object that cannot be read
-        answer = _ANSWER_STRING.match(text)
-        return Reading(True, load_json(answer["text"])) if answer else _NOTES
-    notes = [value for value in objects if _has_notes(value)]
-    if not notes:
-        return _NO_NOTES
-    answer_text = _find_answer(notes[-1])
-    return _NOTES if answer_text is None else Reading(True, answer_text, json.dumps(_rename_keys(_unwrap(notes[-1]))))
-
-
-def _read_notes_in_answer(text: str) -> Reading | None:
-    """Return the reading of an object whose answer ends with a block of notes, or None."""
-    objects = [value for value in find_json(clean_text(text))[0] if isinstance(value, dict)]
-    answer = _find_answer(objects[0]) if len(objects) == 1 else None
-    shown, blocks = split_notes(answer) if answer else ("", [])
-    return Reading(True, shown, blocks[-1]) if blocks else None
+    found = _ANSWER_STRING.match(text)  # lines, tags, or an object that cannot be read
+    return Reading(True, load_json(found["text"])) if found else _NOTES
 
 
 # Lines and tags in place of JSON
@@ -130,6 +155,9 @@ _KEY_LINE = re.compile(
 _KEY_LINE_ANY_CASE = re.compile(
     rf"""^[ \t>#]*(?:(?:[-*+•]|\d+[.)])[ \t]+)?(?:`|["'*_]{{1,3}})?({_KEY_WORDS})["'`*_]{{0,3}}[ \t]*[:=]["'`*_]{{0,3}}""",
     re.IGNORECASE | re.MULTILINE,
+)
+_KEY_HEADING = re.compile(
+    rf"^[ \t]*(?:#{{1,6}}[ \t]+|[*_]{{2}})({_KEY_WORDS})(?:[*_]{{2}})?[ \t]*:?[ \t]*$", re.IGNORECASE | re.MULTILINE
 )
 _LIST_MARK = re.compile(r"^[ \t>]*(?:[-*+•]|\d+[.)])[ \t]+")
 _EMPTY_VALUE = re.compile(r"\W*(?:none|nothing|n/?a|null|keine|aucun\w*|ninguno|nessuno|nenhum)?\W*", re.IGNORECASE)
@@ -142,7 +170,7 @@ def _load_lines(text: str) -> Json:
     found: dict[str, list[str]] = {}
     items: list[str] = []
     for line in text.splitlines():
-        if key := _KEY_LINE_ANY_CASE.match(line):
+        if key := _KEY_LINE_ANY_CASE.match(line) or _KEY_HEADING.match(line):
             items = found.setdefault(key[1], [])
             line = line[key.end() :]
         items += [item] if (item := _LIST_MARK.sub("", line).strip(" \t*_`")) else []
@@ -153,7 +181,7 @@ def _load_yaml(text: str) -> Json | None:
     import yaml
 
     try:
-        value = yaml.safe_load(text)
+        value = yaml.safe_load(text) if len(text) < _MAX_YAML_CHARS else None
     except (yaml.YAMLError, ValueError, RecursionError):
         return None
     return (
@@ -174,22 +202,27 @@ def _load_tags(text: str) -> Json:
 # Starts of blocks, and the lines before them
 
 _MAX_START_CHARS = 90  # of a line that may become the start of a block or its title
-_FENCE = r"[ \t]{0,12}(?P<fence>`{3,8}|~{3,8})[ \t]{0,4}"
+_FENCE = r"[ \t>]{0,12}(?P<fence>`{3,8}|~{3,8})[ \t]{0,4}"
 _NOTES_FENCE = re.compile(rf"{_FENCE}(?:json[ \t]{{1,4}})?council[-_]notes(?![\w-])(?P<rest>.*)", re.IGNORECASE)
 _OPENING_FENCE = re.compile(rf"{_FENCE}(?P<label>[^`\n{{]{{0,60}}?)[ \t]{{0,8}}(?P<rest>(?:\{{.*)?)")
-_FENCE_START = re.compile(r"[ \t]{0,12}(?:`{0,2}|~{0,2}|(?:```|~~~)[^\n{]*)")
+_FENCE_START = re.compile(r"[ \t>]{0,12}(?:`{0,2}|~{0,2}|(?:```|~~~)[^\n{]*)")
 _MARKDOWN_LABELS = ("markdown", "md")
 _RULE = re.compile(r"[ \t]*(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})")
 _RULE_START = re.compile(r"[ \t*_-]*")
-_TAG_NAMES = r"council[-_ ]?notes?|notes?|details|metadata|council|record"
+_TAG_NAMES = r"council[-_ ]?notes?|notes?|details|metadata|council|record|pre|code"
 _TAG = re.compile(rf"[ \t]{{0,12}}<(?P<name>{_TAG_NAMES})(?:[ \t][^<>\n]{{0,60}})?>", re.IGNORECASE)
+_SQUARE_TAG = re.compile(r"[ \t]{0,12}\[(?P<name>council[-_ ]?notes?)\]", re.IGNORECASE)
+_TAG_IN_LINE = re.compile(r"<(?P<name>council[-_ ]?notes?|notes)>", re.IGNORECASE)
 _COMMENT = re.compile(r"[ \t]{0,12}<!--")
 _TAG_START = re.compile(rf"[ \t]{{0,12}}<(?:!-?|[a-z_ -]{{0,14}}|(?:{_TAG_NAMES})[ \t][^<>\n]{{0,60}})", re.IGNORECASE)
 _LABEL = re.compile(r"council[-_ ]?notes?", re.IGNORECASE)
-_OBJECT_START = re.compile(r"[ \t]{0,12}\{")
+_OBJECT_START = re.compile(r"[ \t>]{0,12}(?=\{|\[[ \t]*\{)")
+_LIST_START = re.compile(r"[ \t>]{0,12}(?=\[\s*$)")  # a complete line
+_BRACKET_START = re.compile(r"[ \t]{0,12}\[[a-z_ -]{0,14}", re.IGNORECASE)
 # An object inside a line: the text before it is passed on, so its first key has to be a known one.
 _OBJECT_IN_LINE = re.compile(rf"""\{{[ \t]*["'“]?(?:{_KEY_WORDS}|council[_ -]?notes)["'”]?[ \t]*:""", re.IGNORECASE)
-_OBJECT_IN_LINE_START = re.compile(r"""\{[ \t]{0,8}["'“]?[a-z_ -]{0,26}["'”]?[ \t]{0,8}""", re.IGNORECASE)
+_MARK_IN_LINE = re.compile(r"[{<]")
+_MARK_IN_LINE_START = re.compile(r"""\{[ \t]{0,8}["'“]?[a-z_ -]{0,26}["'”]?[ \t]{0,8}|<[a-z_ -]{0,13}""", re.IGNORECASE)
 
 # Words of a title in the order in which they can stand, and its noun.
 _TITLE_WORDS = (
@@ -198,7 +231,14 @@ _TITLE_WORDS = (
     ("the", "my", "our"),
     ("internal", "final", "chair s", "additional", "requested", "following"),
 )
-_LABEL_NOUNS = ("council notes", "council note", "council s notes", "councilnotes")
+_LABEL_NOUNS = (
+    "council notes",
+    "council note",
+    "council s notes",
+    "councilnotes",
+    "end council notes",
+    "end of council notes",
+)
 _TITLE_NOUNS = (
     "notes", "note", "records", "record", "metadata", "json", "tail block", "block of notes", "minutes", "notizen", "anmerkungen", "notas",
     "for the record", "for the records", "for the council s records",
@@ -237,12 +277,22 @@ def _may_become_key(start: str) -> bool:
     return any(key.startswith(word) for key in (*NOTES_KEYS, "shared_by"))
 
 
+def _is_label_line(line: str) -> bool:
+    """Return whether a line inside a fence is the label of notes: alone, in a comment, or as a tag."""
+    return len(line) <= _MAX_START_CHARS and _simplify(line) in _LABEL_NOUNS
+
+
+def _may_become_first_line(start: str) -> bool:
+    """Return whether the first line in a fence may become a key or the label of notes."""
+    return _may_become_key(start) or any(noun.startswith(_simplify(start)) for noun in _LABEL_NOUNS)
+
+
 def _may_become_fence(start: str) -> bool:
     return len(start) <= _MAX_START_CHARS and _FENCE_START.fullmatch(start) is not None
 
 
 _STARTS: tuple[Callable[[str], object], ...] = (
-    _FENCE_START.fullmatch, _TAG_START.fullmatch, _RULE_START.fullmatch, _may_become_title, _may_become_key,
+    _FENCE_START.fullmatch, _TAG_START.fullmatch, _RULE_START.fullmatch, _BRACKET_START.fullmatch, _may_become_title, _may_become_key,
 )  # fmt: skip
 
 
@@ -335,11 +385,13 @@ class FencedBlock(Block):
         return ""
 
     def _check_start(self, end: str) -> None:
-        start = "".join([*self._pieces, *self._line]).lstrip()
+        start = "".join([*self._pieces, *self._line]).lstrip(" \t\n\r>")
         if not start:
             return
-        self._is_checked = start[0] == "{" or _KEY_LINE.match(start) is not None
-        if not self._is_checked and (end or len(start) > _MAX_START_CHARS or not _may_become_key(start)):
+        if start[0] != "{" and end and _is_label_line(start):
+            self.is_labelled = True
+        self._is_checked = start[0] == "{" or self.is_labelled or _KEY_LINE.match(start) is not None
+        if not self._is_checked and (end or len(start) > _MAX_START_CHARS or not _may_become_first_line(start)):
             self.void_at = 0
 
     def _end_line(self, end: str) -> str | None:
@@ -353,8 +405,9 @@ class FencedBlock(Block):
         return None
 
 
-_JSON_TOKEN = re.compile(r'["\\{}]')
-_FIRST_KEY = re.compile(r"""\{\s*["'“A-Za-z_}]""")
+_JSON_TOKEN = re.compile(r'["\\{}\[\]]')
+_OBJECT_OPENING = re.compile(r"\[?\s*(?:\{\s*)?")
+_FIRST_KEY = re.compile(r"""\[?\s*\{\s*["'“A-Za-z_}]""")
 _PROBE_CHARS = 2000  # of a held object or tag; without a known key in them it is passed on
 
 
@@ -382,8 +435,9 @@ class ObjectBlock(Block):
     def _check_key(self, more: str) -> None:
         start = "".join([*self._pieces, more])
         self._has_key = _FIRST_KEY.match(start) is not None
-        if not self._has_key and start[1:].strip():
-            self.void_at = len(start) - len(start[1:].lstrip())
+        opening = _OBJECT_OPENING.match(start)
+        if not self._has_key and opening and opening.end() < len(start):
+            self.void_at = opening.end()
 
     def _find_end(self, part: str) -> int | None:
         """Return the place after the bracket that closes the object."""
@@ -397,7 +451,7 @@ class ObjectBlock(Block):
             elif char == '"':
                 self._is_string = not self._is_string
             elif not self._is_string:
-                self._depth += 1 if char == "{" else -1
+                self._depth += 1 if char in "{[" else -1
                 if not self._depth:
                     return at
         return None
@@ -429,12 +483,22 @@ class TaggedBlock(Block):
         return text[stop:]
 
 
+def _make_tagged(tag: re.Match[str]) -> TaggedBlock:
+    name, is_square = tag["name"].lower(), tag[0].lstrip().startswith("[")
+    return TaggedBlock(tag[0], f"[/{name}]" if is_square else f"</{name}>", _LABEL.fullmatch(name) is not None)
+
+
+def _is_labelled_key_line(line: str) -> bool:
+    """Return whether a line below the label of notes has one of the known keys, in any spelling or as a heading."""
+    return bool(_KEY_LINE_ANY_CASE.match(line) or _KEY_HEADING.match(line))
+
+
 class LinesBlock(Block):
     """Lines such as `agreed: …`. They end at a heading, or at a paragraph that is none of them."""
 
     def __init__(self, is_labelled: bool) -> None:
         super().__init__("", is_labelled)
-        self._key_line = _KEY_LINE_ANY_CASE if is_labelled else _KEY_LINE
+        self._is_key_line = _is_labelled_key_line if is_labelled else _KEY_LINE.match
         self._has_blank = False  # the last line is blank
 
     def add(self, part: str, end: str) -> str | None:
@@ -448,7 +512,7 @@ class LinesBlock(Block):
     def _end_line(self, end: str) -> str | None:
         line = "".join(self._line)
         self._line.clear()
-        if line.strip() and not self._key_line.match(line):
+        if line.strip() and not self._is_key_line(line):
             is_item = line[:1] in " \t" or _LIST_MARK.match(line) is not None
             if line.startswith("#") or (not is_item and (self._has_blank or not self.is_labelled)):
                 return line
@@ -473,6 +537,7 @@ class NotesFilter:
         self.is_open = False  # the text ended inside a block
         self._shown: list[str] = []  # since the last call
         self._has_shown = False
+        self._is_after_block = False  # nothing was shown since a block was removed
         self._line = ""  # part of the current line that is not decided yet
         self._is_inside_line = False  # the start of this line was passed on
         self._held: list[HeldLine] = []  # lines that belong to the block if one follows
@@ -493,7 +558,7 @@ class NotesFilter:
                 line, self._line = self._line, ""
                 self._take_line(line, "", is_complete=True)
         if self.blocks:
-            while self._held and self._held[-1].kind in ("blank", "rule"):
+            while self._held and self._held[-1].kind != "title":
                 self._held.pop()
         self._show_held()
         return self._take_shown()
@@ -551,23 +616,28 @@ class NotesFilter:
         if not is_complete and _may_become_start(line):
             self._line = line
         elif is_complete and (kind := _line_kind(line)):
-            self._held.append(HeldLine(kind, line + end))
+            is_gap = kind == "blank" and self._is_after_block and bool(self._held)
+            self._held += [] if is_gap else [HeldLine(kind, line + end)]
         else:
             self._pass(line, end, is_complete)
 
     def _pass(self, text: str, end: str, is_complete: bool) -> None:
-        """Show text of the current line, up to an object whose first key is a known one."""
-        at = -1 if self._is_in_code else text.find("{")
-        while at >= 0:
+        """Show text of the current line, up to an object whose first key is a known one, or to a tag of notes."""
+        for found in () if self._is_in_code else _MARK_IN_LINE.finditer(text):
+            at = found.start()
+            block: Block | None = None
             if _OBJECT_IN_LINE.match(text, at):
+                block, stop = ObjectBlock("", is_labelled=False), at
+            elif tag := _TAG_IN_LINE.match(text, at):
+                block, stop = _make_tagged(tag), tag.end()
+            if block:
                 self._show(text[:at])
-                self._open(ObjectBlock("", is_labelled=False), text[at:], end)
+                self._open(block, text[stop:], end)
                 return
-            if not is_complete and _OBJECT_IN_LINE_START.fullmatch(text, at):
+            if not is_complete and _MARK_IN_LINE_START.fullmatch(text, at):
                 self._show(text[:at])
                 self._line, self._is_inside_line = text[at:], True
                 return
-            at = text.find("{", at + 1)
         self._show(text + end)
         self._is_inside_line = not end
 
@@ -575,7 +645,7 @@ class NotesFilter:
         if text:
             self._show_held()
             self._shown.append(text)
-            self._has_shown = True
+            self._has_shown, self._is_after_block = True, False
 
     def _show_held(self) -> None:
         """Show the held lines, but no blank lines at the start of a text whose first block was removed."""
@@ -592,16 +662,17 @@ class NotesFilter:
         at = line.find("{")
         if (fence := _OPENING_FENCE.fullmatch(line)) and (is_complete or fence["rest"]):
             self._begin_fence(fence, end, is_labelled)
-        elif tag := _TAG.match(line):
-            closing, has_label = f"</{tag['name'].lower()}>", _LABEL.fullmatch(tag["name"]) is not None
-            self._open(TaggedBlock(tag[0], closing, has_label), line[tag.end() :], end)
+        elif tag := _TAG.match(line) or _SQUARE_TAG.match(line):
+            self._open(_make_tagged(tag), line[tag.end() :], end)
         elif comment := _COMMENT.match(line):
             self._open(TaggedBlock(comment[0], "-->", is_labelled=False), line[comment.end() :], end)
         elif at >= 0 and _is_title(line[:at], _LABEL_TITLE):
             self._open(ObjectBlock(line[:at], is_labelled=True), line[at:], end)
-        elif _OBJECT_START.match(line) or (at >= 0 and _is_title(line[:at], _TITLE)):
+        elif start := _OBJECT_START.match(line) or (_LIST_START.match(line) if is_complete else None):
+            self._open(ObjectBlock(start[0], is_labelled), line[start.end() :], end)
+        elif at >= 0 and _is_title(line[:at], _TITLE):
             self._open(ObjectBlock(line[:at], is_labelled), line[at:], end)
-        elif (_KEY_LINE_ANY_CASE if is_labelled else _KEY_LINE).match(line):
+        elif _KEY_LINE.match(line) or (is_labelled and is_complete and _is_labelled_key_line(line)):
             self._open(LinesBlock(is_labelled), line, end)
         else:
             return False
@@ -639,8 +710,8 @@ class NotesFilter:
             return
         self.blocks.append(block.content if reading.notes is None else reading.notes)
         self._held = [one for one in self._held if one.kind == "blank"][:1]
-        self._is_inside_line = False
-        if reading.answer is not None:
+        self._is_inside_line, self._is_after_block = False, True
+        if reading.answer:
             self._show(reading.answer.rstrip() + "\n")
 
     def _end_block_with_text(self, block: Block) -> str:

@@ -18,7 +18,7 @@ from council.engine.reply_form import Choices as Choices  # used by all protocol
 from council.engine.reply_form import also_named as also_named
 from council.engine.reply_form import main_field as main_field
 from council.errors import Fault
-from council.json_text import clean_text, find_json, iter_strings, load_json
+from council.json_text import clean_text, find_json, iter_strings, load_json, mend_json
 from council.text_cleanup import single_line, squash
 from council.types import Json, PartialReply, Step
 
@@ -264,7 +264,10 @@ def read_partial(
 ) -> PartialReply | None:
     """Return what can be used of a text that is no complete reply: its readable fields, or prose as the answer; else None."""
     found = _find_replies(reply, clean_text(text), choices, titles)
-    if not found.valid and (kept := found.best_salvage) is not None and _is_usable(kept):
+    if not found.failed and found.problem:
+        found = _find_replies(reply, mend_json(clean_text(text), _get_names(reply)), choices, titles)
+    kept = found.valid[0] if len(found.valid) == 1 else found.best_salvage
+    if kept is not None and _is_usable(kept):
         return PartialReply(kept, len(reply.model_fields) - len(kept.unread))
     prose = read_prose(reply, text)
     return None if prose is None else PartialReply(prose, 1)
@@ -362,7 +365,11 @@ def _salvage(reply: type[R], given: Json, choices: Choices, unknown: Sequence[Pl
     """Return the reply without the values that do not fit, or None if an essential one is among them."""
     if not given.keys() & reply.model_fields.keys():
         return None
-    given, places, losses = dict(given), list(unknown), dict[Place, Loss]()  # rows and parts are copies of the form reader
+    given, places, losses = (
+        dict(given),
+        list(unknown),
+        dict[Place, Loss](),
+    )  # rows and parts are copies of the form reader
     for _ in range(MAX_SALVAGE_STEPS):
         read, wrong = _validate(reply, given)
         places += wrong
@@ -541,6 +548,12 @@ def _inline(node: Any, definitions: Json) -> Any:
     if "$ref" in node:
         return _inline(definitions[node["$ref"].rsplit("/", 1)[1]], definitions)
     return {key: _inline(value, definitions) for key, value in node.items()}
+
+
+@cache
+def _get_names(reply: type[Reply]) -> frozenset[str]:
+    """Return the names of all fields of a reply and of its parts."""
+    return frozenset(name for node in _iter_nodes(_get_shape(reply)) for name in node.get("properties", {}))
 
 
 @cache

@@ -88,6 +88,8 @@ class FormReader:
             return value
         choice = each or name
         if items.get("type") == "string" and choice in self.choices:
+            if not each and len(rows) == 1 and names_all(rows[0]):
+                return list(self.choices[choice])
             return [self._match(_pick(item, choice), choice) or item for item in self._split_names(rows, choice)]
         return [self.read(item, items, "", f"{place}.{n}") for n, item in enumerate(rows)]
 
@@ -95,7 +97,8 @@ class FormReader:
         """Split names that were written in one text: "B > A > C", "alpha and beta"."""
         if len(rows) != 1 or not isinstance(rows[0], str):
             return rows
-        names = [part for part in re.split(r"\s*[>,;→\n]\s*|\s+(?:and|und|et|y)\s+", rows[0].strip()) if part]
+        parts = re.split(r"\s*[>,;→\n]\s*|\s+(?:and|und|et|y)\s+", rows[0].strip())
+        names = [LIST_MARKER.sub("", part) for part in parts if part]
         return names if len(names) > 1 and all(self._match(name, choice) for name in names) else rows
 
     def _make_rows(self, value: Any, items: Json, each: str, name: str) -> Any:
@@ -104,8 +107,13 @@ class FormReader:
             return []
         if isinstance(value, str) and kind == "string":
             return _split_lines(value)
+        if isinstance(value, str) and kind == "object":
+            rows = [self._make_row(line, items, each) for line in _split_lines(value, always=True)]
+            return rows if any(isinstance(row, dict) for row in rows) else value
+        if kind == "string" and each in self.choices:
+            return _sort_by_rank(value)
         if isinstance(value, dict) and kind == "string":
-            return _list_texts(value, is_choice=(each or name) in self.choices)
+            return _list_texts(value, is_choice=name in self.choices)
         if isinstance(value, dict) and kind == "object":
             return self._make_rows_of_object(value, items, each)
         if isinstance(value, list) and kind == "object":
@@ -235,21 +243,53 @@ def _format_item(item: Any) -> str:
     return item.strip() if isinstance(item, str) else str(item) if isinstance(item, int | float) else ""
 
 
+_RANK_KEYS = ("rank", "place", "position", "order", "number")
+_ALL = re.compile(r"\W*(?:all|both|everyone|everybody)(?: (?:of them|of the \w+|the \w+|\w+))?\W*", re.IGNORECASE)
+
+
+def names_all(value: Any) -> bool:
+    """Return whether a text names all: "all three advisors"."""
+    return isinstance(value, str) and len(value) < 40 and _ALL.fullmatch(value) is not None
+
+
+def _sort_by_rank(value: Any) -> Any:
+    """Return labels in the order of the ranks that are given with them; a list without ranks is in order as it is."""
+    pairs: list[tuple[Any, Any]]
+    if isinstance(value, dict) and all(str(key).isdigit() for key in value):  # {"1": "B", "2": "A"}
+        pairs = [(int(key), label) for key, label in value.items()]
+    elif isinstance(value, dict):  # {"A": 2, "B": 1}
+        pairs = [(rank, label) for label, rank in value.items()]
+    elif isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
+        ranked = [next((row[key] for key in _RANK_KEYS if isinstance(row.get(key), int)), None) for row in value]
+        if not any(ranked) and not any(isinstance(item, int | float) for row in value for item in row.values()):
+            return value
+        pairs = list(zip(ranked, value, strict=True))
+    else:
+        return value
+    ranks = [rank for rank, _ in pairs]
+    if sorted(ranks, key=str) != sorted(range(1, len(ranks) + 1), key=str):
+        return None  # scores, or ranks that are no order
+    return [label for _, label in sorted(pairs, key=lambda pair: int(pair[0]))]
+
+
+_COUNTED = re.compile(r"(?:[a-z]+[ _-]?)?\d+|first|second|third|fourth|fifth|next|then|finally|last", re.IGNORECASE)
+
+
 def _list_texts(value: Json, *, is_choice: bool) -> list[Any]:
     """Return the items of a list of texts that was written as an object: `{"1": "…"}`, `{"cost": "…"}`, one item as an object."""
     items = {str(key): item for key, item in value.items()}
-    if all(re.fullmatch(r"(?:[a-z]+[ _-]?)?\d+", key.lower()) for key in items):
+    if all(_COUNTED.fullmatch(key) for key in items):
         return list(items.values())
     if is_choice:
         return [key for key, item in items.items() if item not in (False, None, "", "no")]
     return [f"{key}: {item}" if isinstance(item, str) else item for key, item in items.items()]
 
 
-def _split_lines(text: str) -> list[str]:
-    """Return the items of a list that was written as one text."""
+def _split_lines(text: str, *, always: bool = False) -> list[str]:
+    """Return the items of a list that was written as one text: lines with list markers, or all lines."""
     lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
     marked = [LIST_MARKER.match(line) for line in lines]
-    return [LIST_MARKER.sub("", line) for line in lines] if all(marked) else [text]
+    return [LIST_MARKER.sub("", line) for line in lines] if always or all(marked) else [text]
 
 
 # Choices

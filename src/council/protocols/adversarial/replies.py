@@ -200,7 +200,7 @@ class Ruling(Reply):
     assessment: TextField = Field(
         default="",
         description="how contested the answer was, what it rests on and what is still uncertain, two to four sentences",
-        json_schema_extra=also_named("confidence_assessment", "confidence"),
+        json_schema_extra=also_named("confidence_assessment"),
     )
 
     def prose(self) -> str:
