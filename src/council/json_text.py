@@ -76,6 +76,20 @@ def find_json(text: str) -> tuple[list[Any], str]:
     return values, problem
 
 
+def cut_json(text: str) -> str:
+    """Return the text without its JSON objects and the code fences around them."""
+    rest, at = [], 0
+    while match := _START.search(text, at):
+        end = _find_end(text, match.start())
+        if end is None:
+            break
+        rest.append(text[at : match.start()])
+        at = end
+    return re.sub(
+        r"(?m)^[ \t]*(?:```|~~~)[ \t]*(?:json)?[ \t]*\n\s*(?:```|~~~)[ \t]*$", "", "".join([*rest, text[at:]])
+    ).strip()
+
+
 def _find_end(text: str, start: int) -> int | None:
     """Return the place after the bracket that closes the one at `start`."""
     depth = 0

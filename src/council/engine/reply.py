@@ -18,7 +18,7 @@ from council.engine.reply_form import Choices as Choices  # used by all protocol
 from council.engine.reply_form import also_named as also_named
 from council.engine.reply_form import main_field as main_field
 from council.errors import Fault
-from council.json_text import clean_text, find_json, iter_strings, load_json, mend_json
+from council.json_text import clean_text, cut_json, find_json, iter_strings, load_json, mend_json
 from council.text_cleanup import single_line, squash
 from council.types import Json, PartialReply, Step
 
@@ -267,10 +267,22 @@ def read_partial(
     if not found.failed and found.problem:
         found = _find_replies(reply, mend_json(clean_text(text), _get_names(reply)), choices, titles)
     kept = found.valid[0] if len(found.valid) == 1 else found.best_salvage
+    kept = _add_prose(reply, text, choices, titles) if kept is None else kept
     if kept is not None and _is_usable(kept):
         return PartialReply(kept, len(reply.model_fields) - len(kept.unread))
     prose = read_prose(reply, text)
     return None if prose is None else PartialReply(prose, 1)
+
+
+def _add_prose(reply: type[R], text: str, choices: Choices, titles: Mapping[str, str]) -> R | None:
+    """Return the reply whose answer stands as prose beside the object with the other fields, or None."""
+    objects = [one for one in find_json(clean_text(text))[0] if isinstance(one, dict)]
+    if not reply.answer_field or len(objects) != 1 or not _count_known_fields(reply, objects[0]):
+        return None
+    prose = clean_answer(cut_json(clean_text(text)))
+    if len(prose) < MIN_PROSE_CHARS or reply.answer_field in objects[0]:
+        return None
+    return _read_object(reply, {**objects[0], reply.answer_field: prose}, choices, titles)[0]
 
 
 def _is_usable(read: Reply) -> bool:

@@ -28,6 +28,9 @@ MAIN_KEYS = (  # under which models put the text or the word of a field that the
 _NAME_AND_TEXT = re.compile(r"\s*(?P<name>[^:–—\n]{1,60}?)\s*(?::|[–—]|\s-\s)\s*(?P<text>\S.*)", re.DOTALL)
 
 
+_PREFIX = re.compile(r"^(?:final|overall|my|the)(?=[a-z]{4})")
+
+
 def also_named(*names: str) -> dict[str, Any]:
     """Name the other keys under which models give a field."""
     return {"also": list(names)}
@@ -118,7 +121,7 @@ class FormReader:
             return self._make_rows_of_object(value, items, each)
         if isinstance(value, list) and kind == "object":
             rows = [item for item in value if not (isinstance(item, str) and is_placeholder(item))]
-            return [self._make_row(row, items, each) if isinstance(row, str) else row for row in rows]
+            return [self._make_row(row, items, each) for row in rows]
         return value
 
     def _make_rows_of_object(self, value: Json, items: Json, each: str) -> Any:
@@ -135,12 +138,15 @@ class FormReader:
             return value
         return [{each: name, **(row if isinstance(row, dict) else {main: row})} for name, row in value.items()]
 
-    def _make_row(self, text: str, items: Json, each: str) -> Any:
-        """Return the row of a text such as `Pragmatist: Do it.`, or the text."""
-        found, main = _NAME_AND_TEXT.fullmatch(text), _find_main_field(items, each)
-        if not found or not main or not self._match(found["name"], each):
-            return text
-        return {each: found["name"], main: found["text"]}
+    def _make_row(self, row: Any, items: Json, each: str) -> Any:
+        """Return the row of a text such as `Pragmatist: Do it.`, or of an object with the name as its key."""
+        main, pair = _find_main_field(items, each), None
+        if isinstance(row, str) and (found := _NAME_AND_TEXT.fullmatch(row)):
+            pair = (found["name"], found["text"])
+        elif isinstance(row, dict) and len(row) == 1:
+            ((key, item),) = row.items()
+            pair = (key, item)
+        return {each: pair[0], main: pair[1]} if pair and main and self._match(pair[0], each) else row
 
     # Texts and words
 
@@ -148,8 +154,10 @@ class FormReader:
         is_word = "enum" in shape or "const" in shape or name in self.choices
         if isinstance(value, dict):
             value = _pick(value, name) if is_word else _format_object(value, name) if name else _format_row(value)
-        if isinstance(value, list) and value and all(isinstance(item, str) for item in value) and "enum" not in shape:
-            value = value[0] if len(value) == 1 else value if name in self.choices else "\n".join(value)
+        if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
+            value = value[0]
+        elif isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+            value = value if is_word else _join_texts(value)
         elif isinstance(value, int | float) and not isinstance(value, bool) and "enum" not in shape:
             value = str(value)
         if name not in self.choices:
@@ -194,6 +202,7 @@ def _rename_spellings(value: Json, properties: Json) -> Json:
 def _find_other_name(found: Collection[str], name: str, field: Json, properties: Json) -> str | None:
     """Return the key of a field that is given under another name, or None."""
     others = {squash(key): key for key in found if key not in properties}
+    others = {_PREFIX.sub("", key): name for key, name in others.items()} | others
     plain = squash(name)
     listed = [plain.removesuffix("s"), f"{plain}s", *map(squash, field.get("also", ()))]
     return next((others[one] for one in listed if one in others), None)
@@ -227,6 +236,12 @@ def _format_object(value: Json, name: str) -> Any:
     return "\n\n".join(f"**{key}:**{chr(10) if text.startswith('- ') else ' '}{text}" for key, text in parts)
 
 
+def _join_texts(items: list[str]) -> str:
+    """Join the lines or paragraphs of a text that was written as a list."""
+    is_prose = any(len(item) > 80 for item in items) and not any(LIST_MARKER.match(item) for item in items)
+    return ("\n\n" if is_prose else "\n").join(items)
+
+
 def _format_row(value: Json) -> Any:
     """Return the text of an item that was written as an object of texts; numbers only count items."""
     texts = [item.strip() for item in value.values() if isinstance(item, str) and item.strip()]
@@ -244,7 +259,11 @@ def _format_item(item: Any) -> str:
 
 
 _RANK_KEYS = ("rank", "place", "position", "order", "number")
-_ALL = re.compile(r"\W*(?:all|both|everyone|everybody)(?: (?:of them|of the \w+|the \w+|\w+))?\W*", re.IGNORECASE)
+_ALL = re.compile(
+    r"\W*(?:all|both|everyone|everybody)"
+    r"(?: (?:of|the|them|two|three|four|five|six|seven|eight|nine|advis[eo]rs|seats|members|judges|drafts|responses|experts))*\W*",
+    re.IGNORECASE,
+)
 
 
 def names_all(value: Any) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from council.engine.reply import Reply, also_named, main_field, one_row_per
 from council.protocols.common.replies import ReplyPart, TextField, one_of
@@ -163,8 +164,18 @@ def _format_issue(mark: str, issue: Issue) -> str:
     )
 
 
+def _split_remark(value: Any) -> Any:
+    """Read the reason that stands beside a ruling: `landed — it is right`."""
+    if not isinstance(value, dict) or value.get("why") or not isinstance(value.get("landed"), str):
+        return value
+    _, *rest = re.split(r"\s*[—–:;,(]\s*|\s-\s|\.\s", value["landed"].strip(" ."), maxsplit=1)
+    return {**value, "why": rest[0].rstrip(")")} if rest else value
+
+
 class Point(ReplyPart):
     """The ruling on one issue."""
+
+    _read_remark = model_validator(mode="before")(_split_remark)
 
     issue: str = Field(
         description="the id of the issue, as listed", json_schema_extra=also_named("issue_id", "id", "name", "point")

@@ -90,7 +90,7 @@ RevisedFromField = Annotated[Literal["PASS", "WARN", "FAIL"] | None, BeforeValid
 class ReportedFinding(ReplyPart):
     """One finding."""
 
-    severity: SeverityField
+    severity: SeverityField = Field(json_schema_extra=also_named("level", "priority"))
     category: TextField = Field(
         default="", description="security, architecture, performance, style, or another one word"
     )
