@@ -341,8 +341,12 @@ class SeatWatch:
     drop: Callable[[str], None] = lambda why: None  # drops the seat; set by the caller that executes the step
 
 
-# Whether prose can replace a typed reply: not at all, after the repair turn, or only if all retries fail.
-ProseUse = Literal["none", "repaired", "last"]
+@dataclass(frozen=True, slots=True)
+class PartialReply:
+    """What can be used of a text that is no complete typed reply, if its repair turn does not give one."""
+
+    reply: Any
+    fields: int  # that it has; of two texts the one with more fields is used
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,8 +363,9 @@ class Step:
     is_chair: bool = False  # a chair may not be replaced by another seat
     watch: SeatWatch | None = None
     reply: type[Any] | None = None  # type of the reply; None for free text
-    rate_prose: Callable[[str], ProseUse] = lambda text: "none"
+    read_partial: Callable[[str], PartialReply | None] = lambda text: None
     review: Callable[[str], str] = lambda text: ""  # contradictions in a readable reply: repaired once, then it is used
+    is_final: bool = False  # free text that is the answer of the run: wrappers and openings are removed
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,7 @@ DEGRADED_KINDS: dict[str, TrustFactKind] = {  # by the state of a row in `degrad
     "unseen": "unseen",
     "truncated": "truncated",
     "prose": "prose",
-    "partly_read": "partly_read",
+    "unread": "partly_read",
     "dropped": "dropped",
     "coverage_hole": "coverage_hole",
 }

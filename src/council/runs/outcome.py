@@ -18,6 +18,7 @@ from council.language import detect_language
 from council.protocols.options import parse_options
 from council.runs.audit import describe_version, is_ours
 from council.store.interface import OPEN_STATUSES, Store
+from council.text_cleanup import quote_tail_lines
 from council.types import Json, Seat, Statement, Verdict
 from council.wording import Wording, load_wording
 
@@ -117,7 +118,8 @@ async def run_protocol(council: Council, protocol: protocols.Protocol, options: 
         return _end_early(council, "chair", str(lost))
     except QuorumLost as lost:
         return _end_early(council, "quorum", str(lost))
-    return Ending("incomplete" if verdict.incomplete else "complete", verdict, reason=verdict.incomplete)
+    shown = replace(verdict, answer=quote_tail_lines(verdict.answer))
+    return Ending("incomplete" if verdict.incomplete else "complete", shown, reason=verdict.incomplete)
 
 
 def end_interrupted(council: Council) -> Ending:
@@ -140,7 +142,7 @@ def _end_early(council: Council, stopped: str, reason: str) -> Ending:
     statements = "\n".join(said.said for said in positions.values())
     wording = load_wording(detect_language(statements, council.question.text))
     text = build_digest(stopped, positions, list(stances.items()), wording)
-    answer = "\n\n".join(filter(None, (text, partial.answer)))
+    answer = quote_tail_lines("\n\n".join(filter(None, (text, partial.answer))))
     return Ending("incomplete", replace(partial, answer=answer), stopped, reason)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from council.engine.reply import Reply, one_row_per
+from council.engine.reply import Reply, also_named, one_row_per
 from council.engine.reply_form import LIST_MARKER, Choices
 from council.language import LANGUAGES, detect_language
 from council.protocols.common.replies import ConfidenceField, PointList, TextField, one_of
@@ -53,13 +53,19 @@ class Stand(Reply):
         return plain | {"stance": "against" if n % 2 else "for"}
 
 
+ADVISOR_NAMES = also_named("name", "role", "seat", "who", "member", "speaker")
+
+
 class Perspective(BaseModel):
-    advisor: str = Field(description="the advisor, by its name in lower case")
-    view: str = Field(description="its position in two sentences, in its strongest form")
+    advisor: str = Field(description="the advisor, by its name in lower case", json_schema_extra=ADVISOR_NAMES)
+    view: str = Field(
+        description="its position in two sentences, in its strongest form",
+        json_schema_extra=also_named("perspective", "position", "summary", "text", "stance", "statement"),
+    )
 
 
 class TensionSide(BaseModel):
-    advisor: str = Field(description="the advisor, by its name in lower case")
+    advisor: str = Field(description="the advisor, by its name in lower case", json_schema_extra=ADVISOR_NAMES)
     position: TextField = Field(default="", description="what it holds on the first tension, in at most eight words")
     assumes: TextField = Field(
         default="", description="what its position assumes, stated or implied, in at most eight words; else empty"
@@ -67,7 +73,7 @@ class TensionSide(BaseModel):
 
 
 class PositionChange(BaseModel):
-    advisor: str = Field(description="the advisor, by its name in lower case")
+    advisor: str = Field(description="the advisor, by its name in lower case", json_schema_extra=ADVISOR_NAMES)
     opened_with: str = Field(description="its position in the first round, in one sentence")
     ended_with: str = Field(description="its position in the last round, in one sentence")
     moved: bool = Field(description="true if what it would do changed, not only a date or a number")
@@ -79,6 +85,8 @@ class PositionChange(BaseModel):
 
 class RefereeAccount(Reply):
     """What the referee writes before it decides: the schema lists these fields first."""
+
+    decoration: ClassVar[frozenset[str]] = frozenset({"perspectives", "positions", "next_steps"})
 
     perspectives: list[Perspective] = Field(
         description="one for each advisor that spoke", json_schema_extra=one_row_per("advisor")
@@ -104,20 +112,27 @@ class Refereed(RefereeAccount):
     answer_field: ClassVar[str] = "decision"
     open_choices: ClassVar[frozenset[str]] = frozenset({"shared_by", "joined"})  # an unknown name is dropped
 
-    decision: str = Field(description="the verdict: what to do and why, in Markdown; an answer, not a summary")
+    decision: str = Field(
+        description="the verdict: what to do and why, in Markdown; an answer, not a summary",
+        json_schema_extra=also_named("verdict", "ruling", "recommendation", "conclusion"),
+    )
     shared_by: list[str] = Field(
         default_factory=list,
         description="the advisors who themselves recommend the main action of this verdict, by name; empty if none does",
     )
-    next_steps: list[str] = Field(description="what to do first, second, third; each an action a person can take")
+    next_steps: list[str] = Field(
+        description="what to do first, second, third; each an action a person can take",
+        json_schema_extra=also_named("steps", "actions", "action_items"),
+    )
     wrong_if: TextField = Field(
         default="", description="what would show that the verdict was wrong, in one or two sentences"
     )
 
     @property
     def known_shared_by(self) -> list[str] | None:
-        """The advisors who share the recommendation, as the referee names them; None if the reply does not say."""
-        return self.shared_by if "shared_by" in self.model_fields_set else None
+        """The advisors who share the recommendation; None if the reply does not say, or if tensions could not be read."""
+        is_known = "shared_by" in self.model_fields_set and not self.is_unread("shared_by")
+        return self.shared_by if is_known and not self.is_unread("tensions") else None
 
     def check_choices(self, choices: Choices) -> None:
         if not self.decision.strip():
@@ -144,10 +159,10 @@ class Refereed(RefereeAccount):
         wording = load_wording(detect_language(self._join_texts(), question))
         texts = {
             "decision": _strip_verdict_heading(self.decision.strip()),
-            "next_steps": _number_items(self.next_steps) or wording.heading("none_sentence"),
+            "next_steps": _number_items(self.next_steps) or self._note_empty("next_steps", "none_sentence", wording),
             "wrong_if": _one_line(self.wrong_if),
             "tensions": "\n".join(f"- {line}" for line in _clean_items(self.tensions))
-            or wording.heading("no_tensions"),
+            or self._note_empty("tensions", "no_tensions", wording),
             "moves": self.format_moves(roles, weak, wording),
             "perspectives": self._format_views(roles, wording),
         }
@@ -159,13 +174,22 @@ class Refereed(RefereeAccount):
 
     def _format_views(self, roles: Mapping[str, str], wording: Wording) -> str:
         views = [(one.advisor, _one_line(one.view)) for one in self.perspectives]
-        views += [(name, wording.heading("left_out")) for name in _missing_advisors(self.perspectives, roles)]
+        views += [
+            (name, self._note_left_out("perspectives", wording)) for name in _missing_advisors(self.perspectives, roles)
+        ]
         colon = wording.colon.rstrip()
         return "\n".join(f"- **{_advisor_label(name, roles)}{colon}** {view}" for name, view in views)
 
     def format_moves(self, roles: Mapping[str, str], weak: Collection[str], wording: Wording) -> str:
         """Return the table of how positions moved; empty after one round."""
         return ""
+
+    def _note_empty(self, field: str, key: str, wording: Wording) -> str:
+        """Return the text of a section without items; another one if its items could not be read."""
+        return wording.heading("unread" if self.is_unread(field) else key)
+
+    def _note_left_out(self, field: str, wording: Wording) -> str:
+        return wording.heading("unread_row" if self.is_unread(field) else "left_out")
 
 
 class RefereedRounds(Refereed, PositionChanges):
@@ -196,7 +220,7 @@ class RefereedRounds(Refereed, PositionChanges):
             note = f"**{t('weak_flip')}**" if one.advisor in weak else ""
             rows.append([*cells, f"{_format_cell(one.why)} {note}".strip()])
         rows += [
-            [_format_cell(_advisor_label(name, roles)), "", "", t("left_out")]
+            [_format_cell(_advisor_label(name, roles)), "", "", self._note_left_out("positions", wording)]
             for name in _missing_advisors(self.positions, roles)
         ]
         return "\n".join(f"| {' | '.join(row)} |" for row in rows)

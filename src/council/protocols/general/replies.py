@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from council.engine.reply import Reply, one_row_per
+from council.engine.reply import Reply, also_named, one_row_per
 from council.engine.reply_form import LIST_MARKER, Choices
 from council.language import detect_language
 from council.protocols.common.replies import Probability, ReplyPart, TextField, none_to_empty, one_of
@@ -82,7 +82,12 @@ class QuotedSource(ReplyPart):
 class Position(Reply):
     """A member's first answer, written without the others' answers."""
 
-    response: str = Field(description="your answer, in Markdown")
+    decisive: ClassVar[frozenset[str]] = frozenset({"confidence"})
+
+    response: str = Field(
+        description="your answer, in Markdown",
+        json_schema_extra=also_named("answer", "final_answer", "text"),
+    )
     claims: list[DeclaredClaim] = Field(default=[], description="the claims your answer rests on, at most six")
     sources: SourceNumbers = Field(
         default=[], description="the numbers of the sources you used, from the research context only"
@@ -230,6 +235,7 @@ class Synthesis(Reply):
     """The chair's answer, based only on the members' statements."""
 
     answer_field: ClassVar[str] = "answer"
+    decoration: ClassVar[frozenset[str]] = frozenset({"disagreements"})
 
     answer: str = Field(description="the answer to the question, in Markdown, sources cited as [1]")
     disagreements: list[DisagreementSummary] = Field(

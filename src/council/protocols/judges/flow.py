@@ -8,7 +8,6 @@ from typing import Any
 from council.engine.agreement import compute_agreement, keep_known, list_shared_voices, round_voices
 from council.engine.council import Council
 from council.engine.reply import Reply
-from council.engine.reply_form import squash
 from council.protocols.common.lookups import MAX_HOPS, LookupLimit, run_hops
 from council.protocols.common.stances import Stance, is_unanimous
 from council.protocols.judges.options import JudgesOptions
@@ -23,6 +22,7 @@ from council.protocols.judges.replies import (
     SubQuestions,
 )
 from council.protocols.judges.verdict import build_verdict
+from council.text_cleanup import squash
 from council.types import Packet, Question, Round, Seat, Statement, Verdict
 
 REPLY_TYPES: dict[str, type[Reply]] = {"validate": Opinion, "brainstorm": Options, "research": Facets}
