@@ -539,7 +539,7 @@ def list_agreements(truth: Truth) -> list[str]:
         and list_holders(truth) == tuple(truth.first)
         and {"all_agree", "shared_member"} & reasons.keys()
     ):
-        parts = [f"all {len(truth.first)} recommend this"]
+        parts = ["both recommend this" if len(truth.first) == 2 else f"all {len(truth.first)} recommend this"]
     joined = [seat for seat in truth.last if truth.last[seat] == truth.answer != truth.first.get(seat)]
     if truth.attack and is_settled(truth.attack):  # the attackers found nothing against it
         joined = [seat for seat in truth.attack.issues if truth.first[seat] != truth.answer]

@@ -257,7 +257,7 @@ ADVERSARIAL: list[Case] = [
     adversarial(
         "consensus of two",
         "MEDIUM",
-        "survived — all 2 drafts agree, so none was attacked",
+        "survived — both drafts agree, so neither was attacked",
         criteria="tttt",
         troubles=Troubles(silent={"gamma": "server"}),
     ),
@@ -357,7 +357,7 @@ ADVERSARIAL: list[Case] = [
     adversarial(
         "one fault named twice",
         "MEDIUM",
-        "modified — beta's draft, with 1 change after 1 attacks of which 1 landed",
+        "modified — beta's draft, changed after the one attack, which landed",
         issues={"alpha": "M", "gamma": "M"},
         rulings={"alpha-1": "+", "gamma-1": "+"},
         same_as={"gamma-1": "alpha-1"},
@@ -425,7 +425,7 @@ ADVERSARIAL: list[Case] = [
     adversarial(
         "survived with a landed fatal issue",
         "CONTESTED",
-        "survived — beta's draft stands; 1 of 1 attacks landed and changes nothing",
+        "survived — beta's draft stands; the one attack landed and changes nothing",
         issues={"gamma": "F"},
         rulings={"gamma-1": "+"},
     ),

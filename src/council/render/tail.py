@@ -101,8 +101,12 @@ def _choose_outcome(result: Json) -> tuple[str, int]:
         return "overturned_unnamed", count
     if kind == "votes" and total == 1:
         return "votes_single", 1
+    if kind == "consensus" and total == 2:
+        return "consensus_both", total
     if kind == "survived" and not count:
         return "survived_all_failed", total
+    if kind in ("survived", "modified") and count == total == 1:
+        return f"{kind}_single", 1
     if kind == "modified" and result["changes"]:
         return "modified_counted", result["changes"]
     return kind, count
@@ -124,7 +128,7 @@ def _format_positions(minutes: Minutes, wording: Wording) -> str:
     if common:
         parts.append(single_line(common[0], MAX_POINT_CHARS).rstrip(" .。"))
     elif _is_unanimous(verdict, len(answered)) and not _tells_agreement(verdict.get("result")):
-        parts.append(wording.say("tail", "all_hold", count=len(answered)))
+        parts.append(wording.say("tail", "all_hold_both" if len(answered) == 2 else "all_hold", count=len(answered)))
     if joined := verdict.get("joined"):
         parts.append(wording.say("tail", "joined", number=len(joined), seats=wording.join(joined)))
     return _format_line("agree", wording.semicolon.join(parts), wording) if parts else ""
