@@ -690,7 +690,7 @@ CHANGED = {
 
 def faults_page() -> str:
     rows = [
-        (FAULTS[kind], str(row.retries), CHANGED.get(row.change, "unchanged" if row.retries else ""), "no" if kind in UNBILLED_FAULTS else "maybe", describe_state(row.state))
+        (FAULTS[kind], str(row.retries), CHANGED.get(row.change, "unchanged" if row.retries else ""), "no" if kind in UNBILLED_FAULTS else "maybe", f"{describe_state(row.state)} (`{row.state}`)")
         for kind, row in FAULT_TABLE.items()
     ]  # fmt: skip
     assert CHANGED.keys() == REQUEST_CHANGES.keys()

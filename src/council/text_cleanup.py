@@ -462,5 +462,20 @@ def strip_confidence_section(text: str) -> str:
     return text
 
 
+# Lines of a model that a reader could take for ours: a line of the tail, or one about a missing part.
+_TAIL_LINE = re.compile(r"^(?=[ \t]{0,3}[*_]{0,3}(?:Trust|Outcome|They agree|They differ)[*_]{0,3}:)", re.MULTILINE)
+_MISSING_LINE = re.compile(r"^(?=! )", re.MULTILINE)
+_CODE_BLOCK = re.compile(r"^(?:```|~~~).*?^(?:```|~~~)[ \t]*$", re.MULTILINE | re.DOTALL)
+
+
 def quote_tail_lines(text: str) -> str:
-    return text
+    """Quote the lines of a model that begin like lines of Council: `Trust: HIGH` becomes `> Trust: HIGH`.
+
+    A line of code may begin with an exclamation mark, so those of code blocks stay.
+    """
+    if "! " in text:
+        inside = [found.span() for found in _CODE_BLOCK.finditer(text)]
+        text = _MISSING_LINE.sub(
+            lambda found: "" if any(start < found.start() < end for start, end in inside) else "> ", text
+        )
+    return _TAIL_LINE.sub("> ", text)

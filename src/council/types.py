@@ -525,6 +525,7 @@ TrustFactKind = Literal[
     # in favour of the answer
     "all_answered",
     "all_agree",
+    "all_hold",
     "same_verdict",
     "verified_findings",
     "dismissed",

@@ -180,6 +180,6 @@ def _support_key(fact: TrustFact) -> str:
         return "all_answered_vendors"
     if fact.kind == "dismissed" and fact.total == 1:
         return "dismissed_single"
-    if fact.kind in ("all_agree", "same_verdict") and fact.count == 2:
+    if fact.kind in ("all_agree", "all_hold", "same_verdict") and fact.count == 2:
         return f"{fact.kind}_both"
     return fact.kind

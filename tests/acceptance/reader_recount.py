@@ -15,6 +15,13 @@ from tests.acceptance.reader_cases import QUESTIONS, AttackFacts, Case, ClaimFac
 CONTRADICTIONS = (
     ("all_agree", "partial_agreement"),
     ("all_agree", "not_shared"),
+    ("all_agree", "all_hold"),
+    ("all_hold", "partial_agreement"),
+    ("all_hold", "not_shared"),
+    ("all_hold", "not_assessed"),
+    ("all_hold", "shared_member"),
+    ("all_hold", "one_voice"),
+    ("all_hold", "overturned"),
     ("all_agree", "not_assessed"),
     ("all_agree", "contested_points"),
     ("all_agree", "open_dispute"),
@@ -191,8 +198,8 @@ def count_recommendations(truth: Truth) -> Iterator[Reason]:
         yield Reason("not_shared")
     elif len(holders) < len(truth.first):
         yield Reason("partial_agreement", holders, len(holders), len(list_answered(truth)))
-    elif not is_disputed(truth) and len(voices) == len(truth.first) == len(list_answered(truth)):
-        yield Reason("all_agree", holders, len(holders))
+    elif len(voices) == len(truth.first) == len(list_answered(truth)):
+        yield Reason("all_hold" if is_disputed(truth) else "all_agree", holders, len(holders))
     if is_disputed(truth):
         yield Reason("contested_points", (), len(truth.points))
 
@@ -473,7 +480,9 @@ def expect_positions(case: Case) -> str:
     if points:
         more = len(points) - 1
         rest = {0: "", 1: "; 1 more point in the report"}.get(more, f"; {more} more points in the report")
-        return f"They differ: {format_point(points[0])}{rest}"
+        everyone = [reason.count for reason in recount(truth) if reason.kind == "all_hold"]
+        start = f"They agree: {format_everyone(everyone[0])}; they differ on: " if everyone else "They differ: "
+        return f"{start}{format_point(points[0])}{rest}"
     parts = list_agreements(truth)
     return f"They agree: {'; '.join(parts)}" if parts else ""
 
@@ -539,13 +548,17 @@ def list_agreements(truth: Truth) -> list[str]:
         and list_holders(truth) == tuple(truth.first)
         and {"all_agree", "shared_member"} & reasons.keys()
     ):
-        parts = ["both recommend this" if len(truth.first) == 2 else f"all {len(truth.first)} recommend this"]
+        parts = [format_everyone(len(truth.first))]
     joined = [seat for seat in truth.last if truth.last[seat] == truth.answer != truth.first.get(seat)]
     if truth.attack and is_settled(truth.attack):  # the attackers found nothing against it
         joined = [seat for seat in truth.attack.issues if truth.first[seat] != truth.answer]
     if joined:
         parts.append(f"{join(joined)} joined after reading the others")
     return parts
+
+
+def format_everyone(count: int) -> str:
+    return "both recommend this" if count == 2 else f"all {count} recommend this"
 
 
 def join(names: list[str]) -> str:

@@ -169,7 +169,7 @@ def test_a_seat_that_cannot_look_still_answers_and_a_silent_one_is_dropped(
     assert [seat["state"] for seat in done.json["seats"]] == ["ok", "ok", "timed_out"]
     assert done.json["quorum"] == {"needed": 1, "ok": 2, "asked": 3}
     report = Path(done.json["report_path"]).read_text(encoding="utf-8")
-    assert "alpha did not answer in look-1" in report and "it answered later" in report
+    assert "alpha did not answer in look-up 1" in report and "It answered later." in report
 
 
 @pytest.mark.behaviour("look-protocols", "look-report")

@@ -123,7 +123,7 @@ def test_a_person_may_abstain_and_is_absent_with_that_reason(
     terminal.wait_for("You abstained.")
     done = terminal.wait_for_exit()
     assert done.code == 0, done.err
-    assert "beta did not answer in draft: it declined to answer (refused): the person abstained" in done.out
+    assert "beta did not answer (human: declined to answer: the person abstained)" in done.out
     assert council("report", "--json").json["quorum"] == {"needed": 1, "ok": 2, "asked": 3}
     check_store(council)
 

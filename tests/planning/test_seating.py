@@ -199,11 +199,11 @@ def test_configured_member_without_a_key_raises_with_the_variable(env: dict[str,
         )  # fmt: skip
 
 
-def test_configured_fallback_without_a_key_is_only_advice() -> None:
+def test_configured_fallback_without_a_key_is_only_a_remark() -> None:
     settings = settings_with({}, seats={"alpha": SeatSetting("sim:m1", (CLAUDE,))}, providers=("sim",))
     seating = seat_council(NAMES, settings, {})
     assert seating.seats[0].fallbacks == (CLAUDE,)
-    (line,) = seating.advice
+    *_, line = seating.remarks
     assert line.startswith(f'Fallback unavailable: no API key for "{CLAUDE}"')
     assert "ANTHROPIC_API_KEY" in line
 
@@ -230,7 +230,7 @@ def test_configured_member_is_preferred_to_the_embedded_model(env: dict[str, str
     assert {place.fallbacks for place in (*seating.seats, seating.chair)} == {()}
     (notice,) = seating.notices
     assert notice == "alpha, beta and gamma use the same vendor (ollama), so their agreement means less."
-    assert seating.advice == ()
+    assert (seating.hints, seating.remarks) == ((), (notice,))
 
 
 def test_many_seats_of_one_vendor_are_counted_instead_of_listed() -> None:
@@ -337,7 +337,8 @@ def test_embedded_model_takes_all_seats_by_default_with_a_notice() -> None:
 
 
 def test_embedded_model_gives_advice_for_better_models() -> None:
-    (advice,) = seat_council(NAMES, settings_with({}), {}).advice
+    notice, advice = seat_council(NAMES, settings_with({}), {}).hints
+    assert notice.startswith("All seats use the embedded model ")
     for word in ("ANTHROPIC_API_KEY", ".gguf", "OLLAMA_HOST"):
         assert word in advice
 

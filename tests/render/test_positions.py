@@ -276,6 +276,7 @@ def test_no_line_about_a_strongest_seat_that_the_run_does_not_tell(
     ("protocol", "answer", "names"),
     [
         ("advisors", "## Perspectives\n\n- **Skeptic:** no\n\n## Tensions\n\n- cost\n\n## Verdict\n\nMove.\n\n## Next Steps\n\nfirst\n\n## Next Steps\n\n1. Go.", ["decision", "next_steps", "perspectives", "tensions"]),
+        ("advisors", "## Verdict\n\nMove.\n\n## Tensions\n\nmine\n\n## Next Steps\n\n1. Go.\n\n## What Would Show That the Verdict Was Wrong\n\nNo.\n\n## Tensions\n\n- cost\n\n## How Positions Moved\n\n| a |\n\n## Perspectives\n\n- **Skeptic:** no", ["decision", "next_steps", "wrong_if", "tensions", "moves", "perspectives"]),
         ("advisors", "Move it.", []),
         ("general", "Participating models: a as b.\n\nMove it.\n\n## Sources\n\nmine\n\n## Where Experts Disagree\n\nThey do.\n\n## Sources\n\n- [1] x", ["decision", "disagreements", "sources", "models"]),
         ("collaborative", "Move it.", []),

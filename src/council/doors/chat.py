@@ -231,7 +231,7 @@ class ChatFold:
 
     def __init__(self, *, has_reasoning: bool = True, is_streamed: bool = True, has_tail: bool = True) -> None:
         self._lines = io.StringIO()
-        self._view = PlainView(self._lines)
+        self._view = PlainView(self._lines, every_event=True)
         self._has_reasoning, self._is_streamed = has_reasoning, is_streamed
         self._has_tail = has_tail
         self._answer_key = ""  # of the step in which the chair writes the answer freely

@@ -79,6 +79,7 @@ LIMITS: dict[TrustFactKind, Level] = {
 # Facts in favour of the answer, in the order in which they are told. They do not change the level.
 SUPPORTS: tuple[TrustFactKind, ...] = (
     "all_agree",
+    "all_hold",
     "same_verdict",
     "all_answered",
     "verified_findings",
@@ -194,7 +195,10 @@ def _list_agreement_facts(minutes: Minutes) -> Iterator[TrustFact]:
             yield TrustFact("all_agree", seats=tuple(answered), count=len(answered))
         case "partial" if shared_by is None:
             yield TrustFact("partial_agreement")
-        case "partial" if len(holders) < len(answered):
+        case "partial" if is_shared_by_all:
+            if _count_first_voices(minutes) == len(answered):
+                yield TrustFact("all_hold", seats=tuple(answered), count=len(answered))
+        case "partial":
             yield TrustFact("partial_agreement", "", holders, len(holders), len(answered))
         case "none" if shared_by is not None or "shared_by" not in verdict:
             yield TrustFact("not_shared")

@@ -65,6 +65,8 @@ class Plan:
     packet: Packet = field(default_factory=Packet)
     warnings: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()  # shown above the answer in the report
+    hints: tuple[str, ...] = ()  # shown at a terminal once a day; some are also notices
+    remarks: tuple[str, ...] = ()  # shown at a terminal with -v; some are also notices
     shared_vendors: tuple[str, ...] = ()  # notices that a fork with other members replaces
     refusal: str = ""  # why the plan can be shown but not run
     effort: str | None = None  # reasoning effort of members that support it
@@ -105,7 +107,8 @@ class Plan:
             "seats": [seat_json(seat, self.timeouts.__getitem__) for seat in self.roster.seats],
             "chair": seat_json(self.roster.chair, self.timeouts.__getitem__) if self.roster.chair else None,
             "phases": list(self.phases), "calls": {"min": self.calls[0], "max": self.calls[1]}, "agents": self.agents,
-            "packet": self.packet.as_json(), "cost": self.cost, "warnings": [*self.notices, *self.warnings], "notices": list(self.notices), "cap": self.cap, "unpriced": list(self.unpriced),
+            "packet": self.packet.as_json(), "cost": self.cost, "warnings": list(dict.fromkeys([*self.notices, *self.warnings, *self.hints, *self.remarks])), "notices": list(self.notices), "cap": self.cap, "unpriced": list(self.unpriced),
+            **({"hints": list(self.hints)} if self.hints else {}), **({"remarks": list(self.remarks)} if self.remarks else {}),
             **({"effort": self.effort} if self.effort else {}), **({"cheap": True} if self.cheap else {}), **({"continues": self.continues} if self.continues else {}),
             **({"conversation": self.conversation} if self.conversation else {}), **({"trusted": list(self.trusted)} if self.trusted else {}),
             **({"lines": list(self.lines)} if self.lines else {}), **({"hedge": True} if self.hedge else {}), **({"warm_start": list(self.warm_starts)} if self.warm_starts else {}),
@@ -238,6 +241,10 @@ def _infer_changes(words: list[str], material: Material, folder: Path) -> tuple[
     return [*(words or ["validate"]), selection.target], replace(material, selection=selection)
 
 
+CHEAP_WITHOUT_EFFECT = ("--cheap has no effect: -m names the member of every seat",)
+CHEAP_IN_USE = ("--cheap: seats that no other flag sets use fast models",)
+
+
 def _is_verb_only(words: Sequence[str], intent: Intent) -> bool:
     """Return whether the words are a single verb without a target: `council review`."""
     return len(" ".join(words).split()) == 1 and intent.target is None and intent.chosen_by == ChosenBy.VERB
@@ -281,7 +288,22 @@ async def make_plan(
         cost=cost, cap=cap, cheap=where.settings.cheap and len(where.settings.named_members) != 1,
         unpriced=tuple(name for name in roster.member_names if price(name) is None), prices=list_prices(roster, price),
         trusted=tuple(where.settings.trusted.destinations) if where.settings.trusted else (),
-        warnings=(*([word_for(panel.refusal, "cli")] if panel.refusal else []), *_model_warnings(where.settings), *panel.warnings, *strangers, *_cap_warnings(cost, cap), *_packet_warnings(packet), *(format_unseen(attached) if attached else ()), *_advise_mixing(panel, roster, where), *seating.advice, *([NO_LOOKUPS] if material.look and not look else [])), notices=(*seating.notices, *panel.notices, *packet.remarks),
+        warnings=(
+            *([word_for(panel.refusal, "cli")] if panel.refusal else []),
+            *(CHEAP_WITHOUT_EFFECT if where.settings.cheap and len(where.settings.named_members) == 1 else ()),
+            *panel.warnings,
+            *strangers,
+            *_cap_warnings(cost, cap),
+            *_packet_warnings(packet),
+            *(format_unseen(attached) if attached else ()),
+            *([NO_LOOKUPS] if material.look and not look else []),
+        ),
+        notices=(*seating.notices, *panel.notices, *packet.remarks),
+        hints=(*seating.hints, *panel.hints, *_advise_mixing(panel, roster, where)),
+        remarks=(
+            *seating.remarks,
+            *(CHEAP_IN_USE if where.settings.cheap and len(where.settings.named_members) != 1 else ()),
+        ),
         shared_vendors=seating.shared_vendors, lines=seating.lines, timeouts={name: float(where.settings.member_timeout(name)) for name in roster.member_names},
         inferred=intent.inferred, hedge=where.settings.hedge and any(seat.fallbacks for seat in roster.all_seats), warm_starts=find_warm_starts(phases, longer, member) if where.settings.warm_start else (), attachments=attached,
         look=look, redact_lookups=material.redact,
@@ -408,15 +430,6 @@ def _check_seat_flags(protocol: Protocol, roster: Roster, settings: Settings) ->
                 field="seats",
             )
     return [f"--seat {seat} has no effect: this council has no such seat" for seat in strangers]
-
-
-def _model_warnings(settings: Settings) -> list[str]:
-    """Return one line if --cheap chose the models, or if it could not."""
-    if not settings.cheap:
-        return []
-    if len(settings.named_members) == 1:
-        return ["--cheap has no effect: -m names the member of every seat"]
-    return ["--cheap: seats that no other flag sets use fast models"]
 
 
 def _cap_warnings(cost: Json | None, cap: float | None) -> list[str]:

@@ -66,7 +66,8 @@ class Seating:
     chair: SeatAssignment
     notices: tuple[str, ...] = ()  # for readers of the answer
     shared_vendors: tuple[str, ...] = ()  # those of the notices that another assignment of members may change
-    advice: tuple[str, ...] = ()  # for the user who starts the run
+    hints: tuple[str, ...] = ()  # for the user who starts the run, once a day
+    remarks: tuple[str, ...] = ()  # for a user who wants to know more
     lines: tuple[Json, ...] = ()  # lines of the members, such as opus
 
 
@@ -111,8 +112,9 @@ def seat_council(
         head,
         (*alone, *shared),
         tuple(shared),
-        (*([ADD_MODELS_ADVICE] if alone else []), *changes, *table.unavailable_fallbacks((*places, head))),
-        lines,
+        hints=(*alone, *([ADD_MODELS_ADVICE] if alone else []), *changes),
+        remarks=(*shared, *table.unavailable_fallbacks((*places, head))),
+        lines=lines,
     )
 
 
@@ -321,13 +323,15 @@ class _Assigner:
         ]
 
     def describe_models(self, places: Iterable[SeatAssignment]) -> tuple[tuple[Json, ...], list[str]]:
-        """Return the lines of the members, and one line of text for each new or retired model among them."""
-        members = [member for place in places for member in (place.member, *place.fallbacks)]
+        """Return the lines of the members and fallbacks, and a text for each new or retired model that is asked first."""
+        places = list(places)
+        asked = dict.fromkeys(place.member for place in places)
+        members = [*asked, *(member for place in places for member in place.fallbacks)]
         if not any(member.startswith(VENDOR_PREFIXES) for member in members):
             return (), []
         lines = member_lookup.describe_lines(set(members), self.settings, self.env)
-        changes = [_format_change(row) for row in lines if "replaces" in row]
-        retired = {one: member_lookup.find_retirement(one, self.settings, self.env) for one in dict.fromkeys(members)}
+        changes = [_format_change(row) for row in lines if "replaces" in row and row["model"] in asked]
+        retired = {one: member_lookup.find_retirement(one, self.settings, self.env) for one in asked}
         return tuple(lines), changes + [_format_retirement(name, why) for name, why in retired.items() if why]
 
     def local_only_notices(self, places: Iterable[SeatAssignment]) -> list[str]:

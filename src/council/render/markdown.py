@@ -11,26 +11,28 @@ from typing import NamedTuple
 from council.engine.degraded import format_degraded_lines, format_missing_lines
 from council.engine.layout import (
     close_code_fence,
+    describe_absence,
+    describe_state,
     fence_code,
     final_state,
     find_wording,
-    format_absence,
     format_cost,
     format_fork,
+    format_phase_in,
     format_table_rows,
     format_trust_fact,
     render_layout,
     render_layout_parts,
     unblind,
 )
-from council.engine.minutes import Minutes, PhaseMinutes, StatementMinutes
+from council.engine.minutes import Minutes, PhaseMinutes, SeatMinutes, StatementMinutes
 from council.engine.strongest import format_strongest
 from council.protocols import Protocol, ReportView, find_protocol
 from council.render.mermaid import render_mermaid
 from council.render.positions import build_position_table
 from council.render.report import FinishedRun, answer_text, build_report
 from council.render.tail import format_tail
-from council.text_cleanup import clean
+from council.text_cleanup import clean, quote_tail_lines
 from council.types import Json
 from council.wording import Wording
 
@@ -44,6 +46,9 @@ __all__ = [
 ]
 
 
+MISSING_MARK = "! "  # starts a line about a missing part
+
+
 class TextPart(NamedTuple):
     """A part of the text for standard output: Markdown, or plain lines in columns."""
 
@@ -51,16 +56,19 @@ class TextPart(NamedTuple):
     is_markdown: bool = True
 
 
-def list_answer_parts(minutes: Minutes, *, with_tail: bool = True) -> list[TextPart]:
+def list_answer_parts(minutes: Minutes, *, with_tail: bool = True, with_missing: bool = True) -> list[TextPart]:
     """Return the parts of the text for standard output: the missing parts, the answer or the verdict, and the tail."""
     if minutes.is_empty_run:
         return [TextPart(f"{clean(answer_text(minutes)).strip()}\n")]
     view = _protocol_of(minutes).load_report_view()
     tail = TextPart(f"{render_tail(minutes)}\n" if with_tail and minutes.status != "failed" else "")
     if verdict := view.verdict_text(minutes):
-        return [part for part in (TextPart(verdict, is_markdown=False), tail) if part.text.strip()]
-    above = TextPart("".join(f"! {line}\n" for line in format_missing_lines(minutes)), is_markdown=False)
-    text = clean(view.full_answer(minutes) or answer_text(minutes)).strip()
+        lines = verdict.splitlines(keepends=True)
+        shown = "".join(line for line in lines if with_missing or not line.startswith(MISSING_MARK))
+        return [part for part in (TextPart(shown, is_markdown=False), tail) if part.text.strip()]
+    missing = format_missing_lines(minutes) if with_missing else []
+    above = TextPart("".join(f"{MISSING_MARK}{line}\n" for line in missing), is_markdown=False)
+    text = quote_tail_lines(clean(view.full_answer(minutes) or answer_text(minutes)).strip())
     return [part for part in (above, TextPart(f"{text}\n"), tail) if part.text.strip()]
 
 
@@ -112,7 +120,6 @@ def _build_context(minutes: Minutes, report: Json) -> Json:
     helpers = list(minutes.seats.values())[len(planned) :]
     seats = [*planned, *([minutes.chair] if minutes.chair else []), *helpers]
     has_topics = minutes.verdict.get("claims") or minutes.verdict.get("disagreements")
-    show_state = str if minutes.status == "running" else partial(final_state, stopped=minutes.stopped)
     return {
         "minutes": minutes,
         "plan": minutes.plan,
@@ -132,7 +139,13 @@ def _build_context(minutes: Minutes, report: Json) -> Json:
         "facts": facts,
         "fact_rows": format_table_rows(facts),
         "seat_rows": format_table_rows(
-            (seat.name, seat.role, seat.model, seat.served_by or wording.heading("none"), show_state(seat.state))
+            (
+                seat.name,
+                seat.role,
+                seat.model,
+                seat.served_by or wording.heading("none"),
+                _describe_seat_state(minutes, seat),
+            )
             for seat in seats
         ),
         "statements": partial(_list_statements, minutes, view, wording),
@@ -141,10 +154,14 @@ def _build_context(minutes: Minutes, report: Json) -> Json:
     }
 
 
+def _describe_seat_state(minutes: Minutes, seat: SeatMinutes) -> str:
+    return describe_state(seat.state if minutes.status == "running" else final_state(seat.state, minutes.stopped))
+
+
 def _format_answer(minutes: Minutes, view: ReportView, wording: Wording) -> str:
     if minutes.status == "complete" and (verdict := view.verdict_text(minutes)):
         return fence_code(verdict)
-    text = close_code_fence(clean(view.full_answer(minutes) or answer_text(minutes))).strip()
+    text = close_code_fence(quote_tail_lines(clean(view.full_answer(minutes) or answer_text(minutes)))).strip()
     return text or f"_{wording.heading('no_answer')}_"
 
 
@@ -152,9 +169,10 @@ def _format_statement(minutes: Minutes, wording: Wording, phase: str, name: str)
     """Return the statement of a seat in a phase, or why there is none."""
     record = minutes.phases.get(phase)
     if record and name in record.said:
-        return close_code_fence(clean(unblind(record.said[name].said, record.labels.get(name, {})))).strip()
+        text = unblind(record.said[name].said, record.labels.get(name, {}))
+        return close_code_fence(quote_tail_lines(clean(text))).strip()
     if record and name in record.absent:
-        return f"_{wording.heading('absent_because', reason=format_absence(record.absent[name]))}_"
+        return f"_{wording.heading('absent_because', reason=describe_absence(record.absent[name]))}_"
     if record and name in record.asked:
         return f"_{wording.heading('stopped_before_answer')}_"
     return f"_{_describe_silence(minutes, wording, name, bool(record))}_"
@@ -185,7 +203,9 @@ def _summarize_statement(said: StatementMinutes, wording: Wording) -> str:
 def _describe_silence(minutes: Minutes, wording: Wording, name: str, was_held: bool) -> str:
     earlier = [missed for missed in minutes.absences if missed.seat == name]
     if earlier:
-        return wording.heading("absent_since", phase=earlier[-1].phase, reason=format_absence(earlier[-1]))
+        return wording.heading(
+            "absent_since", phase=format_phase_in(earlier[-1].phase), reason=describe_absence(earlier[-1])
+        )
     return wording.heading("not_asked") if was_held else wording.heading("not_held")
 
 

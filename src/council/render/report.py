@@ -16,7 +16,7 @@ from council.events import Entry, Faulted, dump_fields
 from council.money import UNBILLED_FAULTS
 from council.protocols import ReportView, find_protocol
 from council.render.tail import build_tail
-from council.text_cleanup import clean_json, may_be_unclean, neutralize_commands
+from council.text_cleanup import clean_json, may_be_unclean, neutralize_commands, quote_tail_lines
 from council.types import Json
 from council.wording import load_wording
 
@@ -132,7 +132,7 @@ def answer_text(minutes: Minutes, trust: Trust | None = None) -> str:
     """Return the answer with its assessment; for a run that was killed before it had one, how far it got."""
     if minutes.status == "running" and minutes.answered_count:
         return _describe_progress(minutes)
-    answer = str(minutes.verdict.get("answer") or "")
+    answer = quote_tail_lines(str(minutes.verdict.get("answer") or ""))
     assessment = str(minutes.verdict.get("assessment") or "").strip()
     if not answer or not assessment:
         return answer

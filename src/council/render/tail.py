@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 
@@ -15,9 +16,11 @@ from council.wording import Wording, load_wording
 MAX_REASONS = 3
 MAX_SIDES = 4
 MAX_POINT_CHARS = 160
-MAX_SIDE_CHARS = 140
+MAX_TOPIC_CHARS = 90  # of a point whose sides are told
+MAX_SIDE_CHARS = 90
 MAX_LINES = 3
 RULE = "---"
+TOPIC_END = re.compile(r"[:：;；]|(?<=\?) |(?<=？)| \(|（")
 
 
 def build_tail(minutes: Minutes, trust: Trust, wording: Wording) -> list[str]:
@@ -28,7 +31,7 @@ def build_tail(minutes: Minutes, trust: Trust, wording: Wording) -> list[str]:
     complete = minutes.status == "complete"
     lines = [
         _format_outcome(verdict.get("result"), wording) if complete or verdict.get("incomplete") else "",
-        _format_positions(minutes, wording) if complete else "",
+        _format_positions(minutes, trust, wording) if complete else "",
         _format_trust(trust, wording),
     ]
     return [line for line in lines if line]
@@ -115,9 +118,14 @@ def _choose_outcome(result: Json) -> tuple[str, int]:
 # Agreement and differences
 
 
-def _format_positions(minutes: Minutes, wording: Wording) -> str:
+def _format_positions(minutes: Minutes, trust: Trust, wording: Wording) -> str:
     verdict = minutes.verdict
     differences = verdict.get("differences") or []
+    everyone = next((fact.count for fact in trust.supports if fact.kind == "all_hold"), 0)
+    if differences and everyone:
+        all_hold = _format_all_hold(everyone, wording)
+        but_differ = wording.say("tail", "but_differ", detail=_format_difference(differences, wording))
+        return _format_line("agree", wording.semicolon.join([all_hold, but_differ]), wording)
     if differences:
         return _format_line("differ", _format_difference(differences, wording), wording)
     if verdict.get("agreement") not in ("full", "partial"):
@@ -128,10 +136,14 @@ def _format_positions(minutes: Minutes, wording: Wording) -> str:
     if common:
         parts.append(single_line(common[0], MAX_POINT_CHARS).rstrip(" .。"))
     elif _is_unanimous(verdict, len(answered)) and not _tells_agreement(verdict.get("result")):
-        parts.append(wording.say("tail", "all_hold_both" if len(answered) == 2 else "all_hold", count=len(answered)))
+        parts.append(_format_all_hold(len(answered), wording))
     if joined := verdict.get("joined"):
         parts.append(wording.say("tail", "joined", number=len(joined), seats=wording.join(joined)))
     return _format_line("agree", wording.semicolon.join(parts), wording) if parts else ""
+
+
+def _format_all_hold(count: int, wording: Wording) -> str:
+    return wording.say("tail", "all_hold_both" if count == 2 else "all_hold", count=count)
 
 
 def _is_unanimous(verdict: Json, answered: int) -> bool:
@@ -147,13 +159,22 @@ def _tells_agreement(result: Json | None) -> bool:
 def _format_difference(differences: Sequence[Json], wording: Wording) -> str:
     first = differences[0]
     sides = [_format_side(side, wording) for side in first["sides"] if side["position"]]
-    point = single_line(first["point"], MAX_POINT_CHARS).rstrip(" .。")
     held = wording.join_alternatives(sides[:MAX_SIDES]) if len(sides) > 1 else ""
+    point = _shorten_topic(first["point"]) if held else single_line(first["point"], MAX_POINT_CHARS).rstrip(" .。")
     mark = "" if point.endswith("？") else " " if point.endswith("?") else wording.colon
     text = mark.join(filter(None, (point, held)))
     more = len(differences) - 1
     rest = [wording.say("tail", "more", number=more, count=more)] if more else []
     return wording.semicolon.join([text, *rest])
+
+
+def _shorten_topic(point: str) -> str:
+    """Return a point without the positions that follow its topic: they are told with their seats. Empty if it is long."""
+    line = single_line(point, 4 * MAX_POINT_CHARS).rstrip(" .。")
+    if len(line) <= MAX_TOPIC_CHARS:
+        return line
+    topic = TOPIC_END.split(line, maxsplit=1)[0].rstrip()
+    return topic if len(topic) <= MAX_TOPIC_CHARS else ""
 
 
 def _format_side(side: Json, wording: Wording) -> str:

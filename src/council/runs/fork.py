@@ -116,7 +116,8 @@ def _list_member_notices(parent: Record) -> list[str]:
 
 
 def _replace_notices(plan: Json, stale: Collection[str], fresh: list[str]) -> Json:
-    kept = {part: [line for line in plan[part] if line not in stale] for part in ("notices", "warnings")}
+    parts = ("notices", "warnings", "remarks")
+    kept = {part: [line for line in plan.get(part, []) if line not in stale] for part in parts}
     return plan | {part: [*fresh, *lines] for part, lines in kept.items()}
 
 

@@ -191,9 +191,10 @@ class Convener(RunRecords):
         on_seated = self.members.connect_ahead if will_run else None
         make = partial(make_plan, where=where, member=self.members, material=material, price=self.price, on_seated=on_seated)  # fmt: skip
         plan = await (self.plan_by_advice(intent, make) if protocol == AUTO_PROTOCOL else make(intent))
-        hints = [] if after else hint_one_model(intent, plan)
-        warnings = (*self.run_context.file_warnings, *plan.warnings, *hints)
-        return replace(plan, warnings=warnings, continues=after or "", conversation=conversation)
+        advice = [] if after else hint_one_model(intent, plan)
+        warnings = (*self.run_context.file_warnings, *plan.warnings, *advice)
+        hints = (*self.run_context.hints, *plan.hints)
+        return replace(plan, warnings=warnings, hints=hints, continues=after or "", conversation=conversation)
 
     async def conversation(self, run: str) -> list[Minutes]:
         """Return the runs of the conversation that ends with this run, newest first."""

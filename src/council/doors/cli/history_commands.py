@@ -201,7 +201,7 @@ def _format_status(run: Json) -> str:
 
 def _show_command() -> click.Command:
     flags = [
-        click.Option(["--verbose"], is_flag=True, help="Print every statement in full."),
+        click.Option(["-v", "--verbose"], is_flag=True, help="Print every statement in full."),
         click.Option(
             ["--show"], type=click.Choice(["transcript"]), help="transcript: also print prompts, retries and absences."
         ),
@@ -245,7 +245,7 @@ def _list_run_parts(minutes: Minutes, status: RunStatus, **how: Any) -> list[Tex
     report = build_report(minutes)
     after = terminal.format_summary(report, "watch" if status in OPEN_STATUSES else "")
     if not minutes.is_empty_run and status not in OPEN_STATUSES:
-        after = [*(f"! {line}" for line in format_notice_lines(minutes)), *after]
+        after = [*terminal.format_warnings(format_notice_lines(minutes)), *after]
     head = f"run {minutes.run} · {status} · {minutes.plan['protocol']}"
     busy = [seat for seat in minutes.all_seats if status is RunStatus.RUNNING and seat.state in ("asked", "writing")]
     waiting = [f"waiting: {terminal.format_busy_seat(seat, time.time())}" for seat in busy]

@@ -93,7 +93,7 @@ class TriageSide(ReplyPart):
         default="", description="its position on the first contested point, in at most eight words"
     )
     assumes: TextField = Field(
-        default="", description="the assumption that it rests on, in at most eight words; else empty"
+        default="", description="what its position assumes, stated or implied, in at most eight words; else empty"
     )
 
 

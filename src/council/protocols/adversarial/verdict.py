@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
 from council.engine.agreement import compute_agreement, join_sides, list_shared_voices, round_voices
-from council.protocols.adversarial.replies import MAX_ISSUES, SEVERITIES, Attack, Issue, Ruling, Triage
+from council.protocols.adversarial.replies import MAX_ISSUES, SEVERITIES, Attack, Change, Issue, Ruling, Triage
 from council.protocols.adversarial.rules import (
     SEVERE,
     Rulings,
@@ -17,6 +17,7 @@ from council.protocols.adversarial.rules import (
     list_contradictions,
     list_defects,
     list_trust_facts,
+    match_ids,
 )
 from council.protocols.common.flags import list_draft_facts
 from council.text_cleanup import strip_confidence_section
@@ -154,9 +155,19 @@ def describe_outcome(ruling: Ruling, rulings: Rulings, leader: str) -> OutcomeFa
         replaced_by = ruling.replaced_by if ruling.replaced_by != leader else ""
         return OutcomeFacts("overturned", leader, replaced_by, count=landed, total=total)
     if ruling.outcome == "MODIFIED":
-        changes = len({change.issue for change in ruling.changes})
+        changes = count_changes(ruling.changes, rulings)
         return OutcomeFacts("modified" if total else "corrected", leader, count=landed, total=total, changes=changes)
     return OutcomeFacts("survived" if total else "unopposed", leader, count=landed, total=total)
+
+
+def count_changes(changes: Sequence[Change], rulings: Rulings) -> int:
+    """Return the number of changes. Rows on issues that the chair joined are one change."""
+    roots = {row.id: row.same_as or row.id for row in rulings.rows}
+    found = set()
+    for change in changes:
+        ids = match_ids(change.issue, roots)
+        found.add(roots[ids[0]] if ids else change.change)
+    return len(found)
 
 
 def list_differences(triage: Triage) -> list[Difference]:

@@ -62,7 +62,7 @@ class TensionSide(BaseModel):
     advisor: str = Field(description="the advisor, by its name in lower case")
     position: TextField = Field(default="", description="what it holds on the first tension, in at most eight words")
     assumes: TextField = Field(
-        default="", description="the assumption that it rests on, in at most eight words; else empty"
+        default="", description="what its position assumes, stated or implied, in at most eight words; else empty"
     )
 
 
@@ -135,19 +135,21 @@ class Refereed(RefereeAccount):
     ) -> list[Section]:
         """Return the sections of the answer with the advisors' roles (`roles`: name → role), in the language of the decision.
 
+        The verdict is first; the reply has it last.
+
         Mark advisors that the referee left out, and `weak` ones, who moved without citing evidence.
         """
         if self.missing_parts:
             return []
         wording = load_wording(detect_language(self._join_texts(), question))
         texts = {
-            "perspectives": self._format_views(roles, wording),
-            "tensions": "\n".join(f"- {line}" for line in _clean_items(self.tensions))
-            or wording.heading("no_tensions"),
-            "moves": self.format_moves(roles, weak, wording),
             "decision": _strip_verdict_heading(self.decision.strip()),
             "next_steps": _number_items(self.next_steps) or wording.heading("none_sentence"),
             "wrong_if": _one_line(self.wrong_if),
+            "tensions": "\n".join(f"- {line}" for line in _clean_items(self.tensions))
+            or wording.heading("no_tensions"),
+            "moves": self.format_moves(roles, weak, wording),
+            "perspectives": self._format_views(roles, wording),
         }
         return [Section(name, wording.heading(SECTION_TITLES[name]), text) for name, text in texts.items() if text]
 

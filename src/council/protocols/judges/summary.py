@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from council.engine.degraded import count_asked_seats, format_missing_lines
-from council.engine.layout import final_state, format_count, format_disputed, format_location
+from council.engine.layout import describe_state, final_state, format_count, format_disputed, format_location
 from council.engine.minutes import Minutes, PhaseMinutes, SeatMinutes, StatementMinutes
 from council.text_cleanup import clean, single_line
 from council.types import Json
@@ -90,7 +90,7 @@ def format_seat_verdict(minutes: Minutes, seat: SeatMinutes) -> str:
     """Format the verdict of a judge with its confidence, or its state if there is none."""
     reply = last_replies(minutes).get(seat.name) or {}
     if not reply.get("verdict"):
-        return final_state(seat.state, minutes.stopped)
+        return describe_state(final_state(seat.state, minutes.stopped))
     doubt = f", {describe_stale_verdict(minutes, seat.name)}" if describe_stale_verdict(minutes, seat.name) else ""
     return f"{reply['verdict']} ({reply.get('confidence') or 'no confidence given'}{doubt})"
 
@@ -103,7 +103,7 @@ def describe_stale_verdict(minutes: Minutes, name: str) -> str:
     missed = second.absent.get(name)
     if missed is None:
         return "R1 verdict (R2 not finished)" if name in second.asked else ""
-    return f"R1 verdict (R2 {'timeout' if missed.state == 'timed_out' else missed.state})"
+    return f"R1 verdict (R2 {'timeout' if missed.state == 'timed_out' else describe_state(missed.state)})"
 
 
 def format_response_counts(minutes: Minutes, wording: Wording) -> str:
@@ -236,7 +236,9 @@ def _format_stand_ins(minutes: Minutes, family: str) -> str:
 def _format_family_states(minutes: Minutes, family: str) -> str:
     return ", ".join(
         dict.fromkeys(
-            final_state(seat.state, minutes.stopped) for seat in minutes.planned_seats if seat.vendor == family
+            describe_state(final_state(seat.state, minutes.stopped))
+            for seat in minutes.planned_seats
+            if seat.vendor == family
         )
     )
 
