@@ -462,8 +462,13 @@ def strip_confidence_section(text: str) -> str:
     return text
 
 
-# Lines of a model that a reader could take for ours: a line of the tail, or one about a missing part.
-_TAIL_LINE = re.compile(r"^(?=[ \t]{0,3}[*_]{0,3}(?:Trust|Outcome|They agree|They differ)[*_]{0,3}:)", re.MULTILINE)
+# Lines of a model that a reader could take for ours: a line of the tail, or one about a missing part. In other languages
+# only the line on trust: the words for the others begin ordinary lines too.
+_TAIL_LINE = re.compile(
+    r"^(?=[ \t]{0,3}[*_]{0,3}(?:Trust|Outcome|They agree|They differ|Vertrauen|Confiance|Confianza|Affidabilità|Confiança"
+    r"|可信度|信頼度)[*_]{0,3}[ \u00a0\u202f]?[:：])",
+    re.MULTILINE,
+)
 _MISSING_LINE = re.compile(r"^(?=! )", re.MULTILINE)
 _CODE_BLOCK = re.compile(r"^(?:```|~~~).*?^(?:```|~~~)[ \t]*$", re.MULTILINE | re.DOTALL)
 
