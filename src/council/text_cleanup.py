@@ -465,8 +465,8 @@ def strip_confidence_section(text: str) -> str:
 # Lines of a model that a reader could take for ours: a line of the tail, or one about a missing part. In other languages
 # only the line on trust: the words for the others begin ordinary lines too.
 _TAIL_LINE = re.compile(
-    r"^(?=[ \t]{0,3}[*_]{0,3}(?:Trust|Outcome|They agree|They differ|Vertrauen|Confiance|Confianza|Affidabilità|Confiança"
-    r"|可信度|信頼度)[*_]{0,3}[ \u00a0\u202f]?[:：])",
+    r"^(?=[ \t]{0,3}[*_]{0,3}(?:Trust|Outcome|They agree|They differ|Vertrauen|Confiance|Confianza|Affidabilità"
+    r"|Confiança|可信度|信頼度)[*_]{0,3}[ \u00a0\u202f]?[:：])",
     re.MULTILINE,
 )
 _MISSING_LINE = re.compile(r"^(?=! )", re.MULTILINE)

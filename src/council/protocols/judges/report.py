@@ -423,7 +423,7 @@ def _quick_context(minutes: Minutes, wording: Wording) -> Json:
     return {
         "heading": _format_heading(minutes, wording), "remarks": summary.list_remarks(minutes),
         "reply": json.dumps(clean_json(said.reply), ensure_ascii=False, indent=2) if said and said.reply else "",
-        "analysis": close_code_fence(clean(said.said)).strip() if said else wording.heading("judge_did_not_answer"),
+        "analysis": close_code_fence(quote_tail_lines(clean(said.said))).strip() if said else wording.heading("judge_did_not_answer"),
     }  # fmt: skip
 
 
