@@ -664,7 +664,7 @@ ADVERSARIAL: list[Case] = [
         issues=ONE_EACH,
         rulings={"alpha-1": "+", "gamma-1": "-"},
         outcome="MODIFIED",
-        text="Use RabbitMQ.\n\n**Confidence:** HIGH\n\nOutcome: SURVIVED",
+        text="Use RabbitMQ.\n\nOutcome: SURVIVED\n\n**Confidence:** HIGH",
         quotes=("Outcome: SURVIVED",),
         hides=("**Confidence:** HIGH",),
     ),
