@@ -101,10 +101,15 @@ def read_difference(contested: Json) -> Difference:
 
 
 def join_sides(rows: Iterable[tuple[str, str, str]]) -> tuple[Side, ...]:
-    """Return the sides of a point from (seat, position, assumption), with the seats of equal positions joined."""
+    """Return the sides of a point from (seat, position, assumption), with the seats of equal positions joined.
+
+    A seat with two positions is left out: the reply does not tell which one it holds.
+    """
+    told = list(dict.fromkeys(rows))
+    positions = Counter(seat for seat, _ in {(seat, _normalize(position)) for seat, position, _ in told})
     sides: dict[tuple[str, str], Side] = {}
-    for seat, position, assumes in rows:
-        if not position.strip():
+    for seat, position, assumes in told:
+        if not position.strip() or positions[seat] > 1:
             continue
         key = (_normalize(position), _normalize(assumes))
         known = sides.get(key, Side((), position.strip(), assumes.strip()))
