@@ -62,6 +62,7 @@ LOW = (
 SETTLES_FLAG = (
     "Use RabbitMQ. Before you start, clear the licence with its owner, because it forbids resale of the messages."
 )
+PRICES = {"acme:a": 1.0, "bolt:b": 3.0, "core:c": 15.0, "dune:d": 3.0}
 PROSE = (
     "Use RabbitMQ, because it carries the load that is expected of it. Every objection was weighed, and none changes "
     "what to do. Start with one node and measure the load for a week before adding another."
@@ -223,15 +224,17 @@ TRIAD: list[Case] = [
         "MEDIUM",
         "RRR",
         troubles=Troubles(silent={"gamma": "server"}),
-        prices={"acme:a": 1.0, "bolt:b": 3.0, "core:c": 15.0, "dune:d": 3.0},
+        prices=PRICES,
         strongest="gamma",
     ),
+    triad("the strongest seat of three", "HIGH", prices=PRICES, strongest="gamma"),
+    triad("two members of nearly the same price", "HIGH", prices={**PRICES, "bolt:b": 14.9}),
     triad(
         "a cheap seat absent",
         "MEDIUM",
         "RRR",
         troubles=Troubles(silent={"alpha": "server"}),
-        prices={"acme:a": 1.0, "bolt:b": 3.0, "core:c": 15.0, "dune:d": 3.0},
+        prices=PRICES,
         strongest="gamma",
     ),
     triad(
@@ -651,24 +654,6 @@ ADVERSARIAL: list[Case] = [
     adversarial("a fallback wrote the leading draft and another one", "MEDIUM", UNOPPOSED, troubles=SHARED),
     adversarial("one vendor", "MEDIUM", UNOPPOSED, members=ONE_VENDOR),
     adversarial(
-        "the chair writes a confidence section",
-        "HIGH",
-        UNOPPOSED,
-        text="Use RabbitMQ.\n\n## Confidence Assessment\n\nConfidence: MEDIUM. The load is a guess.",
-        hides=("Confidence: MEDIUM",),
-    ),
-    adversarial(
-        "the chair writes a level and the outcome",
-        "MEDIUM",
-        "modified — beta's draft, changed after 2 attacks of which 1 landed",
-        issues=ONE_EACH,
-        rulings={"alpha-1": "+", "gamma-1": "-"},
-        outcome="MODIFIED",
-        text="Use RabbitMQ.\n\nOutcome: SURVIVED\n\n**Confidence:** HIGH",
-        quotes=("Outcome: SURVIVED",),
-        hides=("**Confidence:** HIGH",),
-    ),
-    adversarial(
         "the chair answers in prose",
         "MEDIUM",
         "",
@@ -677,6 +662,16 @@ ADVERSARIAL: list[Case] = [
         outcome=None,
         raw=PROSE,
         prose=("chair",),
+    ),
+    adversarial(
+        "the chair writes the outcome word",
+        "MEDIUM",
+        "modified — beta's draft, changed after 2 attacks of which 1 landed",
+        issues=ONE_EACH,
+        rulings={"alpha-1": "+", "gamma-1": "-"},
+        outcome="MODIFIED",
+        text="Use RabbitMQ.\n\nOutcome: SURVIVED",
+        quotes=("Outcome: SURVIVED",),
     ),
     adversarial(
         "a ruling that is repaired",
