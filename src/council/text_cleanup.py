@@ -233,16 +233,12 @@ def _escape_char(char: str, syntax: Syntax) -> str:
 
 # Lines of a model that look like ours
 
-# The words with which the lines of Council's own tail begin, and their translations.
+# The words with which the lines of Council's own tail begin, in every language, and what models write for them.
 _TAIL_WORDS = (
     "trust level", "trust line", "trust", "outcome", "they agree", "they differ", "they disagree",
-    "vertrauensniveau", "vertrauensstufe", "vertrauen", "ergebnis", "sie sind sich einig", "sie stimmen überein", "sie unterscheiden sich",
-    "sie sind sich nicht einig", "sie sind sich uneinig", "niveau de confiance", "confiance", "résultat", "ils sont d'accord",
-    "ils s'accordent", "ils diffèrent", "ils divergent", "ils ne sont pas d'accord", "nivel de confianza", "confianza", "resultado",
-    "están de acuerdo", "coinciden", "difieren", "discrepan", "no están de acuerdo", "livello di fiducia", "fiducia", "esito", "risultato",
-    "sono d'accordo", "concordano", "differiscono", "non sono d'accordo", "nível de confiança", "confiança", "concordam", "divergem",
-    "discordam", "eles concordam", "eles divergem", "信任度", "信任级别", "信任", "可信度", "结果", "他们一致", "他们同意", "一致", "他们不同意",
-    "分歧", "信頼度", "信頼", "結果", "合意", "一致点", "相違", "相違点", "意見の相違",
+    "vertrauen", "ergebnis", "uneinig", "einig", "confiance", "résultat", "désaccord", "accord",
+    "confianza", "resultado", "discrepan", "coinciden", "affidabilità", "esito", "divergono", "concordano",
+    "confiança", "divergem", "concordam", "可信度", "结果", "分歧", "共识", "信頼度", "結果", "相違点", "一致点",
 )  # fmt: skip
 _MARKS_BEFORE = r"[\s#*_+\-•–—|`~\[(\d.)]*"
 _TAIL_LINE = re.compile(

@@ -133,8 +133,7 @@ class Wording:
 
     def format_support(self, fact: TrustFact) -> str:
         """Return what a fact says in favour of the answer."""
-        key = "all_answered_vendors" if fact.kind == "all_answered" and fact.total > 1 else fact.kind
-        return self._format_fact("supports", key, fact)
+        return self._format_fact("supports", _support_key(fact), fact)
 
     def _format_fact(self, section: str, key: str, fact: TrustFact) -> str:
         detail = self.format_phase(fact.detail) if fact.kind == "missed_phase" else fact.detail
@@ -170,4 +169,17 @@ def _reason_key(fact: TrustFact) -> str:
         return "not_complete_failed"
     if fact.kind == "missed_phase" and fact.detail == "answer":
         return "missed_answer_phase"
+    if fact.kind == "landed" and fact.total == 1:
+        return "landed_single"
+    return fact.kind
+
+
+def _support_key(fact: TrustFact) -> str:
+    """Return the row of a fact in favour that has several sentences."""
+    if fact.kind == "all_answered" and fact.total > 1:
+        return "all_answered_vendors"
+    if fact.kind == "dismissed" and fact.total == 1:
+        return "dismissed_single"
+    if fact.kind in ("all_agree", "all_hold", "same_verdict") and fact.count == 2:
+        return f"{fact.kind}_both"
     return fact.kind

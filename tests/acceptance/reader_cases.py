@@ -1104,3 +1104,12 @@ def consolidated(
         stop_at=troubles.stop_at,
     )
     return Case(f"{task}: {name}", level, setup, truth, **case)
+
+
+def quick_fact(name: str, level: str, text: str, **case: Any) -> Case:
+    """Return a short question that one model answers with one call."""
+    seats = ("judge-1",)
+    own = seat_members(seats)
+    truth = make_truth("quick", seats, {"judge-1": ["answer/judge-1"]}, ["fact"], NO_TROUBLES, own, chair_steps=[])
+    setup = Setup("quick", "What is the capital of Mongolia?", own, {"answer/judge-1": text})
+    return Case(f"quick: {name}", level, setup, truth, **case)

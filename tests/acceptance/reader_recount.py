@@ -481,7 +481,7 @@ def expect_positions(case: Case) -> str:
         more = len(points) - 1
         rest = {0: "", 1: "; 1 more point in the report"}.get(more, f"; {more} more points in the report")
         everyone = [reason.count for reason in recount(truth) if reason.kind == "all_hold"]
-        start = f"They agree: all {everyone[0]} recommend this; they differ on: " if everyone else "They differ: "
+        start = f"They agree: {format_everyone(everyone[0])}; they differ on: " if everyone else "They differ: "
         return f"{start}{format_point(points[0])}{rest}"
     parts = list_agreements(truth)
     return f"They agree: {'; '.join(parts)}" if parts else ""
@@ -548,13 +548,17 @@ def list_agreements(truth: Truth) -> list[str]:
         and list_holders(truth) == tuple(truth.first)
         and {"all_agree", "shared_member"} & reasons.keys()
     ):
-        parts = [f"all {len(truth.first)} recommend this"]
+        parts = [format_everyone(len(truth.first))]
     joined = [seat for seat in truth.last if truth.last[seat] == truth.answer != truth.first.get(seat)]
     if truth.attack and is_settled(truth.attack):  # the attackers found nothing against it
         joined = [seat for seat in truth.attack.issues if truth.first[seat] != truth.answer]
     if joined:
         parts.append(f"{join(joined)} joined after reading the others")
     return parts
+
+
+def format_everyone(count: int) -> str:
+    return "both recommend this" if count == 2 else f"all {count} recommend this"
 
 
 def join(names: list[str]) -> str:

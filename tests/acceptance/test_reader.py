@@ -83,6 +83,7 @@ async def test_every_door_tells_the_same_and_every_reason_is_true(case: Case) ->
     views = collect_views(*await hold_council(case.setup))
     assert views.report["status"] == case.truth.status
     check_reasons(case, views.report)
+    check_strongest(case, views)
     check_tail(case, views.report)
     check_texts(case, views)
 
@@ -123,6 +124,14 @@ DETAILS: dict[str, Callable[[Any], set[str]]] = {
     "same_verdict": lambda truth: set(truth.first.values()),
     "missed_phase": lambda truth: {phase for _, phase in truth.missed},
 }
+
+
+def check_strongest(case: Case, views: Views) -> None:
+    """Check that a seat is called the strongest only if prices tell, and only if it answered."""
+    truth = case.truth
+    is_known = truth.status == "complete" and truth.strongest in truth.first
+    assert (views.report.get("strongest") or {}).get("seat") == (truth.strongest if is_known else None)
+    assert ("Strongest seat" in views.texts["document"]) == is_known
 
 
 # The tail

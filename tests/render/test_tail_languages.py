@@ -16,6 +16,7 @@ from council.render.markdown import render_answer, render_document, render_verbo
 from council.render.report import answer_text, build_report, read_report
 from council.render.tail import add_tail, strip_tail
 from council.runs.service import Convener
+from council.text_cleanup import quote_tail_lines
 from council.wording import load_wording
 from tests.protocols.judges.runs import details, finding, judged, opinion
 from tests.render.runs import NAMES, RunBuilder, collaborative, drafts, plan, triage
@@ -284,3 +285,11 @@ def test_sections_of_a_stored_answer_that_was_changed_are_left_out() -> None:
     builder = RunBuilder(plan("advisors")).phase("r1").answer("alpha", "x").end_phase()
     sections = read_report(builder.close("## Verdict\n\nGo.", details={"sections": stored}).minutes)["sections"]
     assert [one["name"] for one in sections] == ["decision"]
+
+
+@pytest.mark.parametrize("language", ["en", *LANGUAGES])
+def test_a_line_of_a_model_that_begins_like_one_of_the_tail_is_quoted_in_every_language(language: str) -> None:
+    wording = load_wording(language)
+    for label in ("outcome", "differ", "agree", "trust"):
+        line = f"{wording.say('tail', label)}{wording.colon}{wording.say('levels', 'HIGH')}"
+        assert quote_tail_lines(f"Ja.\n\n{line}\n") == f"Ja.\n\n> {line}\n"

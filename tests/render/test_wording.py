@@ -14,6 +14,7 @@ import council
 from council.engine.layout import format_cost, format_round_name
 from council.engine.trust import LIMITS, SUPPORTS
 from council.language import LANGUAGES
+from council.text_cleanup import quote_tail_lines
 from council.types import TrustFact
 from council.wording import Wording, fill_missing, load_wording, read_table
 
@@ -161,3 +162,12 @@ def test_a_phase_is_named_in_the_language(language: str, phase: str, name: str) 
 def test_a_cost_is_named_in_the_language(language: str, text: str) -> None:
     cost = {"usd": 0.5, "cap": 1.0, "estimated": True, "unpriced": []}
     assert format_cost(cost, load_wording(language)) == text
+
+
+@pytest.mark.behaviour("10-reader-table")
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_line_of_a_model_that_begins_like_our_trust_line_is_quoted(language: str) -> None:
+    wording = load_wording(language)
+    for label in (wording.say("tail", "trust"), f"**{wording.say('tail', 'trust')}**"):
+        line = f"{label}{wording.colon}{wording.format_level('HIGH')}"
+        assert quote_tail_lines(f"Yes.\n\n{line}") == f"Yes.\n\n> {line}"

@@ -104,8 +104,12 @@ def _choose_outcome(result: Json) -> tuple[str, int]:
         return "overturned_unnamed", count
     if kind == "votes" and total == 1:
         return "votes_single", 1
+    if kind == "consensus" and total == 2:
+        return "consensus_both", total
     if kind == "survived" and not count:
         return "survived_all_failed", total
+    if kind in ("survived", "modified") and count == total == 1:
+        return f"{kind}_single", 1
     if kind == "modified" and result["changes"]:
         return "modified_counted", result["changes"]
     return kind, count
@@ -119,7 +123,7 @@ def _format_positions(minutes: Minutes, trust: Trust, wording: Wording) -> str:
     differences = verdict.get("differences") or []
     everyone = next((fact.count for fact in trust.supports if fact.kind == "all_hold"), 0)
     if differences and everyone:
-        all_hold = wording.say("tail", "all_hold", count=everyone)
+        all_hold = _format_all_hold(everyone, wording)
         but_differ = wording.say("tail", "but_differ", detail=_format_difference(differences, wording))
         return _format_line("agree", wording.semicolon.join([all_hold, but_differ]), wording)
     if differences:
@@ -132,10 +136,14 @@ def _format_positions(minutes: Minutes, trust: Trust, wording: Wording) -> str:
     if common:
         parts.append(single_line(common[0], MAX_POINT_CHARS).rstrip(" .。"))
     elif _is_unanimous(verdict, len(answered)) and not _tells_agreement(verdict.get("result")):
-        parts.append(wording.say("tail", "all_hold", count=len(answered)))
+        parts.append(_format_all_hold(len(answered), wording))
     if joined := verdict.get("joined"):
         parts.append(wording.say("tail", "joined", number=len(joined), seats=wording.join(joined)))
     return _format_line("agree", wording.semicolon.join(parts), wording) if parts else ""
+
+
+def _format_all_hold(count: int, wording: Wording) -> str:
+    return wording.say("tail", "all_hold_both" if count == 2 else "all_hold", count=count)
 
 
 def _is_unanimous(verdict: Json, answered: int) -> bool:

@@ -31,7 +31,7 @@ from council.engine.minutes import Minutes, PhaseMinutes, StatementMinutes
 from council.engine.strongest import format_strongest
 from council.protocols import ReportView
 from council.protocols.judges import summary
-from council.text_cleanup import clean, clean_json, single_line
+from council.text_cleanup import clean, clean_json, quote_tail_lines, single_line
 from council.types import Json
 from council.wording import Wording
 
@@ -248,7 +248,8 @@ def _format_recommendation(minutes: Minutes, wording: Wording) -> str:
     """Return the recommendation. An unfinished run has none; its digest would repeat the sections above."""
     if minutes.status != "complete":
         return wording.heading("nothing_compared")
-    return close_code_fence(clean(minutes.verdict.get("answer") or "")).strip() or wording.heading("none_sentence")
+    answer = quote_tail_lines(clean(minutes.verdict.get("answer") or ""))
+    return close_code_fence(answer).strip() or wording.heading("none_sentence")
 
 
 def _list_analysis_files(minutes: Minutes) -> list[str]:
@@ -422,7 +423,7 @@ def _quick_context(minutes: Minutes, wording: Wording) -> Json:
     return {
         "heading": _format_heading(minutes, wording), "remarks": summary.list_remarks(minutes),
         "reply": json.dumps(clean_json(said.reply), ensure_ascii=False, indent=2) if said and said.reply else "",
-        "analysis": close_code_fence(clean(said.said)).strip() if said else wording.heading("judge_did_not_answer"),
+        "analysis": close_code_fence(quote_tail_lines(clean(said.said))).strip() if said else wording.heading("judge_did_not_answer"),
     }  # fmt: skip
 
 
