@@ -26,7 +26,7 @@ _KEYS_BY_SQUASHED = {squash(key): key for key in NOTES_KEYS} | {
     "sharedby": "recommendation_shared_by", "recommendedby": "recommendation_shared_by",
     "recommendationshared": "recommendation_shared_by", "recommendationssharedby": "recommendation_shared_by",
     "closest": "closest_draft", "agreements": "agreed", "agreedpoints": "agreed", "contestedpoints": "contested",
-    "uniquepoints": "unique",
+    "uniquepoints": "unique", "joined": "joined",
 }  # fmt: skip
 _LABEL_KEYS = {"councilnotes", "councilnote", "councilsnotes", "councilrecord"}
 _MAX_DEPTH = 3  # of objects in each other
