@@ -16,7 +16,22 @@ import council
 
 PACKAGE = Path(council.__file__).parent
 
-BASE = {"types", "errors", "version", "extensions", "events", "money", "answer_text", "text_cleanup", "similarity"}
+BASE = {
+    "types",
+    "errors",
+    "version",
+    "extensions",
+    "events",
+    "money",
+    "answer_text",
+    "text_cleanup",
+    "similarity",
+    "json_text",
+    "notes_filter",
+    "answer_filter",
+    "language",
+    "wording",
+}
 # Each package or top-level module, and the others that it may import.
 MAY_IMPORT: dict[str, set[str]] = {
     "types": set(),
@@ -24,7 +39,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "similarity": set(),
     "answer_text": set(),
+    "language": set(),
     "text_cleanup": {"types"},
+    "wording": {"types", "text_cleanup", "language"},
+    "json_text": {"types"},
+    "notes_filter": {"types", "text_cleanup", "json_text"},
+    "answer_filter": {"text_cleanup", "json_text", "notes_filter"},
     "money": {"types"},
     "events": {"types"},
     "extensions": {"errors"},

@@ -1,10 +1,11 @@
-"""Cleanup of text: invisible characters, terminal sequences, commands of CI systems, secrets in lines, the chair's notes, and long packets."""
+"""Cleanup of text: invisible characters, terminal sequences, commands of CI systems, secrets in lines, lines that look like ours, and long packets."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 from council.types import Packet, PacketFile, Skipped, estimate_tokens, repair_surrogates
@@ -111,6 +112,12 @@ def to_latin(text: str) -> str:
     text = NAMED_SYLLABLES.sub(lambda found: unicodedata.name(found[0]).rpartition(" ")[2].lower(), text)
     plain = unicodedata.normalize("NFKD", text).translate(LATIN_LETTERS)  # accented Greek letters are now plain
     return plain.encode("ascii", "ignore").decode().lower()
+
+
+@lru_cache(2048)
+def squash(text: str) -> str:
+    """Return the letters and digits alone, in lower case, for comparison: "keyInsight" and "Key insight" are the same."""
+    return "".join(char for char in text.casefold() if char.isalnum())
 
 
 def slugify(name: str) -> str:
@@ -224,148 +231,142 @@ def _escape_char(char: str, syntax: Syntax) -> str:
     return {"text": f"{char} ", "json": f"\\u{ord(char):04x}", "xml": f"&#{ord(char)};"}[syntax]
 
 
-# The notes at the end of an answer: a fenced block `council-notes`
+# Lines of a model that look like ours
 
-NOTES_LABEL = "council-notes"
-_NOTES_NAME = re.compile("council[-_]notes", re.IGNORECASE)
-# The label is within the first characters of the line, so that a stream can decide before the line ends.
-_NOTES_FENCE = re.compile(
-    r"[ \t]{0,12}(`{3,8}|~{3,8})[ \t]{0,4}(?:json[ \t]{1,4})?council[-_]notes(?![\w-])(.*)", re.IGNORECASE
+# The words with which the lines of Council's own tail begin, in every language, and what models write for them.
+_TAIL_WORDS = (
+    "trust level", "trust line", "trust", "outcome", "they agree", "they differ", "they disagree",
+    "vertrauen", "ergebnis", "uneinig", "einig", "confiance", "résultat", "désaccord", "accord",
+    "confianza", "resultado", "discrepan", "coinciden", "affidabilità", "esito", "divergono", "concordano",
+    "confiança", "divergem", "concordam", "可信度", "结果", "分歧", "共识", "信頼度", "結果", "相違点", "一致点",
+)  # fmt: skip
+_MARKS_BEFORE = r"[\s#*_+\-•–—|`~\[(\d.)]*"
+_TAIL_LINE = re.compile(
+    rf"{_MARKS_BEFORE}(?:{'|'.join(_TAIL_WORDS)})[\s*_`\])]*(?:[:：=]|[|–—-]+\s*\W*(?:high|medium|low|contested)\b)",
+    re.IGNORECASE,
 )
-# Some models write the label as a title, and the block below it as plain JSON.
-_NOTES_TITLE = re.compile(r"[ \t#*_`>]{0,14}council[-_]notes[ \t#*_`:]{0,8}", re.IGNORECASE)
-_BLOCK_START = re.compile(r"[ \t]{0,12}(`{3,8}|~{3,8})[ \t]{0,4}(?:json)?[ \t]*", re.IGNORECASE)
-_NO_FENCE = "\0"  # of a block without a fence: it extends to the end of the text
-_FENCE_START = re.compile(r"[ \t]{0,12}(?:`{0,2}$|~{0,2}$|```|~~~)")  # a line that may become a fence
-_DANGLING_RULE = re.compile(r"(?:\A|\n)[ \t]*(?:-{3,}|\*{3,}|_{3,})[ \t]*\Z")
-_MAX_HELD_CHARS = 64  # of a line whose label is not known yet; longer than any opening of a block
+_MISSING_LINE = re.compile(r"^! ", re.MULTILINE)  # begins like a line about a missing part
+_MAX_TAIL_START_CHARS = 60  # of a line that may begin like one of the tail
+MAX_FENCE_LINE_CHARS = 200  # of a line that opens or closes a code fence
+_CODE_FENCE = re.compile(r"[ \t]{0,12}(`{3,}|~{3,})(.*)")
 
 
-class NotesFilter:
-    """Remove the blocks of notes from a text that arrives in pieces. An unclosed block extends to the end of the text."""
-
-    __slots__ = ("_blocks", "_fence", "_held", "_is_inside_line", "_title")
-
-    def __init__(self) -> None:
-        self._blocks: list[list[str]] = []
-        self._fence = ""  # of the open block
-        self._held: list[str] = []  # start of a line that is not decided yet
-        self._is_inside_line = False  # the start of this line was passed on
-        self._title = ""  # a line that may be the title of a block, with the blank lines after it
-
-    @property
-    def blocks(self) -> list[str]:
-        """The contents of the removed blocks, in order."""
-        return ["".join(lines) for lines in self._blocks]
-
-    @property
-    def is_open(self) -> bool:
-        return bool(self._fence)
-
-    def feed(self, text: str) -> str:
-        """Return what can be shown. The start of a possible fence line is held back until its label is known."""
-        if self._fence and "\n" not in text:
-            self._held.append(text)
-            return ""
-        *lines, rest = "".join([*self._held, text]).split("\n")
-        self._held.clear()
-        return "".join([*(self._take_line(line, "\n") for line in lines), self._take_start(rest)])
-
-    def flush(self) -> str:
-        """Return the rest of the text after its last piece."""
-        rest = "".join(self._held)
-        self._held.clear()
-        return self._take_line(rest, "") if rest else ""
-
-    def _take_line(self, line: str, end: str) -> str:
-        if self._is_inside_line:
-            self._is_inside_line = False
-        elif self._fence:
-            self._add_notes(line, end)
-            return ""
-        elif opening := _NOTES_FENCE.match(line):
-            self._add_notes(self._open_block(opening[1], opening[2]), end)
-            return ""
-        elif self._title:
-            return self._take_line_after_title(line, end)
-        elif _NOTES_TITLE.fullmatch(line):
-            self._title = line + end
-            return ""
-        return line + end
-
-    def _take_line_after_title(self, line: str, end: str) -> str:
-        """Start a block below its title, or return the title if ordinary text follows."""
-        if not line.strip():
-            self._title += line + end
-            return ""
-        if fence := _BLOCK_START.fullmatch(line):
-            self._open_block(fence[1])
-            return ""
-        if line.lstrip().startswith("{"):
-            self._open_block(_NO_FENCE)
-            self._add_notes(line, end)
-            return ""
-        title, self._title = self._title, ""
-        return title + line + end
-
-    def _take_start(self, rest: str) -> str:
-        """Take the unfinished line at the end of a piece."""
-        if self._is_inside_line or not rest:
-            return rest
-        if self._fence or self._title or _may_become_title(rest):
-            self._held.append(rest)
-            return ""
-        if len(rest) < _MAX_HELD_CHARS and _FENCE_START.match(rest):
-            self._held.append(rest)
-            return ""
-        if opening := _NOTES_FENCE.match(rest):
-            self._held.append(self._open_block(opening[1], opening[2]))
-            return ""
-        self._is_inside_line = True
-        return rest
-
-    def _open_block(self, fence: str, rest: str = "") -> str:
-        """Start a block and return the rest of its first line."""
-        self._fence, self._title = fence, ""
-        self._blocks.append([])
-        return rest
-
-    def _add_notes(self, line: str, end: str) -> None:
-        """Add a line to the open block; a fence at its end closes the block."""
-        text = line.rstrip()
-        if text.endswith(self._fence):
-            self._blocks[-1].append(text.rstrip(self._fence[0]))
-            self._fence = ""
-        else:
-            self._blocks[-1].append(line + end)
+def quote_tail_lines(text: str) -> str:
+    """Quote the lines of a model that begin like lines of Council: `> Trust: HIGH`, `> ! beta is absent`. Code stays."""
+    if not re.search(_TAIL_LINE.pattern, _plain_quotes(text), re.IGNORECASE) and not _MISSING_LINE.search(text):
+        return text
+    fence, lines = "", []
+    for line in text.split("\n"):
+        was_code, fence = bool(fence), next_fence(line, fence)
+        lines.append(f"> {line}" if not was_code and not fence and is_tail_line(line) else line)
+    return "\n".join(lines)
 
 
-def _may_become_title(start: str) -> bool:
-    """Return whether the start of a line may become the title of a block of notes."""
-    label = start.lstrip(" \t#*_`>").lower().replace("_", "-")
-    return len(start) < _MAX_HELD_CHARS and NOTES_LABEL.startswith(label[: len(NOTES_LABEL)])
+def is_tail_line(line: str) -> bool:
+    """Return whether a line begins like one of the tail or about a missing part. A line that is quoted already does not."""
+    return line.startswith("! ") or _TAIL_LINE.match(_plain_quotes(line[:_MAX_TAIL_START_CHARS])) is not None
 
 
-def without_notes(text: str) -> str:
-    """Return the text without its blocks of notes."""
-    return split_notes(text)[0]
+def may_become_tail_line(start: str) -> bool:
+    """Return whether the start of a line may become one that begins like a line of the tail."""
+    if len(start) > _MAX_TAIL_START_CHARS:
+        return False
+    if start in ("!", "! "):
+        return True
+    words = re.sub(rf"^{_MARKS_BEFORE}", "", _plain_quotes(start)).casefold()
+    return any(one.startswith(words) or words.startswith(one) for one in _TAIL_WORDS)
 
 
-def ends_in_notes(text: str) -> bool:
-    """Return whether the text ends inside a block of notes that is not closed."""
-    stream = NotesFilter()
-    stream.feed(text)
-    stream.flush()
-    return stream.is_open
+def _plain_quotes(text: str) -> str:
+    """Return the text without invisible characters, with plain letters and apostrophes."""
+    import unicodedata
+
+    return unicodedata.normalize("NFKC", strip_invisible(text)[0]).replace("’", "'")
 
 
-def split_notes(text: str) -> tuple[str, list[str]]:
-    """Return the text without its blocks of notes, and the contents of these blocks in order."""
-    if "note" not in text.lower() or not _NOTES_NAME.search(text):
-        return text, []
-    stream = NotesFilter()
-    shown = stream.feed(text) + stream.flush()
-    return (_DANGLING_RULE.sub("", shown.rstrip()).rstrip(), stream.blocks) if stream.blocks else (text, [])
+def next_fence(line: str, fence: str) -> str:
+    """Return the code fence that is open after a line; empty if there is none. `fence` is the one before it."""
+    found = _CODE_FENCE.match(line) if len(line) <= MAX_FENCE_LINE_CHARS else None
+    if not fence:
+        return found[1] if found and "`" not in found[2] else ""
+    return "" if found and found[1].startswith(fence) and not found[2].strip() else fence
+
+
+# A confidence section that the chair wrote itself
+
+_CONFIDENCE_WORDS = (
+    r"(?:overall |final |my )?confidence(?: assessment| level| rating| statement| score| note)?|level of confidence|"
+    r"(?:konfidenz|zuversicht)(?:bewertung|sgrad|sniveau)?|vertrauensniveau|niveau de confiance|(?:évaluation de la )?confiance|"
+    r"(?:nivel|evaluación) de (?:la )?confianza|confianza"
+)
+_CONFIDENCE_HEADING = re.compile(
+    rf"(?P<marks>[ \t]{{0,3}}#{{1,6}}[ \t]+)?(?P<bold>[*_]{{2}})?(?:\d+[.)][ \t]+)?(?P<name>{_CONFIDENCE_WORDS})(?:[ \t]*[:：])?[*_]{{0,2}}(?:[ \t]*[:：])?"
+    r"(?P<rest>.*)",
+    re.IGNORECASE,
+)
+_HEADING = re.compile(r"[ \t]{0,3}(#{1,6})[ \t]+\S|[ \t]{0,3}[*_]{2}[^*_\n]{1,80}[*_]{2}:?[ \t]*$")
+_LEVEL = re.compile(
+    r"\W*(?:(?:overall|very|fairly|it is|this is|is|the answer is|my|confidence|level|moderately|sehr|très|muy)\W+){0,4}"
+    r"(?:high|medium|moderate|low|contested|strong|hoch|mittel|niedrig|gering|élevée?|moyenne?|faible|alta?|media|baja|\d{1,3} ?%|\d(?:\.\d+)?/)",
+    re.IGNORECASE,
+)
+_ALWAYS_CONFIDENCE = re.compile(
+    r"confidence \w+|level of confidence|.*(?:bewertung|niveau|grad)|(?:nivel|évaluation|evaluación|niveau) .*", re.I
+)
+
+
+def strip_confidence_section(text: str) -> str:
+    """Remove a section on confidence, and a last line on it: the council computes the level itself. Code is not changed."""
+    if not re.search(_CONFIDENCE_WORDS, text, re.IGNORECASE):
+        return text
+    lines = text.split("\n")
+    code = _mark_code(lines)
+    kept: list[str] = []
+    at = 0
+    while at < len(lines):
+        end = at if code[at] else _find_confidence_end(lines, code, at)
+        if end == at:
+            kept.append(lines[at])
+            at += 1
+        at = max(at, end)
+    shown = "\n".join(kept)
+    return text if len(kept) == len(lines) else re.sub(r"(?:\n[ \t]*(?:-{3,}|\*{3,}|_{3,})?[ \t]*)+\Z", "", shown)
+
+
+def _mark_code(lines: list[str]) -> list[bool]:
+    fence, marked = "", []
+    for line in lines:
+        before, fence = fence, next_fence(line, fence)
+        marked.append(bool(before or fence))
+    return marked
+
+
+def _find_confidence_end(lines: list[str], code: list[bool], at: int) -> int:
+    """Return the line after the section on confidence that begins at a line; the same line if none does."""
+    heading = _CONFIDENCE_HEADING.fullmatch(lines[at])
+    if not heading:
+        return at
+    rest = heading["rest"].strip(" *_:")
+    is_heading = (heading["marks"] or heading["bold"]) and (not rest or _LEVEL.match(rest))
+    if is_heading and not (heading["bold"] and not heading["marks"] and rest):
+        level = len(heading["marks"].strip()) if heading["marks"] else 7
+        end = next(
+            (n for n in range(at + 1, len(lines)) if not code[n] and _begins_section(lines[n], level)), len(lines)
+        )
+        body = "\n".join(lines[at + 1 : end]).strip()
+        is_sure = _ALWAYS_CONFIDENCE.fullmatch(heading["name"]) or rest or _LEVEL.match(body)
+        return end if is_sure else at
+    is_last = not any(line.strip() for line in lines[_paragraph_end(lines, at) :])
+    return _paragraph_end(lines, at) if is_last and rest and _LEVEL.match(rest) else at
+
+
+def _begins_section(line: str, level: int) -> bool:
+    found = _HEADING.match(line)
+    return found is not None and (len(found[1] or "") <= level if found[1] else level == 7)
+
+
+def _paragraph_end(lines: list[str], at: int) -> int:
+    return next((n for n in range(at, len(lines)) if not lines[n].strip()), len(lines))
 
 
 # Packets
@@ -456,26 +457,3 @@ BASE64 = re.compile(r'(?<=[",])[A-Za-z0-9+/]{2000,}={0,2}(?=")')  # the content 
 def abbreviate_base64(request: str) -> str:
     """Return a request as JSON without the contents of its attachments."""
     return BASE64.sub(lambda found: f"[{len(found[0]):,} characters of base64]", request)
-
-
-def strip_confidence_section(text: str) -> str:
-    return text
-
-
-# Lines of a model that a reader could take for ours: a line of the tail, or one about a missing part.
-_TAIL_LINE = re.compile(r"^(?=[ \t]{0,3}[*_]{0,3}(?:Trust|Outcome|They agree|They differ)[*_]{0,3}:)", re.MULTILINE)
-_MISSING_LINE = re.compile(r"^(?=! )", re.MULTILINE)
-_CODE_BLOCK = re.compile(r"^(?:```|~~~).*?^(?:```|~~~)[ \t]*$", re.MULTILINE | re.DOTALL)
-
-
-def quote_tail_lines(text: str) -> str:
-    """Quote the lines of a model that begin like lines of Council: `Trust: HIGH` becomes `> Trust: HIGH`.
-
-    A line of code may begin with an exclamation mark, so those of code blocks stay.
-    """
-    if "! " in text:
-        inside = [found.span() for found in _CODE_BLOCK.finditer(text)]
-        text = _MISSING_LINE.sub(
-            lambda found: "" if any(start < found.start() < end for start, end in inside) else "> ", text
-        )
-    return _TAIL_LINE.sub("> ", text)

@@ -341,8 +341,12 @@ class SeatWatch:
     drop: Callable[[str], None] = lambda why: None  # drops the seat; set by the caller that executes the step
 
 
-# Whether prose can replace a typed reply: not at all, after the repair turn, or only if all retries fail.
-ProseUse = Literal["none", "repaired", "last"]
+@dataclass(frozen=True, slots=True)
+class PartialReply:
+    """What can be used of a text that is no complete typed reply, if its repair turn does not give one."""
+
+    reply: Any
+    fields: int  # that it has; of two texts the one with more fields is used
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,8 +363,9 @@ class Step:
     is_chair: bool = False  # a chair may not be replaced by another seat
     watch: SeatWatch | None = None
     reply: type[Any] | None = None  # type of the reply; None for free text
-    rate_prose: Callable[[str], ProseUse] = lambda text: "none"
+    read_partial: Callable[[str], PartialReply | None] = lambda text: None
     review: Callable[[str], str] = lambda text: ""  # contradictions in a readable reply: repaired once, then it is used
+    is_final: bool = False  # free text that is the answer of the run: wrappers and openings are removed
 
 
 @dataclass(frozen=True, slots=True)
@@ -476,6 +481,7 @@ TrustFactKind = Literal[
     # LOW
     "no_seat",
     "one_seat",
+    "one_asked",
     "one_voice",
     "not_complete",
     "embedded",
@@ -489,7 +495,6 @@ TrustFactKind = Literal[
     "strongest_absent",
     "absent",
     "one_vendor",
-    "single_judge",
     "partial_agreement",
     "not_assessed",
     "modified",
@@ -508,7 +513,6 @@ TrustFactKind = Literal[
     "inconsistent",
     "substituted",
     "weak_flip",
-    "untested",
     "ballots_differ",
     "few_ballots",
     "missed_phase",
@@ -525,6 +529,7 @@ TrustFactKind = Literal[
     # in favour of the answer
     "all_answered",
     "all_agree",
+    "all_hold",
     "same_verdict",
     "verified_findings",
     "dismissed",
@@ -535,13 +540,19 @@ TrustFactKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class TrustFact:
-    """A fact for or against trust. `engine.trust` gives its level, `render.wording` its sentence."""
+    """A fact for or against trust. `engine.trust` gives its level, `wording` its sentence."""
 
     kind: TrustFactKind
     detail: str = ""  # words of a seat or of the chair, for example the point, or a word such as a state
     seats: tuple[str, ...] = ()
     count: int = 0
     total: int = 0
+
+    @classmethod
+    def load(cls, row: Json) -> TrustFact:
+        """Return the fact of a stored row."""
+        seats = tuple(row.get("seats") or ())
+        return cls(row["kind"], row.get("detail") or "", seats, row.get("count") or 0, row.get("total") or 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council.engine.notes import parse_notes, response_names, seat_names
+from council.notes_filter import NotesFilter, ends_in_notes, split_notes, without_notes
 from council.protocols.collaborative import SEATS
-from council.text_cleanup import NotesFilter, ends_in_notes, split_notes, without_notes
 from tests.paths import DATA
 
 NOTES = tomllib.loads((DATA / "trust" / "notes.toml").read_text(encoding="utf-8"))["case"]

@@ -378,7 +378,7 @@ def test_a_prompt_says_its_task_in_short_before_the_material(name: str) -> None:
 @pytest.mark.parametrize("mode", BUILT[:2])
 def test_a_draft_prompt_gives_its_limit_before_its_task(mode: str, seat: str) -> None:
     text = load_text(f"{mode}/draft{seat}")
-    limit = "At most {{ words }} words, tables included; code does not count."
+    limit = "At most {{ words }} words. Count words as in prose: code and the marks of tables do not count."
     assert text.index(limit) < text.index("1. Begin with your")
     assert ("on top, at most 300 words" in text) is bool(seat)
 

@@ -100,12 +100,14 @@ async def test_prose_is_the_same_after_resume_and_costs_nothing(store: SqliteSto
 
 
 @pytest.mark.behaviour("10-prose-of-the-chair")
-async def test_the_answer_of_a_wrong_json_reply_is_used_after_all_repair_turns(
+async def test_the_readable_fields_of_a_wrong_json_reply_are_used_after_one_repair_turn(
     store: SqliteStore, tmp_path: Path
 ) -> None:
     session, member = await ask_chair(store, tmp_path, json.dumps({"answer": PROSE, "points": 7}))
     said = await rule(session.council)
-    assert (said.reply.answer, said.reply.missing_parts, len(member.calls)) == (PROSE, ["points", "assessment"], 3)
+    assert (said.reply.answer, said.reply.unread, len(member.calls)) == (PROSE, ["points", "assessment"], 2)
+    (stated,) = session.of_type(ev.Stated)
+    assert (stated.missing, stated.unread) == ([], ["points", "assessment"])
 
 
 @pytest.mark.behaviour("10-prose-of-the-chair")

@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council import events as ev
-from council.engine.agreement import compute_agreement, count_voices
+from council.engine.agreement import compute_agreement, count_voices, join_sides
 from council.engine.minutes import Minutes
 from council.engine.trust import LEVELS, LIMITS, SUPPORTS, compute_trust
 from council.events import Entry
 from council.render.report import build_report
-from council.render.wording import load_wording
+from council.types import Side
+from council.wording import load_wording
 
 DATA = Path(__file__).parents[1] / "data" / "trust"
 AGREEMENT = tomllib.loads((DATA / "agreement.toml").read_text())["case"]
@@ -57,7 +58,7 @@ def level(minutes: Minutes) -> str:
 
 
 def reasons(minutes: Minutes) -> list[str]:
-    return load_wording("en").list_reasons(compute_trust(minutes))
+    return load_wording("en").list_reasons(compute_trust(minutes).limits)
 
 
 def fact(kind: str, **values: Any) -> dict[str, Any]:
@@ -221,6 +222,12 @@ def test_every_kind_of_the_shared_type_has_a_row() -> None:
 def test_agreement_follows_from_the_notes(case: dict[str, Any]) -> None:
     found = compute_agreement(case.get("shared_by"), case.get("contested", False), case["voices"])
     assert found == case["agreement"]
+
+
+def test_seats_of_equal_positions_are_one_side_and_a_seat_with_two_positions_is_on_none() -> None:
+    rows = [("alpha", "Now.", ""), ("beta", "now", ""), ("gamma", "Later", "growth"), ("gamma", "Never", "")]
+    assert join_sides(rows) == (Side(("alpha", "beta"), "Now.", ""),)
+    assert join_sides([("alpha", "now", ""), ("alpha", "now", "")]) == (Side(("alpha",), "now", ""),)
 
 
 def test_a_member_chosen_for_several_seats_stays_several_voices() -> None:

@@ -15,7 +15,7 @@ from council.evals.trust_levels import (
     find_level,
     make_grid,
 )
-from council.render.wording import HIGH_ACCURACY_PERCENT
+from council.wording import HIGH_ACCURACY_PERCENT
 
 SEED = 19
 COMPETENCES = (0.55, 0.7, 0.9)

@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 from council.calling.answer_check import check_answer, is_complete_reply
 from council.calling.fault_table import parse_share
 from council.doors.cli.params import parse_seats, place_continued_run, split_command
-from council.engine.json_text import find_json, load_json
 from council.engine.prompting import load_prompt
-from council.engine.reply import Reply, parse_reply, rate_prose
+from council.engine.reply import Reply, parse_reply, read_partial
 from council.errors import ConfigError, Fault, PromptError, UsageError
+from council.json_text import find_json, load_json
 from council.members.scripted import Scripted
 from council.members.wires.error_responses import classify_error, parse_error_body, parse_retry_after
+from council.notes_filter import split_notes
 from council.packet.git import split_patch
 from council.packet.secret_filter import find_secrets, redact_text
 from council.planning.intent import parse_intent
@@ -41,7 +42,7 @@ from council.render.terminal_markdown import render_parts
 from council.search.queries import clean_queries
 from council.search.results import normalise_url, scan_text
 from council.settings import load_settings
-from council.text_cleanup import clean, redact_line, single_line, split_notes, strip_to_line
+from council.text_cleanup import clean, redact_line, single_line, strip_to_line
 from council.types import Answer
 from tests.calling.helpers import step
 from tests.fakes.members import KINDS
@@ -110,7 +111,7 @@ def parse_replies(text: str) -> None:
             parse_reply(reply, text, {"leader": ["alpha"], "issue": ["beta-1"], "seat": ["alpha", "beta"]})
         except Fault as fault:
             assert fault.kind == "schema"
-        rate_prose(reply, text)
+        read_partial(reply, text, {})
 
 
 def parse_answer(text: str) -> None:

@@ -16,16 +16,16 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from council.engine.json_text import find_json, load_json
 from council.errors import ConfigError, UsageError
+from council.json_text import find_json, load_json
 from council.members.wires.http import ByteLimits, iter_lines
+from council.notes_filter import NotesFilter
 from council.packet.git import split_patch
 from council.protocols.judges.locations import parse_diff, parse_location
 from council.render.markdown import TextPart
 from council.render.terminal_markdown import render_parts
 from council.settings.config_files import edit_config, format_toml
 from council.settings.schema import nest_keys
-from council.text_cleanup import NotesFilter
 from council.types import repair_surrogates
 from tests.fuzz.targets import TARGETS, Target, json_values, texts
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from council.answer_text import find_refusal, is_placeholder
 from council.errors import Fault
-from council.text_cleanup import ends_in_notes, single_line, without_notes
+from council.notes_filter import ends_in_notes, without_notes
+from council.text_cleanup import single_line
 from council.types import Answer, Step
 
 MIN_LOOP_CHARS = 4000  # minimum length of the repeated ending, in characters
@@ -110,7 +111,8 @@ def check_answer(answer: Answer | Fault, step: Step, *, was_repaired: bool = Fal
     if isinstance(answer, Fault):
         raise answer
     if answer.finish == "spoken":  # a person's answer is only checked against the schema
-        step.read(answer.text)
+        if unread := getattr(step.read(answer.text), "unread", None):
+            raise Fault("schema", f"{'; '.join(unread)} could not be read", said=answer.text)
         _check_contradictions(answer.text, step, was_repaired)
         return answer
     if answer.finish == "refused":

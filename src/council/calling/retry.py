@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from council import events as ev
+from council.answer_filter import AnswerFilter
 from council.calling.answer_check import (
     CHECK_INTERVAL_CHARS,
     AnswerSize,
@@ -24,9 +26,9 @@ from council.calling.fallback import FallbackPolicy
 from council.calling.fault_table import FAULT_TABLE, FailedAttempt, NextAttempt, max_retries, next_attempt
 from council.errors import BudgetSpent, Fault
 from council.members.base import Member, fit_attachments
+from council.notes_filter import NotesFilter
 from council.settings import extend_timeout
 from council.store.interface import Attempt
-from council.text_cleanup import NotesFilter
 from council.types import NO_USAGE, Answer, Ask, FinalState, Json, Outcome, SeatWatch, Step, Usage, repair_surrogates
 
 MAX_BACKOFF_S = 30.0
@@ -169,7 +171,8 @@ class RetryLoop:
     usage: Usage = NO_USAGE
     timeout: asyncio.Timeout | None = None  # drops the seat after the grace period
     drop_reason: str = ""
-    usable_reply: Outcome | None = None  # complete typed reply, cut off or contradictory: used if retries fail
+    usable_reply: Outcome | None = None  # typed reply, cut off, contradictory or partial: used if retries fail
+    usable_fields: int = 0  # of a partial one
     now: Callable[[], float] = field(default_factory=_loop_time)
     key: str = field(init=False)
     seat: str = field(init=False)
@@ -278,14 +281,14 @@ class RetryLoop:
                 return self._accept(deadline, trial, "ok_repaired" if faults["schema"] else "ok", accepted.text)
 
     def _keep_usable_reply(self, deadline: MemberDeadline, trial: NextAttempt, fault: Fault) -> None:
-        """Keep a complete reply, or else the longest prose that can replace one, for the case that the retries fail."""
+        """Keep a complete reply, or else the best part of one, for the case that the retries fail."""
         if fault.kind in ("length", "schema") and is_complete_reply(fault.said, self.step):
             state: FinalState = "truncated" if fault.kind == "length" else "ok"
-            self.usable_reply = self._accept(deadline, trial, state, fault.said)
-        elif fault.kind == "schema" and self.step.rate_prose(fault.said) != "none":
-            kept = self.usable_reply
-            if kept is None or (len(fault.said) > len(kept.text) and not is_complete_reply(kept.text, self.step)):
-                self.usable_reply = self._accept(deadline, trial, "ok", fault.said)
+            self.usable_reply, self.usable_fields = self._accept(deadline, trial, state, fault.said), sys.maxsize
+        elif fault.kind == "schema" and (part := self.step.read_partial(fault.said)):
+            kept_size = len(self.usable_reply.text) if self.usable_reply else -1
+            if (part.fields, len(fault.said)) > (self.usable_fields, kept_size):
+                self.usable_reply, self.usable_fields = self._accept(deadline, trial, "ok", fault.said), part.fields
 
     def _make_failed_attempt(
         self, deadline: MemberDeadline, request: NextAttempt, fault: Fault, answer: Answer | Fault
@@ -319,8 +322,8 @@ class RetryLoop:
     def _max_retries(self, fault: Fault) -> int:
         if self._stays_in_doubt(FAULT_TABLE[fault.kind].state):
             return 0
-        if fault.kind == "schema" and self.step.rate_prose(fault.said) == "repaired":
-            return 1  # prose again after the repair turn: it is used
+        if fault.kind == "schema" and self.step.read_partial(fault.said):
+            return 1  # a part of a reply or prose again after the repair turn: it is used
         return max_retries(fault.kind, chair=self.step.is_chair)
 
     def _stays_in_doubt(self, state: str) -> bool:
@@ -384,7 +387,7 @@ class RetryLoop:
         watch.has_output = False
         pieces: list[str] = []  # received since the event loop last ran; one packet brings several
         unchecked = ""  # streamed text that the loop detector has not seen yet
-        notes = None if self.step.ask.schema else NotesFilter()
+        shown = None if self.step.ask.schema else AnswerFilter() if self.step.is_final else NotesFilter()
         call_soon, now = asyncio.get_running_loop().call_soon, self.now
 
         def on_delta(piece: str) -> None:
@@ -409,7 +412,7 @@ class RetryLoop:
                 return
             text = "".join(pieces)
             pieces.clear()
-            self._stream(deadline, notes.feed(text) if notes else text)
+            self._stream(deadline, shown.feed(text) if shown else text)
             unchecked += text
             if len(unchecked) >= CHECK_INTERVAL_CHARS:
                 repeated, unchecked = detector.feed(unchecked), ""
@@ -422,7 +425,7 @@ class RetryLoop:
                 if 4 * len(answer.text) > size.limit:  # a character has at most four bytes
                     size.check(answer)
                 stream_pieces()
-                self._stream(deadline, notes.flush() if notes else "")
+                self._stream(deadline, shown.flush() if shown else "")
         except Fault as fault:
             detail, said = repair_surrogates(fault.detail), repair_surrogates(fault.said)
             return Fault(fault.kind, detail, said=said, retry_after=fault.retry_after)

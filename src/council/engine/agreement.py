@@ -37,6 +37,15 @@ def list_shared_voices(voices: Mapping[str, str]) -> list[TrustFact]:
     ]
 
 
+def keep_known(named: Iterable[str] | None, known: Iterable[str]) -> tuple[str, ...] | None:
+    """Return the known seats that a chair names, in their order; None if it names none of them but others."""
+    if named is None:
+        return None
+    names = set(named)
+    found = tuple(name for name in known if name in names)
+    return found if found or not names else None
+
+
 def compute_agreement(shared_by: Iterable[str] | None, contested: bool, voices: Mapping[str, str]) -> Agreement:
     """Return whether the seats share the recommendation of the answer; empty if that was not assessed.
 
@@ -92,10 +101,15 @@ def read_difference(contested: Json) -> Difference:
 
 
 def join_sides(rows: Iterable[tuple[str, str, str]]) -> tuple[Side, ...]:
-    """Return the sides of a point from (seat, position, assumption), with the seats of equal positions joined."""
+    """Return the sides of a point from (seat, position, assumption), with the seats of equal positions joined.
+
+    A seat with two positions is left out: the reply does not tell which one it holds.
+    """
+    told = list(dict.fromkeys(rows))
+    positions = Counter(seat for seat, _ in {(seat, _normalize(position)) for seat, position, _ in told})
     sides: dict[tuple[str, str], Side] = {}
-    for seat, position, assumes in rows:
-        if not position.strip():
+    for seat, position, assumes in told:
+        if not position.strip() or positions[seat] > 1:
             continue
         key = (_normalize(position), _normalize(assumes))
         known = sides.get(key, Side((), position.strip(), assumes.strip()))

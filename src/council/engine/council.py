@@ -8,19 +8,19 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from string import ascii_uppercase
 from typing import Any, TypeVar, overload
 
 from council import events as ev
+from council.answer_filter import clean_answer
 from council.engine.gather import Grace, gather_or_cancel
 from council.engine.ledger import Ledger, compute_fingerprint
 from council.engine.prompting import Prompts
-from council.engine.reply import Reply, build_schema, parse_reply, rate_prose, read_accepted
+from council.engine.reply import Reply, build_schema, parse_reply, read_accepted, read_partial
 from council.engine.reply_form import Choices
 from council.engine.truncation import truncate_messages
 from council.errors import BudgetSpent, ChairAbsent, EngineError, Fault, QuorumLost, SeatAbsent
-from council.text_cleanup import without_notes
+from council.notes_filter import without_notes
 from council.types import (
     STATES_OUT_FOR_RUN,
     Absence,
@@ -30,6 +30,7 @@ from council.types import (
     Json,
     Outcome,
     Packet,
+    PartialReply,
     Question,
     Roster,
     Round,
@@ -56,6 +57,7 @@ class Request:
     timeout: float | None
     variables: dict[str, Any]
     review: Callable[[Any], str] | None = None
+    final: bool | None = None
 
 
 @dataclass(slots=True)
@@ -143,7 +145,7 @@ class Council:
     @overload
     async def ask(
         self, seat: Seat, prompt: str, *, reply: None = None, choices: Choices | None = None,
-        after: Statement[Any] | None = None, timeout: float | None = None, **variables: Any,
+        after: Statement[Any] | None = None, timeout: float | None = None, final: bool | None = None, **variables: Any,
     ) -> Statement[None]: ...  # fmt: skip
     @overload
     async def ask(
@@ -159,14 +161,16 @@ class Council:
     async def ask(
         self, seat: Seat, prompt: str, *, reply: type[Any] | None = None, choices: Choices | None = None,
         after: Statement[Any] | None = None, timeout: float | None = None, review: Callable[[Any], str] | None = None,
-        **variables: Any,
+        final: bool | None = None, **variables: Any,
     ) -> Statement[Any]:  # fmt: skip
         """Ask one seat; `after` continues that seat's conversation. Raise ChairAbsent or SeatAbsent without an answer.
 
         `review` returns the contradictions in a readable reply, worded for the model. They cost one repair turn; then the
-        reply is used, and the protocol reports them.
+        reply is used, and the protocol reports them. `final` says whether a free text is the answer of the run, from which
+        wrappers and openings are removed; without it the chair's is.
         """
-        heard = await self._ask_seat(seat, Request(prompt, reply, choices or {}, timeout, variables, review), after)
+        request = Request(prompt, reply, choices or {}, timeout, variables, review, final)
+        heard = await self._ask_seat(seat, request, after)
         if isinstance(heard, Statement):
             return heard
         if heard.state == BUDGET_SKIPPED:
@@ -361,6 +365,9 @@ class Council:
         def read(text: str) -> Any:
             return parse_reply(reply, text, choices, self._seat_titles) if reply else None
 
+        def read_part(text: str) -> PartialReply | None:
+            return read_partial(reply, text, choices, self._seat_titles) if reply else None
+
         def review(text: str) -> str:
             return request.review(read(text)) if request.review else ""
 
@@ -373,7 +380,8 @@ class Council:
 
         return Step(
             ask, seat.name, (seat.member, *seat.fallbacks), read, repair, request.timeout, shrink,
-            seat.name == self._chair_name, watch, reply=reply, review=review, rate_prose=partial(rate_prose, reply),
+            seat.name == self._chair_name, watch, reply=reply, review=review, read_partial=read_part,
+            is_final=reply is None and (seat.name == self._chair_name if request.final is None else request.final),
         )  # fmt: skip
 
     async def _execute_step(self, step: Step, seat: Seat, print_: str) -> Statement[Any] | Absence:
@@ -396,14 +404,16 @@ class Council:
             said.key, self._current_phase, said.seat.name, outcome.state, said.text if reply is None else without_notes(said.said), reply,
             outcome.served_by, outcome.usage.as_json(), outcome.attempts, outcome.seconds,
             list(outcome.cut), list(outcome.dropped), list(outcome.cut_material), said.reply.missing_parts if said.reply else [], getattr(self.ledger.live_texts.get(said.key), "started", None),
+            said.reply.unread if said.reply else [],
         )  # fmt: skip
 
     def _record_statement(self, step: Step, seat: Seat, outcome: Outcome) -> Statement[Any]:
         reply = read_accepted(step, outcome.text) if step.reply else None
         if reply is not None and outcome.state == "truncated":
             reply = reply.with_low_confidence()
-        has_fence = not step.reply and ("```" in outcome.text or "~~~" in outcome.text)
-        text = without_notes(outcome.text) if has_fence else outcome.text
+        text = (
+            outcome.text if step.reply else clean_answer(outcome.text) if step.is_final else without_notes(outcome.text)
+        )
         spoken = (*step.ask.messages, {"role": "assistant", "content": text}) if self.keeps_conversations else ()
         said: Statement[Any] = Statement(seat, step.ask.key, text, reply, outcome, spoken)
         if seat.name in self._seat_names and getattr(said.reply, "takes_a_position", True):

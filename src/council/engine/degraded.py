@@ -21,7 +21,7 @@ COVERAGE_HOLE = "coverage_hole"  # state that the CI gate looks for: the judges 
 class StatementCaveat:
     seat: str
     phase: str
-    state: str  # coverage_hole | cut | unseen | truncated | prose | dropped
+    state: str  # coverage_hole | cut | unseen | truncated | prose | unread | dropped
     reason: str
     line: str  # the sentence above the answer; empty if another line covers it
 
@@ -58,9 +58,16 @@ def _statement_caveats(said: StatementMinutes, judging: bool, labels: Mapping[st
             f"answered in prose instead of its typed reply, also when asked again; missing: {', '.join(said.missing)}"
         )
         yield StatementCaveat(said.seat, said.phase, "prose", reason, f"{said.seat} {reason}.")
+    if said.unread:
+        reason = f"{_name_owner(said.seat)} reply: {'; '.join(said.unread)} could not be read"
+        yield StatementCaveat(said.seat, said.phase, "unread", reason, f"{reason[0].upper()}{reason[1:]}.")
     if said.dropped:
         reason = f"{said.served_by} was asked without {', '.join(said.dropped)}, which it refused"
         yield StatementCaveat(said.seat, said.phase, "dropped", reason, f"{said.seat}: {reason}.")
+
+
+def _name_owner(seat: str) -> str:
+    return f"the {seat}'s" if seat in ("chair", "referee") else f"{seat}'s"
 
 
 def find_unseen(seat: str, phase: str, member: str, attached: list[Json]) -> StatementCaveat | None:

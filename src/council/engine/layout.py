@@ -13,13 +13,25 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 
 from council.engine.minutes import AbsenceMinutes, Minutes
 from council.errors import PromptError
+from council.language import detect_language
 from council.money import format_usd
 from council.text_cleanup import clean, quote_tail_lines, replace_labels, single_line
-from council.types import OK_STATES, Json, SeatState
+from council.types import OK_STATES, Json, SeatState, TrustFact
+from council.wording import Wording, load_wording
+
+ENGLISH = load_wording("en")
+
+
+def find_wording(minutes: Minutes) -> Wording:
+    """Return the sentences and headings in the language of the answer, and for a short answer in that of the question."""
+    rows = [row for row in minutes.verdict.get("findings") or () if isinstance(row, dict)]
+    answer = "\n".join(map(str, [minutes.verdict.get("answer") or "", *(row.get("description") or "" for row in rows)]))
+    return load_wording(detect_language(answer, str(minutes.plan.get("question") or "")))
 
 
 def format_label(name: str) -> str:
@@ -229,18 +241,30 @@ def _layout_environment(folder: Path | None) -> PlainEnvironment:
     )
     layouts.filters |= {
         "label": format_label, "clean": clean, "line": single_line, "cell": format_cell, "blockquote": blockquote, "fence": fence_code,
-        "html": partial(escape, quote=False), "round": format_round_name, "phase_in": format_phase_in, "count": format_count, "absence": describe_absence, "close_fence": close_code_fence, "text": format_text, "code": format_code,
+        "html": partial(escape, quote=False), "round": _format_round_name, "phase_in": format_phase_in, "count": format_count, "absence": describe_absence, "close_fence": close_code_fence, "text": format_text, "code": format_code,
         "breaks": "  \n".join, "lookup": format_lookup, "quote_tail": quote_tail_lines,
     }  # fmt: skip
+    layouts.globals |= ENGLISH.layout_variables()
     return layouts
 
 
-def format_round_name(phase: str) -> str:
+@pass_context
+def _format_round_name(context: Context, phase: str) -> str:
+    wording: Wording = context["wording"]
+    return format_round_name(phase, wording)
+
+
+def format_round_name(phase: str, wording: Wording = ENGLISH) -> str:
     """Format a phase name: `r2` as `Round 2`, others capitalised."""
     return " · ".join(
-        f"Round {part[1:]}" if re.fullmatch(r"r\d+", part) else part.replace("_", " ").capitalize()
+        wording.heading("round", n=part[1:]) if re.fullmatch(r"r\d+", part) else _capitalize_phase(part, wording)
         for part in clean(phase).split("/")
     )
+
+
+def _capitalize_phase(phase: str, wording: Wording) -> str:
+    name = wording.format_phase(phase)
+    return name.replace("_", " ").capitalize() if name == phase else name[:1].upper() + name[1:]
 
 
 def format_text(value: Any) -> str:
@@ -390,16 +414,17 @@ def format_ruling(reply: Json | None) -> str:
     return " ".join(filter(None, parts))
 
 
-def format_cost(cost: Json) -> str:
+def format_cost(cost: Json, wording: Wording = ENGLISH) -> str:
     """Format the cost of a run; an unknown price is never shown as no cost."""
+    t = wording.heading
     if cost["usd"] is None:
-        return f"cost unknown ({', '.join(cost['unpriced'])} unpriced)"
+        return t("cost_unknown") + wording.enclose(t("unpriced", members=", ".join(cost["unpriced"])))
     remarks = [
-        *([f"of {format_usd(cost['cap'])}"] if cost.get("cap") is not None else []),
-        *(["partly estimated"] if cost["estimated"] else []),
+        *([t("of_cap", usd=format_usd(cost["cap"]))] if cost.get("cap") is not None else []),
+        *([t("partly_estimated")] if cost["estimated"] else []),
     ]
-    more = f" ({', '.join(remarks)})" if remarks else ""
-    return f"cost {format_usd(cost['usd'])}{more}" if cost["usd"] else "no cost"
+    more = wording.enclose(wording.comma.join(remarks)) if remarks else ""
+    return f"{t('cost_usd', usd=format_usd(cost['usd']))}{more}" if cost["usd"] else t("no_cost")
 
 
 def format_fork(minutes: Minutes) -> str:
@@ -462,6 +487,9 @@ def split_front_matter(text: str, name: str) -> tuple[Json, str]:
     return found, body
 
 
-def format_trust_fact(trust: Json) -> str:
+def format_trust_fact(trust: Json, wording: Wording = ENGLISH) -> str:
     """Return a trust level with all its reasons: `MEDIUM — beta did not answer; agreement was not assessed`."""
-    return single_line(" — ".join(filter(None, (trust["level"], "; ".join(trust["because"])))), 1000)
+    limits = [TrustFact.load(row) for row in trust.get("facts") or () if row["kind"] in wording.table["reasons"]]
+    reasons = wording.list_reasons(limits) or trust["because"]
+    level = wording.format_level(trust["level"])
+    return single_line(wording.dash.join(filter(None, (level, wording.semicolon.join(reasons)))), 1000)

@@ -31,6 +31,7 @@ class StatementMinutes:
     cut_material: list[str] = field(default_factory=list)  # the names in `cut` that are material
     missing: list[str] = field(default_factory=list)  # parts of the typed reply that an answer in prose lacks
     words: int = 0
+    unread: list[str] = field(default_factory=list)  # places of values in the typed reply that could not be read
 
 
 @dataclass(slots=True)
@@ -345,7 +346,7 @@ def _apply_stated(m: Minutes, event: ev.Stated, at: float) -> None:
     m.ensure_phase(event.phase, at).said[event.seat] = statement = StatementMinutes(
         event.key, event.phase, event.seat, event.state, event.said, event.reply,
         event.served_by, usage, event.attempts, event.seconds, event.cut, event.dropped, event.cut_material, event.missing,
-        _count_words(event.said),
+        _count_words(event.said), event.unread,
     )  # fmt: skip
     _close_attempts(m, event.key)
     seat = m.seat(event.seat)

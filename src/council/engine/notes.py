@@ -6,13 +6,24 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from council.engine.json_text import clean_text, find_json
-from council.text_cleanup import replace_labels, single_line, split_notes
+from council.answer_text import says_none
+from council.engine.reply_form import match_choice
+from council.notes_filter import load_notes, split_notes
+from council.text_cleanup import replace_labels, single_line
 from council.types import Json, Seat
 
 MAX_NOTES = 20  # items of a list
 MAX_NOTE_CHARS = 400
 Names = Mapping[str, str]  # a name that the chair may use, in lower case → the seat
+
+_SEPARATORS = re.compile(r"[,;/&+\n]|\band\b|\bund\b|\bet\b|\by\b")
+_SEAT_AND_POINT = re.compile(r"\s*(?P<seat>[^:–—]{1,60})(?::|\s[–—-]\s)\s*(?P<point>\S.*)", re.DOTALL)
+_POINT_KEYS = ("point", "text", "issue", "topic", "claim", "what", "statement", "summary", "description")
+_SIDE_KEYS = {
+    "position": ("position", "view", "says", "stance", "claim", "argument"),
+    "assumes": ("assumes", "assumption", "assuming"),
+}
+_SEAT_KEYS = ("seat", "name", "member", "draft", "response", "by", "who", "from", "seats")
 
 
 def seat_names(seats: Iterable[Seat]) -> Names:
@@ -27,18 +38,22 @@ def response_names(seats_by_label: Mapping[str, str]) -> Names:
 
 
 def parse_notes(text: str, names: Names, labels: Mapping[str, str] | None = None) -> Json | None:
-    """Return the notes in the last block of an answer, or None if there is none or it is not a JSON object.
+    """Return the notes in the last block of an answer, or None if there are none or they cannot be read.
 
     Unknown keys and seats are dropped. Anonymous labels in the texts are replaced with the names of their seats.
     """
     blocks = split_notes(text)[1]
-    raw = _load_object(blocks[-1]) if blocks else None
+    raw = load_notes(blocks[-1]) if blocks else None
     if raw is None:
         return None
     reader = NotesReader(names, labels or {})
     return {
-        "agreed": [text for item in _as_list(raw.get("agreed")) if (text := reader.read_text(item))],
-        "contested": [point for item in _as_list(raw.get("contested")) if (point := reader.read_contested(item))],
+        "agreed": [text for item in _as_list(raw.get("agreed")) if not says_none(text := reader.read_text(item))],
+        "contested": [
+            point
+            for item in _as_list(raw.get("contested"))
+            if (point := reader.read_contested(item)) and not says_none(point["point"])
+        ],
         "unique": reader.read_points(raw.get("unique")),
         "taken_from": reader.read_points(raw.get("taken_from")),
         "closest_draft": next(iter(reader.read_seats(raw.get("closest_draft"))), None),
@@ -47,15 +62,15 @@ def parse_notes(text: str, names: Names, labels: Mapping[str, str] | None = None
     }
 
 
-def _load_object(text: str) -> Json | None:
-    """Return the only JSON object of a text, or None."""
-    objects = [value for value in find_json(clean_text(text))[0] if isinstance(value, dict)]
-    return objects[0] if len(objects) == 1 else None
-
-
 def _as_list(value: Any) -> list[Any]:
+    if isinstance(value, dict) and value and all(str(key).isdigit() for key in value):
+        value = list(value.values())
     items = value if isinstance(value, list) else [value] if value else []
     return items[:MAX_NOTES]
+
+
+def _find(value: Json, keys: Iterable[str]) -> Any:
+    return next((value[key] for key in keys if value.get(key)), None)
 
 
 class NotesReader(NamedTuple):
@@ -66,19 +81,27 @@ class NotesReader(NamedTuple):
 
     def read_text(self, value: Any) -> str:
         if isinstance(value, dict):
-            value = value.get("point") or value.get("text")
+            value = _find(value, _POINT_KEYS)
         return single_line(replace_labels(value, self.labels), MAX_NOTE_CHARS) if isinstance(value, str) else ""
 
     def read_seats(self, value: Any) -> list[str]:
-        """Return the known seats that a value names: a name, a name with a title, several names in one text, or a list."""
+        """Return the known seats that a value names: a name, a name with a title, several names, or an object of them."""
+        if isinstance(value, dict):
+            if named := _find(value, _SEAT_KEYS):
+                return self.read_seats(named)
+            value = [key for key, item in value.items() if item not in (False, None, "", "no", "false")]
         if isinstance(value, list):
             return list(dict.fromkeys(seat for item in value for seat in self.read_seats(item)))
         if not isinstance(value, str):
             return []
-        bare = re.sub(r"\([^)]*\)", "", value).lower()
-        whole = [bare, *re.split(r"[,;/&]|\band\b", bare)]
-        found = [self.names.get(re.sub(r"^\W+|\W+$|^(?:the|seat)\s+", "", name)) for name in whole]
-        return list(dict.fromkeys(seat for seat in found if seat))
+        if found := self._match(value):
+            return [found]
+        parts = _SEPARATORS.split(re.sub(r"\([^)]*\)", "", value.lower()))
+        return list(dict.fromkeys(seat for part in parts if (seat := self._match(part))))
+
+    def _match(self, text: str) -> str | None:
+        name = text.strip(" \t.:*_`\"'[]").lower()
+        return self.names.get(name) or match_choice(text.strip(" []"), set(self.names.values()), self.names)
 
     def read_shared(self, value: Any) -> list[str] | None:
         """Return the seats, or None if the value does not say which."""
@@ -86,21 +109,41 @@ class NotesReader(NamedTuple):
         return seats if seats or value == [] else None
 
     def read_points(self, value: Any) -> list[Json]:
-        rows = [
-            (seat, self.read_text(item.get("point")))
-            for item in _as_list(value)
-            if isinstance(item, dict)
-            for seat in self.read_seats(item.get("seat"))[:1]
-        ]
-        return [{"seat": seat, "point": point} for seat, point in rows if point]
+        """Return rows of seat and point: also of an object with the seats as keys, and of texts such as `beta: backups`."""
+        if isinstance(value, dict) and not _find(value, _POINT_KEYS):
+            value = [{"seat": seat, "point": one} for seat, point in value.items() for one in _as_list(point)]
+        rows = [self._read_point(item) for item in _as_list(value)]
+        return [{"seat": seat, "point": point} for seat, point in rows if seat and point]
+
+    def _read_point(self, item: Any) -> tuple[str, str]:
+        if isinstance(item, str) and (found := _SEAT_AND_POINT.fullmatch(item)):
+            item = found.groupdict()
+        if not isinstance(item, dict):
+            return "", ""
+        if not _find(item, _SEAT_KEYS) and len(item) == 1:  # {"beta": "backups"}
+            ((seat, point),) = item.items()
+            item = {"seat": seat, "point": point}
+        seats = self.read_seats(_find(item, _SEAT_KEYS))
+        return (seats[0] if seats else ""), self.read_text(item)
 
     def read_contested(self, value: Any) -> Json | None:
         point = self.read_text(value)
-        sides = _as_list(value.get("sides")) if isinstance(value, dict) else []
-        rows = [
-            {"seat": seat, **{key: self.read_text(side.get(key)) for key in ("position", "assumes")}}
-            for side in sides
-            if isinstance(side, dict)
-            for seat in self.read_seats(side.get("seat"))
-        ]
+        rows = [row for side in self._list_sides(value) for row in self._read_side(side)]
         return {"point": point, "sides": rows} if point else None
+
+    def _list_sides(self, value: Any) -> list[Any]:
+        sides = _find(value, ("sides", "positions", "views")) if isinstance(value, dict) else None
+        if isinstance(sides, dict):
+            return [
+                {"seat": seat, **(side if isinstance(side, dict) else {"position": side})}
+                for seat, side in sides.items()
+            ]
+        return _as_list(sides)
+
+    def _read_side(self, side: Any) -> list[Json]:
+        if isinstance(side, str) and (found := _SEAT_AND_POINT.fullmatch(side)):
+            side = {"seat": found["seat"], "position": found["point"]}
+        if not isinstance(side, dict):
+            return []
+        told = {name: self.read_text(_find(side, keys)) for name, keys in _SIDE_KEYS.items()}
+        return [{"seat": seat, **told} for seat in self.read_seats(_find(side, _SEAT_KEYS))]

@@ -27,7 +27,8 @@ from jinja2.runtime import Context
 
 from council.engine.layout import PlainEnvironment, format_count, split_front_matter
 from council.errors import PromptError
-from council.text_cleanup import LINE_ENDS, strip_hidden, without_notes
+from council.notes_filter import without_notes
+from council.text_cleanup import LINE_ENDS, strip_hidden
 from council.types import Cuts, Json, Message, Packet, PacketFile, Question, Round, Seat, Statement, repair_surrogates
 
 PARTS_FOLDER = Path(__file__).parent / "prompts"  # parts of every request
@@ -447,9 +448,7 @@ class Quotation(NamedTuple):
 def clean_quotation(text: str) -> Quotation:
     """Return foreign text without hidden characters and notes, and with imitated marks neutralized."""
     text, hidden = strip_hidden(text)
-    if "council" in fold(text):
-        text = without_notes(text)
-    text, marks = neutralize_marks(text)
+    text, marks = neutralize_marks(without_notes(text))
     return Quotation(text, hidden, marks)
 
 

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import deepcopy
 from functools import cache
-from typing import Any, ClassVar, Self, TypeVar, get_origin
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, get_origin
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
+from council.answer_filter import clean_answer
 from council.answer_text import find_refusal, is_placeholder
-from council.engine.json_text import clean_text, find_json, iter_strings, load_json
-from council.engine.reply_form import NO_TITLES, FormReader, squash
+from council.engine.reply_form import NO_TITLES, FormReader
 from council.engine.reply_form import Choices as Choices  # used by all protocols
+from council.engine.reply_form import also_named as also_named
+from council.engine.reply_form import main_field as main_field
 from council.errors import Fault
-from council.text_cleanup import single_line
-from council.types import Json, ProseUse, Step
+from council.json_text import clean_text, cut_json, find_json, iter_strings, load_json, mend_json
+from council.text_cleanup import single_line, squash
+from council.types import Json, PartialReply, Step
 
 R = TypeVar("R", bound="Reply")
 SMALL_STRING = 200
@@ -32,6 +37,26 @@ WRAPPERS = {  # keys under which models put the whole reply
     "properties", "object", "body", "payload", "value",
 }  # fmt: skip
 LOW_CONFIDENCE = 0.3  # numeric confidence that counts as LOW
+MAX_SALVAGE_STEPS = 5  # times that a reply is validated again without the values that do not fit
+ANSWER_NAMES = (  # other names of the field that holds the answer
+    "final_answer", "answer", "final", "final_text", "response", "text", "answer_text", "content", "markdown", "result", "final_response",
+)  # fmt: skip
+NO_DEFAULTS: Mapping[str, Any] = MappingProxyType({})
+
+
+Place = tuple[str | int, ...]  # of a value in a reply: ("findings", 1, "severity")
+
+
+class Loss(NamedTuple):
+    """A value that did not fit, and what was left out because of it."""
+
+    place: Place
+    removed: Place  # a row, or a field that got its default
+    is_required: bool = False  # the field is required, so its default was not meant
+
+    @property
+    def is_row(self) -> bool:
+        return isinstance(self.removed[-1], int)
 
 
 class Reply(BaseModel):
@@ -40,8 +65,14 @@ class Reply(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
     takes_a_position: ClassVar[bool] = True  # the reply states a position that a digest can show
     answer_field: ClassVar[str] = ""  # field that can hold a chair's prose when it gives no typed reply
-    _is_prose: bool = PrivateAttr(default=False)
     open_choices: ClassVar[frozenset[str]] = frozenset()  # fields whose unknown values the protocol handles itself
+    # Values of required fields that cannot be read. A required field without one is essential: without it the reply cannot
+    # be used. With an `answer_field`, only this field is essential.
+    defaults: ClassVar[Mapping[str, Any]] = NO_DEFAULTS
+    decisive: ClassVar[frozenset[str]] = frozenset()  # optional fields whose loss is worth a repair turn
+    decoration: ClassVar[frozenset[str]] = frozenset()  # lists that may lose a row without a repair turn
+    _is_prose: bool = PrivateAttr(default=False)
+    _losses: tuple[Loss, ...] = PrivateAttr(default=())
 
     def prose(self) -> str:
         """Render the reply as Markdown."""
@@ -52,9 +83,7 @@ class Reply(BaseModel):
         """Return the reply that holds good prose as its answer and sets no other field; None if prose cannot replace it."""
         if not cls.answer_field:
             return None
-        others = [(name, field) for name, field in cls.model_fields.items() if field.is_required()]
-        empty = {name: _empty_value(field.annotation) for name, field in others}
-        return cls.model_construct({cls.answer_field}, **{**empty, cls.answer_field: text})
+        return cls.model_construct({cls.answer_field}, **{**_get_defaults(cls), cls.answer_field: text})
 
     @property
     def missing_parts(self) -> list[str]:
@@ -62,6 +91,15 @@ class Reply(BaseModel):
         if not self._is_prose:
             return []
         return [name.replace("_", " ") for name in type(self).model_fields if name not in self.model_fields_set]
+
+    @property
+    def unread(self) -> list[str]:
+        """Return the places of the values that could not be read, with rows counted from 1."""
+        return [_format_place(loss.place).replace("_", " ") for loss in self._losses]
+
+    def is_unread(self, field: str) -> bool:
+        """Return whether a field, or a part of it, could not be read."""
+        return any(loss.place[0] == field for loss in self._losses)
 
     def check_choices(self, choices: Choices) -> None:
         """Raise ValueError, worded for the model, if a well-formed reply is not acceptable."""
@@ -125,7 +163,7 @@ def _make_strict(node: Any, definitions: Json, choices: Choices) -> Any:
     tight = {
         key: _make_strict(value, definitions, choices)
         for key, value in node.items()
-        if key not in ("title", "default", "each", "properties")
+        if key not in ("title", "default", "each", "also", "main", "properties")
     }
     if tight.get("type") == "object":
         fields = node.get("properties", {}).items()  # kept apart: a field may be named "title"
@@ -174,60 +212,106 @@ def parse_reply(reply: type[R], text: str, choices: Choices, titles: Mapping[str
     The first JSON object that is a valid reply and no echo of the schema counts; if another valid one differs from it, the
     reply is ambiguous.
     """
-    text = clean_text(text)
+    found = _find_replies(reply, clean_text(text), choices, titles)
+    own: list[R] = [
+        one for one in found.valid if len(found.valid) == 1 or not _is_echo(reply, one, choices)
+    ] or found.valid
+    if own and all(one == own[0] for one in own):
+        return own[0]
+    kept: R | None = None if own else found.best_salvage
+    if kept is not None and not _needs_repair(kept, choices):
+        return kept
+    raise Fault("schema", _describe_failure(reply, len(own), found.failed, found.problem), said=text)
+
+
+class _FoundReplies(NamedTuple):
+    """What a text holds: valid replies, and objects that are none."""
+
+    valid: list[Any]
+    failed: list[tuple[int, list[str]]]  # number of known fields, problems
+    salvaged: list[tuple[int, Any]]  # number of known fields, what can be read
+    problem: str  # of the JSON itself
+
+    @property
+    def best_salvage(self) -> Any:
+        """The reply with the most known fields; None if there is none or two differ."""
+        most = max((known for known, _ in self.salvaged), default=0)
+        best = [one for known, one in self.salvaged if known == most]
+        return best[0] if best and all(one == best[0] for one in best) else None
+
+
+def _find_replies(reply: type[R], text: str, choices: Choices, titles: Mapping[str, str]) -> _FoundReplies:
     try:
         values, problem = [load_json(text)], ""
     except ValueError:
         values, problem = find_json(text)
-    valid: list[R] = []
-    failed: list[tuple[int, list[str]]] = []  # number of known fields, problems
+    found = _FoundReplies([], [], [], problem)
     for value in values:
         for candidate in _iter_candidates(reply, value):
             read, problems = _read_object(reply, candidate, choices, titles)
-            if read is not None:
-                valid.append(read)
+            if read is not None and not read.unread:
+                found.valid.append(read)
                 break
-            failed.append((_count_known_fields(reply, candidate), problems))
-    own = [one for one in valid if len(valid) == 1 or not _is_echo(reply, one, choices)] or valid
-    if own and all(one == own[0] for one in own):
-        return own[0]
-    raise Fault("schema", _describe_failure(reply, len(own), failed, problem), said=text)
+            known = _count_known_fields(reply, candidate)
+            found.failed.append((known, problems))
+            if read is not None:
+                found.salvaged.append((known, read))
+    return found
+
+
+def read_partial(
+    reply: type[R], text: str, choices: Choices, titles: Mapping[str, str] = NO_TITLES
+) -> PartialReply | None:
+    """Return what can be used of a text that is no complete reply: its readable fields, or prose as the answer; else None."""
+    found = _find_replies(reply, clean_text(text), choices, titles)
+    if not found.failed and found.problem:
+        found = _find_replies(reply, mend_json(clean_text(text), _get_names(reply)), choices, titles)
+    kept = found.valid[0] if len(found.valid) == 1 else found.best_salvage
+    kept = _add_prose(reply, text, choices, titles) if kept is None else kept
+    if kept is not None and _is_usable(kept):
+        return PartialReply(kept, len(reply.model_fields) - len(kept.unread))
+    prose = read_prose(reply, text)
+    return None if prose is None else PartialReply(prose, 1)
+
+
+def _add_prose(reply: type[R], text: str, choices: Choices, titles: Mapping[str, str]) -> R | None:
+    """Return the reply whose answer stands as prose beside the object with the other fields, or None."""
+    objects = [one for one in find_json(clean_text(text))[0] if isinstance(one, dict)]
+    if not reply.answer_field or len(objects) != 1 or not _count_known_fields(reply, objects[0]):
+        return None
+    prose = clean_answer(cut_json(clean_text(text)))
+    if len(prose) < MIN_PROSE_CHARS or reply.answer_field in objects[0]:
+        return None
+    return _read_object(reply, {**objects[0], reply.answer_field: prose}, choices, titles)[0]
+
+
+def _is_usable(read: Reply) -> bool:
+    """Return whether the answer of a reply is one, where the reply has an answer."""
+    answer = getattr(read, read.answer_field) if read.answer_field else "x"
+    return not is_placeholder(answer) and not find_refusal(answer)
 
 
 def read_prose(reply: type[R], text: str) -> R | None:
-    """Return the reply with this prose as its answer if the prose is usable, or None.
-
-    Of a JSON reply that does not fit the schema only the text of its answer is used.
-    """
+    """Return the reply with this prose as its answer if the prose is usable, or None. An attempt at JSON is no prose."""
     text = clean_text(text)
-    made = reply.from_prose(text)
-    if made is None:
+    if not reply.answer_field or is_json_reply(reply, text):
         return None
-    if is_json_reply(reply, text):
-        field = reply.answer_field
-        found = [one[field] for one in find_json(text)[0] if isinstance(one, dict) and isinstance(one.get(field), str)]
-        text = found[0] if len(found) == 1 else ""
-        made = reply.from_prose(text)
-    if made is None or len(text.strip()) < MIN_PROSE_CHARS or is_placeholder(text) or find_refusal(text):
+    text = clean_answer(text)
+    made = reply.from_prose(text)
+    if made is None or len(text) < MIN_PROSE_CHARS or is_placeholder(text) or find_refusal(text):
         return None
     made._is_prose = True
     return made
 
 
-def rate_prose(reply: type[Reply] | None, text: str) -> ProseUse:
-    """Return whether a text that is no typed reply can be used in place of one."""
-    if reply is None or read_prose(reply, text) is None:
-        return "none"
-    return "last" if is_json_reply(reply, text) else "repaired"
-
-
 def read_accepted(step: Step, text: str) -> Reply | None:
-    """Read an accepted answer. One that does not fit its schema was accepted as prose."""
+    """Read an accepted answer. One that does not fit its schema was accepted as a part of a reply, or as prose."""
     try:
         read: Reply | None = step.read(text)
     except Fault:
-        if step.reply is None or (read := read_prose(step.reply, text)) is None:
+        if (part := step.read_partial(text)) is None:
             raise
+        read = part.reply
     return read
 
 
@@ -254,22 +338,145 @@ def _describe_failure(reply: type[Reply], valid: int, failed: list[tuple[int, li
 def _read_object(
     reply: type[R], value: Json, choices: Choices, titles: Mapping[str, str]
 ) -> tuple[R | None, list[str]]:
-    """Return the reply, or the problems of a value that is none."""
+    """Return the reply, or what can be read of it, and the problems of a value that is no complete reply."""
     reader = FormReader(choices, titles)
     given = reader.read(reply.convert_older(value), _get_shape(reply))
+    unknown = [one for one in reader.unknown if one[2] not in reply.open_choices]
     try:
         read = reply.model_validate(given)
-        closed = {name: choices[name] for name in choices if name not in reply.open_choices}
-        if closed and (problems := list(_find_unknown_values(read.model_dump(warnings=False), closed))):
-            return None, problems
-        read.check_choices(choices)
+        problems = list(_find_unknown_values(read.model_dump(warnings=False), _closed_choices(reply, choices)))
+        if not problems:
+            read.check_choices(choices)
+            return _clean_answer_of(read), []
     except ValidationError as error:
-        unknown = [one for one in reader.unknown if one[2] not in reply.open_choices]
         listed = [_describe_unknown(place, value, choices[name]) for place, value, name in unknown]
-        return None, [*listed, *(_format_problem(one) for one in error.errors(include_url=False))]
+        problems = [*listed, *(_format_problem(one) for one in error.errors(include_url=False))]
     except ValueError as error:
         return None, [str(error)]
-    return read, []
+    places = [tuple(int(part) if part.isdigit() else part for part in place.split(".")) for place, _, _ in unknown]
+    return _salvage(reply, given, choices, places), problems
+
+
+def _closed_choices(reply: type[Reply], choices: Choices) -> Choices:
+    return {name: choices[name] for name in choices if name not in reply.open_choices}
+
+
+def _clean_answer_of(read: R) -> R:
+    """Remove wrappers and openings from the answer of a reply."""
+    if not (field := read.answer_field):
+        return read
+    answer = getattr(read, field)
+    cleaned = clean_answer(answer)
+    return read.model_copy(update={field: cleaned}) if cleaned != answer.strip() else read
+
+
+# Salvage: what can be read of a reply in which some values do not fit
+
+
+def _salvage(reply: type[R], given: Json, choices: Choices, unknown: Sequence[Place]) -> R | None:
+    """Return the reply without the values that do not fit, or None if an essential one is among them."""
+    if not given.keys() & reply.model_fields.keys():
+        return None
+    given, places, losses = (
+        dict(given),
+        list(unknown),
+        dict[Place, Loss](),
+    )  # rows and parts are copies of the form reader
+    for _ in range(MAX_SALVAGE_STEPS):
+        read, wrong = _validate(reply, given)
+        places += wrong
+        if not places:
+            break
+        found = [_find_loss(reply, place) for place in places]
+        if None in found:
+            return None
+        losses |= {loss.removed: loss for loss in found if loss}
+        if not _remove(reply, given, [loss for loss in found if loss]):
+            return None
+        places = []
+    if read is None or any(_find_unknown_values(read.model_dump(warnings=False), _closed_choices(reply, choices))):
+        return None
+    try:
+        read.check_choices(choices)
+    except ValueError:
+        return None
+    read = _clean_answer_of(read)
+    read._losses = tuple(losses.values())
+    return read
+
+
+def _validate(reply: type[R], given: Json) -> tuple[R | None, list[Place]]:
+    """Return the reply, or the places of the values that do not fit."""
+    try:
+        return reply.model_validate(given), []
+    except ValidationError as error:
+        return None, [one["loc"] for one in error.errors(include_url=False, include_input=False, include_context=False)]
+
+
+def _find_loss(reply: type[Reply], place: Place) -> Loss | None:
+    """Return the smallest part that can be left out with the value at a place, or None if the value is essential."""
+    shape, found = _get_shape(reply), None
+    for n, part in enumerate(place, 1):
+        if isinstance(part, int):
+            shape, found = shape.get("items", {}), Loss(place, place[:n])
+        elif part in shape.get("properties", {}):
+            is_required = part in shape.get("required", ())
+            if not is_required or (n == 1 and part in _get_defaults(reply)):
+                found = Loss(place, place[:n], is_required)
+            shape = _skip_null(shape["properties"][part])
+        else:
+            break
+    return found
+
+
+def _remove(reply: type[Reply], given: Json, losses: Sequence[Loss]) -> bool:
+    """Leave out what the losses name; return whether every list that needs rows still has some."""
+    for removed in sorted(
+        {loss.removed for loss in losses}, key=lambda place: [str(part).zfill(9) for part in place], reverse=True
+    ):
+        *path, last = removed
+        holder: Any = given
+        for part in path:
+            holder = holder[part]
+        if len(removed) == 1 and last in _get_shape(reply).get("required", ()):
+            holder[last] = deepcopy(_get_defaults(reply)[str(last)])
+        else:
+            del holder[last]
+        if isinstance(last, int) and not holder and len(path) == 1 and path[0] not in _get_defaults(reply):
+            return path[0] not in _get_shape(reply).get("required", ())
+    return True
+
+
+def _get_defaults(reply: type[Reply]) -> Mapping[str, Any]:
+    """Return the values of required fields that cannot be read; those without one are essential."""
+    if not reply.answer_field:
+        return reply.defaults
+    others = {name: field for name, field in reply.model_fields.items() if name != reply.answer_field}
+    empty = {name: _empty_value(field.annotation) for name, field in others.items() if field.is_required()}
+    return {**empty, **reply.defaults}
+
+
+def _skip_null(shape: Json) -> Json:
+    """Return the shape of a field without the null that it may be."""
+    branches = [one for one in shape.get("anyOf", ()) if one.get("type") != "null"]
+    return branches[0] if len(branches) == 1 else shape
+
+
+def _needs_repair(read: Reply, choices: Choices) -> bool:
+    """Return whether what a reply lost is worth a repair turn, because it is more than decoration."""
+    return any(_is_decisive(read, loss, choices) for loss in read._losses)
+
+
+def _is_decisive(read: Reply, loss: Loss, choices: Choices) -> bool:
+    top = str(loss.removed[0])
+    shape = _skip_null(_get_shape(type(read))["properties"][top])
+    if not loss.is_row:
+        is_whole_list = len(loss.removed) == 1 and shape.get("type") in ("array", "object")
+        return loss.is_required or is_whole_list or not read.decisive.isdisjoint(map(str, loss.removed))
+    rows, each = getattr(read, top), str(shape.get("each"))
+    if top not in read.decoration or not rows:
+        return True
+    return each in choices and not {*choices[each]} <= {getattr(row, each, row) for row in rows}
 
 
 def _iter_candidates(reply: type[Reply], value: Any, depth: int = 0) -> Iterator[Json]:
@@ -339,6 +546,9 @@ def strip_code_fence(text: str) -> str:
 def _get_shape(reply: type[Reply]) -> Json:
     schema = reply.model_json_schema()
     shape: Json = _inline(schema, schema.pop("$defs", {}))
+    if field := reply.answer_field:
+        names = [name for name in ANSWER_NAMES if name not in reply.model_fields]
+        shape["properties"][field]["also"] = [*shape["properties"][field].get("also", ()), *names]
     return shape
 
 
@@ -350,6 +560,12 @@ def _inline(node: Any, definitions: Json) -> Any:
     if "$ref" in node:
         return _inline(definitions[node["$ref"].rsplit("/", 1)[1]], definitions)
     return {key: _inline(value, definitions) for key, value in node.items()}
+
+
+@cache
+def _get_names(reply: type[Reply]) -> frozenset[str]:
+    """Return the names of all fields of a reply and of its parts."""
+    return frozenset(name for node in _iter_nodes(_get_shape(reply)) for name in node.get("properties", {}))
 
 
 @cache

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
 from council.answer_text import is_placeholder
+from council.text_cleanup import squash
 from council.types import Json
 
 Choices = Mapping[str, Collection[str]]  # field name → allowed values in this request
@@ -21,10 +21,24 @@ PUNCTUATION_CHARS = " \t\r\n*_`\"'#.,:;!<>«»“”‘’"  # around a name
 LIST_MARKER = re.compile(r"^(?:[-*•]|\(?\d{1,2}[.)])\s+")  # models often write it into the items
 
 
-@lru_cache(2048)
-def squash(text: str) -> str:
-    """Return the letters and digits alone, in lower case, for comparison: "keyInsight" and "Key insight" are the same."""
-    return "".join(char for char in text.casefold() if char.isalnum())
+MAIN_KEYS = (  # under which models put the text or the word of a field that they wrote as an object
+    "value", "text", "answer", "content", "markdown", "label", "name", "id", "verdict", "outcome", "decision", "level", "rating", "result",
+    "status", "choice", "seat", "advisor", "action", "step", "point", "issue", "description", "summary", "title",
+)  # fmt: skip
+_NAME_AND_TEXT = re.compile(r"\s*(?P<name>[^:–—\n]{1,60}?)\s*(?::|[–—]|\s-\s)\s*(?P<text>\S.*)", re.DOTALL)
+
+
+_PREFIX = re.compile(r"^(?:final|overall|my|the)(?=[a-z]{4})")
+
+
+def also_named(*names: str) -> dict[str, Any]:
+    """Name the other keys under which models give a field."""
+    return {"also": list(names)}
+
+
+def main_field() -> dict[str, Any]:
+    """Mark the field of a row that a text or value beside the row's name stands for."""
+    return {"main": True}
 
 
 class FormReader:
@@ -42,8 +56,9 @@ class FormReader:
             return self._read_fields(value, shape.get("properties", {}), place)
         if kind == "array":
             return self._read_list(value, shape, name, place)
-        if kind == "boolean" and isinstance(value, str):
-            return YES_NO.get(value.strip(PUNCTUATION_CHARS).casefold(), value)
+        if kind == "boolean":
+            value = _pick(value, name)
+            return YES_NO.get(value.strip(PUNCTUATION_CHARS).casefold(), value) if isinstance(value, str) else value
         if kind == "string" or name in self.choices:
             return self._read_string(value, shape, name, place)
         return value
@@ -56,56 +71,93 @@ class FormReader:
             return None
         return self.read(value, branches[0], name, place)
 
+    # Fields
+
     def _read_fields(self, value: Json, properties: Json, place: str) -> Json:
         """Rename fields whose name is written in another way; unknown ones stay."""
-        names = {squash(name): name for name in properties}
-        found: Json = {}
-        for key, item in value.items():
-            name = key if key in properties else names.get(squash(key), key)
-            if name == key or name not in value:
-                found.setdefault(name, item)
+        found = _rename_fields(value, properties)
         return {
             name: self.read(item, properties[name], name, f"{place}.{name}".lstrip(".")) if name in properties else item
             for name, item in found.items()
         }
 
+    # Lists
+
     def _read_list(self, value: Any, shape: Json, name: str, place: str) -> Any:
         items = shape.get("items", {})
-        choice = shape.get("each") or name
-        rows = self._make_rows(value, items, str(shape.get("each")))
+        each = str(shape.get("each") or "")
+        rows = self._make_rows(value, items, each, name)
         if not isinstance(rows, list):
             return value
+        choice = each or name
         if items.get("type") == "string" and choice in self.choices:
-            return [self._match(item, choice) or item for item in self._split_names(rows, choice)]
+            if not each and len(rows) == 1 and names_all(rows[0]):
+                return list(self.choices[choice])
+            return [self._match(_pick(item, choice), choice) or item for item in self._split_names(rows, choice)]
         return [self.read(item, items, "", f"{place}.{n}") for n, item in enumerate(rows)]
 
     def _split_names(self, rows: list[Any], choice: str) -> list[Any]:
-        """Split names that were written in one text: "B > A > C"."""
+        """Split names that were written in one text: "B > A > C", "alpha and beta"."""
         if len(rows) != 1 or not isinstance(rows[0], str):
             return rows
-        names = [part for part in re.split(r"\s*[>,;→\n]\s*", rows[0].strip()) if part]
+        parts = re.split(r"\s*[>,;→\n]\s*|\s+(?:and|und|et|y)\s+", rows[0].strip())
+        names = [LIST_MARKER.sub("", part) for part in parts if part]
         return names if len(names) > 1 and all(self._match(name, choice) for name in names) else rows
 
-    def _make_rows(self, value: Any, items: Json, each: str) -> Any:
+    def _make_rows(self, value: Any, items: Json, each: str, name: str) -> Any:
         kind = items.get("type")
         if value is None or (isinstance(value, str) and kind in ("string", "object") and is_placeholder(value)):
             return []
         if isinstance(value, str) and kind == "string":
             return _split_lines(value)
+        if isinstance(value, str) and kind == "object":
+            rows = [self._make_row(line, items, each) for line in _split_lines(value, always=True)]
+            return rows if any(isinstance(row, dict) for row in rows) else value
+        if kind == "string" and each in self.choices:
+            return _sort_by_rank(value)
+        if isinstance(value, dict) and kind == "string":
+            return _list_texts(value, is_choice=name in self.choices)
         if isinstance(value, dict) and kind == "object":
-            fields = items.get("properties", {})
-            if value.keys() & fields.keys():
-                return [value]
-            names = [self._match(key, each) for key in value]
-            if all(names) and all(isinstance(row, dict) for row in value.values()):  # rows under their names
-                return [{each: name, **row} for name, row in zip(names, value.values(), strict=True)]
+            return self._make_rows_of_object(value, items, each)
         if isinstance(value, list) and kind == "object":
-            return [item for item in value if not (isinstance(item, str) and is_placeholder(item))]
+            rows = [item for item in value if not (isinstance(item, str) and is_placeholder(item))]
+            return [self._make_row(row, items, each) for row in rows]
         return value
 
+    def _make_rows_of_object(self, value: Json, items: Json, each: str) -> Any:
+        """Return the rows of a list that was written as an object: one row, or rows under their names or numbers."""
+        fields = items.get("properties", {})
+        if _rename_spellings(value, fields).keys() & fields.keys():
+            return [value]
+        if all(re.fullmatch(r"\W*\d+\W*", key) for key in value):
+            return list(value.values())
+        if not any(self._match(key, each) for key in value):
+            return value
+        main = _find_main_field(items, each)
+        if not main and not all(isinstance(row, dict) for row in value.values()):
+            return value
+        return [{each: name, **(row if isinstance(row, dict) else {main: row})} for name, row in value.items()]
+
+    def _make_row(self, row: Any, items: Json, each: str) -> Any:
+        """Return the row of a text such as `Pragmatist: Do it.`, or of an object with the name as its key."""
+        main, pair = _find_main_field(items, each), None
+        if isinstance(row, str) and (found := _NAME_AND_TEXT.fullmatch(row)):
+            pair = (found["name"], found["text"])
+        elif isinstance(row, dict) and len(row) == 1:
+            ((key, item),) = row.items()
+            pair = (key, item)
+        return {each: pair[0], main: pair[1]} if pair and main and self._match(pair[0], each) else row
+
+    # Texts and words
+
     def _read_string(self, value: Any, shape: Json, name: str, place: str) -> Any:
-        if isinstance(value, list) and value and all(isinstance(item, str) for item in value) and "enum" not in shape:
-            value = value[0] if len(value) == 1 else value if name in self.choices else "\n".join(value)
+        is_word = "enum" in shape or "const" in shape or name in self.choices
+        if isinstance(value, dict):
+            value = _pick(value, name) if is_word else _format_object(value, name) if name else _format_row(value)
+        if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
+            value = value[0]
+        elif isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+            value = value if is_word else _join_texts(value)
         elif isinstance(value, int | float) and not isinstance(value, bool) and "enum" not in shape:
             value = str(value)
         if name not in self.choices:
@@ -123,11 +175,140 @@ class FormReader:
         return match_choice(value, allowed, self.titles) if isinstance(value, str) else None
 
 
-def _split_lines(text: str) -> list[str]:
-    """Return the items of a list that was written as one text."""
+def _rename_fields(value: Json, properties: Json) -> Json:
+    """Return the fields under their own names: other spellings, other names, singular and plural, and one level deeper."""
+    found = _rename_spellings(value, properties)
+    groups = {key: _rename_spellings(item, properties) for key, item in found.items() if isinstance(item, dict)}
+    groups = {key: item for key, item in groups.items() if key not in properties and item.keys() & properties.keys()}
+    for name, field in properties.items():
+        inside = [one[name] for one in groups.values() if name in one]
+        if name not in found and len(inside) == 1:  # {"verdict": {"outcome": …}}
+            found[name] = inside[0]
+        elif name not in found and (other := _find_other_name(found.keys() - groups.keys(), name, field, properties)):
+            found[name] = found.pop(other)
+    return found
+
+
+def _rename_spellings(value: Json, properties: Json) -> Json:
+    names = {squash(name): name for name in properties}
+    found: Json = {}
+    for key, item in value.items():
+        name = key if key in properties else names.get(squash(key), key)
+        if name == key or name not in value:
+            found.setdefault(name, item)
+    return found
+
+
+def _find_other_name(found: Collection[str], name: str, field: Json, properties: Json) -> str | None:
+    """Return the key of a field that is given under another name, or None."""
+    others = {squash(key): key for key in found if key not in properties}
+    others = {_PREFIX.sub("", key): name for key, name in others.items()} | others
+    plain = squash(name)
+    listed = [plain.removesuffix("s"), f"{plain}s", *map(squash, field.get("also", ()))]
+    return next((others[one] for one in listed if one in others), None)
+
+
+def _find_main_field(items: Json, each: str) -> str:
+    """Return the field of a row that holds its text: the only required one besides its name, else one marked as such."""
+    fields = items.get("properties", {})
+    marked = [name for name, field in fields.items() if field.get("main")]
+    required = [name for name in items.get("required", ()) if name != each]
+    return marked[0] if marked else required[0] if len(required) == 1 else ""
+
+
+def _pick(value: Any, name: str) -> Any:
+    """Return the word of a field that was written as an object: `{"verdict": "PASS", "why": "…"}`."""
+    if not isinstance(value, dict):
+        return value
+    by_name = {squash(str(key)): item for key, item in value.items()}
+    keys = [squash(name), *MAIN_KEYS]
+    return next((by_name[key] for key in keys if isinstance(by_name.get(key), str | int | float)), value)
+
+
+def _format_object(value: Json, name: str) -> Any:
+    """Return the text of a field that was written as an object of texts and lists; other objects stay."""
+    texts = {str(key): text for key, item in value.items() if (text := _format_item(item))}
+    if len(texts) != len([item for item in value.values() if item not in (None, "", [], {})]) or not texts:
+        return value
+    if len(texts) == 1 or squash(name) in map(squash, texts):
+        return next((text for key, text in texts.items() if squash(key) == squash(name)), next(iter(texts.values())))
+    parts = [(key.replace("_", " ").strip().capitalize(), text) for key, text in texts.items()]
+    return "\n\n".join(f"**{key}:**{chr(10) if text.startswith('- ') else ' '}{text}" for key, text in parts)
+
+
+def _join_texts(items: list[str]) -> str:
+    """Join the lines or paragraphs of a text that was written as a list."""
+    is_prose = any(len(item) > 80 for item in items) and not any(LIST_MARKER.match(item) for item in items)
+    return ("\n\n" if is_prose else "\n").join(items)
+
+
+def _format_row(value: Json) -> Any:
+    """Return the text of an item that was written as an object of texts; numbers only count items."""
+    texts = [item.strip() for item in value.values() if isinstance(item, str) and item.strip()]
+    return (
+        ": ".join(texts)
+        if texts and all(isinstance(item, str | int | float | None) for item in value.values())
+        else value
+    )
+
+
+def _format_item(item: Any) -> str:
+    if isinstance(item, list) and item and all(isinstance(one, str) for one in item):
+        return "\n".join(f"- {one}" for one in item)
+    return item.strip() if isinstance(item, str) else str(item) if isinstance(item, int | float) else ""
+
+
+_RANK_KEYS = ("rank", "place", "position", "order", "number")
+_ALL = re.compile(
+    r"\W*(?:all|both|everyone|everybody)"
+    r"(?: (?:of|the|them|two|three|four|five|six|seven|eight|nine|advis[eo]rs|seats|members|judges|drafts|responses|experts))*\W*",
+    re.IGNORECASE,
+)
+
+
+def names_all(value: Any) -> bool:
+    """Return whether a text names all: "all three advisors"."""
+    return isinstance(value, str) and len(value) < 40 and _ALL.fullmatch(value) is not None
+
+
+def _sort_by_rank(value: Any) -> Any:
+    """Return labels in the order of the ranks that are given with them; a list without ranks is in order as it is."""
+    pairs: list[tuple[Any, Any]]
+    if isinstance(value, dict) and all(str(key).isdigit() for key in value):  # {"1": "B", "2": "A"}
+        pairs = [(int(key), label) for key, label in value.items()]
+    elif isinstance(value, dict):  # {"A": 2, "B": 1}
+        pairs = [(rank, label) for label, rank in value.items()]
+    elif isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
+        ranked = [next((row[key] for key in _RANK_KEYS if isinstance(row.get(key), int)), None) for row in value]
+        if not any(ranked) and not any(isinstance(item, int | float) for row in value for item in row.values()):
+            return value
+        pairs = list(zip(ranked, value, strict=True))
+    else:
+        return value
+    ranks = [rank for rank, _ in pairs]
+    if sorted(ranks, key=str) != sorted(range(1, len(ranks) + 1), key=str):
+        return None  # scores, or ranks that are no order
+    return [label for _, label in sorted(pairs, key=lambda pair: int(pair[0]))]
+
+
+_COUNTED = re.compile(r"(?:[a-z]+[ _-]?)?\d+|first|second|third|fourth|fifth|next|then|finally|last", re.IGNORECASE)
+
+
+def _list_texts(value: Json, *, is_choice: bool) -> list[Any]:
+    """Return the items of a list of texts that was written as an object: `{"1": "…"}`, `{"cost": "…"}`, one item as an object."""
+    items = {str(key): item for key, item in value.items()}
+    if all(_COUNTED.fullmatch(key) for key in items):
+        return list(items.values())
+    if is_choice:
+        return [key for key, item in items.items() if item not in (False, None, "", "no")]
+    return [f"{key}: {item}" if isinstance(item, str) else item for key, item in items.items()]
+
+
+def _split_lines(text: str, *, always: bool = False) -> list[str]:
+    """Return the items of a list that was written as one text: lines with list markers, or all lines."""
     lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
     marked = [LIST_MARKER.match(line) for line in lines]
-    return [LIST_MARKER.sub("", line) for line in lines] if all(marked) else [text]
+    return [LIST_MARKER.sub("", line) for line in lines] if always or all(marked) else [text]
 
 
 # Choices
@@ -135,29 +316,46 @@ def _split_lines(text: str) -> list[str]:
 _NOISE_WORDS = {
     "seat", "the", "member", "advisor", "adviser", "judge", "draft", "drafts", "response", "answer", "option", "issue",
     "point", "attack", "topic", "claim", "label", "candidate", "position", "leader", "id", "by", "from", "of", "expert",
-    "version", "role", "number",
+    "version", "role", "number", "perspective", "view",
 }  # fmt: skip
 _TAIL = re.compile(r"\s*[:;(\[–—|]|\s+-\s|,\s|[.]\s|'s\b|’s\b")
+_OWN_LABEL = re.compile(r"council[-_ ](?:r\d+[-_ ])?", re.IGNORECASE)  # council-r2-skeptic
+_IN_BRACKETS = re.compile(r"[^()]*\(([^()]+)\)[^()]*")
 
 
 def match_choice(value: str, allowed: Collection[str], titles: Mapping[str, str] = NO_TITLES) -> str | None:
     """Return the allowed value that a text names, also with a title or other words around it; None if it names no single one."""
     if value in allowed:
         return value
-    plain = {_plain(one): one for one in allowed}
-    plain |= {_plain(title): name for title, name in titles.items() if name in allowed and _plain(title) not in plain}
+    plain = _plain_choices(allowed, titles)
+    text = value.strip(PUNCTUATION_CHARS)
     if (whole := plain.get(_plain(value))) is not None:
         return whole
-    text = value.strip(PUNCTUATION_CHARS)
+    if label := _OWN_LABEL.match(text):
+        return match_choice(text[label.end() :], allowed, titles)
     head = _TAIL.split(text, maxsplit=1)[0]
     found = _match_words(head, plain)
     if found is None and re.fullmatch(r"[\w ]{1,20}[:#]\s*.*", text):  # "Leader: alpha"
-        label, _, rest = text.replace("#", ":", 1).partition(":")
-        if all(word in _NOISE_WORDS for word in label.casefold().split()):
+        label_text, _, rest = text.replace("#", ":", 1).partition(":")
+        if all(word in _NOISE_WORDS for word in label_text.casefold().split()):
             return match_choice(rest, allowed, titles)
-    others = {one for one in allowed if one and one != found}
     rest = text[len(head) :]
+    if found is None and (inside := _IN_BRACKETS.fullmatch(text)):  # "Deep Explorer (alpha)"
+        found, rest = plain.get(_plain(inside[1])), head
+    others = {one for one in allowed if one and one != found}
     return None if found is None or any(_contains(rest, one) for one in others) else found
+
+
+def _plain_choices(allowed: Collection[str], titles: Mapping[str, str]) -> dict[str, str]:
+    """Return the allowed values by the plain forms in which a text may name them."""
+    plain = {_plain(one): one for one in allowed}
+    plain |= {_plain(title): name for title, name in titles.items() if name in allowed and _plain(title) not in plain}
+    short: dict[str, list[str]] = {}  # "issue-2" is also "2"
+    for one in allowed:
+        first, _, rest = _plain(one).partition("-")
+        if rest and first in _NOISE_WORDS:
+            short.setdefault(rest, []).append(one)
+    return {key: names[0] for key, names in short.items() if len(names) == 1} | plain
 
 
 def _match_words(text: str, plain: Mapping[str, str]) -> str | None:

@@ -1,6 +1,6 @@
 """How far to trust an answer: the level of each fact, and the level of a run computed from its facts.
 
-A protocol returns its facts with its verdict; the engine adds those of the seats. `render.wording` writes the sentences.
+A protocol returns its facts with its verdict; the engine adds those of the seats. `wording` writes the sentences.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ LIMITS: dict[TrustFactKind, Level] = {
     "contested": "CONTESTED",
     "no_seat": "LOW",
     "one_seat": "LOW",
+    "one_asked": "LOW",
     "one_voice": "LOW",
     "not_complete": "LOW",
     "embedded": "LOW",
@@ -42,7 +43,6 @@ LIMITS: dict[TrustFactKind, Level] = {
     "strongest_absent": "MEDIUM",
     "absent": "MEDIUM",
     "one_vendor": "MEDIUM",
-    "single_judge": "MEDIUM",
     "partial_agreement": "MEDIUM",
     "not_assessed": "MEDIUM",
     "modified": "MEDIUM",
@@ -61,7 +61,6 @@ LIMITS: dict[TrustFactKind, Level] = {
     "inconsistent": "MEDIUM",
     "substituted": "MEDIUM",
     "weak_flip": "MEDIUM",
-    "untested": "MEDIUM",
     "ballots_differ": "MEDIUM",
     "few_ballots": "MEDIUM",
     "missed_phase": "MEDIUM",
@@ -79,6 +78,7 @@ LIMITS: dict[TrustFactKind, Level] = {
 # Facts in favour of the answer, in the order in which they are told. They do not change the level.
 SUPPORTS: tuple[TrustFactKind, ...] = (
     "all_agree",
+    "all_hold",
     "same_verdict",
     "all_answered",
     "verified_findings",
@@ -86,13 +86,20 @@ SUPPORTS: tuple[TrustFactKind, ...] = (
     "agreed_points",
     "cited_sources",
 )
+# Facts that other facts say already: beside one of these they are left out.
+SAID_BY: dict[TrustFactKind, tuple[TrustFactKind, ...]] = {
+    "shared_member": ("one_voice",),
+    "absent": ("no_seat", "one_seat"),
+    "all_agree": ("same_verdict",),
+    "low_confidence": ("truncated",),  # a vote that was cut off counts with low confidence
+}
 DEGRADED_KINDS: dict[str, TrustFactKind] = {  # by the state of a row in `degraded`
     "fallback": "fallback",
     "cut": "cut",
     "unseen": "unseen",
     "truncated": "truncated",
     "prose": "prose",
-    "partly_read": "partly_read",
+    "unread": "partly_read",
     "dropped": "dropped",
     "coverage_hole": "coverage_hole",
 }
@@ -118,18 +125,24 @@ def compute_trust(minutes: Minutes, degraded: list[Json] | None = None) -> Trust
     `degraded` are the rows of `build_degraded_rows`, if they are known.
     """
     rows = build_degraded_rows(minutes) if degraded is None else degraded
-    facts = list(dict.fromkeys([*_list_verdict_facts(minutes), *_list_seat_facts(minutes, rows)]))
-    if any(fact.kind == "one_voice" for fact in facts):  # it says more than that some seats share the member
-        facts = [fact for fact in facts if fact.kind != "shared_member"]
+    facts = [*_list_verdict_facts(minutes), *_list_seat_facts(minutes, rows)]
     level = lowest_level(facts)
     confidence = minutes.verdict.get("confidence")
     if confidence in LEVELS and LEVELS.index(confidence) > LEVELS.index(level):
         level = confidence
         facts.append(TrustFact(CONFIDENCE_FACTS[confidence]))
+    facts = _drop_repeated(facts)
     kinds = list(LIMITS)
     limits = sorted((fact for fact in facts if fact.kind in LIMITS), key=lambda fact: kinds.index(fact.kind))
     supports = sorted((fact for fact in facts if fact.kind in SUPPORTS), key=lambda fact: SUPPORTS.index(fact.kind))
     return Trust(level, tuple(limits), tuple(supports))
+
+
+def _drop_repeated(facts: Iterable[TrustFact]) -> list[TrustFact]:
+    """Return each fact once, without those that another fact says already."""
+    found = list(dict.fromkeys(facts))
+    kinds = {fact.kind for fact in found}
+    return [fact for fact in found if kinds.isdisjoint(SAID_BY.get(fact.kind, ()))]
 
 
 def lowest_level(facts: Iterable[TrustFact]) -> Level:
@@ -151,17 +164,12 @@ def _list_verdict_facts(minutes: Minutes) -> Iterator[TrustFact]:
     verdict = minutes.verdict
     for row in verdict.get("trust_facts") or []:
         if row["kind"] in LIMITS or row["kind"] in SUPPORTS:
-            yield _read_fact(row)
+            yield TrustFact.load(row)
     if "result" not in verdict:
         yield from _list_older_facts(verdict)
     if minutes.status != "complete":
         yield TrustFact("not_complete", minutes.status)
     yield from _list_agreement_facts(minutes)
-
-
-def _read_fact(row: Json) -> TrustFact:
-    seats = tuple(row.get("seats") or ())
-    return TrustFact(row["kind"], row.get("detail") or "", seats, row.get("count") or 0, row.get("total") or 0)
 
 
 def _list_older_facts(verdict: Json) -> Iterator[TrustFact]:
@@ -176,16 +184,20 @@ def _list_agreement_facts(minutes: Minutes) -> Iterator[TrustFact]:
     """Yield the one fact that the agreement of the first statements is."""
     verdict = minutes.verdict
     answered = [seat.name for seat in minutes.planned_seats if seat.statements]
-    if len(_find_voices(minutes)) < 2 or minutes.status != "complete":
+    if len(answered) < 2 or _is_one_voice(minutes) or minutes.status != "complete":
         return  # another fact says that nothing could agree
     shared_by = verdict.get("shared_by")
     holders = tuple(name for name in shared_by or () if name in answered)
+    is_shared_by_all = shared_by is None or len(holders) == len(answered)
     match verdict.get("agreement") or "":
-        case "full" if shared_by is None or len(holders) == len(answered):
+        case "full" if is_shared_by_all and _count_first_voices(minutes) == len(answered):
             yield TrustFact("all_agree", seats=tuple(answered), count=len(answered))
         case "partial" if shared_by is None:
             yield TrustFact("partial_agreement")
-        case "partial" if len(holders) < len(answered):
+        case "partial" if is_shared_by_all:
+            if _count_first_voices(minutes) == len(answered):
+                yield TrustFact("all_hold", seats=tuple(answered), count=len(answered))
+        case "partial":
             yield TrustFact("partial_agreement", "", holders, len(holders), len(answered))
         case "none" if shared_by is not None or "shared_by" not in verdict:
             yield TrustFact("not_shared")
@@ -196,9 +208,18 @@ def _list_agreement_facts(minutes: Minutes) -> Iterator[TrustFact]:
 # Facts of the seats
 
 
-def _find_voices(minutes: Minutes) -> set[str]:
+def _count_first_voices(minutes: Minutes) -> int:
+    """Return the number of voices in the first statements of the seats: those that can agree."""
+    first = [(seat, minutes.statements_of(seat.name)[:1]) for seat in minutes.planned_seats if seat.statements]
+    served = [(seat.name, seat.model, said.served_by) for seat, statements in first for said in statements]
+    return len(set(count_voices(served).values()))
+
+
+def _is_one_voice(minutes: Minutes) -> bool:
+    """Return whether one member spoke for all seats by fallback, at first or at the end: it has the last word there."""
     answered = [seat for seat in minutes.planned_seats if seat.statements]
-    return set(count_voices((seat.name, seat.model, seat.served_by) for seat in answered).values())
+    last = count_voices((seat.name, seat.model, seat.served_by) for seat in answered)
+    return 1 in (_count_first_voices(minutes), len(set(last.values())))
 
 
 def _list_seat_facts(minutes: Minutes, degraded: list[Json]) -> Iterator[TrustFact]:
@@ -220,11 +241,12 @@ def _list_seat_facts(minutes: Minutes, degraded: list[Json]) -> Iterator[TrustFa
     elif len(answered) == asked > 1:
         vendors = len(list_vendors(minutes, answered))
         yield TrustFact("all_answered", count=asked, total=vendors)
-    for row in degraded:
-        if row["state"] == "notice" or row["seat"] in absent:
-            continue
-        if minutes.status == "complete" or row["state"] in DEGRADED_KINDS:  # else "the run is incomplete" says it
-            yield _read_degraded(row)
+    is_complete = minutes.status == "complete"  # else "the run is incomplete" says that a step has no answer
+    yield from _list_degraded_facts(
+        row
+        for row in degraded
+        if row["state"] != "notice" and row["seat"] not in absent and (is_complete or row["state"] in DEGRADED_KINDS)
+    )
 
 
 def _list_voice_facts(minutes: Minutes, answered: list[SeatMinutes]) -> Iterator[TrustFact]:
@@ -232,23 +254,29 @@ def _list_voice_facts(minutes: Minutes, answered: list[SeatMinutes]) -> Iterator
     if not answered:
         yield TrustFact("no_seat")
     elif len(answered) == 1:
-        yield TrustFact("one_seat", "", names, 1)
-    elif len(_find_voices(minutes)) == 1:
+        yield TrustFact("one_seat" if count_asked_seats(minutes) > 1 else "one_asked", "", names, 1)
+    elif _is_one_voice(minutes):
         yield TrustFact("one_voice", answered[0].served_by, names, len(names))
     elif len(vendors := list_vendors(minutes, answered)) == 1:
         yield TrustFact("one_vendor", vendors.pop(), names, len(names))
 
 
 def list_vendors(minutes: Minutes, answered: list[SeatMinutes]) -> set[str]:
-    """Return the vendors of the members that answered."""
+    """Return the vendors of the members that answered, in any phase."""
     known = {seat.model: seat.vendor for seat in answered}
-    served = [seat.served_by or seat.model for seat in answered]
+    served = [said.served_by or seat.model for seat in answered for said in minutes.statements_of(seat.name)]
     return {known.get(member) or member.partition(":")[0] for member in served}
 
 
-def _read_degraded(row: Json) -> TrustFact:
-    """Return the fact of a row of `degraded`."""
-    if not row["seat"]:
-        kind = DEGRADED_KINDS.get(row["state"], "degraded")
-        return TrustFact(kind, row["reason"])
-    return TrustFact(DEGRADED_KINDS.get(row["state"], "missed_phase"), row["phase"] or "", (row["seat"],))
+def _list_degraded_facts(rows: Iterable[Json]) -> Iterator[TrustFact]:
+    """Yield the facts of rows of `degraded`. Seats with the same trouble are one fact; an absence has its phase."""
+    seats: dict[tuple[TrustFactKind, str], dict[str, None]] = {}
+    for row in rows:
+        if not row["seat"]:
+            yield TrustFact(DEGRADED_KINDS.get(row["state"], "degraded"), row["reason"])
+            continue
+        kind = DEGRADED_KINDS.get(row["state"], "missed_phase")
+        phase = str(row["phase"] or "") if kind == "missed_phase" else ""
+        seats.setdefault((kind, phase), {})[row["seat"]] = None
+    for (kind, phase), names in seats.items():
+        yield TrustFact(kind, phase, tuple(names), len(names))

@@ -15,8 +15,8 @@ from council.engine.layout import (
     describe_state,
     fence_code,
     final_state,
+    find_wording,
     format_cost,
-    format_count,
     format_fork,
     format_phase_in,
     format_table_rows,
@@ -25,7 +25,7 @@ from council.engine.layout import (
     render_layout_parts,
     unblind,
 )
-from council.engine.minutes import Minutes, PhaseMinutes, SeatMinutes
+from council.engine.minutes import Minutes, PhaseMinutes, SeatMinutes, StatementMinutes
 from council.engine.strongest import format_strongest
 from council.protocols import Protocol, ReportView, find_protocol
 from council.render.mermaid import render_mermaid
@@ -34,6 +34,7 @@ from council.render.report import FinishedRun, answer_text, build_report
 from council.render.tail import format_tail
 from council.text_cleanup import clean, quote_tail_lines
 from council.types import Json
+from council.wording import Wording
 
 __all__ = [
     "list_answer_parts",
@@ -114,7 +115,8 @@ def render_run(run: FinishedRun) -> Iterable[str]:
 
 def _build_context(minutes: Minutes, report: Json) -> Json:
     view, planned = _protocol_of(minutes).load_report_view(), minutes.planned_seats
-    facts = _list_facts(minutes, report)
+    wording = find_wording(minutes)
+    facts = _list_facts(minutes, report, wording)
     helpers = list(minutes.seats.values())[len(planned) :]
     seats = [*planned, *([minutes.chair] if minutes.chair else []), *helpers]
     has_topics = minutes.verdict.get("claims") or minutes.verdict.get("disagreements")
@@ -124,23 +126,30 @@ def _build_context(minutes: Minutes, report: Json) -> Json:
         "seats": planned,
         "helpers": helpers,
         "degraded": format_degraded_lines(minutes),
-        "statement": partial(_format_statement, minutes),
+        "statement": partial(_format_statement, minutes, wording),
         "speaker": partial(view.speaker_label, minutes),
         "repeats_answer": partial(view.repeats_answer, minutes),
         "outcome": minutes.verdict.get("outcome"),
         "confidence": report["confidence"],
-        "final": _format_answer(minutes, view),
+        "final": _format_answer(minutes, view, wording),
         "tail": report["tail"],
         "notes": report.get("notes") or {},
-        "positions": build_position_table(minutes) if has_topics else [],
+        "positions": build_position_table(minutes, wording) if has_topics else [],
         "rounds": _list_rounds(minutes),
         "facts": facts,
         "fact_rows": format_table_rows(facts),
         "seat_rows": format_table_rows(
-            (seat.name, seat.role, seat.model, seat.served_by or "none", _describe_seat_state(minutes, seat))
+            (
+                seat.name,
+                seat.role,
+                seat.model,
+                seat.served_by or wording.heading("none"),
+                _describe_seat_state(minutes, seat),
+            )
             for seat in seats
         ),
-        "statements": partial(_list_statements, minutes, view),
+        "statements": partial(_list_statements, minutes, view, wording),
+        **wording.layout_variables(),
         **view.layout_variables(minutes),
     }
 
@@ -149,43 +158,55 @@ def _describe_seat_state(minutes: Minutes, seat: SeatMinutes) -> str:
     return describe_state(seat.state if minutes.status == "running" else final_state(seat.state, minutes.stopped))
 
 
-def _format_answer(minutes: Minutes, view: ReportView) -> str:
+def _format_answer(minutes: Minutes, view: ReportView, wording: Wording) -> str:
     if minutes.status == "complete" and (verdict := view.verdict_text(minutes)):
         return fence_code(verdict)
     text = close_code_fence(quote_tail_lines(clean(view.full_answer(minutes) or answer_text(minutes)))).strip()
-    return text or "_There is no answer._"
+    return text or f"_{wording.heading('no_answer')}_"
 
 
-def _format_statement(minutes: Minutes, phase: str, name: str) -> str:
+def _format_statement(minutes: Minutes, wording: Wording, phase: str, name: str) -> str:
     """Return the statement of a seat in a phase, or why there is none."""
     record = minutes.phases.get(phase)
     if record and name in record.said:
         text = unblind(record.said[name].said, record.labels.get(name, {}))
         return close_code_fence(quote_tail_lines(clean(text))).strip()
     if record and name in record.absent:
-        return f"_Absent: {describe_absence(record.absent[name])}._"
+        return f"_{wording.heading('absent_because', reason=describe_absence(record.absent[name]))}_"
     if record and name in record.asked:
-        return "_No answer: the run stopped first._"
-    return _describe_silence(minutes, name, bool(record))
+        return f"_{wording.heading('stopped_before_answer')}_"
+    return f"_{_describe_silence(minutes, wording, name, bool(record))}_"
 
 
-def _list_statements(minutes: Minutes, view: ReportView, phase: PhaseMinutes) -> list[tuple[str, str]]:
+def _list_statements(
+    minutes: Minutes, view: ReportView, wording: Wording, phase: PhaseMinutes
+) -> list[tuple[str, str]]:
     """Return a summary and the text of each statement of a phase, for the report file."""
     rows = []
     for name in phase.asked:
         said = phase.said.get(name)
-        state = f"{said.state}, {format_count(said.words, 'word')}, {said.seconds:.1f} s" if said else "absent"
+        state = _summarize_statement(said, wording) if said else wording.heading("absent")
         is_answer = said is not None and view.repeats_answer(minutes, said)
-        text = "_The answer above._" if is_answer else _format_statement(minutes, phase.name, name)
-        rows.append((f"{escape(view.speaker_label(minutes, phase.name, name), quote=False)}: {state}", text))
+        above = f"_{wording.heading('answer_above')}_"
+        text = above if is_answer else _format_statement(minutes, wording, phase.name, name)
+        speaker = escape(view.speaker_label(minutes, phase.name, name), quote=False)
+        rows.append((f"{speaker}{wording.colon}{state}", text))
     return rows
 
 
-def _describe_silence(minutes: Minutes, name: str, was_held: bool) -> str:
+def _summarize_statement(said: StatementMinutes, wording: Wording) -> str:
+    counts = {"count": wording.format_number(said.words), "chars": wording.format_number(len(said.said))}
+    words = wording.heading("words", number=said.words, **counts)
+    return wording.comma.join([said.state, words, f"{said.seconds:.1f} s"])
+
+
+def _describe_silence(minutes: Minutes, wording: Wording, name: str, was_held: bool) -> str:
     earlier = [missed for missed in minutes.absences if missed.seat == name]
     if earlier:
-        return f"_Absent since {format_phase_in(earlier[-1].phase)}: {describe_absence(earlier[-1])}._"
-    return "_Not asked._" if was_held else "_Not held._"
+        return wording.heading(
+            "absent_since", phase=format_phase_in(earlier[-1].phase), reason=describe_absence(earlier[-1])
+        )
+    return wording.heading("not_asked") if was_held else wording.heading("not_held")
 
 
 def _list_rounds(minutes: Minutes) -> list[PhaseMinutes]:
@@ -197,25 +218,27 @@ def _list_rounds(minutes: Minutes) -> list[PhaseMinutes]:
     return phases
 
 
-def _list_facts(minutes: Minutes, value: Json) -> list[tuple[str, str]]:
+def _list_facts(minutes: Minutes, value: Json, wording: Wording) -> list[tuple[str, str]]:
     """Return the rows of the table at the top of the report file."""
-    calls, tokens = value["calls"], value["tokens"]
+    t, quorum = wording.heading, value["quorum"]
     convened = datetime.fromtimestamp(minutes.started, UTC)
+    calls = {name: wording.format_number(count) for name, count in value["calls"].items()}
+    tokens = {name: wording.format_number(count) for name, count in value["tokens"].items()}
     facts = [
-        ("Protocol", f"{value['protocol']}: {minutes.plan.get('why') or 'as asked'}"),
-        ("Fork", format_fork(minutes)),
-        ("Status", value["status"]),
-        ("Verdict", value["verdict"]),
-        ("Outcome", value["outcome"]),
-        ("Trust", format_trust_fact(value["trust"])),
-        ("Strongest seat", format_strongest(value, with_name=False)),
-        ("Target", value["target"]),
-        ("Seats heard", f"{value['quorum']['ok']} of {value['quorum']['asked']}"),
-        ("Calls", f"{calls['made']} made, {calls['replayed']} replayed, {calls['in_doubt']} in doubt"),
-        ("Tokens", f"{tokens['in']:,} in ({tokens['cached']:,} cached), {tokens['out']:,} out"),
-        ("Cost", format_cost(value["cost"])),
-        ("Seconds", f"{value['seconds']:.1f}"),
-        ("Convened", f"{convened:%Y-%m-%d %H:%M} UTC"),
-        ("Run", minutes.run),
+        ("protocol", f"{value['protocol']}{wording.colon}{minutes.plan.get('why') or t('as_asked')}"),
+        ("fork", format_fork(minutes)),
+        ("status", t(f"status_{value['status']}")),
+        ("verdict", value["verdict"]),
+        ("outcome", value["outcome"]),
+        ("trust", format_trust_fact(value["trust"], wording)),
+        ("strongest_seat", format_strongest(value, with_name=False)),
+        ("target", value["target"]),
+        ("seats_heard", t("count_of", count=quorum["ok"], total=quorum["asked"])),
+        ("calls", t("calls_made", made=calls["made"], replayed=calls["replayed"], in_doubt=calls["in_doubt"])),
+        ("tokens", t("tokens_used", sent=tokens["in"], cached=tokens["cached"], received=tokens["out"])),
+        ("cost", format_cost(value["cost"], wording)),
+        ("seconds", f"{value['seconds']:.1f}"),
+        ("convened", f"{convened:%Y-%m-%d %H:%M} UTC"),
+        ("run", minutes.run),
     ]
-    return [(name, str(fact)) for name, fact in facts if fact]
+    return [(t(name), str(fact)) for name, fact in facts if fact]

@@ -8,18 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from council.engine.degraded import build_degraded_rows, count_asked_seats, format_degraded_lines
-from council.engine.layout import final_state, format_lookup
+from council.engine.layout import final_state, find_wording, format_lookup
 from council.engine.minutes import Minutes, SeatMinutes
 from council.engine.strongest import compare_strongest
 from council.engine.trust import Trust, compute_trust, limit_confidence
 from council.events import Entry, Faulted, dump_fields
 from council.money import UNBILLED_FAULTS
 from council.protocols import ReportView, find_protocol
-from council.render.language import detect_language
 from council.render.tail import build_tail
-from council.render.wording import load_wording
 from council.text_cleanup import clean_json, may_be_unclean, neutralize_commands, quote_tail_lines
 from council.types import Json
+from council.wording import load_wording
 
 __all__ = ["answer_text", "build_report", "dump_report", "encode_report", "format_degraded_lines", "read_report"]
 
@@ -65,7 +64,7 @@ def _collect_fields(minutes: Minutes) -> Json:
         "trust": _build_trust(trust),
         **({"notes": verdict["notes"]} if verdict.get("notes") else {}),
         "answer": answer,
-        "tail": build_tail(minutes, trust, load_wording(detect_language(answer))),
+        "tail": build_tail(minutes, trust, find_wording(minutes)),
         "seats": [_build_seat(minutes, seat, view) for seat in minutes.planned_seats],
         "chair": _build_seat(minutes, minutes.chair, view) if minutes.chair else None,
         **{key: list(verdict.get(key) or []) for key in VERDICT_LISTS},
@@ -123,8 +122,8 @@ def _build_trust(trust: Trust) -> Json:
     english = load_wording("en")
     return {
         "level": trust.level,
-        "because": english.list_reasons(trust),
-        "in_favour": english.list_supports(trust),
+        "because": english.list_reasons(trust.limits),
+        "in_favour": english.list_supports(trust.level, trust.supports),
         "facts": [dump_fields(fact) for fact in (*trust.limits, *trust.supports)],
     }
 
@@ -132,16 +131,23 @@ def _build_trust(trust: Trust) -> Json:
 def answer_text(minutes: Minutes, trust: Trust | None = None) -> str:
     """Return the answer with its assessment; for a run that was killed before it had one, how far it got."""
     if minutes.status == "running" and minutes.answered_count:
-        where = minutes.rounds[-1].name if minutes.rounds else "its first phase"
-        return f"No answer yet: the run stopped in {where}, after {minutes.answered_count} of {count_asked_seats(minutes)} seats answered."
+        return _describe_progress(minutes)
     answer = quote_tail_lines(str(minutes.verdict.get("answer") or ""))
     assessment = str(minutes.verdict.get("assessment") or "").strip()
     if not answer or not assessment:
         return answer
-    wording = load_wording(detect_language(answer))
-    heading = wording.say("headings", "confidence_assessment")
-    level = wording.say("levels", (trust or compute_trust(minutes)).level)
-    return f"{answer.rstrip()}\n\n## {heading}\n\n**{level}.** {assessment}"
+    wording = find_wording(minutes)
+    heading = wording.heading("confidence_assessment")
+    level = wording.format_level((trust or compute_trust(minutes)).level)
+    return f"{answer.rstrip()}\n\n## {heading}\n\n**{level}{wording.period.rstrip()}** {assessment}"
+
+
+def _describe_progress(minutes: Minutes) -> str:
+    wording = find_wording(minutes)
+    heard = {"count": minutes.answered_count, "total": count_asked_seats(minutes)}
+    if not minutes.rounds:
+        return wording.heading("stopped_in_first_phase", **heard)
+    return wording.heading("stopped_in_phase", phase=minutes.rounds[-1].name, **heard)
 
 
 def _build_seat(minutes: Minutes, seat: SeatMinutes, view: ReportView) -> Json:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from council.render.wording import load_wording
+from council.wording import load_wording
 from tests.acceptance.general.fake_general import (
     MEMBERS,
     FakeGeneral,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from council.render.wording import load_wording
+from council.wording import load_wording
 from tests.acceptance.general.fake_general import (
     DOCUMENTS,
     FakeGeneral,

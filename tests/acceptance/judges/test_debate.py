@@ -77,7 +77,7 @@ def test_a_flip_without_evidence_is_flagged_weak_and_convergence_is_reported(
     assert "**Rounds:** 2 (independent assessment + adversarial debate)" in text
     assert "**Fidelity:** full" in text
     assert (
-        "| judge-2 | PASS | FAIL | yes | The others see it so. **Weak flip: it cites nothing, possible anchoring.** |"
+        "| judge-2 | PASS | FAIL | yes | The others see it so. **Weak flip: it names no evidence, possible anchoring.** |"
         in text
     )
     assert "**Convergence:** the judges disagreed in R1 and agree in R2." in text
@@ -112,7 +112,7 @@ def test_a_second_round_that_repeats_nothing_keeps_every_finding_of_the_first(
     assert done.code == 10
     assert done.out.startswith("WARN  2 of 2 judges\n")
     assert "The signature is never checked.  1 of 2 (judge-1.F1)" in done.out
-    assert "judge-1      PASS (HIGH): Anyone can forge a token." in done.out
+    assert "judge-1      PASS: Anyone can forge a token." in done.out
     report = council("report", "--format", "json").json
     assert [(row["severity"], row["found_by"]) for row in report["findings"]] == [("critical", ["judge-1"])]
     (row,) = council("report", "--format", "sarif").json["runs"][0]["results"]
@@ -269,7 +269,8 @@ def test_the_plan_of_an_early_stop_debate_has_two_call_counts(judges: JudgesWork
     [
         (["judge-1", "Judge 2"], ""),
         (["judge-1"], "no two members recommend this on their own"),
-        (["judge-9", "everyone"], "no two members recommend this on their own"),
+        (["judge-9", "everyone"], "agreement was not assessed"),
+        ([], "no two members recommend this on their own"),
         (None, "agreement was not assessed"),
     ],
 )

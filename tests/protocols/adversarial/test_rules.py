@@ -15,6 +15,7 @@ from council.protocols.adversarial.report import format_counts
 from council.protocols.adversarial.rules import (
     apply_rulings,
     compute_confidence,
+    find_first_holders,
     list_contradictions,
     list_defects,
     match_ids,
@@ -125,12 +126,14 @@ def test_no_combination_with_an_open_or_landed_fatal_issue_is_high() -> None:
         serious = [row for row in rows if row["severity"] == "FATAL" and row["landed"] is not False]
         if serious:
             assert verdict.confidence != "HIGH", case
+        kinds = {fact.kind for fact in verdict.trust_facts}
+        open_kinds = {"open_fatal", "contradictory_ruling"}  # the second one if it is ruled both ways
         if any(row["landed"] is None for row in serious):
             assert verdict.confidence == "CONTESTED", case
-            assert any(fact.kind == "open_fatal" for fact in verdict.trust_facts), case
+            assert kinds & open_kinds, case
         if any(row["landed"] is None for row in rows):
             assert LEVELS.index(verdict.confidence) >= LEVELS.index("MEDIUM"), case  # type: ignore[arg-type]
-            assert verdict.caveats and any(fact.kind == "unruled" for fact in verdict.trust_facts), case
+            assert verdict.caveats and kinds & {*open_kinds, "unruled"}, case
         if verdict.confidence == "HIGH":
             assert verdict.outcome == "SURVIVED" and all(row["landed"] is not None for row in rows), case
             assert not any(row["landed"] and row["severity"] != "MINOR" for row in rows), case
@@ -303,7 +306,8 @@ def test_the_most_severe_six_issues_count_and_keep_their_numbers() -> None:
         # a contested point that an attacker does not let stand
         ({"same_conclusion": True}, "SURVIVED", ("MAJOR", "MINOR"), "partial", ("alpha", "beta", "gamma"), ()),
         ({"same_as_leader": ["alpha"]}, "SURVIVED", ("MINOR", "MINOR"), "none", ("alpha",), ("beta", "gamma")),
-        ({}, "SURVIVED", ("MINOR", "MINOR"), "", None, ("beta", "gamma")),
+        # who held it first is not known, so nobody is known to have joined
+        ({}, "SURVIVED", ("MINOR", "MINOR"), "", None, ()),
         ({"same_conclusion": True}, "OVERTURNED", ("MAJOR", "MINOR"), "", None, ()),
     ],
 )  # fmt: skip
@@ -321,6 +325,58 @@ def test_agreement_is_that_of_the_drafts(
         Ruling(points=points, outcome=outcome, answer="a"), attacks, TRIAGE.model_copy(update=triage), DRAFTS
     )
     assert (verdict.agreement, verdict.shared_by, verdict.joined) == (agreement, holders, joined)
+
+
+@pytest.mark.behaviour("10-agreement-of-first-statements")
+@pytest.mark.parametrize(
+    ("same_as_leader", "replaced_by", "holders"),
+    [
+        (["alpha", "beta"], "gamma", ("gamma",)),  # the other two hold what was overturned
+        (["alpha"], "gamma", None),  # beta may hold the same as gamma
+        (["alpha", "beta"], "", None),
+    ],
+)
+def test_after_an_overturned_draft_the_holders_are_known_only_if_all_others_held_it(
+    same_as_leader: list[str], replaced_by: str, holders: tuple[str, ...] | None
+) -> None:
+    triage = TRIAGE.model_copy(update={"same_as_leader": same_as_leader, "same_conclusion": False})
+    assert find_first_holders(triage, ("alpha", "beta", "gamma"), "OVERTURNED", replaced_by) == holders
+
+
+@pytest.mark.behaviour("10-reader-table")
+@pytest.mark.parametrize(
+    ("severities", "landed", "outcome", "kinds"),
+    [
+        (("FATAL", "FATAL"), (True, False), "OVERTURNED", {"fatal_landed": ("beta",)}),
+        (("FATAL", "FATAL"), (True, True), "OVERTURNED", {"fatal_landed": ("beta", "gamma")}),
+        (("FATAL", "FATAL"), (False, False), "SURVIVED", {"all_rejected": ("beta", "gamma")}),
+        (("FATAL", "FATAL"), (None, False), "SURVIVED", {"open_fatal": ()}),  # one was not dismissed
+        (("FATAL", "MINOR"), (None, None), "SURVIVED", {"open_fatal": (), "unruled": ()}),
+        (("MAJOR", "MINOR"), (None, False), "SURVIVED", {"unruled": ()}),
+    ],
+)
+def test_only_the_attackers_that_are_meant_are_named(
+    severities: tuple[str, str],
+    landed: tuple[bool | None, bool | None],
+    outcome: str,
+    kinds: dict[str, tuple[str, ...]],
+) -> None:
+    attacks = attack_round(severities, ("STAND", "STAND"))
+    points = [Point(issue=name, landed=one) for name, one in zip(number_issues(attacks), landed, strict=True)]
+    verdict = build_verdict(Ruling(points=points, outcome=outcome, answer="a"), attacks, TRIAGE, DRAFTS)
+    told = {fact.kind: fact.seats for fact in verdict.trust_facts}
+    about = ("fatal_landed", "all_rejected", "open_fatal", "unruled")
+    assert {kind: seats for kind, seats in told.items() if kind in about} == kinds
+
+
+@pytest.mark.behaviour("10-reader-table")
+def test_an_issue_that_is_ruled_both_ways_is_not_called_unruled() -> None:
+    attacks = attack_round(("FATAL", "MINOR"), ("STAND", "STAND"))
+    points = [Point(issue="beta-1", landed=landed) for landed in (True, False)] + [Point(issue="gamma-1", landed=False)]
+    verdict = build_verdict(Ruling(points=points, outcome="SURVIVED", answer="a"), attacks, TRIAGE, DRAFTS)
+    kinds = {fact.kind for fact in verdict.trust_facts}
+    assert "contradictory_ruling" in kinds and kinds.isdisjoint({"open_fatal", "unruled"})
+    assert not any("did not rule" in line for line in verdict.caveats)
 
 
 def test_the_report_names_what_each_ruling_is_about() -> None:

@@ -174,9 +174,10 @@ def test_only_texts_from_the_debate_count_as_reasons_for_a_change() -> None:
     )
 
 
-def test_an_unknown_judge_cannot_be_challenged() -> None:
-    with pytest.raises(Fault, match='target_judge: "judge-2" is not one of judge-1'):
-        parse_reply(SecondOpinion, json.dumps(SECOND), {"target_judge": ["judge-1"]})
+def test_a_challenge_to_an_unknown_judge_is_left_out_without_a_repair_turn() -> None:
+    reply = parse_reply(SecondOpinion, json.dumps(SECOND), {"target_judge": ["judge-1"]})
+    assert (reply.verdict, reply.debate_notes.challenges) == (SECOND["verdict"], [])
+    assert reply.unread == ["debate notes, challenges 1, target judge"]
 
 
 # Explorers

@@ -25,8 +25,8 @@ def test_verdict_comes_first_then_findings_each_judge_and_the_next_step() -> Non
         "critical     src/auth.py:2                          tokens never expire  2 of 2  fix: check it",
         "minor        src/no.py:9 (not found in the packet)  no docstring  1 of 2  fix: check it",
         "",
-        "judge-1      WARN (MEDIUM): Tokens live on.  → Do it.",
-        "judge-2      PASS (HIGH): Fine.  → Do it.",
+        "judge-1      WARN: Tokens live on.  → Do it.",
+        "judge-2      PASS: Fine.  → Do it.",
         "",
         "next step    Compare exp.",
     ]

@@ -10,6 +10,7 @@ from council.protocols.adversarial.labels import ChairLabels, assign_chair_label
 from council.protocols.adversarial.replies import NONE, Attack, Issue, Ruling, Triage, format_issue
 from council.protocols.adversarial.verdict import CHOSEN_BY_RULE, build_verdict, number_issues, review_ruling
 from council.protocols.common.flags import choose_leader, list_flagged_drafts
+from council.protocols.common.lengths import find_word_limit
 from council.text_cleanup import strip_confidence_section
 from council.types import Json, OutcomeFacts, Round, Statement, TrustFact, Verdict
 
@@ -73,6 +74,7 @@ async def ask_for_ruling(
         **describe_attacks(attacks, issues, labels),
         consensus=consensus,
         words=verdict_words(len(issues)),
+        limit=find_word_limit(draft.text for draft in drafts.values()),
     )
     return labels.restore_names(said.reply)
 

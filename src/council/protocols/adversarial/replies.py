@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema, model_validator
 
-from council.answer_text import is_placeholder
-from council.engine.reply import Reply, one_row_per
-from council.protocols.common.replies import ReplyPart, TextField, one_of
+from council.engine.reply import Reply, also_named, main_field, one_row_per
+from council.protocols.common.replies import PointList, ReplyPart, TextField, one_of
 from council.types import Json
 
 MAX_ISSUES = 6  # per attacker
@@ -41,9 +42,11 @@ RulingOutcome = Annotated[
     Literal["SURVIVED", "MODIFIED", "OVERTURNED"] | None,
     one_of(
         {
-            "SURVIVED": "survives, survive, stand, stands, upheld, unchanged",
+            "SURVIVED": "survives, survive, stand, stands, upheld, unchanged, survived unchanged, survived intact, "
+            "survived without modifications, survived with no modifications, stands without modifications",
             "MODIFIED": "modify, modifies, amended, revised, survived with modifications, survives with modifications, "
-            "survived with changes, modified and survived",
+            "stands with modifications, upheld with modifications, survived after modifications, survived but modified, "
+            "modified and survived, modified but survived, survived in modified form, survives in modified form",
             "OVERTURNED": "overturn, overturns, overruled, rejected, replaced",
         }
     ),
@@ -65,7 +68,11 @@ LandedField = Annotated[
             "false": "not landed, did not land, does not land, invalid, not valid, rejected, dismissed, no",
         }
     ),
-    WithJsonSchema({"type": "boolean", "description": "true if the criticism is right and matters"}),
+    WithJsonSchema(
+        {"type": "boolean", "description": "true if the criticism is right and matters"}
+        | main_field()
+        | also_named("ruling", "verdict", "valid", "upheld", "accepted", "decision", "status")
+    ),
 ]
 
 
@@ -91,10 +98,10 @@ class TriageSide(ReplyPart):
 
     seat: str = Field(description="the seat of the draft, by its name in lower case")
     position: TextField = Field(
-        default="", description="its position on the first contested point, in at most 15 words"
+        default="", description="its position on the first contested point, in at most eight words"
     )
     assumes: TextField = Field(
-        default="", description="the assumption that it rests on, in at most 15 words; else empty"
+        default="", description="what its position assumes, stated or implied, in at most eight words; else empty"
     )
 
 
@@ -103,8 +110,13 @@ class Triage(Reply):
 
     open_choices: ClassVar[frozenset[str]] = frozenset({"seat", "same_as_leader"})  # an unknown name is dropped
 
-    agreed: list[str] = Field(description="conclusions that all drafts share, the most important first")
-    contested: list[str] = Field(
+    # A criterion that cannot be read does not favour consensus. Without the contested points or the leader there is no triage.
+    defaults: ClassVar[Mapping[str, Any]] = {
+        "agreed": [], "reason": "", "same_conclusion": False, "no_critical_flag": False, "no_contradiction": False, "mostly_high": False,
+    }  # fmt: skip
+
+    agreed: PointList = Field(description="conclusions that all drafts share, the most important first")
+    contested: PointList = Field(
         description="points on which their conclusions differ, with the positions, the most important first; empty if there is none"
     )
     same_conclusion: bool = Field(description="true if a reader would do the same after each of the drafts")
@@ -132,7 +144,7 @@ class Triage(Reply):
     def consensus(self) -> bool:
         """Return whether all four criteria hold and no conclusion is contested."""
         criteria = (self.same_conclusion, self.no_critical_flag, self.no_contradiction, self.mostly_high)
-        return all(criteria) and all(map(is_placeholder, self.contested))
+        return all(criteria) and not self.contested
 
     @property
     def holders(self) -> tuple[str, ...] | None:
@@ -200,15 +212,31 @@ def format_issue(issue: Issue) -> str:
     return f"**{issue.severity}** {where}{issue.flaw}{correction}"
 
 
+def _split_remark(value: Any) -> Any:
+    """Read the reason that stands beside a ruling: `landed — it is right`."""
+    if not isinstance(value, dict) or value.get("why") or not isinstance(value.get("landed"), str):
+        return value
+    _, *rest = re.split(r"\s*[—–:;,(]\s*|\s-\s|\.\s", value["landed"].strip(" ."), maxsplit=1)
+    return {**value, "why": rest[0].rstrip(")")} if rest else value
+
+
 class Point(ReplyPart):
     """The ruling on one issue."""
 
-    issue: str = Field(description="the id of the issue, as listed")
+    _read_remark = model_validator(mode="before")(_split_remark)
+
+    issue: str = Field(
+        description="the id of the issue, as listed", json_schema_extra=also_named("issue_id", "id", "name", "point")
+    )
     same_as: TextField = Field(
         default=NONE,
         description=f'the id of an earlier issue that the same correction settles; "{NONE}" if there is none, or if they only overlap',
     )
-    why: TextField = Field(default="", description="the reason for the ruling, in one sentence")
+    why: TextField = Field(
+        default="",
+        description="the reason for the ruling, in one sentence",
+        json_schema_extra=also_named("reason", "reasoning", "rationale", "explanation", "because"),
+    )
     landed: LandedField = None
 
 
@@ -224,11 +252,14 @@ class Ruling(Reply):
 
     answer_field: ClassVar[str] = "answer"
     open_choices: ClassVar[frozenset[str]] = frozenset({"issue", "same_as", "outcome", "replaced_by"})
+    decisive: ClassVar[frozenset[str]] = frozenset({"outcome"})
 
     points: Annotated[list[Point], BeforeValidator(_none_to_list), BeforeValidator(_read_points)] = Field(
-        default=[], description="one ruling for each listed issue, by its id", json_schema_extra=one_row_per("issue")
+        default=[],
+        description="one ruling for each listed issue, by its id",
+        json_schema_extra=one_row_per("issue") | also_named("rulings", "issues", "decisions", "rulings_on_issues"),
     )
-    outcome: RulingOutcome = None
+    outcome: Annotated[RulingOutcome, Field(json_schema_extra=also_named("verdict", "ruling", "result"))] = None
     replaced_by: TextField = Field(
         default="",
         description=f'if the outcome is OVERTURNED: the label of the draft that the answer is built from; else "{NONE}"',
@@ -242,6 +273,7 @@ class Ruling(Reply):
     assessment: TextField = Field(
         default="",
         description="how contested the answer was, what it rests on and what is still uncertain, two to four sentences",
+        json_schema_extra=also_named("confidence_assessment"),
     )
 
     def prose(self) -> str:

@@ -54,6 +54,11 @@ class Rulings:
     def open(self) -> list[IssueRuling]:
         return [row for row in self.distinct if row.landed is None]
 
+    @property
+    def unruled(self) -> list[IssueRuling]:
+        """The open issues that the chair left out; one that was ruled both ways is open too."""
+        return [row for row in self.open if row.id not in self.contradictory]
+
 
 def apply_rulings(severities: Mapping[str, str], points: Iterable[Point]) -> Rulings:
     """Return the ruling on each issue; `severities` are those of the issues by id."""
@@ -169,10 +174,16 @@ def compute_confidence(
 def find_first_holders(
     triage: Triage, drafts: Iterable[str], outcome: str | None, replaced_by: str
 ) -> tuple[str, ...] | None:
-    """Return the seats whose own draft reaches the conclusion of the answer; None if the triage does not say."""
+    """Return the seats whose own draft reaches the conclusion of the answer; None if the triage does not say.
+
+    The triage compares the drafts with the leading one only. After it was overturned, one seat alone is known to hold
+    the answer if all others reach the conclusion of the leading draft.
+    """
+    names = tuple(drafts)
+    leading = triage.holders or (names if triage.same_conclusion else ())
     if outcome == "OVERTURNED":
-        return (replaced_by,) if replaced_by else None
-    return triage.holders or (tuple(drafts) if triage.same_conclusion else None)
+        return (replaced_by,) if replaced_by and {*leading, replaced_by} == set(names) else None
+    return tuple(name for name in names if name in leading) or None
 
 
 def is_settled(outcome: str | None, stances: Collection[str]) -> bool:
@@ -185,21 +196,26 @@ def list_trust_facts(
 ) -> list[TrustFact]:
     """Return the facts of an attack for and against trust. `stances` are the attackers' by seat."""
     landed = [row for row in rulings.landed if row.severity in SEVERE]
-    fatal = [row for row in landed if row.severity == "FATAL"]
+    fatal = [row for row in rulings.rows if row.severity == "FATAL"]
+    fatal_by = {row.id.rpartition("-")[0] for row in fatal if row.landed}
     rejecting = tuple(name for name, stance in stances.items() if stance == "REJECTED")
-    open_fatal = [row for row in rulings.open if row.severity == "FATAL"]
+    open_fatal = [row for row in rulings.unruled if row.severity == "FATAL"]
+    open_others = [row for row in rulings.unruled if row.severity != "FATAL"]
     dismissed = [row for row in rulings.distinct if row.landed is False]
     total = len(rulings.distinct)
-    is_all_rejected = bool(stances) and len(rejecting) == len(stances) and outcome == "SURVIVED"
+    rejected_by_all = bool(stances) and len(rejecting) == len(stances) and outcome == "SURVIVED"
+    is_all_rejected = rejected_by_all and all(row.landed is False for row in fatal)
     facts = {
         "contradictory_ruling": TrustFact("contradictory_ruling") if contradictory else None,
         "overturned": TrustFact("overturned") if outcome == "OVERTURNED" else None,
-        "fatal_landed": TrustFact("fatal_landed", seats=rejecting) if fatal and rejecting else None,
+        "fatal_landed": TrustFact("fatal_landed", seats=tuple(filter(fatal_by.__contains__, stances)))
+        if fatal_by
+        else None,
         "open_fatal": TrustFact("open_fatal", count=len(open_fatal)) if open_fatal else None,
         "all_rejected": TrustFact("all_rejected", seats=rejecting, count=len(rejecting)) if is_all_rejected else None,
         "modified": TrustFact("modified", count=len(rulings.landed), total=total) if outcome == "MODIFIED" else None,
         "landed": TrustFact("landed", count=len(landed), total=total) if landed else None,
-        "unruled": TrustFact("unruled", count=len(rulings.open), total=total) if rulings.open else None,
+        "unruled": TrustFact("unruled", count=len(open_others), total=total) if open_others else None,
         "unclear_ruling": TrustFact("unclear_ruling") if rulings.unknown or outcome is None else None,
         "dismissed": TrustFact("dismissed", count=len(dismissed), total=total) if dismissed else None,
     }

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
 from council.engine.agreement import compute_agreement, join_sides, list_shared_voices, round_voices
-from council.protocols.adversarial.replies import MAX_ISSUES, SEVERITIES, Attack, Issue, Ruling, Triage
+from council.protocols.adversarial.replies import MAX_ISSUES, SEVERITIES, Attack, Change, Issue, Ruling, Triage
 from council.protocols.adversarial.rules import (
     SEVERE,
     Rulings,
@@ -17,6 +17,7 @@ from council.protocols.adversarial.rules import (
     list_contradictions,
     list_defects,
     list_trust_facts,
+    match_ids,
 )
 from council.protocols.common.flags import list_draft_facts
 from council.text_cleanup import strip_confidence_section
@@ -64,7 +65,7 @@ def build_verdict(
         trust_facts=(
             *facts,
             *list_shared_voices(round_voices(drafts)),
-            *list_draft_facts({triage.leader: drafts[triage.leader].said}, answer),
+            *list_draft_facts(find_base_draft(ruling, triage, drafts), answer),
         ),
         details={
             "leader": triage.leader,
@@ -81,6 +82,13 @@ def build_verdict(
         result = OutcomeFacts("untested", triage.leader)
         return replace(base, assessment="", incomplete=missing, result=result)
     return add_rulings(base, ruling, attacks, triage, drafts)
+
+
+def find_base_draft(ruling: Ruling, triage: Triage, drafts: Round[None]) -> dict[str, str]:
+    """Return the draft that the answer is built from, by its seat: the leading one, or the one that replaced it."""
+    is_replaced = ruling.outcome == "OVERTURNED" and not triage.consensus
+    seat = ruling.replaced_by if is_replaced else triage.leader
+    return {seat: drafts[seat].said} if seat in drafts else {}
 
 
 def add_consensus(base: Verdict, triage: Triage, drafts: Round[None]) -> Verdict:
@@ -123,9 +131,8 @@ def add_rulings(base: Verdict, ruling: Ruling, attacks: Round[Attack], triage: T
         dissent=tuple(list_dissent(attacks, ruling.outcome)),
         agreement=compute_agreement(holders, bool(triage.contested) and not settled, voices),
         shared_by=holders,
-        joined=tuple(
-            name for name, stance in stances.items() if settled and stance == "STAND" and name not in (holders or ())
-        ),
+        joined=tuple(name for name in stances if settled and name not in holders) if holders else (),
+        differences=() if settled else base.differences,
         result=describe_outcome(ruling, rulings, triage.leader),
         trust_facts=(*facts, *base.trust_facts),
         caveats=(*base.caveats, *list_caveats(ruling, rulings, contradictions, attacks, unsupported)),
@@ -148,9 +155,19 @@ def describe_outcome(ruling: Ruling, rulings: Rulings, leader: str) -> OutcomeFa
         replaced_by = ruling.replaced_by if ruling.replaced_by != leader else ""
         return OutcomeFacts("overturned", leader, replaced_by, count=landed, total=total)
     if ruling.outcome == "MODIFIED":
-        changes = len({change.issue for change in ruling.changes})
+        changes = count_changes(ruling.changes, rulings)
         return OutcomeFacts("modified" if total else "corrected", leader, count=landed, total=total, changes=changes)
     return OutcomeFacts("survived" if total else "unopposed", leader, count=landed, total=total)
+
+
+def count_changes(changes: Sequence[Change], rulings: Rulings) -> int:
+    """Return the number of changes. Rows on issues that the chair joined are one change."""
+    roots = {row.id: row.same_as or row.id for row in rulings.rows}
+    found = set()
+    for change in changes:
+        ids = match_ids(change.issue, roots)
+        found.add(roots[ids[0]] if ids else change.change)
+    return len(found)
 
 
 def list_differences(triage: Triage) -> list[Difference]:
@@ -173,10 +190,10 @@ def describe_contradictions(outcome: str | None, rulings: Rulings) -> str:
 
 def describe_open(rulings: Rulings) -> str:
     """Return for the reader how many attacks were not ruled on, and how severe the worst is."""
-    worst = min((row.severity for row in rulings.open), key=SEVERITIES.index).lower()
-    if len(rulings.open) == 1:
+    worst = min((row.severity for row in rulings.unruled), key=SEVERITIES.index).lower()
+    if len(rulings.unruled) == 1:
         return f"one attack ({worst})"
-    return f"{len(rulings.open)} attacks (the worst is {worst})"
+    return f"{len(rulings.unruled)} attacks (the worst is {worst})"
 
 
 def describe_rulings(rulings: Rulings, issues: Mapping[str, Issue]) -> list[Json]:
@@ -200,7 +217,7 @@ def list_caveats(
         lines.append(f"The chair's ruling contradicts itself: {describe_contradictions(ruling.outcome, rulings)}.")
     if ruling.outcome is None:
         lines.append("The chair named no outcome.")
-    if rulings.open:
+    if rulings.unruled:
         lines.append(f"The chair did not rule on {describe_open(rulings)}, so it counts as open.")
     if rulings.unknown:
         lines.append("The chair ruled on an attack that no attacker made; that ruling does not count.")

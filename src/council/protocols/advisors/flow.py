@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from council.engine.agreement import compute_agreement, join_sides, list_shared_voices, round_voices
+from council.engine.agreement import compute_agreement, join_sides, keep_known, list_shared_voices, round_voices
 from council.engine.council import Council
 from council.protocols.advisors.options import AdvisorsOptions
 from council.protocols.advisors.replies import Refereed, RefereedRounds, Stand
@@ -17,8 +17,12 @@ from council.protocols.advisors.rules import (
     stance_changes,
     word_limits,
 )
+from council.protocols.common.lengths import find_word_limit
+from council.protocols.common.sections import dump_sections
 from council.protocols.common.stances import Stance, is_unanimous
 from council.types import STATES_OUT_FOR_RUN, Difference, Json, Round, TrustFact, Verdict
+
+MIN_VERDICT_WORDS = 250
 
 
 async def advisors(council: Council, **options: Any) -> Verdict:
@@ -117,22 +121,24 @@ async def _referee(council: Council, transcript: list[Round[Any]]) -> Verdict:
             choices={name: list(heard) for name in ("advisor", "shared_by", "joined")},
             transcript=transcript,
             several=several,
+            limit=find_word_limit((said.said for spoken in transcript for said in spoken.values()), MIN_VERDICT_WORDS),
         )
     reply = ruling.reply
     shifts = _combine_shifts(reply, _declared_changes(transcript))
     latest = {name: one for said in transcript for name, one in said.items()}
     voices = round_voices(Round(list(latest.values())))
-    tensions = [tension for tension in reply.tensions if tension.strip()]
+    tensions = reply.tensions
     moved = {one["seat"] for one in shifts if one["changed"]}
-    shared_by = reply.known_shared_by
+    shared_by = keep_known(reply.known_shared_by, heard)
     first_holders = None if shared_by is None else tuple(name for name in shared_by if name not in moved)
     later = reply.joined if isinstance(reply, RefereedRounds) else []
     contested = [TrustFact("contested_points", tensions[0], count=len(tensions))] if tensions else []
+    sections = reply.build_sections(heard, {one["seat"] for one in shifts if one["weak"]}, council.question.text)
     return Verdict(
-        reply.format_answer(heard, {one["seat"] for one in shifts if one["weak"]}),
+        reply.format_answer(sections),
         disagreements=tuple({"issue": tension} for tension in reply.tensions),
         shifts=tuple(shifts),
-        details={"rounds": len(transcript), "referee": reply.model_dump()},
+        details={"rounds": len(transcript), "referee": reply.model_dump(), "sections": dump_sections(sections)},
         agreement=compute_agreement(first_holders, bool(tensions), voices),
         shared_by=first_holders,
         joined=tuple(name for name in later if name in heard and name not in (first_holders or ())),

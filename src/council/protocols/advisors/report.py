@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from council.engine.minutes import Minutes, StatementMinutes
 from council.protocols import ReportView
+from council.protocols.common.sections import load_sections
 from council.text_cleanup import clean
 
 BREAK = "\n\n## "
@@ -19,8 +20,14 @@ SECTION_NAMES = {
 
 class AdvisorsView(ReportView):
     def answer_sections(self, minutes: Minutes) -> list[tuple[str, str, str]]:
-        """Return the verdict first, then the other sections. Code wrote the headings around them; only the verdict has its own."""
-        text = str(minutes.verdict.get("answer") or "")
+        """Return the verdict first, then the other sections."""
+        stored = load_sections(minutes.verdict)
+        if stored is None:
+            return self._find_earlier_sections(str(minutes.verdict.get("answer") or ""))
+        return list(stored)
+
+    def _find_earlier_sections(self, text: str) -> list[tuple[str, str, str]]:
+        """Return the sections of a run of an earlier version by the headings that code wrote around them."""
         before, _, after = f"\n\n{text}".partition(f"{BREAK}Verdict\n\n")
         decision, found, rest = after.rpartition(f"{BREAK}Next Steps\n\n")
         if not found or not (text.startswith("## Verdict\n\n") or before.startswith(f"{BREAK}Perspectives\n\n")):

@@ -8,11 +8,10 @@ from itertools import islice
 from council.engine.agreement import assess_notes, round_voices
 from council.engine.council import Council
 from council.engine.notes import parse_notes, seat_names
+from council.protocols.common.lengths import WORDS, find_word_limit
 from council.types import Round, Verdict
 
-MIN_WORD_LIMIT = 150
 OPENING_WORDS = 60  # of each first draft, for the chair's notes on who recommended what before reading the others
-WORDS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\s\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 HEADING_LINE = re.compile(r"^#+ .*$", re.MULTILINE)
 DRAFTS_ONLY_CAVEAT = "No seat improved its draft: the answer is built from the drafts."
 
@@ -40,23 +39,12 @@ async def collaborative(council: Council) -> Verdict:
             improved=versions,
             openings=openings,
             wrote_again=bool(improved),
-            limit=word_limit(versions),
+            limit=find_word_limit(version.text for version in versions.values()),
         )
     notes = parse_notes(synthesis.outcome.text, seat_names(versions.seats))
     noted = assess_notes(notes, round_voices(drafts))
     caveats = () if improved or len(drafts) == 1 else (DRAFTS_ONLY_CAVEAT,)
     return Verdict(synthesis.text, caveats=caveats, notes=notes, **noted._asdict())
-
-
-def word_limit(versions: Round[None]) -> int:
-    """Return the maximum words of the synthesis: those of the longest version, rounded up to tens."""
-    longest = max(count_words(version.text) for version in versions.values())
-    return max(MIN_WORD_LIMIT, -(-longest // 10) * 10)
-
-
-def count_words(text: str) -> int:
-    """Count the words of a text. A character of a script without spaces is a word."""
-    return len(text.split()) if text.isascii() else len(WORDS.findall(text))
 
 
 def opening(text: str) -> str:

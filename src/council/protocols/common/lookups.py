@@ -14,11 +14,11 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from council.engine.council import Council, Request
-from council.engine.json_text import clean_text, find_json
 from council.engine.layout import format_count
 from council.engine.prompting import Quoter, load_part
 from council.engine.reply import Reply, is_json_reply, parse_reply
 from council.errors import BudgetSpent, Fault, SeatAbsent
+from council.json_text import clean_text, find_json
 from council.protocols.common.replies import ReplyPart, TextField
 from council.settings.catalogue import split_member
 from council.types import Absence, Json, Seat, SeatWatch, Statement, Step, estimate_tokens

@@ -6,11 +6,21 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from council.answer_text import says_none
 from council.engine.reply_form import LIST_MARKER
 
-__all__ = ["LIST_MARKER", "ConfidenceField", "Probability", "ReplyPart", "TextField", "one_of", "uppercase"]
+__all__ = [
+    "LIST_MARKER",
+    "ConfidenceField",
+    "PointList",
+    "Probability",
+    "ReplyPart",
+    "TextField",
+    "one_of",
+    "uppercase",
+]
 
 STEM_CHARS = 5  # "modifications" has the stem of "modified"
 Synonyms = Mapping[str, str]  # value of an enum → its synonyms, separated by commas
@@ -26,6 +36,11 @@ _LABEL = re.compile(
 )
 _MARKS = re.compile(r"\A[\W_]+|[\s*_`\"'#]+\Z")
 _TAIL = re.compile(r"\s*[:;(\[,–—]\s*|\s+-\s+|\.\s+")
+# Words for the size and kind of changes, so that "survived with minor revisions" is "survived with modifications".
+_SIZE = re.compile(
+    r"\b(?:minor|small|slight|some|few|several|light|modest|limited|substantial|major|significant|important|any)\b"
+)
+_CHANGES = re.compile(r"\b(?:modification|change|revision|amendment|adjustment|correction|edit|alteration)s?\b")
 _FILLER = re.compile(
     r"\b(?:very|strongly|clearly|confidence|level|severity|priority|the|a|an|is|draft|answer|position)\b"
 )
@@ -48,11 +63,13 @@ def one_of(synonyms: Synonyms) -> BeforeValidator:
 
 def _read_word(text: str, table: Mapping[str, str]) -> str:
     bare = _LABEL.sub("", text)
-    if (whole := table.get(_normalise(bare))) is not None:
+    if (whole := table.get(_normalise(bare)) or table.get(_normalise_changes(bare))) is not None:
         return whole
     head, *tail = _TAIL.split(_MARKS.sub("", bare), maxsplit=1)
     found = table.get(_normalise(head))
     rest = " ".join(tail)
+    if found is not None and table.get(_normalise_changes(rest)) == found:  # "MODIFIED (survived with changes)"
+        return found
     if found is None or _HEDGE.search(rest):
         return text
     others = {word[:STEM_CHARS] for words, value in table.items() if value != found for word in words.split()}
@@ -63,6 +80,13 @@ def _normalise(text: str) -> str:
     """Return the words in lower case, without marks and words that say nothing: "**High** confidence" is "high"."""
     words = re.sub(r"[\W_]+", " ", text.casefold())
     return " ".join(_FILLER.sub(" ", words).split()) or " ".join(words.split())
+
+
+def _normalise_changes(text: str) -> str:
+    """Return words on changes of any size as words on modifications: "survived with minor edits"; others are left out."""
+    if not _CHANGES.search(text.casefold()):
+        return ""
+    return " ".join(_SIZE.sub(" ", _CHANGES.sub("modifications", _normalise(text))).split())
 
 
 def uppercase(value: Any) -> Any:
@@ -137,6 +161,13 @@ def _read_probability(value: Any) -> Any:
 ConfidenceField = Annotated[Literal["HIGH", "MEDIUM", "LOW"], BeforeValidator(_read_confidence_word)]
 Probability = Annotated[float, Field(ge=0, le=1), BeforeValidator(_read_probability)]
 TextField = Annotated[str, BeforeValidator(none_to_empty)]
+
+
+def _drop_none_items(points: list[str]) -> list[str]:
+    return [point for point in points if not says_none(point)]
+
+
+PointList = Annotated[list[str], AfterValidator(_drop_none_items)]  # without items which say that there is no point
 
 
 class ReplyPart(BaseModel):

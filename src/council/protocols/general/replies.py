@@ -9,10 +9,12 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from council.engine.reply import Reply, one_row_per
+from council.engine.reply import Reply, also_named, one_row_per
 from council.engine.reply_form import LIST_MARKER, Choices
+from council.language import detect_language
 from council.protocols.common.replies import Probability, ReplyPart, TextField, none_to_empty, one_of
 from council.types import Json
+from council.wording import load_wording
 
 ANSWER_WORDS = ("MAINTAIN", "CONCEDE", "NUANCE")
 _FIRST_WORD = re.compile(r"^[\W_]*([A-Za-z]+)")
@@ -80,7 +82,12 @@ class QuotedSource(ReplyPart):
 class Position(Reply):
     """A member's first answer, written without the others' answers."""
 
-    response: str = Field(description="your answer, in Markdown")
+    decisive: ClassVar[frozenset[str]] = frozenset({"confidence"})
+
+    response: str = Field(
+        description="your answer, in Markdown",
+        json_schema_extra=also_named("answer", "final_answer", "text"),
+    )
     claims: list[DeclaredClaim] = Field(default=[], description="the claims your answer rests on, at most six")
     sources: SourceNumbers = Field(
         default=[], description="the numbers of the sources you used, from the research context only"
@@ -228,6 +235,7 @@ class Synthesis(Reply):
     """The chair's answer, based only on the members' statements."""
 
     answer_field: ClassVar[str] = "answer"
+    decoration: ClassVar[frozenset[str]] = frozenset({"disagreements"})
 
     answer: str = Field(description="the answer to the question, in Markdown, sources cited as [1]")
     disagreements: list[DisagreementSummary] = Field(
@@ -249,9 +257,11 @@ class SpecSynthesis(Synthesis):
     def prose(self) -> str:
         if self.missing_parts:
             return self.answer
-        return f"{self.answer.strip()}\n\n## Proposed Spec Changes\n\n{self.format_changes()}"
+        t = load_wording(detect_language(self.answer)).heading
+        changes = self.format_changes() or t("none_sentence")
+        return f"{self.answer.strip()}\n\n## {t('proposed_spec_changes')}\n\n{changes}"
 
     def format_changes(self) -> str:
         """Format the changes as a list, one item each, without duplicate list markers."""
         items = [indent(LIST_MARKER.sub("", change.strip()), "  ").strip() for change in self.changes]
-        return "\n".join(f"- {item}" for item in items if item) or "None."
+        return "\n".join(f"- {item}" for item in items if item)

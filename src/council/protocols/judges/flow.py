@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from council.engine.agreement import compute_agreement, list_shared_voices, round_voices
+from council.engine.agreement import compute_agreement, keep_known, list_shared_voices, round_voices
 from council.engine.council import Council
 from council.engine.reply import Reply
-from council.engine.reply_form import squash
 from council.protocols.common.lookups import MAX_HOPS, LookupLimit, run_hops
 from council.protocols.common.stances import Stance, is_unanimous
 from council.protocols.judges.options import JudgesOptions
@@ -23,6 +22,7 @@ from council.protocols.judges.replies import (
     SubQuestions,
 )
 from council.protocols.judges.verdict import build_verdict
+from council.text_cleanup import squash
 from council.types import Packet, Question, Round, Seat, Statement, Verdict
 
 REPLY_TYPES: dict[str, type[Reply]] = {"validate": Opinion, "brainstorm": Options, "research": Facets}
@@ -164,13 +164,13 @@ async def consolidate(council: Council, statements: Round[Any]) -> Verdict:
         result = await council.ask(council.chair, "judges/consolidate", statements=statements, reply=Consolidation)
     consolidation: Consolidation = result.reply
     names = {squash(name): name for name in statements}
-    holders = [names[squash(name)] for name in consolidation.shared_by if squash(name) in names]
-    shared_by = holders if "shared_by" in consolidation.model_fields_set else None
+    named = [names.get(squash(name), name) for name in consolidation.shared_by]
+    shared_by = keep_known(named, statements) if "shared_by" in consolidation.model_fields_set else None
     voices = round_voices(statements)
     return Verdict(
         consolidation.recommendation,
         agreement=compute_agreement(shared_by, False, voices),
-        shared_by=None if shared_by is None else tuple(shared_by),
+        shared_by=shared_by,
         trust_facts=tuple(list_shared_voices(voices)),
         details={
             "consolidation": consolidation.model_dump(),

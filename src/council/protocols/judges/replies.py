@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from council.engine.reply import Reply
+from council.engine.reply import Reply, also_named
+from council.language import detect_language
 from council.protocols.common.lookups import LookupRequest
 from council.protocols.common.replies import ConfidenceField, ReplyPart, TextField, one_of, uppercase
 from council.types import Json
+from council.wording import load_wording
 
 T = TypeVar("T")
 SCHEMA_VERSION = 2
@@ -89,23 +92,36 @@ RevisedFromField = Annotated[Literal["PASS", "WARN", "FAIL"] | None, BeforeValid
 class ReportedFinding(ReplyPart):
     """One finding."""
 
-    severity: SeverityField
+    severity: SeverityField = Field(json_schema_extra=also_named("level", "priority"))
     category: TextField = Field(
         default="", description="security, architecture, performance, style, or another one word"
     )
-    description: str = Field(description="the problem found")
+    description: str = Field(
+        description="the problem found",
+        json_schema_extra=also_named(
+            "issue", "problem", "finding", "message", "text", "summary", "detail", "details", "title"
+        ),
+    )
     location: TextField = Field(
-        default="", description="file:line as in the packet; empty if it concerns no single place"
+        default="",
+        description="file:line as in the packet; empty if it concerns no single place",
+        json_schema_extra=also_named("file", "path", "where", "place"),
     )
     quote: TextField = Field(
         default="",
         description="the line it is about, or up to three lines, copied exactly without line numbers; empty if something is missing there",
     )
-    recommendation: TextField = Field(default="", description="what to do about it, in one sentence to a person")
-    fix: TextField = Field(
-        default="", description="the exact change: the code or text to write instead; empty if there is none to show"
+    recommendation: TextField = Field(
+        default="",
+        description="what to do about it, in one sentence to a person",
+        json_schema_extra=also_named("advice", "action"),
     )
-    why: TextField = Field(default="", description="the root cause")
+    fix: TextField = Field(
+        default="",
+        description="the exact change: the code or text to write instead; empty if there is none to show",
+        json_schema_extra=also_named("suggested_fix", "suggestion", "patch"),
+    )
+    why: TextField = Field(default="", description="the root cause", json_schema_extra=also_named("reason", "cause"))
     ref: TextField = Field(default="", description="the file, passage of the specification or document it rests on")
 
     def prose(self) -> str:
@@ -125,11 +141,26 @@ class ReportedFinding(ReplyPart):
 class Opinion(Reply):
     """Your verdict with its findings."""
 
+    # Without a readable confidence the lowest counts.
+    defaults: ClassVar[Mapping[str, Any]] = {
+        "confidence": "LOW",
+        "key_insight": "",
+        "findings": [],
+        "recommendation": "",
+    }
+
     verdict: VerdictField
     confidence: ConfidenceField
-    key_insight: str = Field(description="the whole judgement in a single sentence")
-    findings: list[ReportedFinding] = Field(description="every finding, the worst first; empty if there is none")
-    recommendation: str = Field(description="the next step you advise, in one sentence")
+    key_insight: str = Field(
+        description="the whole judgement in a single sentence", json_schema_extra=also_named("insight", "summary")
+    )
+    findings: list[ReportedFinding] = Field(
+        description="every finding, the worst first; empty if there is none",
+        json_schema_extra=also_named("issues", "problems"),
+    )
+    recommendation: str = Field(
+        description="the next step you advise, in one sentence", json_schema_extra=also_named("advice", "next_step")
+    )
     schema_version: VersionField = Field(default=0, json_schema_extra={"enum": [SCHEMA_VERSION]})
 
     def prose(self) -> str:
@@ -196,6 +227,8 @@ class SettledSeverity(ReplyPart):
 
 class _DebateFields(Reply):
     """Fields that come before the verdict, so that the model reasons before it decides."""
+
+    decoration: ClassVar[frozenset[str]] = frozenset({"debate_notes", "supports", "blind_spots"})
 
     restated: SkipJsonSchema[TextField] = ""  # asked for by earlier versions
     debate_notes: DebateNotes = Field(default_factory=DebateNotes)
@@ -336,11 +369,16 @@ class Consolidation(Reply):
     def prose(self) -> str:
         if self.missing_parts:
             return self.recommendation
-        trades = [f"- **{one.option}**: {one.buys} Costs: {one.costs}" for one in self.trade_offs]
-        parts = ["\n".join(["### Trade-offs", *trades])] if trades else []
+        wording = load_wording(detect_language(self.recommendation))
+        t, colon = wording.heading, wording.colon
+        trades = [
+            f"- **{one.option}**{colon}{one.buys} {t('option_costs')}{colon}{one.costs}" for one in self.trade_offs
+        ]
+        parts = ["\n".join([f"### {t('trade_offs')}", *trades])] if trades else []
         parts += ["\n".join([f"### {one.name}", *(f"- {found}" for found in one.findings)]) for one in self.themes]
-        parts += ["\n".join(_format_list("Open questions", self.open_questions))]
-        return "\n\n".join([*filter(None, parts), f"Recommendation: {self.recommendation}"])
+        questions = [f"- {question}" for question in self.open_questions]
+        parts += ["\n".join([f"{t('open_questions_list')}{colon.rstrip()}", *questions])] if questions else []
+        return "\n\n".join([*parts, f"{t('recommendation')}{colon}{self.recommendation}"])
 
 
 def _format_list(heading: str, items: list[str]) -> list[str]:

@@ -9,6 +9,7 @@ from council.engine.layout import describe_state, final_state, format_count, for
 from council.engine.minutes import Minutes, PhaseMinutes, SeatMinutes, StatementMinutes
 from council.text_cleanup import clean, single_line
 from council.types import Json
+from council.wording import Wording
 
 JUDGE_TASKS = ("validate", "brainstorm", "research")
 FIRST_ROUND_PHASES, SECOND_ROUND_PHASE = ("r1", "judge"), "r2"
@@ -70,7 +71,7 @@ def column_name(seat: SeatMinutes) -> str:
     return seat.perspective or (number[0].replace("-", " ").capitalize() if number else seat.name)
 
 
-def build_verdict_table(minutes: Minutes) -> list[list[str]]:
+def build_verdict_table(minutes: Minutes, wording: Wording) -> list[list[str]]:
     """Return a header and one row per family: the verdict of each judge and of the family."""
     columns = list(dict.fromkeys(column_name(seat) for seat in minutes.planned_seats))
     verdicts = verdict_details(minutes).get("families") or {}
@@ -81,8 +82,8 @@ def build_verdict_table(minutes: Minutes) -> list[list[str]]:
             " / ".join(format_seat_verdict(minutes, seat) for seat in seats if column_name(seat) == name) or "–"
             for name in columns
         ]
-        rows.append([family, *cells, verdicts.get(family) or "none"])
-    return [["Family", *columns, "Family verdict"], *rows]
+        rows.append([family, *cells, verdicts.get(family) or wording.heading("none")])
+    return [[wording.heading("family"), *columns, wording.heading("family_verdict")], *rows]
 
 
 def format_seat_verdict(minutes: Minutes, seat: SeatMinutes) -> str:
@@ -105,14 +106,16 @@ def describe_stale_verdict(minutes: Minutes, name: str) -> str:
     return f"R1 verdict (R2 {'timeout' if missed.state == 'timed_out' else describe_state(missed.state)})"
 
 
-def format_response_counts(minutes: Minutes) -> str:
+def format_response_counts(minutes: Minutes, wording: Wording) -> str:
     """Format `2/2 judges responded.`, once per round if there were two."""
-    first, second = first_round(minutes), second_round(minutes)
-    once = f"{minutes.answered_count}/{count_asked_seats(minutes)} judges responded."
+    first, second, asked = first_round(minutes), second_round(minutes), count_asked_seats(minutes)
     if not second or not first:
-        return once
-    polled = len({*second.asked, *second.absent})
-    return f"R1: {len(first.said)}/{count_asked_seats(minutes)} judges responded. R2: {len(second.said)}/{polled} judges responded."
+        return wording.heading("judges_responded", count=minutes.answered_count, total=asked)
+    rounds = [("R1", first, asked), ("R2", second, len({*second.asked, *second.absent}))]
+    return " ".join(
+        f"{name}{wording.colon}{wording.heading('judges_responded', count=len(phase.said), total=total)}"
+        for name, phase, total in rounds
+    )
 
 
 def list_findings(minutes: Minutes) -> list[Json]:
@@ -245,9 +248,8 @@ def _format_opinions(minutes: Minutes) -> list[str]:
     lines = []
     for one in list_opinions(minutes):
         stale = describe_stale_verdict(minutes, one["seat"])
-        sure = ", ".join(filter(None, [one["confidence"], stale]))
         told = "  ".join(filter(None, [single_line(one["key_insight"], 300), _format_advice(one["recommendation"])]))
-        head = f"{one['verdict']} ({sure})" if sure else str(one["verdict"])
+        head = f"{one['verdict']} ({stale})" if stale else str(one["verdict"])
         lines.append(f"{single_line(one['seat']):<{KIND_WIDTH - 1}} {head}: {told}".rstrip(": "))
     return lines
 

@@ -74,8 +74,7 @@ def build_verdict(council: Council, options: JudgesOptions, r1: Round[Opinion], 
             "rounds": 2 if r2 else 1, "fidelity": "full", "notes": {name: statement.reply.debate_notes.model_dump() for name, statement in r2.items()},
             "quick": options.quick, "profile": options.profile, "mixed": options.mixed, "holes": holes, "empty": packet.empty,
         },
-        agreement=consensus_rules.measure_agreement([vote.verdict for vote in consensus_rules.merge_voices(first)]),
-        shared_by=tuple(vote.seat for vote in first if vote.verdict == verdict),
+        **_compare_first_votes(first, verdict),
         joined=tuple(name for name in joined if verdict == final[name].reply.verdict),
         common=tuple(row["description"] for row in rows if len(row["found_by"]) > 1),
         differences=tuple(_list_differences(r1, final, groups)),
@@ -84,7 +83,8 @@ def build_verdict(council: Council, options: JudgesOptions, r1: Round[Opinion], 
         trust_facts=(
             *([TrustFact("disagree")] if verdict == "DISAGREE" else []),
             *_list_trust_facts(packet, (r1, r2), standing.findings, inconsistent, shifts),
-            *_list_support_facts(votes, standing.findings),
+            *_list_dispute_facts(groups),
+            *_list_support_facts((first, votes), standing.findings),
         ),
     )  # fmt: skip
 
@@ -156,11 +156,28 @@ def _list_trust_facts(
     return facts
 
 
-def _list_support_facts(votes: Sequence[Vote], findings: Sequence[Finding]) -> list[TrustFact]:
-    verdicts = {vote.verdict for vote in votes}
+def _compare_first_votes(first: Sequence[Vote], verdict: str | None) -> Json:
+    """Return whether the first votes agree, and who gave the verdict at once. DISAGREE says that they do not."""
+    if verdict == "DISAGREE":
+        return {"agreement": "none", "shared_by": None}
+    return {
+        "agreement": consensus_rules.measure_agreement([vote.verdict for vote in consensus_rules.merge_voices(first)]),
+        "shared_by": tuple(vote.seat for vote in first if vote.verdict == verdict),
+    }
+
+
+def _list_dispute_facts(groups: Sequence[FindingGroup]) -> list[TrustFact]:
+    disputed = [group for group in groups if group.disputes]
+    return [TrustFact("contested_points", disputed[0].lead.description, count=len(disputed))] if disputed else []
+
+
+def _list_support_facts(rounds: Sequence[Sequence[Vote]], findings: Sequence[Finding]) -> list[TrustFact]:
+    """Return what speaks for the verdict. `rounds` are the first and the last votes: a changed one is no agreement."""
+    verdicts = {vote.verdict for votes in rounds for vote in votes}
+    voices = min(len({vote.voice or vote.seat for vote in votes}) for votes in rounds)
     facts = []
-    if len(votes) > 1 and len(verdicts) == 1:
-        facts.append(TrustFact("same_verdict", verdicts.pop(), count=len(votes)))
+    if voices > 1 and len(verdicts) == 1:
+        facts.append(TrustFact("same_verdict", verdicts.pop(), count=len(rounds[0])))
     verified = sum(1 for one in findings if one.is_verified)
     if verified:
         facts.append(TrustFact("verified_findings", count=verified, total=len(findings)))
@@ -194,8 +211,8 @@ def _list_differences(
         found.append(Difference("", tuple(sides)))
     for group in groups:
         if group.disputes:
-            against = [Side((seat,), why) for seat, why in group.disputes]
-            found.append(Difference(group.lead.description, (Side(tuple(group.found_by), ""), *against)))
+            sides = [Side(tuple(group.found_by), group.lead.description)]
+            found.append(Difference("", (*sides, *(Side((seat,), why) for seat, why in group.disputes))))
     return found
 
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from council.engine.reply import Reply, one_row_per
+from council.engine.reply import Reply, also_named, main_field, one_row_per
 from council.engine.reply_form import Choices
 from council.protocols.common.replies import ReplyPart, TextField
 from council.types import Json
@@ -20,13 +20,18 @@ from council.types import Json
 
 class Reason(ReplyPart):
     label: str = Field(description="the response's label, its letters alone")
-    why: TextField = Field(default="", description="what speaks for it and what against it, in one sentence")
+    why: TextField = Field(
+        default="",
+        description="what speaks for it and what against it, in one sentence",
+        json_schema_extra=main_field() | also_named("reason", "comment", "assessment", "rationale"),
+    )
 
 
 class Ballot(Reply):
     """An assessment of the responses, and their order."""
 
     takes_a_position: ClassVar[bool] = False
+    decoration: ClassVar[frozenset[str]] = frozenset({"reasons"})
 
     dispute: TextField = Field(
         default="", description="where the responses contradict each other, and which side is right; empty if nowhere"
@@ -38,7 +43,8 @@ class Ballot(Reply):
     )
     order: list[str] = Field(
         description="the labels alone, the best response first, each exactly once",
-        json_schema_extra=one_row_per("label"),
+        json_schema_extra=one_row_per("label")
+        | also_named("ranking", "ranks", "ranked", "ballot", "final_ranking", "rank_order"),
     )
 
     def check_choices(self, choices: Choices) -> None:

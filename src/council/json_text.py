@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from council.types import repair_surrogates
@@ -76,6 +76,20 @@ def find_json(text: str) -> tuple[list[Any], str]:
     return values, problem
 
 
+def cut_json(text: str) -> str:
+    """Return the text without its JSON objects and the code fences around them."""
+    rest, at = [], 0
+    while match := _START.search(text, at):
+        end = _find_end(text, match.start())
+        if end is None:
+            break
+        rest.append(text[at : match.start()])
+        at = end
+    return re.sub(
+        r"(?m)^[ \t]*(?:```|~~~)[ \t]*(?:json)?[ \t]*\n\s*(?:```|~~~)[ \t]*$", "", "".join([*rest, text[at:]])
+    ).strip()
+
+
 def _find_end(text: str, start: int) -> int | None:
     """Return the place after the bracket that closes the one at `start`."""
     depth = 0
@@ -116,6 +130,26 @@ def _load_lenient(text: str) -> Any:
 def correct_notation(text: str) -> str:
     """Remove comments and trailing commas; correct quotes, bare keys, Python's constants and escapes that JSON lacks."""
     return _MISTAKE.sub(_correct, _STRING_OR_COMMENT.sub(lambda match: match[1] or " ", text))
+
+
+def mend_json(text: str, names: Collection[str]) -> str:
+    """Return a text with an object that is not valid in a form that may be: quotes inside strings, the last bracket.
+
+    `names` are the keys that can follow a string. Use it only where a wrong reading is no worse than none.
+    """
+    start = text.find("{")
+    if start < 0 or len(text) > MAX_LITERAL_CHARS:
+        return text
+    keys = "|".join(map(re.escape, names))
+    value = re.compile(rf'("(?:{keys})"\s*:\s*")(.*?)("\s*(?:,\s*"(?:{keys})"\s*:|[}}\]]|\Z))', re.DOTALL)
+    mended, at = "", start
+    while found := value.search(text, at):
+        mended += text[at : found.start()] + found[1] + re.sub(r'(?<!\\)"', r'\\"', found[2])
+        at = found.start(3)
+        mended += text[at]
+        at += 1
+    mended += text[at:]
+    return mended if _find_end(mended, 0) is not None else mended.rstrip(" \n`") + "}"
 
 
 def _correct(match: re.Match[str]) -> str:
