@@ -7,8 +7,9 @@ text and a closing offer. Lines that begin like those of Council's tail are quot
 from __future__ import annotations
 
 import re
+from typing import Any
 
-from council.json_text import find_json
+from council.json_text import find_json, load_json
 from council.notes_filter import NotesFilter, find_answer, without_notes
 from council.text_cleanup import MAX_FENCE_LINE_CHARS, is_tail_line, may_become_tail_line, next_fence
 
@@ -32,7 +33,7 @@ _ANNOUNCEMENTS = (
     rf"(?:here|below|this)(?: is|['’]s| are)(?: the| my| our| a| your| one)? {_REPLY_NOUN}",
     rf"(?:please find|you will find|(?:below|here),? you(?:['’]ll| will| can) find|i (?:present|provide|give|offer)|i['’]ve (?:written|prepared|put together)|i have (?:written|prepared))"
     rf"(?: below| here)?(?: the| my| our| a| your)? {_REPLY_NOUN}",
-    r"(?:the |my )?(?:final |merged |combined |synthesi[sz]ed )?(?:answer|response|synthesis) (?:is as follows|follows|is below|below)",
+    r"(?:the |my )?(?:final |merged |combined |synthesi[sz]ed )?(?:answer|response|synthesis|version) (?:is as follows|follows|is below|below)",
     r"(?:hier|nachfolgend|im folgenden|anbei)(?: ist| kommt| folgt| findest du| finden sie)?(?: die| meine| eine| der| das| mein| ihre| deine)?"
     r"(?: \w+){0,2} (?:antwort|synthese|fassung|zusammenführung|gesamtantwort)",
     r"(?:voici|voilà|ci-dessous)(?: la| ma| le| mon| une| votre)?(?: \w+){0,2} (?:réponse|synthèse|version)",
@@ -245,15 +246,22 @@ def _has_literal_breaks(line: str) -> bool:
     return len(_LITERAL_BREAK.findall(_INLINE_CODE.sub("", line))) > 1
 
 
-def _restore_line_breaks(text: str) -> str:
-    """Return a text that has `\\n` in place of its line breaks with real ones; any other text as it is."""
+def restore_line_breaks(text: str) -> str:
+    """Return a text that has `\\n` in place of its line breaks, or that is a string of JSON, with real ones; others as they are."""
+    if text.startswith('"') and isinstance(string := _load_string(text), str):
+        return string
     first, _, rest = text.partition("\n")
     if not _has_literal_breaks(first) or without_notes(rest).strip(" \n-*_"):
         return text
     restored = _ESCAPE.sub(lambda found: _UNESCAPED.get(found[0], found[0]), first)
-    if restored.startswith('"') and restored.rstrip().endswith('"'):  # the whole text is a string of JSON
-        restored = restored.rstrip()[1:-1]
     return f"{restored}\n{rest}" if rest else restored
+
+
+def _load_string(text: str) -> Any:
+    try:
+        return load_json(text.strip())
+    except ValueError:
+        return None
 
 
 class LineBreakFilter:
@@ -291,7 +299,7 @@ class LineBreakFilter:
 
     def flush(self) -> str:
         before, held = "".join(self._before), self._take_held()
-        return _restore_line_breaks(before + held)[len(before) :] if held else ""
+        return restore_line_breaks(before + held)[len(before) :] if held else ""
 
     def _take_held(self) -> str:
         held = "".join(self._held)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from council.json_text import clean_text, find_json, load_json
+from council.json_text import clean_text, close_json, find_json, load_json
 from council.text_cleanup import squash
 from council.types import Json
 
@@ -47,6 +47,10 @@ def load_notes(text: str) -> Json | None:
     if objects := _load_objects(text):
         found = _find_notes(objects)
         return _rename_keys(found if found is not None else objects[-1])
+    if cut := close_json(text):
+        known = _rename_keys((_load_objects(cut.text) or [{}])[-1])
+        known.pop("recommendation_shared_by", None)  # what else is contested is not known
+        return known or None
     if re.search(rf"<(?:{_KEY_WORDS})>", text, re.IGNORECASE):
         return _rename_keys(_load_tags(text)) or None
     has_keys = _KEY_LINE_ANY_CASE.search(text) or _KEY_HEADING.search(text)
@@ -91,6 +95,8 @@ def _find_notes(objects: Iterable[Json]) -> Json | None:
 def _iter_objects(value: Json, depth: int = 0) -> Iterator[Json]:
     yield value
     for item in value.values() if depth < _MAX_DEPTH else ():
+        if isinstance(item, str) and item.lstrip().startswith("{") and may_have_notes(item):
+            item = next(iter(_load_objects(item)), None)
         if isinstance(item, dict):
             yield from _iter_objects(item, depth + 1)
 

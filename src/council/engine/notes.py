@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from council.answer_filter import restore_line_breaks
 from council.answer_text import says_none
 from council.engine.reply_form import match_choice
 from council.notes_filter import load_notes, split_notes
@@ -42,7 +43,7 @@ def parse_notes(text: str, names: Names, labels: Mapping[str, str] | None = None
 
     Unknown keys and seats are dropped. Anonymous labels in the texts are replaced with the names of their seats.
     """
-    blocks = split_notes(text)[1]
+    blocks = split_notes(restore_line_breaks(text.strip()))[1]
     raw = load_notes(blocks[-1]) if blocks else None
     if raw is None:
         return None
