@@ -134,7 +134,7 @@ def _load_lenient(text: str) -> Any:
 
 
 def correct_notation(text: str) -> str:
-    """Remove comments and trailing commas; correct quotes, bare keys, Python's constants and escapes that JSON lacks."""
+    """Remove comments and trailing commas; correct quotes, bare keys, Python's constants and unknown escapes."""
     return _MISTAKE.sub(_correct, _STRING_OR_COMMENT.sub(lambda match: match[1] or " ", text))
 
 

@@ -1,7 +1,8 @@
 """The chair's notes in a free text: recognised by their label or by their content, and removed from texts and streams.
 
-Notes are a fenced block, an object, a pair of tags or a list of lines. Two of the known keys make a block notes, whatever
-is around it; with the label `council-notes` any content does. What could become notes is held back until it is known.
+Notes are a fenced block, an object, a pair of tags or a list of lines. Two of the known keys make a block notes,
+whatever is around it; with the label `council-notes` any content does. What could become notes is held back until it
+is known.
 """
 
 from __future__ import annotations
@@ -290,9 +291,7 @@ def _may_become_title(start: str) -> bool:
 
 
 def _may_become_key(start: str) -> bool:
-    bare = (
-        re.sub(r"""^[ \t>#]*(?:(?:[-*+•]|\d+[.)])[ \t]+)?(?:`|["'*_]{1,3})?""", "", start).lower().rstrip(" \t\"'`*_")
-    )
+    bare = re.sub(rf"^[ \t>#]*{_KEY_BEFORE}", "", start).lower().rstrip(" \t\"'`*_")
     word = re.sub(r"[ -]", "_", bare)
     return any(key.startswith(word) for key in (*NOTES_KEYS, "shared_by"))
 

@@ -1,4 +1,4 @@
-"""Cleanup of text: invisible characters, terminal sequences, commands of CI systems, secrets in lines, lines that look like ours, and long packets."""
+"""Cleanup of text: invisible characters, terminal sequences, CI commands, secrets, lines like ours, and packets."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def to_latin(text: str) -> str:
 
 @lru_cache(2048)
 def squash(text: str) -> str:
-    """Return the letters and digits alone, in lower case, for comparison: "keyInsight" and "Key insight" are the same."""
+    """Return the letters and digits alone, in lower case: "keyInsight" and "Key insight" are the same."""
     return "".join(char for char in text.casefold() if char.isalnum())
 
 
@@ -238,7 +238,8 @@ _TAIL_WORDS = """
 trust level|trust line|trust|outcome|they agree|they differ|they disagree
 vertrauensniveau|vertrauensstufe|vertrauen|ergebnis|sie sind sich einig|sie stimmen überein|sie unterscheiden sich
 sie sind sich nicht einig|sie sind sich uneinig
-niveau de confiance|confiance|résultat|ils sont d'accord|ils s'accordent|ils diffèrent|ils divergent|ils ne sont pas d'accord
+niveau de confiance|confiance|résultat|ils sont d'accord|ils s'accordent|ils diffèrent|ils divergent
+ils ne sont pas d'accord
 nivel de confianza|confianza|resultado|están de acuerdo|coinciden|difieren|discrepan|no están de acuerdo
 livello di fiducia|fiducia|esito|risultato|sono d'accordo|concordano|differiscono|non sono d'accordo
 nível de confiança|confiança|eles concordam|concordam|eles divergem|divergem|discordam
@@ -299,11 +300,13 @@ def next_fence(line: str, fence: str) -> str:
 # A confidence section that the chair wrote itself
 
 _CONFIDENCE = (
-    r"(?:overall |final |my )?confidence(?P<noun> assessment| level| rating| statement| score| note)?|level of confidence|"
-    r"(?:konfidenz|zuversicht)(?:bewertung|sgrad|sniveau)?|vertrauensniveau|niveau de confiance|confiance|nivel de confianza|confianza"
+    r"(?:overall |final |my )?confidence(?P<noun> assessment| level| rating| statement| score| note)?|"
+    r"level of confidence|(?:konfidenz|zuversicht)(?:bewertung|sgrad|sniveau)?|vertrauensniveau|"
+    r"niveau de confiance|confiance|nivel de confianza|confianza"
 )
 _CONFIDENCE_LINE = re.compile(
-    rf"[ \t]{{0,3}}(?P<marks>#{{1,6}}[ \t]+)?(?:\d+[.)][ \t]+)?(?P<bold>[*_]{{1,3}})?(?:{_CONFIDENCE})(?P<end>[*_:： \t]*)(?P<rest>.*)",
+    rf"[ \t]{{0,3}}(?P<marks>#{{1,6}}[ \t]+)?(?:\d+[.)][ \t]+)?(?P<bold>[*_]{{1,3}})?(?:{_CONFIDENCE})"
+    r"(?P<end>[*_:： \t]*)(?P<rest>.*)",
     re.IGNORECASE,
 )
 _HEADING = re.compile(r"[ \t]{0,3}(?:(#{1,6})[ \t]+\S.*|[*_]{2}[^*_\n]{1,80}[*_]{2}:?[ \t]*)")
@@ -318,7 +321,7 @@ _MAX_LEVEL_CHARS = 30  # of a line that only says a level
 
 
 def strip_confidence_section(text: str) -> str:
-    """Remove a section on confidence, or a last line on it: the council computes the level itself. Code is not changed."""
+    """Remove a section on confidence, or a last line on it, because Council computes the level. Code stays."""
     lines, kept = text.split("\n"), list[str]()
     fence, end = "", 0
     for n, line in enumerate(lines):

@@ -80,7 +80,7 @@ class NotesReader(NamedTuple):
         return single_line(replace_labels(value, self.labels), MAX_NOTE_CHARS) if isinstance(value, str) else ""
 
     def read_seats(self, value: Any) -> list[str]:
-        """Return the known seats that a value names: a name with or without its title, several, or an object of them."""
+        """Return the known seats that a value names: one with or without its title, several, or an object of them."""
         if isinstance(value, dict):
             if named := _find(value, _SEAT_KEYS):
                 return self.read_seats(named)

@@ -41,20 +41,9 @@ LOW_CONFIDENCE = 0.3  # numeric confidence that counts as LOW
 MAX_MENDED_CHARS = 200_000
 MAX_SALVAGE_STEPS = 5  # times that a reply is validated again without the values that do not fit
 # Other names of the field that holds the answer.
-ANSWER_NAMES = tuple(
-    [
-        "final_answer",
-        "answer",
-        "final",
-        "final_text",
-        "response",
-        "text",
-        "answer_text",
-        "content",
-        "markdown",
-        "result",
-        "final_response",
-    ]
+ANSWER_NAMES = (
+    *("final_answer", "answer", "final", "final_text", "response", "text"),
+    *("answer_text", "content", "markdown", "result", "final_response"),
 )
 NO_DEFAULTS: Mapping[str, Any] = MappingProxyType({})
 
@@ -281,7 +270,7 @@ def _find_replies(reply: type[R], text: str, choices: Choices, titles: Mapping[s
 def read_partial(
     reply: type[R], text: str, choices: Choices, titles: Mapping[str, str] = NO_TITLES
 ) -> PartialReply | None:
-    """Return what can be used of a text that is no complete reply: readable fields, or prose as the answer; else None."""
+    """Return what can be used of a text that is no complete reply: readable fields, or prose; None if nothing."""
     found = _find_replies(reply, clean_text(text), choices, titles)
     kept: R | None = found.valid[0] if len(found.valid) == 1 else found.best_salvage
     for read in (_read_mended, _read_with_prose, _read_sections):

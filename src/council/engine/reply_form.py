@@ -200,7 +200,7 @@ class FormReader:
 
 
 def rename_fields(value: Json, properties: Json) -> Json:
-    """Return the fields under their own names, also those in another spelling, under another name or one level deeper."""
+    """Return the fields under their own names, also those in another spelling, with another name or a level deeper."""
     found = _rename_spellings(value, properties)
     groups = {key: _rename_spellings(item, properties) for key, item in found.items() if isinstance(item, dict)}
     groups = {key: item for key, item in groups.items() if key not in properties and item.keys() & properties.keys()}

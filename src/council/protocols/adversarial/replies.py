@@ -43,8 +43,9 @@ RulingOutcome = Annotated[
             "SURVIVED": "survives, survive, stand, stands, upheld, unchanged, survived unchanged, survived intact, "
             "survived without modifications, survived with no modifications, stands without modifications",
             "MODIFIED": "modify, modifies, amended, revised, survived with modifications, survives with modifications, "
-            "stands with modifications, upheld with modifications, survived after modifications, survived but modified, "
-            "modified and survived, modified but survived, survived in modified form, survives in modified form",
+            "stands with modifications, upheld with modifications, survived after modifications, "
+            "survived but modified, modified and survived, modified but survived, survived in modified form, "
+            "survives in modified form",
             "OVERTURNED": "overturn, overturns, overruled, rejected, replaced",
         },
         firm="MODIFIED",
@@ -95,10 +96,15 @@ def _none_to_list(value: Any) -> Any:
 class Triage(Reply):
     """The chair's triage of the drafts: agreed and contested points, the consensus criteria, and the leader."""
 
-    # A criterion that cannot be read does not favour consensus. Without the contested points or the leader there is no triage.
+    # A criterion that cannot be read does not favour consensus. Without the contested points there is no triage.
     defaults: ClassVar[Mapping[str, Any]] = {
-        "agreed": [], "reason": "", "same_conclusion": False, "no_critical_flag": False, "no_contradiction": False, "mostly_high": False,
-    }  # fmt: skip
+        "agreed": [],
+        "reason": "",
+        "same_conclusion": False,
+        "no_critical_flag": False,
+        "no_contradiction": False,
+        "mostly_high": False,
+    }
 
     agreed: list[str] = Field(description="points on which all drafts agree, the most important first")
     contested: list[str] = Field(description="points on which they differ, the most important first")
@@ -186,7 +192,7 @@ def _split_remark(value: Any) -> Any:
 
 
 def _read_minor_changes(value: Any) -> Any:
-    """Read "SURVIVED with minor modifications" by the rulings beside it: without a landed issue nothing was modified."""
+    """Read "SURVIVED with minor modifications" by its rulings: if no issue landed, nothing was modified."""
     if not isinstance(value, dict) or not _MINOR_CHANGES.fullmatch(str(value.get("outcome"))):
         return value
     rows = _read_points(value.get("points")) or []
