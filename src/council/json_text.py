@@ -134,12 +134,12 @@ def _load_lenient(text: str) -> Any:
 
 
 def correct_notation(text: str) -> str:
-    """Remove comments and trailing commas; correct quotes, bare keys, Python's constants and escapes that JSON lacks."""
+    """Remove comments and trailing commas; correct quotes, bare keys, Python's constants and unknown escapes."""
     return _MISTAKE.sub(_correct, _STRING_OR_COMMENT.sub(lambda match: match[1] or " ", text))
 
 
 def escape_inner_quotes(text: str, names: Collection[str]) -> str:
-    """Return a text with escapes for quotes inside the strings of its object; `names` are the keys that can follow a string."""
+    """Return a text with escapes for quotes inside the strings of its object; `names` are keys that follow a string."""
     keys = "|".join(map(re.escape, names))
     closings = [found.start() for found in re.finditer(rf'"\s*(?:,\s*"(?:{keys})"\s*:|[}}\]]|\Z)', text)]
     parts, at = [], 0
@@ -152,7 +152,7 @@ def escape_inner_quotes(text: str, names: Collection[str]) -> str:
 
 
 class CutObject(NamedTuple):
-    """An object that was cut off, closed after its last complete value; `field` is the key whose value is not complete."""
+    """An object that was cut off, closed after its last complete value; the value of `field` is not complete."""
 
     text: str
     field: str

@@ -1,6 +1,6 @@
 """Replies of a chair or a judge as models write them: the answer that a reader gets, what is counted, and what is lost.
 
-tests/data/final_replies.toml has the rows. Rows with `by` were written by another author, without knowledge of the parser.
+tests/data/final_replies.toml has the rows. Those with `by` were written by another author, who did not know the parser.
 """
 
 from __future__ import annotations
@@ -104,13 +104,26 @@ def test_a_stream_shows_the_final_answer_wherever_it_is_split(row: dict[str, Any
 
 
 FRAGMENTS = (
-    "Certainly! ", "Here is ", "the final answer", ":", "\n", "\n\n", "Take Postgres.", "```", "```json", "```markdown", "~~~", "{", "}",
-    '"agreed"', ": ", '["x"]', ", ", '"contested"', "[]", '"answer": "a"', "<answer>", "</answer>", "<notes>", "</notes>", "<details>",
-    "</details>", "<!--", "-->", "<council-notes>", "</council-notes>", "council-notes", "**Council notes**", "## Notes", "---", "===",
-    "Let me know if you need more.", "Trust", ": HIGH", "Outcome", "- ", "agreed: x", "contested: y", "\\n", "\\", "  ", "# Final Answer",
-    "<think>", "</think>", "Sure", "They agree", "Notes for the record: ", "'", "`", "x", "If you want", "I hope this helps!",
-    '{"agreed": ["a"], "contested": []}', "unique", "Dear Ann,", "council_notes = ", "\r\n", "Here is the final answer: Take it.", "word " * 60,
-)  # fmt: skip
+    *(
+        "Certainly! ",
+        "Here is ",
+        "the final answer",
+        ":",
+        "\n",
+        "\n\n",
+        "Take Postgres.",
+        "```",
+        "```json",
+        "```markdown",
+    ),
+    *("~~~", "{", "}", '"agreed"', ": ", '["x"]', ", ", '"contested"', "[]", '"answer": "a"', "<answer>", "</answer>"),
+    *("<notes>", "</notes>", "<details>", "</details>", "<!--", "-->", "<council-notes>", "</council-notes>", "[", "]"),
+    *("[council-notes]", "[/council-notes]", "> ", "council-notes", "**Council notes**", "## Notes", "---", "==="),
+    *("Let me know if you need more.", "Trust", ": HIGH", "Outcome", "- ", "agreed: x", "contested: y", "\\n", "\\"),
+    *("<think>", "</think>", "Sure", "They agree", "Notes for the record: ", "'", '"', "`", "x", "If you want", "\r\n"),
+    *("I hope this helps!", '{"agreed": ["a"], "contested": []}', "unique", "Dear Ann,", "council_notes = ", "  "),
+    *("# Final Answer", "Here is the final answer: Take it.", "word " * 60),
+)
 
 
 @pytest.mark.behaviour("10-notes-stream", "10-final-answer-stream")

@@ -40,9 +40,11 @@ WRAPPERS = {  # keys under which models put the whole reply
 LOW_CONFIDENCE = 0.3  # numeric confidence that counts as LOW
 MAX_MENDED_CHARS = 200_000
 MAX_SALVAGE_STEPS = 5  # times that a reply is validated again without the values that do not fit
-ANSWER_NAMES = (  # other names of the field that holds the answer
-    "final_answer", "answer", "final", "final_text", "response", "text", "answer_text", "content", "markdown", "result", "final_response",
-)  # fmt: skip
+# Other names of the field that holds the answer.
+ANSWER_NAMES = (
+    *("final_answer", "answer", "final", "final_text", "response", "text"),
+    *("answer_text", "content", "markdown", "result", "final_response"),
+)
 NO_DEFAULTS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -69,8 +71,8 @@ class Reply(BaseModel):
     takes_a_position: ClassVar[bool] = True  # the reply states a position that a digest can show
     answer_field: ClassVar[str] = ""  # field that can hold a chair's prose when it gives no typed reply
     open_choices: ClassVar[frozenset[str]] = frozenset()  # fields whose unknown values the protocol handles itself
-    # Values of required fields that cannot be read. A required field without one is essential: without it the reply cannot
-    # be used. With an `answer_field`, only this field is essential.
+    # Values of required fields that cannot be read. A required field without one is essential: without it the reply
+    # cannot be used. With an `answer_field`, only this field is essential.
     defaults: ClassVar[Mapping[str, Any]] = NO_DEFAULTS
     decisive: ClassVar[frozenset[str]] = frozenset()  # optional fields whose loss is worth a repair turn
     decoration: ClassVar[frozenset[str]] = frozenset()  # lists that may lose a row without a repair turn
@@ -268,7 +270,7 @@ def _find_replies(reply: type[R], text: str, choices: Choices, titles: Mapping[s
 def read_partial(
     reply: type[R], text: str, choices: Choices, titles: Mapping[str, str] = NO_TITLES
 ) -> PartialReply | None:
-    """Return what can be used of a text that is no complete reply: its readable fields, or prose as the answer; else None."""
+    """Return what can be used of a text that is no complete reply: readable fields, or prose; None if nothing."""
     found = _find_replies(reply, clean_text(text), choices, titles)
     kept: R | None = found.valid[0] if len(found.valid) == 1 else found.best_salvage
     for read in (_read_mended, _read_with_prose, _read_sections):
@@ -280,7 +282,7 @@ def read_partial(
 
 
 def _read_mended(reply: type[R], text: str, choices: Choices, titles: Mapping[str, str]) -> R | None:
-    """Return what can be read of an object with quotes inside its strings, or of one that is cut off; None for any other."""
+    """Return what can be read of an object that is cut off or has quotes inside its strings; None for any other."""
     if len(text) > MAX_MENDED_CHARS:
         return None
     mended = text if find_json(text)[0] else escape_inner_quotes(text, _get_names(reply))
@@ -327,7 +329,7 @@ def _is_usable(read: Reply) -> bool:
 
 
 def read_prose(reply: type[R], text: str) -> R | None:
-    """Return the reply with this prose as its answer if the prose is usable, or None. An attempt at JSON is no prose."""
+    """Return the reply with this prose as its answer if it is usable, or None. An attempt at JSON is no prose."""
     text = clean_text(text)
     if not reply.answer_field or is_json_reply(reply, text):
         return None

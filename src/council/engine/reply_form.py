@@ -21,10 +21,34 @@ PUNCTUATION_CHARS = " \t\r\n*_`\"'#.,:;!<>«»“”‘’"  # around a name
 LIST_MARKER = re.compile(r"^(?:[-*•]|\(?\d{1,2}[.)])\s+")  # models often write it into the items
 
 
-MAIN_KEYS = (  # under which models put the text or the word of a field that they wrote as an object
-    "value", "text", "answer", "content", "markdown", "label", "name", "id", "verdict", "outcome", "decision", "level", "rating", "result",
-    "status", "choice", "seat", "advisor", "action", "step", "point", "issue", "description", "summary", "title",
-)  # fmt: skip
+# Keys under which models put the text or the word of a field that they wrote as an object.
+MAIN_KEYS = [
+    "value",
+    "text",
+    "answer",
+    "content",
+    "markdown",
+    "label",
+    "name",
+    "id",
+    "verdict",
+    "outcome",
+    "decision",
+    "level",
+    "rating",
+    "result",
+    "status",
+    "choice",
+    "seat",
+    "advisor",
+    "action",
+    "step",
+    "point",
+    "issue",
+    "description",
+    "summary",
+    "title",
+]
 _NAME_AND_TEXT = re.compile(r"\s*(?P<name>[^:–—\n]{1,60}?)\s*(?::|[–—]|\s-\s)\s*(?P<text>\S.*)", re.DOTALL)
 
 
@@ -176,7 +200,7 @@ class FormReader:
 
 
 def rename_fields(value: Json, properties: Json) -> Json:
-    """Return the fields under their own names: other spellings, other names, singular and plural, and one level deeper."""
+    """Return the fields under their own names, also those in another spelling, with another name or a level deeper."""
     found = _rename_spellings(value, properties)
     groups = {key: _rename_spellings(item, properties) for key, item in found.items() if isinstance(item, dict)}
     groups = {key: item for key, item in groups.items() if key not in properties and item.keys() & properties.keys()}
@@ -209,7 +233,7 @@ def _find_other_name(found: Collection[str], name: str, field: Json, properties:
 
 
 def _find_main_field(items: Json, each: str) -> str:
-    """Return the field of a row that holds its text: the only required one besides its name, else one marked as such."""
+    """Return the field of a row that holds its text: the marked one, or the only required one besides its name."""
     fields = items.get("properties", {})
     marked = [name for name, field in fields.items() if field.get("main")]
     required = [name for name in items.get("required", ()) if name != each]
@@ -262,7 +286,8 @@ def _format_item(item: Any) -> str:
 _RANK_KEYS = ("rank", "place", "position", "order", "number")
 _ALL = re.compile(
     r"\W*(?:all|both|everyone|everybody)"
-    r"(?: (?:of|the|them|two|three|four|five|six|seven|eight|nine|advis[eo]rs|seats|members|judges|drafts|responses|experts))*\W*",
+    r"(?: (?:of|the|them|two|three|four|five|six|seven|eight|nine|"
+    r"advis[eo]rs|seats|members|judges|drafts|responses|experts))*\W*",
     re.IGNORECASE,
 )
 
@@ -311,7 +336,7 @@ _COUNTED = re.compile(r"(?:[a-z]+[ _-]?)?\d+|first|second|third|fourth|fifth|nex
 
 
 def _list_texts(value: Json, *, is_choice: bool) -> list[Any]:
-    """Return the items of a list of texts that was written as an object: `{"1": "…"}`, `{"cost": "…"}`, one item as an object."""
+    """Return the items of a list of texts that was written as an object: `{"1": "…"}`, `{"cost": "…"}`, or one item."""
     items = {str(key): item for key, item in value.items()}
     if all(_COUNTED.fullmatch(key) for key in items):
         return list(items.values())

@@ -45,8 +45,9 @@ RulingOutcome = Annotated[
             "SURVIVED": "survives, survive, stand, stands, upheld, unchanged, survived unchanged, survived intact, "
             "survived without modifications, survived with no modifications, stands without modifications",
             "MODIFIED": "modify, modifies, amended, revised, survived with modifications, survives with modifications, "
-            "stands with modifications, upheld with modifications, survived after modifications, survived but modified, "
-            "modified and survived, modified but survived, survived in modified form, survives in modified form",
+            "stands with modifications, upheld with modifications, survived after modifications, "
+            "survived but modified, modified and survived, modified but survived, survived in modified form, "
+            "survives in modified form",
             "OVERTURNED": "overturn, overturns, overruled, rejected, replaced",
         },
         firm="MODIFIED",
@@ -111,10 +112,15 @@ class Triage(Reply):
 
     open_choices: ClassVar[frozenset[str]] = frozenset({"seat", "same_as_leader"})  # an unknown name is dropped
 
-    # A criterion that cannot be read does not favour consensus. Without the contested points or the leader there is no triage.
+    # A criterion that cannot be read does not favour consensus. Without the contested points there is no triage.
     defaults: ClassVar[Mapping[str, Any]] = {
-        "agreed": [], "reason": "", "same_conclusion": False, "no_critical_flag": False, "no_contradiction": False, "mostly_high": False,
-    }  # fmt: skip
+        "agreed": [],
+        "reason": "",
+        "same_conclusion": False,
+        "no_critical_flag": False,
+        "no_contradiction": False,
+        "mostly_high": False,
+    }
 
     agreed: PointList = Field(description="conclusions that all drafts share, the most important first")
     contested: PointList = Field(
@@ -234,7 +240,7 @@ def _split_remark(value: Any) -> Any:
 
 
 def _read_minor_changes(value: Any) -> Any:
-    """Read "SURVIVED with minor modifications" by the rulings beside it: without a landed issue nothing was modified."""
+    """Read "SURVIVED with minor modifications" by its rulings: if no issue landed, nothing was modified."""
     if not isinstance(value, dict) or not _MINOR_CHANGES.fullmatch(str(value.get("outcome"))):
         return value
     rows = _read_points(value.get("points")) or []

@@ -90,7 +90,7 @@ def _normalise(text: str) -> str:
 
 
 def _normalise_changes(text: str) -> str:
-    """Return words on changes of any size as words on modifications: "survived with minor edits"; others are left out."""
+    """Return words on changes of any size as words on modifications, or an empty string for other words."""
     if not _CHANGES.search(text.casefold()):
         return ""
     return " ".join(_SIZE.sub(" ", _CHANGES.sub("modifications", _normalise(text))).split())
