@@ -236,13 +236,16 @@ def _escape_char(char: str, syntax: Syntax) -> str:
 # The words with which the lines of Council's own tail begin, in every language, and what models write for them.
 _TAIL_WORDS = """
 trust level|trust line|trust|outcome|they agree|they differ|they disagree
-vertrauen|ergebnis|uneinig|einig
-confiance|résultat|désaccord|accord
-confianza|resultado|discrepan|coinciden
-affidabilità|esito|divergono|concordano
-confiança|divergem|concordam
-可信度|结果|分歧|共识
-信頼度|結果|相違点|一致点
+vertrauensniveau|vertrauensstufe|vertrauen|ergebnis|sie sind sich einig|sie stimmen überein|sie unterscheiden sich
+sie sind sich nicht einig|sie sind sich uneinig|uneinig|einig
+niveau de confiance|confiance|résultat|ils sont d'accord|ils s'accordent|ils diffèrent|ils divergent
+ils ne sont pas d'accord|désaccord|accord
+nivel de confianza|confianza|resultado|están de acuerdo|coinciden|difieren|discrepan|no están de acuerdo
+livello di fiducia|fiducia|affidabilità|esito|risultato|sono d'accordo|concordano|differiscono|non sono d'accordo
+divergono
+nível de confiança|confiança|eles concordam|concordam|eles divergem|divergem|discordam
+信任度|信任级别|信任|可信度|结果|他们一致|他们同意|他们不同意|一致|分歧|共识
+信頼度|信頼|結果|合意|一致点|相違点|相違|意見の相違
 """
 _TAIL_PHRASES = tuple(_TAIL_WORDS.strip().replace("\n", "|").split("|"))
 _MARKS_BEFORE = re.compile(r"[\s#*_+\-•–—|`~\[(\d.)]*")
