@@ -171,7 +171,7 @@ def many(count: int) -> RunBuilder:
 
 
 SHAPES: dict[str, tuple[RunBuilder, list[str], list[str]]] = {
-    "one seat": (many(1), ["1 of 1 seats", "Trust: LOW", "only one seat answered"], ["What the council changed"]),
+    "one seat": (many(1), ["1 of 1 seats", "Trust: LOW", "only one member was asked"], ["What the council changed"]),
     "two seats": (many(2), ["2 of 2 seats answered"], []),
     "five seats": (many(5), ["5 of 5 seats answered"], []),
     "plain": (collaborative(), ["Spaces.", "+3 of 3 seats answered"], ["closest draft", "one model"]),
