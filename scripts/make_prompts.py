@@ -86,6 +86,7 @@ CASES = (
     ),
     Case("judges", "brainstorm", task="brainstorm", options={"deep": True}),
     Case("judges", "research", task="research", options={"deep": True}),
+    Case("quick", "a question with one short answer", "What is the capital of Mongolia?"),
     Case("collaborative", "four seats", members=4),
     Case("collaborative", "seats that look", look=True),
     Case("adversarial", "four seats", members=4),

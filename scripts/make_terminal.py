@@ -62,7 +62,9 @@ def make_reply(body: Json) -> str:
     point = schema["schema"]["properties"]["points"]["items"]["properties"]
     whys = list(ruling["landed"].values())
     points = [{"issue": issue, "landed": True, "why": why, "same_as": "none"} for issue, why in zip(point["issue"]["enum"], whys, strict=True)]  # fmt: skip
-    return json.dumps({"points": points, **{name: ruling[name] for name in ("outcome", "assessment", "answer")}})
+    changes = [{"issue": point["issue"], "change": what} for point, what in zip(points, ruling["changes"], strict=True)]
+    told = {name: ruling[name] for name in ("outcome", "assessment", "answer")}
+    return json.dumps({"points": points, "changes": changes, **told})
 
 
 # Terminal

@@ -29,6 +29,8 @@ BASE = {
     "json_text",
     "notes_filter",
     "answer_filter",
+    "language",
+    "wording",
 }
 # Each package or top-level module, and the others that it may import.
 MAY_IMPORT: dict[str, set[str]] = {
@@ -37,7 +39,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "similarity": set(),
     "answer_text": set(),
+    "language": set(),
     "text_cleanup": {"types"},
+    "wording": {"types", "text_cleanup", "language"},
     "json_text": {"types"},
     "notes_filter": {"types", "text_cleanup", "json_text"},
     "answer_filter": {"text_cleanup", "json_text", "notes_filter"},

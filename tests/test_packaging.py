@@ -59,7 +59,7 @@ def test_the_wheel_contains_every_source_file_and_nothing_else(wheel: Path) -> N
     skill = {name.replace("skills/council", "council/data/skill") for name in list_sources("skills/council")}
     assert names == sources | skill
     kinds = {
-        "council/py.typed", "council/data/flags.json", "council/data/models.toml", "council/data/triggers.toml",
+        "council/py.typed", "council/data/flags.json", "council/data/models.toml", "council/data/triggers.toml", "council/data/domains.toml",
         "council/protocols/judges/prompts/validate.md", "council/data/schemas/report.json",
     }  # fmt: skip
     assert kinds <= names

@@ -22,6 +22,39 @@ def is_placeholder(text: str) -> bool:
     ) is not None
 
 
+# Items of a list which say that there is none: "None.", "None that matter", "There are no real conflicts here."
+_NONE = r"none|nothing|nil|n/?a|keine?|nichts|aucune?|rien|ning[uú]n[oa]?|nada|nessun[oa]?|niente|nenhuma?|无|没有|なし|ない"
+_POINT = (
+    r"(?:points?|conclusions?|claims?|issues?|matters?|questions?|tensions?|conflicts?|disagreements?|contradictions?"
+    r"|differences?|disputes?|divergences?|widerspr[uü]ch\w*|konflikte?|differenzen|streitpunkte?|désaccords?|conflits?"
+    r"|desacuerdos?|contradicciones|conflictos?|contraddizion[ei]|disaccord[oi]|conflitt[oi]|contradiç\w+|desacordos?|conflitos?)"
+    r"(?: of (?:contention|conflict|disagreement|dispute))?"
+)
+_SCOPE = (
+    r"(?: (?:(?:that|which) (?:(?:really |truly )?matters?|(?:would )?changes? the (?:\w+ )?(?:decision|answer))"
+    r"|of (?:note|substance|importance)|at (?:all|this time)|whatsoever|found|identified|remains?|remaining|here"
+    r"|(?:was|were) (?:found|identified)|(?:between|among) (?:them|the \w+)|to report"
+    r"|(?:on|about|regarding) the (?:\w+ )?(?:conclusions?|recommendations?|answers?|question)))*"
+)
+_SAME = (
+    r"(?:(?:all|both)(?: \w+){0,3}? (?:agree|align|concur|say the same|reach the same (?:\w+ )?conclusions?)"
+    r"|the \w+ (?:all )?(?:agree|align|concur|say the same|reach the same (?:\w+ )?conclusions?))"
+)
+_NOTHING_FOUND = re.compile(
+    rf"(?:there (?:is|are|was|were) |es gibt |i (?:see|found|find) |we (?:see|found|find) )?(?:(?:{_NONE}|nothing \w+)"
+    rf"|(?:no|pas de|sin|sem|{_NONE}) (?:\w+ ){{0,2}}{_POINT}){_SCOPE}(?:\W+{_SAME})?|{_SAME}",
+    re.IGNORECASE,
+)
+
+
+def says_none(text: str) -> bool:
+    """Return whether an item of a list only says that the list is empty."""
+    bare = re.sub(rf"\A{PUNCTUATION}|{PUNCTUATION}\Z", "", text[:MAX_PLACEHOLDER_CHARS])
+    return is_placeholder(text) or (
+        len(text) < MAX_PLACEHOLDER_CHARS and _NOTHING_FOUND.fullmatch(" ".join(bare.split())) is not None
+    )
+
+
 # Refusals
 
 _DECLINE = (  # that the request itself is declined, not a view of its subject

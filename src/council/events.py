@@ -199,7 +199,7 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A reader is shown statements under labels; `labels` maps each label to its seat."""
+    """A reader is shown statements or issues under labels; `labels` maps each label to its seat or to the id of the issue."""
 
     type: ClassVar[str] = "labels"
     phase: str

@@ -91,6 +91,14 @@ def cost(usage: Usage, price: Price) -> float:
     return float(exact_cost(usage, price))
 
 
+EQUAL_WORK = Usage(1000, 1000)  # for which the prices of members are compared
+
+
+def equal_work_cost(price: Price | None) -> float:
+    """Return the cost of the same work for every member; 0 if it is free or its price is unknown."""
+    return cost(EQUAL_WORK, price) if price else 0.0
+
+
 def max_cost(tokens: int, output: int, price: Price) -> Decimal:
     """Return the maximum cost of one call: all input at the highest input rate, and the maximum output."""
     rates = price.rates_for(tokens)

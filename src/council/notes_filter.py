@@ -44,8 +44,10 @@ _KEYS_BY_SQUASHED = {squash(key): key for key in NOTES_KEYS} | {
     "agreedpoints": "agreed",
     "contestedpoints": "contested",
     "uniquepoints": "unique",
+    "joined": "joined",
 }
 _LABEL_KEYS = {"councilnotes", "councilnote", "councilsnotes", "councilrecord"}
+MAX_HELD_LINES = 40  # blank lines, rules and titles that are held until it is known whether notes follow
 _MAX_DEPTH = 3  # of objects in each other
 _MAX_YAML_CHARS = 20_000
 _SQUASHED_ANSWERS = [squash(key) for key in ANSWER_KEYS]
@@ -641,6 +643,8 @@ class NotesFilter:
         if not is_complete and _may_become_start(line):
             self._line = line
         elif is_complete and (kind := _line_kind(line)):
+            if len(self._held) == MAX_HELD_LINES:
+                self._show_held()
             is_gap = kind == "blank" and self._is_after_block and bool(self._held)
             self._held += [] if is_gap else [HeldLine(kind, line + end)]
             self._has_label = self._has_label or kind == "label"

@@ -233,17 +233,18 @@ def _escape_char(char: str, syntax: Syntax) -> str:
 
 # Lines of a model that look like ours
 
-# The words with which the lines of Council's own tail begin, and their translations.
+# The words with which the lines of Council's own tail begin, in every language, and what models write for them.
 _TAIL_WORDS = """
 trust level|trust line|trust|outcome|they agree|they differ|they disagree
 vertrauensniveau|vertrauensstufe|vertrauen|ergebnis|sie sind sich einig|sie stimmen überein|sie unterscheiden sich
-sie sind sich nicht einig|sie sind sich uneinig
+sie sind sich nicht einig|sie sind sich uneinig|uneinig|einig
 niveau de confiance|confiance|résultat|ils sont d'accord|ils s'accordent|ils diffèrent|ils divergent
-ils ne sont pas d'accord
+ils ne sont pas d'accord|désaccord|accord
 nivel de confianza|confianza|resultado|están de acuerdo|coinciden|difieren|discrepan|no están de acuerdo
-livello di fiducia|fiducia|esito|risultato|sono d'accordo|concordano|differiscono|non sono d'accordo
+livello di fiducia|fiducia|affidabilità|esito|risultato|sono d'accordo|concordano|differiscono|non sono d'accordo
+divergono
 nível de confiança|confiança|eles concordam|concordam|eles divergem|divergem|discordam
-信任度|信任级别|信任|可信度|结果|他们一致|他们同意|他们不同意|一致|分歧
+信任度|信任级别|信任|可信度|结果|他们一致|他们同意|他们不同意|一致|分歧|共识
 信頼度|信頼|結果|合意|一致点|相違点|相違|意見の相違
 """
 _TAIL_PHRASES = tuple(_TAIL_WORDS.strip().replace("\n", "|").split("|"))
@@ -259,7 +260,7 @@ _CODE_FENCE = re.compile(r"[ \t]{0,12}(`{3,}|~{3,})(.*)")
 
 
 def quote_tail_lines(text: str) -> str:
-    """Quote the lines of a model that begin like a line of Council's tail: `> Trust: HIGH`. Code is not changed."""
+    """Quote the lines of a model that begin like lines of Council: `> Trust: HIGH`, `> ! beta is absent`. Code stays."""
     fence, lines = "", []
     for line in text.split("\n"):
         was_code, fence = bool(fence), next_fence(line, fence)
@@ -268,12 +269,14 @@ def quote_tail_lines(text: str) -> str:
 
 
 def is_tail_line(line: str) -> bool:
-    """Return whether a line begins like one of the tail. A line that is quoted already does not."""
-    return _TAIL_LINE.match(_plain_start(line)) is not None
+    """Return whether a line begins like one of the tail or about a missing part. A line that is quoted already does not."""
+    return line.startswith("! ") or _TAIL_LINE.match(_plain_start(line)) is not None
 
 
 def may_become_tail_line(start: str) -> bool:
     """Return whether the start of a line may become one that begins like a line of the tail."""
+    if start in ("!", "! "):
+        return True
     words = _MARKS_BEFORE.sub("", _plain_start(start), count=1).casefold()
     is_possible = any(one.startswith(words) or words.startswith(one) for one in _TAIL_PHRASES)
     return is_possible and len(start) <= _MAX_TAIL_START_CHARS

@@ -469,15 +469,136 @@ class Round(Mapping[str, Statement[T]]):
 
 
 Agreement = Literal["", "full", "partial", "none"]
-TrustFactKind = Literal["open_fatal", "open_dispute", "no_material", "not_shared", "landed", "unruled", "contested_points", "no_evidence", "shared_member", "inconsistent", "weak_flip", "substituted"]  # fmt: skip
+TrustFactKind = Literal[
+    # CONTESTED
+    "disagree",
+    "overturned",
+    "contradictory_ruling",
+    "fatal_landed",
+    "open_fatal",
+    "open_dispute",
+    "contested",
+    # LOW
+    "no_seat",
+    "one_seat",
+    "one_asked",
+    "one_voice",
+    "not_complete",
+    "embedded",
+    "no_material",
+    "all_rejected",
+    "not_shared",
+    "ballots_split",
+    "no_common_point",
+    "low_confidence",
+    # MEDIUM
+    "strongest_absent",
+    "absent",
+    "one_vendor",
+    "partial_agreement",
+    "not_assessed",
+    "modified",
+    "landed",
+    "unruled",
+    "unclear_ruling",
+    "unsupported_rejection",
+    "unsettled_flag",
+    "low_marks",
+    "contested_points",
+    "no_evidence",
+    "no_sources",
+    "no_quote",
+    "shared_member",
+    "own_attack",
+    "inconsistent",
+    "substituted",
+    "weak_flip",
+    "ballots_differ",
+    "few_ballots",
+    "missed_phase",
+    "fallback",
+    "cut",
+    "unseen",
+    "truncated",
+    "prose",
+    "partly_read",
+    "dropped",
+    "coverage_hole",
+    "degraded",
+    "medium_confidence",
+    # in favour of the answer
+    "all_answered",
+    "all_agree",
+    "all_hold",
+    "same_verdict",
+    "verified_findings",
+    "dismissed",
+    "agreed_points",
+    "cited_sources",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class TrustFact:
-    """A fact that limits trust. The table in `engine.trust` gives its level."""
+    """A fact for or against trust. `engine.trust` gives its level, `wording` its sentence."""
 
     kind: TrustFactKind
-    detail: str = ""  # for example the issue or the point, in a few words
+    detail: str = ""  # words of a seat or of the chair, for example the point, or a word such as a state
+    seats: tuple[str, ...] = ()
+    count: int = 0
+    total: int = 0
+
+    @classmethod
+    def load(cls, row: Json) -> TrustFact:
+        """Return the fact of a stored row."""
+        seats = tuple(row.get("seats") or ())
+        return cls(row["kind"], row.get("detail") or "", seats, row.get("count") or 0, row.get("total") or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One position on a point, who holds it, and what it assumes."""
+
+    seats: tuple[str, ...]
+    position: str
+    assumes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A point on which seats differ. Without sides only the point is known."""
+
+    point: str
+    sides: tuple[Side, ...] = ()
+
+
+OutcomeKind = Literal[
+    "survived",
+    "unopposed",
+    "consensus",
+    "modified",
+    "corrected",
+    "overturned",
+    "untested",
+    "votes",
+    "capped",
+    "split",
+    "first",
+    "no_first",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeFacts:
+    """What the outcome line says: what became of the leading draft, how judges voted, or which answer came first."""
+
+    kind: OutcomeKind
+    seat: str = ""  # whose draft led, or whose answer came first
+    replaced_by: str = ""  # whose draft replaced it
+    word: str = ""  # a verdict
+    count: int = 0  # criticisms that landed, or votes
+    total: int = 0  # criticisms, or voters
+    changes: int = 0  # changes of the leading draft
 
 
 @dataclass(frozen=True, slots=True)
@@ -500,6 +621,12 @@ class Verdict:
     claims: tuple[Any, ...] = ()  # each with its supporters and its outcome
     caveats: tuple[str, ...] = ()  # shown before the answer
     details: Json = field(default_factory=dict)  # extra data for the layouts of this protocol
-    agreement: Agreement = ""  # whether the seats agree, as far as their replies show it; empty: not assessed
-    trust_facts: tuple[TrustFact, ...] = ()  # what the rules of this protocol found against full trust
+    assessment: str = ""  # the chair's reasons for its confidence, shown after the answer with the trust level
+    agreement: Agreement = ""  # whether the first statements agree with the answer; empty: not assessed
+    shared_by: tuple[str, ...] | None = None  # seats whose own first statement recommends the answer; None: unknown
+    joined: tuple[str, ...] = ()  # seats that came to it after reading others
+    common: tuple[str, ...] = ()  # points that all seats share, the most important first
+    differences: tuple[Difference, ...] = ()  # points on which seats differ, the most important first
+    result: OutcomeFacts | None = None  # facts of the outcome line; None: the protocol has none
+    trust_facts: tuple[TrustFact, ...] = ()  # what the rules of this protocol found for and against trust
     notes: Json | None = None  # the chair's notes on a free-text answer; None if there are none

@@ -82,8 +82,8 @@ class FixedAnswers:
 
     def triage(self, seat: str, schema: Json) -> Json:
         criteria = ("same_conclusion", "no_critical_flag", "no_contradiction", "mostly_high")
-        told = {"leader": self.leader, "reason": mark(seat, "triage"), "agreed": ["it costs"], "contested": ["when"]}
-        return told | dict.fromkeys(criteria, self.consensus)
+        told = {"leader": self.leader, "reason": mark(seat, "triage"), "agreed": ["it costs"]}
+        return told | {"contested": [] if self.consensus else ["when"]} | dict.fromkeys(criteria, self.consensus)
 
     def look(self, seat: str, schema: Json) -> Json:
         return {"files": [], "names": [], "patterns": []}

@@ -178,7 +178,8 @@ def test_piped_lines_are_questions_and_a_failed_turn_does_not_end_the_conversati
     done = pipe(council, monkeypatch, f"{QUESTIONS[0]}\n\n{QUESTIONS[1]}\n/cost\nquit\nnever asked\n")
     assert (done.code, len(workspace.provider.log)) == (0, 8)
     assert done.out.count(mark("chair", "merge")) == 2
-    assert done.out.count("\n\n") == 1, "a blank line separates the answers"
+    assert done.out.count("\n\n---\n\nTrust: ") == 2
+    assert done.out.count("\n\n") == 5, "a blank line separates the answers"
     assert "2 turns" in done.err and PROMPT not in done.out + done.err
     _, second = workspace.runs()
     workspace.answers.instead = {name: [Reply(status=401)] for name in ("alpha", "beta", "gamma")}

@@ -42,14 +42,17 @@ def start_and_hold(workspace: Workspace, council: Terminal, phase: str = "improv
 
 
 @pytest.mark.behaviour("50-detach")
-def test_detach_prints_the_plan_and_the_run_and_returns_before_anything_is_answered(detached: Workspace) -> None:
+@pytest.mark.parametrize("more", [(), ("-v",)])
+def test_detach_prints_the_run_and_returns_before_anything_is_answered(
+    detached: Workspace, more: tuple[str, ...]
+) -> None:
     gate = detached.hold("draft")
-    done = detached.council("--detach", *ARGS, QUESTION)
+    done = detached.council("--detach", *more, *ARGS, QUESTION)
     (run,) = detached.runs()
-    assert done.code == 0
-    assert done.out.splitlines()[0] == "protocol collaborative: chosen by name"
-    assert done.out.splitlines()[-1] == f"run {run}"
-    assert done.err == f"watch: council watch {run} · stop: council cancel {run}\n"
+    assert (done.code, done.out) == (0, f"run {run}\n")
+    *plan, last = done.err.splitlines()
+    assert last == f"watch: council watch {run} · stop: council cancel {run}"
+    assert plan[:1] == (["protocol collaborative: chosen by name"] if more else [])
     gate.wait(count=3)
     gate.release()
     detached.wait_until_finished(run)
@@ -110,7 +113,7 @@ def test_a_started_detached_run_is_listed_as_running(detached: Workspace, counci
 def test_watch_has_the_same_output_and_exit_code_as_a_foreground_run(detached: Workspace, council: Terminal) -> None:
     here = council("--json", *ARGS, QUESTION)
     run, gate = start_and_hold(detached, council)
-    watching = detached.process("watch", run, "--json")
+    watching = detached.process("watch", run, "--json", "-v")
     gate.release()
     there = wait_for_exit(watching)
     assert (there.code, _same(there)) == (here.code, _same(here))
@@ -120,7 +123,8 @@ def test_watch_has_the_same_output_and_exit_code_as_a_foreground_run(detached: W
     assert lines[-1].startswith("complete")
     plain = council("watch", run)
     assert mark("chair", "synthesise") in plain.out
-    assert f"replay: council replay {run}" in plain.err
+    first, *_, last = plain.err.splitlines()
+    assert first.startswith("draft 3/3 ") and f" · {run} · council open" in last
 
 
 def _same(done: Result) -> object:
@@ -152,7 +156,7 @@ def test_watch_with_jsonl_streams_all_events(detached: Workspace, council: Termi
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_stopping_watch_does_not_stop_the_run(detached: Workspace, council: Terminal, number: signal.Signals) -> None:
     run, gate = start_and_hold(detached, council)
-    watching = detached.process("watch", run)
+    watching = detached.process("watch", run, "-v")
     assert watching.stderr
     assert watching.stderr.readline().startswith(f"council {run} convened")
     os.killpg(watching.pid, number)

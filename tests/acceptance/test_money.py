@@ -74,7 +74,7 @@ def test_cumulative_usage_is_billed_once(priced: Workspace, council: Terminal) -
 def test_missing_usage_makes_the_cost_an_estimate(priced: Workspace, council: Terminal) -> None:
     priced.answers.instead["alpha"] = telling(priced, [])
     done = council("--protocol", "adversarial", QUESTION)
-    assert "partly estimated" in done.err
+    assert done.err.splitlines()[-1].startswith("about $")
     assert council("report", "--json").json["cost"]["estimated"]
     assert council("runs", "fsck").code == 0
 
@@ -257,3 +257,38 @@ def test_fsck_finds_tampered_spending_rows(priced: Workspace, council: Terminal,
     db.close()
     done = council("runs", "fsck")
     assert (done.code, told in done.out) == (1, True)
+
+
+# The strongest seat
+
+DEAREST_GAMMA = f'{PRICES}[prices."sim:gamma"]\ninput = 5.0\noutput = 25.0\n'
+
+
+@pytest.mark.behaviour("evidence-strongest")
+def test_the_strongest_seat_is_that_of_the_dearest_member_also_in_a_fork(
+    workspace: Workspace, council: Terminal
+) -> None:
+    write_user_file(DEAREST_GAMMA)
+    workspace.configure()
+    done = council("--protocol", "triad", "--json", QUESTION)
+    assert done.json["strongest"]["seat"] == "gamma"
+    assert "| Strongest seat | gamma (sim:gamma, the highest price)" in council("report", done.json["run"]).out
+    plan = council("--protocol", "triad", "--dry-run", "--json", QUESTION).json
+    assert plan["prices"] == {"sim:alpha": 0.018, "sim:beta": 0.018, "sim:gamma": 0.03, "sim:chair": 0.018}
+    fork = council("fork", done.json["run"], "--seat", "alpha=sim:gamma", "--json")
+    assert fork.code == 0 and "strongest" not in fork.json  # two seats have the dearest member
+
+
+@pytest.mark.behaviour("10-strongest-absent")
+def test_the_trust_line_names_a_strongest_seat_that_did_not_answer(workspace: Workspace, council: Terminal) -> None:
+    write_user_file(DEAREST_GAMMA)
+    workspace.configure()
+    workspace.answers.instead["gamma"] = Reply(status=401)
+    report = council("--protocol", "triad", "--json", QUESTION).json
+    assert "strongest" not in report
+    assert [reason for reason in report["trust"]["because"] if reason.startswith("gamma, the strongest member")]
+    workspace.configure()
+    workspace.answers.instead["beta"], workspace.answers.instead["gamma"] = Reply(status=401), Reply(text="Wait.")
+    report = council("--protocol", "triad", "--json", QUESTION).json
+    assert report["strongest"]["seat"] == "gamma"
+    assert not [reason for reason in report["trust"]["because"] if "strongest" in reason]

@@ -66,7 +66,7 @@ def test_a_person_is_shown_what_the_seat_sees_and_what_they_type_is_its_statemen
     terminal.wait_for("Thank you.")
     done = terminal.wait_for_exit()
     assert done.code == 0, done.err
-    assert done.out.strip().endswith(f"The merge of chair: {mark('chair', 'merge')}.")
+    assert done.out.startswith(f"The merge of chair: {mark('chair', 'merge')}.\n\n---\n\nTrust: ")
     assert sorted(workspace.asked()) == ["draft/alpha", "draft/gamma", "merge/chair"]
     assert f"Not all of it.\n\nTape is slow: {mark('beta', 'draft')}." in workspace.prompt("merge/chair")
     report = council("report", "--json").json
@@ -94,6 +94,8 @@ def test_a_typed_reply_is_asked_field_by_field(workspace: Workspace, council: Te
     terminal.type_lines("")
     terminal.wait_for("case, ")
     terminal.type_lines("Mine counts them.", ".")
+    terminal.wait_for("concedes, ")
+    terminal.type_lines("it is simpler", "")
     terminal.wait_for("verdict, ")
     terminal.type_lines("SURVIVED")
     terminal.wait_for("choose one of STAND, MODIFIED, REJECTED")
@@ -104,9 +106,9 @@ def test_a_typed_reply_is_asked_field_by_field(workspace: Workspace, council: Te
     said = json.loads(workspace.rows("SELECT body FROM results WHERE key = 'attack/beta'")[0][0])["text"]
     assert json.loads(said) == {
         "issues": [{"severity": "MAJOR", "hits": "the price", "flaw": "it is per restore", "correction": "count restores"}],
-        "case": "Mine counts them.", "verdict": "MODIFIED",
+        "case": "Mine counts them.", "concedes": ["it is simpler"], "verdict": "MODIFIED",
     }  # fmt: skip
-    assert "beta-1" in workspace.prompt("verdict/chair")
+    assert all(part in workspace.prompt("verdict/chair") for part in ("it is per restore", "it is simpler"))
     check_store(council)
 
 
@@ -121,7 +123,7 @@ def test_a_person_may_abstain_and_is_absent_with_that_reason(
     terminal.wait_for("You abstained.")
     done = terminal.wait_for_exit()
     assert done.code == 0, done.err
-    assert "beta did not answer in draft: it declined to answer (refused): the person abstained" in done.out
+    assert "beta did not answer (human: declined to answer: the person abstained)" in done.out
     assert council("report", "--json").json["quorum"] == {"needed": 1, "ok": 2, "asked": 3}
     check_store(council)
 
@@ -226,7 +228,7 @@ def test_a_detached_run_waits_for_an_answer_from_any_interface(detached: Workspa
     assert detached.status(run) == "running"
     assert answer(run, "draft/beta", f"Keep it: {mark('beta', 'draft')}.")
     attack = asked("attack/beta")
-    assert [field["name"] for field in attack["fields"]] == ["issues", "case", "verdict"]
+    assert [field["name"] for field in attack["fields"]] == ["issues", "case", "concedes", "verdict"]
     with pytest.raises(UsageError, match=r"missing: verdict \(STAND, MODIFIED, REJECTED\)"):
         answer(run, "attack/beta", "I do not like it.")
     assert answer(run, "attack/beta", "It can STAND, if it is paid for.")
@@ -235,7 +237,8 @@ def test_a_detached_run_waits_for_an_answer_from_any_interface(detached: Workspa
     watched = council("watch", run, "--json")
     assert (watched.code, watched.json["status"]) == (0, "complete")
     said = json.loads(detached.rows("SELECT body FROM results WHERE key = 'attack/beta'")[0][0])["text"]
-    assert json.loads(said) == {"issues": [], "case": "It can STAND, if it is paid for.", "verdict": "STAND"}
+    said_json = {"issues": [], "case": "It can STAND, if it is paid for.", "concedes": [], "verdict": "STAND"}
+    assert json.loads(said) == said_json
     assert asks() == []
     check_store(council)
 
@@ -247,7 +250,7 @@ def test_an_invalid_answer_is_asked_for_again_with_the_reason(detached: Workspac
     asked("triage/chair")
     assert answer(run, "triage/chair", json.dumps(triage | {"no_contradiction": False, "mostly_high": False}))
     asked("verdict/chair")
-    points = [{"issue": f"{seat}-1", "landed": False, "why": "no"} for seat in ("beta", "gamma")]
+    points = [{"issue": f"issue-{n}", "landed": False, "why": "no"} for n in (1, 2)]
     ruling = {"points": points, "outcome": "OVERTURNED", "answer": "Stay.", "assessment": "Clear."}
     assert answer(run, "verdict/chair", json.dumps(ruling))
     again = "the outcome is OVERTURNED although no FATAL or MAJOR issue landed"
@@ -299,7 +302,7 @@ def test_a_resumed_run_keeps_the_answers_of_the_person(workspace: Workspace, cou
     shown = again.wait_for("Type your answer field by field.")
     assert "My only draft" in shown  # quoted in what the attacker is shown, not asked for again
     again.wait_for("issues, ")
-    again.type_lines("", ".", "stand")
+    again.type_lines("", ".", "", "stand")
     again.wait_for("Thank you.")
     done = again.wait_for_exit()
     assert done.code == 0, done.err

@@ -65,7 +65,7 @@ def typed(seen: Seen) -> Json:
         )  # all readers prefer the first models
         return {"dispute": "", "reasons": [], "order": [label for label, _ in shown]}
     if "leader" in fields:
-        return {"agreed": ["cost"], "contested": ["when"], "reason": "it is complete", "leader": fields["leader"]["enum"][0]} | dict.fromkeys(
+        return {"agreed": ["cost"], "contested": ["when"], "reason": "it is complete", "leader": fields["leader"]["enum"][0], "same_as_leader": fields["leader"]["enum"]} | dict.fromkeys(
             ("same_conclusion", "no_critical_flag", "no_contradiction", "mostly_high"), False
         )  # fmt: skip
     if "issues" in fields:
@@ -77,7 +77,7 @@ def typed(seen: Seen) -> Json:
         }
         return {"issues": [issue], "case": "", "verdict": "STAND"}
     if "points" in fields:
-        issues = fields["points"]["items"]["properties"]["issue"]["enum"]
+        issues = fields["points"]["items"]["properties"]["issue"].get("enum", [])
         points = [{"issue": one, "landed": False, "why": "it is counted", "same_as": "none"} for one in issues]
         return {
             "points": points,
@@ -142,10 +142,7 @@ def test_a_council_of_any_size_answers(
         assert [row for row in report["degraded"] if row["state"] != "notice"] == []
         assert report["calls"]["made"] == CALLS[protocol](size)
         assert len(provider.log) - before == CALLS[protocol](size)
-        level = (
-            "LOW" if (protocol, size) == ("ranking", 2) else TRUST.get(protocol, "HIGH")
-        )  # two answers are not ranked
-        assert report["trust"]["level"] == level, report["trust"]
+        assert report["trust"]["level"] == TRUST.get(protocol, "HIGH"), report["trust"]
 
 
 @pytest.mark.behaviour("13-other-sizes")
@@ -165,7 +162,7 @@ def test_an_absent_seat_of_any_council_is_listed_and_not_counted(
             size,
         )
         assert report["trust"]["level"] == "MEDIUM"
-        assert f"{name} is absent ({size - 1} of {size} seats answered)" in report["trust"]["because"]
+        assert f"{name} did not answer ({size - 1} of {size} seats did)" in report["trust"]["because"]
         assert {row["seat"] for row in report["degraded"] if row["state"] != "notice"} == {name}
 
 
@@ -178,7 +175,7 @@ def test_one_answer_of_two_is_used_and_trusted_little(voices: Voices, council: T
     ended = {"ranking": (3, "incomplete"), "adversarial": (3, "incomplete")}.get(protocol, (0, "complete"))
     assert (done.code, report["status"]) == ended, report
     assert report["trust"]["level"] == "LOW"
-    assert "only one seat answered" in report["trust"]["because"]
+    assert re.match(r"only [\w-]+ answered", report["trust"]["because"][0])
 
 
 @pytest.mark.behaviour("13-other-sizes")
@@ -217,7 +214,7 @@ def test_the_leader_does_not_attack_and_every_other_seat_does(
     assert sorted(attackers) == ["m2", "m3", "m4", "m5"]
     (verdict,) = [seen for seen in provider.log if seen.schema and "points" in seen.schema["properties"]]
     issues = verdict.schema["properties"]["points"]["items"]["properties"]["issue"]["enum"] if verdict.schema else []
-    assert issues == ["beta-1", "gamma-1", "delta-1", "epsilon-1"]
+    assert issues == ["issue-1", "issue-2", "issue-3", "issue-4"]
 
 
 @pytest.mark.behaviour("13-other-sizes")

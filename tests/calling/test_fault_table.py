@@ -83,7 +83,7 @@ async def ask(
     sent = [attempt.body for attempt in (await store.load("r6789")).attempts.get(PLACE, [])]
     (last,) = [event for event in session.events if isinstance(event, ev.Stated | ev.WasAbsent)]
     shown = io.StringIO()
-    view = PlainView(shown)
+    view = PlainView(shown, every_event=True)
     for entry in session.heard:
         view.on_event(entry)
     return Heard(session, last.state, shown.getvalue().splitlines(), sent)

@@ -86,7 +86,7 @@ def test_refused_keys_of_all_judges_are_not_a_pass(judges: JudgesWorkspace, runn
     judges.judge_answers.instead = {f"judge-{n}": Reply(status=401) for n in (1, 2)}
     done = runner.run()
     assert (done.code, done.outputs["verdict"]) == (4, "none"), done.log
-    assert "judge-1 and judge-2 did not answer: anthropic refused the key or login they share" in done.summary
+    assert "judge-1 and judge-2 did not answer: sim refused the key: 401" in done.summary
 
 
 # Trust

@@ -299,12 +299,29 @@ def test_a_prompt_asks_for_its_required_sections(name: str, parts: tuple[str, ..
     [
         pytest.param(
             "collaborative/improve",
-            ("Take the best of what", "of you had", "Drop what", "Keep your strength", "what came from whom"),
+            (
+                "Take the best of what",
+                "of you had",
+                "Drop what",
+                "Keep your strength",
+                "what came from whom",
+                "Recompute the figures",
+                "## Corrections",
+            ),
             marks=pytest.mark.behaviour("000-improve-asks"),
         ),
         pytest.param(
             "collaborative/synthesise",
-            ("strongest element of each", "what emerged", "Lose nothing that is truly new", "not a summary", "author"),
+            (
+                "strongest element of each",
+                "what emerged",
+                "Keep what is truly new",
+                "not a summary",
+                "author",
+                "choose one and work it out",
+                "as untested",
+                "Recompute the figures",
+            ),
             marks=pytest.mark.behaviour("000-synthesis-asks"),
         ),
         pytest.param(
@@ -342,14 +359,58 @@ def test_a_draft_is_soft_capped_at_1500_words(name: str) -> None:
     assert load_prompt(path_of(name)).words == 1500
 
 
+MATERIAL_FIRST = (
+    "adversarial/attack", "adversarial/triage", "adversarial/verdict", "advisors/final", "advisors/opening", "advisors/rebuttal",
+    "advisors/referee", "collaborative/improve", "collaborative/synthesise", "general/answer", "general/clerk", "general/synthesise",
+    "judges/consolidate", "ranking/rank", "ranking/synthesise", "triad/merge",
+)  # fmt: skip
+
+
+@pytest.mark.behaviour("10-task-before-material")
+@pytest.mark.parametrize("name", MATERIAL_FIRST)
+def test_a_prompt_says_its_task_in_short_before_the_material(name: str) -> None:
+    text = load_text(name)
+    assert text.index("# In short") < text.index("{{ quote(") < text.index("# Your part")
+
+
+@pytest.mark.behaviour("10-task-before-material")
+@pytest.mark.parametrize("seat", ["", ".alpha", ".beta", ".gamma"])
+@pytest.mark.parametrize("mode", BUILT[:2])
+def test_a_draft_prompt_gives_its_limit_before_its_task(mode: str, seat: str) -> None:
+    text = load_text(f"{mode}/draft{seat}")
+    limit = "At most {{ words }} words. Count words as in prose: code and the marks of tables do not count."
+    assert text.index(limit) < text.index("1. Begin with your")
+    assert ("on top, at most 300 words" in text) is bool(seat)
+
+
+@pytest.mark.behaviour("10-optional-variables")
+@pytest.mark.parametrize(
+    ("given", "shown"), [({}, "tested"), ({"merged": False}, "tested"), ({"merged": True}, "merged")]
+)
+def test_a_variable_that_is_tested_for_being_defined_may_be_missing(folder: Path, given: Any, shown: str) -> None:
+    write(folder, "t/say", "{{ 'merged' if merged is defined and merged else 'tested' }}")
+    assert words_for(folder, **given).endswith(shown)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("protocol", "told"), [("triad", "merged into one answer"), ("adversarial", "tested against each other")]
+)
+async def test_drafts_are_told_what_happens_to_them(protocol: str, told: str) -> None:
+    for event in await asked_in_rehearsal(protocol, small=False, agree=True):
+        assert (told in event.messages[1]["content"]) is (event.phase == "draft")
+
+
 @pytest.mark.behaviour("10-claims-marked")
 @pytest.mark.parametrize("seat", ["alpha", "beta", "gamma"])
 def test_an_adversarial_draft_marks_its_claims(seat: str) -> None:
     assert "(HIGH), (MEDIUM) or (LOW)" in load_text(f"adversarial/draft.{seat}")
 
 
-def test_the_triage_prompt_is_short() -> None:
-    assert load_prompt(path_of("adversarial/triage")).tokens == 600
+@pytest.mark.behaviour("10-room-to-think")
+@pytest.mark.parametrize("name", ["adversarial/triage", "general/queries"])
+def test_the_chair_has_room_to_think_before_a_short_reply(name: str) -> None:
+    assert load_prompt(path_of(name)).tokens is None
 
 
 def path_of(name: str) -> Path:

@@ -11,16 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council import events as ev
+from council.engine.agreement import compute_agreement, count_voices, join_sides
 from council.engine.minutes import Minutes
-from council.engine.trust import (
-    LEVELS,
-    TABLE,
-    compute_agreement,
-    compute_trust,
-    count_voices,
-    format_trust,
-)
+from council.engine.trust import LEVELS, LIMITS, SUPPORTS, compute_trust
 from council.events import Entry
+from council.render.report import build_report
+from council.types import Side
+from council.wording import load_wording
 
 DATA = Path(__file__).parents[1] / "data" / "trust"
 AGREEMENT = tomllib.loads((DATA / "agreement.toml").read_text())["case"]
@@ -57,7 +54,16 @@ def run(
 
 
 def level(minutes: Minutes) -> str:
-    return str(compute_trust(minutes)["level"])
+    return compute_trust(minutes).level
+
+
+def reasons(minutes: Minutes) -> list[str]:
+    return load_wording("en").list_reasons(compute_trust(minutes).limits)
+
+
+def fact(kind: str, **values: Any) -> dict[str, Any]:
+    """Return a verdict with one fact."""
+    return {"verdict": {"trust_facts": [{"kind": kind, **values}]}}
 
 
 # The table
@@ -68,77 +74,93 @@ def level(minutes: Minutes) -> str:
     ("given", "expected", "reason"),
     [
         ({}, "HIGH", ""),
-        ({"verdict": {"verdict": "DISAGREE"}}, "CONTESTED", "the judges disagree"),
+        (fact("disagree"), "CONTESTED", "judges of different vendors contradict each other"),
+        (fact("overturned"), "CONTESTED", "the leading draft was overturned"),
+        (fact("contradictory_ruling"), "CONTESTED", "the chair's ruling contradicts itself"),
+        (fact("open_fatal", count=1), "CONTESTED", "a fatal attack was not ruled on"),
+        (fact("open_dispute", detail="the price"), "CONTESTED", "members still disagree: the price"),
         ({"verdict": {"confidence": "CONTESTED"}}, "CONTESTED", "the answer is contested"),
-        ({"verdict": {"trust_facts": [{"kind": "open_fatal", "detail": "beta-1"}]}}, "CONTESTED", "a fatal issue is open: beta-1"),
-        ({"verdict": {"trust_facts": [{"kind": "open_dispute", "detail": ""}]}}, "CONTESTED", "members still disagree"),
-        ({"absent": ("beta", "gamma")}, "LOW", "only one seat answered"),
+        ({"absent": ("beta", "gamma")}, "LOW", "only alpha answered"),
         ({"status": "incomplete"}, "LOW", "the run is incomplete"),
-        ({"status": "failed"}, "LOW", "the run is without an answer"),
+        ({"status": "failed"}, "LOW", "the run has no answer"),
         ({"members": {"alpha": "local:smollm2", "beta": "openai:b"}}, "LOW", "the small embedded model answered"),
         ({"chair": "local:smollm2"}, "LOW", "the small embedded model answered"),
-        ({"verdict": {"details": {"empty": True}}}, "LOW", "no material was reviewed"),
-        ({"verdict": {"agreement": "none"}}, "LOW", "no two seats share the recommendation"),
-        ({"verdict": {"confidence": "LOW"}}, "LOW", "confidence LOW"),
-        ({"absent": ("beta",)}, "MEDIUM", "beta is absent (2 of 3 seats answered)"),
-        ({"members": {"alpha": "openai:a", "beta": "openai:b"}}, "MEDIUM", "all answers are from one vendor: openai"),
+        (fact("no_material"), "LOW", "no material was reviewed"),
+        ({"verdict": {"agreement": "none"}}, "LOW", "no two members recommend this on their own"),
+        ({"verdict": {"agreement": "none", "shared_by": ["beta"]}}, "LOW", "no two members recommend this on their own"),
+        ({"verdict": {"confidence": "LOW"}}, "LOW", "the members' own confidence is low"),
+        ({"absent": ("beta",)}, "MEDIUM", "beta did not answer (2 of 3 seats did)"),
+        ({"members": {"alpha": "openai:a", "beta": "openai:b"}}, "MEDIUM", "all answers are from one vendor (openai)"),
         ({"verdict": {"agreement": "partial"}}, "MEDIUM", "the seats agree only in part"),
+        (
+            {"verdict": {"agreement": "partial", "shared_by": ["alpha", "gamma"]}},
+            "MEDIUM",
+            "2 of 3 seats recommend this on their own (alpha and gamma)",
+        ),
         ({"verdict": {"agreement": ""}}, "MEDIUM", "agreement was not assessed"),
         ({"verdict": {"agreement": None}}, "MEDIUM", "agreement was not assessed"),
-        ({"verdict": {"outcome": "MODIFIED"}}, "MEDIUM", "the answer was changed after criticism"),
-        ({"verdict": {"trust_facts": [{"kind": "landed", "detail": ""}]}}, "MEDIUM", "severe criticism was valid"),
-        ({"verdict": {"trust_facts": [{"kind": "unruled", "detail": ""}]}}, "MEDIUM", "an issue was not ruled on"),
-        ({"verdict": {"trust_facts": [{"kind": "contested_points", "detail": "cost"}]}}, "MEDIUM", "contested: cost"),
-        ({"verdict": {"trust_facts": [{"kind": "no_evidence", "detail": ""}]}}, "MEDIUM", "no evidence was verified"),
-        ({"verdict": {"confidence": "MEDIUM"}}, "MEDIUM", "confidence MEDIUM"),
+        (fact("modified", count=1, total=2), "MEDIUM", "the leading draft was changed after attacks"),
+        (fact("modified"), "MEDIUM", "the chair changed the leading draft on its own"),
+        (fact("landed", count=1, total=3), "MEDIUM", "1 of 3 attacks was severe and landed"),
+        (fact("unruled", count=2), "MEDIUM", "2 attacks were not ruled on"),
+        (fact("contested_points", detail="cost", count=1), "MEDIUM", "one point is disputed"),
+        (fact("no_evidence"), "MEDIUM", "no source supports it"),
+        (fact("shared_member", detail="openai:b", seats=["alpha", "beta"]), "MEDIUM", "openai:b answered for alpha and beta, so they count once"),
+        ({"verdict": {"confidence": "MEDIUM"}}, "MEDIUM", "the members' own confidence is medium"),
         ({"served": {"beta": "mistral:d"}}, "MEDIUM", "a fallback answered for beta"),
         ({"absent": ("chair",)}, "MEDIUM", "chair did not answer in draft"),
         ({"members": {"alpha": "local:/path/large.gguf", "beta": "openai:b"}}, "HIGH", ""),
     ],
 )  # fmt: skip
 def test_each_row_of_the_table(given: dict[str, Any], expected: str, reason: str) -> None:
-    trust = compute_trust(run(**given))
-    assert trust["level"] == expected
-    assert reason in trust["because"] if reason else trust["because"] == []
+    minutes = run(**given)
+    assert level(minutes) == expected
+    assert reason in reasons(minutes) if reason else reasons(minutes) == []
 
 
 @pytest.mark.behaviour("10-trust-table")
 def test_the_lowest_row_wins_and_every_row_is_a_reason() -> None:
-    trust = compute_trust(run(absent=("beta",), verdict={"agreement": "none", "verdict": "DISAGREE"}))
-    assert trust["level"] == "CONTESTED"
-    assert trust["because"] == [
-        "the judges disagree",
-        "no two seats share the recommendation",
-        "beta is absent (2 of 3 seats answered)",
+    minutes = run(absent=("beta",), verdict={"agreement": "none", "trust_facts": [{"kind": "disagree"}]})
+    assert level(minutes) == "CONTESTED"
+    assert reasons(minutes) == [
+        "judges of different vendors contradict each other",
+        "no two members recommend this on their own",
+        "beta did not answer (2 of 3 seats did)",
     ]
+
+
+@pytest.mark.behaviour("10-trust-one-level")
+@pytest.mark.parametrize("confidence", [None, *LEVELS])
+def test_a_confidence_is_never_above_the_level(confidence: str | None) -> None:
+    report = build_report(run(verdict={"confidence": confidence, "agreement": "none"}))
+    assert report["confidence"] in (None, report["trust"]["level"])
+
+
+def test_high_trust_states_its_limit() -> None:
+    report = build_report(run())
+    assert report["trust"]["level"] == "HIGH"
+    assert "members can share an error" in report["tail"][-1]
+    assert "members can share an error" not in build_report(run(absent=("beta",)))["tail"][-1]
 
 
 @pytest.mark.behaviour("10-trust-shared-member")
 def test_seats_that_share_a_member_by_fallback_count_as_one() -> None:
-    both = compute_trust(run(served={"beta": "anthropic:a", "gamma": "anthropic:a"}))
-    assert both["level"] == "LOW"
-    assert "all answers are from anthropic:a, by fallback" in both["because"]
-    one_vendor = compute_trust(run(served={"beta": "anthropic:x", "gamma": "anthropic:y"}))
-    assert "all answers are from one vendor: anthropic" in one_vendor["because"]
+    both = run(served={"beta": "anthropic:a", "gamma": "anthropic:a"})
+    assert level(both) == "LOW"
+    assert "anthropic:a answered for all seats" in reasons(both)
+    one_vendor = run(served={"beta": "anthropic:x", "gamma": "anthropic:y"})
+    assert "all answers are from one vendor (anthropic)" in reasons(one_vendor)
     chosen = dict.fromkeys(NAMES, "openai:b")
-    assert compute_trust(run(members=chosen))["level"] == "MEDIUM"
+    assert level(run(members=chosen)) == "MEDIUM"
 
 
-def test_a_run_of_an_older_version_is_not_assessed() -> None:
+def test_a_run_of_an_older_version_keeps_its_facts() -> None:
     minutes = run()
     for key in ("agreement", "trust_facts", "notes"):
         minutes.verdict.pop(key, None)
-    assert compute_trust(minutes) == {"level": "MEDIUM", "because": ["agreement was not assessed"]}
-
-
-def test_the_trust_line_is_one_line() -> None:
-    assert format_trust({"level": "HIGH", "because": []}) == "Trust: HIGH"
-    assert format_trust({"level": "LOW", "because": ["a\n", "b"]}) == "Trust: LOW — a ; b"
-
-
-def test_many_details_of_one_kind_are_one_reason() -> None:
-    facts = [{"kind": "contested_points", "detail": f"p{n}"} for n in range(5)]
-    assert compute_trust(run(verdict={"trust_facts": facts}))["because"] == ["contested: p0; p1 and 3 more"]
+    assert (level(minutes), reasons(minutes)) == ("MEDIUM", ["agreement was not assessed"])
+    assert level(run(verdict={"verdict": "DISAGREE"})) == "CONTESTED"
+    assert level(run(verdict={"outcome": "MODIFIED"})) == "MEDIUM"
 
 
 RUNS = st.fixed_dictionaries(
@@ -185,7 +207,11 @@ def test_every_kind_of_the_shared_type_has_a_row() -> None:
 
     from council.types import TrustFactKind
 
-    assert set(get_args(TrustFactKind)) <= TABLE.keys()
+    kinds = set(get_args(TrustFactKind))
+    assert kinds == {*LIMITS, *SUPPORTS}
+    table = load_wording("en").table
+    assert set(LIMITS) <= table["reasons"].keys()
+    assert set(SUPPORTS) <= table["supports"].keys()
 
 
 # Agreement
@@ -196,6 +222,12 @@ def test_every_kind_of_the_shared_type_has_a_row() -> None:
 def test_agreement_follows_from_the_notes(case: dict[str, Any]) -> None:
     found = compute_agreement(case.get("shared_by"), case.get("contested", False), case["voices"])
     assert found == case["agreement"]
+
+
+def test_seats_of_equal_positions_are_one_side_and_a_seat_with_two_positions_is_on_none() -> None:
+    rows = [("alpha", "Now.", ""), ("beta", "now", ""), ("gamma", "Later", "growth"), ("gamma", "Never", "")]
+    assert join_sides(rows) == (Side(("alpha", "beta"), "Now.", ""),)
+    assert join_sides([("alpha", "now", ""), ("alpha", "now", "")]) == (Side(("alpha",), "now", ""),)
 
 
 def test_a_member_chosen_for_several_seats_stays_several_voices() -> None:

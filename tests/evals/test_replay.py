@@ -10,7 +10,7 @@ import pytest
 from council.errors import UsageError
 from council.evals import statistics as stats
 from council.evals.matrix import Matrix, read_csv, read_matrix
-from council.evals.replay import replay
+from council.evals.replay import format_replay, replay
 from council.evals.votes import Vote, elect_by_families, elect_by_plurality
 from council.runs.track_record import weigh_record
 
@@ -45,6 +45,9 @@ def test_a_replay_reproduces_the_plurality_and_its_flips_computed_by_hand() -> N
     assert [(row["agreement"], row["accuracy"]["mean"], row["accuracy"]["n"]) for row in report["agreement"]] == [
         ("full", pytest.approx(2 / 3), 3), ("partial", pytest.approx(4 / 6), 6), ("none", 1.0, 1),
     ]  # fmt: skip
+    shown = format_replay(found)
+    for words in ("all models agree: 66.7 %", "some models agree: 66.7 %", "no two models agree: 100.0 %"):
+        assert words in shown
 
 
 def test_a_rule_is_not_called_better_or_worse_than_models_that_only_chance_orders() -> None:

@@ -80,7 +80,7 @@ def test_default_reply_matches_every_schema(reply: Any, agree: bool) -> None:
 async def test_agree_sets_booleans(agree: bool) -> None:
     member = Scripted(script={"triage/chair": {"agree": agree}})
     said = await send(member, "triage/chair", schema=build_schema(Triage, {"leader": ["beta"]}))
-    assert Triage.model_validate_json(said.text).consensus is agree
+    assert Triage.model_validate_json(said.text).same_conclusion is agree
 
 
 @pytest.mark.parametrize(

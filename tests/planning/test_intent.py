@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from council import protocols
 from council.errors import UsageError
-from council.planning.intent import ChosenBy, Intent, focus_line, parse_intent
+from council.planning.intent import ChosenBy, Intent, parse_intent
 from council.protocols import Protocol
 
 KNOWN = ("collaborative", "adversarial", "triad", "advisors", "judges", "general", "ranking", "quick", "own")
@@ -52,10 +52,41 @@ def refusal(words: str, protocol: str | None = None, **flags: Any) -> str:
     return refused.value.message_for("cli")
 
 
-def test_a_very_long_word_takes_linear_time() -> None:
+LONG_TEXTS = [
+    "x",
+    "word ",
+    "a or b, ",
+    "should we ",
+    "attack ",
+    "please ",
+    "adversarial ",
+    "who that my plan ",
+    "is a better ",
+    "(a) ",
+    "I want a debate ",
+    "或者还是",
+    "Should we buy or rent?\n",
+]
+
+
+@pytest.mark.behaviour("00-words-long")
+@pytest.mark.parametrize("text", LONG_TEXTS)
+def test_a_very_long_question_takes_linear_time(text: str) -> None:
     began = time.process_time()
-    assert read("x" * 100_000).task == "ask"
+    assert read(text * (100_000 // len(text))).task == "ask"
     assert time.process_time() - began < 5
+
+
+@pytest.mark.behaviour("00-words-long")
+@pytest.mark.parametrize("where", ["start", "end", "middle"])
+def test_words_in_the_middle_of_a_long_text_are_material(where: str) -> None:
+    request, material = "Should we buy or rent?", "The lake is calm. " * 1000
+    texts = {
+        "start": f"{request} {material}",
+        "end": f"{material} {request}",
+        "middle": f"{material} {request} {material}",
+    }
+    assert read(texts[where]).protocol == ("collaborative" if where == "middle" else "adversarial")
 
 
 @contextmanager
@@ -122,6 +153,49 @@ def test_a_name_in_other_letters_is_a_target_only_if_the_file_system_finds_it(fo
 def test_a_prefix_chooses_the_protocol_and_is_removed(words: str, protocol: str, why: str, question: str) -> None:
     found = read(words)
     assert (found.protocol, found.why, found.question, found.task) == (protocol, why, question, "ask")
+
+
+@pytest.mark.behaviour("00-mode-names")
+@pytest.mark.parametrize(
+    "words",
+    [
+        "adversarial council",
+        "Adversarial council:",
+        "adversarial council: verbose",
+        "please run an adversarial council",
+        "Collaborative mode -",
+        "in collaborative mode",
+        "advisors:",
+        "council of advisors",
+        "对抗模式：",
+    ],
+)
+def test_a_mode_name_without_a_question_is_refused_in_one_line(words: str) -> None:
+    said = refusal(words)
+    assert said.startswith('no question was given after the prefix "') and said.endswith(": add one")
+
+
+@pytest.mark.behaviour("00-mode-names")
+@pytest.mark.parametrize(
+    "words",
+    [
+        "What is adversarial mode?",
+        "How does a council of advisors work?",
+        "Explain collaborative mode in Google Docs",
+        "adversarial networks: how are they trained?",
+        "collaborative filtering: how does it work?",
+    ],
+)
+def test_a_question_about_a_mode_keeps_its_words_and_chooses_nothing(words: str) -> None:
+    found = read(words)
+    assert (found.protocol, found.question, found.chosen_by is ChosenBy.PREFIX) == ("collaborative", words, False)
+
+
+@pytest.mark.behaviour("00-mode-names")
+def test_a_mode_name_in_a_request_wins_over_other_words_and_stays() -> None:
+    for words in ("Which is better, A or B? (collaborative mode)", "Debate our logo, but collaboratively."):
+        found = read(words)
+        assert (found.protocol, found.question, found.chosen_by) == ("collaborative", words, ChosenBy.TRIGGER)
 
 
 @pytest.mark.behaviour("00-grammar-explicit-wins")
@@ -365,15 +439,14 @@ def test_the_documented_examples_work_quoted_or_not(
         assert (found.protocol, found.task, found.target) == ("judges", task, target)
 
 
-# The table of words. Rows of the hold-out were written before the rules.
+# The table of words: see tests/data/words.toml for its keys.
 
 TABLE = tomllib.loads((Path(__file__).parents[1] / "data" / "words.toml").read_text(encoding="utf-8"))["rows"]
+RIGHT_ROWS = [row for row in TABLE if "missed" not in row]
 
 
-@pytest.mark.behaviour("00-words-table")
-@pytest.mark.parametrize("row", TABLE, ids=[row["words"][:60] for row in TABLE])
-def test_words_choose_the_protocol_that_they_ask_for(row: dict[str, Any], folder: Path) -> None:
-    found = parse_intent(
+def read_row(row: dict[str, Any], folder: Path) -> Intent:
+    return parse_intent(
         [row["words"]],
         {},
         folder=folder,
@@ -381,12 +454,29 @@ def test_words_choose_the_protocol_that_they_ask_for(row: dict[str, Any], folder
         piped=row.get("piped", False),
         can_search=lambda: bool(row.get("search")),
     )
+
+
+@pytest.mark.behaviour("00-words-table")
+@pytest.mark.parametrize("row", RIGHT_ROWS, ids=[row["words"][:60] for row in RIGHT_ROWS])
+def test_words_choose_the_protocol_that_they_ask_for(row: dict[str, Any], folder: Path) -> None:
+    found = read_row(row, folder)
     assert (found.protocol, found.task) == (row["protocol"], row.get("task", "ask")), found.why
     assert found.question == row.get("question", row["words"])
     assert found.target == row.get("target")
     if found.chosen_by is ChosenBy.TRIGGER:
-        chosen = found.why.partition('"')[2].rstrip('"')
+        chosen = found.why.partition('"')[2].rstrip('"').removesuffix(" …")
         assert chosen and " ".join(chosen.lower().split()) in " ".join(row["words"].lower().split())
+
+
+@pytest.mark.behaviour("00-words-level")
+@pytest.mark.parametrize(("held", "share"), [("a", 0.98), ("b", 0.98), ("c", 0.95)])
+def test_words_that_others_wrote_choose_the_protocol_that_they_ask_for(held: str, share: float, folder: Path) -> None:
+    rows = [row for row in TABLE if row.get("held") == held]
+    chosen = [(row["protocol"], read_row(row, folder).protocol) for row in rows]
+    assert len(rows) >= 120
+    assert sum(asked == found for asked, found in chosen) >= share * len(rows)
+    everyday = [found for asked, found in chosen if asked == "collaborative"]
+    assert everyday.count("adversarial") <= 0.03 * len(everyday)
 
 
 # Rules 4 and 5: trigger words, else collaborative.
@@ -406,7 +496,7 @@ def test_words_choose_the_protocol_that_they_ask_for(row: dict[str, Any], folder
         ("REST-vs-gRPC", 'the word "vs"'),
         ("REST versus gRPC", 'the word "versus"'),
         ("Debate the merger", 'the word "debate"'),
-        ("an adversarial look at it", 'the words "an adversarial"'),
+        ("an adversarial look at it", 'the words "adversarial look"'),
         ("challenge this plan", 'the word "challenge"'),
         ("try arguing for tabs", 'the word "arguing"'),
         ("attack my thesis", 'the word "attack"'),
@@ -416,6 +506,30 @@ def test_words_choose_the_protocol_that_they_ask_for(row: dict[str, Any], folder
 def test_an_adversarial_trigger_that_is_asked_for_gives_adversarial(words: str, why: str) -> None:
     found = read(words)
     assert (found.protocol, found.why, found.question, found.task) == ("adversarial", why, words, "ask")
+
+
+@pytest.mark.behaviour("00-choice-reason")
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (
+            "Should I take the job in Oslo, or stay where I am?",
+            'the choice "Should I take the job in Oslo, or stay where I am"',
+        ),
+        ("Given the rent, should we buy or lease?", 'the choice "should we buy or lease"'),
+        ("(a) buy it or (b) rent it: what should we do?", 'the choice "(a) buy it or (b) rent it: what should we do"'),
+        ("We need a house (should we buy or rent?)", 'the choice "should we buy or rent"'),
+        ("Split src/billing or keep it?", 'the choice "Split src/billing or keep it"'),
+        ("İstanbul or İzmir?", 'the choice "İstanbul or İzmir"'),
+        ("买房还是租房？", 'the choice "买房还是租房"'),
+        (
+            f"Should we move to {'x' * 80} or stay?",
+            'the choice "Should we move to …"',
+        ),
+    ],
+)
+def test_the_reason_quotes_a_choice_as_a_phrase(words: str, why: str) -> None:
+    assert read(words).why == why
 
 
 @pytest.mark.behaviour("000-trigger-both-lists")
@@ -533,48 +647,6 @@ def test_the_flag_turns_verbose_on_too() -> None:
 @pytest.mark.parametrize("words", ["", "  ", "verbose", "adversarial council:", "validate", "show debate"])
 def test_an_empty_question_is_refused(words: str) -> None:
     assert "no question was given" in refusal(words)
-
-
-# Domains.
-
-
-@pytest.mark.behaviour("10-domain-detected", "10-domain-artefact-forces-code")
-@pytest.mark.parametrize(
-    ("words", "domain"),
-    [
-        ("refactor the parser", "code"),
-        ("draft an email about the API", "code"),
-        ("draft a proposal for our infrastructure", "architecture"),
-        ("scaling a shop to ten countries", "architecture"),
-        ("write a blog post comparing teas", "writing"),
-        ("research green tea", "research"),
-        ("plan our offsite", "general"),
-        ("improve customer service", "general"),
-        ("stress-test my thesis", "general"),
-        ("a new dress code", "general"),
-        ("is Node.js older than Deno", "general"),
-        ("plan(s) for lunch, e.g. in D.C.", "general"),
-        ("analyze src/auth/jwt.py", "code"),
-        ("write about `parse_row`", "code"),
-        ("why is foo() slow", "code"),
-        ("compare\n```\nx = 1\n```", "code"),
-        ("explain this: Traceback (most recent call last)", "code"),
-        ("explain this:\n    at main (app:12:3)", "code"),
-    ],
-)
-def test_the_domain_is_detected_from_the_words(words: str, domain: str) -> None:
-    assert read(words).domain == domain
-
-
-@pytest.mark.behaviour("10-domain-focus")
-def test_each_seat_has_a_focus_in_each_domain_but_general() -> None:
-    lines = {
-        focus_line(domain, seat)
-        for domain in ("code", "architecture", "writing", "research")
-        for seat in ("alpha", "beta", "gamma")
-    }
-    assert len(lines) == 12 and "" not in lines
-    assert focus_line("general", "alpha") == focus_line("code", "delta") == ""
 
 
 # Arbitrary input.

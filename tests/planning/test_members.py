@@ -160,7 +160,7 @@ async def test_cheap_fallbacks_are_cheap_too_and_the_plan_says_so() -> None:
     usual, cheap = [await plan_with("collaborative", flags) for flags in ({}, {"cheap": True})]
     assert set(cheap.roster.member_names) == {HAIKU, NANO, LITE}
     assert usual.cost and cheap.cost and cheap.cost["worst"] < usual.cost["worst"] / 2
-    assert "--cheap: seats that no other flag sets use fast models" in cheap.warnings
+    assert "--cheap: seats that no other flag sets use fast models" in cheap.remarks
     assert (cheap.as_json()["cheap"], "cheap" in usual.as_json()) == (True, False)
     (line,) = [
         one for one in (await plan_with("triad", {"cheap": True, "models": ["opus"]})).warnings if "--cheap" in one

@@ -134,6 +134,41 @@ def test_chair_prefers_an_unused_vendor_to_its_default_fallback() -> None:
     assert (members_of(seating), seating.chair.member) == (["sim:m1", GPT, GEMINI], "simb:m1")
 
 
+@pytest.mark.behaviour("10-chair-no-attacker")
+@pytest.mark.parametrize(
+    ("which", "models", "chair"),
+    [
+        ("aog", {}, CLAUDE),  # three vendors and three seats: the default table
+        ("ao", {}, CLAUDE),
+        ("aog", {"other": "sim:m1"}, "sim:m1"),
+        ("aog", {"strong": "sim:m1"}, "sim:m1"),
+        ("aog", {"fast": "sim:m1"}, CLAUDE),  # too weak to rule on the seats
+        ("aog", {"default": "sim:m1"}, "sim:m1"),
+    ],
+)
+def test_a_chair_apart_uses_a_vendor_without_a_seat_if_there_is_a_choice(
+    which: str, models: dict[str, str], chair: str
+) -> None:
+    env = keys(which)
+    settings = settings_with(env, models=models, providers=("sim",))
+    assert seat_council(NAMES, settings, env, chair_apart=True).chair.member == chair
+    assert seat_council(NAMES, settings, env).chair.member == CLAUDE
+
+
+@pytest.mark.behaviour("10-chair-no-attacker")
+def test_a_chair_apart_is_neither_a_guessed_local_model_nor_chosen_over_a_configured_chair() -> None:
+    env = keys("aog") | {"OLLAMA_HOST": "127.0.0.1"}
+    assert seat_council(NAMES, settings_with(env), env, chair_apart=True).chair.member == CLAUDE
+    settings = settings_with(env, models={"other": "sim:m1"}, chair=SeatSetting(GPT), providers=("sim",))
+    assert seat_council(NAMES, settings, env, chair_apart=True).chair.member == GPT
+
+
+@pytest.mark.behaviour("10-chair-no-attacker")
+def test_a_chair_apart_of_two_seats_uses_the_third_vendor() -> None:
+    env = keys("aog")
+    assert seat_council(NAMES[:2], settings_with(env), env, chair_apart=True).chair.member == GEMINI
+
+
 @pytest.mark.behaviour("00-members-models-candidates")
 def test_configured_models_seat_distinct_families_first() -> None:
     models = {"default": "sim:m1", "strong": "sim:m2", "fast": "sim:m3", "other": "simb:m2"}
@@ -164,11 +199,11 @@ def test_configured_member_without_a_key_raises_with_the_variable(env: dict[str,
         )  # fmt: skip
 
 
-def test_configured_fallback_without_a_key_is_only_advice() -> None:
+def test_configured_fallback_without_a_key_is_only_a_remark() -> None:
     settings = settings_with({}, seats={"alpha": SeatSetting("sim:m1", (CLAUDE,))}, providers=("sim",))
     seating = seat_council(NAMES, settings, {})
     assert seating.seats[0].fallbacks == (CLAUDE,)
-    (line,) = seating.advice
+    *_, line = seating.remarks
     assert line.startswith(f'Fallback unavailable: no API key for "{CLAUDE}"')
     assert "ANTHROPIC_API_KEY" in line
 
@@ -195,7 +230,7 @@ def test_configured_member_is_preferred_to_the_embedded_model(env: dict[str, str
     assert {place.fallbacks for place in (*seating.seats, seating.chair)} == {()}
     (notice,) = seating.notices
     assert notice == "alpha, beta and gamma use the same vendor (ollama), so their agreement means less."
-    assert seating.advice == ()
+    assert (seating.hints, seating.remarks) == ((), (notice,))
 
 
 def test_many_seats_of_one_vendor_are_counted_instead_of_listed() -> None:
@@ -302,7 +337,8 @@ def test_embedded_model_takes_all_seats_by_default_with_a_notice() -> None:
 
 
 def test_embedded_model_gives_advice_for_better_models() -> None:
-    (advice,) = seat_council(NAMES, settings_with({}), {}).advice
+    notice, advice = seat_council(NAMES, settings_with({}), {}).hints
+    assert notice.startswith("All seats use the embedded model ")
     for word in ("ANTHROPIC_API_KEY", ".gguf", "OLLAMA_HOST"):
         assert word in advice
 

@@ -95,10 +95,10 @@ def test_a_protocol_of_a_package_has_its_own_report_view_and_layouts(poll: Proto
     report = build_report(minutes)
     assert (report["turnout"], report["quorum"]["needed"]) == (2, 3)
     assert report["seats"][0]["label"] == "voter alpha"
-    assert render_answer(minutes) == "Two for tabs.\n"
-    assert render_verbose(minutes) == "A poll: Two for tabs.\n"
-    assert "Two for tabs.\n\n**Trust: LOW" in render_document(minutes)
-    assert "**\n\nA poll\n## Statements" in render_document(minutes)
+    assert render_answer(minutes).startswith("Two for tabs.\n\n---\n\nTrust: LOW — only alpha answered")
+    assert render_verbose(minutes).startswith("A poll: Two for tabs.\n\n---\n\nTrust: LOW")
+    assert "Two for tabs.\n\n---\n\nTrust: LOW" in render_document(minutes)
+    assert "\n\nA poll\n## Statements" in render_document(minutes)
 
 
 def test_a_run_whose_protocol_is_not_installed_gets_the_default_report() -> None:

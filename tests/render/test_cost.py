@@ -114,11 +114,11 @@ def test_plan_of_free_members_has_no_cost_line() -> None:
 @pytest.mark.behaviour("50-live-cost")
 def test_header_of_the_live_table_shows_the_current_cost() -> None:
     builder = RunBuilder(paid_plan(cap=0.6)).phase("draft")
-    assert " · run r7k2 · $0.00 of $0.60 · " in draw(builder)[0]
+    assert " · $0.00 of $0.60 spent · run r7k2 · " in draw(builder)[0]
     billed(asked(builder, "alpha"), "alpha", 0.12)
-    assert " · run r7k2 · $0.12 of $0.60 · " in draw(builder)[0]
+    assert " · $0.12 of $0.60 spent · run r7k2 · " in draw(builder)[0]
     uncapped = billed(asked(RunBuilder(paid_plan()).phase("draft"), "alpha"), "alpha", 0.12)
-    assert " · run r7k2 · $0.12 · " in draw(uncapped)[0]
+    assert " · $0.12 spent · run r7k2 · " in draw(uncapped)[0]
 
 
 @pytest.mark.behaviour("50-live-cost")

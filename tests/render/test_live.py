@@ -41,9 +41,32 @@ def row(lines: list[str], name: str) -> str:
 
 
 @pytest.mark.behaviour("50-live-table")
-def test_header_shows_protocol_seats_run_and_reason() -> None:
-    builder = RunBuilder(plan("adversarial", why='the words "which is better"'))
-    assert draw(builder)[0] == 'adversarial · 3 seats, 1 family · run r7k2 · the words "which is better"'
+def test_header_shows_protocol_highest_price_run_and_reason() -> None:
+    cost = {"low": 0.05, "expected": 0.13, "worst": 0.48}
+    builder = RunBuilder(plan("adversarial", why='the words "which is better"', cost=cost))
+    assert draw(builder)[0] == 'adversarial · at most $0.48 · run r7k2 · the words "which is better"'
+    free = RunBuilder(plan("adversarial", why="chosen by name"))
+    assert draw(free)[0] == "adversarial · run r7k2 · chosen by name"
+
+
+@pytest.mark.behaviour("50-live-table")
+def test_a_long_header_is_cut_after_a_word() -> None:
+    builder = RunBuilder(plan("adversarial", why='the choice "keep Postgres or move to Cassandra"'))
+    assert draw(builder, width=40)[:2] == [
+        "adversarial · run r7k2 · the choice",
+        '"keep Postgres or move to Cassandra"',
+    ]
+    longer = RunBuilder(plan("adversarial", why='the choice "keep Postgres for everything or move the log"'))
+    assert draw(longer, width=40)[1] == '"keep Postgres for everything or move …'
+
+
+def test_rounds_are_named_in_words() -> None:
+    builder = (
+        RunBuilder(plan("advisors")).phase("r2").ask("alpha").mark_absent("alpha", "timed_out", "no answer in 90 s")
+    )
+    lines = draw(builder, width=80)
+    assert any("round 2" in line for line in lines) and not any("r2" in line for line in lines)
+    assert "timed out" in row(lines, "alpha")
 
 
 @pytest.mark.behaviour("50-live-table")
@@ -85,7 +108,7 @@ def test_retry_fallback_and_absence_are_described() -> None:
     assert row(draw(builder), "beta").endswith("attempt 2 on sim:m2: fallback after rate")
     builder.answer("beta", "here", served_by="sim:m2")
     assert row(draw(builder), "beta").endswith("sim:m2 in place of scripted:m1")
-    assert row(draw(one_absent()), "beta").endswith("failed(server) absent in draft: 500 from the server")
+    assert row(draw(one_absent()), "beta").endswith("failed absent in draft: 500 from the server")
 
 
 @pytest.mark.behaviour("50-trouble-in-words")
@@ -148,15 +171,13 @@ def test_earlier_entries_of_a_resumed_run_are_counted_in_the_header() -> None:
     assert "run r7k2 · 5 statements from the ledger ·" in paper.file.getvalue()  # type: ignore[attr-defined]
 
 
-def test_plain_console_gets_the_final_table_once() -> None:
+def test_nothing_is_drawn_where_no_terminal_is() -> None:
     stream = StringIO()
     view = LiveView(stream, color=False)
     for entry in collaborative().entries:
         view.on_event(entry)
     view.close()
-    view.close()
-    assert stream.getvalue().count("run r7k2") == 1
-    assert "\x1b" not in stream.getvalue()
+    assert stream.getvalue() == ""
 
 
 def test_standard_output_is_not_redirected() -> None:
@@ -175,7 +196,7 @@ def test_rich_is_imported_only_for_a_terminal() -> None:
 
 
 def test_council_without_seats_can_still_be_drawn() -> None:
-    assert draw(RunBuilder(plan(seats=[], chair=None)))[0].startswith("collaborative · 0 seats")
+    assert draw(RunBuilder(plan(seats=[], chair=None)))[0].startswith("collaborative · run r7k2")
 
 
 @pytest.mark.behaviour("50-live-table")
@@ -395,7 +416,7 @@ def test_the_table_has_colours_unless_they_are_switched_off(terminal: TestTermin
 
 @pytest.mark.behaviour("50-no-stale-rows")
 def test_the_text_of_the_chair_leaves_no_rows_behind(terminal: TestTerminal) -> None:
-    view, builder = LiveView(terminal.stream), RunBuilder().phase("synthesise").ask("chair")
+    view, builder = LiveView(terminal.stream, stays=True), RunBuilder().phase("synthesise").ask("chair")
     for n in range(60):
         builder.stream("chair", f"word-{n} ")
     for entry in builder.entries:
@@ -408,6 +429,24 @@ def test_the_text_of_the_chair_leaves_no_rows_behind(terminal: TestTerminal) -> 
     view.close()
     check_once(terminal.update(), "chair")
     assert "word-" not in " ".join(terminal.screen.text)
+
+
+@pytest.mark.behaviour("50-quiet", "50-no-stale-rows")
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_the_table_is_gone_when_it_is_closed(terminal: TestTerminal, columns: int) -> None:
+    terminal.resize(columns, 24)
+    terminal.stream.write("$ council\n")
+    view = LiveView(terminal.stream)
+    for entry in collaborative().entries:
+        view.on_event(entry)
+    assert "run r7k2" in " ".join(terminal.update().text)
+    view.close()
+    terminal.stream.write("The answer.\n")
+    terminal.stream.flush()
+    assert terminal.update().text == ["$ council", "The answer."]
+    assert terminal.screen.is_cursor_shown
+    view.close()
+    assert terminal.update().text == ["$ council", "The answer."]
 
 
 @pytest.mark.behaviour("50-no-stale-rows")

@@ -11,7 +11,13 @@ from markdown_it import MarkdownIt
 
 from council.engine import layout
 from council.engine.layout import neutralize_html
-from council.render.markdown import render_answer, render_document, render_document_parts, render_verbose
+from council.render.markdown import (
+    list_answer_parts,
+    render_answer,
+    render_document,
+    render_document_parts,
+    render_verbose,
+)
 from council.render.mermaid import render_mermaid
 from tests.render.runs import RunBuilder, adversarial, collaborative, consensus, drafts, one_absent, plan, triage
 
@@ -84,7 +90,7 @@ def test_collaborative_layout_has_the_required_headings_and_marks() -> None:
         "### Phase 3: Final Synthesis",
         "🌟 **Orchestrated Synthesis**",
     ]
-    assert text.endswith("🌟 **Orchestrated Synthesis**\nSpaces.\n")
+    assert "🌟 **Orchestrated Synthesis**\nSpaces.\n\n---\n\nTrust: MEDIUM — " in text
 
 
 @pytest.mark.behaviour("000-verbose-triad")
@@ -111,8 +117,8 @@ def test_other_protocols_show_a_heading_per_round_and_seat_and_then_the_chair() 
 
 def test_absent_seat_is_shown_in_its_place_with_its_reason() -> None:
     text = render_verbose(one_absent().minutes)
-    assert "🔨 **Beta** (Practical Builder)\n_Absent: failed(server): 500 from the server._" in text
-    assert "📝 **Beta** (no improved version)\n_Absent since draft: failed(server): 500 from the server._" in text
+    assert "🔨 **Beta** (Practical Builder)\n_Absent: server error: 500 from the server._" in text
+    assert "📝 **Beta** (no improved version)\n_Absent since draft: server error: 500 from the server._" in text
     assert "📝 **Alpha** (improved after reading Gamma)" in text
 
 
@@ -121,7 +127,7 @@ def test_absent_attacker_is_shown_in_its_place() -> None:
         triage(drafts(RunBuilder(plan("adversarial")))).phase("attack").ask("beta").mark_absent("beta", "timed_out", "")
     )
     builder.answer("gamma", "gamma hits.").end_phase()
-    assert "⚔️ **Beta attacks Alpha:**\n_Absent: timed_out._" in render_verbose(builder.close("x").minutes)
+    assert "⚔️ **Beta attacks Alpha:**\n_Absent: ran out of time._" in render_verbose(builder.close("x").minutes)
 
 
 @pytest.mark.parametrize("protocol", ["collaborative", "adversarial", "triad", "advisors", "judges"])
@@ -134,7 +140,9 @@ def test_every_layout_can_show_a_run_that_has_just_started(protocol: str) -> Non
 
 
 def test_degradation_is_above_the_verbose_layout() -> None:
-    assert render_verbose(one_absent().minutes).startswith("> beta did not answer in draft")
+    assert render_verbose(one_absent().minutes).startswith(
+        "> beta did not answer (scripted:m1: server error: 500 from the server)."
+    )
 
 
 @pytest.mark.behaviour("10-show-transcript")
@@ -145,7 +153,7 @@ def test_transcript_adds_prompts_retries_and_absences() -> None:
     assert "**system**\n\n```text\nYou sit.\n```" in added
     assert "- attempt 1 on scripted:m1 failed: server: 500 from the server; next try after 2.0 s" in added
     assert "- attempt 2 on scripted:m1: after server: 500" in added
-    assert "Absent: failed(server): 500 from the server (3 attempts)." in added
+    assert "Absent: server error: 500 from the server (3 attempts)." in added
 
 
 def test_prompt_cannot_close_its_fence() -> None:
@@ -156,14 +164,19 @@ def test_prompt_cannot_close_its_fence() -> None:
 
 
 @pytest.mark.behaviour("000-answer-alone")
-def test_default_output_is_the_answer_alone() -> None:
-    assert render_answer(collaborative().minutes) == "Spaces.\n"
+def test_default_output_is_the_answer_and_its_tail() -> None:
+    minutes = collaborative().minutes
+    (answer,) = list_answer_parts(minutes, with_tail=False)
+    assert answer.text == "Spaces.\n"
+    assert render_answer(minutes) == (
+        "Spaces.\n\n---\n\nTrust: MEDIUM — all answers are from one vendor (scripted); agreement was not assessed\n"
+    )
 
 
 @pytest.mark.behaviour("40-missing-said-above-the-answer")
 def test_degradation_is_above_the_answer() -> None:
-    first, *_, blank, last = render_answer(one_absent().minutes).splitlines()
-    assert first.startswith("! beta did not answer in draft")
+    first, *_, blank, last = render_answer(one_absent().minutes).partition("\n\n---\n")[0].splitlines()
+    assert first.startswith("! beta did not answer (scripted:m1: server error: 500 from the server).")
     assert (blank, last) == ("", "Spaces.")
 
 
@@ -194,7 +207,6 @@ def test_report_file_has_question_facts_answer_statements_and_how_to_replay() ->
         "| Protocol | adversarial: nothing in the words asks for another |",
         "| Status | complete |",
         "| Outcome | MODIFIED |",
-        "| Confidence | MEDIUM |",
         "| Cost | no cost |",
         "| Run | r7k2 |",
         "| alpha | Drafter & Red Teamer | scripted:m1 | scripted:m1 | ok |",
@@ -216,7 +228,7 @@ def test_report_file_of_an_unfinished_run_is_marked_in_its_title_and_says_how_to
     text = render_document(builder.minutes)
     assert text.startswith("# INCOMPLETE: ")
     assert "`council resume r7k2`" in text.splitlines()[-1]
-    assert "| waiting |" not in text and "| skipped(cancel) |" in text
+    assert "| waiting |" not in text and "| not asked, because the run was stopped first |" in text
 
 
 @pytest.mark.behaviour("40-report-same-bytes")
@@ -225,7 +237,7 @@ def test_report_file_is_a_pure_function_of_the_minutes() -> None:
 
 
 def test_report_file_lists_absences_and_notes() -> None:
-    assert "## Absences\n\n- beta in draft: failed(server): 500 from the server (3 attempts)\n" in render_document(
+    assert "## Absences\n\n- beta in draft: server error: 500 from the server (3 attempts)\n" in render_document(
         one_absent().minutes
     )
     assert "## Notes\n\n- attack skipped: consensus detected\n" in render_document(consensus().minutes)

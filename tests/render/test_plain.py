@@ -1,4 +1,4 @@
-"""Output without a terminal: one line per event, a heartbeat, and the lines before and after a run."""
+"""Output without a terminal: one line per phase or per event, a heartbeat, and the lines before and after a run."""
 
 from __future__ import annotations
 
@@ -11,14 +11,22 @@ from council.doors.cli.history_commands import _list_run_parts
 from council.events import Entry
 from council.render.plain import PlainView
 from council.render.report import build_report
-from council.render.terminal import format_plan, format_summary
+from council.render.terminal import (
+    format_footer,
+    format_plan,
+    format_seconds,
+    format_summary,
+    list_hints,
+    list_warnings,
+)
 from council.store.interface import RunStatus
+from council.types import Json
 from tests.render.runs import RunBuilder, collaborative, consensus, one_absent, plan, seat
 
 
-def plain_lines(builder: RunBuilder) -> list[str]:
+def plain_lines(builder: RunBuilder, *, every_event: bool = True) -> list[str]:
     stream = StringIO()
-    view = PlainView(stream)
+    view = PlainView(stream, every_event=every_event)
     for entry in builder.entries:
         view.on_event(entry)
     view.close()
@@ -41,6 +49,26 @@ def test_every_step_of_a_run_is_one_plain_line() -> None:
         "council r7k2 draft done: 2 of 3 answered",
         "council r7k2 improve begins",
     ]
+
+
+@pytest.mark.behaviour("50-quiet", "50-off-terminal-lines")
+def test_by_default_each_finished_phase_is_one_line() -> None:
+    assert plain_lines(collaborative(), every_event=False) == ["draft 3/3 4 s", "improve 3/3 4 s", "synthesise 1/1 2 s"]
+    assert plain_lines(one_absent(), every_event=False)[0] == "draft 2/3 6 s"
+
+
+@pytest.mark.behaviour("50-quiet", "50-plain-words")
+def test_a_round_is_named_in_words() -> None:
+    builder = RunBuilder(plan("advisors")).phase("r1").answer("alpha", "a").answer("beta", "b").end_phase()
+    assert plain_lines(builder, every_event=False) == ["round 1: 2/2 3 s"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.0, "0.0 s"), (0.44, "0.4 s"), (1.2, "1 s"), (34.4, "34 s"), (119.0, "119 s"), (125.0, "2 min 5 s")],
+)
+def test_times_are_short(seconds: float, text: str) -> None:
+    assert format_seconds(seconds) == text
 
 
 @pytest.mark.behaviour("50-off-terminal-lines")
@@ -75,7 +103,7 @@ def test_colour_and_control_characters_never_reach_the_stream() -> None:
 
 def test_download_is_reported_every_tenth() -> None:
     stream = StringIO()
-    view = PlainView(stream)
+    view = PlainView(stream, every_event=True)
     for done in range(0, 93_000_001, 930_000):
         view.on_event(Entry(0, 1.0, ev.Fetching("SmolLM2", done, 93_000_000)))
     lines = stream.getvalue().splitlines()
@@ -84,31 +112,35 @@ def test_download_is_reported_every_tenth() -> None:
 
 
 @pytest.mark.behaviour("50-heartbeat")
-def test_heartbeat_comes_after_thirty_quiet_seconds_and_again_after_thirty_more() -> None:
+@pytest.mark.parametrize(("every_event", "start"), [(True, "council r7k2 still"), (False, "still")])
+def test_heartbeat_comes_after_sixty_quiet_seconds_and_again_after_sixty_more(every_event: bool, start: str) -> None:
     stream = StringIO()
-    view, builder = PlainView(stream), RunBuilder().phase("draft").ask("alpha").stream("alpha", "one two")
+    view, builder = (
+        PlainView(stream, every_event=every_event),
+        RunBuilder().phase("draft").ask("alpha").stream("alpha", "one two"),
+    )
     for entry in builder.entries:
         view.on_event(entry)
-    start = len(stream.getvalue().splitlines())
-    for second in range(62):
+    earlier = len(stream.getvalue().splitlines())
+    for second in range(122):
         view.tick(builder.at + second)
-    beats = stream.getvalue().splitlines()[start:]
+    beats = stream.getvalue().splitlines()[earlier:]
     assert beats == [
-        "council r7k2 still working: alpha in draft for 31s, 2 words",
-        "council r7k2 still working: alpha in draft for 61s, 2 words",
+        f"{start} working: alpha in draft for 61 s, 2 words",
+        f"{start} working: alpha in draft for 121 s, 2 words",
     ]
 
 
 @pytest.mark.behaviour("50-silence-shown")
 def test_heartbeat_says_how_long_a_silent_request_may_take() -> None:
     stream = StringIO()
-    view, builder = PlainView(stream), RunBuilder().phase("draft").ask("alpha", seconds=300.0)
+    view, builder = PlainView(stream, every_event=True), RunBuilder().phase("draft").ask("alpha", seconds=300.0)
     for entry in builder.entries:
         view.on_event(entry)
     for second in (0, 70):
         view.tick(builder.at + second)
     last = stream.getvalue().splitlines()[-1]
-    assert last == "council r7k2 still working: alpha in draft for 70s of 300s, no output yet"
+    assert last == "council r7k2 still working: alpha in draft for 70 s of 300 s, no output yet"
 
 
 @pytest.mark.behaviour("50-silence-shown")
@@ -116,26 +148,26 @@ def test_runs_show_says_how_long_a_silent_request_may_take(monkeypatch: pytest.M
     builder = RunBuilder().phase("draft").ask("alpha", seconds=300.0)
     monkeypatch.setattr("time.time", lambda: builder.at + 70)
     running = _list_run_parts(builder.minutes, RunStatus.RUNNING, verbose=False)
-    assert "waiting: alpha in draft for 70s of 300s, no output yet" in running[0].text.split("\n")
+    assert "waiting: alpha in draft for 70 s of 300 s, no output yet" in running[0].text.split("\n")
     stopped = _list_run_parts(builder.minutes, RunStatus.STOPPED, verbose=False)
     assert not any("waiting:" in part.text for part in stopped)
 
 
 def test_line_delays_the_heartbeat() -> None:
     stream = StringIO()
-    view = PlainView(stream)
+    view = PlainView(stream, every_event=True)
     view.tick(0.0)
-    view.tick(29.0)
-    view.on_event(RunBuilder().entries[0])
-    view.tick(31.0)
     view.tick(59.0)
+    view.on_event(RunBuilder().entries[0])
+    view.tick(61.0)
+    view.tick(119.0)
     assert "still working" not in stream.getvalue()
 
 
 @pytest.mark.behaviour("50-resume-summary-line")
 def test_earlier_entries_of_a_resumed_run_are_one_line() -> None:
     stream = StringIO()
-    view = PlainView(stream)
+    view = PlainView(stream, every_event=True)
     view.catch_up(one_absent().entries[:-1])
     assert stream.getvalue() == "council r7k2 resuming: 5 statements and 1 absence in the ledger\n"
     assert len(view.minutes.statements) == 5
@@ -179,8 +211,6 @@ def test_after_a_run_come_report_spending_and_replay() -> None:
     assert format_summary(build_report(collaborative().minutes)) == [
         "report .agents/council/2027-01-15-collaborative-tabs.md",
         "7 calls · 700 tokens in, 140 out · no cost · 14.0 s",
-        "strongest seat alpha (scripted:m1, the member of all seats): not assessed whether the council changed its recommendation; "
-        "its answer used 120 tokens, the council 840",
         "replay: council replay r7k2",
     ]
 
@@ -191,3 +221,36 @@ def test_after_an_unfinished_run_comes_resume_and_an_unknown_price_is_called_unk
     lines = format_summary(build_report(builder.close("", status="incomplete", stopped="interrupted").minutes))
     assert lines[-1] == "resume: council resume r7k2"
     assert "cost unknown (sim:m1 unpriced)" in lines[-2]
+
+
+@pytest.mark.behaviour("50-quiet", "50-after-a-run")
+@pytest.mark.parametrize(
+    ("changed", "how", "line"),
+    [
+        ({"cost": {"usd": 0.13, "estimated": False, "unpriced": []}}, {}, '$0.13 · 14 s · r7k2 · council open · council -c "…"'),
+        ({"cost": {"usd": 0.13, "estimated": True, "unpriced": []}}, {"hints": False}, "about $0.13 · 14 s · r7k2"),
+        ({"cost": {"usd": None, "estimated": False, "unpriced": ["sim:m1"]}}, {"hints": False}, "cost unknown · 14 s · r7k2"),
+        ({"calls": {"made": 7, "replayed": 0, "in_doubt": 1}}, {"hints": False}, "no cost · 1 call in doubt · 14 s · r7k2"),
+        ({"seconds": 0.3}, {"report_path": ".agents/council/x.md"}, "no cost · 0.3 s · r7k2 · report .agents/council/x.md"),
+        ({"status": "incomplete"}, {"report_path": "x.md"}, "no cost · 14 s · r7k2 · resume: council resume r7k2"),
+    ],
+)  # fmt: skip
+def test_the_last_line_has_cost_time_run_and_the_next_step(changed: Json, how: Json, line: str) -> None:
+    assert format_footer(build_report(collaborative().minutes) | changed, **how) == line
+
+
+@pytest.mark.behaviour("50-quiet", "50-notices-once-a-day")
+def test_only_warnings_that_are_neither_hints_nor_remarks_are_printed_before_every_run() -> None:
+    shown = plan(notices=["one family only"], warnings=["one family only", "--seat x has no effect", "try --mixed"])
+    shown |= {"hints": ["try --mixed"], "remarks": ["one family only"]}
+    assert list_warnings(shown) == ["--seat x has no effect"]
+    assert list_hints(shown) == ["try --mixed"]
+    assert list_hints(plan()) == [], "a plan of an earlier version has none"
+
+
+def test_a_phase_of_a_resumed_run_shows_the_time_since_it_was_resumed() -> None:
+    builder = RunBuilder().phase("draft").ask("alpha", "beta", "gamma").answer("alpha", "a")
+    builder.add(ev.Resumed("r7k2"), after=90_000.0)
+    builder.answer("beta", "b").answer("gamma", "c").end_phase().close("Yes.")
+    (line,) = [line for line in plain_lines(builder, every_event=False) if line.startswith("draft")]
+    assert line.startswith("draft 3/3 ") and "min" not in line

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from council.engine.trust import list_supports
 from council.events import Attempted, Billed
 from council.render.markdown import render_document
 from council.render.positions import build_position_history, build_positions, format_positions
 from council.render.report import read_report
 from council.render.report_object import Report
+from council.render.terminal import format_summary
 from tests.protocols.judges.runs import bench_plan, details, finding, judged, opinion
-from tests.render.runs import NAMES, RunBuilder, collaborative, drafts, one_absent, plan, triage
+from tests.render.runs import NAMES, RunBuilder, collaborative, drafts, one_absent, plan, seat, triage
 
 Json = dict[str, Any]
 
@@ -142,7 +142,7 @@ def test_points_of_an_attack_are_merged_with_the_names_of_all_seats_that_raised_
     assert early[0]["rows"] == []
     report = Report.from_dict(read_report(run.minutes))
     assert [row.status for row in report.positions] == ["landed", "dismissed"]
-    assert report.trust.in_favour == ["3 of 3 seats answered", "1 of 2 points of the attack were dismissed"]
+    assert report.trust.in_favour == ["3 of 3 seats answered"]
 
 
 @pytest.mark.behaviour("17-preliminary-rows")
@@ -204,21 +204,19 @@ def test_what_the_council_changed_is_told_only_as_far_as_the_facts_go() -> None:
         ("when", "disputed", "aso"),
         ("replica lag", "only gamma", "ssa"),
     ]
-    assert report["trust"]["in_favour"] == ["3 of 3 seats answered", "the recommendation is shared by alpha, beta"]
+    assert report["trust"]["in_favour"] == ["3 of 3 seats answered"]
     assert Report.from_dict(report).changed is not None
 
     plain = read_report(collaborative().minutes)["changed"]  # short texts, no notes, nothing billed
     assert (plain["closest_draft"], plain["shared_by"], plain["one_model"]) == (None, None, None)
     assert "changed" not in read_report(attack_run(ruled=False).minutes)
-    assert list_supports(one_absent().minutes) == []
+    assert read_report(one_absent().minutes)["trust"]["in_favour"] == []
 
 
 STRONGEST = {
     "shared": ((3.0, 1.0, 2.0), {"notes": NOTES}, ("alpha", False, "")),
     "not shared": ((1.0, 2.0, 3.0), {"notes": NOTES}, ("gamma", True, "")),
     "no notes": ((1.0, 2.0, 3.0), {}, ("gamma", None, "not_recorded")),
-    "equal prices": ((3.0, 3.0, 1.0), {"notes": NOTES}, (None, None, "no_prices")),
-    "one price is unknown": ((3.0, None, 1.0), {"notes": NOTES}, (None, None, "no_prices")),
     "led and was overturned": ((3.0, 1.0, 2.0), {"outcome": "OVERTURNED", "details": {"leader": "alpha"}}, ("alpha", True, "")),
     "led and was modified": ((3.0, 1.0, 2.0), {"outcome": "MODIFIED", "details": {"leader": "alpha"}}, ("alpha", False, "")),
     "another verdict": ((3.0, 1.0, 2.0), {"verdict": "WARN"}, ("alpha", True, "")),
@@ -230,9 +228,10 @@ STRONGEST = {
 @pytest.mark.parametrize("case", STRONGEST)
 def test_a_report_says_whether_the_council_changed_its_strongest_seat(case: str) -> None:
     prices, verdict, (seat, changed, unknown) = STRONGEST[case]
-    builder = RunBuilder().phase("draft")
-    for name, price in zip(NAMES, prices, strict=True):
-        builder.add(Attempted(f"draft/{name}", name, 1, f"sim:{name}", most=price))
+    builder = RunBuilder(plan(prices={f"sim:{name}": price for name, price in zip(NAMES, prices, strict=True)}))
+    builder.phase("draft")
+    for name in NAMES:
+        builder.add(Attempted(f"draft/{name}", name, 1, f"sim:{name}", most=1.0))
         builder.add(Billed(f"draft/{name}", name, 1, f"sim:{name}", 0.02, False))
         builder.answer(name, "x", served_by=f"sim:{name}", reply={"verdict": "PASS"})
     minutes = builder.close("Wait.", **verdict).minutes
@@ -241,16 +240,35 @@ def test_a_report_says_whether_the_council_changed_its_strongest_seat(case: str)
     assert found and (found.seat, found.changed, found.unknown) == (seat, changed, unknown)
     text = render_document(minutes)
     assert "Strongest seat" in text and ("not assessed" in text or changed is not None or unknown == "disagree")
-    if found.seat:
-        assert found.usd == 0.02 and f"{seat} (sim:{seat}, the highest price)" in text
-        assert "its answer cost $0.020, the council $0.060" in text
+    assert found.usd == 0.02 and f"{seat} (sim:{seat}, the highest price)" in text
+    assert "its answer cost $0.020, the council $0.060" in text
 
 
-def test_a_run_with_one_answer_or_none_has_no_strongest_seat() -> None:
-    alone = RunBuilder().phase("draft").answer("alpha", "x").end_phase()
-    assert Report.from_dict(read_report(alone.close("Wait.").minutes)).strongest is None
-    assert read_report(collaborative().minutes)["strongest"]["by"] == "one_member"
-    assert "strongest" not in read_report(collaborative().close("", status="failed").minutes)
+@pytest.mark.behaviour("evidence-strongest")
+@pytest.mark.parametrize(
+    ("prices", "answered", "status"),
+    [
+        ((3.0, 3.0, 1.0), NAMES, "complete"),  # two are equal
+        ((3.0, 2.7, 1.0), NAMES, "complete"),  # two are close
+        ((3.0, None, 1.0), NAMES, "complete"),  # one price is unknown
+        ((None, None, None), NAMES, "complete"),  # an older run
+        ((3.0, 2.0, 1.0), NAMES[1:], "complete"),  # the strongest seat did not answer
+        ((3.0, 2.0, 1.0), NAMES[:1], "complete"),
+        ((3.0, 2.0, 1.0), NAMES, "failed"),
+    ],
+)
+def test_no_line_about_a_strongest_seat_that_the_run_does_not_tell(
+    prices: tuple[float | None, ...], answered: tuple[str, ...], status: str
+) -> None:
+    known = {f"sim:{name}": price for name, price in zip(NAMES, prices, strict=True) if price}
+    seats = [seat(name, model=f"sim:{name}") for name in NAMES]
+    builder = RunBuilder(plan(seats=seats, **({"prices": known} if known else {}))).phase("draft")
+    for name in answered:
+        builder.answer(name, "x", served_by=f"sim:{name}")
+    minutes = builder.end_phase().close("Wait.", status=status, notes=NOTES).minutes
+    report = read_report(minutes)
+    assert "strongest" not in report and Report.from_dict(report).strongest is None
+    assert "trongest seat" not in render_document(minutes) + "".join(format_summary(report))
 
 
 @pytest.mark.behaviour("17-decision-first")
@@ -258,6 +276,7 @@ def test_a_run_with_one_answer_or_none_has_no_strongest_seat() -> None:
     ("protocol", "answer", "names"),
     [
         ("advisors", "## Perspectives\n\n- **Skeptic:** no\n\n## Tensions\n\n- cost\n\n## Verdict\n\nMove.\n\n## Next Steps\n\nfirst\n\n## Next Steps\n\n1. Go.", ["decision", "next_steps", "perspectives", "tensions"]),
+        ("advisors", "## Verdict\n\nMove.\n\n## Tensions\n\nmine\n\n## Next Steps\n\n1. Go.\n\n## What Would Show That the Verdict Was Wrong\n\nNo.\n\n## Tensions\n\n- cost\n\n## How Positions Moved\n\n| a |\n\n## Perspectives\n\n- **Skeptic:** no", ["decision", "next_steps", "wrong_if", "tensions", "moves", "perspectives"]),
         ("advisors", "Move it.", []),
         ("general", "Participating models: a as b.\n\nMove it.\n\n## Sources\n\nmine\n\n## Where Experts Disagree\n\nThey do.\n\n## Sources\n\n- [1] x", ["decision", "disagreements", "sources", "models"]),
         ("collaborative", "Move it.", []),
@@ -275,11 +294,11 @@ def test_an_answer_with_sections_has_its_decision_first(protocol: str, answer: s
 
 
 def test_a_referee_who_names_last_positions_does_not_tell_whether_the_first_answer_was_kept() -> None:
-    builder = RunBuilder()
+    builder = RunBuilder(plan(names=("alpha", "beta"), prices={"sim:alpha": 3.0, "sim:beta": 1.0}))
     for phase in ("draft", "rebuttal"):
         builder.phase(phase)
         for name in ("alpha", "beta"):
-            builder.answer(name, "x", served_by="sim:one")
+            builder.answer(name, "x", served_by=f"sim:{name}")
         builder.end_phase()
     minutes = builder.close("Wait.", details={"referee": {"shared_by": ["alpha"]}}).minutes
     found = Report.from_dict(read_report(minutes)).strongest

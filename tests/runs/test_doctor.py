@@ -12,7 +12,7 @@ import pytest
 
 from council.doors.cli import run
 from council.doors.cli.info_commands import format_models
-from council.runs.doctor import diagnose, list_members, list_warnings, preview_seating
+from council.runs.doctor import add_used_members, diagnose, list_members, list_warnings, preview_seating
 from council.runs.service import Convener
 from tests.fake_provider import FakeProvider, Reply
 from tests.members.fake_agents import FakeAgents
@@ -62,11 +62,34 @@ async def seated(provider: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> Asy
 
 
 @pytest.mark.behaviour("00-members-missing-key-is-named")
-def test_doctor_reports_a_seat_whose_key_is_missing() -> None:
+async def test_doctor_reports_a_seat_whose_key_is_missing() -> None:
     configure("[providers.sim]", 'base_url = "http://127.0.0.1:9/v1"', 'api_key_env = "SIM_API_KEY"', "[seats.alpha]", 'model = "sim:m1"')  # fmt: skip
-    found = preview_seating(Convener())
-    assert found["seats"] == []
+    found = await preview_seating(Convener())
+    assert (found["protocol"], found["seats"]) == (None, [])
     assert "set SIM_API_KEY" in found["notices"][0]
+
+
+@pytest.mark.behaviour("00-doctor-next-seats")
+async def test_doctor_names_the_seats_that_the_next_question_has(seated: FakeProvider) -> None:
+    convener = Convener()
+    try:
+        found = await preview_seating(convener)
+        plan = await convener.plan(["What should we do about the cache?"])
+    finally:
+        await convener.close()
+    assert plan.roster.chair and found["protocol"] == plan.protocol.name
+    used = [(seat.name, seat.member) for seat in (*plan.roster.seats, plan.roster.chair)]
+    assert [(place["seat"], place["member"]) for place in found["seats"]] == used
+
+
+@pytest.mark.behaviour("00-doctor-next-seats")
+@pytest.mark.parametrize(
+    ("failed", "used"), [([], "a:m"), (["a:m"], "b:m"), (["a:m", "b:m"], "c:m"), (["a:m", "b:m", "c:m"], None)]
+)
+def test_a_seat_whose_member_does_not_answer_has_its_fallback(failed: list[str], used: str | None) -> None:
+    seats = {"seats": [{"seat": "alpha", "member": "a:m", "vendor": "a", "fallbacks": ["b:m", "c:m"]}]}
+    rows = [{"member": name, "answered": name not in failed} for name in ("a:m", "b:m", "c:m")]
+    assert [place["used"] for place in add_used_members(seats, rows)["seats"]] == [used]
 
 
 @pytest.mark.behaviour("issue-5-doctor-steps")

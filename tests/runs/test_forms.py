@@ -32,7 +32,8 @@ def read(reply: type[Reply], text: str) -> Any:
 
 @pytest.mark.behaviour("50-human-typed")
 def test_a_field_has_name_kind_help_and_choices() -> None:
-    issues, case, verdict = form_fields(schema(Attack))
+    issues, case, concedes, verdict = form_fields(schema(Attack))
+    assert concedes["name"] == "concedes"
     assert (verdict["name"], verdict["kind"], verdict["choices"]) == (
         "verdict",
         "choice",

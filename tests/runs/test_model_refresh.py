@@ -87,7 +87,7 @@ async def test_names_that_a_vendor_no_longer_lists_are_replaced_by_living_ones_a
     assert members_of(first) == ["anthropic:claude-opus-5", "openai:gpt-5.6-sol", KNOWN[2]]  # 99 has no price
     assert first.roster == second.roster
     assert first.cost
-    assert [line for line in first.warnings if "does not list" in line] == [
+    assert [line for line in first.hints if "does not list" in line] == [
         "opus: anthropic does not list anthropic:claude-opus-5.5, so anthropic:claude-opus-5 is used.",
         "gpt: openai does not list openai:gpt-6.1-sol, so openai:gpt-5.6-sol is used.",
     ]
@@ -146,7 +146,7 @@ async def test_offline_the_names_of_the_catalogue_are_used(vendors: Vendors) -> 
     plan = await vendors.plan()
     assert members_of(plan) == KNOWN
     assert {row["source"] for row in plan.as_json()["lines"]} == {"snapshot"}
-    assert not [line for line in plan.warnings if "list" in line]
+    assert not [line for line in (*plan.warnings, *plan.hints) if "list" in line]
     row = {
         "fetched": time.time(),
         "tried": 0,
@@ -191,13 +191,26 @@ async def test_retired_models_are_named_with_their_successors(vendors: Vendors) 
     )
     plan = await vendors.plan()
     assert members_of(plan) == ["google:gemini-3-pro-preview", "openai:gpt-5.2", "anthropic:claude-opus-4.6"]
-    shown = [line for line in plan.warnings if ": use " in line]
+    shown = [line for line in plan.hints if ": use " in line]
     assert shown == [
         "google:gemini-3-pro-preview was retired on 2026-03-09: use google:gemini-3.1-pro-preview.",
         "openai:gpt-5.2 is not listed by openai: use openai:gpt-5.6-sol.",
         "anthropic:claude-opus-4.6 is not listed by anthropic: use anthropic:claude-opus-5.",
     ]
     assert members_of(await vendors.plan(models=["gemini-3-pro"]))[0] == KNOWN[2]
+
+
+@pytest.mark.behaviour("50-notices-once-a-day")
+async def test_a_model_that_is_only_a_fallback_has_no_notice(vendors: Vendors) -> None:
+    seats = "".join(f'[seats.{name}]\nmodel = "scripted:"\n' for name in ("beta", "gamma"))
+    vendors.config.write_text(
+        f'{vendors.config.read_text()}{seats}[seats.alpha]\nmodel = "scripted:"\nfallback = ["openai:gpt-5.2", "opus"]\n'
+        '[chair]\nmodel = "scripted:"\n'
+    )
+    plan = await vendors.plan()
+    assert plan.roster.seats[0].fallbacks == ("openai:gpt-5.2", "anthropic:claude-opus-5")
+    assert plan.hints == ()
+    assert [row["line"] for row in plan.as_json()["lines"]] == ["opus"], "the plan has it"
 
 
 @pytest.mark.behaviour("18-retired-models")

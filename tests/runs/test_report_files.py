@@ -106,18 +106,19 @@ def test_folder_gets_a_gitignore_and_an_existing_one_is_kept(tmp_path: Path) -> 
 
 @pytest.mark.behaviour("13-report-places")
 @pytest.mark.parametrize(
-    ("in_project", "report_dir", "place"),
+    ("in_project", "task", "report_dir", "place"),
     [
-        (True, None, ".agents/council"), (False, None, "DATA/reports"), (True, "mine", "mine"), (False, "mine", "mine"),
-        (False, "/srv/reports", "/srv/reports"), (False, "~/reports", "HOME/reports"),
+        (True, "validate", None, ".agents/council"), (True, "research", None, ".agents/council"), (True, "ask", None, "DATA/reports"),
+        (False, "ask", None, "DATA/reports"), (True, "validate", "mine", "mine"), (False, "ask", "mine", "mine"),
+        (False, "ask", "/srv/reports", "/srv/reports"), (False, "ask", "~/reports", "HOME/reports"),
     ],
 )  # fmt: skip
 def test_the_report_folder_is_the_configured_one_or_depends_on_the_protocol(
-    tmp_path: Path, in_project: bool, report_dir: str | None, place: str
+    tmp_path: Path, in_project: bool, task: str, report_dir: str | None, place: str
 ) -> None:
     protocol = Protocol("any", "any:any", reports_in_project=in_project)
     wanted = place.replace("DATA", str(tmp_path)).replace("HOME", str(Path.home()))
-    assert choose_report_dir(protocol, report_dir, tmp_path) == wanted
+    assert choose_report_dir(protocol, task, report_dir, tmp_path) == wanted
 
 
 def test_a_configured_folder_gets_no_gitignore_and_may_be_outside_through_links(tmp_path: Path) -> None:

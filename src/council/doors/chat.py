@@ -20,14 +20,15 @@ from council.errors import UsageError
 from council.events import Entry
 from council.planning.plan import Material, Plan
 from council.protocols import find_protocol
-from council.render.markdown import list_answer_parts
+from council.render.markdown import list_answer_parts, render_tail
 from council.render.plain import PlainView
 from council.render.report import build_report
+from council.render.tail import RULE, list_labels, strip_tail
 from council.runs.continuation import Turn, select_turns
 from council.runs.service import Convener
 from council.settings.catalogue import split_member
 from council.settings.schema import quote_value
-from council.text_cleanup import clean, single_line
+from council.text_cleanup import clean, quote_tail_lines, single_line
 from council.types import Json, Roster, Seat
 
 # Messages
@@ -91,7 +92,7 @@ def _read_turns(messages: Sequence[ChatMessage]) -> list[Turn]:
         elif message.role in EARLIER_ROLES and message.text.strip():
             turns[-1].append(message) if turns else turns.append([ChatMessage("user", ""), message])
     rows = [
-        Turn(f"turn {n}", _name_files(said[0]), "\n\n".join(map(_name_files, said[1:])), "Answer")
+        Turn(f"turn {n}", _name_files(said[0]), "\n\n".join(strip_tail(_name_files(one)) for one in said[1:]), "Answer")
         for n, said in enumerate(turns, 1)
     ]
     return rows[::-1]
@@ -183,20 +184,61 @@ SHOWN_EVENTS = (
 )  # fmt: skip
 
 
+MISSING_MARK = "! "  # of a line about a missing part
+
+
+class LineQuoter:
+    """Quote the lines of a text that arrives in pieces as `quote_tail_lines` quotes them in the whole text."""
+
+    def __init__(self) -> None:
+        self._held = ""  # start of a line that is not decided yet
+        self._is_inside_line = False  # the start of this line was passed on
+
+    @property
+    def is_holding(self) -> bool:
+        return bool(self._held)
+
+    def feed(self, text: str) -> str:
+        """Return what can be shown. The start of a line is held back while it may become the label of one of ours."""
+        *lines, rest = f"{self._held}{text}".split("\n")
+        self._held = ""
+        shown = [f"{self._take(line)}\n" for line in lines]
+        if rest and (self._is_inside_line or not _may_become_label(rest)):
+            shown.append(self._take(rest))
+            self._is_inside_line = True
+        else:
+            self._held = rest
+        return "".join(shown)
+
+    def _take(self, line: str) -> str:
+        """Return a line, or the rest of one whose start was passed on."""
+        shown = line if self._is_inside_line else quote_tail_lines(line)
+        self._is_inside_line = False
+        return shown
+
+
+def _may_become_label(start: str) -> bool:
+    """Return whether the start of a line may become a label of the tail, or the mark of a missing part."""
+    bare = start.lstrip(" \t").lstrip("*_").rstrip("*_")
+    return MISSING_MARK.startswith(start) or any(label.startswith(bare) for label in list_labels())
+
+
 class ChatFold:
     """Turn the events of a run into reasoning, then content.
 
     The text of a chair that writes freely is content while it is written. Any other answer is content when the run has ended.
     """
 
-    def __init__(self, *, has_reasoning: bool = True, is_streamed: bool = True) -> None:
+    def __init__(self, *, has_reasoning: bool = True, is_streamed: bool = True, has_tail: bool = True) -> None:
         self._lines = io.StringIO()
-        self._view = PlainView(self._lines)
+        self._view = PlainView(self._lines, every_event=True)
         self._has_reasoning, self._is_streamed = has_reasoning, is_streamed
+        self._has_tail = has_tail
         self._answer_key = ""  # of the step in which the chair writes the answer freely
         self._early: dict[str, str] = {}  # streamed text by step, from before its events were read
         self._has_attempt = False  # the request was read whose answer is streamed
         self._member = ""  # that writes the answer
+        self._quoter = LineQuoter()
         self._sent = ""  # streamed text of the answer
         self._above: list[str] = []  # lines above the answer that were sent
         self.is_over = False
@@ -228,8 +270,16 @@ class ChatFold:
             if isinstance(event, ev.Asked) and self._writes_answer(event):
                 self._answer_key = event.key
                 yield from self._start_answer(self._early.get(event.key, ""))
+            if self._is_void(event):
+                self._quoter = LineQuoter()
             if isinstance(event, ev.Attempted) and event.key == self._answer_key:
                 self._has_attempt, self._member = True, event.member
+
+    def _is_void(self, event: ev.Event) -> bool:
+        """Return whether an event ends the text of the answer that was held back; the first request only begins it."""
+        if not isinstance(event, ENDS_OF_TEXT) or event.key != self._answer_key:
+            return False
+        return self._has_attempt or not isinstance(event, ev.Attempted)
 
     def _take_line(self) -> str:
         """Return the line of the plain view for the last event, without the name of the run."""
@@ -264,9 +314,10 @@ class ChatFold:
         return self._is_streamed and is_free and self._is_answer(event.phase, event.seat)
 
     def _start_answer(self, text: str) -> Iterator[Piece]:
-        if not (text := text.lstrip()):
+        text = text if self._quoter.is_holding else text.lstrip()
+        if not (shown := self._quoter.feed(clean(text))):
             return
-        self._sent = clean(text)
+        self._sent = shown
         self._above = self._list_missing()
         yield Piece(PieceKind.CONTENT, _quote_lines(self._above) + self._sent)
 
@@ -280,9 +331,9 @@ class ChatFold:
 
     def _continue_answer(self, event: ev.Event) -> Iterator[Piece]:
         if isinstance(event, ev.Delta) and event.key == self._answer_key:
-            text = clean(event.text)
-            self._sent += text
-            yield Piece(PieceKind.CONTENT, text)
+            if text := self._quoter.feed(clean(event.text)):
+                self._sent += text
+                yield Piece(PieceKind.CONTENT, text)
         elif isinstance(event, ev.Attempted) and not self._has_attempt:
             self._has_attempt = True
         elif isinstance(event, ENDS_OF_TEXT) and event.key == self._answer_key:
@@ -301,14 +352,19 @@ class ChatFold:
             yield Piece(PieceKind.ERROR, f"{why} The text above is not the answer", STOPPED_MIDWAY)
             return
         above, text = self._build_answer()
+        tail = f"\n\n{render_tail(self.minutes)}" if self._has_tail and not self.minutes.is_empty_run else ""
         if not self._sent:
-            yield Piece(PieceKind.CONTENT, _quote_lines(above) + text)
-        elif rest := self._find_rest(text) + _quote_new(above, self._above):
-            yield Piece(PieceKind.CONTENT, rest)
+            yield Piece(PieceKind.CONTENT, _quote_lines(above) + text + tail)
+            return
+        rest = self._find_rest(text) + _quote_new(above, self._above)
+        if not rest and LAST_RULE.search(self._sent.rstrip()):  # a rule above the notes of the chair was sent
+            tail = tail.replace(f"{RULE}\n\n", "", 1).lstrip("\n")
+        if rest + tail:
+            yield Piece(PieceKind.CONTENT, rest + tail)
 
     def _build_answer(self) -> tuple[list[str], str]:
         """Return the lines above the answer, and the answer as Markdown."""
-        parts = list_answer_parts(self.minutes)
+        parts = list_answer_parts(self.minutes, with_tail=False)
         view = find_protocol(self.minutes.plan.get("protocol") or "").load_report_view()
         if len(parts) == 1 and not parts[0].is_markdown and view.verdict_text(self.minutes):
             return _split_verdict(parts[0].text)

@@ -64,6 +64,7 @@ class QuestionOptions(TypedDict, total=False):
     look: Annotated[bool, "Let each seat read files of the folder before it answers."]
     no_match: Annotated[bool, "Do not treat words of the question as names of files and folders."]
     continues: Annotated[str | None, "Earlier run whose question and answer are added to the packet."]
+    tail: Annotated[bool, "False leaves out the lines after the answer: outcome, who differs, trust."]
     options: Annotated[Mapping[str, Any] | None, "Options of a protocol of another package."]
 
 
@@ -149,9 +150,10 @@ MATERIAL = ("spec", "decisions", "base", "redact", "skip_secrets", "look")
 class RunStream(AsyncIterator[Entry]):
     """The events of a run while it happens. The run is a separate task; closing the stream stops it, and it can be resumed."""
 
-    def __init__(self, entries: AsyncGenerator[Entry, None]) -> None:
+    def __init__(self, entries: AsyncGenerator[Entry, None], *, tail: bool = True) -> None:
         self._entries = entries
         self._minutes = Minutes()
+        self._tail = tail
 
     async def __anext__(self) -> Entry:
         entry = await anext(self._entries)
@@ -168,7 +170,7 @@ class RunStream(AsyncIterator[Entry]):
         """The report so far; after the last event it is final."""
         if not self._minutes.run:
             raise UsageError("the run has not started, so it has no report: read its events first")
-        return make_report(self._minutes)
+        return make_report(self._minutes, tail=self._tail)
 
     async def aclose(self) -> None:
         """Stop the run if it has not ended."""
@@ -181,8 +183,13 @@ class RunStream(AsyncIterator[Entry]):
         await self.aclose()
 
 
-def make_report(minutes: Minutes) -> Report:
-    return Report.from_dict(minutes.report or read_report(minutes))
+def make_report(minutes: Minutes, *, tail: bool = True) -> Report:
+    report = Report.from_dict(minutes.report or read_report(minutes))
+    return report if tail else report.model_copy(update={"tail": []})
+
+
+def wants_tail(given: Mapping[str, Any]) -> bool:
+    return given.get("tail") is not False
 
 
 # Arguments
@@ -334,7 +341,7 @@ async def run_to_report(question: str, given: Mapping[str, Any], records: Conven
         minutes = await convener.run(await make_plan(convener, question, given, will_run=True), _ignore)
     finally:
         await convener.close()
-    return make_report(minutes)
+    return make_report(minutes, tail=wants_tail(given))
 
 
 @explicit
@@ -344,7 +351,7 @@ def stream(question: str, **options: Unpack[RunOptions]) -> RunStream:
     The run starts with the first event that is read.
     """
     check_names("stream", options, RunOptions.__annotations__)
-    return RunStream(iterate_run(question, options))
+    return RunStream(iterate_run(question, options), tail=wants_tail(options))
 
 
 @explicit
@@ -409,7 +416,8 @@ class Client:
     def stream(self, question: str, **options: Unpack[RunOptions]) -> RunStream:
         """Start a run and return a stream of its events."""
         check_names("stream", options, RunOptions.__annotations__)
-        return RunStream(iterate_run(question, {**self._options, **options}, self._records))
+        given = {**self._options, **options}
+        return RunStream(iterate_run(question, given, self._records), tail=wants_tail(given))
 
     @explicit
     async def convene(self, question: str, **options: Unpack[RunOptions]) -> Report:

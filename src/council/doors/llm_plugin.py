@@ -51,6 +51,9 @@ class CouncilOptions(llm.Options):
     effort: Literal["low", "medium", "high"] | None = Field(
         default=None, description="How long reasoning members think before they answer."
     )
+    tail: bool | None = Field(
+        default=None, description="false leaves out the lines after the answer: outcome, who differs, trust."
+    )
 
 
 @llm.hookimpl
@@ -88,7 +91,8 @@ async def iter_pieces(model: ChatModel, prompt: Any, response: Any, *, stream: b
     from council.doors.chat import ChatFold, ChatMessage, plan_chat, read_messages
     from council.runs.service import Convener
 
-    fold = ChatFold(has_reasoning=not model.is_title, is_streamed=stream)
+    has_tail = prompt.options.tail is not False and not model.is_title
+    fold = ChatFold(has_reasoning=not model.is_title, is_streamed=stream, has_tail=has_tail)
     numbers = count(1)
     messages = [
         ChatMessage(
@@ -99,7 +103,7 @@ async def iter_pieces(model: ChatModel, prompt: Any, response: Any, *, stream: b
         for one in prompt.messages
     ]
     question = read_messages(messages)
-    flags = {name: value for name, value in prompt.options.model_dump().items() if value is not None}
+    flags = {name: value for name, value in prompt.options.model_dump(exclude={"tail"}).items() if value is not None}
     entries: asyncio.Queue[Entry | None] = asyncio.Queue()
     convener = Convener(flags=flags)
     with tempfile.TemporaryDirectory(prefix="council-") as folder:

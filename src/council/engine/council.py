@@ -303,9 +303,12 @@ class Council:
     def assign_labels(self, items: Sequence[Statement[T]], reader: Seat) -> dict[str, Statement[T]]:
         """Return the statements under anonymous labels, shuffled for this reader. The ledger records the real seats."""
         shown = dict(zip(make_labels(len(items)), self.shuffled(items, reader), strict=True))
-        whose = {label: one.seat.name for label, one in shown.items()}
-        self.ledger.emit_once(ev.Labelled(self._current_phase, reader.name, whose))
+        self.record_labels(reader, {label: one.seat.name for label, one in shown.items()})
         return shown
+
+    def record_labels(self, reader: Seat, labels: Mapping[str, str]) -> None:
+        """Record what the labels stand for under which a reader is shown statements or issues."""
+        self.ledger.emit_once(ev.Labelled(self._current_phase, reader.name, dict(labels)))
 
     # Steps
 

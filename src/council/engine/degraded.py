@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from council.engine.layout import describe_absence, describe_state, unblind
+from council.engine.layout import describe_state, format_phase_in, unblind
 from council.engine.minutes import AbsenceMinutes, Minutes, StatementMinutes
-from council.events import HEDGED, Attempted
+from council.events import HEDGED, Attempted, Faulted
+from council.settings.catalogue import LISTED_PROVIDERS
 from council.text_cleanup import single_line
 from council.types import FinalState, Json
 
@@ -51,9 +52,7 @@ def _statement_caveats(said: StatementMinutes, judging: bool, labels: Mapping[st
         yield StatementCaveat(said.seat, said.phase, "cut", reason, f"{said.seat} did not see everything: {reason}.")
     if said.state == "truncated":
         reason = "cut off at its length limit, but complete as a reply: it counts with confidence LOW"
-        yield StatementCaveat(
-            said.seat, said.phase, "truncated", reason, f"{said.seat}'s answer was {reason} (truncated)."
-        )
+        yield StatementCaveat(said.seat, said.phase, "truncated", reason, f"{said.seat}'s answer was {reason}.")
     if said.missing:
         reason = (
             f"answered in prose instead of its typed reply, also when asked again; missing: {', '.join(said.missing)}"
@@ -126,7 +125,11 @@ def _failure_state(minutes: Minutes, said: StatementMinutes, requested: str) -> 
     return next((one.fallback_state for one in attempts if one.fallback_for == requested), "")
 
 
-BANNER_THRESHOLD = 0.8  # show a banner if fewer than this share of the asked seats answered
+BANNER_THRESHOLD = 0.8  # below this share of the asked seats, readers are warned
+MAX_NAMED_SEATS = 5  # of one line; more are counted
+NUMBER_WORDS = (
+    "none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+)  # fmt: skip
 NO_MATERIAL = "no material was shown to the judges: they judged the question alone, so the verdict is at best WARN"
 
 STOP_REASONS = {
@@ -189,7 +192,6 @@ def format_missing_lines(minutes: Minutes) -> list[str]:
         *_format_absences(minutes),
         *(single_line(one.line, 400) for one in caveats if one.line),
         *_format_single_draft(minutes),
-        *_format_banner(minutes),
         *_format_coverage_holes(minutes, caveats),
         *map(single_line, _list_verdict_notices(minutes)),
     ]
@@ -214,7 +216,7 @@ def list_notices(minutes: Minutes) -> list[str]:
 def format_hedges(minutes: Minutes) -> list[str]:
     """Return one line for each member that was slow, with the member that was asked too."""
     return [
-        f"{one.seat} was hedged in {one.key.rpartition('/')[0]}: {one.member} had not answered after {one.after:.3g} s, "
+        f"{one.seat} was hedged in {format_phase_in(one.key.rpartition('/')[0])}: {one.member} had not answered after {one.after:.3g} s, "
         f"so {one.by} was asked too."
         for one in minutes.hedges
     ]
@@ -267,7 +269,7 @@ def _format_fallbacks(fallbacks: list[Fallback]) -> list[str]:
             lines.append(single_line(f"{join_names(names)} requested {requested}: {served_by} answered first.", 400))
             continue
         failed = single_line(describe_state(state)) if state else "did not answer"
-        line = f"{join_names(names)} requested {requested}: {failed}; {served_by} answered instead."
+        line = f"{join_names(names)} requested {requested} ({failed}): {served_by} answered instead."
         lines.append(single_line(line, 400))
     return lines
 
@@ -302,78 +304,135 @@ def _format_quorum_phase(minutes: Minutes) -> str:
     if not minutes.rounds:
         return ""
     phase = minutes.rounds[-1]
-    return f" in {single_line(phase.name)} ({len(phase.said)} of {len({*phase.asked, *phase.absent})})"
+    return f" in {format_phase_in(phase.name)} ({len(phase.said)} of {len({*phase.asked, *phase.absent})})"
 
 
 def _format_absences(minutes: Minutes) -> list[str]:
+    """Return one line for the seats with the same phase, state and consequence, and one per vendor that refused its key."""
     missing = list_absences(minutes)
-    locked_out = _list_shared_auth_failures(minutes, missing)
-    return [
-        *_format_other_absences(minutes, [one for one in missing if one not in locked_out]),
-        *_format_auth_failures(minutes, locked_out),
+    locked_out = _list_locked_out(minutes, missing)
+    groups = _group_absences(minutes, [one for one in missing if one not in locked_out])
+    rows = [(_describe_absences(minutes, group), _is_never_answered(minutes, group)) for group in groups]
+    rows += [(line, _is_never_answered(minutes, group)) for line, group in _describe_locked_out(minutes, locked_out)]
+    last = max((n for n, (_, is_never_answered) in enumerate(rows) if is_never_answered), default=-1)
+    count = f" What follows is from {_count_answered(minutes)}{_format_banner(minutes)}."
+    return [f"{line}{count if n == last else ''}" for n, (line, _) in enumerate(rows)]
+
+
+def _count_answered(minutes: Minutes) -> str:
+    """Return `two of three seats`."""
+    return f"{_spell(minutes.answered_count)} of {_spell(count_asked_seats(minutes))} seats"
+
+
+def _format_banner(minutes: Minutes) -> str:
+    """Return the caution if too few seats answered."""
+    is_enough = minutes.answered_count >= BANNER_THRESHOLD * count_asked_seats(minutes)
+    return "" if is_enough else ", so weigh it accordingly"
+
+
+def _spell(number: int) -> str:
+    return NUMBER_WORDS[number] if number < len(NUMBER_WORDS) else f"{number:,}"
+
+
+def _is_never_answered(minutes: Minutes, group: list[AbsenceMinutes]) -> bool:
+    return any(_find_consequence(minutes, missed) is Consequence.NEVER_ANSWERED for missed in group)
+
+
+def _list_locked_out(minutes: Minutes, missing: list[AbsenceMinutes]) -> list[AbsenceMinutes]:
+    """Return the absences that are described by vendor: because of keys and logins or, if no seat answered, of several vendors."""
+    if not minutes.answered_count and any(len(_find_problems(minutes, one)) > 1 for one in missing):
+        return [one for one in missing if _find_problems(minutes, one)]
+    refused = [
+        one
+        for one in missing
+        if one.state == "failed(auth)" and all(fault.kind == "auth" for fault in _list_faults(minutes, one))
     ]
+    return refused if len(refused) > 1 or any(len(_find_problems(minutes, one)) > 1 for one in refused) else []
 
 
-def _list_shared_auth_failures(minutes: Minutes, missing: list[AbsenceMinutes]) -> list[AbsenceMinutes]:
-    """Return the auth failures of vendors with several; they are reported once per vendor."""
-    refused = [one for one in missing if one.state == "failed(auth)"]
-    vendors = [minutes.seat(one.seat).vendor for one in refused]
-    return [one for one, vendor in zip(refused, vendors, strict=True) if vendor and vendors.count(vendor) > 1]
+def _list_faults(minutes: Minutes, missed: AbsenceMinutes) -> list[Faulted]:
+    return [one for one in minutes.troubles if isinstance(one, Faulted) and one.key == missed.key]
 
 
-def _format_auth_failures(minutes: Minutes, locked_out: list[AbsenceMinutes]) -> list[str]:
-    vendors: dict[str, list[AbsenceMinutes]] = {}
+def _find_problems(minutes: Minutes, missed: AbsenceMinutes) -> dict[str, str]:
+    """Return the last problem of each vendor that was asked for a seat."""
+    return {
+        _name_endpoint(fault.member): _describe_problem(fault.member, fault.kind, fault.detail)
+        for fault in _list_faults(minutes, missed)
+    }
+
+
+def _describe_problem(member: str, kind: str, detail: str) -> str:
+    """Describe a fault: `anthropic refused the key: 401: invalid x-api-key; check ANTHROPIC_API_KEY`."""
+    what = "login" if member.startswith("cli:") else "key"
+    refused = f" refused the {what}" if kind == "auth" else ""
+    return f"{single_line(_name_endpoint(member))}{refused}: {single_line(detail).rstrip('.')}"
+
+
+def _name_endpoint(member: str) -> str:
+    """Return what has the key or login of a member: its provider, or its command-line agent."""
+    provider = member.partition(":")[0]
+    return member if provider == "cli" else provider
+
+
+def _describe_locked_out(minutes: Minutes, locked_out: list[AbsenceMinutes]) -> list[tuple[str, list[AbsenceMinutes]]]:
+    """Return one line for seats that only one vendor could serve, and one for each vendor of the other seats."""
+    groups: dict[frozenset[str], list[AbsenceMinutes]] = {}
+    problems: dict[str, str] = {}
     for missed in locked_out:
-        vendors.setdefault(minutes.seat(missed.seat).vendor, []).append(missed)
-    heard = (
-        f"; the answer below is from {minutes.answered_count} of {count_asked_seats(minutes)} seats"
-        if minutes.answered_count
-        else ""
-    )
-    return [
-        f"{join_names([_format_seat(minutes, one) for one in missing])} did not answer: {single_line(vendor)} refused the key or "
-        f"login they share (failed(auth)): {single_line(missing[0].reason).rstrip('.')}{heard}."
-        for vendor, missing in vendors.items()
-    ]
+        model = minutes.seat(missed.seat).model
+        found = _find_problems(minutes, missed)
+        found = found or {_name_endpoint(model): _describe_problem(model, "auth", missed.reason)}
+        problems |= {name: problem for name, problem in found.items() if name not in problems}
+        groups.setdefault(frozenset(found), []).append(missed)
+    lines: list[tuple[str, list[AbsenceMinutes]]] = []
+    for names, group in groups.items():
+        seats = join_names(list(dict.fromkeys(_format_seat(minutes, one) for one in group)))
+        if len(names) == 1:
+            lines.append((_end_sentence(f"{seats} did not answer: {problems[next(iter(names))]}"), group))
+        elif minutes.answered_count:
+            lines.append((f"{seats} did not answer: every key was refused.", group))
+    shared = {name for names in groups if len(names) > 1 for name in names}
+    return lines + [(_end_sentence(problem), []) for name, problem in problems.items() if name in shared]
 
 
-def _format_other_absences(minutes: Minutes, missing: list[AbsenceMinutes]) -> list[str]:
-    """Return one line per phase, state and consequence. A chair or a single seat has its own sentence."""
+def _end_sentence(text: str) -> str:
+    return text if text.endswith("?") else f"{text}."
+
+
+def _group_absences(minutes: Minutes, missing: list[AbsenceMinutes]) -> list[list[AbsenceMinutes]]:
+    """Return the absences by phase, state and consequence. The chair is alone."""
     groups: dict[tuple[str, FinalState, Consequence, bool], list[AbsenceMinutes]] = {}
     for missed in missing:
         key = (
-            _format_phase(minutes, missed),
+            _name_phase(minutes, missed),
             missed.state,
             _find_consequence(minutes, missed),
             _is_chair(minutes, missed.seat),
         )
         groups.setdefault(key, []).append(missed)
-    last = next((key for key in reversed(groups) if key[2] is Consequence.NEVER_ANSWERED), None)
-    lines = []
-    for key, group in groups.items():
-        # Seats that never answered share one count, shown with the last of them.
-        told = "" if key[2] is Consequence.NEVER_ANSWERED and key != last else _describe_consequence(minutes, group)
-        line = f"{_describe_absences(minutes, key[0], group)}{told}"
-        lines.append(line if line.endswith("?") else f"{line}.")
-    return lines
+    return list(groups.values())
 
 
-def _describe_absences(minutes: Minutes, phase: str, group: list[AbsenceMinutes]) -> str:
-    """Describe the absence of one seat, or of several: `r2: no answer from 3 of 3: they ran out of time (timed_out): …`."""
-    if len(group) == 1:
-        return f"{_format_seat(minutes, group[0])} did not answer in {phase}: {describe_absence(group[0])}"
-    asked = minutes.phases[group[0].phase].asked
-    count = f"{len(group)} of {len(asked)}"
-    if minutes.host(group[0].seat):  # helpers of several seats have several phases of this name
-        who = join_names([single_line(missed.seat) for missed in group])
-    elif len(group) == len(asked):
-        who = count
-    else:
-        who = f"{join_names([_format_seat(minutes, missed) for missed in group])} ({count})"
-    reasons = dict.fromkeys(single_line(missed.reason).rstrip(".") for missed in group if missed.reason)
-    return single_line(
-        ": ".join([f"{phase}: no answer from {who}: {describe_state(group[0].state, several=True)}", *filter(None, [" / ".join(reasons)])]), 600
-    )  # fmt: skip
+def _describe_absences(minutes: Minutes, group: list[AbsenceMinutes]) -> str:
+    """Describe the absence of seats: `gamma did not answer in round 2 (gemini-3.1-pro: ran out of time).`"""
+    first = group[0]
+    seats = [_format_seat(minutes, missed) for missed in group]
+    who = join_names(seats) if len(seats) <= MAX_NAMED_SEATS else f"{_spell(len(seats))} seats"
+    never = _is_never_answered(minutes, group)
+    where = "" if never else f" in {format_phase_in(_name_phase(minutes, first))}"
+    whys = dict.fromkeys(single_line(missed.reason).rstrip(".") for missed in group if missed.reason)
+    why = ": ".join([describe_state(first.state), *filter(None, [" / ".join(whys)])])
+    member = _format_member(minutes.seat(first.seat).model) if len(group) == 1 else ""
+    reason = single_line(": ".join(filter(None, [member, why])), 500)
+    line = f"{who} did not answer{where} ({reason})."
+    return f"{line}{_describe_consequence(minutes, group)}"
+
+
+def _format_member(member: str) -> str:
+    """Return a member without its vendor, if the vendor is one of the usual ones."""
+    provider, _, model = single_line(member).partition(":")
+    return model if model and provider in LISTED_PROVIDERS else single_line(member).rstrip(":")
 
 
 class Consequence(Enum):
@@ -411,26 +470,22 @@ def _is_chair(minutes: Minutes, seat: str) -> bool:
     return minutes.chair is not None and seat == minutes.chair.name
 
 
-def _format_phase(minutes: Minutes, missed: AbsenceMinutes) -> str:
-    """Format the phase of an absence; only the last part of a private phase."""
-    return format_phase_in(missed.phase.rpartition("/")[2] if minutes.is_private_phase(missed.phase) else missed.phase)
-
-
-def format_phase_in(phase: str) -> str:
-    """Format a phase after "did not answer in"; `answer` needs words around it."""
-    return "the answer phase" if phase == "answer" else single_line(phase)
+def _name_phase(minutes: Minutes, missed: AbsenceMinutes) -> str:
+    """Return the phase of an absence; only the last part of a private phase."""
+    return missed.phase.rpartition("/")[2] if minutes.is_private_phase(missed.phase) else missed.phase
 
 
 def _describe_consequence(minutes: Minutes, group: list[AbsenceMinutes]) -> str:
-    """Describe the consequence that the absences of a group share."""
+    """Describe the consequence that the absences of a group share, as a sentence."""
     is_one = len(group) == 1
     hosts = list(dict.fromkeys(single_line(minutes.host(missed.seat)) for missed in group))
+    continues = "continues" if len(hosts) == 1 else "continue"
     return {
         Consequence.NONE: "",
-        Consequence.HELPER: f"; {join_names(hosts)} {'continues' if len(hosts) == 1 else 'continue'} without {'it' if is_one else 'them'}",
-        Consequence.NEVER_ANSWERED: f"; the answer below is from {minutes.answered_count} of {count_asked_seats(minutes)} seats",
-        Consequence.EARLIER_COUNTS: "; its earlier statement counts" if is_one else "; their earlier statements count",
-        Consequence.ANSWERED_LATER: "; it answered later" if is_one else "; they answered later",
+        Consequence.HELPER: f" {join_names(hosts)} {continues} without {'it' if is_one else 'them'}.",
+        Consequence.NEVER_ANSWERED: "",  # the number of seats is stated once
+        Consequence.EARLIER_COUNTS: " Its earlier statement counts." if is_one else " Their earlier statements count.",
+        Consequence.ANSWERED_LATER: " It answered later." if is_one else " They answered later.",
     }[_find_consequence(minutes, group[0])]
 
 
@@ -454,15 +509,6 @@ def _format_single_draft(minutes: Minutes) -> list[str]:
     if not draft or draft.ended is None or len(draft.said) != 1 or count_asked_seats(minutes) < 2:
         return []
     return [f"Only {next(iter(draft.said))} drafted: nothing was compared, the answer rests on one draft."]
-
-
-def _format_banner(minutes: Minutes) -> list[str]:
-    """Return the banner if a seat failed. Seats that an interrupted run never asked do not count as failed."""
-    seats, heard = count_asked_seats(minutes), minutes.answered_count
-    failed = any(missed.seat in minutes.seats and not minutes.host(missed.seat) for missed in minutes.absences)
-    if not failed or not heard or heard >= BANNER_THRESHOLD * seats:
-        return []
-    return [f"BELOW 80 %: {heard} of {seats} seats answered; weigh the answer accordingly."]
 
 
 def join_names(names: list[str]) -> str:

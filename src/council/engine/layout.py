@@ -13,13 +13,25 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 
 from council.engine.minutes import AbsenceMinutes, Minutes
 from council.errors import PromptError
+from council.language import detect_language
 from council.money import format_usd
-from council.text_cleanup import clean, replace_labels, single_line
-from council.types import OK_STATES, Json, SeatState
+from council.text_cleanup import clean, quote_tail_lines, replace_labels, single_line
+from council.types import OK_STATES, Json, SeatState, TrustFact
+from council.wording import Wording, load_wording
+
+ENGLISH = load_wording("en")
+
+
+def find_wording(minutes: Minutes) -> Wording:
+    """Return the sentences and headings in the language of the answer, and for a short answer in that of the question."""
+    rows = [row for row in minutes.verdict.get("findings") or () if isinstance(row, dict)]
+    answer = "\n".join(map(str, [minutes.verdict.get("answer") or "", *(row.get("description") or "" for row in rows)]))
+    return load_wording(detect_language(answer, str(minutes.plan.get("question") or "")))
 
 
 def format_label(name: str) -> str:
@@ -32,28 +44,30 @@ def unblind(text: str, labels: Mapping[str, str]) -> str:
 
 
 STATE_DESCRIPTIONS = {
-    "ok_repaired": "its answer needed a repair turn to match the schema",
-    "in_doubt": "no complete answer arrived, and it may have been billed",
-    "degenerate": "its answer was empty, repetitive or a placeholder",
-    "truncated": "its answer was cut off at its length limit",
-    "refused": "it declined to answer",
-    "blind": "it had files to read but cited none",
-    "timed_out": "it ran out of time",
-    "failed(net)": "it could not be reached",
-    "failed(rate)": "it was still rate-limited after all retries",
-    "failed(quota)": "its account has no credit or quota left",
-    "failed(overload)": "it was overloaded",
-    "failed(server)": "its server had an error",
-    "failed(schema)": "its answer did not match the schema",
-    "failed(size)": "the prompt did not fit its context window",
+    "ok_repaired": "ok after a second try to match the schema",
+    "in_doubt": "no complete answer arrived, and the request may have been billed",
+    "degenerate": "the answer was empty, repetitive or a placeholder",
+    "truncated": "the answer was cut off at the length limit",
+    "refused": "declined to answer",
+    "blind": "had files to read but cited none",
+    "timed_out": "ran out of time",
+    "no_answer": "no answer before the run ended",
+    "not_asked": "not asked",
+    "failed(net)": "could not be reached",
+    "failed(rate)": "still rate-limited after all retries",
+    "failed(quota)": "no credit or quota left",
+    "failed(overload)": "overloaded",
+    "failed(server)": "server error",
+    "failed(schema)": "the answer did not match the schema",
+    "failed(size)": "the prompt did not fit the context window",
     "failed(model)": "there is no such model",
-    "failed(auth)": "its key or login was refused",
-    "failed(endpoint)": "its base_url does not look like a model API",
-    "failed(parameter)": "it rejected a request parameter",
-    "failed(script)": "its script made it fail",
-    "failed(flood)": "its response or answer was larger than the limit",
-    "skipped(budget)": "the budget did not cover it",
-    "skipped(cancel)": "the run was stopped before its turn",
+    "failed(auth)": "the key or login was refused",
+    "failed(endpoint)": "base_url does not look like a model API",
+    "failed(parameter)": "rejected a request parameter",
+    "failed(script)": "scripted failure",
+    "failed(flood)": "the response was larger than the limit",
+    "skipped(budget)": "not asked, because the budget did not cover the request",
+    "skipped(cancel)": "not asked, because the run was stopped first",
 }
 UNFINISHED_STATES: dict[SeatState, SeatState] = {
     "waiting": "not_asked",
@@ -67,29 +81,34 @@ SKIPPED_STATES: dict[str, SeatState] = {
 }  # state of seats that were not asked, by what stopped the run
 
 
-PLURALS = {"it was": "they were", "its": "their", "it": "they"}
-
-
-def describe_state(state: str, several: bool = False) -> str:
-    """Describe a state of one or several seats: `its server had an error (failed(server))`; return an unknown state unchanged."""
-    words = STATE_DESCRIPTIONS.get(state) or (
-        "its command ended with an error" if state.startswith("failed(cli") else ""
+def describe_state(state: str) -> str:
+    """Describe a state in words that fit one or several seats; return an unknown state unchanged."""
+    return STATE_DESCRIPTIONS.get(state) or (
+        "the command ended with an error" if state.startswith("failed(cli") else state
     )
-    if several:
-        words = re.sub(r"\b(?:it was|its|it)\b", lambda match: PLURALS[match[0]], words)
-    return f"{words} ({state})" if words else state
 
 
-def format_absence(missed: AbsenceMinutes) -> str:
-    """Format state and reason: `failed(server): 500 Internal Server Error`."""
-    reason = single_line(missed.reason).rstrip(".")
-    return f"{missed.state}: {reason}" if reason else missed.state
+def label_state(state: str) -> str:
+    """Return a state as one or two words, for a column of a table: `failed`, `timed out`."""
+    return "ok" if state == "ok_repaired" else state.partition("(")[0].replace("_", " ")
 
 
 def describe_absence(missed: AbsenceMinutes) -> str:
-    """Describe state and reason: `its server had an error (failed(server)): 500 Internal Server Error`."""
+    """Describe state and reason: `server error: 500 Internal Server Error`."""
     reason = single_line(missed.reason).rstrip(".")
     return f"{describe_state(missed.state)}: {reason}" if reason else describe_state(missed.state)
+
+
+def format_phase(phase: str) -> str:
+    """Format a phase as a name in a list: `draft`, `round 2`, `look-up 1`."""
+    number = re.fullmatch(r"(?:r|look-)(\d+)", phase)
+    kind = "look-up" if phase.startswith("look-") else "round"
+    return f"{kind} {number[1]}" if number else single_line(phase).replace("_", " ")
+
+
+def format_phase_in(phase: str) -> str:
+    """Format a phase after "did not answer in"; `answer` needs words around it."""
+    return "the answer phase" if phase == "answer" else format_phase(phase)
 
 
 def final_state(state: SeatState, stopped: str = "") -> SeatState:
@@ -222,18 +241,30 @@ def _layout_environment(folder: Path | None) -> PlainEnvironment:
     )
     layouts.filters |= {
         "label": format_label, "clean": clean, "line": single_line, "cell": format_cell, "blockquote": blockquote, "fence": fence_code,
-        "html": partial(escape, quote=False), "round": format_round_name, "count": format_count, "absence": format_absence, "close_fence": close_code_fence, "text": format_text, "code": format_code,
-        "breaks": "  \n".join, "lookup": format_lookup,
+        "html": partial(escape, quote=False), "round": _format_round_name, "phase_in": format_phase_in, "count": format_count, "absence": describe_absence, "close_fence": close_code_fence, "text": format_text, "code": format_code,
+        "breaks": "  \n".join, "lookup": format_lookup, "quote_tail": quote_tail_lines,
     }  # fmt: skip
+    layouts.globals |= ENGLISH.layout_variables()
     return layouts
 
 
-def format_round_name(phase: str) -> str:
+@pass_context
+def _format_round_name(context: Context, phase: str) -> str:
+    wording: Wording = context["wording"]
+    return format_round_name(phase, wording)
+
+
+def format_round_name(phase: str, wording: Wording = ENGLISH) -> str:
     """Format a phase name: `r2` as `Round 2`, others capitalised."""
     return " · ".join(
-        f"Round {part[1:]}" if re.fullmatch(r"r\d+", part) else part.replace("_", " ").capitalize()
+        wording.heading("round", n=part[1:]) if re.fullmatch(r"r\d+", part) else _capitalize_phase(part, wording)
         for part in clean(phase).split("/")
     )
+
+
+def _capitalize_phase(phase: str, wording: Wording) -> str:
+    name = wording.format_phase(phase)
+    return name.replace("_", " ").capitalize() if name == phase else name[:1].upper() + name[1:]
 
 
 def format_text(value: Any) -> str:
@@ -383,16 +414,17 @@ def format_ruling(reply: Json | None) -> str:
     return " ".join(filter(None, parts))
 
 
-def format_cost(cost: Json) -> str:
+def format_cost(cost: Json, wording: Wording = ENGLISH) -> str:
     """Format the cost of a run; an unknown price is never shown as no cost."""
+    t = wording.heading
     if cost["usd"] is None:
-        return f"cost unknown ({', '.join(cost['unpriced'])} unpriced)"
+        return t("cost_unknown") + wording.enclose(t("unpriced", members=", ".join(cost["unpriced"])))
     remarks = [
-        *([f"of {format_usd(cost['cap'])}"] if cost.get("cap") is not None else []),
-        *(["partly estimated"] if cost["estimated"] else []),
+        *([t("of_cap", usd=format_usd(cost["cap"]))] if cost.get("cap") is not None else []),
+        *([t("partly_estimated")] if cost["estimated"] else []),
     ]
-    more = f" ({', '.join(remarks)})" if remarks else ""
-    return f"cost {format_usd(cost['usd'])}{more}" if cost["usd"] else "no cost"
+    more = wording.enclose(wording.comma.join(remarks)) if remarks else ""
+    return f"{t('cost_usd', usd=format_usd(cost['usd']))}{more}" if cost["usd"] else t("no_cost")
 
 
 def format_fork(minutes: Minutes) -> str:
@@ -453,3 +485,11 @@ def split_front_matter(text: str, name: str) -> tuple[Json, str]:
     found = tomllib.loads(front)
     _check_front_matter(found, name)
     return found, body
+
+
+def format_trust_fact(trust: Json, wording: Wording = ENGLISH) -> str:
+    """Return a trust level with all its reasons: `MEDIUM — beta did not answer; agreement was not assessed`."""
+    limits = [TrustFact.load(row) for row in trust.get("facts") or () if row["kind"] in wording.table["reasons"]]
+    reasons = wording.list_reasons(limits) or trust["because"]
+    level = wording.format_level(trust["level"])
+    return single_line(wording.dash.join(filter(None, (level, wording.semicolon.join(reasons)))), 1000)

@@ -99,6 +99,7 @@ class Minutes:
     folder: str = ""
     plan: Json = field(default_factory=dict)
     started: float = 0.0
+    resumed: float = 0.0  # when the last process continued it; 0 if one process made it
     status: str = "running"  # running | complete | incomplete | failed
     stopped: str = ""
     reason: str = ""
@@ -111,9 +112,7 @@ class Minutes:
     lookups: list[ev.LookedUp] = field(default_factory=list)  # look-ups of seats and explorers, and searches
     hedges: list[ev.Hedged] = field(default_factory=list)  # slow members, and the members that were asked too
     cap: float | None = None  # cost limit in dollars
-    priced: dict[str, float] = field(
-        default_factory=dict
-    )  # members with a known price → maximum cost of their first request
+    priced: set[str] = field(default_factory=set)  # members with a known price that were asked
     billed: dict[str, float] = field(default_factory=dict)  # dollars of the last request by step
     open_attempts: dict[tuple[str, int], ev.Attempted] = field(default_factory=dict)  # requests without a result yet
     verdict: Json = field(default_factory=dict)
@@ -246,6 +245,10 @@ class Minutes:
         amounts = [sent.most or 0.0 for sent in self.open_attempts.values() if not seats or sent.seat in seats]
         return round(sum(amounts), 9)
 
+    def phase_seconds(self, phase: PhaseMinutes, now: float) -> float:
+        """Return how long a phase has taken in the process that ended it or works on it now."""
+        return (phase.ended or now) - max(phase.started, self.resumed)
+
     def ensure_phase(self, name: str, at: float) -> PhaseMinutes:
         if name not in self.phases:
             self.phases[name] = PhaseMinutes(name, at)
@@ -266,7 +269,7 @@ def _seat_from_plan(seat: Json) -> SeatMinutes:
 
 
 def _apply_resumed(m: Minutes, event: ev.Resumed, at: float) -> None:
-    m.status, m.stopped, m.reason, m.cap = "running", "", "", event.cap
+    m.status, m.stopped, m.reason, m.cap, m.resumed = "running", "", "", event.cap, at
     m._in_doubt |= m.open_attempts.keys()
     m.calls = {"made": m.calls["made"], "replayed": 0, "in_doubt": len(m._in_doubt)}
 
@@ -295,7 +298,7 @@ def _apply_attempted(m: Minutes, event: ev.Attempted, at: float) -> None:
     seat.words, seat.mid_word = 0, False
     seat.attempted, seat.limit = at, event.seconds
     if event.most is not None:
-        m.priced.setdefault(event.member, event.most)
+        m.priced.add(event.member)
     m.open_attempts[event.key, event.n] = event
     m.calls["made"] += 1  # `closed` replaces this count, but a killed process never writes it
     if event.why:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from council.answer_filter import restore_line_breaks
+from council.answer_text import says_none
 from council.engine.reply_form import match_choice
 from council.notes_filter import load_notes, split_notes
 from council.text_cleanup import replace_labels, single_line
@@ -48,12 +49,17 @@ def parse_notes(text: str, names: Names, labels: Mapping[str, str] | None = None
         return None
     reader = NotesReader(names, labels or {})
     return {
-        "agreed": [text for item in _as_list(raw.get("agreed")) if (text := reader.read_text(item))],
-        "contested": [point for item in _as_list(raw.get("contested")) if (point := reader.read_contested(item))],
+        "agreed": [text for item in _as_list(raw.get("agreed")) if not says_none(text := reader.read_text(item))],
+        "contested": [
+            point
+            for item in _as_list(raw.get("contested"))
+            if (point := reader.read_contested(item)) and not says_none(point["point"])
+        ],
         "unique": reader.read_points(raw.get("unique")),
         "taken_from": reader.read_points(raw.get("taken_from")),
         "closest_draft": next(iter(reader.read_seats(raw.get("closest_draft"))), None),
         "recommendation_shared_by": reader.read_shared(raw.get("recommendation_shared_by")),
+        "joined": reader.read_seats(raw.get("joined")),
     }
 
 

@@ -22,6 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import jinja2
 import jinja2.meta
+import jinja2.nodes
 from jinja2.runtime import Context
 
 from council.engine.layout import PlainEnvironment, format_count, split_front_matter
@@ -42,7 +43,7 @@ TOKENS_PER_WORD = 2.0  # generous: limits rambling small members without cutting
 
 # Variables with few values, each with the function that makes a key of them.
 CACHE_KEYS: dict[str, Callable[[Any], object]] = {
-    "seat": attrgetter(*Seat.__dataclass_fields__), **dict.fromkeys(("role", "ask", "words", "focus"), repr),
+    "seat": attrgetter(*Seat.__dataclass_fields__), **dict.fromkeys(("role", "ask", "words", "focus", "merged"), repr),
 }  # fmt: skip
 MAX_CACHED_TEXTS = 64  # of one template
 Render = Callable[[Mapping[str, Any]], str]  # a compiled template: variables → text
@@ -246,15 +247,18 @@ def _indent_rest(item: str) -> str:
     return LINE_ENDS.sub("\n  ", item.strip())
 
 
-def request_notes(names: Iterable[str]) -> str:
-    """Return the request for a block of notes after the answer; empty if there is nothing to compare."""
+def request_notes(names: Iterable[str], read_others: bool = False) -> str:
+    """Return the request for a block of notes after the answer; empty if there is nothing to compare.
+
+    `read_others`: the authors read each other before they wrote what the chair reads, so they may have changed their minds.
+    """
     listed = tuple(names)
-    return _render_notes(listed) if len(listed) > 1 else ""
+    return _render_notes(listed, read_others) if len(listed) > 1 else ""
 
 
 @lru_cache(maxsize=64)
-def _render_notes(names: tuple[str, ...]) -> str:
-    return "\n\n" + load_part("notes.md").render(names=names).strip()
+def _render_notes(names: tuple[str, ...], read_others: bool) -> str:
+    return "\n\n" + load_part("notes.md").render(names=names, read_others=read_others).strip()
 
 
 @lru_cache(maxsize=64)
@@ -288,7 +292,7 @@ def load_prompt(path: Path) -> Prompt:
         front, body = split_front_matter(text, path.name)
         texts = (body, front.get("role", ""), front.get("ask", ""))
         sources = [*texts, *(f"{{{{ {m} }}}}" for m in front.get("material", []))]
-        needs = frozenset().union(*(jinja2.meta.find_undeclared_variables(_jinja.parse(source)) for source in sources))
+        needs = frozenset().union(*map(_find_required_variables, sources))
         return Prompt(
             path, _compile(body), _compile(front.get("role", "")), _compile(front.get("ask", "")),
             tuple(_jinja.compile_expression(m, undefined_to_none=False) for m in front.get("material", [])),
@@ -296,6 +300,17 @@ def load_prompt(path: Path) -> Prompt:
         )  # fmt: skip
     except (jinja2.TemplateSyntaxError, ValueError, RecursionError) as error:
         raise PromptError(f'the prompt "{path.name}" cannot be read: {error}') from error
+
+
+def _find_required_variables(source: str) -> set[str]:
+    """Return the variables of a template without those that it tests with `is defined`."""
+    tree = _jinja.parse(source)
+    tested = {
+        test.node.name
+        for test in tree.find_all(jinja2.nodes.Test)
+        if test.name == "defined" and isinstance(test.node, jinja2.nodes.Name)
+    }
+    return jinja2.meta.find_undeclared_variables(tree) - tested
 
 
 def _compile(source: str) -> Render:
@@ -307,7 +322,7 @@ def _compile(source: str) -> Render:
 
     def render(variables: Mapping[str, Any]) -> str:
         try:
-            key = tuple([CACHE_KEYS[name](variables[name]) for name in names])
+            key = tuple([CACHE_KEYS[name](variables.get(name)) for name in names])
         except AttributeError:  # a seat of another kind
             return template.render(variables)
         if key not in texts:

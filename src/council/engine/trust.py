@@ -1,330 +1,282 @@
-"""How far to trust an answer: whether the seats agree, and the one table behind the trust line."""
+"""How far to trust an answer: the level of each fact, and the level of a run computed from its facts.
+
+A protocol returns its facts with its verdict; the engine adds those of the seats. `wording` writes the sentences.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
 
-from council.engine.degraded import build_degraded_rows, count_asked_seats, format_phase_in
-from council.engine.minutes import Minutes, SeatMinutes, StatementMinutes
-from council.money import format_usd
+from council.engine.agreement import count_voices
+from council.engine.degraded import build_degraded_rows, count_asked_seats
+from council.engine.minutes import Minutes, SeatMinutes
+from council.engine.strongest import find_absent_strongest
 from council.settings.catalogue import LOCAL_MEMBER
-from council.text_cleanup import single_line
-from council.types import Agreement, Json, Round, TrustFact
-
-MAX_DETAILS = 2  # examples in one reason
-
-# Agreement
-
-
-def count_voices(served: Iterable[tuple[str, str, str]]) -> dict[str, str]:
-    """Return the voice of each seat, from its name, its requested member and the member that answered.
-
-    Seats that share a member because of a fallback are one voice: it would agree with itself.
-    """
-    rows = list(served)
-    sharing = Counter(member for _, _, member in rows if member)
-    replaced = {member for _, requested, member in rows if member and member != requested}
-    return {name: member if sharing[member] > 1 and member in replaced else name for name, _, member in rows}
-
-
-def round_voices(answers: Round[Any]) -> dict[str, str]:
-    """Return the voice of each seat of a round."""
-    said = answers.values()
-    return count_voices((one.seat.name, one.seat.member, one.outcome.served_by) for one in said)
-
-
-def compute_agreement(shared_by: Iterable[str] | None, contested: bool, voices: Mapping[str, str]) -> Agreement:
-    """Return whether the seats share the recommendation of the answer; empty if that was not assessed.
-
-    full: all of them, and nothing is contested. none: no two of them. partial: everything between.
-    """
-    everyone = set(voices.values())
-    if shared_by is None or len(everyone) < 2:
-        return ""
-    seats = [seat for seat in shared_by if seat in voices]
-    holders = {voices[seat] for seat in seats}
-    if len(holders) < 2:
-        return "none"
-    return "full" if set(seats) == voices.keys() and not contested else "partial"
-
-
-def assess_notes(notes: Json | None, voices: Mapping[str, str]) -> tuple[Agreement, tuple[TrustFact, ...]]:
-    """Return the agreement that the chair's notes show, and the facts that limit trust."""
-    if notes is None:
-        return "", ()
-    points = tuple(TrustFact("contested_points", one["point"]) for one in notes["contested"])
-    return compute_agreement(notes["recommendation_shared_by"], bool(points), voices), points
-
-
-def find_shared_by(minutes: Minutes) -> list[str] | None:
-    """Return the seats whose own recommendation is that of the answer; None if the run does not say."""
-    verdict = minutes.verdict
-    details, notes = verdict.get("details") or {}, verdict.get("notes") or {}
-    if details.get("opinions"):
-        return [one["seat"] for one in details["opinions"] if one["verdict"] == verdict.get("verdict")] or None
-    if notes.get("recommendation_shared_by") is not None:
-        return list(notes["recommendation_shared_by"])
-    referee = details.get("referee") or {}
-    if referee.get("shared_by"):
-        return list(referee["shared_by"])
-    stances = details.get("stances") or {}
-    if stances and details.get("leader") and verdict.get("outcome") == "SURVIVED":
-        return [details["leader"], *(seat for seat, stance in stances.items() if stance == "STAND")]
-    return None
-
-
-# The strongest seat
-
-UNKNOWN_CHANGES = {
-    "no_prices": "not assessed, because the prices do not tell which member is the strongest",
-    "not_recorded": "not assessed whether the council changed its recommendation",
-    "disagree": "the council gave no single verdict",
-}
-
-
-def compare_strongest(minutes: Minutes) -> Json | None:
-    """Return whether the council changed the answer of its strongest seat, and what that answer used; None without two answers.
-
-    The member with the highest price counts as the strongest. If all seats have one member, it is the first seat.
-    """
-    names = [seat["name"] for seat in minutes.plan.get("seats") or ()]
-    rounds = ([phase.said[name] for name in names if name in phase.said] for phase in minutes.phases.values())
-    drafts: list[StatementMinutes] = next(filter(None, rounds), [])
-    if len(drafts) < 2 or minutes.status != "complete" or not minutes.verdict.get("answer"):
-        return None
-    said, by = _find_strongest(drafts, minutes.priced)
-    if said is None:
-        return {
-            "seat": None,
-            "member": None,
-            "by": None,
-            "changed": None,
-            "unknown": "no_prices",
-            "usd": None,
-            "tokens": None,
-        }
-    kept, unknown = _is_kept(minutes, said)
-    return {
-        "seat": said.seat, "member": said.served_by, "by": by, "changed": None if kept is None else not kept, "unknown": unknown,
-        "usd": minutes.billed.get(said.key), "tokens": said.usage.input + said.usage.output,
-    }  # fmt: skip
-
-
-def _find_strongest(drafts: list[StatementMinutes], prices: Mapping[str, float]) -> tuple[StatementMinutes | None, str]:
-    """Return the first draft of the member with the highest price, and by what it was chosen; None if no single one has it."""
-    members = dict.fromkeys(said.served_by for said in drafts)
-    if len(members) == 1:
-        return drafts[0], "one_member"
-    known = sorted((prices[name] for name in members if name in prices), reverse=True)
-    if len(known) < len(members) or known[0] == known[1]:
-        return None, ""
-    return next(said for said in drafts if prices[said.served_by] == known[0]), "price"
-
-
-def _is_kept(minutes: Minutes, said: StatementMinutes) -> tuple[bool | None, str]:
-    """Return whether the answer keeps the recommendation of a draft, and if that is not known, why."""
-    verdict, details = minutes.verdict, minutes.verdict.get("details") or {}
-    if combined := verdict.get("verdict"):
-        own = (said.reply or {}).get("verdict")
-        if combined == "DISAGREE":
-            return None, "disagree"
-        return (own == combined, "") if own else (None, "not_recorded")
-    if details.get("leader") == said.seat and verdict.get("outcome"):
-        return verdict["outcome"] != "OVERTURNED", ""
-    shared = find_shared_by(minutes)
-    if details.get("referee") and len(minutes.statements_of(said.seat)) > 1:
-        return None, "not_recorded"  # the referee says what the seat recommended at the end, not at first
-    return (None, "not_recorded") if shared is None else (said.seat in shared, "")
-
-
-def format_strongest(report: Json, *, with_name: bool = True) -> str:
-    """Return the line about the strongest seat, also without its name at the start; empty if the report has none."""
-    found = report.get("strongest")
-    if not found:
-        return ""
-    unknown = UNKNOWN_CHANGES.get(found["unknown"], "")
-    start = "strongest seat " if with_name else ""
-    if not found["seat"]:
-        return f"{start}{unknown}"
-    why = "the highest price" if found["by"] == "price" else "the member of all seats"
-    what = unknown or f"the council {'changed' if found['changed'] else 'kept'} its recommendation"
-    return f"{start}{found['seat']} ({found['member']}, {why}): {what}; {_format_use(found, report)}"
-
-
-def _format_use(found: Json, report: Json) -> str:
-    usd = report["cost"]["usd"]
-    if found["usd"] and usd:
-        return f"its answer cost {format_usd(found['usd'])}, the council {format_usd(usd)}"
-    tokens = report["tokens"]
-    return f"its answer used {found['tokens']:,} tokens, the council {tokens['in'] + tokens['out']:,}"
-
-
-# The trust line
+from council.types import Json, TrustFact, TrustFactKind
 
 Level = Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"]
 LEVELS: tuple[Level, ...] = ("HIGH", "MEDIUM", "LOW", "CONTESTED")  # from the highest to the lowest
 
-# One row per fact, from the lowest level to the highest: its level, and the reason as printed after "Trust: MEDIUM — ". `{detail}` is text of the fact.
-TABLE: dict[str, tuple[Level, str]] = {
-    "disagree": ("CONTESTED", "the judges disagree"),
-    "contested": ("CONTESTED", "the answer is contested"),
-    "open_fatal": ("CONTESTED", "a fatal issue is open"),
-    "open_dispute": ("CONTESTED", "members still disagree"),
-    "one_seat": ("LOW", "{detail}"),
-    "not_complete": ("LOW", "the run is {detail}"),
-    "embedded": ("LOW", "the small embedded model answered"),
-    "no_material": ("LOW", "no material was reviewed"),
-    "not_shared": ("LOW", "no two seats share the recommendation"),
-    "low_confidence": ("LOW", "confidence LOW"),
-    "absent": ("MEDIUM", "{detail}"),
-    "one_vendor": ("MEDIUM", "all answers are from one vendor"),
-    "partial_agreement": ("MEDIUM", "the seats agree only in part"),
-    "not_assessed": ("MEDIUM", "agreement was not assessed"),
-    "modified": ("MEDIUM", "the answer was changed after criticism"),
-    "landed": ("MEDIUM", "severe criticism was valid"),
-    "unruled": ("MEDIUM", "an issue was not ruled on"),
-    "contested_points": ("MEDIUM", "contested"),
-    "no_evidence": ("MEDIUM", "no evidence was verified"),
-    "shared_member": ("MEDIUM", "one model answered for several seats by fallback"),
-    "inconsistent": ("MEDIUM", "a judge said PASS and holds a critical finding"),
-    "substituted": ("MEDIUM", "the words matched no file, so other material was reviewed"),
-    "weak_flip": ("MEDIUM", "a judge changed its verdict without citing evidence"),
-    "degraded": ("MEDIUM", "{detail}"),
-    "medium_confidence": ("MEDIUM", "confidence MEDIUM"),
+# The level of each kind of fact. The order is that of the reasons: the worst first, the most telling first of its level.
+LIMITS: dict[TrustFactKind, Level] = {
+    "disagree": "CONTESTED",
+    "overturned": "CONTESTED",
+    "contradictory_ruling": "CONTESTED",
+    "fatal_landed": "CONTESTED",
+    "open_fatal": "CONTESTED",
+    "open_dispute": "CONTESTED",
+    "contested": "CONTESTED",
+    "no_seat": "LOW",
+    "one_seat": "LOW",
+    "one_asked": "LOW",
+    "one_voice": "LOW",
+    "not_complete": "LOW",
+    "embedded": "LOW",
+    "no_material": "LOW",
+    "all_rejected": "LOW",
+    "not_shared": "LOW",
+    "ballots_split": "LOW",
+    "no_common_point": "LOW",
+    "low_confidence": "LOW",
+    "strongest_absent": "MEDIUM",
+    "absent": "MEDIUM",
+    "one_vendor": "MEDIUM",
+    "partial_agreement": "MEDIUM",
+    "not_assessed": "MEDIUM",
+    "modified": "MEDIUM",
+    "landed": "MEDIUM",
+    "unruled": "MEDIUM",
+    "unclear_ruling": "MEDIUM",
+    "unsupported_rejection": "MEDIUM",
+    "unsettled_flag": "MEDIUM",
+    "low_marks": "MEDIUM",
+    "contested_points": "MEDIUM",
+    "no_evidence": "MEDIUM",
+    "no_sources": "MEDIUM",
+    "no_quote": "MEDIUM",
+    "shared_member": "MEDIUM",
+    "own_attack": "MEDIUM",
+    "inconsistent": "MEDIUM",
+    "substituted": "MEDIUM",
+    "weak_flip": "MEDIUM",
+    "ballots_differ": "MEDIUM",
+    "few_ballots": "MEDIUM",
+    "missed_phase": "MEDIUM",
+    "fallback": "MEDIUM",
+    "cut": "MEDIUM",
+    "unseen": "MEDIUM",
+    "truncated": "MEDIUM",
+    "prose": "MEDIUM",
+    "partly_read": "MEDIUM",
+    "dropped": "MEDIUM",
+    "coverage_hole": "MEDIUM",
+    "degraded": "MEDIUM",
+    "medium_confidence": "MEDIUM",
 }
-CONFIDENCE_FACTS = {"CONTESTED": "contested", "LOW": "low_confidence", "MEDIUM": "medium_confidence"}
-AGREEMENT_FACTS = {"full": "", "partial": "partial_agreement", "none": "not_shared"}
+# Facts in favour of the answer, in the order in which they are told. They do not change the level.
+SUPPORTS: tuple[TrustFactKind, ...] = (
+    "all_agree",
+    "all_hold",
+    "same_verdict",
+    "all_answered",
+    "verified_findings",
+    "dismissed",
+    "agreed_points",
+    "cited_sources",
+)
+# Facts that other facts say already: beside one of these they are left out.
+SAID_BY: dict[TrustFactKind, tuple[TrustFactKind, ...]] = {
+    "shared_member": ("one_voice",),
+    "absent": ("no_seat", "one_seat"),
+    "all_agree": ("same_verdict",),
+    "low_confidence": ("truncated",),  # a vote that was cut off counts with low confidence
+}
+DEGRADED_KINDS: dict[str, TrustFactKind] = {  # by the state of a row in `degraded`
+    "fallback": "fallback",
+    "cut": "cut",
+    "unseen": "unseen",
+    "truncated": "truncated",
+    "prose": "prose",
+    "unread": "partly_read",
+    "dropped": "dropped",
+    "coverage_hole": "coverage_hole",
+}
+CONFIDENCE_FACTS: dict[str, TrustFactKind] = {
+    "CONTESTED": "contested",
+    "LOW": "low_confidence",
+    "MEDIUM": "medium_confidence",
+}
 
 
-def compute_trust(minutes: Minutes, degraded: list[Json] | None = None) -> Json:
-    """Return the trust field of the report. The lowest matched level wins; `because` lists every matched row.
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """The level of an answer, the facts that limit it and those in its favour, each in the order of the table."""
+
+    level: Level
+    limits: tuple[TrustFact, ...] = ()
+    supports: tuple[TrustFact, ...] = ()
+
+
+def compute_trust(minutes: Minutes, degraded: list[Json] | None = None) -> Trust:
+    """Return the trust in the answer of a run. The lowest level of its facts wins.
 
     `degraded` are the rows of `build_degraded_rows`, if they are known.
     """
-    facts: dict[str, list[str]] = {}
-    for kind, detail in _list_facts(minutes, build_degraded_rows(minutes) if degraded is None else degraded):
-        details = facts.setdefault(kind, [])
-        if detail and detail not in details:
-            details.append(detail)
-    kinds = [kind for kind in TABLE if kind in facts]
-    level = TABLE[kinds[0]][0] if kinds else "HIGH"
-    return {"level": level, "because": [_format_reason(kind, facts[kind]) for kind in kinds]}
+    rows = build_degraded_rows(minutes) if degraded is None else degraded
+    facts = [*_list_verdict_facts(minutes), *_list_seat_facts(minutes, rows)]
+    level = lowest_level(facts)
+    confidence = minutes.verdict.get("confidence")
+    if confidence in LEVELS and LEVELS.index(confidence) > LEVELS.index(level):
+        level = confidence
+        facts.append(TrustFact(CONFIDENCE_FACTS[confidence]))
+    facts = _drop_repeated(facts)
+    kinds = list(LIMITS)
+    limits = sorted((fact for fact in facts if fact.kind in LIMITS), key=lambda fact: kinds.index(fact.kind))
+    supports = sorted((fact for fact in facts if fact.kind in SUPPORTS), key=lambda fact: SUPPORTS.index(fact.kind))
+    return Trust(level, tuple(limits), tuple(supports))
 
 
-def format_trust(trust: Json) -> str:
-    """Return the trust line: `Trust: MEDIUM — beta is absent; agreement was not assessed`."""
-    return single_line(f"Trust: {trust['level']}{' — ' if trust['because'] else ''}{'; '.join(trust['because'])}", 1000)
+def _drop_repeated(facts: Iterable[TrustFact]) -> list[TrustFact]:
+    """Return each fact once, without those that another fact says already."""
+    found = list(dict.fromkeys(facts))
+    kinds = {fact.kind for fact in found}
+    return [fact for fact in found if kinds.isdisjoint(SAID_BY.get(fact.kind, ()))]
 
 
-def _format_reason(kind: str, details: list[str]) -> str:
-    more = f" and {len(details) - MAX_DETAILS} more" if len(details) > MAX_DETAILS else ""
-    detail = "; ".join(one.rstrip(" .") for one in details[:MAX_DETAILS]) + more
-    text = TABLE[kind][1]
-    return text.format(detail=detail) if "{detail}" in text else f"{text}: {detail}" if detail else text
+def lowest_level(facts: Iterable[TrustFact]) -> Level:
+    """Return the lowest level among facts, HIGH without one that limits it."""
+    return max((LIMITS[fact.kind] for fact in facts if fact.kind in LIMITS), key=LEVELS.index, default="HIGH")
 
 
-def _list_facts(minutes: Minutes, degraded: list[Json]) -> Iterator[tuple[str, str]]:
-    """Return the facts of a run that limit trust, as a kind of the table and a detail."""
+def limit_confidence(confidence: str | None, level: Level) -> str | None:
+    """Return a confidence that is not above the trust level."""
+    if confidence not in LEVELS:
+        return confidence
+    return max(confidence, level, key=LEVELS.index)
+
+
+# Facts of the verdict
+
+
+def _list_verdict_facts(minutes: Minutes) -> Iterator[TrustFact]:
     verdict = minutes.verdict
-    yield from _list_verdict_facts(verdict)
     for row in verdict.get("trust_facts") or []:
-        if row["kind"] in TABLE:
-            yield row["kind"], single_line(row["detail"], 90)
+        if row["kind"] in LIMITS or row["kind"] in SUPPORTS:
+            yield TrustFact.load(row)
+    if "result" not in verdict:
+        yield from _list_older_facts(verdict)
     if minutes.status != "complete":
-        yield "not_complete", "without an answer" if minutes.status == "failed" else "incomplete"
-    yield from _list_seat_facts(minutes, degraded)
+        yield TrustFact("not_complete", minutes.status)
+    yield from _list_agreement_facts(minutes)
 
 
-def _list_verdict_facts(verdict: Json) -> Iterator[tuple[str, str]]:
+def _list_older_facts(verdict: Json) -> Iterator[TrustFact]:
+    """Yield what a verdict of an earlier version says in other fields."""
     if verdict.get("verdict") == "DISAGREE":
-        yield "disagree", ""
-    if kind := CONFIDENCE_FACTS.get(verdict.get("confidence") or ""):
-        yield kind, ""
+        yield TrustFact("disagree")
     if verdict.get("outcome") == "MODIFIED":
-        yield "modified", ""
-    if (verdict.get("details") or {}).get("empty"):
-        yield "no_material", ""
-    if kind := AGREEMENT_FACTS.get(verdict.get("agreement") or "", "not_assessed"):
-        yield kind, ""
+        yield TrustFact("modified", total=1)
 
 
-def _list_seat_facts(minutes: Minutes, degraded: list[Json]) -> Iterator[tuple[str, str]]:
+def _list_agreement_facts(minutes: Minutes) -> Iterator[TrustFact]:
+    """Yield the one fact that the agreement of the first statements is."""
+    verdict = minutes.verdict
+    answered = [seat.name for seat in minutes.planned_seats if seat.statements]
+    if len(answered) < 2 or _is_one_voice(minutes) or minutes.status != "complete":
+        return  # another fact says that nothing could agree
+    shared_by = verdict.get("shared_by")
+    holders = tuple(name for name in shared_by or () if name in answered)
+    is_shared_by_all = shared_by is None or len(holders) == len(answered)
+    match verdict.get("agreement") or "":
+        case "full" if is_shared_by_all and _count_first_voices(minutes) == len(answered):
+            yield TrustFact("all_agree", seats=tuple(answered), count=len(answered))
+        case "partial" if shared_by is None:
+            yield TrustFact("partial_agreement")
+        case "partial" if is_shared_by_all:
+            if _count_first_voices(minutes) == len(answered):
+                yield TrustFact("all_hold", seats=tuple(answered), count=len(answered))
+        case "partial":
+            yield TrustFact("partial_agreement", "", holders, len(holders), len(answered))
+        case "none" if shared_by is not None or "shared_by" not in verdict:
+            yield TrustFact("not_shared")
+        case "":
+            yield TrustFact("not_assessed")
+
+
+# Facts of the seats
+
+
+def _count_first_voices(minutes: Minutes) -> int:
+    """Return the number of voices in the first statements of the seats: those that can agree."""
+    first = [(seat, minutes.statements_of(seat.name)[:1]) for seat in minutes.planned_seats if seat.statements]
+    served = [(seat.name, seat.model, said.served_by) for seat, statements in first for said in statements]
+    return len(set(count_voices(served).values()))
+
+
+def _is_one_voice(minutes: Minutes) -> bool:
+    """Return whether one member spoke for all seats by fallback, at first or at the end: it has the last word there."""
+    answered = [seat for seat in minutes.planned_seats if seat.statements]
+    last = count_voices((seat.name, seat.model, seat.served_by) for seat in answered)
+    return 1 in (_count_first_voices(minutes), len(set(last.values())))
+
+
+def _list_seat_facts(minutes: Minutes, degraded: list[Json]) -> Iterator[TrustFact]:
     seats = minutes.planned_seats
     answered = [seat for seat in seats if seat.statements]
-    absent = [seat.name for seat in seats if not seat.statements]
-    voices = set(count_voices((seat.name, seat.model, seat.served_by) for seat in answered).values())
-    if len(voices) < 2:
-        shared = f"all answers are from {answered[0].served_by}, by fallback" if len(answered) > 1 else ""
-        yield "one_seat", shared or ("only one seat answered" if answered else "no seat answered")
-    elif len(vendors := _list_vendors(minutes, answered)) == 1:
-        yield "one_vendor", vendors.pop()
+    absent = tuple(seat.name for seat in seats if not seat.statements)
+    asked = count_asked_seats(minutes)
+    yield from _list_voice_facts(minutes, answered)
     chair = [minutes.chair] if minutes.chair else []
-    if LOCAL_MEMBER in (seat.served_by for seat in [*answered, *chair]):
-        yield "embedded", ""
+    if LOCAL_MEMBER in [seat.served_by for seat in (*answered, *chair)]:
+        yield TrustFact("embedded")
     if absent:
-        count = f"{len(answered)} of {count_asked_seats(minutes)} seats answered"
-        yield "absent", f"{', '.join(absent)} {'is' if len(absent) == 1 else 'are'} absent ({count})"
-    for row in degraded:
-        if row["state"] != "notice" and row["seat"] not in absent:
-            yield "degraded", _describe_degraded(row)
+        strongest = find_absent_strongest(minutes)
+        if strongest:
+            yield TrustFact("strongest_absent", "", (strongest,), len(answered), asked)
+        others = tuple(name for name in absent if name != strongest)
+        if others:
+            yield TrustFact("absent", "", others, len(answered), asked)
+    elif len(answered) == asked > 1:
+        vendors = len(list_vendors(minutes, answered))
+        yield TrustFact("all_answered", count=asked, total=vendors)
+    is_complete = minutes.status == "complete"  # else "the run is incomplete" says that a step has no answer
+    yield from _list_degraded_facts(
+        row
+        for row in degraded
+        if row["state"] != "notice" and row["seat"] not in absent and (is_complete or row["state"] in DEGRADED_KINDS)
+    )
 
 
-def list_supports(minutes: Minutes) -> list[str]:
-    """Return the facts that speak for the answer, for readers; they do not change the level."""
-    return [*_list_seat_supports(minutes), *_list_verdict_supports(minutes.verdict)]
+def _list_voice_facts(minutes: Minutes, answered: list[SeatMinutes]) -> Iterator[TrustFact]:
+    names = tuple(seat.name for seat in answered)
+    if not answered:
+        yield TrustFact("no_seat")
+    elif len(answered) == 1:
+        yield TrustFact("one_seat" if count_asked_seats(minutes) > 1 else "one_asked", "", names, 1)
+    elif _is_one_voice(minutes):
+        yield TrustFact("one_voice", answered[0].served_by, names, len(names))
+    elif len(vendors := list_vendors(minutes, answered)) == 1:
+        yield TrustFact("one_vendor", vendors.pop(), names, len(names))
 
 
-def _list_seat_supports(minutes: Minutes) -> Iterator[str]:
-    answered = [seat for seat in minutes.planned_seats if seat.statements]
-    asked, vendors = count_asked_seats(minutes), len(_list_vendors(minutes, answered))
-    if len(answered) == asked > 1:
-        yield f"{asked} of {asked} seats answered" + (f", from {vendors} vendors" if vendors > 1 else "")
-
-
-def _list_verdict_supports(verdict: Json) -> Iterator[str]:
-    details, notes = verdict.get("details") or {}, verdict.get("notes") or {}
-    opinions = details.get("opinions") or []
-    if len(opinions) > 1 and len({one["verdict"] for one in opinions}) == 1:
-        yield f"all {len(opinions)} judges say {opinions[0]['verdict']}"
-    elif verdict.get("agreement") == "full":
-        yield "all seats agree with the answer"
-    shared = notes.get("recommendation_shared_by") or (details.get("referee") or {}).get("shared_by") or []
-    if len(shared) > 1 and verdict.get("agreement") != "full":
-        yield f"the recommendation is shared by {', '.join(shared)}"
-    findings = verdict.get("findings") or []
-    if verified := sum(1 for one in findings if isinstance(one, dict) and one.get("verified")):
-        yield f"{verified} of {len(findings)} findings quote the material"
-    rulings = [row for row in details.get("rulings") or [] if not row.get("same_as")]
-    if rulings and (dismissed := sum(1 for row in rulings if row.get("landed") is False)):
-        yield f"{dismissed} of {len(rulings)} points of the attack were dismissed"
-    points = [one for one in verdict.get("consensus") or [] if isinstance(one, dict) and one.get("statements")]
-    if points:
-        yield f"members agree on {len(points)} compared {'point' if len(points) == 1 else 'points'}"
-    if cited := sum(1 for one in verdict.get("sources") or [] if one.get("cited")):
-        yield f"{cited} {'source is' if cited == 1 else 'sources are'} cited"
-
-
-def _list_vendors(minutes: Minutes, answered: list[SeatMinutes]) -> set[str]:
-    """Return the vendors of the members that answered."""
+def list_vendors(minutes: Minutes, answered: list[SeatMinutes]) -> set[str]:
+    """Return the vendors of the members that answered, in any phase."""
     known = {seat.model: seat.vendor for seat in answered}
-    served = [seat.served_by or seat.model for seat in answered]
+    served = [said.served_by or seat.model for seat in answered for said in minutes.statements_of(seat.name)]
     return {known.get(member) or member.partition(":")[0] for member in served}
 
 
-DEGRADED_TEXTS = {
-    "fallback": "a fallback answered for {seat}",
-    "cut": "{seat} did not see everything",
-    "unseen": "{seat} did not see all attachments",
-    "truncated": "the answer of {seat} was cut off",
-    "prose": "{seat} answered in prose, without the parts that were asked for",
-    "unread": "part of the reply of {seat} could not be read",
-    "dropped": "{seat} was asked without some parameters",
-    "coverage_hole": "part of the material was not shown",
-}
-
-
-def _describe_degraded(row: Json) -> str:
-    text = DEGRADED_TEXTS.get(row["state"]) or ("{seat} did not answer in {where}" if row["seat"] else "{reason}")
-    return single_line(text.format(**row, where=format_phase_in(row["phase"] or "")), 120)
+def _list_degraded_facts(rows: Iterable[Json]) -> Iterator[TrustFact]:
+    """Yield the facts of rows of `degraded`. Seats with the same trouble are one fact; an absence has its phase."""
+    seats: dict[tuple[TrustFactKind, str], dict[str, None]] = {}
+    for row in rows:
+        if not row["seat"]:
+            yield TrustFact(DEGRADED_KINDS.get(row["state"], "degraded"), row["reason"])
+            continue
+        kind = DEGRADED_KINDS.get(row["state"], "missed_phase")
+        phase = str(row["phase"] or "") if kind == "missed_phase" else ""
+        seats.setdefault((kind, phase), {})[row["seat"]] = None
+    for (kind, phase), names in seats.items():
+        yield TrustFact(kind, phase, tuple(names), len(names))

@@ -249,6 +249,14 @@ def _agreement_json(matrix: Matrix, seed: int) -> list[Json]:
     ]
 
 
+AGREEMENT_WORDS = {
+    "full": "all models agree",
+    "partial": "some models agree",
+    "none": "no two models agree",
+    "one answer": "only one model answered",
+}
+
+
 def format_replay(found: Replay, seed: int = 0) -> str:
     """Return the table as text, with what can and cannot be concluded."""
     report = found.as_json(seed)
@@ -280,7 +288,10 @@ def format_replay(found: Replay, seed: int = 0) -> str:
         "",
         f"effective votes of {format_count(len(report['models']), 'model')}: {measured}{votes['by_family']:g} by families",
     ]
-    lines += [f"{one['agreement']} agreement: {' '.join(_format_accuracy(one['accuracy']))} of {one['accuracy']['n']} right" for one in report["agreement"]]  # fmt: skip
+    for one in report["agreement"]:
+        accuracy = one["accuracy"]
+        share = " ".join(_format_accuracy(accuracy))
+        lines.append(f"{AGREEMENT_WORDS[one['agreement']]}: {share} of {accuracy['n']} right")
     return "\n".join([*lines, "", *_conclude(report)])
 
 

@@ -10,7 +10,7 @@ import asyncio
 import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from council import events as ev
 from council.engine.council import Council
@@ -25,21 +25,27 @@ from council.planning.rehearsal import template_context
 from council.protocols import CHAIR, get_protocol
 from council.runs.outcome import run_protocol
 from council.store.interface import Record
-from council.types import Json, Outcome, Question, Roster, Seat, Step
+from council.types import Json, Outcome, Packet, PacketFile, Question, Roster, Seat, Step
 
+STRONG_CORRELATION = 0.95  # of errors, for the limit that a HIGH answer states
 MIN_CASES = 100  # of a level that is compared
 QUESTION = Question("Which of the options is right?")
+REVIEW = Question("Is the code in core.py fit to release?", "validate", "core.py")
+REVIEWED = Packet((PacketFile("core.py", "limit = 3\n"),), target="core.py")
+VERDICTS = ("PASS", "WARN", "FAIL")  # the options of a simulated review
 SEAT_NAMES = ("alpha", "beta", "gamma", "delta", "epsilon")
 ORDERED_LEVELS = tuple(level for level in LEVELS if level != "CONTESTED")
 # Each protocol with the options of its simulated run.
 SIMULATED_PROTOCOLS: Mapping[str, tuple[str, Json]] = {
     "collaborative": ("collaborative", {}),
     "adversarial": ("adversarial", {}),
+    "triad": ("triad", {}),
     "ranking": ("ranking", {}),
     "advisors": ("advisors", {}),
     "advisors:rounds=2": ("advisors", {"rounds": 2}),
     "general": ("general", {}),
     "general:no-search": ("general", {"no_search": True}),
+    "judges": ("judges", {}),
 }
 
 
@@ -82,6 +88,16 @@ class SimulatedPanel:
         return [name for name, option in zip(self.names, self.pattern.later, strict=True) if option == self.choice]
 
     @property
+    def first_holders(self) -> list[str]:
+        """The seats whose first answer is what the chair takes."""
+        return [name for name, option in zip(self.names, self.pattern.first, strict=True) if option == self.choice]
+
+    @property
+    def joined(self) -> list[str]:
+        """The seats that came to it later."""
+        return [name for name in self.holders if name not in self.first_holders]
+
+    @property
     def leader(self) -> str:
         return self.names[self.pattern.first.index(take_plurality(self.pattern.first))]
 
@@ -99,7 +115,8 @@ class SimulatedPanel:
         notes = {
             "agreed": [] if self.is_split else ["the option"], "contested": contested if self.is_split else [],
             "unique": [], "taken_from": [], "closest_draft": shown[self.holders[0]],
-            "recommendation_shared_by": [shown[name] for name in self.holders],
+            "recommendation_shared_by": [shown[name] for name in self.first_holders],
+            "joined": [shown[name] for name in self.joined],
         }  # fmt: skip
         return f"{_name(self.choice)} is right.\n\n```council-notes\n{json.dumps(notes)}\n```"
 
@@ -120,6 +137,8 @@ class SimulatedPanel:
                     "agreed": [], "contested": ["which option is right"] if split else [], "same_conclusion": not split,
                     "no_critical_flag": True, "no_contradiction": not split, "mostly_high": True,
                     "reason": "most drafts say so", "leader": self.leader,
+                    "same_as_leader": [n for n, option in zip(self.names, self.pattern.first, strict=True) if option == led],
+                    "sides": [],
                 }  # fmt: skip
             case "Attack":
                 issue = {"severity": "FATAL", "hits": _name(led), "flaw": f"{_name(own)} is right.", "correction": ""}
@@ -137,6 +156,9 @@ class SimulatedPanel:
                 return {"dispute": "", "reasons": [{"label": one, "why": "-"} for one in sorted(order)], "order": order}
             case "Refereed" | "RefereedRounds":
                 return self._referee(several=kind == "RefereedRounds")
+            case "Opinion":
+                opinion = {"verdict": VERDICTS[own], "confidence": "HIGH", "key_insight": "-", "recommendation": "-"}
+                return opinion | {"findings": [], "schema_version": 3}
             case "Queries":
                 return {"queries": ["which option is right"]}
             case "Position":
@@ -168,13 +190,14 @@ class SimulatedPanel:
         ruling: Json = {
             "perspectives": [{"advisor": name, "view": _name(option)} for name, _, option in told],
             "tensions": ["which option is right"] if self.is_split else [],
-            "decision": f"{_name(self.choice)} is right.", "shared_by": self.holders, "next_steps": [], "wrong_if": "",
+            "decision": f"{_name(self.choice)} is right.", "shared_by": self.first_holders, "next_steps": [], "wrong_if": "",
+            "sides": [],
         }  # fmt: skip
         moves = [
             {"advisor": name, "opened_with": _name(first), "ended_with": _name(last), "moved": first != last, "why": "-", "evidence": ""}
             for name, first, last in told
         ]  # fmt: skip
-        return ruling | {"positions": moves} if several else ruling
+        return ruling | {"positions": moves, "joined": self.joined} if several else ruling
 
 
 def _name(option: int) -> str:
@@ -190,7 +213,14 @@ async def _search(wanted: Json) -> list[Json]:
 
 async def find_level(protocol: str, options: Json, pattern: Pattern) -> str:
     """Run one council of simulated members and return its trust level."""
+    return compute_trust(await hold_council(protocol, options, pattern)).level
+
+
+async def hold_council(protocol: str, options: Json, pattern: Pattern) -> Minutes:
+    """Run one council of simulated members."""
     definition = get_protocol(protocol)
+    is_review = protocol == "judges"
+    question, packet = (REVIEW, REVIEWED) if is_review else (QUESTION, Packet())
     seats = tuple(
         Seat(name, name.capitalize(), member=f"sim{n}:m", vendor=f"sim{n}") for n, name in enumerate(SEAT_NAMES[: len(pattern.first)])
     )  # fmt: skip
@@ -200,12 +230,14 @@ async def find_level(protocol: str, options: Json, pattern: Pattern) -> str:
     ledger = Ledger(NullStore(), record)
     rows = [{"name": one.name, "role": one.role, "perspective": "", "model": one.member, "vendor": one.vendor} for one in roster.all_seats]  # fmt: skip
     ledger.emit(
-        ev.Convened("simulated", "", {"protocol": protocol, "task": "ask", "seats": rows[:-1], "chair": rows[-1]})
+        ev.Convened(
+            "simulated", "", {"protocol": protocol, "task": question.task, "seats": rows[:-1], "chair": rows[-1]}
+        )
     )
     panel = SimulatedPanel(pattern, record)
     council = Council(
-        roster, QUESTION, ledger=ledger, prompts=Prompts(record.seed, definition.prompt_folders, protocol),
-        carry_out=panel.carry_out, context=template_context(QUESTION, roster), effects={"search": _search},
+        roster, question, ledger=ledger, prompts=Prompts(record.seed, definition.prompt_folders, protocol),
+        carry_out=panel.carry_out, context=template_context(question, roster, packet), effects={"search": _search},
         keeps_conversations=definition.keeps_conversations,
     )  # fmt: skip
     ending = await run_protocol(council, definition, options)
@@ -213,7 +245,7 @@ async def find_level(protocol: str, options: Json, pattern: Pattern) -> str:
     minutes = Minutes.fold(record.entries)
     if minutes.status != "complete":
         raise EngineError(f'the simulated run of "{protocol}" is {minutes.status}: {ending.reason}')
-    return str(compute_trust(minutes)["level"])
+    return minutes
 
 
 # Patterns
@@ -265,10 +297,13 @@ class LevelMeter:
 
     def __init__(self) -> None:
         self._levels: dict[tuple[str, Pattern], str] = {}
+        self._reviews: dict[Answers, tuple[str, str]] = {}  # votes of judges → trust level, verdict
 
     async def measure(self, name: str, members: Members, questions: int, seed: int = 0) -> LevelTable:
         """Answer simulated questions under a protocol, and return the accuracy by trust level."""
         protocol, options = SIMULATED_PROTOCOLS[name]
+        if protocol == "judges":
+            return await self._measure_reviews(members, questions, seed)
         rng = random.Random(f"{name} {seed}")
         uses_later = name in ("collaborative", "general", "general:no-search") or options.get("rounds", 1) > 1
         right: dict[str, list[bool]] = {}
@@ -281,6 +316,20 @@ class LevelMeter:
                 self._levels[name, pattern] = await find_level(protocol, options, pattern)
             right.setdefault(self._levels[name, pattern], []).append(take_plurality(later) == TRUTH)
         return LevelTable(name, members, {level: tuple(right[level]) for level in LEVELS if level in right})
+
+    async def _measure_reviews(self, members: Members, questions: int, seed: int) -> LevelTable:
+        """Review simulated changes. The right verdict is any of the three; the rules of the protocol combine the votes."""
+        rng = random.Random(f"judges {seed}")
+        right: dict[str, list[bool]] = {}
+        for draw in draw_questions(replace(members, options=len(VERDICTS)), questions, seed):
+            truth = rng.randrange(len(VERDICTS))
+            votes = tuple((option + truth) % len(VERDICTS) for option in draw.answers)
+            if votes not in self._reviews:
+                minutes = await hold_council("judges", {}, Pattern(votes, votes, ()))
+                self._reviews[votes] = compute_trust(minutes).level, minutes.verdict["verdict"]
+            level, verdict = self._reviews[votes]
+            right.setdefault(level, []).append(verdict == VERDICTS[truth])
+        return LevelTable("judges", members, {level: tuple(right[level]) for level in LEVELS if level in right})
 
 
 def make_grid(

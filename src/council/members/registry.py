@@ -92,4 +92,6 @@ def _make_provider_member(name: str, provider: Provider, context: MemberContext)
         first_byte=provider.first_byte, idle=provider.idle,
         max_connections=provider.max_connections, backoff=provider.backoff, find_inputs=partial(list_inputs, name, context.settings), **options,
     )  # fmt: skip
+    if endpoint := getattr(member, "endpoint", None):  # wires of packages may have none
+        endpoint.key_name = provider.api_key_env
     return member

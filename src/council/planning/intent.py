@@ -16,18 +16,13 @@ from council.errors import ConfigError, UsageError, option, wording
 from council.flags import AUTO_PROTOCOL, flag_table
 from council.packet.files import PATH_WORD, FolderNames, is_glob
 from council.packet.targets import is_pathlike
-from council.planning.triggers import (
-    WORD_GAP,
-    compile_phrases,
-    find_trigger,
-    load_triggers,
-    mask_text,
-    phrase_pattern,
-    strip_opening,
-)
+from council.planning.domains import detect_domain
+from council.planning.facts import is_short_fact
+from council.planning.modes import strip_mode
+from council.planning.phrases import WORD_GAP, compile_phrases, load_triggers, mask_text, strip_opening
+from council.planning.triggers import find_trigger
 from council.protocols import TASKS, find_protocol, is_registered
 
-RUN_A = r"(?:(?:run|convene|hold|start|call|use|have|do)\s+(?:an?\s+|the\s+)?)"
 MAX_VERBOSE_PHRASES = 10  # that are removed from a question
 REVISION_RANGE = re.compile(r"[A-Za-z0-9_@][\w./@~^{}-]*?\.{2,3}[A-Za-z0-9_@][\w./@~^{}-]*")
 
@@ -108,14 +103,15 @@ def parse_intent(
         verb = _parse_verb_anywhere(text)
     by_task = None if asked or choice else _choose_by_task(verb, text, paths, names_files)
     choice = choice or by_task or _choose_by_trigger(text, can_search)
-    task = _choose_task(choice.protocol, verb, flags)
+    is_plain = asked or not (verb or paths or piped)
+    task = _choose_task(choice.protocol, verb, flags, question=text if is_plain else "", asked=asked)
     question = (
         rest if verb and verb.word == task and verb.is_leading else text
     )  # a leading verb is not part of the question
     if not names_files:
         question = question or text
     if not question:
-        raise UsageError(_format_no_question(verb))
+        raise UsageError(_format_no_question(verb, prefixed), field="question")
     return Intent(
         task=task,
         protocol=choice.protocol,
@@ -145,7 +141,7 @@ def place_piped_text(
     kept = [text for word in rest if (text := _strip_edge_dash(word, word is rest[0], word is rest[-1]))]
     if not kept or kept == ["ask"]:
         choice = _choose_by_flags(flags, _choose_by_name(protocol, None, known))
-        if kept or not choice or "ask" in find_protocol(choice.protocol).tasks:
+        if kept or not choice or find_protocol(choice.protocol).tasks[0] == "ask":
             return [*kept, piped], None
         kept = [find_protocol(choice.protocol).tasks[0]]
     return ([*kept, "-"] if len(kept) == 1 and kept[0] in TASKS else kept), piped
@@ -155,22 +151,6 @@ def _strip_edge_dash(word: str, is_first: bool, is_last: bool) -> str:
     """Remove a separate `-` at an edge of the question: it asks for standard input, as in `explain this: -`."""
     text = re.sub(r"^-\s+", "", word) if is_first else word
     return re.sub(r"\s+-$", "", text) if is_last else text
-
-
-def focus_line(domain: str, seat: str) -> str:
-    """Return the focus of a seat of the dual modes in this domain, or ""."""
-    return str(load_triggers()["focus"].get(domain, {}).get(seat, ""))
-
-
-def detect_domain(text: str) -> str:
-    """Return the domain of a question. Any code artefact in it means "code"."""
-    domains = load_triggers()["domains"]
-    if any(re.search(artefact, text) for artefact in domains["artefacts"]):
-        return "code"
-    for domain in ("code", "architecture", "writing", "research"):
-        if compile_phrases(tuple(domains[domain]["words"])).search(mask_text(text, domains[domain]["exceptions"])):
-            return domain
-    return "general"
 
 
 # The choice of a protocol: by name, flag, verb, target, trigger word, or default.
@@ -248,9 +228,13 @@ def _choose_by_trigger(text: str, can_search: Callable[[], bool]) -> Choice:
     return Choice(*found, ChosenBy.TRIGGER) if found else Choice("collaborative", "the default", ChosenBy.DEFAULT)
 
 
-def _choose_task(protocol: str, verb: Verb | None, flags: Mapping[str, Any]) -> str:
-    """Return the task of a leading verb, of a flag or of another verb, if the protocol accepts it, else its first task."""
+def _choose_task(protocol: str, verb: Verb | None, flags: Mapping[str, Any], *, question: str, asked: bool) -> str:
+    """Return the task of a leading verb, of a flag or of another verb, if the protocol accepts it, else its first task.
+
+    A protocol that reviews by default answers a `question` if the word `ask` says so, or if it has one short answer."""
     tasks = find_protocol(protocol).tasks
+    if question and "ask" in tasks[1:] and (asked or is_short_fact(question)):
+        return "ask"
     by_flag = "brainstorm" if "technique" in flags else ""
     wanted = verb.task if verb and (verb.is_leading or not by_flag) else by_flag
     return wanted if wanted in tasks else tasks[0]
@@ -305,13 +289,9 @@ def _remove_span(text: str, start: int, end: int) -> str:
 
 
 def _strip_prefix(text: str) -> tuple[Choice | None, str]:
-    """Remove a prefix such as "adversarial council:" or "please run an adversarial council on"."""
-    core = strip_opening(text)
-    for prefix, protocol in load_triggers()["prefixes"].items():
-        name = phrase_pattern(prefix)
-        if found := re.match(rf"{RUN_A}?{name}\s*:\s*|{RUN_A}{name}\s+(?:on|about|for)\s+", core, re.IGNORECASE):
-            return Choice(protocol, f'the prefix "{prefix}:"', ChosenBy.PREFIX), core[found.end() :].strip()
-    return None, text
+    """Remove the name of a mode at the start: "adversarial council:", "please run an adversarial council on"."""
+    mode, rest = strip_mode(text)
+    return (Choice(mode.protocol, f'the prefix "{mode.words}"', ChosenBy.PREFIX) if mode else None), rest
 
 
 def _strip_ask(words: Sequence[str], text: str) -> tuple[bool, str]:
@@ -320,7 +300,9 @@ def _strip_ask(words: Sequence[str], text: str) -> tuple[bool, str]:
     return (True, rest.strip()) if first == "ask" and "ask" in words else (False, text)
 
 
-def _format_no_question(verb: Verb | None) -> str:
+def _format_no_question(verb: Verb | None, prefixed: Choice | None) -> str:
+    if prefixed and not verb:
+        return f"no question was given after {prefixed.why}: add one"
     example = f"council {verb.task} recent" if verb else 'council "Which queue fits us?"'
     return f"no question was given: add one, for example {example}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -18,13 +19,14 @@ from council.engine.prompting import build_dossier
 from council.errors import SearchNotEnabled, UsageError, option, word_for, wording
 from council.events import dump_fields
 from council.members.base import Member, list_unseen
-from council.money import format_usd
+from council.money import equal_work_cost, format_usd
 from council.packet import build
 from council.packet.changes import Selection, select_recent, select_work_tree
 from council.packet.gate import decode_stdin
 from council.packet.git import find_repo
 from council.packet.targets import has_changes
 from council.planning.estimate import PriceLookup, RehearsedCall, estimate_cost, with_attachments, with_effort
+from council.planning.facts import is_short_fact
 from council.planning.intent import ChosenBy, Inferred, Intent, parse_intent, place_piped_text
 from council.planning.rehearsal import find_phase_timeouts, find_warm_starts, rehearse_both_ways
 from council.planning.seating import SeatAssignment, Seating, available_members, seat_council
@@ -63,11 +65,14 @@ class Plan:
     packet: Packet = field(default_factory=Packet)
     warnings: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()  # shown above the answer in the report
+    hints: tuple[str, ...] = ()  # shown at a terminal once a day; some are also notices
+    remarks: tuple[str, ...] = ()  # shown at a terminal with -v; some are also notices
     shared_vendors: tuple[str, ...] = ()  # notices that a fork with other members replaces
     refusal: str = ""  # why the plan can be shown but not run
     effort: str | None = None  # reasoning effort of members that support it
     cost: Json | None = None  # low, expected and worst, in dollars; None if a price is unknown
     unpriced: tuple[str, ...] = ()  # members without a price
+    prices: Mapping[str, float] = field(default_factory=dict)  # member → cost of equal work, if it has a price
     cap: float | None = None  # maximum cost in dollars
     given: Json = field(default_factory=dict)  # the options as the user set them, for follow-up runs
     continues: str = ""  # the run whose question and answer are in the packet
@@ -102,11 +107,12 @@ class Plan:
             "seats": [seat_json(seat, self.timeouts.__getitem__) for seat in self.roster.seats],
             "chair": seat_json(self.roster.chair, self.timeouts.__getitem__) if self.roster.chair else None,
             "phases": list(self.phases), "calls": {"min": self.calls[0], "max": self.calls[1]}, "agents": self.agents,
-            "packet": self.packet.as_json(), "cost": self.cost, "warnings": [*self.notices, *self.warnings], "notices": list(self.notices), "cap": self.cap, "unpriced": list(self.unpriced),
+            "packet": self.packet.as_json(), "cost": self.cost, "warnings": list(dict.fromkeys([*self.notices, *self.warnings, *self.hints, *self.remarks])), "notices": list(self.notices), "cap": self.cap, "unpriced": list(self.unpriced),
+            **({"hints": list(self.hints)} if self.hints else {}), **({"remarks": list(self.remarks)} if self.remarks else {}),
             **({"effort": self.effort} if self.effort else {}), **({"cheap": True} if self.cheap else {}), **({"continues": self.continues} if self.continues else {}),
             **({"conversation": self.conversation} if self.conversation else {}), **({"trusted": list(self.trusted)} if self.trusted else {}),
             **({"lines": list(self.lines)} if self.lines else {}), **({"hedge": True} if self.hedge else {}), **({"warm_start": list(self.warm_starts)} if self.warm_starts else {}),
-            **({"look": self.look} if self.look else {}),
+            **({"look": self.look} if self.look else {}), **({"prices": dict(self.prices)} if self.prices else {}),
             **({"attachments": list(self.attachments)} if self.attachments else {}),
         }  # fmt: skip
 
@@ -235,6 +241,10 @@ def _infer_changes(words: list[str], material: Material, folder: Path) -> tuple[
     return [*(words or ["validate"]), selection.target], replace(material, selection=selection)
 
 
+CHEAP_WITHOUT_EFFECT = ("--cheap has no effect: -m names the member of every seat",)
+CHEAP_IN_USE = ("--cheap: seats that no other flag sets use fast models",)
+
+
 def _is_verb_only(words: Sequence[str], intent: Intent) -> bool:
     """Return whether the words are a single verb without a target: `council review`."""
     return len(" ".join(words).split()) == 1 and intent.target is None and intent.chosen_by == ChosenBy.VERB
@@ -276,13 +286,47 @@ async def make_plan(
         protocol, intent.why, question, options.model_dump(mode="json"), roster, _add_timeouts(phases, longer, where.settings), calls,
         panel.agents or len(roster.seats), intent.verbose, packet, refusal=panel.refusal, effort=where.settings.effort, given=dict(intent.options),
         cost=cost, cap=cap, cheap=where.settings.cheap and len(where.settings.named_members) != 1,
-        unpriced=tuple(name for name in roster.member_names if price(name) is None),
+        unpriced=tuple(name for name in roster.member_names if price(name) is None), prices=list_prices(roster, price),
         trusted=tuple(where.settings.trusted.destinations) if where.settings.trusted else (),
-        warnings=(*([word_for(panel.refusal, "cli")] if panel.refusal else []), *_model_warnings(where.settings), *panel.warnings, *strangers, *_cap_warnings(cost, cap), *_packet_warnings(packet), *(format_unseen(attached) if attached else ()), *_advise_mixing(panel, roster, where), *seating.advice, *([NO_LOOKUPS] if material.look and not look else [])), notices=(*seating.notices, *panel.notices, *packet.remarks),
+        warnings=(
+            *([word_for(panel.refusal, "cli")] if panel.refusal else []),
+            *(CHEAP_WITHOUT_EFFECT if where.settings.cheap and len(where.settings.named_members) == 1 else ()),
+            *panel.warnings,
+            *strangers,
+            *_cap_warnings(cost, cap),
+            *_packet_warnings(packet),
+            *(format_unseen(attached) if attached else ()),
+            *([NO_LOOKUPS] if material.look and not look else []),
+        ),
+        notices=(*seating.notices, *panel.notices, *packet.remarks),
+        hints=(*seating.hints, *panel.hints, *_advise_mixing(panel, roster, where)),
+        remarks=(
+            *seating.remarks,
+            *(CHEAP_IN_USE if where.settings.cheap and len(where.settings.named_members) != 1 else ()),
+        ),
         shared_vendors=seating.shared_vendors, lines=seating.lines, timeouts={name: float(where.settings.member_timeout(name)) for name in roster.member_names},
         inferred=intent.inferred, hedge=where.settings.hedge and any(seat.fallbacks for seat in roster.all_seats), warm_starts=find_warm_starts(phases, longer, member) if where.settings.warm_start else (), attachments=attached,
         look=look, redact_lookups=material.redact,
     )  # fmt: skip
+
+
+def asks_short_fact(intent: Intent, plan: Plan) -> bool:
+    """Return whether the words choose nothing else and ask for one short fact, without material."""
+    is_plain = intent.chosen_by is ChosenBy.DEFAULT and intent.task == "ask" and plan.packet.empty
+    return is_plain and is_short_fact(intent.question)
+
+
+def hint_one_model(intent: Intent, plan: Plan) -> list[str]:
+    """Return one line if a question with one short factual answer would be asked of more than one model."""
+    if plan.calls[1] <= 1 or not asks_short_fact(intent, plan):
+        return []
+    return [f"one model is enough for a short fact: council --protocol quick {shlex.quote(intent.question)}"]
+
+
+def list_prices(roster: Roster, price: PriceLookup) -> dict[str, float]:
+    """Return what equal work costs with each member that has a price."""
+    costs = {name: equal_work_cost(price(name)) for name in roster.member_names}
+    return {name: usd for name, usd in costs.items() if usd}
 
 
 def _plan_lookups(protocol: Protocol, roster: Roster, question: Question, folder: Path, material: Material) -> Json:
@@ -388,15 +432,6 @@ def _check_seat_flags(protocol: Protocol, roster: Roster, settings: Settings) ->
     return [f"--seat {seat} has no effect: this council has no such seat" for seat in strangers]
 
 
-def _model_warnings(settings: Settings) -> list[str]:
-    """Return one line if --cheap chose the models, or if it could not."""
-    if not settings.cheap:
-        return []
-    if len(settings.named_members) == 1:
-        return ["--cheap has no effect: -m names the member of every seat"]
-    return ["--cheap: seats that no other flag sets use fast models"]
-
-
 def _cap_warnings(cost: Json | None, cap: float | None) -> list[str]:
     """Return one line if the cap is below the estimate: the run would stop before it has an answer."""
     if cap is None or cost is None or cost["expected"] <= cap:
@@ -447,7 +482,7 @@ def _seat_roster(protocol: Protocol, panel: Panel, where: PanelContext) -> tuple
         )
     seating = seat_council(
         names, where.settings, where.env, spread=protocol.spread, members=panel.members, shared_member=panel.default_member,
-        chair=panel.chair_setting,
+        chair=panel.chair_setting, chair_apart=protocol.chair_apart,
     )  # fmt: skip
     taken = tuple(_assign_place(seat, place) for seat, place in zip(panel.seats, seating.seats, strict=True))
     chair = _assign_place(panel.chair, seating.chair) if panel.chair else None

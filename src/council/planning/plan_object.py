@@ -163,8 +163,27 @@ class PlanObject(TypedDict):
     cost: Annotated[CostEstimate | None, Field(description="Null if a price is unknown.")]
     warnings: list[str]
     notices: NotRequired[Annotated[list[str], Field(description="Lines that are also shown above the answer.")]]
+    hints: NotRequired[
+        Annotated[
+            list[str],
+            Field(description="Those of `warnings` that a terminal shows once a day; absent if there are none."),
+        ]
+    ]
+    remarks: NotRequired[
+        Annotated[
+            list[str], Field(description="Those of `warnings` that a terminal shows with -v; absent if there are none.")
+        ]
+    ]
     cap: NotRequired[Annotated[float | None, Field(ge=0, description="Maximum cost in dollars; null without a cap.")]]
     unpriced: NotRequired[Annotated[list[str], Field(description="Members without a known price: why cost is null.")]]
+    prices: NotRequired[
+        Annotated[
+            dict[str, float],
+            Field(
+                description="Dollars for 1,000 input and 1,000 output tokens, by member; absent if none has a price."
+            ),
+        ]
+    ]
     effort: NotRequired[
         Annotated[Literal["low", "medium", "high"], Field(description="Reasoning effort; absent if it is not set.")]
     ]

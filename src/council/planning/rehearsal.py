@@ -19,8 +19,8 @@ from council.errors import CouncilError, EngineError
 from council.events import Entry
 from council.members.base import Member
 from council.members.scripted import example_value
+from council.planning.domains import focus_line
 from council.planning.estimate import RehearsedCall, build_call
-from council.planning.intent import focus_line
 from council.protocols import Protocol
 from council.store.interface import Record
 from council.types import CarryOut, Json, Outcome, Packet, Question, Roster, Step, Verdict

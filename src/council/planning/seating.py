@@ -66,7 +66,8 @@ class Seating:
     chair: SeatAssignment
     notices: tuple[str, ...] = ()  # for readers of the answer
     shared_vendors: tuple[str, ...] = ()  # those of the notices that another assignment of members may change
-    advice: tuple[str, ...] = ()  # for the user who starts the run
+    hints: tuple[str, ...] = ()  # for the user who starts the run, once a day
+    remarks: tuple[str, ...] = ()  # for a user who wants to know more
     lines: tuple[Json, ...] = ()  # lines of the members, such as opus
 
 
@@ -90,16 +91,18 @@ def seat_council(
     members: Mapping[str, SeatSetting] = NO_MEMBERS,
     shared_member: str | None = None,
     chair: SeatSetting = UNSET_SEAT,
+    chair_apart: bool = False,
 ) -> Seating:
     """Assign a member to each seat and to the chair.
 
     `members` comes from a roster or `--mixed`; [seats.X] overrides it, `-m` overrides both, and `--seat` overrides all.
     `shared_member` replaces [models] default if the seats are not spread. `chair` overrides [chair], as for `--tier`.
+    `chair_apart`: the chair uses a member without a seat if there is a choice.
     """
     table = _Assigner(settings, env, _list_candidates(settings, env))
     wishes = [table.build_request(name, index, spread, members) for index, name in enumerate(names)]
     seated = table.assign_spread(wishes) if spread else table.assign_shared(wishes, shared_member)
-    head = table.assign_chair(chair, shared_member, spread, seated)
+    head = table.assign_chair(chair, shared_member, spread, seated, apart=chair_apart)
     places = tuple(table.build_assignment(wish, seated[wish.name], seated.values()) for wish in wishes)
     alone = table.local_only_notices((*places, head))
     lines, changes = table.describe_models((*places, head))
@@ -109,8 +112,9 @@ def seat_council(
         head,
         (*alone, *shared),
         tuple(shared),
-        (*([ADD_MODELS_ADVICE] if alone else []), *changes, *table.unavailable_fallbacks((*places, head))),
-        lines,
+        hints=(*alone, *([ADD_MODELS_ADVICE] if alone else []), *changes),
+        remarks=(*shared, *table.unavailable_fallbacks((*places, head))),
+        lines=lines,
     )
 
 
@@ -239,9 +243,15 @@ class _Assigner:
         return self.require_candidate(named) if named else self.candidates[0]
 
     def assign_chair(
-        self, decided: SeatSetting, shared_member: str | None, spread: bool, seated: Mapping[str, Candidate]
+        self,
+        decided: SeatSetting,
+        shared_member: str | None,
+        spread: bool,
+        seated: Mapping[str, Candidate],
+        *,
+        apart: bool,
     ) -> SeatAssignment:
-        """Assign the chair. Its default may share a vendor with a seat; its replacement should not."""
+        """Assign the chair. Its default may share a vendor with a seat, unless it is `apart`; its replacement should not."""
         said, row = self.choose_chair_setting(decided), catalogue().seating["chair"]
         if not spread or self.settings.named_members:
             row = {}
@@ -250,6 +260,8 @@ class _Assigner:
             "chair", model, said.fallback, self.find_default(row.get("model")), self.find_default(row.get("fallback"))
         )
         default = self.choose_chair(wish, _count_vendors(seated)) if spread else self.find_shared(shared_member)
+        if apart and spread and default in seated.values():
+            default = self.find_unseated(seated) or default
         return self.build_assignment(wish, self.require_candidate(model) if model else default, seated.values())
 
     def choose_chair(self, request: _SeatRequest, sitting: Counter[str]) -> Candidate:
@@ -260,6 +272,23 @@ class _Assigner:
             else request.default_fallback
         )
         return request.default or stands_in or self.candidates[0]
+
+    def find_unseated(self, seated: Mapping[str, Candidate]) -> Candidate | None:
+        """Return a candidate for the chair whose vendor has no seat, or None.
+
+        A guessed model of a provider without a key, and the member of [models] fast, may be much weaker than the seats.
+        """
+        others = _first_of_other_vendors(filter(self.is_comparable, self.candidates), _count_vendors(seated))
+        return others[0] if others else None
+
+    def is_comparable(self, candidate: Candidate) -> bool:
+        """Return whether a candidate is meant for the same work as the seats."""
+        models = {name: resolve_member(one, self.settings, self.env) for name, one in self.settings.models.items()}
+        fast = models.pop("fast", None)
+        if candidate.member in models.values() or self.settings.cheap:
+            return True
+        provider = self.settings.providers.get(split_member(candidate.member)[0])
+        return provider is not None and bool(provider.api_key_env) and candidate.member != fast
 
     def build_assignment(
         self, request: _SeatRequest, assigned: Candidate, sitting: Iterable[Candidate]
@@ -294,13 +323,15 @@ class _Assigner:
         ]
 
     def describe_models(self, places: Iterable[SeatAssignment]) -> tuple[tuple[Json, ...], list[str]]:
-        """Return the lines of the members, and one line of text for each new or retired model among them."""
-        members = [member for place in places for member in (place.member, *place.fallbacks)]
+        """Return the lines of the members and fallbacks, and a text for each new or retired model that is asked first."""
+        places = list(places)
+        asked = dict.fromkeys(place.member for place in places)
+        members = [*asked, *(member for place in places for member in place.fallbacks)]
         if not any(member.startswith(VENDOR_PREFIXES) for member in members):
             return (), []
         lines = member_lookup.describe_lines(set(members), self.settings, self.env)
-        changes = [_format_change(row) for row in lines if "replaces" in row]
-        retired = {one: member_lookup.find_retirement(one, self.settings, self.env) for one in dict.fromkeys(members)}
+        changes = [_format_change(row) for row in lines if "replaces" in row and row["model"] in asked]
+        retired = {one: member_lookup.find_retirement(one, self.settings, self.env) for one in asked}
         return tuple(lines), changes + [_format_retirement(name, why) for name, why in retired.items() if why]
 
     def local_only_notices(self, places: Iterable[SeatAssignment]) -> list[str]:

@@ -7,56 +7,30 @@ In a question ("Why did Rome attack Carthage?") it is the subject and does not c
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Callable, Iterable
-from functools import cache, lru_cache
-from importlib.resources import files as resource_files
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from council.errors import UsageError
 from council.packet.files import list_files
 from council.packet.git import find_repo
+from council.planning.choices import find_choice
+from council.planning.modes import find_mode
+from council.planning.phrases import (
+    Sentence,
+    compile_opening,
+    compile_words,
+    find_phrases,
+    join_words,
+    load_triggers,
+    phrase_pattern,
+    read_sentences,
+)
 
-WORD_GAP = r"(?:\s*[-\u2010\u2011\u2013]\s*|\s+)"
-WORD_START, WORD_END = r"(?<!\w)(?<![/\\])(?<!\w[.@])", r"(?![\w/\\]|\.\w)"  # skip words inside a path or a URL
-CODE_OR_PATH = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|(?<!\S)[^\s/`]*/\S*[\w/*]", re.DOTALL)  # code, paths, URLs
-
-
-def phrase_pattern(phrase: str) -> str:
-    return WORD_GAP.join(re.escape(word) for word in re.split(r"[\s-]+", phrase))
-
-
-@cache
-def compile_phrases(phrases: tuple[str, ...]) -> re.Pattern[str]:
-    """Compile a pattern for any of the phrases, longest first."""
-    choices = "|".join(phrase_pattern(phrase) for phrase in sorted(phrases, key=len, reverse=True))
-    return re.compile(f"{WORD_START}(?:{choices}){WORD_END}", re.IGNORECASE)
-
-
-def mask_text(text: str, exceptions: Iterable[str]) -> str:
-    """Mask exceptions, code, paths and URLs in the text; offsets stay the same."""
-    return _compile_exceptions(tuple(exceptions)).sub(_blank_match, _mask_code(text))
-
-
-@lru_cache(maxsize=4)  # one question is masked for each list of phrases
-def _mask_code(text: str) -> str:
-    return CODE_OR_PATH.sub(_blank_match, text)
-
-
-@cache
-def _compile_exceptions(phrases: tuple[str, ...]) -> re.Pattern[str]:
-    choices = "|".join(phrase.replace(" ", WORD_GAP) for phrase in phrases)
-    return re.compile(f"{WORD_START}(?:{choices}){WORD_END}", re.IGNORECASE)
-
-
-def _blank_match(found: re.Match[str]) -> str:
-    return "\0" * len(found.group())
-
-
-@cache
-def load_triggers() -> dict[str, Any]:
-    return tomllib.loads(resource_files("council").joinpath("data/triggers.toml").read_text(encoding="utf-8"))
+CONTEXT_CHARS = 120  # before a verb
+WHO = re.compile(r"(?<!\w)(?:who|that|which)(?: \w+){0,2} $")
+OBJECT = re.compile(r"(?<!\w)(?:my|our|this|that|it|the|these|those|me)(?: \w+){0,4} $")
 
 
 class Trigger(NamedTuple):
@@ -67,92 +41,112 @@ class Trigger(NamedTuple):
 
 
 def find_trigger(text: str, *, can_search: Callable[[], bool] = lambda: False) -> Trigger | None:
-    """Return the protocol that the words ask for, the first of the table that matches."""
+    """Return the protocol that the words ask for: a mode by its name, or the first of the table that matches."""
+    sentences = read_sentences(text)
+    if mode := find_mode(sentences):
+        return Trigger(mode.protocol, _format_words(mode.words))
     for protocol, rules in load_triggers()["protocols"].items():
-        masked = mask_text(text, rules.get("exceptions", ()))
-        found = next((found for sentence in split_sentences(masked) if (found := _match(sentence, rules))), "")
+        found = _search_sentences(sentences, rules)
+        if found and "exceptions" in rules:
+            found = _search_sentences([sentence.mask(rules["exceptions"]) for sentence in sentences], rules)
         if found and (can_search() or not rules.get("needs_search")):
             return Trigger(protocol, found)
     return None
 
 
-def strip_opening(text: str) -> str:
-    """Return the text without a polite opening such as "can you" or "please"."""
-    return text[opening.end() :] if (opening := _compile_opening().match(text)) else text
+def _search_sentences(sentences: Sequence[Sentence], rules: dict[str, Any]) -> str:
+    """Return what in the sentences chooses a protocol, or ""."""
+    cores = [sentence.without_opening().text for sentence in sentences]
+    if cores and compile_opening("transformations").match(cores[0]):
+        return next((found for core in cores[1:] if (found := _search_verb(rules, core))), "")
+    if found := next((found for core in cores if (found := _search_sentence(core, rules))), ""):
+        return found
+    choice = find_choice(sentences) if rules.get("choices") else ""
+    return f'the choice "{choice}"' if choice else ""
 
 
-def split_sentences(text: str) -> list[str]:
-    return [part.strip() for part in SENTENCE_END.split(text) if part.strip()]
-
-
-SENTENCE_END = re.compile(r"(?<=[!?])\s+|(?<=\w\w\w[.])\s+|(?<=[)\"'][.])\s+|\s*[;\n]\s*")
-
-
-def _match(sentence: str, rules: dict[str, Any]) -> str:
-    """Return what in a sentence chooses the protocol, or ""."""
-    core = strip_opening(sentence)
-    if rules.get("needs_list") and not re.search(r",.+(?:,|\band\b|\bor\b)|:", core):
+def _search_sentence(sentence: str, rules: dict[str, Any]) -> str:
+    if rules.get("needs_list") and not re.search(r",.+(?:,|\band\b|\bor\b)|:", sentence):
         return ""
-    if found := _search(rules.get("phrases", ()), core):
+    if compile_opening("writing").match(sentence) and not sentence.endswith("?"):
+        return ""
+    if not compile_opening("subjects").match(sentence) and (
+        found := _search(rules, "phrases", sentence) or _search_noun(rules, sentence)
+    ):
         return found
-    if not _compile_start("questions").match(core) and (found := _search_imperative(rules, core)):
+    if not compile_opening("questions").match(sentence) and (
+        found := _search(rules, "asked", sentence)
+        or _search_verb(rules, sentence)
+        or _search_inflection(rules, sentence)
+    ):
         return found
-    if not _compile_start("past_questions").match(core) and (found := _search(rules.get("comparisons", ()), core)):
-        return found
-    return _find_choice(core) if rules.get("choices") else ""
+    compared = compile_words(tuple(rules["comparisons"])).search(sentence) if "comparisons" in rules else None
+    return _format_words(compared.group()) if compared and not compile_opening("facts").match(sentence) else ""
 
 
-def _search(phrases: Iterable[str], sentence: str) -> str:
-    found = compile_phrases(tuple(phrases)).search(sentence) if phrases else None
+def _search(rules: dict[str, Any], name: str, sentence: str) -> str:
+    found = next(find_phrases(rules.get(name, {}), sentence), None)
     return _format_words(found.group()) if found else ""
 
 
-def _search_imperative(rules: dict[str, Any], sentence: str) -> str:
+def _search_verb(rules: dict[str, Any], sentence: str) -> str:
     """Return a verb at the start of a sentence or of a clause: "attack it", "collect names and debate them"."""
-    verbs = tuple(form for verb, forms in rules.get("verbs", {}).items() for form in (verb, *forms))
-    if not verbs:
-        return ""
-    for found in compile_phrases(verbs).finditer(sentence):
-        if _compile_before_verb().search(sentence[: found.start()]):
+    for found in find_phrases(rules.get("verbs", {}), sentence):
+        before = sentence[max(0, found.start() - CONTEXT_CHARS) : found.start()]
+        if _compile_before("before_verb", r"^|[,:，：–—]|").search(before):
             return _format_words(found.group())
     return ""
 
 
-def _find_choice(sentence: str) -> str:
-    """Return the alternatives of a choice: "Redis or Postgres?", "Should we buy or rent?"."""
-    lists = load_triggers()["choice"]
-    masked = mask_text(sentence, lists["exceptions"])
-    found = re.search(r"(?<![^\s,:])([^\s,:]+(?:\s+[^\s,:]+)?)\s+or\s+(\S+(?:\s+\S+)?)", masked, re.IGNORECASE)
-    if not found or "\0" in found.group():
+def _search_inflection(rules: dict[str, Any], sentence: str) -> str:
+    """Return another form of a verb in its place: "try arguing", "someone who challenges me", "I want it challenged"."""
+    for found in _find_words(rules.get("gerunds", ()), sentence):
+        if _compile_before("before_gerund").search(sentence[: found.start()][-CONTEXT_CHARS:]):
+            return _format_words(found.group())
+    if not compile_opening("requests").match(sentence):
         return ""
-    is_fragment = masked.endswith("?") and len(masked.split()) <= lists["fragment_words"]
-    if _compile_start("decisions").match(masked) or (is_fragment and not _compile_start("questions").match(masked)):
-        return f'the choice "{" ".join(found.group().split()).rstrip("?.!,")}"'
+    for form, place in (("third_person", WHO), ("participles", OBJECT)):
+        for found in _find_words(rules.get(form, ()), sentence):
+            if place.search(sentence[: found.start()][-CONTEXT_CHARS:]):
+                return _format_words(found.group())
     return ""
 
 
+def _find_words(words: Sequence[str], sentence: str) -> list[re.Match[str]]:
+    plain = sentence.replace("-", " ")
+    listed = tuple(word for word in words if word in plain)
+    return list(compile_words(listed).finditer(sentence)) if listed else []
+
+
+def _search_noun(rules: dict[str, Any], sentence: str) -> str:
+    """Return a noun that is asked for: "I'd like a debate on", "run a stress test of", "A debate on uniforms"."""
+    if not _find_words(rules.get("nouns", ()), sentence):
+        return ""
+    for pattern in _compile_nouns(tuple(rules["nouns"]), tuple(rules["after_noun"])):
+        if found := pattern.search(sentence):
+            return _format_words(found["noun"])
+    return ""
+
+
+@cache
+def _compile_nouns(nouns: tuple[str, ...], after: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    noun = rf"(?P<noun>(?:{join_words(nouns)})(?!\w))"
+    requests = join_words(load_triggers()["openings"]["requests"])
+    article = r"(?:(?:an?|the|some|one|another|eine?n?|une?|una|uno|uma?) )?"
+    asked = rf"(?:^|(?<=[,:–—]) ?)(?:{requests})(?!\w)[ -]{article}(?:[\w']+[ -]){{0,3}}?{noun}"
+    adjective = r"(?:(?!the|this|that|our|his|her|their|my|last|first)[\w']+ )?"
+    alone = rf"^(?:(?:an?|eine?|une?|una|uma?) )?{adjective}{noun}(?: (?:{join_words(after)})(?!\w)| ?[:,–—-])"
+    return re.compile(asked), re.compile(alone)
+
+
 def _format_words(found: str) -> str:
-    said = " ".join(found.lower().split())
+    said = " ".join(found.split())
     return f'the words "{said}"' if re.search(r"[\s-]", said) else f'the word "{said}"'
 
 
 @cache
-def _compile_opening() -> re.Pattern[str]:
-    choices = "|".join(opening.replace(" ", WORD_GAP) for opening in load_triggers()["openings"]["polite"])
-    return re.compile(rf"(?:(?:{choices})(?!\w)[\s,:]*)+", re.IGNORECASE)
-
-
-@cache
-def _compile_start(name: str) -> re.Pattern[str]:
-    """Compile the openings of one kind of question."""
-    choices = "|".join(opening.replace(" ", WORD_GAP) for opening in load_triggers()["openings"][name])
-    return re.compile(rf"(?:{choices})(?!\w)", re.IGNORECASE)
-
-
-@cache
-def _compile_before_verb() -> re.Pattern[str]:
-    choices = "|".join(words.replace(" ", WORD_GAP) for words in load_triggers()["openings"]["before_verb"])
-    return re.compile(rf"(?:^|[,:–—]|(?<!\w)(?:{choices}))\s*$", re.IGNORECASE)
+def _compile_before(name: str, other: str = "") -> re.Pattern[str]:
+    return re.compile(rf"(?:{other}(?<!\w)(?:{join_words(load_triggers()['openings'][name])})) ?$")
 
 
 # Words that name the project of a folder

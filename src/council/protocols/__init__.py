@@ -47,6 +47,9 @@ class Protocol:
     prompts: Path | None = None  # folder of the prompts; None: `prompts/` beside the function
     options: type[Any] | str | None = None  # pydantic model; None: no options
     spread: bool = True  # spread the seats over vendor families
+    chair_apart: bool = (
+        False  # the chair judges what the seats wrote about each other, so it has no seat where there is a choice
+    )
     resizable: bool = False  # with 2 to 8 members by `-m` it has as many seats; a panel resizes its own seats
     panel: Callable[..., Any] | str = ""  # builds the seats from the options; empty if the seats are fixed
     quorum: int = 1  # seats that must answer
@@ -55,7 +58,9 @@ class Protocol:
     allows_look: bool = True  # whether its seats may read the project before they answer, with --look
     output_schema: Callable[[str], Json | None] | str = ""  # returns the description of a reply in the packet, by task
     report_view: type[Any] | str = ""  # subclass of ReportView; empty for the default report
-    reports_in_project: bool = False  # keep reports in .agents/council of the run's folder, not in the data folder
+    reports_in_project: bool = (
+        False  # keep reports of reviews in .agents/council of the run's folder, not in the data folder
+    )
     purpose: str = ""  # what it is for, for `council protocols`
     example: str = ""  # a command that chooses it; empty for `council --protocol NAME "…"`
     use: str = ""  # one word for its main use, such as "Decide": the page shows these protocols first
@@ -143,10 +148,6 @@ class ReportView:
     def points(self, minutes: Minutes) -> list[Json]:
         """Return the points of an attack, each once: hits, flaw, correction, severity, landed, why, ids, raised_by, held_by."""
         return []
-
-    def closing_text(self, minutes: Minutes) -> str:
-        """Return a few lines to show after the answer on standard output; empty for none."""
-        return ""
 
     def verdict_text(self, minutes: Minutes) -> str:
         """Return the whole text for standard output; empty to show the answer under its caveats."""

@@ -25,6 +25,7 @@ class Panel:
     helpers: tuple[Seat, ...] = ()
     warnings: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()  # shown in the report
+    hints: tuple[str, ...] = ()  # shown to the user who starts the run, once a day
     agents: int | None = None
     options: Json = field(default_factory=dict)  # options filled in from settings
     mixing: str = ""  # the flag that seats several vendors; empty if there is none

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from council.engine.agreement import find_shared_by
 from council.engine.minutes import Minutes, StatementMinutes
-from council.engine.trust import find_shared_by
 from council.types import Json
 
 MIN_SHARE = 0.3  # share of the answer's wording below which no draft counts as close to it

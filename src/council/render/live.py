@@ -14,14 +14,14 @@ from rich.text import Text
 
 from council import events as ev
 from council.engine.degraded import join_names
-from council.engine.layout import final_state, format_count, format_ruling
+from council.engine.layout import final_state, format_count, format_phase, format_ruling, label_state
 from council.engine.minutes import Minutes, SeatMinutes, StatementMinutes
 from council.events import TRANSIENT_EVENTS, Attempted, Entry
 from council.money import format_usd
 from council.render.markdown import TextPart
 from council.render.screen import Line, LineEnd, ScreenBlock, SeatStream, Symbols
 from council.render.terminal import Trouble, format_clock, format_megabytes, group_troubles
-from council.render.text_layout import cut, last_blocks, share_rows, terminal_size, to_ascii, wrap
+from council.render.text_layout import cut_words, last_blocks, share_rows, terminal_size, to_ascii, wrap
 from council.text_cleanup import clean, single_line
 
 BUSY_STATES = ("asked", "writing")
@@ -46,9 +46,9 @@ class LiveView:
     """
 
     def __init__(
-        self, output: Console | TextIO, *, ascii: bool = False, color: bool = True, ends_with_troubles: bool = True
+        self, output: Console | TextIO, *, ascii: bool = False, color: bool = True, stays: bool = False
     ) -> None:
-        """`ends_with_troubles=False` hides failures at the end, because the same terminal shows them with the answer."""
+        """The table is removed when it is closed; with `stays` its last state remains, without the failures."""
         self._stream = None if isinstance(output, Console) else output
         self.console = (
             output if isinstance(output, Console) else Console(file=output, no_color=not color, highlight=False)
@@ -62,7 +62,7 @@ class LiveView:
         self._catch_up_note = ""
         self._stopping = False
         self._closed = False
-        self._ends_with_troubles = ends_with_troubles
+        self._stays = stays
         self._hides_troubles = False
         self._suspended = 0  # prompts that use the terminal now
         self._block = ScreenBlock(self.console, self.console.file)
@@ -99,16 +99,17 @@ class LiveView:
         self._draw()
 
     def close(self) -> None:
-        """Draw the final table and release the terminal."""
+        """Remove the table, or draw its last state, and release the terminal."""
         if self._closed:
             return
         self._streams.clear()
         self._stopping = False
-        self._hides_troubles = not self._ends_with_troubles and self.minutes.status != "running"
-        self._draw()
-        if not self.console.is_terminal and self._has_content:
-            self.console.print(self.build_view(), end="")
-        self._block.release()
+        self._hides_troubles = self.minutes.status != "running"  # they are printed above the answer
+        if self._stays:
+            self._draw()
+            self._block.release()
+        else:
+            self._block.erase(terminal_size(self._stream) if self._stream else self.console.size)
         self._closed = True
 
     def _apply(self, entry: Entry) -> None:
@@ -192,15 +193,14 @@ class LiveView:
         return [line for part in parts for line in self._render(part)]
 
     def _build_header(self) -> list[Text]:
-        """Return protocol, seats, run, cost and reason, on one or two lines."""
+        """Return protocol, maximum price, cost so far, run and reason, on one or two lines."""
         plan = self.minutes.plan
-        families = len({seat["vendor"] for seat in plan.get("seats", [])})
-        seats = f"{format_count(len(plan.get('seats', [])), 'seat')}, {families} {'family' if families == 1 else 'families'}"
+        worst = (plan.get("cost") or {}).get("worst")
         parts = [
             plan.get("protocol", ""),
-            seats,
-            f"run {self.minutes.run}",
+            f"at most {format_usd(worst)}" if worst else "",
             self._format_spent(),
+            f"run {self.minutes.run}",
             self._catch_up_note,
             "stopping; Ctrl-C again ends at once" if self._stopping else "",
             plan.get("why") or "",
@@ -215,7 +215,7 @@ class LiveView:
         lines = wrap(" " * indent + line, self.width, indent)
         if len(lines) > rows:
             lines[rows - 1 :] = [
-                cut(" ".join([lines[rows - 1], lines[rows].strip()]), self.width, self.symbols.ellipsis)
+                cut_words(" ".join([lines[rows - 1], lines[rows].strip()]), self.width, self.symbols.ellipsis)
             ]
         return [Text(one, style, no_wrap=True) for one in lines]
 
@@ -223,7 +223,7 @@ class LiveView:
         """Format the cost so far and the cap; empty if there is neither."""
         usd, cap = self.minutes.usd, self.minutes.cap
         of = "" if cap is None else f" of {format_usd(cap)}"
-        return f"{format_usd(usd)}{of}" if usd or cap is not None else ""
+        return f"{format_usd(usd)}{of} spent" if usd or cap is not None else ""
 
     def _build_phases(self) -> list[Text]:
         """Lay out the phases from left to right, without splitting one across lines."""
@@ -241,17 +241,18 @@ class LiveView:
 
     def _format_phase(self, name: str, calls: int) -> Text:
         signs, phase = self.symbols, self.minutes.phases.get(name)
+        label = format_phase(name)
         if not phase:
-            return signs.format_text(f"{signs.pending} {name}", "dim")
+            return signs.format_text(f"{signs.pending} {label}", "dim")
         said, absent = len(phase.said), len(phase.absent)
         total = max(len(phase.asked), said + absent, 0 if phase.ended else calls)
-        spent = format_clock((phase.ended or self.now) - phase.started)
+        spent = format_clock(self.minutes.phase_seconds(phase, self.now))
         missing = f" {signs.failed}{absent}" if absent else ""
         if phase.ended is not None or self.minutes.status != "running":
             sign, style = self._ended_phase_style(said, absent if phase.ended is not None else total - said)
-            return signs.format_text(f"{sign} {name} {said}/{total} {spent}", style)
+            return signs.format_text(f"{sign} {label} {said}/{total} {spent}", style)
         return signs.format_text(
-            f"{signs.current} {name} {signs.format_bar(said, total)} {said}/{total}{missing} {spent}", "bold"
+            f"{signs.current} {label} {signs.format_bar(said, total)} {said}/{total}{missing} {spent}", "bold"
         )
 
     def _ended_phase_style(self, answered: int, absent: int) -> tuple[str, str]:
@@ -329,7 +330,12 @@ class LiveView:
         if self._hides_troubles:
             return None
         if seat.reason:
-            return Trouble(seat.name, f"absent in {seat.phase.rpartition('/')[2]}: ", single_line(seat.reason), "red")
+            return Trouble(
+                seat.name,
+                f"absent in {format_phase(seat.phase.rpartition('/')[2])}: ",
+                single_line(seat.reason),
+                "red",
+            )
         if seat.state in BUSY_STATES and seat.trouble:
             event = next((event for event in reversed(self.minutes.troubles) if event.seat == seat.name), None)
             if isinstance(event, Attempted):
@@ -387,8 +393,8 @@ class LiveView:
     def _format_state(self, seat: SeatMinutes) -> str:
         if self._is_exploring(seat):
             return "exploring"
-        has_ended = self.minutes.status != "running"
-        return final_state(seat.state, self.minutes.stopped) if has_ended and seat.state in BUSY_STATES else seat.state
+        has_ended = self.minutes.status != "running" and seat.state in BUSY_STATES
+        return label_state(final_state(seat.state, self.minutes.stopped) if has_ended else seat.state)
 
     def _is_exploring(self, seat: SeatMinutes) -> bool:
         """Return whether its last statement went to its own helpers, not to the council."""
@@ -450,7 +456,9 @@ class LiveView:
             return LineEnd("" if is_shown_below else self._format_last_line(seat), self.symbols.ellipsis)
         if self.minutes.is_from_fork(self._last_statement(seat)):
             return self.symbols.format_text(f"taken from {self.minutes.plan['fork']['run']}", "dim")
-        return self.symbols.format_text(f"in {seat.phase.rpartition('/')[2]}" if seat.phase else "", "dim")
+        return self.symbols.format_text(
+            f"in {format_phase(seat.phase.rpartition('/')[2])}" if seat.phase else "", "dim"
+        )
 
     def _is_silent(self, seat: SeatMinutes) -> bool:
         """Return whether its request is open without output for a while. It may be thinking."""

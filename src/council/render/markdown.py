@@ -11,25 +11,30 @@ from typing import NamedTuple
 from council.engine.degraded import format_degraded_lines, format_missing_lines
 from council.engine.layout import (
     close_code_fence,
+    describe_absence,
+    describe_state,
     fence_code,
     final_state,
-    format_absence,
+    find_wording,
     format_cost,
-    format_count,
     format_fork,
+    format_phase_in,
     format_table_rows,
+    format_trust_fact,
     render_layout,
     render_layout_parts,
     unblind,
 )
-from council.engine.minutes import Minutes, PhaseMinutes
-from council.engine.trust import format_strongest, format_trust
+from council.engine.minutes import Minutes, PhaseMinutes, SeatMinutes, StatementMinutes
+from council.engine.strongest import format_strongest
 from council.protocols import Protocol, ReportView, find_protocol
 from council.render.mermaid import render_mermaid
 from council.render.positions import build_position_table
 from council.render.report import FinishedRun, answer_text, build_report
-from council.text_cleanup import clean
+from council.render.tail import format_tail
+from council.text_cleanup import clean, quote_tail_lines
 from council.types import Json
+from council.wording import Wording
 
 __all__ = [
     "list_answer_parts",
@@ -41,6 +46,9 @@ __all__ = [
 ]
 
 
+MISSING_MARK = "! "  # starts a line about a missing part
+
+
 class TextPart(NamedTuple):
     """A part of the text for standard output: Markdown, or plain lines in columns."""
 
@@ -48,17 +56,25 @@ class TextPart(NamedTuple):
     is_markdown: bool = True
 
 
-def list_answer_parts(minutes: Minutes) -> list[TextPart]:
-    """Return the parts of the text for standard output: the degradation lines, the answer and its closing lines, or the verdict."""
+def list_answer_parts(minutes: Minutes, *, with_tail: bool = True, with_missing: bool = True) -> list[TextPart]:
+    """Return the parts of the text for standard output: the missing parts, the answer or the verdict, and the tail."""
     if minutes.is_empty_run:
         return [TextPart(f"{clean(answer_text(minutes)).strip()}\n")]
     view = _protocol_of(minutes).load_report_view()
+    tail = TextPart(f"{render_tail(minutes)}\n" if with_tail and minutes.status != "failed" else "")
     if verdict := view.verdict_text(minutes):
-        return [TextPart(verdict, is_markdown=False)]
-    above = TextPart("".join(f"! {line}\n" for line in format_missing_lines(minutes)), is_markdown=False)
-    text = clean(view.full_answer(minutes) or answer_text(minutes)).strip()
-    after = clean(view.closing_text(minutes)).strip() if text else ""
-    return [part for part in (above, *(TextPart(f"{one}\n") for one in (text, after) if one)) if part.text]
+        lines = verdict.splitlines(keepends=True)
+        shown = "".join(line for line in lines if with_missing or not line.startswith(MISSING_MARK))
+        return [part for part in (TextPart(shown, is_markdown=False), tail) if part.text.strip()]
+    missing = format_missing_lines(minutes) if with_missing else []
+    above = TextPart("".join(f"{MISSING_MARK}{line}\n" for line in missing), is_markdown=False)
+    text = quote_tail_lines(clean(view.full_answer(minutes) or answer_text(minutes)).strip())
+    return [part for part in (above, TextPart(f"{text}\n"), tail) if part.text.strip()]
+
+
+def render_tail(minutes: Minutes) -> str:
+    """Render the tail as Markdown: a rule, then one line each."""
+    return clean(format_tail(build_report(minutes)["tail"]))
 
 
 def render_answer(minutes: Minutes) -> str:
@@ -76,6 +92,8 @@ def render_verbose(minutes: Minutes, show: str = "") -> str:
         return render_answer(minutes)
     context = _build_context(minutes, build_report(minutes)) | {"degraded": format_missing_lines(minutes)}
     text = render_layout("layout", context, _protocol_of(minutes).folder)
+    if minutes.status != "failed":
+        text = f"{text.rstrip()}\n\n{render_tail(minutes)}\n"
     return text + ("\n" + render_layout("transcript", context) if show == "transcript" else "")
 
 
@@ -97,73 +115,98 @@ def render_run(run: FinishedRun) -> Iterable[str]:
 
 def _build_context(minutes: Minutes, report: Json) -> Json:
     view, planned = _protocol_of(minutes).load_report_view(), minutes.planned_seats
-    facts = _list_facts(minutes, report)
+    wording = find_wording(minutes)
+    facts = _list_facts(minutes, report, wording)
     helpers = list(minutes.seats.values())[len(planned) :]
     seats = [*planned, *([minutes.chair] if minutes.chair else []), *helpers]
     has_topics = minutes.verdict.get("claims") or minutes.verdict.get("disagreements")
-    show_state = str if minutes.status == "running" else partial(final_state, stopped=minutes.stopped)
     return {
         "minutes": minutes,
         "plan": minutes.plan,
         "seats": planned,
         "helpers": helpers,
         "degraded": format_degraded_lines(minutes),
-        "statement": partial(_format_statement, minutes),
+        "statement": partial(_format_statement, minutes, wording),
         "speaker": partial(view.speaker_label, minutes),
         "repeats_answer": partial(view.repeats_answer, minutes),
         "outcome": minutes.verdict.get("outcome"),
-        "confidence": minutes.verdict.get("confidence"),
-        "final": _format_answer(minutes, view),
-        "trust": format_trust(report["trust"]),
+        "confidence": report["confidence"],
+        "final": _format_answer(minutes, view, wording),
+        "tail": report["tail"],
         "notes": report.get("notes") or {},
-        "positions": build_position_table(minutes) if has_topics else [],
+        "positions": build_position_table(minutes, wording) if has_topics else [],
         "rounds": _list_rounds(minutes),
         "facts": facts,
         "fact_rows": format_table_rows(facts),
         "seat_rows": format_table_rows(
-            (seat.name, seat.role, seat.model, seat.served_by or "none", show_state(seat.state)) for seat in seats
+            (
+                seat.name,
+                seat.role,
+                seat.model,
+                seat.served_by or wording.heading("none"),
+                _describe_seat_state(minutes, seat),
+            )
+            for seat in seats
         ),
-        "statements": partial(_list_statements, minutes, view),
+        "statements": partial(_list_statements, minutes, view, wording),
+        **wording.layout_variables(),
         **view.layout_variables(minutes),
     }
 
 
-def _format_answer(minutes: Minutes, view: ReportView) -> str:
+def _describe_seat_state(minutes: Minutes, seat: SeatMinutes) -> str:
+    return describe_state(seat.state if minutes.status == "running" else final_state(seat.state, minutes.stopped))
+
+
+def _format_answer(minutes: Minutes, view: ReportView, wording: Wording) -> str:
     if minutes.status == "complete" and (verdict := view.verdict_text(minutes)):
         return fence_code(verdict)
-    text = close_code_fence(clean(view.full_answer(minutes) or answer_text(minutes))).strip()
-    return text or "_There is no answer._"
+    text = close_code_fence(quote_tail_lines(clean(view.full_answer(minutes) or answer_text(minutes)))).strip()
+    return text or f"_{wording.heading('no_answer')}_"
 
 
-def _format_statement(minutes: Minutes, phase: str, name: str) -> str:
+def _format_statement(minutes: Minutes, wording: Wording, phase: str, name: str) -> str:
     """Return the statement of a seat in a phase, or why there is none."""
     record = minutes.phases.get(phase)
     if record and name in record.said:
-        return close_code_fence(clean(unblind(record.said[name].said, record.labels.get(name, {})))).strip()
+        text = unblind(record.said[name].said, record.labels.get(name, {}))
+        return close_code_fence(quote_tail_lines(clean(text))).strip()
     if record and name in record.absent:
-        return f"_Absent: {format_absence(record.absent[name])}._"
+        return f"_{wording.heading('absent_because', reason=describe_absence(record.absent[name]))}_"
     if record and name in record.asked:
-        return "_No answer: the run stopped first._"
-    return _describe_silence(minutes, name, bool(record))
+        return f"_{wording.heading('stopped_before_answer')}_"
+    return f"_{_describe_silence(minutes, wording, name, bool(record))}_"
 
 
-def _list_statements(minutes: Minutes, view: ReportView, phase: PhaseMinutes) -> list[tuple[str, str]]:
+def _list_statements(
+    minutes: Minutes, view: ReportView, wording: Wording, phase: PhaseMinutes
+) -> list[tuple[str, str]]:
     """Return a summary and the text of each statement of a phase, for the report file."""
     rows = []
     for name in phase.asked:
         said = phase.said.get(name)
-        state = f"{said.state}, {format_count(said.words, 'word')}, {said.seconds:.1f} s" if said else "absent"
+        state = _summarize_statement(said, wording) if said else wording.heading("absent")
         is_answer = said is not None and view.repeats_answer(minutes, said)
-        text = "_The answer above._" if is_answer else _format_statement(minutes, phase.name, name)
-        rows.append((f"{escape(view.speaker_label(minutes, phase.name, name), quote=False)}: {state}", text))
+        above = f"_{wording.heading('answer_above')}_"
+        text = above if is_answer else _format_statement(minutes, wording, phase.name, name)
+        speaker = escape(view.speaker_label(minutes, phase.name, name), quote=False)
+        rows.append((f"{speaker}{wording.colon}{state}", text))
     return rows
 
 
-def _describe_silence(minutes: Minutes, name: str, was_held: bool) -> str:
+def _summarize_statement(said: StatementMinutes, wording: Wording) -> str:
+    counts = {"count": wording.format_number(said.words), "chars": wording.format_number(len(said.said))}
+    words = wording.heading("words", number=said.words, **counts)
+    return wording.comma.join([said.state, words, f"{said.seconds:.1f} s"])
+
+
+def _describe_silence(minutes: Minutes, wording: Wording, name: str, was_held: bool) -> str:
     earlier = [missed for missed in minutes.absences if missed.seat == name]
     if earlier:
-        return f"_Absent since {earlier[-1].phase}: {format_absence(earlier[-1])}._"
-    return "_Not asked._" if was_held else "_Not held._"
+        return wording.heading(
+            "absent_since", phase=format_phase_in(earlier[-1].phase), reason=describe_absence(earlier[-1])
+        )
+    return wording.heading("not_asked") if was_held else wording.heading("not_held")
 
 
 def _list_rounds(minutes: Minutes) -> list[PhaseMinutes]:
@@ -175,26 +218,27 @@ def _list_rounds(minutes: Minutes) -> list[PhaseMinutes]:
     return phases
 
 
-def _list_facts(minutes: Minutes, value: Json) -> list[tuple[str, str]]:
+def _list_facts(minutes: Minutes, value: Json, wording: Wording) -> list[tuple[str, str]]:
     """Return the rows of the table at the top of the report file."""
-    calls, tokens = value["calls"], value["tokens"]
+    t, quorum = wording.heading, value["quorum"]
     convened = datetime.fromtimestamp(minutes.started, UTC)
+    calls = {name: wording.format_number(count) for name, count in value["calls"].items()}
+    tokens = {name: wording.format_number(count) for name, count in value["tokens"].items()}
     facts = [
-        ("Protocol", f"{value['protocol']}: {minutes.plan.get('why') or 'as asked'}"),
-        ("Fork", format_fork(minutes)),
-        ("Status", value["status"]),
-        ("Verdict", value["verdict"]),
-        ("Outcome", value["outcome"]),
-        ("Confidence", value["confidence"]),
-        ("Trust", format_trust(value["trust"]).removeprefix("Trust: ")),
-        ("Strongest seat", format_strongest(value, with_name=False)),
-        ("Target", value["target"]),
-        ("Seats heard", f"{value['quorum']['ok']} of {value['quorum']['asked']}"),
-        ("Calls", f"{calls['made']} made, {calls['replayed']} replayed, {calls['in_doubt']} in doubt"),
-        ("Tokens", f"{tokens['in']:,} in ({tokens['cached']:,} cached), {tokens['out']:,} out"),
-        ("Cost", format_cost(value["cost"])),
-        ("Seconds", f"{value['seconds']:.1f}"),
-        ("Convened", f"{convened:%Y-%m-%d %H:%M} UTC"),
-        ("Run", minutes.run),
+        ("protocol", f"{value['protocol']}{wording.colon}{minutes.plan.get('why') or t('as_asked')}"),
+        ("fork", format_fork(minutes)),
+        ("status", t(f"status_{value['status']}")),
+        ("verdict", value["verdict"]),
+        ("outcome", value["outcome"]),
+        ("trust", format_trust_fact(value["trust"], wording)),
+        ("strongest_seat", format_strongest(value, with_name=False)),
+        ("target", value["target"]),
+        ("seats_heard", t("count_of", count=quorum["ok"], total=quorum["asked"])),
+        ("calls", t("calls_made", made=calls["made"], replayed=calls["replayed"], in_doubt=calls["in_doubt"])),
+        ("tokens", t("tokens_used", sent=tokens["in"], cached=tokens["cached"], received=tokens["out"])),
+        ("cost", format_cost(value["cost"], wording)),
+        ("seconds", f"{value['seconds']:.1f}"),
+        ("convened", f"{convened:%Y-%m-%d %H:%M} UTC"),
+        ("run", minutes.run),
     ]
-    return [(name, str(fact)) for name, fact in facts if fact]
+    return [(t(name), str(fact)) for name, fact in facts if fact]

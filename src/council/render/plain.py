@@ -1,4 +1,4 @@
-"""Progress without a terminal: one plain line per event, and a heartbeat every 30 seconds."""
+"""Progress without a terminal: one plain line per finished phase or, with -v, per event, and a heartbeat every 60 seconds."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ from operator import attrgetter
 from typing import Any, TextIO
 
 from council import events as ev
-from council.engine.layout import format_count, format_lookup, format_ruling
+from council.engine.layout import format_count, format_lookup, format_phase, format_ruling
 from council.engine.minutes import Minutes
 from council.events import Entry
-from council.render.terminal import format_busy_seat, format_megabytes
+from council.render.terminal import format_busy_seat, format_megabytes, format_seconds
 from council.text_cleanup import single_line
 
-HEARTBEAT_S = 30.0  # write a heartbeat after this many seconds without output
+HEARTBEAT_S = 60.0  # write a heartbeat after this many seconds without output
 
 
 class PlainView:
-    """Write one line per event. `now` in `tick` uses the clock of the entries."""
+    """Write one line per finished phase, or per event. `now` in `tick` uses the clock of the entries."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, *, every_event: bool = False) -> None:
         self.minutes = Minutes()
         self._stream = stream
+        self._every_event = every_event
+        self._formatters = EVENT_FORMATTERS if every_event else PHASE_FORMATTERS
         self._quiet_since: float | None = None
         self._fetch_tenths = -1  # tenths of the download already reported
         self._written_once: set[str] = set()  # messages that are written only once
@@ -38,14 +40,14 @@ class PlainView:
 
     def on_event(self, entry: Entry) -> None:
         self.minutes.on_event(entry)
-        if line := FORMATTERS.get(type(entry.event), _format_nothing)(self, entry.event):
+        if line := self._formatters.get(type(entry.event), _format_nothing)(self, entry.event):
             self._write_line(line)
 
     def tick(self, now: float) -> None:
         self.heartbeat(now)
 
     def heartbeat(self, now: float) -> None:
-        """Write a line if none was written for 30 seconds."""
+        """Write a line if none was written for 60 seconds."""
         if self._quiet_since is None:
             self._quiet_since = now
         elif now - self._quiet_since >= HEARTBEAT_S:
@@ -94,8 +96,8 @@ class PlainView:
 
     def _write_line(self, text: str) -> None:
         self._quiet_since = None
-        name = f"council {self.minutes.run}" if self.minutes.run else "council"
-        self._write(f"{name} {single_line(text, 400)}\n")
+        name = f"council {self.minutes.run} " if self.minutes.run else "council "
+        self._write(f"{name if self._every_event else ''}{single_line(text, 400)}\n")
 
     def _write(self, text: str) -> None:
         if self._suspended_lines is not None:
@@ -131,6 +133,17 @@ def _format_phase_ended(view: PlainView, event: ev.PhaseEnded) -> str:
     if view.minutes.is_private_phase(event.phase):
         return ""
     return f"{event.phase} done: {len(phase.said)} of {len(phase.asked)} answered"
+
+
+def _format_finished_phase(view: PlainView, event: ev.PhaseEnded) -> str:
+    """Format `draft 3/3 9 s` or `round 2: 3/3 9 s`."""
+    phase = view.minutes.phases[event.phase]
+    if view.minutes.is_private_phase(event.phase):
+        return ""
+    spent = format_seconds(view.minutes.phase_seconds(phase, phase.started))
+    name = format_phase(event.phase)
+    colon = ":" if name[-1:].isdigit() else ""
+    return f"{name}{colon} {len(phase.said)}/{len({*phase.asked, *phase.absent})} {spent}"
 
 
 def _format_asked(view: PlainView, event: ev.Asked) -> str:
@@ -187,11 +200,15 @@ def _format_closed(view: PlainView, event: ev.Closed) -> str:
     return f"{event.status}{stopped} {format_count(event.calls.get('made', 0), 'call')} {view.minutes.seconds:.1f}s"
 
 
-FORMATTERS: dict[type, Callable[[PlainView, Any], str]] = {
+EVENT_FORMATTERS: dict[type, Callable[[PlainView, Any], str]] = {
     ev.Convened: _format_convened, ev.Resumed: _format_resumed, ev.PhaseStarted: _format_phase_started, ev.PhaseEnded: _format_phase_ended,
     ev.Asked: _format_asked, ev.Attempted: _format_attempted, ev.Faulted: _format_faulted, ev.Stated: _format_stated,
     ev.WasAbsent: _format_absent, ev.LookedUp: _format_looked_up, ev.Noted: _format_noted, ev.Fetching: _format_fetching, ev.Closed: _format_closed,
 }  # fmt: skip
+PHASE_FORMATTERS: dict[type, Callable[[PlainView, Any], str]] = {
+    ev.PhaseEnded: _format_finished_phase,
+    ev.Fetching: _format_fetching,
+}
 
 
 MAX_PIECES = 40  # per statement

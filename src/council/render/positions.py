@@ -15,6 +15,7 @@ from council.events import Closed, Entry, PhaseEnded
 from council.protocols import find_protocol
 from council.text_cleanup import single_line
 from council.types import Json
+from council.wording import Wording
 
 MAX_TOPIC_CHARS = 160
 MAX_WHY_CHARS = 600
@@ -294,15 +295,30 @@ def _same_answer(row: Row, one: Json) -> bool:
 
 # Texts
 
-CELL_WORDS = {"agrees": "agrees", "opposes": "opposes", "qualifies": "qualifies", "silent": "", "absent": "absent"}
+CELL_WORDS = ("agrees", "opposes", "qualifies", "absent")  # a cell of a silent seat is empty
+SHARE = re.compile(r"(\d+) of (\d+)")
 
 
-def build_position_table(minutes: Minutes) -> list[list[str]]:
+def build_position_table(minutes: Minutes, wording: Wording) -> list[list[str]]:
     """Return a header and the rows as text, for the report; empty if there are none."""
-    rows = build_positions(minutes)
-    head = ["Topic", *(seat.name for seat in minutes.planned_seats), "Status"]
-    lines = [[row["topic"], *(CELL_WORDS[one["position"]] for one in row["seats"]), row["status"]] for row in rows]
+    t, rows = wording.heading, build_positions(minutes)
+    head = [t("topic"), *(seat.name for seat in minutes.planned_seats), t("status")]
+    lines = [
+        [
+            row["topic"],
+            *(t(one["position"]) if one["position"] in CELL_WORDS else "" for one in row["seats"]),
+            _format_status(row["status"], wording),
+        ]
+        for row in rows
+    ]
     return [head, *lines] if lines else []
+
+
+def _format_status(status: str, wording: Wording) -> str:
+    """Return the status of a row: a word, or how many seats hold it."""
+    if share := SHARE.fullmatch(status):
+        return wording.heading("count_of", count=share[1], total=share[2])
+    return wording.format_status(status)
 
 
 def format_positions(row: Json) -> str:

@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from council.engine.degraded import build_degraded_rows, count_asked_seats, format_degraded_lines
-from council.engine.layout import final_state, format_lookup
+from council.engine.layout import final_state, find_wording, format_lookup
 from council.engine.minutes import Minutes, SeatMinutes
-from council.engine.trust import compare_strongest, compute_trust, list_supports
-from council.events import Entry, Faulted
+from council.engine.strongest import compare_strongest
+from council.engine.trust import Trust, compute_trust, limit_confidence
+from council.events import Entry, Faulted, dump_fields
 from council.money import UNBILLED_FAULTS
 from council.protocols import ReportView, find_protocol
-from council.text_cleanup import clean_json, may_be_unclean, neutralize_commands
+from council.render.tail import build_tail
+from council.text_cleanup import clean_json, may_be_unclean, neutralize_commands, quote_tail_lines
 from council.types import Json
+from council.wording import load_wording
 
 __all__ = ["answer_text", "build_report", "dump_report", "encode_report", "format_degraded_lines", "read_report"]
 
@@ -47,16 +50,21 @@ def _collect_fields(minutes: Minutes) -> Json:
     protocol = find_protocol(plan.get("protocol") or "")
     view = protocol.load_report_view()
     degraded = build_degraded_rows(minutes)
+    trust = compute_trust(minutes, degraded)
+    answer = answer_text(minutes, trust)
     return {
         "schema": "council.report/1",
         "run": minutes.run,
         "name": minutes.name,
         "status": "incomplete" if minutes.status == "running" else minutes.status,
         **{key: plan.get(key) for key in ("task", "protocol", "question", "target")},
-        **{key: verdict.get(key) for key in ("verdict", "outcome", "confidence")},
-        "trust": compute_trust(minutes, degraded),
+        "verdict": verdict.get("verdict"),
+        "outcome": verdict.get("outcome"),
+        "confidence": limit_confidence(verdict.get("confidence"), trust.level),
+        "trust": _build_trust(trust),
         **({"notes": verdict["notes"]} if verdict.get("notes") else {}),
-        "answer": answer_text(minutes),
+        "answer": answer,
+        "tail": build_tail(minutes, trust, find_wording(minutes)),
         "seats": [_build_seat(minutes, seat, view) for seat in minutes.planned_seats],
         "chair": _build_seat(minutes, minutes.chair, view) if minutes.chair else None,
         **{key: list(verdict.get(key) or []) for key in VERDICT_LISTS},
@@ -86,7 +94,6 @@ def read_report(minutes: Minutes) -> Json:
     }
     if changed := build_changes(minutes, report, positions):
         added["changed"] = changed
-    report["trust"]["in_favour"] = list_supports(minutes)
     return report | (clean_json(added) if may_be_unclean(_encode(added)) else added)
 
 
@@ -111,12 +118,36 @@ def dump_report(value: Json) -> bytes:
     return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
 
 
-def answer_text(minutes: Minutes) -> str:
-    """Return the answer; for a run that was killed before it had one, how far it got."""
+def _build_trust(trust: Trust) -> Json:
+    english = load_wording("en")
+    return {
+        "level": trust.level,
+        "because": english.list_reasons(trust.limits),
+        "in_favour": english.list_supports(trust.level, trust.supports),
+        "facts": [dump_fields(fact) for fact in (*trust.limits, *trust.supports)],
+    }
+
+
+def answer_text(minutes: Minutes, trust: Trust | None = None) -> str:
+    """Return the answer with its assessment; for a run that was killed before it had one, how far it got."""
     if minutes.status == "running" and minutes.answered_count:
-        where = minutes.rounds[-1].name if minutes.rounds else "its first phase"
-        return f"No answer yet: the run stopped in {where}, after {minutes.answered_count} of {count_asked_seats(minutes)} seats answered."
-    return str(minutes.verdict.get("answer") or "")
+        return _describe_progress(minutes)
+    answer = quote_tail_lines(str(minutes.verdict.get("answer") or ""))
+    assessment = str(minutes.verdict.get("assessment") or "").strip()
+    if not answer or not assessment:
+        return answer
+    wording = find_wording(minutes)
+    heading = wording.heading("confidence_assessment")
+    level = wording.format_level((trust or compute_trust(minutes)).level)
+    return f"{answer.rstrip()}\n\n## {heading}\n\n**{level}{wording.period.rstrip()}** {assessment}"
+
+
+def _describe_progress(minutes: Minutes) -> str:
+    wording = find_wording(minutes)
+    heard = {"count": minutes.answered_count, "total": count_asked_seats(minutes)}
+    if not minutes.rounds:
+        return wording.heading("stopped_in_first_phase", **heard)
+    return wording.heading("stopped_in_phase", phase=minutes.rounds[-1].name, **heard)
 
 
 def _build_seat(minutes: Minutes, seat: SeatMinutes, view: ReportView) -> Json:
@@ -188,7 +219,7 @@ def _build_cost(minutes: Minutes) -> Json:
 
 def _list_unpriced(minutes: Minutes, seats: Iterable[SeatMinutes]) -> list[str]:
     """Return the members that may have billed at an unknown price; an unknown cost is never 0."""
-    used = {member for seat in seats for member in _list_billable_members(minutes, seat)} - minutes.priced.keys()
+    used = {member for seat in seats for member in _list_billable_members(minutes, seat)} - minutes.priced
     return sorted(member for member in used if _member_vendor(minutes, member) not in FREE_VENDORS)
 
 

@@ -12,7 +12,6 @@ from typing_extensions import TypedDict
 
 from council import errors
 from council.engine.layout import format_cost
-from council.engine.trust import format_trust
 from council.money import format_usd
 from council.render.report_parts import (
     KEEP_OTHER_TYPES,
@@ -37,6 +36,7 @@ from council.render.report_parts import (
     Tokens,
     Trust,
 )
+from council.render.tail import format_tail
 from council.types import OK_STATES, Json
 
 
@@ -72,6 +72,10 @@ class Report(Part, BaseModel):
             description="The answer as Markdown; a digest of the statements if the run is incomplete, empty if it failed."
         ),
     ]
+    tail: Annotated[
+        list[str],
+        Field(description="The lines after the answer: the outcome, who differs, and how far to trust it."),
+    ] = []
     seats: list[ReportSeat]
     chair: ReportSeat | None = Field(default_factory=lambda: None)
     consensus: Annotated[list[Any], Field(description="What the seats agree on.")]
@@ -119,7 +123,9 @@ class Report(Part, BaseModel):
     ] = None
     strongest: Annotated[
         StrongestSeat | None,
-        Field(description="Whether the council changed its strongest seat's answer; absent without two answers."),
+        Field(
+            description="Whether the council changed its strongest seat's answer; absent without two answers or if prices do not tell."
+        ),
     ] = None
     degraded: Annotated[list[Degraded], Field(description="Missing or limited parts, such as absent seats.")]
     quorum: Quorum
@@ -236,12 +242,12 @@ def render_markdown(report: Report) -> str:
     lines.append(report.answer.strip() or "_There is no answer._")
     lines += ["\n".join(f"- {_format_finding(finding)}" for finding in report.findings)] if report.findings else []
     facts = [
-        f"confidence {report.confidence}" if report.confidence else "",
         f"{report.quorum.ok} of {report.quorum.asked} seats",
         format_cost(report.cost.to_dict()),
         f"run {report.run}",
     ]
-    lines.append(f"{format_trust(report.trust.to_dict())}  \n{' · '.join(filter(None, facts))}")
+    lines.append(format_tail(report.tail))
+    lines.append(" · ".join(filter(None, facts)))
     return "\n\n".join(lines).replace("![", "!\\[")  # a model's image would be loaded from the web
 
 

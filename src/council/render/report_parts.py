@@ -166,15 +166,25 @@ class Cost(Part):
     cap: Annotated[Amount | None, Field(description="The maximum cost; absent without a cap.")] = None
 
 
+class TrustFactRow(Part):
+    """A fact for or against trust."""
+
+    kind: str
+    detail: str = ""
+    seats: list[str] = []
+    count: int = 0
+    total: int = 0
+
+
 class Trust(Part):
     """How far to trust the answer, computed from the facts of the run; never a model's claim about itself."""
 
     level: Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"]
     because: Annotated[list[str], Field(description="Every reason that limits the level; empty for HIGH.")]
     in_favour: Annotated[
-        list[str] | None,
-        Field(description="The facts that speak for the answer; absent in the report of a run that has just ended."),
+        list[str] | None, Field(description="The facts that speak for the answer; for HIGH also its limit.")
     ] = None
+    facts: Annotated[list[TrustFactRow], Field(description="The same facts as typed values.")] = []
 
 
 class OpinionRow(Part):
@@ -376,11 +386,13 @@ class Changed(Part):
 class StrongestSeat(Part):
     """Whether the council changed the answer of its strongest seat, and what that answer used."""
 
-    seat: Annotated[str | None, Field(description="Null if the prices do not tell which member is the strongest.")]
+    seat: Annotated[
+        str | None, Field(description="Its member has the highest price for equal work. Null only in older reports.")
+    ]
     member: str | None
     by: Annotated[
         Literal["price", "one_member"] | None,
-        Field(description="By the highest price, or the first seat, because all have one member."),
+        Field(description="By the highest price. Older reports: or the first seat, because all have one member."),
     ]
     changed: Annotated[
         bool | None, Field(description="Whether the answer recommends something else; null if it was not assessed.")

@@ -96,12 +96,22 @@ class ScreenBlock:
         self._widths = [Segment.get_line_length(line) for line in lines]
         return True
 
+    def erase(self, size: tuple[int, int]) -> None:
+        """Remove the lines from the screen, one by one, and show the cursor: some terminals keep a cleared screen in their history."""
+        if self._widths:
+            rows = count_rows(self._widths, size[0], reflows=self._reflows)
+            self._stream.write("\r" + "\x1b[1A\x1b[2K" * rows)
+            self._show_cursor()
+
     def release(self) -> None:
         """Leave the lines on the screen and show the cursor; the next lines are drawn below."""
         if self._widths:
-            self._widths, self._hidden, self._shown = [], [], ""
-            self._stream.write("\x1b[?25h")
-            self._stream.flush()
+            self._show_cursor()
+
+    def _show_cursor(self) -> None:
+        self._widths, self._hidden, self._shown = [], [], ""
+        self._stream.write("\x1b[?25h")
+        self._stream.flush()
 
 
 @dataclass(slots=True)

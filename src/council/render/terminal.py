@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from council.engine.layout import format_cost, format_count, format_packet_line, format_size
+from council.engine.layout import format_cost, format_count, format_packet_line, format_phase_in, format_size
 from council.engine.minutes import SeatMinutes
-from council.engine.trust import format_strongest
+from council.engine.strongest import format_strongest
 from council.money import format_usd
 from council.text_cleanup import clean_json, single_line
 from council.types import Json
@@ -31,7 +31,7 @@ def format_plan(plan: Json) -> list[str]:
         *_format_trusted(plan),
         *_format_price(plan),
         _format_calls(plan.get("calls") or {}),
-        *_format_warnings(plan),
+        *format_warnings([*plan.get("warnings", []), *plan.get("notices", [])]),
     ]
 
 
@@ -50,8 +50,61 @@ def format_plan_facts(plan: Json) -> list[str]:
         *_format_timing(plan),
         *_format_look(plan),
         *_format_trusted(plan),
-        *_format_warnings(plan),
+        *format_warnings([*plan.get("warnings", []), *plan.get("notices", [])]),
     ]
+
+
+def format_plan_notes(plan: Json) -> list[str]:
+    """Return all that a plan says about models and vendors."""
+    plan = clean_json(plan)
+    return [*_format_lines(plan), *format_warnings([*plan.get("warnings", []), *plan.get("notices", [])])]
+
+
+def list_warnings(plan: Json) -> list[str]:
+    """Return the warnings that are printed before every run: what the user can act on, or has to know."""
+    later = {*plan.get("hints", []), *plan.get("remarks", [])}
+    return [line for line in plan.get("warnings", []) if line not in later]
+
+
+def list_hints(plan: Json) -> list[str]:
+    """Return the notices that are printed once a day."""
+    return list(plan.get("hints", []))
+
+
+def format_warnings(lines: Iterable[str]) -> list[str]:
+    return [f"! {single_line(line, 600)}" for line in dict.fromkeys(lines)]
+
+
+def format_footer(report: Json, *, hints: bool = True, report_path: str = "") -> str:
+    """Return the last line: `$0.13 · 34 s · rk3v7q · council open · council -c "…"`.
+
+    `hints` are commands for the next step. The path of a report in the project is shown in their place.
+    """
+    doubt = [f"{format_count(report['calls']['in_doubt'], 'call')} in doubt"] if report["calls"]["in_doubt"] else []
+    facts = [_format_amount(report["cost"]), *doubt, format_seconds(report["seconds"]), report["run"]]
+    return " · ".join([*facts, *(_list_next_steps(report, report_path) if hints else [])])
+
+
+def _format_amount(cost: Json) -> str:
+    if cost["usd"] is None:
+        return "cost unknown"
+    if not cost["usd"]:
+        return "no cost"
+    return f"{'about ' if cost['estimated'] else ''}{format_usd(cost['usd'])}"
+
+
+def _list_next_steps(report: Json, report_path: str) -> list[str]:
+    if report["status"] != "complete":
+        return [f"resume: council resume {report['run']}"]
+    return [f"report {single_line(report_path, 400)}"] if report_path else ["council open", 'council -c "…"']
+
+
+def format_seconds(seconds: float) -> str:
+    """Format `0.4 s`, `34 s` or `2 min 5 s`."""
+    if seconds < 1:
+        return f"{max(0.0, seconds):.1f} s"
+    whole = round(seconds)
+    return f"{whole} s" if whole < 120 else f"{whole // 60} min {whole % 60} s"
 
 
 def format_summary(report: Json, verb: str = "") -> list[str]:
@@ -75,13 +128,14 @@ def format_clock(seconds: float) -> str:
 
 
 def format_busy_seat(seat: SeatMinutes, now: float) -> str:
-    """Format a seat whose answer is not complete: `alpha in draft for 70s of 300s, no output yet`."""
-    spent = f"{seat.name} in {seat.phase} for {max(0.0, now - seat.since):.0f}s"
+    """Format a seat whose answer is not complete: `alpha in draft for 70 s of 300 s, no output yet`."""
+    place = f"{seat.name} in {format_phase_in(seat.phase.rpartition('/')[2])}"
+    spent = f"{place} for {max(0.0, now - seat.since):.0f} s"
     if seat.words:
         return f"{spent}, {format_count(seat.words, 'word')}"
     if seat.limit is None:
         return spent
-    return f"{seat.name} in {seat.phase} for {max(0.0, now - seat.attempted):.0f}s of {seat.limit:.0f}s, no output yet"
+    return f"{place} for {max(0.0, now - seat.attempted):.0f} s of {seat.limit:.0f} s, no output yet"
 
 
 def format_megabytes(done: int, total: int) -> str:
@@ -119,11 +173,6 @@ def _format_trouble(trouble: Trouble, wait: float) -> str:
 
 
 # Parts of the plan
-
-
-def _format_warnings(plan: Json) -> list[str]:
-    lines = dict.fromkeys([*plan.get("warnings", []), *plan.get("notices", [])])
-    return [f"! {single_line(line, 400)}" for line in lines]
 
 
 def _format_lines(plan: Json) -> list[str]:

@@ -82,6 +82,15 @@ def cut(text: str, width: int, mark: str = ELLIPSIS) -> str:
     return split_at(text, width - len(mark))[0].rstrip() + mark if width > len(mark) else mark[: max(0, width)]
 
 
+def cut_words(text: str, width: int, mark: str = ELLIPSIS) -> str:
+    """Cut the end of a text that is too wide, after a word if possible, and mark the cut."""
+    if text_width(text) <= width or width <= len(mark) + 1:
+        return cut(text, width, mark)
+    kept, rest = split_at(text, width - len(mark) - 1)
+    words = kept if rest[:1].isspace() else kept.rpartition(" ")[0]
+    return f"{words.rstrip()} {mark}" if words.strip() else cut(text, width, mark)
+
+
 def cut_start(text: str, width: int, mark: str = ELLIPSIS) -> str:
     """Cut the start of a text that is too wide, at a word if possible, and mark the cut."""
     if text_width(text) <= width:

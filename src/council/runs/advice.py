@@ -15,15 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from council.planning.intent import ChosenBy, Intent
-from council.planning.plan import Plan
+from council.planning.plan import Plan, asks_short_fact
 from council.settings.config_files import data_folder
 from council.types import Json
 
 INDEPENDENT = "triad"  # independent drafts, merged once: the protocol with the fewest calls
+ONE_MODEL = "quick"
 WITH_EXCHANGE = ("collaborative", "adversarial")  # their seats read each other
 SELF_CONSISTENCY = "self-consistency="  # start of the name of the arm that a council has to beat
 COPIES = "all seats have one member, and an exchange between copies costs two to three times the tokens without being right more often"
 ONE_ANSWER = "a question with one short right answer, where independent answers bring most of the gain of a council"
+SHORT_FACT = "a question with one short factual answer, for which one model is enough"
 OPEN_QUESTION = "an open question; more than one round is rarely worth its price"
 CALCULATION = re.compile(
     r"\d\s*(?:[+*×÷^=<>]|mod\b)\s*\(?\d|\d\s+[-/]\s+\(?\d|\b(?:calculate|compute|simplify|factori[sz]e|evaluate the expression|solve for|how many|"
@@ -71,6 +73,8 @@ def advise(intent: Intent, default: Plan, results: Sequence[Json]) -> Advice:
     """Return the advice for a request. `default` is the plan that the words alone choose, `results` are those of evaluations."""
     if intent.chosen_by not in (ChosenBy.DEFAULT, ChosenBy.TRIGGER):
         return Advice(intent.protocol, intent.why)
+    if asks_short_fact(intent, default):
+        return Advice(ONE_MODEL, SHORT_FACT)
     members = sorted({seat.member for seat in default.roster.seats})
     arms = [(result, arm) for result in results if result.get("members") == members for arm in _list_decided(result)]
     better = [(result, arm) for result, arm in arms if arm["against"]["difference"]["mean"] > 0]

@@ -85,9 +85,9 @@ class WorkerConvener(Convener):
             *(f"the provider {one}" for one in kinds if one not in known),
         ]
 
-    async def open_store(self, protocol: str) -> Store:
+    async def open_store(self, protocol: str, task: str) -> Store:
         if self._uses_folder:
-            return await super().open_store(protocol)
+            return await super().open_store(protocol, task)
         await self.store.require_sound()
         return self.store
 

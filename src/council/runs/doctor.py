@@ -14,7 +14,6 @@ from council.extensions import FORMATS, MEMBERS, SEARCH, WIRES, Added, installed
 from council.flags import PROTOCOL_GROUP, flag_table
 from council.money import cost
 from council.planning.plan import Material
-from council.planning.seating import seat_council
 from council.runs.run_context import has_otel
 from council.runs.service import Convener
 from council.search import resolve_search, search_needs
@@ -39,6 +38,7 @@ from council.settings.network import find_key_leaks
 from council.text_cleanup import single_line
 from council.types import Ask, Json, Usage
 
+TYPICAL_QUESTION = "How should we roll out feature flags in our three services?"
 TEST_TIMEOUT_S = 60.0  # seconds to answer the test prompt
 OTEL_VARIABLES = (
     "OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT",
@@ -51,7 +51,7 @@ async def diagnose(convener: Convener, *, deep: bool = False) -> list[Json]:
     """Return a row for each configured or seated member, each other provider, each command-line agent and the embedded model.
 
     `deep` sends a one-word prompt to each configured or seated member, which may cost money."""
-    members = _list_wanted(convener)
+    members = await _list_wanted(convener)
     providers = [_check_provider(convener, provider, members) for provider in convener.settings.providers.values()]
     agents = [check_agent(convener, agent, members) for agent in catalogue().commands]
     rows = [row for rows in await asyncio.gather(*providers, *agents) for row in rows]
@@ -64,13 +64,13 @@ async def diagnose(convener: Convener, *, deep: bool = False) -> list[Json]:
     return rows
 
 
-def _list_wanted(convener: Convener) -> list[str]:
+async def _list_wanted(convener: Convener) -> list[str]:
     """Return the members that the settings name or that would be seated now, without duplicates."""
     settings = convener.settings
     seats = (*settings.seats.values(), settings.chair)
     named = [*settings.models.values(), *(seat.model for seat in seats if seat.model)]
     named += [member for seat in seats for member in seat.fallback or ()]
-    sitting = [place["member"] for place in preview_seating(convener)["seats"]]
+    sitting = [place["member"] for place in (await preview_seating(convener))["seats"]]
     return list(dict.fromkeys([*_resolve_members(convener, named), *sitting]))
 
 
@@ -419,16 +419,29 @@ def _lookup_price(convener: Convener, member: str) -> Json | None:
     return price.as_json() if price else None
 
 
-def preview_seating(convener: Convener) -> Json:
-    """Return the members that would be seated now, with notices."""
+async def preview_seating(convener: Convener) -> Json:
+    """Return the members that the next plain question would have, by its plan, with notices."""
     try:
-        seats = seat_council(["alpha", "beta", "gamma"], convener.settings, convener.env)
-    except ConfigError as error:  # the other rows show which members are available
-        return {"seats": [], "families": 0, "notices": [str(error)]}
+        plan = await convener.plan([TYPICAL_QUESTION], preview=True)
+    except (ConfigError, UsageError) as error:  # the other rows show which members are available
+        return {"protocol": None, "seats": [], "families": 0, "notices": [str(error)]}
+    chair = [plan.roster.chair] if plan.roster.chair else []
     places = [
-        {"seat": place.name, "member": place.member, "vendor": place.vendor} for place in (*seats.seats, seats.chair)
+        {"seat": seat.name, "member": seat.member, "vendor": seat.vendor, "fallbacks": list(seat.fallbacks)}
+        for seat in (*plan.roster.seats, *chair)
     ]
-    return {"seats": places, "families": len({place.vendor for place in seats.seats}), "notices": list(seats.notices)}
+    families = len({seat.vendor for seat in plan.roster.seats})
+    return {"protocol": plan.protocol.name, "seats": places, "families": families, "notices": list(plan.notices)}
+
+
+def add_used_members(seats: Json, rows: list[Json]) -> Json:
+    """Return the seats with the member that answers now (`used`): the fallback of one that failed; null if all did."""
+    failed = {row["member"] for row in rows if row["answered"] is False}
+    used = [
+        next((name for name in (place["member"], *place["fallbacks"]) if name not in failed), None)
+        for place in seats["seats"]
+    ]
+    return seats | {"seats": [place | {"used": name} for place, name in zip(seats["seats"], used, strict=True)]}
 
 
 def check_database(convener: Convener) -> list[str]:

@@ -9,7 +9,15 @@ from council import events as ev
 from council import protocols
 from council.engine.ledger import ForkSource
 from council.errors import UsageError, option
-from council.planning.plan import format_unseen, list_attachments, packet_from, require_sight, roster_from, seat_json
+from council.planning.plan import (
+    format_unseen,
+    list_attachments,
+    list_prices,
+    packet_from,
+    require_sight,
+    roster_from,
+    seat_json,
+)
 from council.planning.seating import shared_vendor_notices
 from council.runs.run_context import RunContext
 from council.settings.member_lookup import require_available, vendor_of
@@ -49,7 +57,8 @@ def plan_fork(
         "fork": fork | {"others": others, "warnings": unasked},
         "shared_vendors": shared,
     }
-    return setup, {key: value for key, value in plan.items() if key != "trusted"} | trusted | {
+    prices = list_prices(roster, run_context.price)
+    return setup, {key: value for key, value in plan.items() if key not in ("trusted", "prices")} | trusted | {
         "warnings": [*plan["warnings"], *format_unseen(attached), *unasked],
         **({"attachments": list(attached)} if attached else {}),
         "why": f"a fork of {parent.run} from {start} on",
@@ -59,6 +68,7 @@ def plan_fork(
         "calls": {"min": 0, "max": _find_plan(parent).get("calls", {}).get("max", 0)},
         "cap": run_context.caps.run,
         "unpriced": [name for name in roster.member_names if run_context.price(name) is None],
+        **({"prices": prices} if prices else {}),
     }
 
 
@@ -106,7 +116,8 @@ def _list_member_notices(parent: Record) -> list[str]:
 
 
 def _replace_notices(plan: Json, stale: Collection[str], fresh: list[str]) -> Json:
-    kept = {part: [line for line in plan[part] if line not in stale] for part in ("notices", "warnings")}
+    parts = ("notices", "warnings", "remarks")
+    kept = {part: [line for line in plan.get(part, []) if line not in stale] for part in parts}
     return plan | {part: [*fresh, *lines] for part, lines in kept.items()}
 
 

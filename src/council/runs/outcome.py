@@ -14,20 +14,25 @@ from council import protocols
 from council.engine.council import Council
 from council.engine.ledger import Ledger
 from council.errors import BudgetSpent, ChairAbsent, QuorumLost, RunOwned, StoreError
+from council.language import detect_language
 from council.protocols.options import parse_options
 from council.runs.audit import describe_version, is_ours
 from council.store.interface import OPEN_STATUSES, Store
 from council.text_cleanup import quote_tail_lines
 from council.types import Json, Seat, Statement, Verdict
+from council.wording import Wording, load_wording
 
 RELEASE_POLLS, RELEASE_POLL_S = 100, 0.05
 MAX_SUSPENDED_POLLS = 10
 EXCERPT_WORDS = 120  # words of each position
 
 
-def build_digest(cause: str, positions: Mapping[str, Statement[Any]], tally: Sequence[tuple[str, str]]) -> str:
+def build_digest(
+    stopped: str, positions: Mapping[str, Statement[Any]], tally: Sequence[tuple[str, str]], wording: Wording
+) -> str:
     """Build the digest from each seat's latest statement and, if the protocol asks for them, the declared stances."""
-    lines = [f"## {cause}: digest of statements", "", "These statements have not been weighed against each other.", ""]
+    title = f"{wording.heading(f'digest_{stopped}')}{wording.colon}{wording.heading('digest')}"
+    lines = [f"## {title}", "", wording.heading("not_weighed"), ""]
     for statement in positions.values():
         lines += [
             f"### {_format_title(statement.seat)}",
@@ -36,8 +41,9 @@ def build_digest(cause: str, positions: Mapping[str, Statement[Any]], tally: Seq
             "",
         ]
     if tally:
-        lines += ["### Tally", "", *(f"- {seat.capitalize()}: {stance}" for seat, stance in tally), ""]
-        lines += _format_dissent(tally)
+        rows = [f"- {seat.capitalize()}{wording.colon}{stance}" for seat, stance in tally]
+        lines += [f"### {wording.heading('tally')}", "", *rows, ""]
+        lines += _format_dissent(tally, wording)
     return "\n".join(lines).rstrip()
 
 
@@ -52,7 +58,7 @@ def _make_excerpt(text: str) -> str:
     return text if len(words) <= EXCERPT_WORDS else " ".join(words[:EXCERPT_WORDS]) + " …"
 
 
-def _format_dissent(tally: Sequence[tuple[str, str]]) -> list[str]:
+def _format_dissent(tally: Sequence[tuple[str, str]], wording: Wording) -> list[str]:
     """List the seats outside the majority; a tie has no majority and so no dissent."""
     counts: dict[str, int] = {}
     for _, stance in tally:
@@ -60,7 +66,8 @@ def _format_dissent(tally: Sequence[tuple[str, str]]) -> list[str]:
     most = max(counts.values())
     if list(counts.values()).count(most) > 1 or len(counts) == 1:
         return []
-    return ["### Dissent", "", *(f"- {seat.capitalize()}: {stance}" for seat, stance in tally if counts[stance] < most)]
+    rows = [f"- {seat.capitalize()}{wording.colon}{stance}" for seat, stance in tally if counts[stance] < most]
+    return [f"### {wording.heading('dissent')}", "", *rows]
 
 
 ACCESS_STATES = ("failed(auth)", "failed(quota)")
@@ -106,35 +113,35 @@ async def run_protocol(council: Council, protocol: protocols.Protocol, options: 
     try:
         verdict = await protocol.load()(council, **values)
     except BudgetSpent as spent:
-        return replace(_end_early(council, "Budget used up", "budget", str(spent)), status="incomplete")
+        return replace(_end_early(council, "budget", str(spent)), status="incomplete")
     except ChairAbsent as lost:
-        return _end_early(council, "No chair", "chair", str(lost))
+        return _end_early(council, "chair", str(lost))
     except QuorumLost as lost:
-        return _end_early(council, "Quorum lost", "quorum", str(lost))
+        return _end_early(council, "quorum", str(lost))
     shown = replace(verdict, answer=quote_tail_lines(verdict.answer))
     return Ending("incomplete" if verdict.incomplete else "complete", shown, reason=verdict.incomplete)
 
 
 def end_interrupted(council: Council) -> Ending:
     return replace(
-        _end_early(council, "Interrupted", "interrupted", "interrupted before the last step was done"),
+        _end_early(council, "interrupted", "interrupted before the last step was done"),
         status="incomplete",
     )
 
 
 def end_cancelled(council: Council) -> Ending:
-    return replace(
-        _end_early(council, "Cancelled", "cancelled", "cancelled before the last step was done"), status="incomplete"
-    )
+    return replace(_end_early(council, "cancelled", "cancelled before the last step was done"), status="incomplete")
 
 
-def _end_early(council: Council, cause: str, stopped: str, reason: str) -> Ending:
+def _end_early(council: Council, stopped: str, reason: str) -> Ending:
     """Return an ending with a digest of all positions, then the partial verdict. One seat's text is never the answer."""
     if not council.positions:
         return Ending("failed", Verdict(""), stopped, reason)
     partial = council.partial_verdict
     positions, stances = (_sort_by_seat(council, said) for said in (council.positions, council.stances))
-    text = build_digest(cause, positions, list(stances.items()))
+    statements = "\n".join(said.said for said in positions.values())
+    wording = load_wording(detect_language(statements, council.question.text))
+    text = build_digest(stopped, positions, list(stances.items()), wording)
     answer = quote_tail_lines("\n\n".join(filter(None, (text, partial.answer))))
     return Ending("incomplete", replace(partial, answer=answer), stopped, reason)
 

@@ -197,6 +197,8 @@ def _blank_value(field: Json, main: str | None) -> Any:
         return "MEDIUM" if "MEDIUM" in field.get("choices", ()) else 0.5 if field["kind"] == "number" else ...
     if field.get("optional"):
         return None
+    if NO_CHOICE in field.get("choices", ()):
+        return NO_CHOICE
     if field["kind"] in ("list", "rows"):
         return ... if field.get("minItems") else []
     return "" if field["kind"] == "text" and field["name"] != main else ...

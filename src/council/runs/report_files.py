@@ -46,15 +46,13 @@ def slugify(text: str) -> str:
     return slug or (words[0][:MAX_SLUG_CHARS] if words else "question")
 
 
-def choose_report_dir(protocol: Protocol, report_dir: str | None, data: Path) -> str:
-    """Return the report folder: as configured, else the protocol's. A relative one belongs to the folder of the run."""
+def choose_report_dir(protocol: Protocol, task: str, report_dir: str | None, data: Path) -> str:
+    """Return the report folder: as configured, else by the protocol and the task. A relative one belongs to the folder of the run."""
     if report_dir:
         return str(Path(report_dir).expanduser())
-    return (
-        PROJECT_REPORTS
-        if protocol.reports_in_project
-        else f"{data if data.is_absolute() else data.absolute()}/{DATA_REPORTS}"
-    )
+    if protocol.reports_in_project and task != "ask":
+        return PROJECT_REPORTS
+    return f"{data if data.is_absolute() else data.absolute()}/{DATA_REPORTS}"
 
 
 def open_report_folder(root: Path, name: str) -> Path:

@@ -96,8 +96,12 @@ class RunContext:
         leaks = find_key_leaks(self.settings) if self.settings.has_project_file else []
         file = self.settings.ignored_file
         ignored = f"{file} is ignored because it belongs to another user: change its owner, or name it with --config"
-        lines = [*leaks, ignored] if file else leaks
-        return [*lines, NO_OTEL] if sends_spans() and not has_otel() else lines
+        return [*leaks, ignored] if file else leaks
+
+    @property
+    def hints(self) -> list[str]:
+        """What the user may want to install: the package that sends spans."""
+        return [NO_OTEL] if sends_spans() and not has_otel() else []
 
     @property
     def made_by(self) -> Json:

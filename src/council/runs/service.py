@@ -30,7 +30,16 @@ from council.members.registry import MemberRegistry
 from council.members.wires.http import keep_connections
 from council.money import Price
 from council.packet.secret_filter import redact_value
-from council.planning.plan import Material, Plan, make_plan, packet_from, question_from, read_request, roster_from
+from council.planning.plan import (
+    Material,
+    Plan,
+    hint_one_model,
+    make_plan,
+    packet_from,
+    question_from,
+    read_request,
+    roster_from,
+)
 from council.planning.rehearsal import looking_council, template_context
 from council.protocols.common.rosters import describe_rosters
 from council.protocols.panel import PanelContext
@@ -96,16 +105,16 @@ class Convener(RunRecords):
     def members(self) -> MemberRegistry:
         return self.run_context.members
 
-    async def open_store(self, protocol: str) -> Store:
+    async def open_store(self, protocol: str, task: str) -> Store:
         """Check that the store is sound and the protocol's report folder writable, before any request is sent."""
         store = self.store
         await store.require_sound()
-        report_files.open_report_folder(self.folder, self._report_dir(protocol, store))
+        report_files.open_report_folder(self.folder, self._report_dir(protocol, task, store))
         return store
 
-    def _report_dir(self, protocol: str, store: Store) -> str:
+    def _report_dir(self, protocol: str, task: str, store: Store) -> str:
         named = protocols.find_protocol(protocol)
-        return report_files.choose_report_dir(named, self.settings.report_dir, store.folder)
+        return report_files.choose_report_dir(named, task, self.settings.report_dir, store.folder)
 
     async def close(self) -> None:
         """Release members and store. After a run, remove the runs that `[store] keep_days` no longer keeps."""
@@ -182,8 +191,10 @@ class Convener(RunRecords):
         on_seated = self.members.connect_ahead if will_run else None
         make = partial(make_plan, where=where, member=self.members, material=material, price=self.price, on_seated=on_seated)  # fmt: skip
         plan = await (self.plan_by_advice(intent, make) if protocol == AUTO_PROTOCOL else make(intent))
-        warnings = (*self.run_context.file_warnings, *plan.warnings)
-        return replace(plan, warnings=warnings, continues=after or "", conversation=conversation)
+        advice = [] if after else hint_one_model(intent, plan)
+        warnings = (*self.run_context.file_warnings, *plan.warnings, *advice)
+        hints = (*self.run_context.hints, *plan.hints)
+        return replace(plan, warnings=warnings, hints=hints, continues=after or "", conversation=conversation)
 
     async def conversation(self, run: str) -> list[Minutes]:
         """Return the runs of the conversation that ends with this run, newest first."""
@@ -208,7 +219,7 @@ class Convener(RunRecords):
         if self._keeps_open:
             keep_connections()
         async with RUN_LIMIT.acquire():
-            store = await self.open_store(plan.protocol.name)
+            store = await self.open_store(plan.protocol.name, plan.question.task)
             await self._prepare_members(plan.roster, on_event)
             return await self._begin(store, await self._make_record(plan), plan.as_json(), on_event, stop)
 
@@ -222,7 +233,11 @@ class Convener(RunRecords):
             from council.runs.queues import choose_queue
 
             record.setup |= await choose_queue(self.store, record.setup, self._flags.get("priority"))
-        ledger = Ledger(await self.open_store(record.setup["protocol"]), record, redact=redact_event)
+        ledger = Ledger(
+            await self.open_store(record.setup["protocol"], record.setup["question"]["task"]),
+            record,
+            redact=redact_event,
+        )
         convened = ev.Convened(record.run, record.name, plan, record.folder)
         user_rows: list[Row] = [("user_run", (user,))] if (user := record.setup.get("user")) else []
         key_rows = [key.as_row()] if key else []
@@ -252,7 +267,10 @@ class Convener(RunRecords):
     ) -> Minutes:  # fmt: skip
         """Start a new run that reuses the answers of `run` before `phase`, and later answers whose request is unchanged."""
         record, plan = await self._prepare_fork(run, phase, seats or {})
-        store, roster = await self.open_store(record.setup["protocol"]), roster_from(record.setup)
+        store, roster = (
+            await self.open_store(record.setup["protocol"], record.setup["question"]["task"]),
+            roster_from(record.setup),
+        )
         async with RUN_LIMIT.acquire():
             await self._prepare_members(roster, on_event)
             return await self._begin(store, record, plan, on_event, stop)
@@ -322,7 +340,7 @@ class Convener(RunRecords):
             self._restore_run_context(record)
             self._require_trust()
             self.run_context.require_prices(roster_from(record.setup))
-            await self.open_store(record.setup["protocol"])
+            await self.open_store(record.setup["protocol"], record.setup["question"]["task"])
             await self._prepare_members(roster_from(record.setup), on_event)
             on_past_entries(list(record.entries))
             ledger = Ledger(
@@ -445,7 +463,8 @@ class Convener(RunRecords):
         record, earlier = ledger.record, last_report_path(ledger.record.entries)
         if ending.status == "failed" and not earlier:  # an earlier report must not stay outdated
             return ""
-        folder = find_report_folder(record, self._report_dir(record.setup["protocol"], self.store), earlier)
+        protocol, task = record.setup["protocol"], record.setup["question"]["task"]
+        folder = find_report_folder(record, self._report_dir(protocol, task, self.store), earlier)
         path = earlier or choose_report_path(record, folder)
         emit_votes(ledger, minutes, folder)
         return path

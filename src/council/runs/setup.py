@@ -16,7 +16,7 @@ from council.errors import CouncilError, Fault
 from council.members.cli_sandbox import AGENTS, find_key_variable
 from council.members.wires.wire import WireMember
 from council.planning.plan import Plan
-from council.runs.doctor import check_agent, check_local, pick_example
+from council.runs.doctor import TYPICAL_QUESTION, check_agent, check_local, pick_example
 from council.runs.service import Convener
 from council.settings import OriginKind, Provider, Settings
 from council.settings.catalogue import LOCAL_MEMBER, catalogue, find_newest, name_member, split_member
@@ -24,7 +24,6 @@ from council.settings.config_files import config_folder
 from council.settings.member_lookup import DEFAULT_SEATS, ROUTER, is_available
 from council.types import Json
 
-TYPICAL_QUESTION = "How should we roll out feature flags in our three services?"
 UNREACHABLE_FAULTS = ("net", "stall", "cut", "overload")
 NO_CHAT_MODEL = re.compile(r"embed|whisper|tts|audio|image|dall-e|moderation|rerank|imagen|veo", re.I)
 State = Literal["works", "refused", "unreachable", "untested", "missing"]

@@ -115,6 +115,9 @@ def find_positions(minutes: Minutes) -> dict[str, bool]:
     """
     verdict, details = minutes.verdict, minutes.verdict.get("details") or {}
     names = [seat.name for seat in minutes.planned_seats if seat.statements]
+    if verdict.get("shared_by") is not None and not verdict.get("verdict"):
+        holders = [*verdict["shared_by"], *verdict["joined"]]
+        return {name: name in holders for name in names}
     listed = (verdict.get("notes") or {}).get("recommendation_shared_by")
     if listed is None:
         listed = (details.get("referee") or {}).get("shared_by")

@@ -16,9 +16,9 @@ from tests.fake_provider import Reply
 
 @pytest.mark.usefixtures("answers")
 @pytest.mark.behaviour("001-collapsed-perspectives", "10-advisors-referee-sections")
-def test_the_answer_is_perspectives_tensions_verdict_and_next_steps(workspace: Workspace, council: Terminal) -> None:
+def test_the_answer_is_verdict_next_steps_tensions_and_perspectives(workspace: Workspace, council: Terminal) -> None:
     done = council("--flow", "parallel", QUESTION)
-    heads = ["## Perspectives", "## Tensions", "## Verdict", "## Next Steps"]
+    heads = ["## Verdict", "## Next Steps", "## Tensions", "## Perspectives"]
     assert [line for line in done.out.splitlines() if line.startswith("#")] == heads
     assert all(f"- **{name.capitalize()}:** the view of {name}" in done.out for name in ADVISORS)
     assert "1. Measure it.\n2. Move it." in done.out
@@ -46,10 +46,10 @@ def test_after_several_rounds_the_answer_and_shifts_show_how_positions_moved(
         ("skeptic", "skeptic opens", "skeptic ends", True, True),
     ]
     answer = report["answer"]
-    heads = ["## Perspectives", "## Tensions", "## How Positions Moved", "## Verdict", "## Next Steps"]
+    heads = ["## Verdict", "## Next Steps", "## Tensions", "## How Positions Moved", "## Perspectives"]
     assert [line for line in answer.splitlines() if line.startswith("#")] == heads
     assert "| Visionary | visionary opens | visionary ends | why visionary is there |" in answer
-    weak = "| Skeptic | skeptic opens | skeptic ends | why skeptic is there **Weak flip: it cites nothing, possible anchoring.** |"
+    weak = "| Skeptic | skeptic opens | skeptic ends | why skeptic is there **Weak flip: it names no evidence, possible anchoring.** |"
     assert weak in answer and weak in text_of(workspace, report)
     assert answer.count("Weak flip") == 1
     assert "How positions moved: for each advisor" in workspace.prompt("referee/referee")
@@ -173,4 +173,5 @@ def test_empty_items_and_duplicate_headings_are_left_out(
 ) -> None:
     answers.ruling |= {"tensions": ["", "- speed"], "next_steps": ["1) try", " "], "decision": "## Verdict\n\nMove it."}
     answer = council("--json", "--flow", "parallel", QUESTION).json["answer"]
-    assert answer.endswith("## Tensions\n\n- speed\n\n## Verdict\n\nMove it.\n\n## Next Steps\n\n1. try")
+    expected = "## Verdict\n\nMove it.\n\n## Next Steps\n\n1. try\n\n## Tensions\n\n- speed\n\n## Perspectives\n\n"
+    assert answer.startswith(expected)

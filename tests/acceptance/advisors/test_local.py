@@ -20,7 +20,7 @@ def test_a_debate_completes_on_the_embedded_model(council: Terminal) -> None:
     done = council("--json", "--flow", "debate", "--rounds", "2", "--roster", "pair.toml", "Should we open on Sundays?")
     report = done.json
     assert (done.code, report["status"], report["calls"]["made"] >= 5) == (0, "complete", True), report["degraded"]
-    heads = ["## Perspectives", "## Tensions", "## How Positions Moved", "## Verdict", "## Next Steps"]
+    heads = ["## Verdict", "## Next Steps", "## Tensions", "## How Positions Moved", "## Perspectives"]
     assert [head for head in heads if head in report["answer"]] == heads
     assert report["cost"] == {"usd": 0.0, "estimated": False, "unpriced": []}
     assert "embedded model" in Path(report["report_path"]).read_text(encoding="utf-8")

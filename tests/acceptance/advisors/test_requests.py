@@ -166,10 +166,10 @@ def test_the_referee_gets_everything_by_round(workspace: Workspace, council: Ter
 def test_each_round_asks_its_own_questions_in_fewer_words(workspace: Workspace, council: Terminal) -> None:
     council("--rounds", "3", QUESTION)
     opening, rebuttal, final = (workspace.prompt(f"r{n}/skeptic") for n in (1, 2, 3))
-    assert "Write 200 to 400 words." in opening and "End with your key recommendation" in opening
-    assert "Write 200 to 300 words." in rebuttal
+    assert "200 to 400 words" in opening and "End with your key recommendation" in opening
+    assert "200 to 300 words" in rebuttal
     assert all(part in rebuttal for part in ("Where do you agree", "Where do you push back", "Has anything changed"))
-    assert "Write 150 to 250 words." in final
+    assert "150 to 250 words" in final
     assert all(
         part in final for part in ("What changed", "What held", "Your final recommendation, in two or three sentences")
     )
@@ -181,7 +181,7 @@ def test_a_single_round_is_an_opening_and_says_that_it_is_the_only_one(workspace
     council("--flow", "parallel", QUESTION)
     for name in ADVISORS:
         assert "your only statement" in workspace.prompt(f"r1/{name}")
-        assert "Write 200 to 400 words." in workspace.prompt(f"r1/{name}")
+        assert "200 to 400 words" in workspace.prompt(f"r1/{name}")
 
 
 @pytest.mark.usefixtures("answers")

@@ -103,7 +103,7 @@ def test_prompts_and_answer_use_the_advisors_roles(workspace: Workspace, council
         in opening
     )
     assert (
-        "Name advisors in `advisor` and `shared_by` as: cfo (the Head of Finance), coo."
+        "Name advisors in `advisor`, `shared_by` and `joined` as: cfo (the Head of Finance), coo."
         in workspace.provider.log[-1].prompt
     )
     assert "- **Head of Finance:** the view of cfo\n- **COO:** the view of coo" in answer

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from council.engine.trust import TABLE
+from council.wording import load_wording
 from tests.acceptance.general.fake_general import (
     MEMBERS,
     FakeGeneral,
@@ -223,7 +223,7 @@ def test_without_a_useful_clerk_nothing_is_agreed_and_the_report_says_why(genera
     assert (report["consensus"], report["disagreements"], report["status"]) == ([], [], "complete")
     text = (general.workspace.folder / report["report_path"]).read_text(encoding="utf-8")
     assert "claims were not compared" in text
-    assert TABLE["not_assessed"][1] in report["trust"]["because"]
+    assert load_wording("en").table["reasons"]["not_assessed"] in report["trust"]["because"]
     assert report["trust"]["level"] != "HIGH"
     stated = any("The clerk did not answer" in row["reason"] for row in report["degraded"])
     assert stated == (said != groups())

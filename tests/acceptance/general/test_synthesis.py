@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from council.engine.trust import TABLE
+from council.wording import load_wording
 from tests.acceptance.general.fake_general import (
     DOCUMENTS,
     FakeGeneral,
@@ -18,7 +18,7 @@ from tests.acceptance.general.fake_general import (
 from tests.acceptance.general.test_rounds import TOPIC, opposed
 from tests.fake_provider import Reply
 
-NO_EVIDENCE = TABLE["no_evidence"][1]
+NO_EVIDENCE = load_wording("en").table["reasons"]["no_evidence"]
 INVENTED = "Moving saves a fifth [9], see https://invented.example/paper."
 
 
@@ -230,7 +230,7 @@ def test_a_possible_disagreement_is_in_the_answer_and_marked(general: FakeGenera
     assert "- Generalist (yes): Move it.\n- Skeptic (no): Keep it." in report["answer"]
     assert not any(key.startswith("r2/") for key in general.asked)
     assert general.asked.count("synthesise/chair") == 1
-    assert f"contested: {TOPIC}" in report["trust"]["because"]
+    assert "one point is disputed" in report["trust"]["because"]
     assert report["trust"]["level"] != "CONTESTED"
 
 
@@ -242,7 +242,7 @@ def test_a_disagreement_that_the_chair_adds_is_listed_as_the_chairs(general: Fak
     (dispute,) = report["disagreements"]
     assert (dispute["how"], [side["seat"] for side in dispute["positions"]]) == ("chair", ["skeptic", ""])
     assert 'Experts disagree on "How long is a restore?" (noted by the chair).\n\n- Skeptic: Two hours.\n- A member: A whole day.' in report["answer"]  # fmt: skip
-    assert "contested: How long is a restore?" in report["trust"]["because"]
+    assert "one point is disputed" in report["trust"]["because"]
 
 
 @pytest.mark.behaviour("30-failures-removed")

@@ -77,7 +77,7 @@ def test_a_flip_without_evidence_is_flagged_weak_and_convergence_is_reported(
     assert "**Rounds:** 2 (independent assessment + adversarial debate)" in text
     assert "**Fidelity:** full" in text
     assert (
-        "| judge-2 | PASS | FAIL | yes | The others see it so. **Weak flip: it cites nothing, possible anchoring.** |"
+        "| judge-2 | PASS | FAIL | yes | The others see it so. **Weak flip: it names no evidence, possible anchoring.** |"
         in text
     )
     assert "**Convergence:** the judges disagreed in R1 and agree in R2." in text
@@ -110,9 +110,9 @@ def test_a_second_round_that_repeats_nothing_keeps_every_finding_of_the_first(
     judges.judge_answers.said["r2/judge-1"] = {"verdict": "PASS", "confidence": "HIGH"}
     done = council(*LINE[:-1], "--fail-on", "critical")
     assert done.code == 10
-    assert done.out.startswith("WARN  2 of 2 judges · confidence MEDIUM")
+    assert done.out.startswith("WARN  2 of 2 judges\n")
     assert "The signature is never checked.  1 of 2 (judge-1.F1)" in done.out
-    assert "judge-1      PASS (HIGH): Anyone can forge a token." in done.out
+    assert "judge-1      PASS: Anyone can forge a token." in done.out
     report = council("report", "--format", "json").json
     assert [(row["severity"], row["found_by"]) for row in report["findings"]] == [("critical", ["judge-1"])]
     (row,) = council("report", "--format", "sarif").json["runs"][0]["results"]
@@ -177,8 +177,8 @@ def test_without_second_round_answers_the_first_round_decides(
     done = council(*LINE)
     assert (done.code, done.json["status"], done.json["verdict"]) == (0, "complete", "FAIL")
     assert text_of(judges, done.json).count("R1 verdict (R2 timeout)") >= 2
-    assert done.json["confidence"] == "MEDIUM"
-    assert text_of(judges, done.json).count("r2: no answer from 2 of 2") == 1
+    assert done.json["confidence"] == done.json["trust"]["level"] == "LOW"
+    assert text_of(judges, done.json).count("judge-1 and judge-2 did not answer in round 2 (") == 1
     assert [row["description"] for row in done.json["findings"]] == ["The signature is never checked."]
 
 
@@ -268,8 +268,9 @@ def test_the_plan_of_an_early_stop_debate_has_two_call_counts(judges: JudgesWork
     ("shared_by", "reason"),
     [
         (["judge-1", "Judge 2"], ""),
-        (["judge-1"], "no two seats share the recommendation"),
-        (["judge-9", "everyone"], "no two seats share the recommendation"),
+        (["judge-1"], "no two members recommend this on their own"),
+        (["judge-9", "everyone"], "agreement was not assessed"),
+        ([], "no two members recommend this on their own"),
         (None, "agreement was not assessed"),
     ],
 )
@@ -279,7 +280,7 @@ def test_a_brainstorm_takes_its_agreement_from_the_judges_that_share_the_recomme
     told: Json = {"trade_offs": [], "themes": [], "open_questions": [], "recommendation": "Take it."}
     judges.judge_answers.said["consolidate/chair"] = told | ({} if shared_by is None else {"shared_by": shared_by})
     because = council("brainstorm", "caching approaches", "--json").json["trust"]["because"]
-    known = ("no two seats share the recommendation", "agreement was not assessed", "the seats agree only in part")
+    known = ("no two members recommend this on their own", "agreement was not assessed", "the seats agree only in part")
     assert [row for row in because if row in known] == ([reason] if reason else [])
 
 
@@ -299,8 +300,7 @@ def test_a_fallback_in_two_seats_of_the_second_round_is_one_vote_for_trust(
     assert [seat["served_by"] for seat in report["seats"]] == ["sim:judge-4"] * 2
     assert report["trust"]["level"] == "LOW"
     because = "; ".join(report["trust"]["because"])
-    assert "one model answered for several seats by fallback: sim:judge-4 as judge-1, judge-2" in because
-    assert "agreement was not assessed" in because
+    assert "sim:judge-4 answered for all seats" in because
 
 
 @pytest.mark.behaviour("20-one-voice")
@@ -319,7 +319,7 @@ def test_a_fallback_does_not_confirm_its_own_finding(judges: JudgesWorkspace, co
         1,
         ["judge-1.F1", "judge-2.F1"],
     )
-    assert (report["consensus"], report["confidence"]) == ([], "MEDIUM")
+    assert (report["consensus"], report["confidence"]) == ([], "LOW")
     shown = council("replay", report["run"]).out
     assert "2 of 2 (judge" not in shown
     assert "One model answered for several judges by fallback (sim:judge-1 as judge-1, judge-2)" in shown
@@ -336,12 +336,12 @@ def test_a_withdrawn_finding_that_another_judge_supports_does_not_count_its_own_
     report = council(*LINE).json
     (row,) = report["findings"]
     assert (row["found_by"], row["disputed_by"], report["verdict"]) == (["judge-2"], ["judge-1"], "WARN")
-    assert "a judge said PASS and holds a critical finding: judge-2" in report["trust"]["because"]
+    assert "judge-2 said PASS and holds a critical finding" in report["trust"]["because"]
 
 
 @pytest.mark.behaviour("20-weak-flip")
 def test_agreement_by_a_flip_without_evidence_is_not_trusted_fully(judges: JudgesWorkspace, council: Terminal) -> None:
     split(judges, second("FAIL", reason=WEAK, revised_from="PASS"))
     trust = council(*LINE).json["trust"]
-    assert trust["level"] == "MEDIUM"
-    assert "a judge changed its verdict without citing evidence: judge-2" in trust["because"]
+    assert trust["level"] == "LOW"  # the first verdicts differ
+    assert "judge-2 changed its verdict without citing evidence" in trust["because"]

@@ -1,4 +1,4 @@
-"""The trust line of every protocol: part of the answer at a terminal, on standard error when the answer is piped."""
+"""The trust line of every protocol: it is where the answer is, at a terminal, in a pipe or in a file."""
 
 from __future__ import annotations
 
@@ -35,11 +35,21 @@ def plan_file() -> None:
 
 @pytest.mark.behaviour("10-trust-line")
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_piped_answer_stays_clean(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_piped_answer_ends_with_its_trust_line(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     run(COMMANDS[name])
     printed = capsys.readouterr()
-    assert "Trust:" not in printed.out
-    assert sum(line.startswith("Trust: ") for line in printed.err.splitlines()) == 1
+    assert printed.out.splitlines()[-1].startswith("Trust: ")
+    assert sum(line.startswith("Trust: ") for line in printed.out.splitlines()) == 1
+    assert "Trust:" not in printed.err
+
+
+@pytest.mark.behaviour("10-trust-line")
+@pytest.mark.parametrize("more", [[], ["--verbose"], ["--quiet"]])
+def test_a_saved_answer_ends_with_its_trust_line(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    run([*more, "-o", "answer.md", *COMMANDS["triad"]])
+    printed = capsys.readouterr()
+    assert Path("answer.md").read_text().splitlines()[-1].startswith("Trust: ")
+    assert "Trust:" not in printed.out + printed.err
 
 
 @pytest.mark.behaviour("10-trust-line")
@@ -52,15 +62,13 @@ def test_at_a_terminal_the_answer_ends_with_the_trust_line(
     monkeypatch.setenv("COLUMNS", "120")
     run([*more, *COMMANDS["collaborative"]])
     printed = capsys.readouterr()
-    *_, blank, last = re.sub(r"\x1b\[[0-9;]*m", "", printed.out).splitlines()
-    assert (blank, last) == (
-        "",
-        "Trust: MEDIUM — all answers are from one vendor: scripted; agreement was not assessed",
-    )
+    *_, rule, blank, last = re.sub(r"\x1b\[[0-9;]*m", "", printed.out).splitlines()
+    assert (set(rule), blank) == ({"─"}, "")
+    assert last == "Trust: MEDIUM — all answers are from one vendor (scripted); agreement was not assessed"
     assert "Trust:" not in printed.err
 
 
-@pytest.mark.parametrize("more", [["--json"], ["--jsonl"], ["--format", "md"]])
+@pytest.mark.parametrize("more", [["--json"], ["--jsonl"]])
 def test_machine_readable_output_has_no_extra_line(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     run([*more, *COMMANDS["triad"]])
     printed = capsys.readouterr()

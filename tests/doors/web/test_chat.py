@@ -16,6 +16,7 @@ from typing import Any
 import openai
 import pytest
 
+from council.render.tail import format_tail
 from council.runs.tokens import add_token
 from tests.acceptance.helpers import EVERYONE, QUESTION, SEATS, FixedAnswers, mark, wait_until
 from tests.doors.web.server import Json, WebServer, environment
@@ -214,7 +215,8 @@ def test_reasoning_comes_before_the_chairs_text_and_the_last_chunk_has_usage_and
         gate.release()
         for line in response:
             streamed.add(line)
-    assert (streamed.content, streamed.is_done, streamed.error) == (ANSWER, True, None)
+    tail = format_tail(site.report(run)["tail"])
+    assert (streamed.content, streamed.is_done, streamed.error) == (f"{ANSWER}\n\n{tail}", True, None)
     kinds = streamed.kinds
     assert kinds.index("content") == kinds.count("reasoning_content") > 6
     assert all(mark(seat, phase) in streamed.reasoning for seat in SEATS for phase in ("draft", "improve"))
@@ -254,12 +256,13 @@ def test_missing_seats_are_named_first_and_a_chair_that_fails_midway_ends_the_st
         for line in response:
             streamed.add(line)
     first = streamed.content.splitlines()[0]
-    assert first.startswith("> gamma did not answer in draft: it declined to answer") and "from 2 of 3 seats" in first
+    assert first.startswith("> gamma did not answer (") and "declined to answer" in first
+    assert "What follows is from two of three seats" in first
     assert streamed.error and streamed.error["code"] == "answer_broke_off"
     assert "Idempotency-Key" in streamed.error["message"] and not streamed.is_done
     again = site.complete(headers=key)
     whole = again["choices"][0]["message"]["content"]
-    assert whole.splitlines()[0] == first and whole.endswith(f"\n\n{ANSWER}")
+    assert whole.splitlines()[0] == first and f"\n\n{ANSWER}\n\n---\n\nTrust: " in whole
     assert {row["seat"] for row in again["council"]["degraded"] if row["state"] == "refused"} == {"gamma"}
     gate = site.provider.make_gate()
     site.answers.instead = {"chair": Reply(text=ANSWER, pause=gate)}
@@ -329,9 +332,11 @@ def test_a_run_outlives_its_client_and_retries_join_it(site: ChatSite) -> None:
     retried = site.ask("POST", COMPLETIONS, swapped, headers={"x-stainless-retry-count": "1"})
     assert retried.json["council"]["run"] == joined
     before = len(site.runs())
-    new = [site.complete(model="council/triad", headers={"x-stainless-retry-count": "0"}), site.complete("Another?", model="council/triad", headers={"x-stainless-retry-count": "2"})]  # fmt: skip
+    new = [site.complete(model="council/triad", headers={"x-stainless-retry-count": "0"}), site.complete("Another?", model="council/triad", headers={"x-stainless-retry-count": "2"}, tail=False)]  # fmt: skip
     assert len(site.runs()) == before + 2 and not {one["council"]["run"] for one in new} & {run, joined}
-    assert new[0]["choices"][0]["message"]["content"] == f"The merge of chair: {mark('chair', 'merge')}."
+    merged = f"The merge of chair: {mark('chair', 'merge')}."
+    assert new[0]["choices"][0]["message"]["content"].startswith(f"{merged}\n\n---\n\nTrust: MEDIUM")
+    assert new[1]["choices"][0]["message"]["content"] == merged
     stopped = site.provider.hold(model="chair")
     with site.open_stream(model="council/triad", cancel_on_disconnect=True) as response:
         run = response.getheader("x-council-run")
@@ -414,7 +419,7 @@ def test_the_openai_sdk_completes_councils(site: ChatSite) -> None:
     url, messages = f"http://{site.host}/v1", [{"role": "user", "content": QUESTION}]
     client = openai.OpenAI(base_url=url, api_key=site.token, timeout=60)
     request: Any = {"model": "council/collaborative", "messages": messages}
-    whole = client.chat.completions.create(**request)
+    whole = client.chat.completions.create(**request, extra_body={"tail": False})
     assert whole.choices[0].message.content == ANSWER
     assert whole.council["run"]  # type: ignore[attr-defined]
     kinds, last = list[str](), None
@@ -444,9 +449,9 @@ def test_the_openai_sdk_completes_councils(site: ChatSite) -> None:
 
 async def check_async_client(url: str, token: str, request: Any) -> None:
     async with openai.AsyncOpenAI(base_url=url, api_key=token, timeout=60) as client:
-        whole = await client.chat.completions.create(**request)
+        whole = await client.chat.completions.create(**request, extra_body={"tail": False})
         assert whole.choices[0].message.content == ANSWER
         stream = await client.chat.completions.create(**request, stream=True, stream_options={"include_usage": True})
         chunks = [chunk async for chunk in stream]
-        assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == ANSWER
+        assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices).startswith(ANSWER)
         assert chunks[-1].usage and not chunks[-1].choices

@@ -80,6 +80,16 @@ async def test_an_invalid_key_is_reported_and_nothing_is_sent(provider: FakeProv
     assert (caught.kind, provider.log, "sk-" in caught.detail) == ("auth", [], False)
 
 
+@pytest.mark.behaviour("40-one-message-per-vendor")
+@every_wire
+async def test_a_refused_key_is_named_by_its_variable(provider: FakeProvider, wire: str) -> None:
+    provider.answer = lambda seen: Reply(status=401)
+    member = seated(provider, wire)
+    member.endpoint.key_name = "SIM_API_KEY"
+    caught = await fault(member)
+    assert caught.kind == "auth" and caught.detail.endswith("; check SIM_API_KEY")
+
+
 @pytest.mark.behaviour("40-optional-parameters-are-dropped")
 @every_wire
 async def test_a_bare_request_has_its_schema_in_the_prompt_and_no_optional_parameters(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,9 @@ def round_of(**attacks: dict[str, Any]) -> Round[Attack]:
 
 
 TRIAGE = Triage(**triage("delta"))
+DRAFTS: Round[None] = Round(
+    [Statement(Seat(name), f"draft/{name}", "", None, Outcome("ok")) for name in ("alpha", "delta", "gamma")]
+)
 
 
 class InTurn(Scripted):
@@ -115,6 +119,15 @@ SCRIPT = {
 @pytest.mark.parametrize("answers", list(product([True, False], repeat=4)), ids=str)
 def test_consensus_needs_all_four_criteria(answers: tuple[bool, ...]) -> None:
     assert Triage(**triage(agree=answers)).consensus is all(answers)
+
+
+@pytest.mark.behaviour("10-contested-is-attacked")
+@pytest.mark.parametrize(
+    ("contested", "consensus"),
+    [([], True), (["None."], True), (["n/a", ""], True), (["Alpha: go online now; Gamma: keep paper"], False)],
+)
+def test_consensus_needs_an_empty_list_of_contested_points(contested: list[str], consensus: bool) -> None:
+    assert Triage(**triage(agree=True, contested=contested)).consensus is consensus
 
 
 @pytest.mark.anyio
@@ -212,7 +225,7 @@ async def test_the_verdict_gets_the_leader_the_attacks_and_all_originals() -> No
     words = run.words_for("verdict/chair")
     assert all(
         part in words
-        for part in (QUESTION, "ALPHA'S DRAFT", "BETA'S DRAFT", "GAMMA'S DRAFT", "It is wrong.", "alpha-1", "gamma-1")
+        for part in (QUESTION, "ALPHA'S DRAFT", "BETA'S DRAFT", "GAMMA'S DRAFT", "It is wrong.", "issue-1", "issue-2")
     )
 
 
@@ -248,18 +261,20 @@ def test_confidence_is_computed_from_landed_issues_and_shown_under_its_heading(
 ) -> None:
     rulings = {"alpha-1": False, "gamma-1": False} | landed
     attacks = round_of(alpha=attack(issue("FATAL"), verdict="REJECTED"), gamma=attack(issue("MINOR"), verdict="STAND"))
-    verdict = build_verdict(Ruling(**ruling(outcome, *rulings.items())), attacks, TRIAGE)
+    verdict = build_verdict(Ruling(**ruling(outcome, *rulings.items())), attacks, TRIAGE, DRAFTS)
     assert (verdict.outcome, verdict.confidence) == (outcome, level)
-    assert verdict.answer == f"Use gRPC.\n\n## Confidence Assessment\n\n**{level}.** Somewhat contested."
+    assert (verdict.answer, verdict.assessment) == ("Use gRPC.", "Somewhat contested.")
 
 
 @pytest.mark.behaviour("10-rulings-by-id")
 def test_a_ruling_on_an_issue_that_was_not_raised_is_not_counted_and_stated() -> None:
     attacks = round_of(alpha=attack(issue("MINOR"), verdict="STAND"))
     points = [Point(issue="alpha-1", landed=False, why="x"), Point(issue="delta-1", landed=True, why="x")]
-    verdict = build_verdict(Ruling(points=points, outcome="SURVIVED", answer="a", assessment="b"), attacks, TRIAGE)
+    verdict = build_verdict(
+        Ruling(points=points, outcome="SURVIVED", answer="a", assessment="b"), attacks, TRIAGE, DRAFTS
+    )
     assert verdict.confidence == "MEDIUM"
-    assert verdict.caveats == ("Not counted, because no attacker raised it: the ruling on delta-1.",)
+    assert verdict.caveats == ("The chair ruled on an attack that no attacker made; that ruling does not count.",)
 
 
 @pytest.mark.anyio
@@ -269,22 +284,24 @@ def test_a_ruling_on_an_issue_that_was_not_raised_is_not_counted_and_stated() ->
     [
         (ruling("SURVIVED"), "there is no ruling on alpha-1, gamma-1"),
         (ruling("SURVIVED", ("alpha-1", True), ("gamma-1", False)), "SURVIVED although alpha-1 is FATAL and landed"),
+        (ruling("MODIFIED", ("alpha-1", True), ("gamma-1", False)), "MODIFIED although alpha-1 is FATAL and landed"),
         (ruling("OVERTURNED", ("alpha-1", False), ("gamma-1", True)), "OVERTURNED although no FATAL or MAJOR issue landed"),
-        (ruling("MODIFIED", ("alpha-1", True), ("alpha-1", False), ("gamma-1", True)), "alpha-1 is ruled both ways"),
+        (ruling("OVERTURNED", ("alpha-1", True), ("alpha-1", False), ("gamma-1", True)), "alpha-1 is ruled both ways"),
         (ruling("OVERTURNED", ("delta-1", True)), "delta-1 is not a listed issue; listed are alpha-1, gamma-1"),
         (ruling(None, ("alpha-1", True), ("gamma-1", True)), "the outcome is missing"),
     ],
 )  # fmt: skip
 async def test_a_contradictory_ruling_gets_one_repair_turn(first: dict[str, Any], problem: str) -> None:
-    mended = ruling("MODIFIED", ("alpha-1", True), ("gamma-1", False))
+    mended = ruling("OVERTURNED", ("alpha-1", True), ("gamma-1", False))
     run = Run(SCRIPT | {"attack/alpha": attack(issue("FATAL"), verdict="REJECTED"), "verdict/chair": [first, mended]})
     minutes = await run.finish()
     repair = [call for call in run.member.calls if call["key"] == "verdict/chair"][1]["messages"][-1]["content"]
-    assert problem in repair
+    labels = {name: label for label, name in minutes.phases["verdict"].labels["chair"].items()}
+    assert re.sub(r"\w+-1", lambda found: labels.get(found[0], found[0]), problem) in repair
     assert run.asked.count("verdict/chair") == 2
     assert (minutes.status, minutes.verdict["outcome"], minutes.verdict["confidence"]) == (
         "complete",
-        "MODIFIED",
+        "OVERTURNED",
         "CONTESTED",
     )
     assert not minutes.verdict["caveats"]
@@ -295,11 +312,11 @@ async def test_a_contradictory_ruling_gets_one_repair_turn(first: dict[str, Any]
 @pytest.mark.parametrize(
     ("reply", "level", "told"),
     [
-        (ruling("SURVIVED"), "CONTESTED", "Counted as open, because the chair did not rule on it: alpha-1 (FATAL), gamma-1 (MINOR)."),
-        (ruling("SURVIVED", ("alpha-1", False)), "MEDIUM", "Counted as open, because the chair did not rule on it: gamma-1 (MINOR)."),
-        (ruling("SURVIVED", ("alpha-1", True), ("gamma-1", False)), "CONTESTED", "The chair's ruling contradicts itself, so confidence is CONTESTED: the outcome is SURVIVED although alpha-1 is FATAL and landed."),
-        (ruling("OVERTURNED", ("alpha-1", False), ("gamma-1", True)), "CONTESTED", "The chair's ruling contradicts itself, so confidence is CONTESTED: the outcome is OVERTURNED although no FATAL or MAJOR issue landed."),
-        (ruling("SURVIVED", ("alpha-1", False), ("gamma-1", False), ("delta-1", True)), "MEDIUM", "Not counted, because no attacker raised it: the ruling on delta-1."),
+        (ruling("SURVIVED"), "CONTESTED", "The chair did not rule on 2 attacks (the worst is fatal), so it counts as open."),
+        (ruling("SURVIVED", ("alpha-1", False)), "MEDIUM", "The chair did not rule on one attack (minor), so it counts as open."),
+        (ruling("SURVIVED", ("alpha-1", True), ("gamma-1", False)), "CONTESTED", "The chair's ruling contradicts itself: it keeps the leading draft although a fatal attack landed."),
+        (ruling("OVERTURNED", ("alpha-1", False), ("gamma-1", True)), "CONTESTED", "The chair's ruling contradicts itself: it overturns the leading draft although no severe attack landed."),
+        (ruling("SURVIVED", ("alpha-1", False), ("gamma-1", False), ("delta-1", True)), "MEDIUM", "The chair ruled on an attack that no attacker made; that ruling does not count."),
         (ruling(None, ("alpha-1", False), ("gamma-1", False)), "MEDIUM", "The chair named no outcome."),
     ],
 )  # fmt: skip
@@ -387,12 +404,12 @@ async def test_a_ruling_inside_prose_with_titles_for_names_needs_no_repair() -> 
 
 
 @pytest.mark.anyio
-async def test_a_consensus_with_contested_points_is_not_trusted_fully() -> None:
-    agreed = triage("alpha", agree=True, contested=["the payload size"])
-    minutes = await Run(SCRIPT | {"triage/chair": agreed, "verdict/chair": ruling("SURVIVED")}).finish()
-    trust = build_report(minutes)["trust"]
-    assert minutes.verdict["confidence"] == "HIGH" and trust["level"] != "HIGH"
-    assert any("the payload size" in reason for reason in trust["because"])
+@pytest.mark.behaviour("10-contested-is-attacked")
+async def test_drafts_with_a_contested_point_are_attacked_although_all_criteria_hold() -> None:
+    agreed = triage("beta", agree=True, contested=["the payload size"])
+    minutes = await Run(SCRIPT | {"triage/chair": agreed}).finish()
+    assert list(minutes.phases) == ["draft", "triage", "attack", "verdict"]
+    assert build_report(minutes)["trust"]["level"] != "HIGH"
 
 
 @pytest.mark.anyio
@@ -409,7 +426,7 @@ async def test_an_unclear_ruling_is_open_and_never_a_yes_or_no(words: Any) -> No
 async def test_an_attack_as_models_write_it_needs_no_repair() -> None:
     reply = {"issues": [{"severity": "Critical", "hits": None, "flaw": "It loses data."}, {"severity": "low", "hits": "a", "flaw": "b", "correction": "c"}], "case": None, "verdict": "Reject"}  # fmt: skip
     run = Run(SCRIPT | {"attack/alpha": [reply]})
-    run.member.script["verdict/chair"] = {"reply": ruling("MODIFIED", ("alpha-1", True), ("alpha-2", False), ("gamma-1", False))}  # fmt: skip
+    run.member.script["verdict/chair"] = {"reply": ruling("OVERTURNED", ("alpha-1", True), ("alpha-2", False), ("gamma-1", False))}  # fmt: skip
     minutes = await run.finish()
     assert run.asked.count("attack/alpha") == run.asked.count("verdict/chair") == 1
     assert [row["severity"] for row in minutes.verdict["details"]["rulings"]] == ["FATAL", "MINOR", "MINOR"]
@@ -420,7 +437,7 @@ async def test_an_attack_as_models_write_it_needs_no_repair() -> None:
 @pytest.mark.parametrize(("outcome", "kept"), [("SURVIVED", ["alpha"]), ("MODIFIED", ["alpha"]), ("OVERTURNED", [])])
 def test_an_attacker_that_was_overruled_is_listed_as_dissent(outcome: str, kept: list[str]) -> None:
     attacks = round_of(alpha=attack(issue("FATAL"), verdict="REJECTED"), gamma=attack(verdict="STAND"))
-    verdict = build_verdict(Ruling(**ruling(outcome, ("alpha-1", True))), attacks, TRIAGE)
+    verdict = build_verdict(Ruling(**ruling(outcome, ("alpha-1", True))), attacks, TRIAGE, DRAFTS)
     assert [row["seat"] for row in verdict.dissent] == kept
     assert all(row["position"] == "REJECTED" and "It is wrong." in row["text"] for row in verdict.dissent)
 

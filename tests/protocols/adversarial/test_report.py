@@ -35,25 +35,29 @@ async def test_the_report_has_leader_points_rulings_and_dissent() -> None:
     ]
     assert [row["seat"] for row in value["dissent"]] == ["alpha"]
     assert value["trust"]["level"] == "CONTESTED"
-    assert any(": alpha-1 FATAL" in reason for reason in value["trust"]["because"])
+    assert "alpha rejected the leading draft with a fatal attack that landed" in value["trust"]["because"]
 
 
 @pytest.mark.anyio
-@pytest.mark.behaviour("10-rulings-shown")
-async def test_standard_output_ends_with_leader_counts_and_dissent() -> None:
-    shown = render_answer(await Run(REJECTED).finish())
-    assert shown.endswith(
-        "\n> Leading draft: Beta. It is tested.\n> Attack: 2 issues: 1 landed, 1 dismissed.\n"
-        "> Landed (FATAL, raised by Alpha): the cost claim\n> Dissent: Alpha rejected the leading draft.\n"
-    )
+@pytest.mark.behaviour("10-tail")
+async def test_standard_output_ends_with_the_outcome_in_words_and_without_ids() -> None:
+    shown = render_answer(await Run(SCRIPT).finish())
+    answer, _, tail = shown.partition("\n\n---\n\n")
+    assert answer == "Use gRPC.\n\n## Confidence Assessment\n\n**MEDIUM.** Somewhat contested."
+    assert tail.splitlines()[:2] == [
+        "Outcome: modified — beta's draft, changed after 2 attacks of which 1 landed  ",
+        "They differ: the payload size  ",
+    ]
+    assert tail.splitlines()[2].startswith("Trust: MEDIUM — ")
+    assert "alpha-1" not in shown and "MAJOR" not in shown
 
 
 @pytest.mark.anyio
-@pytest.mark.behaviour("10-rulings-shown")
-async def test_a_skipped_attack_is_named_after_the_answer() -> None:
+@pytest.mark.behaviour("10-tail")
+async def test_a_skipped_attack_is_named_in_the_outcome() -> None:
     run = Run(SCRIPT | {"triage/chair": triage("alpha", agree=True), "verdict/chair": ruling("SURVIVED")})
     shown = render_answer(await run.finish())
-    assert shown.endswith("> Attack: none. Consensus detected — no adversarial round needed.\n")
+    assert "\nOutcome: survived — all 3 drafts agree, so none was attacked  \n" in shown
 
 
 @pytest.mark.anyio
@@ -82,7 +86,7 @@ async def test_text_of_a_model_stays_on_its_line() -> None:
 def test_a_run_of_an_older_version_shows_its_triage() -> None:
     value = build_report(adversarial().minutes)
     assert (value["leader"], value["contested"], value["rulings"]) == ("alpha", ["width"], [])
-    assert render_answer(adversarial().minutes).endswith("> Leading draft: Alpha. best evidence\n")
+    assert "the leading draft was changed after attacks" in value["trust"]["because"]
 
 
 @pytest.mark.parametrize(

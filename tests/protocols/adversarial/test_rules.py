@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from itertools import chain, combinations, combinations_with_replacement, product
+from typing import Any
 
 import pytest
 
@@ -13,9 +14,8 @@ from council.protocols.adversarial.replies import Attack, Issue, Point, Ruling, 
 from council.protocols.adversarial.report import format_counts
 from council.protocols.adversarial.rules import (
     apply_rulings,
-    assess_agreement,
-    choose_leader,
     compute_confidence,
+    find_first_holders,
     list_contradictions,
     list_defects,
     match_ids,
@@ -30,6 +30,11 @@ TRIAGE = Triage(
     agreed=[], contested=["the cost"], same_conclusion=False, no_critical_flag=False, no_contradiction=False, mostly_high=False,
     reason="It is tested.", leader="alpha",
 )  # fmt: skip
+
+
+DRAFTS: Round[None] = Round(
+    [Statement(Seat(name), f"draft/{name}", "", None, Outcome("ok")) for name in ("alpha", "beta", "gamma")]
+)
 
 
 def subsets(items: tuple[str, ...]) -> list[tuple[str, ...]]:
@@ -109,7 +114,7 @@ def build_every_verdict() -> Iterator[tuple[Verdict, tuple[object, ...]]]:
             for first, second, outcome in product(LANDED, LANDED, (*OUTCOMES, None)):
                 points = [*point_rows("beta-1", first), *point_rows("gamma-1", second)]
                 ruling = Ruling(points=points, outcome=outcome, answer="Use gRPC.")
-                yield build_verdict(ruling, attacks, TRIAGE), (severities, stances, first, second, outcome)
+                yield build_verdict(ruling, attacks, TRIAGE, DRAFTS), (severities, stances, first, second, outcome)
 
 
 @pytest.mark.behaviour("10-open-issues-limit-confidence")
@@ -121,12 +126,14 @@ def test_no_combination_with_an_open_or_landed_fatal_issue_is_high() -> None:
         serious = [row for row in rows if row["severity"] == "FATAL" and row["landed"] is not False]
         if serious:
             assert verdict.confidence != "HIGH", case
+        kinds = {fact.kind for fact in verdict.trust_facts}
+        open_kinds = {"open_fatal", "contradictory_ruling"}  # the second one if it is ruled both ways
         if any(row["landed"] is None for row in serious):
             assert verdict.confidence == "CONTESTED", case
-            assert any(fact.kind == "open_fatal" for fact in verdict.trust_facts), case
+            assert kinds & open_kinds, case
         if any(row["landed"] is None for row in rows):
             assert LEVELS.index(verdict.confidence) >= LEVELS.index("MEDIUM"), case  # type: ignore[arg-type]
-            assert verdict.caveats and any(fact.kind == "unruled" for fact in verdict.trust_facts), case
+            assert verdict.caveats and kinds & {*open_kinds, "unruled"}, case
         if verdict.confidence == "HIGH":
             assert verdict.outcome == "SURVIVED" and all(row["landed"] is not None for row in rows), case
             assert not any(row["landed"] and row["severity"] != "MINOR" for row in rows), case
@@ -148,17 +155,17 @@ def test_a_ruling_that_contradicts_itself_is_contested_and_stated() -> None:
 def test_no_rulings_survived_and_two_rejections_are_not_high() -> None:
     for severities in product(SEVERITIES, repeat=2):
         attacks = attack_round(severities, ("REJECTED", "REJECTED"))
-        verdict = build_verdict(Ruling(points=[], outcome="SURVIVED", answer="a"), attacks, TRIAGE)
+        verdict = build_verdict(Ruling(points=[], outcome="SURVIVED", answer="a"), attacks, TRIAGE, DRAFTS)
         assert verdict.confidence == ("CONTESTED" if "FATAL" in severities else "MEDIUM")
-        assert verdict.agreement == "none"
+        assert verdict.agreement == ""
 
 
 def test_a_rejection_without_an_issue_is_not_high() -> None:
     empty = Attack(issues=[], verdict="REJECTED")
     attacks = Round([Statement(Seat("beta"), "attack/beta", "", empty, Outcome("ok"))])
-    verdict = build_verdict(Ruling(points=[], outcome="SURVIVED", answer="a"), attacks, TRIAGE)
+    verdict = build_verdict(Ruling(points=[], outcome="SURVIVED", answer="a"), attacks, TRIAGE, DRAFTS)
     assert verdict.confidence == "MEDIUM"
-    assert verdict.caveats == ("Beta rejected the leading draft but named no FATAL or MAJOR issue.",)
+    assert verdict.caveats == ("Beta rejected the leading draft but named no severe error.",)
 
 
 # Rulings as models write them
@@ -232,8 +239,10 @@ def test_issues_that_name_each_other_are_one() -> None:
 @pytest.mark.parametrize(
     ("outcome", "points", "words"),
     [
-        ("MODIFIED", [("beta-1", True), ("beta-2", False), ("gamma-1", True)], []),
-        ("MODIFIED", [("beta-1", True)], ["there is no ruling on beta-2, gamma-1"]),
+        ("MODIFIED", [("beta-1", False), ("beta-2", True), ("gamma-1", True)], []),
+        ("MODIFIED", [("beta-1", True), ("beta-2", False), ("gamma-1", True)], ["MODIFIED although beta-1 is FATAL and landed"]),
+        ("OVERTURNED", [("beta-1", True), ("beta-2", False), ("gamma-1", True)], []),
+        ("OVERTURNED", [("beta-1", True)], ["there is no ruling on beta-2, gamma-1"]),
         ("SURVIVED", [("beta-1", True), ("beta-2", False), ("gamma-1", False)], ["SURVIVED although beta-1 is FATAL and landed"]),
         ("OVERTURNED", [("beta-1", False), ("beta-2", True), ("gamma-1", False)], ["OVERTURNED although no FATAL or MAJOR issue landed"]),
         ("OVERTURNED", [("beta-1", False), ("beta-2", False), ("gamma-1", True)], []),
@@ -279,22 +288,95 @@ def test_the_most_severe_six_issues_count_and_keep_their_numbers() -> None:
     attack = Attack(issues=[Issue(severity=one, hits=f"claim {n}", flaw="x") for n, one in enumerate(severities, 1)], verdict="REJECTED")  # fmt: skip
     attacks = Round([Statement(Seat("beta"), "attack/beta", "", attack, Outcome("ok"))])
     assert list(number_issues(attacks)) == ["beta-1", "beta-2", "beta-3", "beta-4", "beta-5", "beta-7"]
-    assert "8. **MINOR** claim 8" in attack.prose() and "beta-8" not in attack.format_issues("beta")
+    assert "8. **MINOR** claim 8" in attack.prose()
     points = [Point(issue=name, landed=False) for name in number_issues(attacks)]
-    verdict = build_verdict(Ruling(points=points, outcome="SURVIVED", answer="a"), attacks, TRIAGE)
+    verdict = build_verdict(Ruling(points=points, outcome="SURVIVED", answer="a"), attacks, TRIAGE, DRAFTS)
     assert verdict.caveats == ("Beta raised 8 issues; only the 6 most severe were ruled on.",)
 
 
+@pytest.mark.behaviour("10-agreement-of-first-statements")
 @pytest.mark.parametrize(
-    ("outcome", "stances", "agreement"),
+    ("triage", "outcome", "severities", "agreement", "holders", "joined"),
     [
-        ("SURVIVED", ["STAND", "STAND"], "full"), ("SURVIVED", ["STAND", "MODIFIED"], "partial"), ("MODIFIED", ["STAND", "STAND"], "partial"),
-        ("SURVIVED", ["REJECTED", "REJECTED"], "none"), ("SURVIVED", ["REJECTED", "STAND"], "partial"), ("MODIFIED", ["REJECTED"], "partial"),
-        ("SURVIVED", [], ""), (None, ["STAND"], "partial"),
+        # all drafts reach one conclusion, and the attackers find nothing severe
+        ({"same_conclusion": True}, "SURVIVED", ("MINOR", "MINOR"), "full", ("alpha", "beta", "gamma"), ()),
+        ({"same_as_leader": ["beta", "gamma"]}, "SURVIVED", ("MINOR", "MINOR"), "full", ("alpha", "beta", "gamma"), ()),
+        # gamma came to it only after reading the leading draft
+        ({"same_as_leader": ["beta"]}, "SURVIVED", ("MINOR", "MINOR"), "partial", ("alpha", "beta"), ("gamma",)),
+        # a contested point that an attacker does not let stand
+        ({"same_conclusion": True}, "SURVIVED", ("MAJOR", "MINOR"), "partial", ("alpha", "beta", "gamma"), ()),
+        ({"same_as_leader": ["alpha"]}, "SURVIVED", ("MINOR", "MINOR"), "none", ("alpha",), ("beta", "gamma")),
+        # who held it first is not known, so nobody is known to have joined
+        ({}, "SURVIVED", ("MINOR", "MINOR"), "", None, ()),
+        ({"same_conclusion": True}, "OVERTURNED", ("MAJOR", "MINOR"), "", None, ()),
     ],
 )  # fmt: skip
-def test_agreement_is_derived_from_the_attackers(outcome: str | None, stances: list[str], agreement: str) -> None:
-    assert assess_agreement(outcome, stances) == agreement
+def test_agreement_is_that_of_the_drafts(
+    triage: dict[str, Any],
+    outcome: str,
+    severities: tuple[str, str],
+    agreement: str,
+    holders: tuple[str, ...] | None,
+    joined: tuple[str, ...],
+) -> None:
+    attacks = attack_round(severities, ("STAND", "STAND"))
+    points = [Point(issue=name, landed=outcome == "OVERTURNED") for name in number_issues(attacks)]
+    verdict = build_verdict(
+        Ruling(points=points, outcome=outcome, answer="a"), attacks, TRIAGE.model_copy(update=triage), DRAFTS
+    )
+    assert (verdict.agreement, verdict.shared_by, verdict.joined) == (agreement, holders, joined)
+
+
+@pytest.mark.behaviour("10-agreement-of-first-statements")
+@pytest.mark.parametrize(
+    ("same_as_leader", "replaced_by", "holders"),
+    [
+        (["alpha", "beta"], "gamma", ("gamma",)),  # the other two hold what was overturned
+        (["alpha"], "gamma", None),  # beta may hold the same as gamma
+        (["alpha", "beta"], "", None),
+    ],
+)
+def test_after_an_overturned_draft_the_holders_are_known_only_if_all_others_held_it(
+    same_as_leader: list[str], replaced_by: str, holders: tuple[str, ...] | None
+) -> None:
+    triage = TRIAGE.model_copy(update={"same_as_leader": same_as_leader, "same_conclusion": False})
+    assert find_first_holders(triage, ("alpha", "beta", "gamma"), "OVERTURNED", replaced_by) == holders
+
+
+@pytest.mark.behaviour("10-reader-table")
+@pytest.mark.parametrize(
+    ("severities", "landed", "outcome", "kinds"),
+    [
+        (("FATAL", "FATAL"), (True, False), "OVERTURNED", {"fatal_landed": ("beta",)}),
+        (("FATAL", "FATAL"), (True, True), "OVERTURNED", {"fatal_landed": ("beta", "gamma")}),
+        (("FATAL", "FATAL"), (False, False), "SURVIVED", {"all_rejected": ("beta", "gamma")}),
+        (("FATAL", "FATAL"), (None, False), "SURVIVED", {"open_fatal": ()}),  # one was not dismissed
+        (("FATAL", "MINOR"), (None, None), "SURVIVED", {"open_fatal": (), "unruled": ()}),
+        (("MAJOR", "MINOR"), (None, False), "SURVIVED", {"unruled": ()}),
+    ],
+)
+def test_only_the_attackers_that_are_meant_are_named(
+    severities: tuple[str, str],
+    landed: tuple[bool | None, bool | None],
+    outcome: str,
+    kinds: dict[str, tuple[str, ...]],
+) -> None:
+    attacks = attack_round(severities, ("STAND", "STAND"))
+    points = [Point(issue=name, landed=one) for name, one in zip(number_issues(attacks), landed, strict=True)]
+    verdict = build_verdict(Ruling(points=points, outcome=outcome, answer="a"), attacks, TRIAGE, DRAFTS)
+    told = {fact.kind: fact.seats for fact in verdict.trust_facts}
+    about = ("fatal_landed", "all_rejected", "open_fatal", "unruled")
+    assert {kind: seats for kind, seats in told.items() if kind in about} == kinds
+
+
+@pytest.mark.behaviour("10-reader-table")
+def test_an_issue_that_is_ruled_both_ways_is_not_called_unruled() -> None:
+    attacks = attack_round(("FATAL", "MINOR"), ("STAND", "STAND"))
+    points = [Point(issue="beta-1", landed=landed) for landed in (True, False)] + [Point(issue="gamma-1", landed=False)]
+    verdict = build_verdict(Ruling(points=points, outcome="SURVIVED", answer="a"), attacks, TRIAGE, DRAFTS)
+    kinds = {fact.kind for fact in verdict.trust_facts}
+    assert "contradictory_ruling" in kinds and kinds.isdisjoint({"open_fatal", "unruled"})
+    assert not any("did not rule" in line for line in verdict.caveats)
 
 
 def test_the_report_names_what_each_ruling_is_about() -> None:
@@ -304,21 +386,3 @@ def test_the_report_names_what_each_ruling_is_about() -> None:
     rows = describe_rulings(apply_rulings(severities, [Point(issue="beta-1", landed=True, why="shown")]), issues)
     assert rows[0] == {"id": "beta-1", "severity": "FATAL", "landed": True, "why": "shown", "same_as": None, "hits": "it", "flaw": "it is wrong", "correction": ""}  # fmt: skip
     assert rows[1]["landed"] is None
-
-
-# Triage by rule
-
-
-@pytest.mark.parametrize(
-    ("drafts", "leader"),
-    [
-        ({"alpha": "CRITICAL: it may lose data.", "beta": "IMPORTANT: slow."}, "beta"),
-        ({"alpha": "No CRITICAL flag.", "beta": "CRITICAL: it fails."}, "alpha"),
-        ({"alpha": "CRITICAL: one. CRITICAL: two.", "beta": "CRITICAL: none.", "gamma": "**CRITICAL** one"}, "beta"),
-        ({"alpha": "CRITICAL / IMPORTANT / MINOR flags: none", "beta": "CRITICAL: x"}, "alpha"),
-        ({"alpha": "fine", "beta": "fine"}, "alpha"),
-        ({"alpha": "- CRITICAL — the key is public", "beta": "a critical reading"}, "beta"),
-    ],
-)
-def test_without_a_triage_the_draft_with_the_fewest_critical_flags_leads(drafts: dict[str, str], leader: str) -> None:
-    assert choose_leader(drafts) == leader

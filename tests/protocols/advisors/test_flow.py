@@ -11,10 +11,10 @@ from council.engine.degraded import build_degraded_rows
 from council.engine.minutes import Minutes
 from council.members.scripted import Scripted
 from council.planning.plan import Plan
-from council.protocols.advisors.replies import UNREAD_NOTE
 from council.render.markdown import render_document, render_verbose
 from council.render.mermaid import render_mermaid
 from council.runs.service import Convener
+from council.wording import load_wording
 
 pytestmark = pytest.mark.anyio
 ADVISORS = ("pragmatist", "visionary", "skeptic")
@@ -164,7 +164,17 @@ async def test_the_report_has_the_final_text_once() -> None:
 async def test_the_referee_writes_the_positions_before_it_decides() -> None:
     _, _, member = await run_advisors(rounds=2)
     fields = list(member.calls[-1]["schema"]["properties"])
-    assert fields == ["perspectives", "tensions", "positions", "decision", "shared_by", "next_steps", "wrong_if"]
+    assert fields == [
+        "perspectives",
+        "tensions",
+        "sides",
+        "positions",
+        "decision",
+        "shared_by",
+        "next_steps",
+        "wrong_if",
+        "joined",
+    ]
 
 
 async def test_the_final_of_two_rounds_does_not_ask_about_objections() -> None:
@@ -195,4 +205,8 @@ async def test_a_section_that_cannot_be_read_is_not_called_empty() -> None:
     assert len(member.calls) == 5  # one repair turn
     assert (minutes.verdict["agreement"], minutes.status) == ("", "complete")
     answer = minutes.verdict["answer"]
-    assert answer.count(UNREAD_NOTE) == 2 and "Move in May." in answer and "VIEW OF skeptic" in answer
+    assert (
+        answer.count(load_wording("en").heading("unread")) == 2
+        and "Move in May." in answer
+        and "VIEW OF skeptic" in answer
+    )

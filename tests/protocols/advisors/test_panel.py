@@ -106,9 +106,9 @@ async def test_a_tier_without_a_stronger_model_warns(tier: str, warns: bool) -> 
 
 async def test_several_rounds_on_one_model_warn() -> None:
     warning = "several rounds between advisors on one model"
-    assert any(warning in line for line in (await plan(rounds=2)).warnings)
-    assert not any(warning in line for line in (await plan()).warnings)
-    assert not any(warning in line for line in (await plan(seats={"skeptic": "sim:other"}, rounds=2)).warnings)
+    assert any(warning in line for line in (await plan(rounds=2)).hints)
+    assert not any(warning in line for line in (await plan()).hints)
+    assert not any(warning in line for line in (await plan(seats={"skeptic": "sim:other"}, rounds=2)).hints)
 
 
 ROSTER = '[[seats]]\nname = "{0} one"\nrole = "{0}"\n[[seats]]\nname = "{0} two"\n'

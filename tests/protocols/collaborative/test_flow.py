@@ -11,6 +11,7 @@ from council import events as ev
 from council.engine.minutes import Minutes
 from council.events import Entry
 from council.members.scripted import Scripted
+from council.protocols.collaborative.flow import opening
 from council.render.markdown import render_answer, render_document, render_verbose
 from council.render.report import build_report
 from council.runs.service import Convener
@@ -74,12 +75,42 @@ async def test_the_improve_round_runs_even_when_all_drafts_are_equal() -> None:
     assert [key for key in asked(member) if key.startswith("improve")] == [f"improve/{name}" for name in NAMES]
 
 
-@pytest.mark.behaviour("000-synthesis-from-improved")
-async def test_the_chair_gets_the_three_improved_versions_and_no_draft() -> None:
-    _, member = await run({})
+@pytest.mark.behaviour("000-synthesis-from-improved", "10-first-recommendations")
+async def test_the_chair_gets_the_improved_versions_and_only_the_first_words_of_the_drafts() -> None:
+    drafts = {f"draft/{name}": {"text": f"# A title\n\nFIRST OF {name}{' word' * 57} LAST"} for name in NAMES}
+    _, member = await run(drafts)
     words = words_for(member, "synthesise/chair")
     assert all(f"SECOND OF {name}" in words for name in NAMES)
-    assert "FIRST OF" not in words
+    assert all(f"FIRST OF {name} word" in words for name in NAMES)
+    assert "A title" not in words and "LAST" not in words
+    assert words.count(" word …") == 3 and '"joined"' in words
+
+
+@pytest.mark.behaviour("10-first-recommendations")
+@pytest.mark.parametrize(
+    ("draft", "shown"),
+    [
+        ("Use Postgres.", "Use Postgres."),
+        ("# Answer\n\nUse Postgres.\n\n## Why\n\nIt is there.", "Use Postgres.\n\n\n\nIt is there."),
+        ("word " * 60, ("word " * 60).strip()),
+        ("word " * 61, f"{('word ' * 60).strip()} …"),
+        ("海" * 61, f"{'海' * 60} …"),
+        ("", ""),
+    ],
+)
+def test_the_opening_of_a_draft_is_its_first_words_without_headings(draft: str, shown: str) -> None:
+    assert opening(draft) == shown
+
+
+@pytest.mark.behaviour("10-first-recommendations")
+async def test_a_chair_that_reads_first_drafts_is_not_asked_who_joined_later() -> None:
+    for script, protocol in (
+        ({f"improve/{name}": {"fail": "server"} for name in NAMES}, "collaborative"),
+        ({}, "triad"),
+    ):
+        _, member = await run(script, protocol)
+        words = words_for(member, "merge/chair" if protocol == "triad" else "synthesise/chair")
+        assert '"recommendation_shared_by"' in words and "joined" not in words
 
 
 @pytest.mark.behaviour("10-absent-improver-keeps-draft")
@@ -130,6 +161,24 @@ async def test_the_triad_drafts_independently_and_merges_once() -> None:
     assert minutes.verdict["answer"] == "Go to the hills."
 
 
+@pytest.mark.behaviour("10-unsettled-flags", "10-confidence-marks")
+@pytest.mark.parametrize(
+    ("answer", "kinds"),
+    [
+        ("Go to the hills.", ["unsettled_flag", "low_marks"]),
+        ("Go to the hills, but check first whether the law allows a camp fire there.", ["low_marks"]),
+    ],
+)
+async def test_the_triad_reports_what_the_drafts_say_against_a_merged_answer(answer: str, kinds: list[str]) -> None:
+    draft = "Go (LOW).\n\n## Self-Critique\n\n- **Critical:** the law may forbid a camp fire there."
+    script = {f"draft/{name}": {"text": draft} for name in NAMES} | {"merge/chair": {"text": f"{answer}{NOTES}"}}
+    minutes, _ = await run(script, "triad")
+    facts = minutes.verdict["trust_facts"]
+    assert [fact["kind"] for fact in facts] == kinds
+    assert all(list(fact["seats"]) == list(NAMES) for fact in facts)
+    assert build_report(minutes)["trust"]["level"] != "HIGH"
+
+
 # Notes and the trust line
 
 NOTES = '\n\n```council-notes\n{"agreed": ["the sea is near"], "contested": [], "recommendation_shared_by": ["alpha", "beta", "gamma"]}\n```\n'
@@ -154,7 +203,8 @@ async def test_notes_are_removed_from_the_answer_and_the_stream(protocol: str, k
     assert quoted and not any("the sea is near" in text for text in quoted)
     report = build_report(minutes)
     assert report["notes"]["recommendation_shared_by"] == list(NAMES)
-    assert report["trust"] == {"level": "MEDIUM", "because": ["all answers are from one vendor: scripted"]}
+    assert report["trust"]["level"] == "MEDIUM"
+    assert report["trust"]["because"] == ["all answers are from one vendor (scripted)"]
 
 
 @pytest.mark.behaviour("10-final-answer-stream", "10-final-answer-clean", "10-notes-by-content")
@@ -192,9 +242,9 @@ async def test_notes_are_shown_under_three_headings() -> None:
         assert "Where they differ, and on which assumption\n\n- POINT\n  - Beta: CHEAP (assumes: OFF SEASON)\n" in text
         assert "What only one saw\n\n- Gamma: BOATS\n" in text
     assert build_report(minutes)["trust"]["because"] == [
-        "all answers are from one vendor: scripted",
-        "the seats agree only in part",
-        "contested: POINT",
+        "all answers are from one vendor (scripted)",
+        "2 of 3 seats recommend this on their own (alpha and beta)",
+        "one point is disputed",
     ]
 
 
@@ -219,11 +269,11 @@ async def test_without_improvers_the_synthesis_works_on_the_drafts() -> None:
 
 
 @pytest.mark.behaviour("10-synthesis-limit")
-async def test_the_synthesis_may_be_a_quarter_longer_than_the_longest_version() -> None:
-    _, member = await run({"improve/beta": {"text": "word " * 400}})
-    assert "in at most 500 words" in words_for(member, "synthesise/chair")
-    _, member = await run({"improve/beta": {"text": "海" * 400}})
-    assert "in at most 500 words" in words_for(member, "synthesise/chair")
+async def test_the_synthesis_is_no_longer_than_the_longest_version() -> None:
+    _, member = await run({"improve/beta": {"text": "word " * 395}})
+    assert "no longer than the longest of them: at most 400 words" in words_for(member, "synthesise/chair")
+    _, member = await run({"improve/beta": {"text": "海" * 395}})
+    assert "in at most 400 words" in words_for(member, "synthesise/chair")
 
 
 async def test_one_draft_is_not_compared_and_no_notes_are_requested() -> None:

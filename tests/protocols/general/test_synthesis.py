@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from council.protocols.general import synthesis
 from council.protocols.general.claims import Dispute, Side
 from council.protocols.general.synthesis import (
     find_citations,
     find_problems,
     find_unknown_urls,
-    format_disagreement,
     number_disputes,
 )
+from council.wording import load_wording
+
+format_disagreement = partial(synthesis.format_disagreement, wording=load_wording("en"))
 
 SOURCES = {
     1: {"title": "One", "url": "https://one.example/a"},

@@ -144,7 +144,7 @@ def test_inconsistent_judge_and_weakened_fail_are_flagged() -> None:
 def test_interrupted_validate_is_marked_and_keeps_its_findings() -> None:
     text = render_document(interrupted().minutes)
     assert text.startswith("## Council Consensus: INCOMPLETE\n\n> INCOMPLETE: interrupted")
-    assert "| scripted | WARN (LOW) | no_answer | none |" in text
+    assert "| scripted | WARN (LOW) | no answer before the run ended | none |" in text
     assert "- **judge-1** found (minor) at `a.py:3` (not checked): odd name. Fix: No fix specified." in text
     assert "digest" not in text
     assert "Council stopped after" in text and "`council resume r7k2`" in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from council.engine.minutes import Minutes
 from council.render.markdown import render_answer, render_verbose
 from tests.protocols.judges.runs import bench_plan, debated, details, finding, judged, nothing_changed, split, validated
 from tests.render.runs import RunBuilder, plan
@@ -11,16 +12,21 @@ from tests.render.test_live import draw, row
 from tests.render.test_plain import plain_lines
 
 
+def answer_lines(minutes: Minutes) -> list[str]:
+    """Return the lines of standard output without the tail."""
+    return render_answer(minutes).partition("\n\n---\n")[0].splitlines()
+
+
 @pytest.mark.behaviour("50-verdict-output", "20-opinions-shown")
 def test_verdict_comes_first_then_findings_each_judge_and_the_next_step() -> None:
-    assert render_answer(validated().minutes).splitlines() == [
-        "WARN  2 of 2 judges · confidence MEDIUM",
+    assert render_answer(validated().minutes).splitlines()[:-4] == [
+        "WARN  2 of 2 judges",
         "",
         "critical     src/auth.py:2                          tokens never expire  2 of 2  fix: check it",
         "minor        src/no.py:9 (not found in the packet)  no docstring  1 of 2  fix: check it",
         "",
-        "judge-1      WARN (MEDIUM): Tokens live on.  → Do it.",
-        "judge-2      PASS (HIGH): Fine.  → Do it.",
+        "judge-1      WARN: Tokens live on.  → Do it.",
+        "judge-2      PASS: Fine.  → Do it.",
         "",
         "next step    Compare exp.",
     ]
@@ -28,9 +34,9 @@ def test_verdict_comes_first_then_findings_each_judge_and_the_next_step() -> Non
 
 @pytest.mark.behaviour("50-verdict-output", "20-report-disagree")
 def test_disagreeing_families_are_in_the_first_line() -> None:
-    first, *rest, last = render_answer(split().minutes).splitlines()
+    first, *rest, last = answer_lines(split().minutes)
     (dispute,) = (line for line in rest if line.startswith("disputed"))
-    assert first == "DISAGREE  anthropic PASS · openai FAIL   4 of 4 seats · confidence LOW"
+    assert first == "DISAGREE  anthropic PASS · openai FAIL   4 of 4 seats"
     assert "anthropic PASS: All good.; Guarded. / openai FAIL: A bypass.; No alarm." in dispute
     assert "the decision is yours" in last
 
@@ -45,12 +51,12 @@ def test_degradation_is_below_the_verdict_and_above_the_findings() -> None:
         .mark_absent("judge-2", "failed(size)", "")
     )
     builder.close("Go.", verdict="WARN", confidence="LOW", findings=[finding()], details=details())
-    first, second, banner, blank, found, *_ = render_answer(builder.minutes).splitlines()
-    assert first == "WARN  1 of 2 judges · confidence LOW"
+    first, second, blank, found, *_ = render_answer(builder.minutes).splitlines()
+    assert first == "WARN  1 of 2 judges"
     assert second == (
-        "! judge-2 did not answer in judge: the prompt did not fit its context window (failed(size)); the answer below is from 1 of 2 seats."
+        "! judge-2 did not answer (scripted:m1: the prompt did not fit the context window). "
+        "What follows is from one of two seats, so weigh it accordingly."
     )
-    assert banner.startswith("! BELOW 80 %")
     assert (blank, found[:8]) == ("", "critical")
 
 
@@ -97,11 +103,11 @@ def test_interrupted_verdict_is_incomplete_and_says_how_to_continue() -> None:
         .ask("judge-1", "judge-2")
         .answer("judge-1", "x", reply={"verdict": "PASS"})
     )
-    lines = render_answer(builder.close("digest", status="incomplete", stopped="interrupted").minutes).splitlines()
+    lines = answer_lines(builder.close("digest", status="incomplete", stopped="interrupted").minutes)
     assert lines[0] == "INCOMPLETE  1 of 2 judges"
     assert lines[1].startswith("! INCOMPLETE: interrupted")
     assert lines[-1] == "next step    council resume r7k2 (1 opinion so far)"
-    assert not any("BELOW 80 %" in line for line in lines)
+    assert not any("weigh it accordingly" in line for line in lines)
 
 
 @pytest.mark.behaviour("10-verbose-other-protocols")

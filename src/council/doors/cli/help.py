@@ -38,7 +38,7 @@ FLAG_GROUPS: Mapping[str, tuple[str, ...]] = {
     "Cost and time": ("max_cost", "allow_unpriced", "yes", "timeout", "grace", "hedge", "no_warm", "no_resend"),
     "Execution": ("dry_run", "detach", "priority", "no_input", "notify", "config", "trust"),
     "Output": (
-        "output", "report_dir", "verbose", "show", "raw", "json", "jsonl", "format", "fail_on", "quiet", "no_color", "ascii",
+        "output", "report_dir", "verbose", "answer_only", "show", "raw", "json", "jsonl", "format", "fail_on", "quiet", "no_color", "ascii",
     ),
     "Help": ("help", "help_all", "version"),
 }  # fmt: skip

@@ -201,7 +201,7 @@ def _format_status(run: Json) -> str:
 
 def _show_command() -> click.Command:
     flags = [
-        click.Option(["--verbose"], is_flag=True, help="Print every statement in full."),
+        click.Option(["-v", "--verbose"], is_flag=True, help="Print every statement in full."),
         click.Option(
             ["--show"], type=click.Choice(["transcript"]), help="transcript: also print prompts, retries and absences."
         ),
@@ -237,7 +237,6 @@ def show_run(run: str | None, verbose: bool, show: str | None, **params: Any) ->
 def _list_run_parts(minutes: Minutes, status: RunStatus, **how: Any) -> list[TextPart]:
     from council.doors.cli.runner import list_parts
     from council.engine.degraded import format_notice_lines
-    from council.engine.trust import format_trust
     from council.render import terminal
     from council.render.report import build_report
 
@@ -246,7 +245,7 @@ def _list_run_parts(minutes: Minutes, status: RunStatus, **how: Any) -> list[Tex
     report = build_report(minutes)
     after = terminal.format_summary(report, "watch" if status in OPEN_STATUSES else "")
     if not minutes.is_empty_run and status not in OPEN_STATUSES:
-        after = [*(f"! {line}" for line in format_notice_lines(minutes)), format_trust(report["trust"]), *after]
+        after = [*terminal.format_warnings(format_notice_lines(minutes)), *after]
     head = f"run {minutes.run} · {status} · {minutes.plan['protocol']}"
     busy = [seat for seat in minutes.all_seats if status is RunStatus.RUNNING and seat.state in ("asked", "writing")]
     waiting = [f"waiting: {terminal.format_busy_seat(seat, time.time())}" for seat in busy]

@@ -236,6 +236,7 @@ def doctor_command() -> click.Command:
     def doctor(deep: bool, **params: Any) -> int:
         async def job(convener: Convener) -> int:
             from council.runs.doctor import (
+                add_used_members,
                 check_database,
                 diagnose,
                 list_extensions,
@@ -245,11 +246,9 @@ def doctor_command() -> click.Command:
             )
 
             convener.settings.require_trust()  # its requests go where the settings say
-            rows, seats, warned = (
-                await diagnose(convener, deep=deep),
-                preview_seating(convener),
-                list_warnings(convener),
-            )
+            rows = await diagnose(convener, deep=deep)
+            seats = add_used_members(await preview_seating(convener), rows)
+            warned = list_warnings(convener)
             unusable = check_database(convener)
             warned += unusable
             search, extensions = list_search_providers(convener), await list_extensions(convener)
@@ -289,13 +288,21 @@ def _format_detail(row: Json) -> str:
 
 
 def _format_seating(seats: Json) -> list[str]:
-    lines = [f"{place['seat']:<6} {place['member']}" for place in seats["seats"]]
+    width = max((len(place["seat"]) for place in seats["seats"]), default=0)
+    lines = [f"{place['seat']:<{width}} {_format_used(place)}" for place in seats["seats"]]
+    protocol = f" ({seats['protocol']})" if seats["protocol"] else ""
     return [
-        "seats of a run now:",
+        f"seats of the next question{protocol}:",
         *lines,
         f"families: {seats['families']}",
         *(f"! {notice}" for notice in seats["notices"]),
     ]
+
+
+def _format_used(place: Json) -> str:
+    if place["used"] == place["member"]:
+        return str(place["member"])
+    return f"{place['used'] or 'none'} (instead of {place['member']}, which does not answer)"
 
 
 def _format_search(rows: list[Json]) -> list[str]:

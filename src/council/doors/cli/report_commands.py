@@ -34,7 +34,7 @@ def replay_command() -> click.Command:
             help="Playback speed; 0 plays it at once.",
         ),
         click.Option(["--jsonl"], is_flag=True, help="Print events as JSON lines."),
-        click.Option(["--verbose"], is_flag=True, help="Print every statement in full."),
+        click.Option(["-v", "--verbose"], is_flag=True, help="Print every statement in full."),
         *text_options(),
     ]
 

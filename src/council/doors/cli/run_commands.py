@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -35,13 +35,14 @@ def detach(runner: Runner, request: RunRequest) -> int:
         plan = await make_plan(convener, request)
         plan.check_runnable()
         runner.require_words(plan)
-        lines = terminal.format_plan(plan.as_json())
         if not await runner.confirm_start(plan, convener.settings):
             click.echo("council: not started, nothing was spent", err=True)
             return EXIT_INTERRUPTED
         run = await convener.enqueue(plan)
+        shown = plan.as_json()
+        lines = terminal.format_plan(shown) if runner.verbose else runner.format_start(shown)
         await _hand_to_worker(runner, convener, run, lines)
-        if names := human_seats(plan.as_json()):
+        if names := human_seats(shown):
             runner.print_status([f"{', '.join(names)} is a person: answer at a terminal with `council watch {run}`"])
         return 0
 
@@ -84,12 +85,13 @@ def requeue(runner: Runner, run: str | None) -> int:
     return runner.with_convener(job)
 
 
-async def _hand_to_worker(runner: Runner, convener: Convener, run: str, lines: Sequence[str]) -> None:
+async def _hand_to_worker(runner: Runner, convener: Convener, run: str, lines: list[str]) -> None:
     warning = await ensure_worker(convener.store, run, convener.env)
+    runner.print_status(lines)
     if runner.format == "json":
         print_json({"run": run})
     else:
-        write_lines("\n".join([*lines, f"run {run}"]), ascii=runner.ascii)
+        write_lines(f"run {run}", ascii=runner.ascii)
     if warning:
         click.echo(f"council: warning: {warning}", err=True)
     runner.print_status([f"watch: council watch {run} · stop: council cancel {run}"])
@@ -231,8 +233,11 @@ def _view_options() -> list[click.Option]:
     """Return the options for output and progress."""
     return [
         click.Option(["--jsonl"], is_flag=True, help="Print events as JSON lines."),
-        click.Option(["--verbose"], is_flag=True, help="Print every statement in full."),
-        click.Option(["--quiet"], is_flag=True, help="Print no progress on standard error."),
+        click.Option(
+            ["-v", "--verbose"], is_flag=True, help="Print every statement in full; on standard error every event."
+        ),
+        click.Option(["--answer-only"], is_flag=True, help="Print the answer alone on standard output."),
+        click.Option(["-q", "--quiet"], is_flag=True, help="Print no progress on standard error."),
         *text_options(),
         click.Option(
             ["--output", "-o"], type=click.Path(), default=None, metavar="FILE", help="Write the answer to this file."

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import click
 
 from council.doors.cli.ci_log import is_ci
+from council.doors.cli.notices import select_new_notices
 from council.doors.cli.notification import notify
 from council.doors.cli.params import (
     COMMAND_HELP,
@@ -42,6 +43,7 @@ from council.doors.cli.views import (
     View,
     erase_lines,
     handle_signals,
+    is_same_file,
     join_parts,
     print_beside,
     replay_entries,
@@ -51,11 +53,10 @@ from council.doors.cli.views import (
     write_parts,
     write_status,
 )
-from council.engine.degraded import format_notice_lines
+from council.engine.degraded import format_missing_lines, format_notice_lines
 from council.engine.layout import neutralize_html
 from council.engine.minutes import Minutes
 from council.engine.prompting import dump_packet
-from council.engine.trust import format_trust
 from council.errors import CouncilError, TrustRequired, UsageError
 from council.events import Entry
 from council.planning.intent import Inferred
@@ -69,6 +70,7 @@ from council.runs.ci_gate import verdict_exit_code
 from council.runs.outcome import EXIT_INTERRUPTED, StopEvent, exit_code
 from council.runs.service import Convener
 from council.settings import Settings
+from council.settings.config_files import data_folder
 from council.settings.workspace_trust import store_trust
 from council.text_cleanup import clean, neutralize_commands
 from council.types import Json
@@ -84,6 +86,7 @@ class Runner:
     jsonl: bool = False
     verbose: bool = False
     show: str = ""
+    answer_only: bool = False  # no missing parts above the answer, no lines after it
     output: Path | None = None
     quiet: bool = False
     color: bool = True
@@ -96,6 +99,7 @@ class Runner:
     yes: bool = False  # every confirmation is given
     finished: Minutes | None = None  # the last run, after it ended
     keeps_open: bool = False  # the store, between jobs
+    shows_hints: bool = True  # commands for the next step, in the last line
 
     @classmethod
     def from_flags(cls, params: Json, profile: str | None = None) -> Runner:
@@ -112,15 +116,40 @@ class Runner:
         settings |= {"effort": params.get("effort"), "notify": params.get("notify") or None, "priority": params.get("priority")}  # fmt: skip
         settings |= {"report_dir": params.get("report_dir"), "trust": params.get("trust") or None}
         plain = params.get("no_color") or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
-        return cls(
-            settings, Path(params["config"]) if params.get("config") else None, bool(params.get("json")), bool(params.get("jsonl")),
-            bool(params.get("verbose") or params.get("show")), params.get("show") or "", check_output_path(params.get("output")),
-            bool(params.get("quiet")), not plain, bool(params.get("ascii")), params.get("fail_on"),
-            not (params.get("yes") or params.get("no_input")),
-            _choose_format(params.get("format"), bool(params.get("json")), bool(params.get("jsonl"))), not params.get("no_input"),
-            bool(params.get("raw")),
-            bool(params.get("yes")),
-        )  # fmt: skip
+        show, as_json, jsonl = params.get("show") or "", bool(params.get("json")), bool(params.get("jsonl"))
+        runner = cls(
+            settings,
+            config=Path(params["config"]) if params.get("config") else None,
+            json=as_json,
+            jsonl=jsonl,
+            verbose=bool(params.get("verbose") or show),
+            show=show,
+            answer_only=bool(params.get("answer_only")),
+            output=check_output_path(params.get("output")),
+            quiet=bool(params.get("quiet")),
+            color=not plain,
+            ascii=bool(params.get("ascii")),
+            fail_on=params.get("fail_on"),
+            may_confirm=not (params.get("yes") or params.get("no_input")),
+            format=_choose_format(params.get("format"), as_json, jsonl),
+            may_prompt=not params.get("no_input"),
+            raw=bool(params.get("raw")),
+            yes=bool(params.get("yes")),
+        )
+        runner._check_answer_only()
+        return runner
+
+    def _check_answer_only(self) -> None:
+        """Raise UsageError if another flag asks for more than the answer."""
+        if not self.answer_only:
+            return
+        formats = "--jsonl" if self.jsonl else "--json" if self.json else f"--format {self.format}"
+        other = "--verbose" if self.verbose else formats if self.format or self.jsonl else ""
+        if other:
+            what = "every statement" if self.verbose else "the whole run"
+            raise UsageError(
+                f"--answer-only prints the answer alone and {other} prints {what}, nothing was spent: give one of them"
+            )
 
     # Jobs
 
@@ -129,7 +158,7 @@ class Runner:
 
         async def job(convener: Convener) -> int:
             plan = await make_plan(convener, request, will_run=not (dry_run or detach))
-            self.verbose |= plan.verbose
+            self.verbose |= plan.verbose and not self.answer_only
             self._require_review(plan.as_json())
             convener.check_plan(plan)
             if not detach:
@@ -137,8 +166,8 @@ class Runner:
             if dry_run:
                 return self._show_plan(plan)
             self.require_words(plan)
-            await convener.open_store(plan.protocol.name)
-            if not await self._present_plan(plan, convener.settings):
+            await convener.open_store(plan.protocol.name, plan.question.task)
+            if not await self._present_plan(plan.as_json(), self._start_reason(plan, convener.settings)):
                 click.echo("council: not started, nothing was spent", err=True)
                 return EXIT_INTERRUPTED
             return await self.run_with_view(convener, lambda view, stop: convener.run(plan, view.on_event, stop=stop))
@@ -177,14 +206,13 @@ class Runner:
         return self.with_convener(job)
 
     def fork(self, run: str, phase: str | None, seats: Mapping[str, str]) -> int:
-        """Start a new run from the statements of another. Print the plan, and ask if it is expensive, before anything is sent."""
+        """Start a new run from the statements of another. Ask if it is expensive, before anything is sent."""
 
         async def job(convener: Convener) -> int:
             plan = await convener.plan_fork(run, phase=phase, seats=seats)
             self._require_terminal(plan)
-            self.print_status(self._format_plan(plan))
             why = cost_reason(plan, convener.settings) if self.may_confirm and has_terminal() else ""
-            if why and not await confirm_start(why):
+            if not await self._present_plan(plan, why):
                 click.echo("council: not started, nothing was spent", err=True)
                 return EXIT_INTERRUPTED
             return await self.run_with_view(
@@ -205,7 +233,7 @@ class Runner:
             finally:
                 view.close()
             minutes = Minutes.fold(entries)
-            self._print_result(minutes, (), build_report(minutes), [])
+            self._print_result(minutes, ())
             return 0
 
         return self.with_convener(job)
@@ -259,7 +287,7 @@ class Runner:
         try:
             code = self._finish(minutes, entries)
         except KeyboardInterrupt:
-            self.print_status(terminal.format_summary(build_report(minutes))[-1:])
+            self._print_footer(build_report(minutes))
             return EXIT_INTERRUPTED
         if convener.settings.notify and not stop.is_set():
             notify(minutes, convener.env)
@@ -276,7 +304,7 @@ class Runner:
         with contextlib.suppress(OSError):
             view.close()
             if view.run:
-                self.print_status([*([""] if self.is_live else []), f"resume: council resume {view.run}"])
+                self.print_status([f"resume: council resume {view.run}"])
         os._exit(EXIT_INTERRUPTED)
 
     def _can_prompt(self) -> bool:
@@ -299,26 +327,29 @@ class Runner:
                 'council --yes, to ask run council "your question", or see council --help'
             )
 
-    async def _present_plan(self, plan: Plan, settings: Settings) -> bool:
-        """Print the plan, ask for confirmation if it is inferred or expensive, and return whether to start the run.
+    async def _present_plan(self, plan: Json, why: str) -> bool:
+        """Ask for confirmation if there is a reason (`why`), and return whether to start the run.
 
-        The live view repeats the plan, so the plan of a confirmed run is removed from the screen.
+        The plan is printed with -v, or for the question. A live view follows, so the plan of a confirmed run is removed.
         """
-        shown, why = plan.as_json(), self._start_reason(plan, settings)
-        if not (self.is_live and why):
-            self.print_status(self._format_plan(shown))
-            return not why or await confirm_start(why)
-        lines = fit_lines("\n".join(terminal.format_plan(shown)), sys.stderr, ascii=self.ascii).split("\n")
+        if not why:
+            self.print_status(self.format_start(plan))
+            return True
+        lines = fit_lines("\n".join(terminal.format_plan(plan)), sys.stderr, ascii=self.ascii).split("\n")
         write_status("\n".join(lines))
         if not await confirm_start(why, lines.append):
             return False
-        erase_lines(sys.stderr, lines)
-        self.print_status(self._format_plan(shown))
+        if self.is_live:
+            erase_lines(sys.stderr, lines)
+            self.print_status(self.format_start(plan))
         return True
 
-    def _format_plan(self, plan: Json) -> list[str]:
-        """Return the plan as lines; without what the live view shows."""
-        return terminal.format_plan_facts(plan) if self.is_live else terminal.format_plan(plan)
+    def format_start(self, plan: Json) -> list[str]:
+        """Return the lines before a run: with -v the plan, without what a live view shows; else the warnings and new hints."""
+        if self.verbose:
+            return terminal.format_plan_facts(plan) if self.is_live else terminal.format_plan(plan)
+        hints = [] if self.quiet or self.jsonl else select_new_notices(terminal.list_hints(plan), os.environ)
+        return terminal.format_warnings([*terminal.list_warnings(plan), *hints])
 
     def _require_review(self, plan: Json) -> None:
         """Raise if --fail-on is given for a run that gives no verdict: a CI job would pass without a review."""
@@ -349,12 +380,11 @@ class Runner:
         if self.is_live:
             from council.render.live import LiveView
 
-            shows_answer = bool(sys.stdout and sys.stdout.isatty() and not (self.output or self.format))
             is_ascii = self.ascii or needs_ascii(sys.stderr)
-            return LiveView(sys.stderr, ascii=is_ascii, color=self.color, ends_with_troubles=not shows_answer)
+            return LiveView(sys.stderr, ascii=is_ascii, color=self.color, stays=self.verbose)
         from council.render.plain import PlainView
 
-        return PlainView(sys.stderr)
+        return PlainView(sys.stderr, every_event=self.verbose)
 
     # Output
 
@@ -368,8 +398,9 @@ class Runner:
     def _finish(self, minutes: Minutes, entries: Sequence[Entry]) -> int:
         result = minutes.report or build_report(minutes)
         try:
+            self._print_result(minutes, entries)
             shown = result if minutes.folder == str(Path.cwd()) else _with_absolute_path(result, minutes.folder)
-            self._print_result(minutes, entries, result, terminal.format_summary(shown))
+            self._print_footer(shown)
         except BrokenPipeError:
             pass  # the reader is gone; the report is on disk
         except OSError as error:
@@ -378,26 +409,44 @@ class Runner:
             ) from error
         return run_exit_code(minutes, result, self.fail_on)
 
-    def _print_result(self, minutes: Minutes, entries: Sequence[Entry], report: Json, summary: list[str]) -> None:
-        """Print the answer; then notices, the trust line and the summary on standard error.
+    def _print_result(self, minutes: Minutes, entries: Sequence[Entry]) -> None:
+        """Print what is missing, and the answer with its tail."""
+        if self.jsonl:
+            return
+        self._print_missing(minutes)
+        if self.format:
+            self._write_output(render_as(minutes, self.format, entries), commands=self.format in COMMAND_FORMATS)
+        elif self.answer_only:
+            self.print_parts(markdown.list_answer_parts(minutes, with_tail=False, with_missing=False))
+        else:
+            self.print_parts(list_parts(minutes, verbose=self.verbose, show=self.show))
 
-        At a terminal the trust line belongs to the answer; a piped answer stays clean.
-        """
-        has_trust = not (self.format or minutes.is_empty_run or minutes.status == "failed")
-        trust = [format_trust(report["trust"])] if has_trust else []
-        at_terminal = bool(sys.stdout and sys.stdout.isatty())
-        with_answer = at_terminal and not self.output and has_trust
-        space = [""] if sys.stderr.isatty() else []  # between the table, the answer and the footer
-        if not self.jsonl:
-            self.print_status(space if at_terminal and not self.output else [])
-            if self.format:
-                self._write_output(render_as(minutes, self.format, entries), commands=self.format in COMMAND_FORMATS)
-            else:
-                parts = list_parts(minutes, verbose=self.verbose, show=self.show)
-                self.print_parts([*parts, *(TextPart(line, is_markdown=False) for line in trust if with_answer)])
-        notices = [f"! {line}" for line in format_notice_lines(minutes)]
-        status = [*notices, *([] if with_answer else trust), *summary]
-        self.print_status([*space, *status] if status else [])
+    def _print_missing(self, minutes: Minutes) -> None:
+        """Print on standard error which fallbacks answered and, unless the answer is printed there too, what is missing."""
+        is_above_answer = self._shows_answer and not (self.format or self.answer_only)
+        missing = [] if is_above_answer or minutes.is_empty_run else format_missing_lines(minutes)
+        lines = terminal.format_warnings([*missing, *format_notice_lines(minutes)])
+        if missing and self.answer_only:
+            write_status("\n".join(lines), ascii=self.ascii)  # also with --quiet: it is shown nowhere else
+        else:
+            self.print_status(lines)
+        if self._shows_answer and (lines or self.verbose or not self.is_live):
+            self.print_status([""])  # between the progress and the answer
+
+    def _print_footer(self, report: Json) -> None:
+        """Print cost, time, run and hints in one dim line; with -v also the report path, calls and tokens."""
+        if self.quiet or self.jsonl:
+            return
+        space = [""] if self._shows_answer else []
+        self.print_status([*space, *(terminal.format_summary(report) if self.verbose else [])])
+        path = _find_project_report(report["report_path"])
+        footer = terminal.format_footer(report, hints=self.shows_hints, report_path=path)
+        write_status(footer, ascii=self.ascii, is_dim=self.color)
+
+    @property
+    def _shows_answer(self) -> bool:
+        """Whether the answer is printed where standard error is: at the same terminal, or in the same file."""
+        return not self.output and is_same_file(sys.stdout, sys.stderr)
 
     def print_parts(self, parts: Sequence[TextPart]) -> None:
         """Print an answer: Markdown rendered for a terminal, else as it is."""
@@ -450,6 +499,12 @@ def run_exit_code(minutes: Minutes, report: Json, fail_on: str | None = None) ->
     states = [missed.state for missed in minutes.absences if missed.seat in minutes.seats]
     failed = exit_code(status, minutes.stopped, states)
     return failed or (0 if report["verdict"] is None else verdict_exit_code(report, fail_on))
+
+
+def _find_project_report(path: str | None) -> str:
+    """Return the path of a report in the project; "" if it is in the data folder, or if there is none."""
+    is_stored = path is None or Path(path).resolve().is_relative_to(data_folder(os.environ).resolve())
+    return "" if is_stored else str(path)
 
 
 def _with_absolute_path(result: Json, folder: str) -> Json:

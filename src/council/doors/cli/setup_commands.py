@@ -27,6 +27,7 @@ from council.doors.cli.terminal_input import TerminalReader, ask_trust, confirm,
 from council.doors.cli.views import write_lines
 from council.errors import UsageError
 from council.money import format_usd
+from council.render.terminal import format_plan_notes
 from council.runs.outcome import EXIT_COMPLETE, EXIT_INTERRUPTED, EXIT_NO_ACCESS
 from council.runs.service import Convener
 from council.runs.setup import (
@@ -195,13 +196,15 @@ class Setup:
         }
         self.echo(
             "", *(f"  {seat.name:<6} {seat.member}{self.format_line(seat, values)}" for seat in seats), "",
-            format_price(plan.as_json(), cheap.cost),
+            format_price(plan.as_json(), cheap.cost), *format_plan_notes(plan.as_json()),
         )  # fmt: skip
         fresh = Convener(self.convener.folder, self.convener.env, config=self.config)
         if overrides := find_overrides(fresh, values):
             self.echo(f"! here another setting takes precedence: {', '.join(overrides)}")
         await fresh.close()
-        self.echo('Next: council "Should we use feature flags?"')
+        self.echo(
+            'Next: council "Should we use feature flags?"  (-v shows the plan, every event and where the report is)'
+        )
         return self.finish(EXIT_COMPLETE)
 
     def format_line(self, seat: Seat, values: Mapping[str, Any]) -> str:

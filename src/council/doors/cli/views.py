@@ -31,6 +31,7 @@ from council.render.text_layout import (
 from council.runs.outcome import StopEvent
 from council.text_cleanup import neutralize_commands
 
+DIM, PLAIN = "\x1b[2m", "\x1b[0m"
 GONE = (errno.EPIPE, errno.EIO, errno.EBADF)  # the reader or the terminal is gone
 
 
@@ -241,9 +242,24 @@ def _is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 
 
-def write_status(text: str, *, ascii: bool = False) -> None:
+def is_same_file(one: TextIO | None, other: TextIO | None) -> bool:
+    """Return whether two streams are terminals, or write to the same pipe or file."""
+    if one is None or other is None:
+        return False
+    if one.isatty() or other.isatty():
+        return one.isatty() and other.isatty()
+    try:
+        return os.path.sameopenfile(one.fileno(), other.fileno())
+    except (OSError, ValueError):  # an object without a file
+        return False
+
+
+def write_status(text: str, *, ascii: bool = False, is_dim: bool = False) -> None:
     """Write lines to standard error, wrapped at their words on a terminal."""
-    _write(sys.stderr, fit_lines(text, sys.stderr, ascii=ascii) if ascii or _is_terminal(sys.stderr) else text)
+    shown = fit_lines(text, sys.stderr, ascii=ascii) if ascii or _is_terminal(sys.stderr) else text
+    if is_dim and is_drawable(sys.stderr):
+        shown = "\n".join(f"{DIM}{line}{PLAIN}" if line else "" for line in shown.split("\n"))
+    _write(sys.stderr, shown)
 
 
 def write_lines(text: str, *, ascii: bool = False) -> None:

@@ -117,6 +117,7 @@ class WaitArguments(Arguments):
 
 class ResultArguments(Arguments):
     run: str
+    tail: bool = Field(default=True, description="false: answer without outcome, differences and trust at its end.")
 
 
 class CancelArguments(Arguments):

@@ -31,6 +31,7 @@ from council.engine.trust import compute_trust
 from council.errors import UnknownRun, UsageError
 from council.planning.plan import Material, Plan
 from council.render.report import read_report
+from council.render.tail import add_tail
 from council.runs import worker_client
 from council.runs.database_worker import embed_worker
 from council.runs.history import run_summary
@@ -82,9 +83,7 @@ def _format_progress(minutes: Minutes) -> str:
 def _format_outcome(minutes: Minutes) -> str:
     values = [minutes.verdict.get(key) for key in ("verdict", "outcome")]
     word = next((str(value) for value in values if value), "an answer")
-    confidence = minutes.verdict.get("confidence")
-    sure = f", confidence {confidence}" if confidence else ""
-    return f"{word}{sure}, trust {compute_trust(minutes)['level']}"
+    return f"{word}, trust {compute_trust(minutes).level}"
 
 
 def _format_reason(minutes: Minutes) -> str:
@@ -328,7 +327,8 @@ class CouncilTools:
             raise UsageError(
                 f'run {run} has not finished ({status_line(minutes, status)}): call council_wait {{"run": "{run}"}} first'
             )
-        return read_report(minutes)
+        report = read_report(minutes)
+        return report | {"answer": add_tail(report["answer"], report["tail"])} if arguments.tail else report
 
     async def list_runs(self, arguments: ListArguments, client: ClientContext) -> Json:
         rows: list[Json] = []

@@ -59,7 +59,12 @@ chat_router = APIRouter(prefix="/v1", tags=["chat"])
 OWNED_BY = "council"
 TEXT_TYPES = ("text", "input_text", "output_text", "refusal")  # parts of a message
 EFFORTS = ("low", "medium", "high")
-TRANSPORT_FIELDS = ("stream", "stream_options", "cancel_on_disconnect")  # how the answer is sent, not what is asked
+TRANSPORT_FIELDS = (
+    "stream",
+    "stream_options",
+    "cancel_on_disconnect",
+    "tail",
+)  # how the answer is sent, not what is asked
 OWN_KEY = "\x01"  # begins the key of a request without one; a client cannot send it
 STOPPED, STOPPING = "run_stopped", "server_stopping"
 ERROR_STATUS = {FAILED: 502, BROKE_OFF: 502, STOPPED_MIDWAY: 502, STOPPED: 502, STOPPING: 503}
@@ -232,7 +237,11 @@ class ChatResponse(RunResponse):
         super().__init__(None, headers={"x-council-run": run})
         del self.headers["content-length"]
         self.app_state, self.run, self.request = app_state, run, body
-        self.fold = ChatFold(has_reasoning=not model.is_title, is_streamed=bool(body.stream))
+        self.fold = ChatFold(
+            has_reasoning=not model.is_title,
+            is_streamed=bool(body.stream),
+            has_tail=body.tail is not False and not model.is_title,
+        )
         self.created = int(time.time())
 
     async def on_disconnect(self) -> None:

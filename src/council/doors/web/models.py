@@ -105,6 +105,7 @@ class SeatedMember(Body):
     seat: str
     member: str
     vendor: str
+    fallbacks: list[str]
 
 
 class RosterInfo(Body):
@@ -127,6 +128,7 @@ class Members(Body):
     """The members, the default seating, and the named rosters and presets."""
 
     members: list[MemberInfo]
+    protocol: Annotated[str | None, Field(description="Protocol of the seats; null if there are none.")]
     seats: list[SeatedMember]
     families: int
     notices: list[str]

@@ -153,6 +153,9 @@ class ChatRequest(BaseModel):
     cancel_on_disconnect: bool | None = Field(
         default=None, description="Stop the run if the client disconnects before its end. Default: it continues."
     )
+    tail: bool | None = Field(
+        default=None, description="false leaves out the lines after the answer: outcome, who differs, trust."
+    )
 
 
 class AskAnswer(BaseModel):

@@ -167,7 +167,8 @@ EXAMPLE_PROTOCOL = {
 }  # fmt: skip
 EXAMPLE_MEMBERS = {
     "members": [{"member": "local:smollm2", "vendor": "local", "available": True, "needs": "", "context": 8192, "price": None}],
-    "seats": [{"seat": "alpha", "member": "local:smollm2", "vendor": "local"}], "families": 1, "notices": [], "warnings": [],
+    "protocol": "collaborative",
+    "seats": [{"seat": "alpha", "member": "local:smollm2", "vendor": "local", "fallbacks": []}], "families": 1, "notices": [], "warnings": [],
     "rosters": [{"name": "board", "about": "", "seats": ["cfo", "coo"], "error": None}],
     "presets": [{"name": "security-audit", "about": ""}],
 }  # fmt: skip
@@ -194,7 +195,7 @@ async def get_members(app_state: AppStateDep, user: UserDep) -> ApiResponse:
             rows = [row for row in rows if not row["member"].startswith("cli:")]
         rosters = [_describe_roster(row) for row in convener.rosters()]
         warnings = list_warnings(convener) if user.sees_all else []  # about the machine
-        found = {"members": rows, **preview_seating(convener), "warnings": warnings, "rosters": rosters}
+        found = {"members": rows, **await preview_seating(convener), "warnings": warnings, "rosters": rosters}
         return ApiResponse(found | {"presets": _list_presets(convener)})
 
 

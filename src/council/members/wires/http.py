@@ -214,6 +214,7 @@ class Endpoint:
         self.connect = connect
         self.limit, self.reuse = limit, reuse
         self.limits = limits or ByteLimits()
+        self.key_name = ""  # variable of the key, for messages
         self._key: PoolKey | None = None
 
     def join_pool(self) -> ConnectionPool:
@@ -313,7 +314,8 @@ class Endpoint:
         message = describe_redirect(response) if status < 400 else error.message.removeprefix(f"{status}: ")
         hint = CONFIG_HINTS.get(kind, ("", ""))
         advice = hint[1] if status >= 400 and hint[0] in message else ""
-        return Fault(kind, self.format_detail(f"{status}: {message}{advice}"), retry_after=after)
+        check = f"; check {self.key_name}" if kind == "auth" and self.key_name else ""
+        return Fault(kind, self.format_detail(f"{status}: {message}{advice}") + check, retry_after=after)
 
     def format_detail(self, message: str) -> str:
         return redact_line(message, self.secrets)

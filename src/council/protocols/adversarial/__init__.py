@@ -14,6 +14,7 @@ PROTOCOL = Protocol(
     SEATS,
     report_view="council.protocols.adversarial.report:AdversarialView",
     summary="draft independently, attack the leading draft, rule",
+    chair_apart=True,
     resizable=True,
     reads_question=False,
     keeps_conversations=False,

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from council.engine.council import Council
 from council.errors import ChairAbsent
-from council.protocols.adversarial.replies import NONE, Attack, Ruling, Triage
-from council.protocols.adversarial.rules import choose_leader, list_flagged_drafts
+from council.protocols.adversarial.labels import ChairLabels, assign_chair_labels
+from council.protocols.adversarial.replies import NONE, Attack, Issue, Ruling, Triage, format_issue
 from council.protocols.adversarial.verdict import CHOSEN_BY_RULE, build_verdict, number_issues, review_ruling
-from council.types import Round, Verdict
+from council.protocols.common.flags import choose_leader, list_flagged_drafts
+from council.protocols.common.lengths import find_word_limit
+from council.text_cleanup import strip_confidence_section
+from council.types import Json, OutcomeFacts, Round, Statement, TrustFact, Verdict
 
 VERDICT_WORDS = 1500
 USUAL_ISSUES = 12  # of two attackers
@@ -18,7 +23,7 @@ CONSENSUS_TEXT = "Consensus detected — no adversarial round needed"
 async def adversarial(council: Council) -> Verdict:
     """Draft independently, attack the leading draft, rule on the attack."""
     async with council.phase("draft"):
-        drafts = await council.poll(council.members, "adversarial/draft")
+        drafts = await council.poll(council.members, "adversarial/draft", merged=False)
     if len(drafts) == 1:
         return await answer_from_single_draft(council, drafts)
     async with council.phase("triage"):
@@ -30,18 +35,60 @@ async def adversarial(council: Council) -> Verdict:
     else:
         async with council.phase("attack"):
             attacks = await council.poll(
-                drafts.seats_but(triage.leader), "adversarial/attack", quorum=0,
-                leader=leader, drafts=drafts, contested=triage.contested, agreed=triage.agreed, reply=Attack,
-            )  # fmt: skip
-    issues = number_issues(attacks)
+                drafts.seats_but(triage.leader),
+                "adversarial/attack",
+                quorum=0,
+                reply=Attack,
+                leader=leader,
+                drafts=drafts,
+                contested=triage.contested,
+                agreed=triage.agreed,
+            )
     async with council.phase("verdict"):
-        ruling = await council.ask(
-            council.chair, "adversarial/verdict", leader=leader, attacks=attacks, drafts=drafts, consensus=triage.consensus,
-            issues=[f"{n}: {issue.severity}, {issue.hits}: {issue.flaw}" for n, issue in issues.items()],
-            words=verdict_words(len(issues)), reply=Ruling, choices={"issue": list(issues), "same_as": [NONE, *issues]} if issues else {},
-            review=(lambda ruling: review_ruling(ruling, issues)) if attacks else None,
-        )  # fmt: skip
-    return build_verdict(ruling.reply, attacks, triage, by_rule=by_rule)
+        ruling = await ask_for_ruling(council, drafts, leader, attacks, consensus=triage.consensus)
+    facts = find_attacks_by_author(leader, attacks)
+    return build_verdict(ruling, attacks, triage, drafts, by_rule=by_rule, facts=facts)
+
+
+async def ask_for_ruling(
+    council: Council, drafts: Round[None], leader: Statement[None], attacks: Round[Attack], *, consensus: bool
+) -> Ruling:
+    """Ask the chair to rule without knowing who wrote what; return its ruling with ids and seats in place of the labels."""
+    issues = number_issues(attacks)
+    labels = assign_chair_labels(council, drafts, leader.seat, issues)
+    choices = {"replaced_by": [NONE, *labels.drafts]}
+    if issues:
+        choices |= {"issue": list(labels.issues), "same_as": [NONE, *labels.issues]}
+
+    def review(ruling: Ruling) -> str:
+        return labels.hide_ids(review_ruling(labels.restore_names(ruling), issues))
+
+    said = await council.ask(
+        council.chair,
+        "adversarial/verdict",
+        reply=Ruling,
+        choices=choices,
+        review=review if attacks else None,
+        leader=leader,
+        others={label: drafts[name] for label, name in labels.drafts.items()},
+        **describe_attacks(attacks, issues, labels),
+        consensus=consensus,
+        words=verdict_words(len(issues)),
+        limit=find_word_limit(draft.text for draft in drafts.values()),
+    )
+    return labels.restore_names(said.reply)
+
+
+def describe_attacks(attacks: Round[Attack], issues: Mapping[str, Issue], labels: ChairLabels) -> Json:
+    """Return the attacks for the chair's prompt: issues, overall judgements, and what their authors say of their own drafts."""
+    replies = {label: attacks[name].reply for label, name in labels.drafts.items() if name in attacks}
+    return {
+        "attackers": len(attacks),
+        "issues": {label: format_issue(issues[name]) for label, name in labels.issues.items()},
+        "stances": sorted(reply.stance for reply in replies.values()),
+        "cases": {label: reply.case for label, reply in replies.items() if reply.case},
+        "concessions": {label: reply.concedes for label, reply in replies.items() if reply.concedes},
+    }
 
 
 def verdict_words(issues: int) -> int:
@@ -49,30 +96,46 @@ def verdict_words(issues: int) -> int:
     return VERDICT_WORDS + RULING_WORDS * max(0, issues - USUAL_ISSUES)
 
 
+def find_attacks_by_author(leader: Statement[None], attacks: Round[Attack]) -> list[TrustFact]:
+    """Return a fact for each attack that a fallback gave to the member that wrote the leading draft."""
+    author, seat = leader.outcome.served_by, leader.seat
+    names = [
+        attack.seat.name
+        for attack in attacks.values()
+        if attack.outcome.served_by == author and attack.seat.member != seat.member
+    ]
+    return [TrustFact("own_attack", author, tuple(names), len(names))] if names else []
+
+
 async def answer_from_single_draft(council: Council, drafts: Round[None]) -> Verdict:
     """Return an answer without an outcome: with one draft, no seat could test it."""
     (leader,) = drafts.values()
     council.note("attack skipped", why="there is only one draft, so no other seat can test it", skipped=["attack"])
     async with council.phase("verdict"):
-        ruling = await council.ask(
-            council.chair, "adversarial/verdict", leader=leader, attacks=Round(), drafts=drafts, issues=[],
-            consensus=False, words=VERDICT_WORDS, reply=Ruling,
-        )  # fmt: skip
-    return Verdict(ruling.reply.answer, incomplete="only one draft was made, so the answer below was not tested")
+        ruling = await ask_for_ruling(council, drafts, leader, Round(), consensus=False)
+    return Verdict(
+        strip_confidence_section(ruling.answer),
+        incomplete="only one draft was made, so the answer below was not tested",
+        result=OutcomeFacts("untested", leader.seat.name),
+    )
 
 
 async def choose_leading_draft(council: Council, drafts: Round[None]) -> tuple[Triage, bool]:
     """Return the chair's triage, and whether a rule replaced it: without one, the draft with the fewest CRITICAL flags leads."""
     try:
         asked = await council.ask(
-            council.chair, "adversarial/triage", drafts=drafts, reply=Triage, choices={"leader": list(drafts)}
+            council.chair,
+            "adversarial/triage",
+            drafts=drafts,
+            reply=Triage,
+            choices={name: list(drafts) for name in ("leader", "same_as_leader", "seat")},
         )
     except ChairAbsent:
         if council.is_out(council.chair):  # there will be no verdict either, so an attack would be wasted
             raise
         leader = choose_leader({name: draft.said for name, draft in drafts.items()})
         council.note(f"leading position: {leader}", why=CHOSEN_BY_RULE)
-        unknown = dict.fromkeys(("same_conclusion", "no_critical_flag", "no_contradiction", "mostly_high"), False)
+        unknown: Json = dict.fromkeys(("same_conclusion", "no_critical_flag", "no_contradiction", "mostly_high"), False)
         return Triage(agreed=[], contested=[], reason=CHOSEN_BY_RULE, leader=leader, **unknown), True
     triage = asked.reply
     council.note(f"leading position: {triage.leader}", why=triage.reason)

@@ -1,4 +1,4 @@
-"""Replies of the adversarial protocol: triage, attack, ruling."""
+"""Replies of the adversarial protocol: triage, attack, ruling. The chair sees issues and drafts under labels, without names."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from council.engine.reply import Reply, also_named, main_field, one_row_per
-from council.protocols.common.replies import ReplyPart, TextField, one_of
+from council.protocols.common.replies import PointList, ReplyPart, TextField, one_of
+from council.types import Json
 
 MAX_ISSUES = 6  # per attacker
 SEVERITIES = ("FATAL", "MAJOR", "MINOR")  # the most severe first
-NONE = "none"  # `same_as` of an issue that no other issue repeats
+NONE = "none"  # `same_as` of an issue that no other issue repeats, `replaced_by` of a draft that no other replaces
 
 IssueSeverity = Annotated[
     Literal["FATAL", "MAJOR", "MINOR"],
@@ -25,8 +26,9 @@ IssueSeverity = Annotated[
         }
     ),
 ]
+AttackStance = Literal["STAND", "MODIFIED", "REJECTED"]
 AttackVerdict = Annotated[
-    Literal["STAND", "MODIFIED", "REJECTED"],
+    AttackStance,
     one_of(
         {
             "STAND": "stands, upheld, uphold, accept, accepted, holds, survives, survived",
@@ -93,8 +95,22 @@ def _none_to_list(value: Any) -> Any:
     return [] if value is None else value
 
 
+class TriageSide(ReplyPart):
+    """What one draft holds on the first contested point."""
+
+    seat: str = Field(description="the seat of the draft, by its name in lower case")
+    position: TextField = Field(
+        default="", description="its position on the first contested point, in at most eight words"
+    )
+    assumes: TextField = Field(
+        default="", description="what its position assumes, stated or implied, in at most eight words; else empty"
+    )
+
+
 class Triage(Reply):
     """The chair's triage of the drafts: agreed and contested points, the consensus criteria, and the leader."""
+
+    open_choices: ClassVar[frozenset[str]] = frozenset({"seat", "same_as_leader"})  # an unknown name is dropped
 
     # A criterion that cannot be read does not favour consensus. Without the contested points there is no triage.
     defaults: ClassVar[Mapping[str, Any]] = {
@@ -106,19 +122,47 @@ class Triage(Reply):
         "mostly_high": False,
     }
 
-    agreed: list[str] = Field(description="points on which all drafts agree, the most important first")
-    contested: list[str] = Field(description="points on which they differ, the most important first")
-    same_conclusion: bool = Field(description="true if all drafts reach the same core conclusion")
-    no_critical_flag: bool = Field(description="true if every draft is free of CRITICAL and FATAL flags")
-    no_contradiction: bool = Field(description="true if the drafts are compatible on every key claim")
-    mostly_high: bool = Field(description="true if the confidence marks are mostly HIGH")
+    agreed: PointList = Field(description="conclusions that all drafts share, the most important first")
+    contested: PointList = Field(
+        description="points on which their conclusions differ, with the positions, the most important first; empty if there is none"
+    )
+    same_conclusion: bool = Field(description="true if a reader would do the same after each of the drafts")
+    no_critical_flag: bool = Field(
+        description="true if no draft names a flaw of its own that could defeat its conclusion"
+    )
+    no_contradiction: bool = Field(
+        description="true if no two drafts contradict each other on a claim that a conclusion rests on"
+    )
+    mostly_high: bool = Field(
+        description="true if at least two thirds of the marks on claims that a conclusion rests on are HIGH; false without marks"
+    )
     reason: str = Field(description="which draft leads and why, in one or two sentences")
     leader: str = Field(description="the seat whose draft leads, by its name in lower case")
+    same_as_leader: list[str] = Field(
+        default_factory=list,
+        description="every seat whose draft reaches the core conclusion of the leading draft, the leader included",
+    )
+    sides: list[TriageSide] = Field(
+        default_factory=list,
+        description="one row for each draft: what it holds on the first contested point; else empty",
+    )
 
     @property
     def consensus(self) -> bool:
-        """Return whether all four criteria hold."""
-        return self.same_conclusion and self.no_critical_flag and self.no_contradiction and self.mostly_high
+        """Return whether all four criteria hold and no conclusion is contested."""
+        criteria = (self.same_conclusion, self.no_critical_flag, self.no_contradiction, self.mostly_high)
+        return all(criteria) and not self.contested
+
+    @property
+    def holders(self) -> tuple[str, ...] | None:
+        """The seats whose draft reaches the conclusion of the leading one; None if the triage does not say."""
+        if not self.same_as_leader:
+            return None
+        return tuple(dict.fromkeys((self.leader, *self.same_as_leader)))
+
+    @classmethod
+    def rehearse(cls, plain: Json, options: Json, *, agree: bool, n: int) -> Json:
+        return plain | {"contested": []} if agree else plain
 
     def prose(self) -> str:
         lines = [f"Leading position: {self.leader.capitalize()}", f"Reason: {self.reason}"]
@@ -143,6 +187,9 @@ class Attack(Reply):
         default="",
         description="where the leading draft contradicts your own and yours is right, with evidence; else empty",
     )
+    concedes: Annotated[list[str], BeforeValidator(_none_to_list)] = Field(
+        default=[], description="where the leading draft is right and your own is not, one line each; empty if nowhere"
+    )
     verdict: AttackVerdict = Field(description="your judgement of the leading draft as a whole")
 
     @property
@@ -151,24 +198,25 @@ class Attack(Reply):
         by_severity = sorted(enumerate(self.issues, 1), key=lambda item: SEVERITIES.index(item[1].severity))
         return dict(sorted(by_severity[:MAX_ISSUES]))
 
+    @property
+    def stance(self) -> AttackStance:
+        """The judgement that follows from the issues that count. `verdict` is the attacker's own word."""
+        found = {issue.severity for issue in self.counted_issues.values()}
+        return "REJECTED" if "FATAL" in found else "MODIFIED" if "MAJOR" in found else "STAND"
+
     def prose(self) -> str:
-        listed = _format_issues({f"{n}.": issue for n, issue in enumerate(self.issues, 1)})
-        return "\n\n".join([listed, *filter(None, [self.case]), f"Verdict: {self.verdict}"])
-
-    def format_issues(self, name: str) -> str:
-        """Return the issues that count, under ids that the chair can cite: beta-1, beta-2."""
-        return _format_issues({f"{name}-{n}:": issue for n, issue in self.counted_issues.items()})
-
-
-def _format_issues(issues: Mapping[str, Issue]) -> str:
-    return "\n".join(_format_issue(mark, issue) for mark, issue in issues.items()) or "No issue found."
+        issues = [f"{n}. {format_issue(issue)}" for n, issue in enumerate(self.issues, 1)] or ["No issue found."]
+        concedes = [f"Concedes: {point}" for point in self.concedes]
+        said = "" if self.verdict == self.stance else f" (the attacker wrote {self.verdict})"
+        parts = ["\n".join(issues), self.case, "\n".join(concedes), f"Verdict: {self.stance}{said}"]
+        return "\n\n".join(filter(None, parts))
 
 
-def _format_issue(mark: str, issue: Issue) -> str:
+def format_issue(issue: Issue) -> str:
+    """Return an issue in one paragraph: `**MAJOR** the passage: the flaw Correction: the text`."""
     where = f"{issue.hits}: " if issue.hits else ""
-    return f"{mark} **{issue.severity}** {where}{issue.flaw}" + (
-        f" Correction: {issue.correction}" if issue.correction else ""
-    )
+    correction = f" Correction: {issue.correction}" if issue.correction else ""
+    return f"**{issue.severity}** {where}{issue.flaw}{correction}"
 
 
 _MINOR_CHANGES = re.compile(
@@ -210,7 +258,7 @@ class Point(ReplyPart):
     )
     same_as: TextField = Field(
         default=NONE,
-        description=f'the id of an earlier issue that says the same, which then gets the same ruling; "{NONE}" if there is none',
+        description=f'the id of an earlier issue that the same correction settles; "{NONE}" if there is none, or if they only overlap',
     )
     why: TextField = Field(
         default="",
@@ -220,11 +268,18 @@ class Point(ReplyPart):
     landed: LandedField = None
 
 
+class Change(ReplyPart):
+    """What an issue changed in the leading draft."""
+
+    issue: TextField = Field(default="", description="the id of the issue that made it necessary")
+    change: str = Field(description="what is different now, in one short sentence")
+
+
 class Ruling(Reply):
     """The chair's verdict on the leading draft after the attack."""
 
     answer_field: ClassVar[str] = "answer"
-    open_choices: ClassVar[frozenset[str]] = frozenset({"issue", "same_as", "outcome"})
+    open_choices: ClassVar[frozenset[str]] = frozenset({"issue", "same_as", "outcome", "replaced_by"})
     decisive: ClassVar[frozenset[str]] = frozenset({"outcome"})
     _read_outcome = model_validator(mode="before")(_read_minor_changes)
 
@@ -234,6 +289,13 @@ class Ruling(Reply):
         json_schema_extra=one_row_per("issue") | also_named("rulings", "issues", "decisions", "rulings_on_issues"),
     )
     outcome: Annotated[RulingOutcome, Field(json_schema_extra=also_named("verdict", "ruling", "result"))] = None
+    replaced_by: TextField = Field(
+        default="",
+        description=f'if the outcome is OVERTURNED: the label of the draft that the answer is built from; else "{NONE}"',
+    )
+    changes: Annotated[list[Change], BeforeValidator(_none_to_list)] = Field(
+        default=[], description="if the outcome is MODIFIED: what changed because of which issue; else empty"
+    )
     answer: Annotated[str, AfterValidator(_require_text)] = Field(
         description="the final answer itself, complete, in Markdown, without mentioning the process"
     )

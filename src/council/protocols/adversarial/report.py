@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from council.engine.layout import format_count, format_label
+from council.engine.layout import ENGLISH, find_wording
 from council.engine.minutes import Minutes
 from council.protocols import ReportView
 from council.text_cleanup import single_line
 from council.types import Json
+from council.wording import Wording
 
-CONSENSUS_TEXT = "Consensus detected — no adversarial round needed"
 MAX_REASON_CHARS = 200
 SEVERITIES = ("FATAL", "MAJOR", "MINOR")  # the most severe first
 RULING_WORDS = {True: "landed", False: "dismissed", None: "open"}
@@ -39,36 +39,17 @@ class AdversarialView(ReportView):
     def layout_variables(self, minutes: Minutes) -> Json:
         found = _find_details(minutes)
         rulings = join_points(found.get("rulings") or [], "")
+        wording = find_wording(minutes)
         return {
             "leader": found.get("leader"),
-            "reason": found.get("reason") or "none given",
+            "reason": found.get("reason") or wording.heading("none_given"),
             "agreed": found.get("agreed") or [],
             "contested": found.get("contested") or [],
-            "rulings": [{**row, "ruling": RULING_WORDS[row["landed"]]} for row in rulings],
-            "counts": format_counts(rulings) if rulings else "",
+            "rulings": [{**row, "ruling": wording.format_status(RULING_WORDS[row["landed"]])} for row in rulings],
+            "counts": format_counts(rulings, wording) if rulings else "",
             "dissent": minutes.verdict.get("dissent") or [],
-            "skipped": _describe_skipped_attack(minutes),
+            "skipped": _describe_skipped_attack(minutes, wording),
         }
-
-    def closing_text(self, minutes: Minutes) -> str:
-        """Return the leader and why, the counts of the rulings, and the dissent, one line each."""
-        found = _find_details(minutes)
-        if not found.get("leader"):
-            return ""
-        lines = [
-            f"Leading draft: {format_label(found['leader'])}. {single_line(found.get('reason') or '', MAX_REASON_CHARS)}"
-        ]
-        if "attack" in minutes.phases and not minutes.phases["attack"].said:
-            lines.append("Attack: none. No attacker answered.")
-        elif "attack" in minutes.phases and "rulings" in found:
-            points = join_points(found["rulings"], "")
-            lines.append(f"Attack: {format_counts(points)}.")
-            lines += [format_point(one) for one in points if one["landed"] is not False]
-        elif any("attack" in note.skipped for note in minutes.notes):
-            lines.append(f"Attack: none. {CONSENSUS_TEXT}.")
-        seats = [format_label(row["seat"]) for row in minutes.verdict.get("dissent") or []]
-        lines += [f"Dissent: {' and '.join(seats)} rejected the leading draft."] if seats else []
-        return "\n".join(f"> {line.rstrip()}" for line in lines)
 
 
 def _find_details(minutes: Minutes) -> Json:
@@ -81,15 +62,16 @@ def _find_details(minutes: Minutes) -> Json:
     return (said.reply if said else None) or {}
 
 
-def _describe_skipped_attack(minutes: Minutes) -> str:
+def _describe_skipped_attack(minutes: Minutes, wording: Wording) -> str:
     """Return why there was no attack phase; empty if there was one."""
     if "attack" in minutes.phases:
         return ""
     note = next((note for note in minutes.notes if "attack" in note.skipped), None)
     drafts = minutes.phases["draft"].said if "draft" in minutes.phases else {}
     if note and len(drafts) > 1:
-        return CONSENSUS_TEXT
-    return f"_No attack was held: {single_line(note.why if note else 'the run did not get that far')}._"
+        return wording.heading("consensus_detected")
+    why = single_line(note.why) if note else wording.heading("not_that_far")
+    return f"_{wording.heading('no_attack_held', why=why)}_"
 
 
 def join_points(rulings: Sequence[Json], leader: str) -> list[Json]:
@@ -128,14 +110,15 @@ def _list_issues(minutes: Minutes) -> list[Json]:
     ]
 
 
-def format_point(one: Json) -> str:
-    """Return one line: `Landed (MAJOR, raised by Beta and Gamma): the passage`."""
-    word, by = RULING_WORDS[one["landed"]].capitalize(), " and ".join(map(format_label, one["raised_by"]))
-    return f"{word} ({one['severity']}, raised by {by}): {single_line(one['hits'] or one['flaw'], MAX_REASON_CHARS)}"
-
-
-def format_counts(rulings: Sequence[Json]) -> str:
+def format_counts(rulings: Sequence[Json], wording: Wording = ENGLISH) -> str:
     """Return the counts of the rulings: `5 issues: 3 landed, 1 dismissed, 1 open`. Joined issues count once."""
     distinct = [row["landed"] for row in rulings if not row.get("same_as")]
-    counts = [f"{distinct.count(value)} {word}" for value, word in RULING_WORDS.items() if value in distinct]
-    return f"{format_count(len(distinct), 'issue')}: {', '.join(counts)}" if counts else "no issues"
+    counts = [
+        wording.heading(f"count_{word}", number=distinct.count(value), count=distinct.count(value))
+        for value, word in RULING_WORDS.items()
+        if value in distinct
+    ]
+    if not counts:
+        return wording.heading("no_issues")
+    total = wording.heading("issues", number=len(distinct), count=len(distinct))
+    return f"{total}{wording.colon}{wording.comma.join(counts)}"

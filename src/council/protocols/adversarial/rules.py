@@ -7,31 +7,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from council.protocols.adversarial.replies import NONE, SEVERITIES, Point
-from council.types import Agreement, TrustFact
+from council.protocols.adversarial.replies import NONE, SEVERITIES, Point, Triage
+from council.types import TrustFact
 
 SEVERE = ("FATAL", "MAJOR")
 MAX_DETAIL_CHARS = 100
 MAX_ID_CHARS = 40  # of an unknown id
 MAX_UNKNOWN = 5  # unknown ids that are listed
-
-# A flag that a draft raises against itself, not one that it denies or explains: "no CRITICAL", "CRITICAL: none", "CRITICAL / MINOR".
-CRITICAL_FLAG = re.compile(
-    r"(?<!\bno )(?<!\bNo )(?<!\bNO )\bCRITICAL\b(?!\W{0,8}(?:none|nothing|no |n/a)|[ \t]*[/,|]|,? (?:IMPORTANT|or)\b)"
-)
-
-
-# Issues
-
-
-def choose_leader(drafts: Mapping[str, str]) -> str:
-    """Return the seat whose draft declares the fewest CRITICAL flags, the first of several. Used if no chair triages."""
-    return min(drafts, key=lambda name: len(CRITICAL_FLAG.findall(drafts[name])))
-
-
-def list_flagged_drafts(drafts: Mapping[str, str]) -> list[str]:
-    """Return the seats whose drafts declare a CRITICAL flag against themselves."""
-    return [name for name, text in drafts.items() if CRITICAL_FLAG.search(text)]
 
 
 # Rulings
@@ -71,6 +53,11 @@ class Rulings:
     @property
     def open(self) -> list[IssueRuling]:
         return [row for row in self.distinct if row.landed is None]
+
+    @property
+    def unruled(self) -> list[IssueRuling]:
+        """The open issues that the chair left out; one that was ruled both ways is open too."""
+        return [row for row in self.open if row.id not in self.contradictory]
 
 
 def apply_rulings(severities: Mapping[str, str], points: Iterable[Point]) -> Rulings:
@@ -143,8 +130,8 @@ def list_contradictions(outcome: str | None, rulings: Rulings) -> list[str]:
     """Return what makes a ruling contradict itself; such a ruling is CONTESTED after its repair turn."""
     found = [f"{name} is ruled both ways" for name in rulings.contradictory]
     fatal = [row.id for row in rulings.landed if row.severity == "FATAL"]
-    if outcome == "SURVIVED" and fatal:
-        found.append(f"the outcome is SURVIVED although {', '.join(fatal)} is FATAL and landed")
+    if outcome in ("SURVIVED", "MODIFIED") and fatal:
+        found.append(f"the outcome is {outcome} although {', '.join(fatal)} is FATAL and landed")
     if outcome == "OVERTURNED" and not any(row.severity in SEVERE for row in rulings.landed):
         found.append("the outcome is OVERTURNED although no FATAL or MAJOR issue landed")
     return found
@@ -184,39 +171,58 @@ def compute_confidence(
     return "HIGH"
 
 
-def assess_agreement(outcome: str | None, stances: Collection[str]) -> Agreement:
-    """Return the agreement of the attackers with the leading draft."""
-    if not stances:
-        return ""
-    if all(stance == "STAND" for stance in stances) and outcome == "SURVIVED":
-        return "full"
-    return "none" if all(stance == "REJECTED" for stance in stances) and outcome == "SURVIVED" else "partial"
+def find_first_holders(
+    triage: Triage, drafts: Iterable[str], outcome: str | None, replaced_by: str
+) -> tuple[str, ...] | None:
+    """Return the seats whose own draft reaches the conclusion of the answer; None if the triage does not say.
+
+    The triage compares the drafts with the leading one only. After it was overturned, one seat alone is known to hold
+    the answer if all others reach the conclusion of the leading draft.
+    """
+    names = tuple(drafts)
+    leading = triage.holders or (names if triage.same_conclusion else ())
+    if outcome == "OVERTURNED":
+        return (replaced_by,) if replaced_by and {*leading, replaced_by} == set(names) else None
+    return tuple(name for name in names if name in leading) or None
+
+
+def is_settled(outcome: str | None, stances: Collection[str]) -> bool:
+    """Return whether the attack settled the contested points: every attacker let the leading draft stand."""
+    return bool(stances) and outcome == "SURVIVED" and all(stance == "STAND" for stance in stances)
 
 
 def list_trust_facts(
-    rulings: Rulings, hits: Mapping[str, str], contested: Sequence[str], *, settled: bool
-) -> tuple[TrustFact, ...]:
-    """Return the facts that limit trust; `hits` is what each issue hits, `settled` whether all seats agree in the end."""
-    facts = [
-        TrustFact("open_fatal", _describe(row, hits)) for row in rulings.open if row.severity == "FATAL"
-    ]  # fmt: skip
-    severe = [row for row in rulings.landed if row.severity in SEVERE]
-    facts += [TrustFact("landed", _count([f"{row.id} {row.severity}" for row in severe]))] if severe else []
-    unruled = [row.id for row in rulings.open]
-    facts += [TrustFact("unruled", ", ".join(unruled))] if unruled else []
-    if contested and not settled:
-        facts.append(TrustFact("contested_points", _count([_shorten(point) for point in contested], 1)))
-    return tuple(facts)
-
-
-def _count(items: Sequence[str], shown: int = 3) -> str:
-    """Return the first items and the number of the others."""
-    more = f" and {len(items) - shown} more" if len(items) > shown else ""
-    return ", ".join(items[:shown]) + more
-
-
-def _describe(row: IssueRuling, hits: Mapping[str, str]) -> str:
-    return f"{row.id} ({_shorten(hits.get(row.id, ''))})" if hits.get(row.id) else row.id
+    outcome: str | None, rulings: Rulings, stances: Mapping[str, str], contested: Sequence[str], *, contradictory: bool
+) -> list[TrustFact]:
+    """Return the facts of an attack for and against trust. `stances` are the attackers' by seat."""
+    landed = [row for row in rulings.landed if row.severity in SEVERE]
+    fatal = [row for row in rulings.rows if row.severity == "FATAL"]
+    fatal_by = {row.id.rpartition("-")[0] for row in fatal if row.landed}
+    rejecting = tuple(name for name, stance in stances.items() if stance == "REJECTED")
+    open_fatal = [row for row in rulings.unruled if row.severity == "FATAL"]
+    open_others = [row for row in rulings.unruled if row.severity != "FATAL"]
+    dismissed = [row for row in rulings.distinct if row.landed is False]
+    total = len(rulings.distinct)
+    rejected_by_all = bool(stances) and len(rejecting) == len(stances) and outcome == "SURVIVED"
+    is_all_rejected = rejected_by_all and all(row.landed is False for row in fatal)
+    facts = {
+        "contradictory_ruling": TrustFact("contradictory_ruling") if contradictory else None,
+        "overturned": TrustFact("overturned") if outcome == "OVERTURNED" else None,
+        "fatal_landed": TrustFact("fatal_landed", seats=tuple(filter(fatal_by.__contains__, stances)))
+        if fatal_by
+        else None,
+        "open_fatal": TrustFact("open_fatal", count=len(open_fatal)) if open_fatal else None,
+        "all_rejected": TrustFact("all_rejected", seats=rejecting, count=len(rejecting)) if is_all_rejected else None,
+        "modified": TrustFact("modified", count=len(rulings.landed), total=total) if outcome == "MODIFIED" else None,
+        "landed": TrustFact("landed", count=len(landed), total=total) if landed else None,
+        "unruled": TrustFact("unruled", count=len(open_others), total=total) if open_others else None,
+        "unclear_ruling": TrustFact("unclear_ruling") if rulings.unknown or outcome is None else None,
+        "dismissed": TrustFact("dismissed", count=len(dismissed), total=total) if dismissed else None,
+    }
+    found = [fact for fact in facts.values() if fact]
+    if contested and not is_settled(outcome, stances.values()):
+        found.append(TrustFact("contested_points", contested[0], count=len(contested)))
+    return found
 
 
 def _shorten(text: str, limit: int = MAX_DETAIL_CHARS) -> str:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 
-from council.protocols.adversarial.replies import MAX_ISSUES, Attack, Issue, Ruling, Triage
+from council.engine.agreement import compute_agreement, join_sides, list_shared_voices, round_voices
+from council.protocols.adversarial.replies import MAX_ISSUES, SEVERITIES, Attack, Change, Issue, Ruling, Triage
 from council.protocols.adversarial.rules import (
     SEVERE,
     Rulings,
     apply_rulings,
-    assess_agreement,
     compute_confidence,
-    format_unknown,
+    find_first_holders,
+    is_settled,
     list_contradictions,
     list_defects,
     list_trust_facts,
+    match_ids,
 )
-from council.types import Json, Round, Verdict
+from council.protocols.common.flags import list_draft_facts
+from council.text_cleanup import strip_confidence_section
+from council.types import Difference, Json, OutcomeFacts, Round, TrustFact, Verdict
 
 CHOSEN_BY_RULE = "the chair did not triage, and this draft declares the fewest CRITICAL flags"
 
@@ -38,47 +42,158 @@ def _apply(ruling: Ruling, issues: Mapping[str, Issue]) -> Rulings:
     return apply_rulings({name: issue.severity for name, issue in issues.items()}, ruling.points)
 
 
-def build_verdict(ruling: Ruling, attacks: Round[Attack], triage: Triage, *, by_rule: bool = False) -> Verdict:
-    """Build the verdict with a computed confidence. Without an attack the outcome is SURVIVED after a consensus, else none."""
-    details = {"leader": triage.leader, "reason": triage.reason, "agreed": triage.agreed, "contested": triage.contested, "rulings": []}  # fmt: skip
+def build_verdict(
+    ruling: Ruling,
+    attacks: Round[Attack],
+    triage: Triage,
+    drafts: Round[None],
+    *,
+    by_rule: bool = False,
+    facts: Sequence[TrustFact] = (),
+) -> Verdict:
+    """Build the verdict. Without an attack the outcome is SURVIVED after a consensus, else none.
+
+    `facts` are facts for or against trust that the flow found.
+    """
+    answer = strip_confidence_section(ruling.answer)
+    base = Verdict(
+        answer,
+        assessment=ruling.assessment,
+        common=tuple(triage.agreed),
+        differences=tuple(list_differences(triage)),
+        caveats=(f"{triage.leader.capitalize()} leads by rule: {CHOSEN_BY_RULE}.",) if by_rule else (),
+        trust_facts=(
+            *facts,
+            *list_shared_voices(round_voices(drafts)),
+            *list_draft_facts(find_base_draft(ruling, triage, drafts), answer),
+        ),
+        details={
+            "leader": triage.leader,
+            "reason": triage.reason,
+            "agreed": triage.agreed,
+            "contested": triage.contested,
+            "rulings": [],
+        },
+    )
     if triage.consensus:
-        answer = f"{ruling.answer}{format_assessment('HIGH', ruling)}"
-        facts = list_trust_facts(Rulings(), {}, triage.contested, settled=False)
-        return Verdict(
-            answer, outcome="SURVIVED", confidence="HIGH", agreement="full", details=details, trust_facts=facts
-        )
-    caveats = [f"{triage.leader.capitalize()} leads by rule: {CHOSEN_BY_RULE}."] if by_rule else []
+        return add_consensus(base, triage, drafts)
     if not attacks:
         missing = "no attacker answered, so the answer below was not tested"
-        return Verdict(ruling.answer, incomplete=missing, details=details, caveats=tuple(caveats))
+        result = OutcomeFacts("untested", triage.leader)
+        return replace(base, assessment="", incomplete=missing, result=result)
+    return add_rulings(base, ruling, attacks, triage, drafts)
+
+
+def find_base_draft(ruling: Ruling, triage: Triage, drafts: Round[None]) -> dict[str, str]:
+    """Return the draft that the answer is built from, by its seat: the leading one, or the one that replaced it."""
+    is_replaced = ruling.outcome == "OVERTURNED" and not triage.consensus
+    seat = ruling.replaced_by if is_replaced else triage.leader
+    return {seat: drafts[seat].said} if seat in drafts else {}
+
+
+def add_consensus(base: Verdict, triage: Triage, drafts: Round[None]) -> Verdict:
+    """Return the verdict of drafts that agree, so that none was attacked."""
+    return replace(
+        base,
+        outcome="SURVIVED",
+        confidence="HIGH",
+        agreement=compute_agreement(list(drafts), bool(triage.contested), round_voices(drafts)),
+        shared_by=tuple(drafts),
+        result=OutcomeFacts("consensus", triage.leader, total=len(drafts)),
+    )
+
+
+def add_rulings(base: Verdict, ruling: Ruling, attacks: Round[Attack], triage: Triage, drafts: Round[None]) -> Verdict:
+    """Return the verdict on an attack, with the outcome, the rulings and a computed confidence."""
     issues = number_issues(attacks)
     rulings = _apply(ruling, issues)
-    stances = {name: attack.reply.verdict for name, attack in attacks.items()}
-    unsupported = [name for name, attack in attacks.items() if is_unsupported_rejection(attack.reply)]
+    stances = {name: attack.reply.stance for name, attack in attacks.items()}
     contradictions = list_contradictions(ruling.outcome, rulings)
+    unsupported = tuple(name for name, attack in attacks.items() if is_unsupported_rejection(attack.reply))
+    holders = find_first_holders(triage, drafts, ruling.outcome, ruling.replaced_by)
+    settled = is_settled(ruling.outcome, stances.values())
+    voices = round_voices(drafts)
+    facts = list_trust_facts(ruling.outcome, rulings, stances, triage.contested, contradictory=bool(contradictions))
     level = compute_confidence(
-        ruling.outcome, [row.severity for row in rulings.landed], list(stances.values()),
-        open_issues=[row.severity for row in rulings.open], contradictory=bool(contradictions),
+        ruling.outcome,
+        [row.severity for row in rulings.landed],
+        list(stances.values()),
+        open_issues=[row.severity for row in rulings.open],
+        contradictory=bool(contradictions),
         unclear=bool(rulings.unknown or unsupported),
-    )  # fmt: skip
-    agreement = assess_agreement(ruling.outcome, list(stances.values()))
-    hits = {name: issue.hits or issue.flaw for name, issue in issues.items()}
-    return Verdict(
-        f"{ruling.answer}{format_assessment(level, ruling)}", outcome=ruling.outcome, confidence=level,
-        dissent=tuple(list_dissent(attacks, ruling.outcome)), agreement=agreement,
-        trust_facts=list_trust_facts(rulings, hits, triage.contested, settled=agreement == "full"),
-        caveats=(*caveats, *list_caveats(ruling, rulings, contradictions, attacks, unsupported)),
-        details=details | {"rulings": describe_rulings(rulings, issues), "stances": stances},
-    )  # fmt: skip
+    )
+    if unsupported:
+        facts.append(TrustFact("unsupported_rejection", seats=unsupported, count=len(unsupported)))
+    return replace(
+        base,
+        outcome=ruling.outcome,
+        confidence=level,
+        dissent=tuple(list_dissent(attacks, ruling.outcome)),
+        agreement=compute_agreement(holders, bool(triage.contested) and not settled, voices),
+        shared_by=holders,
+        joined=tuple(name for name in stances if settled and name not in holders) if holders else (),
+        differences=() if settled else base.differences,
+        result=describe_outcome(ruling, rulings, triage.leader),
+        trust_facts=(*facts, *base.trust_facts),
+        caveats=(*base.caveats, *list_caveats(ruling, rulings, contradictions, attacks, unsupported)),
+        details=base.details | {"rulings": describe_rulings(rulings, issues), "stances": stances},
+    )
 
 
 def is_unsupported_rejection(attack: Attack) -> bool:
     """Return whether an attacker rejects the draft without an issue that could be ruled on."""
-    return attack.verdict == "REJECTED" and not any(issue.severity in SEVERE for issue in attack.issues)
+    return attack.verdict == "REJECTED" and attack.stance == "STAND"
 
 
-def format_assessment(level: str, ruling: Ruling) -> str:
-    return f"\n\n## Confidence Assessment\n\n**{level}.** {ruling.assessment}".rstrip()
+def describe_outcome(ruling: Ruling, rulings: Rulings, leader: str) -> OutcomeFacts | None:
+    """Return the facts of the outcome line; None without an outcome."""
+    if ruling.outcome is None:
+        return None
+    landed = len(rulings.landed)
+    total = len(rulings.distinct)
+    if ruling.outcome == "OVERTURNED":
+        replaced_by = ruling.replaced_by if ruling.replaced_by != leader else ""
+        return OutcomeFacts("overturned", leader, replaced_by, count=landed, total=total)
+    if ruling.outcome == "MODIFIED":
+        changes = count_changes(ruling.changes, rulings)
+        return OutcomeFacts("modified" if total else "corrected", leader, count=landed, total=total, changes=changes)
+    return OutcomeFacts("survived" if total else "unopposed", leader, count=landed, total=total)
+
+
+def count_changes(changes: Sequence[Change], rulings: Rulings) -> int:
+    """Return the number of changes. Rows on issues that the chair joined are one change."""
+    roots = {row.id: row.same_as or row.id for row in rulings.rows}
+    found = set()
+    for change in changes:
+        ids = match_ids(change.issue, roots)
+        found.add(roots[ids[0]] if ids else change.change)
+    return len(found)
+
+
+def list_differences(triage: Triage) -> list[Difference]:
+    """Return the contested points; the sides are known for the first."""
+    sides = join_sides((side.seat, side.position, side.assumes) for side in triage.sides)
+    return [Difference(point, sides if n == 0 and len(sides) > 1 else ()) for n, point in enumerate(triage.contested)]
+
+
+def describe_contradictions(outcome: str | None, rulings: Rulings) -> str:
+    """Return for the reader what makes a ruling contradict itself."""
+    parts = []
+    if rulings.contradictory:
+        parts.append("one attack is ruled both ways")
+    if outcome in ("SURVIVED", "MODIFIED") and any(row.severity == "FATAL" for row in rulings.landed):
+        parts.append("it keeps the leading draft although a fatal attack landed")
+    if outcome == "OVERTURNED" and not any(row.severity in SEVERE for row in rulings.landed):
+        parts.append("it overturns the leading draft although no severe attack landed")
+    return "; ".join(parts)
+
+
+def describe_open(rulings: Rulings) -> str:
+    """Return for the reader how many attacks were not ruled on, and how severe the worst is."""
+    worst = min((row.severity for row in rulings.unruled), key=SEVERITIES.index).lower()
+    if len(rulings.unruled) == 1:
+        return f"one attack ({worst})"
+    return f"{len(rulings.unruled)} attacks (the worst is {worst})"
 
 
 def describe_rulings(rulings: Rulings, issues: Mapping[str, Issue]) -> list[Json]:
@@ -90,22 +205,23 @@ def describe_rulings(rulings: Rulings, issues: Mapping[str, Issue]) -> list[Json
 
 
 def list_caveats(
-    ruling: Ruling, rulings: Rulings, contradictions: list[str], attacks: Round[Attack], unsupported: list[str]
+    ruling: Ruling,
+    rulings: Rulings,
+    contradictions: list[str],
+    attacks: Round[Attack],
+    unsupported: Sequence[str],
 ) -> list[str]:
     """Return what the reader has to know before the answer."""
     lines = []
     if contradictions:
-        lines.append(f"The chair's ruling contradicts itself, so confidence is CONTESTED: {'; '.join(contradictions)}.")
+        lines.append(f"The chair's ruling contradicts itself: {describe_contradictions(ruling.outcome, rulings)}.")
     if ruling.outcome is None:
         lines.append("The chair named no outcome.")
-    if rulings.open:
-        named = ", ".join(f"{row.id} ({row.severity})" for row in rulings.open)
-        lines.append(f"Counted as open, because the chair did not rule on it: {named}.")
+    if rulings.unruled:
+        lines.append(f"The chair did not rule on {describe_open(rulings)}, so it counts as open.")
     if rulings.unknown:
-        lines.append(f"Not counted, because no attacker raised it: the ruling on {format_unknown(rulings)}.")
-    lines += [
-        f"{name.capitalize()} rejected the leading draft but named no FATAL or MAJOR issue." for name in unsupported
-    ]
+        lines.append("The chair ruled on an attack that no attacker made; that ruling does not count.")
+    lines += [f"{name.capitalize()} rejected the leading draft but named no severe error." for name in unsupported]
     lines += [
         f"{name.capitalize()} raised {len(attack.reply.issues)} issues; only the {MAX_ISSUES} most severe were ruled on."
         for name, attack in attacks.items()
@@ -116,7 +232,7 @@ def list_caveats(
 
 def list_dissent(attacks: Round[Attack], outcome: str | None) -> list[Json]:
     """Return the attackers that said REJECTED although the draft was not overturned."""
-    rejected = [name for name, attack in attacks.items() if attack.reply.verdict == "REJECTED"]
+    rejected = [name for name, attack in attacks.items() if attack.reply.stance == "REJECTED"]
     return [
         {"seat": name, "position": "REJECTED", "text": attacks[name].said}
         for name in rejected

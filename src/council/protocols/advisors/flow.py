@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from council.engine.agreement import compute_agreement, join_sides, keep_known, list_shared_voices, round_voices
 from council.engine.council import Council
-from council.engine.trust import compute_agreement, round_voices
 from council.protocols.advisors.options import AdvisorsOptions
 from council.protocols.advisors.replies import Refereed, RefereedRounds, Stand
 from council.protocols.advisors.rules import (
     cites_evidence,
     describe_stances,
     is_long,
+    names_figure,
     stage,
     stance_changes,
     word_limits,
 )
+from council.protocols.common.lengths import find_word_limit
+from council.protocols.common.sections import dump_sections
 from council.protocols.common.stances import Stance, is_unanimous
-from council.types import STATES_OUT_FOR_RUN, Json, Round, TrustFact, Verdict
+from council.types import STATES_OUT_FOR_RUN, Difference, Json, Round, TrustFact, Verdict
+
+MIN_VERDICT_WORDS = 250
 
 
 async def advisors(council: Council, **options: Any) -> Verdict:
@@ -110,21 +115,42 @@ async def _referee(council: Council, transcript: list[Round[Any]]) -> Verdict:
     council.so_far(Verdict("", shifts=tuple(_declared_changes(transcript))))  # declared changes need no referee
     async with council.phase("referee"):
         ruling = await council.ask(
-            council.chair, "advisors/referee", reply=RefereedRounds if several else Refereed, choices={"advisor": list(heard), "shared_by": list(heard)},
-            transcript=transcript, several=several,
-        )  # fmt: skip
+            council.chair,
+            "advisors/referee",
+            reply=RefereedRounds if several else Refereed,
+            choices={name: list(heard) for name in ("advisor", "shared_by", "joined")},
+            transcript=transcript,
+            several=several,
+            limit=find_word_limit((said.said for spoken in transcript for said in spoken.values()), MIN_VERDICT_WORDS),
+        )
     reply = ruling.reply
     shifts = _combine_shifts(reply, _declared_changes(transcript))
     latest = {name: one for said in transcript for name, one in said.items()}
     voices = round_voices(Round(list(latest.values())))
+    tensions = reply.tensions
+    moved = {one["seat"] for one in shifts if one["changed"]}
+    shared_by = keep_known(reply.known_shared_by, heard)
+    first_holders = None if shared_by is None else tuple(name for name in shared_by if name not in moved)
+    later = reply.joined if isinstance(reply, RefereedRounds) else []
+    contested = [TrustFact("contested_points", tensions[0], count=len(tensions))] if tensions else []
+    sections = reply.build_sections(heard, {one["seat"] for one in shifts if one["weak"]}, council.question.text)
     return Verdict(
-        reply.format_answer(heard, {one["seat"] for one in shifts if one["weak"]}),
+        reply.format_answer(sections),
         disagreements=tuple({"issue": tension} for tension in reply.tensions),
         shifts=tuple(shifts),
-        details={"rounds": len(transcript), "referee": reply.model_dump()},
-        agreement=compute_agreement(reply.known_shared_by, bool(reply.tensions), voices),
-        trust_facts=tuple(TrustFact("contested_points", tension) for tension in reply.tensions),
+        details={"rounds": len(transcript), "referee": reply.model_dump(), "sections": dump_sections(sections)},
+        agreement=compute_agreement(first_holders, bool(tensions), voices),
+        shared_by=first_holders,
+        joined=tuple(name for name in later if name in heard and name not in (first_holders or ())),
+        differences=tuple(_list_differences(reply, tensions)),
+        trust_facts=(*contested, *list_shared_voices(voices)),
     )
+
+
+def _list_differences(reply: Refereed, tensions: list[str]) -> list[Difference]:
+    """Return the tensions; the sides are known for the first."""
+    sides = join_sides((side.advisor, side.position, side.assumes) for side in reply.sides)
+    return [Difference(point, sides if n == 0 and len(sides) > 1 else ()) for n, point in enumerate(tensions)]
 
 
 def _combine_shifts(reply: Refereed, declared: list[Json]) -> list[Json]:
@@ -134,7 +160,7 @@ def _combine_shifts(reply: Refereed, declared: list[Json]) -> list[Json]:
     return declared + [
         {
             "seat": name, "from": one.opened_with, "to": one.ended_with, "changed": one.moved, "reason": one.why,
-            "weak": one.moved and not cites_evidence(one.evidence),
+            "weak": one.moved and not cites_evidence(one.evidence) and not names_figure(one.why),
         }
         for name, one in positions.items() if name not in moved
     ]  # fmt: skip

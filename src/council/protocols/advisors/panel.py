@@ -27,10 +27,8 @@ def advisors_panel(task: str, chosen: AdvisorsOptions, context: PanelContext) ->
         members=named.members,
         default_member=_default_member(chosen, context),
         chair_setting=_chair_setting(chosen, named, context),
-        warnings=(
-            *_warn_same_tier(chosen, context),
-            *(() if chosen.rounds == 1 or _has_several_models(named, context) else (SAME_MODEL_WARNING,)),
-        ),
+        warnings=_warn_same_tier(chosen, context),
+        hints=() if chosen.rounds == 1 or _has_several_models(named, context) else (SAME_MODEL_WARNING,),
         options={"tier": chosen.tier or "light"},
         mixing="" if context.settings.named_members else "one -m for each of them, or a roster with members",
     )

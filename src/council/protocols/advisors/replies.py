@@ -11,8 +11,11 @@ from pydantic import BaseModel, Field
 
 from council.engine.reply import Reply, also_named, one_row_per
 from council.engine.reply_form import LIST_MARKER, Choices
-from council.protocols.common.replies import ConfidenceField, TextField, one_of
+from council.language import LANGUAGES, detect_language
+from council.protocols.common.replies import ConfidenceField, PointList, TextField, one_of
+from council.protocols.common.sections import Section
 from council.types import Json
+from council.wording import Wording, load_wording
 
 StanceField = Annotated[
     Literal["for", "against", "conditional", "undecided"],
@@ -56,8 +59,16 @@ ADVISOR_NAMES = also_named("name", "role", "seat", "who", "member", "speaker")
 class Perspective(BaseModel):
     advisor: str = Field(description="the advisor, by its name in lower case", json_schema_extra=ADVISOR_NAMES)
     view: str = Field(
-        description="its position in two or three sentences, in its strongest form",
+        description="its position in two sentences, in its strongest form",
         json_schema_extra=also_named("perspective", "position", "summary", "text", "stance", "statement"),
+    )
+
+
+class TensionSide(BaseModel):
+    advisor: str = Field(description="the advisor, by its name in lower case", json_schema_extra=ADVISOR_NAMES)
+    position: TextField = Field(default="", description="what it holds on the first tension, in at most eight words")
+    assumes: TextField = Field(
+        default="", description="what its position assumes, stated or implied, in at most eight words; else empty"
     )
 
 
@@ -80,8 +91,11 @@ class RefereeAccount(Reply):
     perspectives: list[Perspective] = Field(
         description="one for each advisor that spoke", json_schema_extra=one_row_per("advisor")
     )
-    tensions: list[str] = Field(
+    tensions: PointList = Field(
         description="where the advisors truly conflict, and what it turns on; empty if they do not"
+    )
+    sides: list[TensionSide] = Field(
+        default_factory=list, description="who holds what on the first tension, one row for each advisor; else empty"
     )
 
 
@@ -96,7 +110,7 @@ class Refereed(RefereeAccount):
     """The referee's ruling after one round."""
 
     answer_field: ClassVar[str] = "decision"
-    open_choices: ClassVar[frozenset[str]] = frozenset({"shared_by"})  # an unknown name is dropped
+    open_choices: ClassVar[frozenset[str]] = frozenset({"shared_by", "joined"})  # an unknown name is dropped
 
     decision: str = Field(
         description="the verdict: what to do and why, in Markdown; an answer, not a summary",
@@ -104,7 +118,7 @@ class Refereed(RefereeAccount):
     )
     shared_by: list[str] = Field(
         default_factory=list,
-        description="the advisors who themselves ended with the main action of this verdict, by name; empty if none did",
+        description="the advisors who themselves recommend the main action of this verdict, by name; empty if none does",
     )
     next_steps: list[str] = Field(
         description="what to do first, second, third; each an action a person can take",
@@ -125,55 +139,70 @@ class Refereed(RefereeAccount):
             raise ValueError("decision is empty: decide, and say what to do and why")
 
     def prose(self) -> str:
-        return self.format_answer()
+        return self.format_answer(self.build_sections())
 
-    def format_answer(self, roles: Mapping[str, str] = NO_ADVISORS, weak: Collection[str] = ()) -> str:
-        """Format the answer with the advisors' roles (`roles`: name → role).
+    def format_answer(self, sections: Sequence[Section]) -> str:
+        """Return the answer: its sections, or the decision alone if the referee answered in prose."""
+        return "\n\n".join(section.format() for section in sections) or self.decision.strip()
+
+    def build_sections(
+        self, roles: Mapping[str, str] = NO_ADVISORS, weak: Collection[str] = (), question: str = ""
+    ) -> list[Section]:
+        """Return the sections of the answer with the advisors' roles (`roles`: name → role), in the language of the decision.
+
+        The verdict is first; the reply has it last.
 
         Mark advisors that the referee left out, and `weak` ones, who moved without citing evidence.
         """
         if self.missing_parts:
-            return self.decision.strip()
-        views = [f"- **{_advisor_label(one.advisor, roles)}:** {_one_line(one.view)}" for one in self.perspectives]
-        missing = [
-            f"- **{_advisor_label(name, roles)}:** {self._note_left_out('perspectives')}"
-            for name in _missing_advisors(self.perspectives, roles)
-        ]
-        parts = [
-            ("Perspectives", "\n".join([*views, *missing])),
-            (
-                "Tensions",
-                "\n".join(f"- {line}" for line in _clean_items(self.tensions))
-                or self._note_empty("tensions", "None that matter."),
-            ),
-            *self.format_moves(roles, weak),
-            ("Verdict", VERDICT_HEADING.sub("", self.decision.strip())),
-            (
-                "Next Steps",
-                "\n".join(f"{n}. {step}" for n, step in enumerate(_clean_items(self.next_steps), 1))
-                or self._note_empty("next_steps", "None."),
-            ),
-            *(
-                [("What Would Show That the Verdict Was Wrong", _one_line(self.wrong_if))]
-                if self.wrong_if.strip()
-                else []
-            ),
-        ]
-        return "\n\n".join(f"## {heading}\n\n{text}" for heading, text in parts)
+            return []
+        wording = load_wording(detect_language(self._join_texts(), question))
+        texts = {
+            "decision": _strip_verdict_heading(self.decision.strip()),
+            "next_steps": _number_items(self.next_steps) or self._note_empty("next_steps", "none_sentence", wording),
+            "wrong_if": _one_line(self.wrong_if),
+            "tensions": "\n".join(f"- {line}" for line in _clean_items(self.tensions))
+            or self._note_empty("tensions", "no_tensions", wording),
+            "moves": self.format_moves(roles, weak, wording),
+            "perspectives": self._format_views(roles, wording),
+        }
+        return [Section(name, wording.heading(SECTION_TITLES[name]), text) for name, text in texts.items() if text]
 
-    def format_moves(self, roles: Mapping[str, str], weak: Collection[str]) -> list[tuple[str, str]]:
-        return []
+    def _join_texts(self) -> str:
+        views = [one.view for one in self.perspectives]
+        return "\n".join([self.decision, *self.next_steps, *self.tensions, *views, self.wrong_if])
 
-    def _note_empty(self, field: str, text: str) -> str:
+    def _format_views(self, roles: Mapping[str, str], wording: Wording) -> str:
+        views = [(one.advisor, _one_line(one.view)) for one in self.perspectives]
+        views += [
+            (name, self._note_left_out("perspectives", wording)) for name in _missing_advisors(self.perspectives, roles)
+        ]
+        colon = wording.colon.rstrip()
+        return "\n".join(f"- **{_advisor_label(name, roles)}{colon}** {view}" for name, view in views)
+
+    def format_moves(self, roles: Mapping[str, str], weak: Collection[str], wording: Wording) -> str:
+        """Return the table of how positions moved; empty after one round."""
+        return ""
+
+    def _note_empty(self, field: str, key: str, wording: Wording) -> str:
         """Return the text of a section without items; another one if its items could not be read."""
-        return UNREAD_NOTE if self.is_unread(field) else text
+        return wording.heading("unread" if self.is_unread(field) else key)
 
-    def _note_left_out(self, field: str) -> str:
-        return UNREAD_ROW_NOTE if self.is_unread(field) else LEFT_OUT_NOTE
+    def _note_left_out(self, field: str, wording: Wording) -> str:
+        return wording.heading("unread_row" if self.is_unread(field) else "left_out")
 
 
 class RefereedRounds(Refereed, PositionChanges):
     """The referee's ruling after several rounds, including how positions moved."""
+
+    shared_by: list[str] = Field(
+        default_factory=list,
+        description="the advisors who recommended the main action of this verdict in their first statement, by name; empty if none did",
+    )
+    joined: list[str] = Field(
+        default_factory=list,
+        description="the advisors who came to recommend it in a later round, by name; empty if none did",
+    )
 
     @property
     def changes_by_advisor(self) -> dict[str, PositionChange]:
@@ -183,23 +212,40 @@ class RefereedRounds(Refereed, PositionChanges):
             first.setdefault(one.advisor, one)
         return first
 
-    def format_moves(self, roles: Mapping[str, str], weak: Collection[str]) -> list[tuple[str, str]]:
-        rows = [["Advisor", "Opened with", "Ended with", "Why"], ["---"] * 4]
+    def format_moves(self, roles: Mapping[str, str], weak: Collection[str], wording: Wording) -> str:
+        t = wording.heading
+        rows = [[t("advisor"), t("opened_with"), t("ended_with"), t("why")], ["---"] * 4]
         for one in self.changes_by_advisor.values():
-            why = f"{one.why} {WEAK_FLIP_NOTE}" if one.advisor in weak else one.why
-            rows.append([_advisor_label(one.advisor, roles), one.opened_with, one.ended_with, why])
+            cells = map(_format_cell, [_advisor_label(one.advisor, roles), one.opened_with, one.ended_with])
+            note = f"**{t('weak_flip')}**" if one.advisor in weak else ""
+            rows.append([*cells, f"{_format_cell(one.why)} {note}".strip()])
         rows += [
-            [_advisor_label(name, roles), "", "", self._note_left_out("positions")]
+            [_format_cell(_advisor_label(name, roles)), "", "", self._note_left_out("positions", wording)]
             for name in _missing_advisors(self.positions, roles)
         ]
-        return [("How Positions Moved", "\n".join(f"| {' | '.join(map(_format_cell, row))} |" for row in rows))]
+        return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-LEFT_OUT_NOTE = "left out by the referee; see the minutes for its statement."
-UNREAD_NOTE = "The referee's reply could not be read here."
-UNREAD_ROW_NOTE = "the referee's row could not be read; see the minutes for its statement."
-WEAK_FLIP_NOTE = "**Weak flip: it cites nothing, possible anchoring.**"
-VERDICT_HEADING = re.compile(r"\A#{1,6}\s*Verdict\s*:?\s*\n+", re.IGNORECASE)  # added by the code
+SECTION_TITLES = {  # the name of each section in the report, and its heading
+    "perspectives": "perspectives",
+    "tensions": "tensions",
+    "moves": "how_positions_moved",
+    "decision": "verdict",
+    "next_steps": "next_steps",
+    "wrong_if": "wrong_if",
+}
+
+
+def _strip_verdict_heading(decision: str) -> str:
+    """Return the decision without a heading that code adds, in any language."""
+    if not decision.startswith("#"):
+        return decision
+    titles = "|".join(re.escape(load_wording(language).heading("verdict")) for language in LANGUAGES)
+    return re.sub(rf"\A#{{1,6}}\s*(?:{titles})\s*[:：]?\s*\n+", "", decision, flags=re.IGNORECASE)
+
+
+def _number_items(lines: Sequence[str]) -> str:
+    return "\n".join(f"{n}. {step}" for n, step in enumerate(_clean_items(lines), 1))
 
 
 def _advisor_label(name: str, roles: Mapping[str, str]) -> str:

@@ -4,30 +4,41 @@ from __future__ import annotations
 
 from council.engine.minutes import Minutes, StatementMinutes
 from council.protocols import ReportView
+from council.protocols.common.sections import load_sections
 from council.text_cleanup import clean
 
 BREAK = "\n\n## "
 WRONG_TITLE = "What Would Show That the Verdict Was Wrong"
-EARLIER_NAMES = {"Perspectives": "perspectives", "Tensions": "tensions", "How Positions Moved": "moves"}
+SECTION_NAMES = {
+    "Next Steps": "next_steps",
+    WRONG_TITLE: "wrong_if",
+    "Tensions": "tensions",
+    "How Positions Moved": "moves",
+    "Perspectives": "perspectives",
+}
 
 
 class AdvisorsView(ReportView):
     def answer_sections(self, minutes: Minutes) -> list[tuple[str, str, str]]:
-        """Return the verdict and the next steps before the perspectives and tensions. Code wrote the headings around them."""
-        text = str(minutes.verdict.get("answer") or "")
-        before, _, after = text.partition(f"{BREAK}Verdict\n\n")
+        """Return the verdict first, then the other sections."""
+        stored = load_sections(minutes.verdict)
+        if stored is None:
+            return self._find_earlier_sections(str(minutes.verdict.get("answer") or ""))
+        return list(stored)
+
+    def _find_earlier_sections(self, text: str) -> list[tuple[str, str, str]]:
+        """Return the sections of a run of an earlier version by the headings that code wrote around them."""
+        before, _, after = f"\n\n{text}".partition(f"{BREAK}Verdict\n\n")
         decision, found, rest = after.rpartition(f"{BREAK}Next Steps\n\n")
-        if not found or not before.startswith("## Perspectives\n\n"):
+        if not found or not (text.startswith("## Verdict\n\n") or before.startswith(f"{BREAK}Perspectives\n\n")):
             return []
-        steps, _, wrong = rest.partition(f"{BREAK}{WRONG_TITLE}\n\n")
-        later = [
-            ("decision", "Verdict", decision),
-            ("next_steps", "Next Steps", steps),
-            ("wrong_if", WRONG_TITLE, wrong),
-        ]
-        earlier = [part.partition("\n\n") for part in before.removeprefix("## ").split(BREAK)]
-        named = [(EARLIER_NAMES.get(title, "other"), title, part) for title, _, part in earlier]
-        return [section for section in [*later, *named] if section[2].strip()]
+        others = (
+            f"{BREAK}Next Steps\n\n{rest}{before}"  # earlier versions had perspectives and tensions before the verdict
+        )
+        titled = [part.partition("\n\n") for part in others.split(BREAK)[1:]]
+        sections = [("decision", "Verdict", decision)]
+        sections += [(SECTION_NAMES.get(title, "other"), title, part) for title, _, part in titled]
+        return [section for section in sections if section[2].strip()]
 
     def repeats_answer(self, minutes: Minutes, said: StatementMinutes) -> bool:
         """The answer is the referee's statement with the roles of the advisors."""

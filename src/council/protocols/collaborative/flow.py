@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 
+from council.engine.agreement import assess_notes, round_voices
 from council.engine.council import Council
 from council.engine.notes import parse_notes, seat_names
-from council.engine.trust import assess_notes, round_voices
+from council.protocols.common.lengths import WORDS, find_word_limit
 from council.types import Round, Verdict
 
-MAX_GROWTH = 1.25  # length of the synthesis, as a multiple of the longest version it is built from
-MIN_WORD_LIMIT = 150
-WORDS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\s\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+OPENING_WORDS = 60  # of each first draft, for the chair's notes on who recommended what before reading the others
+HEADING_LINE = re.compile(r"^#+ .*$", re.MULTILINE)
 DRAFTS_ONLY_CAVEAT = "No seat improved its draft: the answer is built from the drafts."
 
 
@@ -30,22 +31,24 @@ async def collaborative(council: Council) -> Verdict:
             why="there is only one draft, so there is nothing to improve it with",
             skipped=["improve"],
         )
+    openings = {draft.seat.label: opening(draft.text) for draft in drafts.values()} if improved else {}
     async with council.phase("synthesise"):
         synthesis = await council.ask(
             council.chair,
             "collaborative/synthesise",
             improved=versions,
+            openings=openings,
             wrote_again=bool(improved),
-            limit=word_limit(versions),
+            limit=find_word_limit(version.text for version in versions.values()),
         )
     notes = parse_notes(synthesis.outcome.text, seat_names(versions.seats))
-    agreement, facts = assess_notes(notes, round_voices(versions))
+    noted = assess_notes(notes, round_voices(drafts))
     caveats = () if improved or len(drafts) == 1 else (DRAFTS_ONLY_CAVEAT,)
-    return Verdict(synthesis.text, caveats=caveats, agreement=agreement, trust_facts=facts, notes=notes)
+    return Verdict(synthesis.text, caveats=caveats, notes=notes, **noted._asdict())
 
 
-def word_limit(versions: Round[None]) -> int:
-    """Return the maximum words of the synthesis, rounded up to tens. A character of a script without spaces is a word."""
-    texts = [one.text for one in versions.values()]
-    longest = max(len(text.split()) if text.isascii() else len(WORDS.findall(text)) for text in texts)
-    return max(MIN_WORD_LIMIT, -(-int(MAX_GROWTH * longest) // 10) * 10)
+def opening(text: str) -> str:
+    """Return the first words of a draft without its headings: its recommendation, which it begins with."""
+    body = HEADING_LINE.sub("", text).strip()
+    words = list(islice(WORDS.finditer(body), OPENING_WORDS + 1))
+    return body if len(words) <= OPENING_WORDS else f"{body[: words[OPENING_WORDS - 1].end()]} …"

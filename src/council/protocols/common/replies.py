@@ -6,11 +6,21 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from council.answer_text import says_none
 from council.engine.reply_form import LIST_MARKER
 
-__all__ = ["LIST_MARKER", "ConfidenceField", "Probability", "ReplyPart", "TextField", "one_of", "uppercase"]
+__all__ = [
+    "LIST_MARKER",
+    "ConfidenceField",
+    "PointList",
+    "Probability",
+    "ReplyPart",
+    "TextField",
+    "one_of",
+    "uppercase",
+]
 
 STEM_CHARS = 5  # "modifications" has the stem of "modified"
 Synonyms = Mapping[str, str]  # value of an enum → its synonyms, separated by commas
@@ -158,6 +168,13 @@ def _read_probability(value: Any) -> Any:
 ConfidenceField = Annotated[Literal["HIGH", "MEDIUM", "LOW"], BeforeValidator(_read_confidence_word)]
 Probability = Annotated[float, Field(ge=0, le=1), BeforeValidator(_read_probability)]
 TextField = Annotated[str, BeforeValidator(none_to_empty)]
+
+
+def _drop_none_items(points: list[str]) -> list[str]:
+    return [point for point in points if not says_none(point)]
+
+
+PointList = Annotated[list[str], AfterValidator(_drop_none_items)]  # without items which say that there is no point
 
 
 class ReplyPart(BaseModel):

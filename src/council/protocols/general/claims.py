@@ -207,6 +207,12 @@ def find_consensus(groups: Iterable[Group], words: Mapping[str, str], contested:
     return sorted(points, key=lambda point: (-len(point["sources"]), -point["weight"], point["question"]))
 
 
+def has_common_claim(groups: Iterable[Group], words: Mapping[str, str]) -> bool:
+    """Return whether two seats make the same claim and neither gave it up or qualified it in the second round."""
+    given_up = [one for one, word in words.items() if word != "MAINTAIN"]
+    return any(group.pairs("agree", given_up) for group in groups)
+
+
 def _agreeing_claims(group: Group, claims: Sequence[Claim], conceded: set[str]) -> list[list[Claim]]:
     """Return the sets of claims that agree. Claims that were only compared through a third one form pairs."""
     pairs = group.pairs("agree", conceded)
@@ -289,11 +295,20 @@ def _clamp_confidence(claim: Claim) -> float:
 
 
 def compute_general_confidence(
-    consensus: Sequence[Any], persisting: Sequence[Dispute], answered: int, asked: int, sourced: bool
+    consensus: Sequence[Any],
+    persisting: Sequence[Dispute],
+    answered: int,
+    asked: int,
+    sourced: bool,
+    *,
+    has_common_claim: bool = False,
 ) -> str:
-    """Return the confidence of a general answer: open disputes decide first, then consensus, then sources."""
+    """Return the confidence of a general answer: open disputes decide first, then consensus, then sources.
+
+    `has_common_claim`: two members hold the same claim, although it is no consensus.
+    """
     if any(not one.is_possible for one in persisting):
         return "CONTESTED"
-    if not consensus or answered < 2:
+    if answered < 2 or not (consensus or has_common_claim):
         return "LOW"
-    return "HIGH" if sourced and answered == asked and not persisting else "MEDIUM"
+    return "HIGH" if consensus and sourced and answered == asked and not persisting else "MEDIUM"

@@ -11,8 +11,10 @@ from pydantic.json_schema import SkipJsonSchema
 
 from council.engine.reply import Reply, also_named, one_row_per
 from council.engine.reply_form import LIST_MARKER, Choices
+from council.language import detect_language
 from council.protocols.common.replies import Probability, ReplyPart, TextField, none_to_empty, one_of
 from council.types import Json
+from council.wording import load_wording
 
 ANSWER_WORDS = ("MAINTAIN", "CONCEDE", "NUANCE")
 _FIRST_WORD = re.compile(r"^[\W_]*([A-Za-z]+)")
@@ -83,7 +85,7 @@ class Position(Reply):
     decisive: ClassVar[frozenset[str]] = frozenset({"confidence"})
 
     response: str = Field(
-        description="your answer, in Markdown; sources cited as [1]",
+        description="your answer, in Markdown",
         json_schema_extra=also_named("answer", "final_answer", "text"),
     )
     claims: list[DeclaredClaim] = Field(default=[], description="the claims your answer rests on, at most six")
@@ -255,9 +257,11 @@ class SpecSynthesis(Synthesis):
     def prose(self) -> str:
         if self.missing_parts:
             return self.answer
-        return f"{self.answer.strip()}\n\n## Proposed Spec Changes\n\n{self.format_changes()}"
+        t = load_wording(detect_language(self.answer)).heading
+        changes = self.format_changes() or t("none_sentence")
+        return f"{self.answer.strip()}\n\n## {t('proposed_spec_changes')}\n\n{changes}"
 
     def format_changes(self) -> str:
         """Format the changes as a list, one item each, without duplicate list markers."""
         items = [indent(LIST_MARKER.sub("", change.strip()), "  ").strip() for change in self.changes]
-        return "\n".join(f"- {item}" for item in items if item) or "None."
+        return "\n".join(f"- {item}" for item in items if item)

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from council.protocols.general.claims import Dispute, Side
 from council.protocols.general.values import name_key
+from council.wording import Wording
 
 Sources = Mapping[int, Mapping[str, str]]
 
@@ -191,30 +192,43 @@ _CLAUSE = re.compile(  # a statement such as "the latency is acceptable"; a topi
 )
 
 
-def format_disagreement(dispute: Dispute, because: str, sides: Sequence[tuple[str, str]]) -> str:
+MARKS = {"possible": "possible", "chair": "noted_by_the_chair"}  # by how a disagreement was found
+
+
+def format_disagreement(dispute: Dispute, because: str, sides: Sequence[tuple[str, str]], wording: Wording) -> str:
     """Format a disagreement in Markdown, with the chair's sides if there are two, else with the seats' positions."""
-    why = _CAPITAL_WORD.sub(lambda word: word[0].lower(), _BECAUSE.sub("", _one_line(because))).rstrip(".")
-    may = "may disagree" if dispute.is_possible else "disagree"
-    mark = {"possible": " (possible)", "chair": " (noted by the chair)"}.get(dispute.how, "")
-    named = _one_line(dispute.question).rstrip(" .:;")
-    named = f'"{named}"' if named.endswith("?") else f"whether {named}" if _CLAUSE.match(named) else named
-    lead = f"Experts {may} on {named}{mark}{f' because {why}' if why else ''}."
     if _has_two_sides([f"{position} {case}" for position, case in sides]):
-        bullets = [_format_chair_side(position, case) for position, case in sides if position.strip() or case.strip()]
+        bullets = [_format_chair_side(*side, wording) for side in sides if "".join(side).strip()]
     else:
-        bullets = [_format_seat_side(side) for side in dispute.positions]
-    return "\n".join((lead, "", *(f"- {bullet}" for bullet in bullets)))
+        bullets = [_format_seat_side(side, wording) for side in dispute.positions]
+    return "\n".join((_format_lead(dispute, because, wording), "", *(f"- {bullet}" for bullet in bullets)))
 
 
-def _format_chair_side(position: str, case: str) -> str:
-    name, why = _one_line(position).strip("*_ :"), _one_line(case)
-    return f"**{name}**: {why}" if name and why else name or why
+def _format_lead(dispute: Dispute, because: str, wording: Wording) -> str:
+    """Return the sentence that names a disagreement and its reason."""
+    mark = wording.enclose(wording.heading(MARKS[dispute.how])) if dispute.how in MARKS else ""
+    named = _one_line(dispute.question).rstrip(" .:;。：；")
+    why = _one_line(because).rstrip(".。")
+    if wording.language == "en":  # point and reason are clauses of the sentence
+        why = _CAPITAL_WORD.sub(lambda word: word[0].lower(), _BECAUSE.sub("", why))
+        named = f"whether {named}" if _CLAUSE.match(named) and not named.endswith("?") else named
+    named = wording.quote(named) if named.endswith(("?", "？")) else named
+    lead = wording.heading("experts_may_disagree" if dispute.is_possible else "experts_disagree", point=named)
+    reason = wording.heading("experts_because", why=why) if why else ""
+    return f"{lead}{mark}{reason}{wording.period.rstrip()}"
 
 
-def _format_seat_side(side: Side) -> str:
-    answer = f" ({side.answer})" if side.answer and name_key(side.answer) != name_key(side.claim) else ""
+def _format_chair_side(position: str, case: str, wording: Wording) -> str:
+    name, why = _one_line(position).strip("*_ :：\u00a0"), _one_line(case)
+    return f"**{name}**{wording.colon}{why}" if name and why else name or why
+
+
+def _format_seat_side(side: Side, wording: Wording) -> str:
+    shows_answer = side.answer and name_key(side.answer) != name_key(side.claim)
+    answer = wording.enclose(side.answer) if shows_answer else ""
     evidence = "".join(f" [{number}]" for number in side.evidence)
-    return _one_line(f"{side.seat.replace('_', ' ').capitalize() or 'A member'}{answer}: {side.claim}{evidence}")
+    seat = side.seat.replace("_", " ").capitalize() or wording.heading("a_member_speaks")
+    return f"{_one_line(f'{seat}{answer}')}{wording.colon}{_one_line(f'{side.claim}{evidence}')}"
 
 
 def _one_line(text: str) -> str:

@@ -7,6 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
+from council.engine.agreement import join_sides, list_shared_voices, round_voices
+from council.language import detect_language
+from council.protocols.common.sections import Section, dump_sections
 from council.protocols.general.claims import (
     Claim,
     Dispute,
@@ -16,6 +19,7 @@ from council.protocols.general.claims import (
     claim_ledger,
     compute_general_confidence,
     find_consensus,
+    has_common_claim,
     is_resolved,
     words_by_seat,
 )
@@ -32,7 +36,8 @@ from council.protocols.general.synthesis import (
 )
 from council.search.queries import is_time_sensitive
 from council.text_cleanup import truncate
-from council.types import Agreement, Json, Question, Round, Seat, Statement, TrustFact, Verdict
+from council.types import Agreement, Difference, Json, Question, Round, Seat, Statement, TrustFact, Verdict
+from council.wording import Wording, load_wording
 
 MEMBER_ID_FORMAT = "council_{}"
 MAX_FACT_CHARS = 120  # of a question in the reasons for a trust level
@@ -124,6 +129,14 @@ class Deliberation:
         return find_consensus(groups, self.words, self.comparison.contested)
 
     @property
+    def has_common_claim(self) -> bool:
+        return has_common_claim(self.comparison.groups, self.words)
+
+    def is_sourced(self, numbers: list[int]) -> bool:
+        """Return whether the answer or a claim cites a source that was found."""
+        return bool(numbers) or any(claim.sources for answer in self.answers for claim in answer.claims)
+
+    @property
     def qualified(self) -> list[tuple[str, list[Claim]]]:
         """The questions whose answers depend on a condition, with the claims on each."""
         return [
@@ -140,13 +153,9 @@ class Deliberation:
         """
         points = self.consensus
         if not points:
-            return (
-                "none"
-                if any(not one.is_possible for one in self.persisting)
-                else "partial"
-                if self.comparison.groups
-                else ""
-            )
+            is_open = any(not one.is_possible for one in self.persisting)
+            is_partial = self.has_common_claim and not is_open
+            return "partial" if is_partial else "none" if self.persisting or self.comparison.groups else ""
         claims = {claim.id: claim for answer in self.answers for claim in answer.claims}
         shared = any(
             set(point["seats"]) >= set(self.first)
@@ -227,15 +236,30 @@ def build_verdict(
     table: Deliberation, reply: Synthesis, problems: list[str], *, asked: int, question: Question
 ) -> Verdict:
     """Build the verdict from the chair's checked reply; `problems` are the checks that it still fails."""
-    told, changes = [reply.answer.strip(), *_format_disagreements(table, reply)], _format_spec_changes(reply)
-    numbers = _cited_numbers(table, (*told, *changes))
+    wording = load_wording(detect_language(reply.answer, question.text))
+    decision = reply.answer.strip()
+    told, changes = _build_disagreements(table, reply, wording), _build_spec_changes(reply, wording)
+    numbers = _cited_numbers(table, (decision, *(section.text for section in (*told, *changes))))
     added = table.added_disputes(reply)
     verdict = _base_verdict(table, numbers, problems, added)
+    models = _format_participants(table, wording)
+    parts = [*told, *_build_sources(table, numbers, wording), *changes]
+    sections = [
+        Section("decision", wording.heading("answer"), decision),
+        *parts,
+        Section("models", wording.heading("participating_models"), models),
+    ]
     return replace(
         verdict,
-        answer="\n\n".join((_format_participants(table), *told, *_format_sources(table, numbers), *changes)),
+        answer="\n\n".join((models, decision, *(part.format() for part in parts))),
+        details=verdict.details | {"sections": dump_sections(sections)},
         confidence=compute_general_confidence(
-            table.consensus, table.persisting, len(table.first), asked, bool(numbers)
+            table.consensus,
+            table.persisting,
+            len(table.first),
+            asked,
+            table.is_sourced(numbers),
+            has_common_claim=table.has_common_claim,
         ),
         caveats=tuple(_list_caveats(table, problems, numbers, question)),
     )
@@ -243,11 +267,13 @@ def build_verdict(
 
 def build_verdict_without_chair(table: Deliberation) -> Verdict:
     """Build the verdict of a council whose chair failed; it still reports every disagreement."""
-    told = _format_disagreements(table, Synthesis(answer="", disagreements=[]))
-    numbers = _cited_numbers(table, (*(one.said for one in table.answers_for_chair), *told))
+    statements = [one.said for one in table.answers_for_chair]
+    wording = load_wording(detect_language("\n".join(statements)))
+    told = _build_disagreements(table, Synthesis(answer="", disagreements=[]), wording)
+    numbers = _cited_numbers(table, (*statements, *(section.text for section in told)))
     return replace(
         _base_verdict(table, numbers, []),
-        answer="\n\n".join((*told, *_format_sources(table, numbers))),
+        answer="\n\n".join(section.format() for section in (*told, *_build_sources(table, numbers, wording))),
         caveats=(*table.remarks, *_unknown_citation_caveats(table)),
     )
 
@@ -270,6 +296,8 @@ def _base_verdict(
         sources=tuple(_sources_json(table, numbers)),
         claims=tuple(claim_ledger(table.answers, table.comparison.groups, table.words, table.resolved_by_name.values())),
         agreement=table.agreement if not added or table.agreement != "full" else "partial",
+        common=tuple(map(_format_consensus, table.consensus)),
+        differences=tuple(map(_read_difference, [*table.persisting, *(added or [])])),
         trust_facts=tuple(_trust_facts(table, numbers, added or [])),
         details={
             "round1Responses": [_response_json(table, said, 1) for said in table.first.values()],
@@ -282,30 +310,54 @@ def _base_verdict(
     )  # fmt: skip
 
 
+def _format_consensus(point: Json) -> str:
+    """Return a point of consensus in a line: the question with its short answer, else the first member's sentence."""
+    first = point["statements"][0]
+    return f"{point['question']} {first['answer']}" if first["answer"] else str(first["text"])
+
+
+def _read_difference(dispute: Dispute) -> Difference:
+    return Difference(
+        dispute.question, join_sides((side.seat, side.answer or side.claim, "") for side in dispute.positions)
+    )
+
+
 def _trust_facts(table: Deliberation, numbers: list[int], added: list[Dispute]) -> Iterator[TrustFact]:
     for one in table.persisting:
         if not one.is_possible:
             yield TrustFact("open_dispute", truncate(one.question, MAX_FACT_CHARS))
-    for one in [*table.possible_disputes, *added]:
-        yield TrustFact("contested_points", truncate(one.question, MAX_FACT_CHARS))
-    verified = numbers or any(claim.sources for answer in table.answers for claim in answer.claims)
-    if table.research.missing != SEARCH_SKIPPED and not verified:
-        yield TrustFact("no_evidence")
+    if possible := [*table.possible_disputes, *added]:
+        yield TrustFact("contested_points", truncate(possible[0].question, MAX_FACT_CHARS), count=len(possible))
+    if not table.consensus and not table.has_common_claim and len(table.first) > 1:
+        yield TrustFact("no_common_point")
+    if table.consensus:
+        yield TrustFact("agreed_points", count=len(table.consensus))
+    if numbers:
+        yield TrustFact("cited_sources", count=len(numbers))
+    yield from list_shared_voices(round_voices(table.first))
+    if not table.is_sourced(numbers):
+        yield TrustFact("no_sources" if table.research.missing == SEARCH_SKIPPED else "no_evidence")
 
 
 # Sections of the answer that must not depend on the chair
 
 
-def _format_spec_changes(reply: Synthesis) -> list[str]:
-    return [f"## Proposed Spec Changes\n\n{reply.format_changes()}"] if isinstance(reply, SpecSynthesis) else []
+def _build_spec_changes(reply: Synthesis, wording: Wording) -> list[Section]:
+    if not isinstance(reply, SpecSynthesis):
+        return []
+    changes = reply.format_changes() or wording.heading("none_sentence")
+    return [Section("changes", wording.heading("proposed_spec_changes"), changes)]
 
 
-def _format_participants(table: Deliberation) -> str:
+def _format_participants(table: Deliberation, wording: Wording) -> str:
     who = [
-        f"{said.outcome.served_by or said.seat.member} as {_role_in_sentence(said.seat)}"
+        wording.heading(
+            "model_as_role", model=said.outcome.served_by or said.seat.member, role=_role_in_sentence(said.seat)
+        )
         for said in table.first.values()
     ]
-    return f"Participating models: {', '.join(who)}."
+    listed = wording.comma.join(who)
+    return f"{wording.heading('participating_models')}{wording.colon}{listed}{wording.period.rstrip()}"
 
 
 def _role_in_sentence(seat: Seat) -> str:
@@ -313,24 +365,27 @@ def _role_in_sentence(seat: Seat) -> str:
     return seat.role if any(map(str.isupper, seat.role[1:])) else seat.role.lower()
 
 
-def _format_disagreements(table: Deliberation, reply: Synthesis) -> list[str]:
+def _build_disagreements(table: Deliberation, reply: Synthesis, wording: Wording) -> list[Section]:
     told = {one.disagreement: one for one in reply.disagreements}
     texts = []
     for name, dispute in table.persisting_by_name.items():
         one = told.get(name)
         sides = [(side.position.strip(), side.case.strip()) for side in one.sides if side.case.strip()] if one else []
-        texts.append(format_disagreement(dispute, one.because if one else "", sides if len(sides) > 1 else []))
+        because = one.because if one else ""
+        texts.append(format_disagreement(dispute, because, sides if len(sides) > 1 else [], wording))
     code = [*table.reported_by_code, *table.added_disputes(reply)]
-    texts += [format_disagreement(one, "", []) for one in code]
-    return ["## Where Experts Disagree", *texts] if texts else []
+    texts += [format_disagreement(one, "", [], wording) for one in code]
+    title = wording.heading("where_experts_disagree")
+    return [Section("disagreements", title, "\n\n".join(texts))] if texts else []
 
 
-def _format_sources(table: Deliberation, numbers: list[int]) -> list[str]:
+def _build_sources(table: Deliberation, numbers: list[int], wording: Wording) -> list[Section]:
     if not table.research.sources:
         return []
     known = {one["n"]: one for one in table.research.sources}
     rows = [f"[{n}] [{_replace_brackets(known[n]['title'])}]({_escape_url(known[n]['url'])})" for n in numbers]
-    return ["## Sources\n\n" + ("\n".join(f"- {row}" for row in rows) or "None of the sources found was cited.")]
+    text = "\n".join(f"- {row}" for row in rows) or wording.heading("no_source_cited")
+    return [Section("sources", wording.heading("sources"), text)]
 
 
 def _replace_brackets(title: str) -> str:

@@ -1,4 +1,4 @@
-"""Independent judges: validate, brainstorm, research. `quick` is one judge and one call."""
+"""Independent judges: validate, brainstorm, research. `quick` is one judge and one call, and also answers a question."""
 
 from dataclasses import replace
 
@@ -25,10 +25,11 @@ QUICK = replace(
     name="quick",
     function="council.protocols.judges.flow:quick",
     summary="one judge, one call",
+    tasks=(*PROTOCOL.tasks, "ask"),
     options=None,
     panel="council.protocols.judges.panel:quick_panel",
     reads_question=False,
-    purpose="a fast review by a single judge",
+    purpose="a fast review by a single judge, or the answer of one model to a question with one short answer",
     example="council --protocol quick validate recent",
     use="",
 )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from council.engine.agreement import compute_agreement, keep_known, list_shared_voices, round_voices
 from council.engine.council import Council
 from council.engine.reply import Reply
-from council.engine.trust import compute_agreement, round_voices
 from council.protocols.common.lookups import MAX_HOPS, LookupLimit, run_hops
 from council.protocols.common.stances import Stance, is_unanimous
 from council.protocols.judges.options import JudgesOptions
@@ -42,8 +42,12 @@ async def judges(council: Council, **options: Any) -> Verdict:
 
 
 async def quick(council: Council) -> Verdict:
-    """Ask one judge once."""
-    return await judges(council, quick=True)
+    """Ask one judge once, for a verdict or for a short answer."""
+    if council.question.task != "ask":
+        return await judges(council, quick=True)
+    async with council.phase("answer"):
+        statement = await council.ask(council.members[0], "judges/answer")
+    return Verdict(statement.text)
 
 
 async def run_first_round(council: Council, options: JudgesOptions) -> Round[Any]:
@@ -64,7 +68,15 @@ async def run_first_round(council: Council, options: JudgesOptions) -> Round[Any
 
 
 DOCUMENT_SUFFIXES = (".md", ".txt", ".rst", ".adoc", ".pdf", ".docx", ".html")
-NAMED_CHANGES = {"recent": "the recent changes", "staged": "the staged changes"}
+# Words for a target that Council chose itself, each as the question of a review.
+NAMED_TARGETS = {
+    "recent": "Are the recent changes fit to be merged?",
+    "staged": "Are the staged changes fit to be merged?",
+    "what changed": "Are these changes fit to be merged?",
+    "the changes in the work tree": "Are the changes in the work tree fit to be merged?",
+    "the attached files": "Are the attached files fit to be relied on?",
+}
+STDIN_NAMES = ("-", "the text from standard input")
 
 
 def phrase_question(question: Question, packet: Packet) -> str:
@@ -72,13 +84,15 @@ def phrase_question(question: Question, packet: Packet) -> str:
     words = question.text.strip().rstrip(".")
     if words.endswith("?"):
         return words
-    subject = "these changes" if packet.diff else "the material" if not packet.empty else "this"
-    if question.target == "-" and words == "-":
-        return f"Standard input holds {subject}. Is it fit to be relied on?"
+    if words in NAMED_TARGETS:
+        return NAMED_TARGETS[words]
+    if words in STDIN_NAMES:
+        return f"{'Are the changes' if packet.diff else 'Is the text'} from standard input fit to be relied on?"
     if words != question.target:
-        return f"The request is: {words}. {'Are' if packet.diff else 'Is'} {subject} fit to go ahead?"
+        subject = "Are these changes" if packet.diff else "Is the material" if not packet.empty else "Is this"
+        return f'The review was requested with the words "{words}". {subject} fit to go ahead?'
     if packet.diff:
-        return f"Are {NAMED_CHANGES.get(words) or f'the changes in {words}'} fit to be merged?"
+        return f"Are the changes in {words} fit to be merged?"
     written = all(file.path.lower().endswith(DOCUMENT_SUFFIXES) for file in packet.files)
     return f"Is the text in {words} fit to be acted on?" if written else f"Is the code in {words} fit to release?"
 
@@ -150,11 +164,14 @@ async def consolidate(council: Council, statements: Round[Any]) -> Verdict:
         result = await council.ask(council.chair, "judges/consolidate", statements=statements, reply=Consolidation)
     consolidation: Consolidation = result.reply
     names = {squash(name): name for name in statements}
-    holders = [names[squash(name)] for name in consolidation.shared_by if squash(name) in names]
-    shared_by = holders if "shared_by" in consolidation.model_fields_set else None
+    named = [names.get(squash(name), name) for name in consolidation.shared_by]
+    shared_by = keep_known(named, statements) if "shared_by" in consolidation.model_fields_set else None
+    voices = round_voices(statements)
     return Verdict(
         consolidation.recommendation,
-        agreement=compute_agreement(shared_by, False, round_voices(statements)),
+        agreement=compute_agreement(shared_by, False, voices),
+        shared_by=shared_by,
+        trust_facts=tuple(list_shared_voices(voices)),
         details={
             "consolidation": consolidation.model_dump(),
             "judges": {name: statement.reply.model_dump() for name, statement in statements.items()},

@@ -9,9 +9,11 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from council.engine.reply import Reply, also_named
+from council.language import detect_language
 from council.protocols.common.lookups import LookupRequest
 from council.protocols.common.replies import ConfidenceField, ReplyPart, TextField, one_of, uppercase
 from council.types import Json
+from council.wording import load_wording
 
 T = TypeVar("T")
 SCHEMA_VERSION = 2
@@ -367,11 +369,16 @@ class Consolidation(Reply):
     def prose(self) -> str:
         if self.missing_parts:
             return self.recommendation
-        trades = [f"- **{one.option}**: {one.buys} Costs: {one.costs}" for one in self.trade_offs]
-        parts = ["\n".join(["### Trade-offs", *trades])] if trades else []
+        wording = load_wording(detect_language(self.recommendation))
+        t, colon = wording.heading, wording.colon
+        trades = [
+            f"- **{one.option}**{colon}{one.buys} {t('option_costs')}{colon}{one.costs}" for one in self.trade_offs
+        ]
+        parts = ["\n".join([f"### {t('trade_offs')}", *trades])] if trades else []
         parts += ["\n".join([f"### {one.name}", *(f"- {found}" for found in one.findings)]) for one in self.themes]
-        parts += ["\n".join(_format_list("Open questions", self.open_questions))]
-        return "\n\n".join([*filter(None, parts), f"Recommendation: {self.recommendation}"])
+        questions = [f"- {question}" for question in self.open_questions]
+        parts += ["\n".join([f"{t('open_questions_list')}{colon.rstrip()}", *questions])] if questions else []
+        return "\n\n".join([*parts, f"{t('recommendation')}{colon}{self.recommendation}"])
 
 
 def _format_list(heading: str, items: list[str]) -> list[str]:

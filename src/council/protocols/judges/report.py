@@ -12,6 +12,7 @@ from council.engine.degraded import count_asked_seats, format_degraded_lines
 from council.engine.layout import (
     CELL_BREAK,
     close_code_fence,
+    find_wording,
     format_cell,
     format_code,
     format_cost,
@@ -23,108 +24,121 @@ from council.engine.layout import (
     format_packet_line,
     format_ruling,
     format_text,
+    format_trust_fact,
     render_layout,
 )
 from council.engine.minutes import Minutes, PhaseMinutes, StatementMinutes
-from council.engine.trust import compute_trust, format_strongest, format_trust
+from council.engine.strongest import format_strongest
 from council.protocols import ReportView
 from council.protocols.judges import summary
-from council.text_cleanup import clean, clean_json, single_line
+from council.text_cleanup import clean, clean_json, quote_tail_lines, single_line
 from council.types import Json
+from council.wording import Wording
 
 FOLDER = Path(__file__).parent
 MODE_FLAGS = ("deep", "mixed", "debate", "quick")
-TWO_ROUNDS = "2 (independent assessment + adversarial debate)"
-FIDELITY = {
-    "full": "full (the same judges, each in its own conversation)",
-    "degraded": "degraded (a judge that cannot continue a conversation was asked in a new one, with its R1 in the prompt)",
-}
 
 
 def build_header(minutes: Minutes, report: Json) -> list[str]:
     """Return one line per fact, `**Name:** value`, without empty facts."""
-    facts = _quick_facts(minutes) if summary.report_kind(minutes) == "quick" else _full_facts(minutes, report)
-    return [f"**{name}:** {single_line(str(fact), 600)}" for name, fact in facts.items() if fact]
+    wording = find_wording(minutes)
+    list_facts = _quick_facts if summary.report_kind(minutes) == "quick" else _full_facts
+    return [
+        _format_fact(wording, name, single_line(str(fact), 600))
+        for name, fact in list_facts(minutes, report, wording).items()
+        if fact
+    ]
 
 
-def _format_trust_fact(minutes: Minutes) -> str:
-    return "" if minutes.is_empty_run else format_trust(compute_trust(minutes)).removeprefix("Trust: ")
+def _format_fact(wording: Wording, name: str, fact: str) -> str:
+    return f"**{wording.heading(name)}{wording.colon.rstrip()}** {fact}"
 
 
-def _quick_facts(minutes: Minutes) -> Json:
+def _format_trust(minutes: Minutes, report: Json, wording: Wording) -> str:
+    return "" if minutes.is_empty_run else format_trust_fact(report["trust"], wording)
+
+
+def _quick_facts(minutes: Minutes, report: Json, wording: Wording) -> Json:
     return {
-        "Date": f"{datetime.fromtimestamp(minutes.started, UTC):%Y-%m-%d}",
-        "Mode": "quick (single-agent)",
-        "Target": summary.format_subject(minutes),
-        "Confidence": f"{minutes.verdict.get('confidence') or 'none'} (at most MEDIUM for a single judge)",
-        "Trust": _format_trust_fact(minutes),
+        "date": f"{datetime.fromtimestamp(minutes.started, UTC):%Y-%m-%d}",
+        "mode": "quick (single-agent)",
+        "target": summary.format_subject(minutes),
+        "trust": _format_trust(minutes, report, wording),
         **_common_facts(minutes),
     }
 
 
-def _full_facts(minutes: Minutes, report: Json) -> Json:
+def _full_facts(minutes: Minutes, report: Json, wording: Wording) -> Json:
     options, details = minutes.plan.get("options") or {}, summary.verdict_details(minutes)
     debate = options.get("debate")
     return {
-        "Target": summary.format_subject(minutes),
-        "Mode": ", ".join([str(minutes.plan.get("task")), *(f"--{name}" for name in MODE_FLAGS if options.get(name))]),
-        "Rounds": _format_rounds(minutes) if debate else "",
-        "Fidelity": FIDELITY.get(details.get("fidelity") or "", details.get("fidelity")) if debate else "",
-        "Judges": f"{count_asked_seats(minutes)} asked, {minutes.answered_count} answered{_format_explorers(minutes)}",
-        "Preset": options.get("preset"),
-        "Technique": options.get("technique"),
-        "Profile": options.get("profile"),
-        "Confidence": minutes.verdict.get("confidence"),
-        "Trust": _format_trust_fact(minutes),
-        "Strongest seat": format_strongest(report, with_name=False),
-        "Rule": "corroborated (a FAIL needs evidence)" if options.get("rule") == "corroborated" else "",
-        "Effective votes": _format_effective_votes(minutes, details),
+        "target": summary.format_subject(minutes),
+        "mode": ", ".join([str(minutes.plan.get("task")), *(f"--{name}" for name in MODE_FLAGS if options.get(name))]),
+        "rounds": _format_rounds(minutes, wording) if debate else "",
+        "fidelity": _format_fidelity(details, wording) if debate else "",
+        "judges": _format_judge_counts(minutes, wording),
+        "preset": options.get("preset"),
+        "technique": options.get("technique"),
+        "profile": options.get("profile"),
+        "trust": _format_trust(minutes, report, wording),
+        "strongest_seat": format_strongest(report, with_name=False),
+        "rule": wording.heading("rule_corroborated") if options.get("rule") == "corroborated" else "",
+        "effective_votes": _format_effective_votes(minutes, details, wording),
         **_common_facts(minutes),
     }
+
+
+def _format_fidelity(details: Json, wording: Wording) -> str:
+    kind = details.get("fidelity") or ""
+    return wording.heading(f"fidelity_{kind}") if kind in ("full", "degraded") else kind
 
 
 def _common_facts(minutes: Minutes) -> Json:
     notices = minutes.plan.get("notices") or []
     warnings = [single_line(line) for line in minutes.plan.get("warnings") or [] if line not in notices]
     return {
-        "Fork": format_fork(minutes),
-        "Packet": format_packet_line(minutes.plan.get("packet") or {}),
-        "Note": "; ".join(warnings),
+        "fork": format_fork(minutes),
+        "packet": format_packet_line(minutes.plan.get("packet") or {}),
+        "note": "; ".join(warnings),
     }
 
 
-def _format_rounds(minutes: Minutes) -> str:
+def _format_rounds(minutes: Minutes, wording: Wording) -> str:
     if summary.second_round(minutes):
-        return TWO_ROUNDS
+        return wording.heading("two_rounds")
     skipped = next((note.why for note in minutes.notes if summary.SECOND_ROUND_PHASE in note.skipped), "")
-    return f"1 (no debate: {skipped or 'the run did not get that far'})"
+    return wording.heading("no_debate", why=skipped or wording.heading("not_that_far"))
 
 
-def _format_explorers(minutes: Minutes) -> str:
+def _format_judge_counts(minutes: Minutes, wording: Wording) -> str:
+    heard = wording.heading("judges_answered", count=minutes.answered_count, total=count_asked_seats(minutes))
     sent = sum(len(minutes.helpers(seat.name)) for seat in minutes.planned_seats)
-    return f", {format_count(sent, 'explorer')} sent out" if sent else ""
+    more = [wording.heading("explorers_sent", number=sent, count=sent)] if sent else []
+    return wording.comma.join([heard, *more])
 
 
-def _format_effective_votes(minutes: Minutes, details: Json) -> str:
+def _format_effective_votes(minutes: Minutes, details: Json, wording: Wording) -> str:
     if not details.get("n_eff") or minutes.answered_count < 2:
         return ""
-    return (
-        f"at most about {details['n_eff']:g} of {minutes.answered_count}. Judges of one vendor tend to make the same errors, "
-        f"so their {minutes.answered_count} votes say about as much as {details['n_eff']:g} independent ones."
-    )
+    return wording.heading("votes_count_as", votes=minutes.answered_count, effective=f"{details['n_eff']:g}")
 
 
 def build_footer(minutes: Minutes, value: Json) -> list[str]:
     """Return the lines with duration, responses, cost and the next command; `value` is the report object."""
-    verb = "completed in" if value["status"] == "complete" else "stopped after"
-    seconds = f"{minutes.seconds:.0f}s" if minutes.seconds >= 10 else f"{minutes.seconds:.1f}s"
-    calls, tokens = value["calls"], value["tokens"]
-    then = "replay" if value["status"] == "complete" else "resume"
-    return [
-        f"Council {verb} {seconds}. {summary.format_response_counts(minutes)}",
-        f"{format_cost(value['cost']).capitalize()} · {format_count(calls['made'], 'call')} · {tokens['in']:,} tokens in, "
-        f"{tokens['out']:,} out · `council {then} {minutes.run}`",
+    wording = find_wording(minutes)
+    is_complete = value["status"] == "complete"
+    seconds = f"{minutes.seconds:.0f}" if minutes.seconds >= 10 else f"{minutes.seconds:.1f}"
+    ended = wording.heading("completed_in" if is_complete else "stopped_after", seconds=seconds)
+    calls, tokens = value["calls"]["made"], value["tokens"]
+    cost = format_cost(value["cost"], wording)
+    sent, received = wording.format_number(tokens["in"]), wording.format_number(tokens["out"])
+    parts = [
+        f"{cost[:1].upper()}{cost[1:]}",
+        wording.heading("calls_counted", number=calls, count=calls),
+        wording.heading("tokens_counted", sent=sent, received=received),
+        f"`council {'replay' if is_complete else 'resume'} {minutes.run}`",
     ]
+    return [f"{ended} {summary.format_response_counts(minutes, wording)}", " · ".join(parts)]
 
 
 def render_analysis(minutes: Minutes, said: StatementMinutes) -> str:
@@ -142,20 +156,20 @@ def render_analysis(minutes: Minutes, said: StatementMinutes) -> str:
 
 
 def _analysis_facts(minutes: Minutes, said: StatementMinutes) -> list[str]:
-    seat = minutes.seat(said.seat)
+    wording, seat = find_wording(minutes), minutes.seat(said.seat)
     helpers = minutes.helpers(said.seat)
     served_as_requested = said.served_by == seat.model or minutes.is_from_fork(said)
     facts: Json = {
-        "Target": minutes.plan.get("target") or minutes.plan.get("question"),
-        "Judge": said.seat,
-        "Perspective": f"{seat.perspective} ({seat.role})" if seat.perspective else "",
-        "Round": said.phase,
-        "Member": said.served_by if served_as_requested else f"{said.served_by} in place of {seat.model}",
-        "State": said.state,
-        "Explorers": format_count(len(helpers), "explorer") if helpers else "",
-        "Run": minutes.run,
+        "target": minutes.plan.get("target") or minutes.plan.get("question"),
+        "judge": said.seat,
+        "perspective": f"{seat.perspective} ({seat.role})" if seat.perspective else "",
+        "round_of": said.phase,
+        "member": said.served_by if served_as_requested else f"{said.served_by} in place of {seat.model}",
+        "state": said.state,
+        "explorers": format_count(len(helpers), "explorer") if helpers else "",
+        "run": minutes.run,
     }
-    return [f"**{name}:** {single_line(str(fact))}" for name, fact in facts.items() if fact]
+    return [_format_fact(wording, name, single_line(str(fact))) for name, fact in facts.items() if fact]
 
 
 class JudgesView(ReportView):
@@ -218,25 +232,24 @@ def _explorer_reports(minutes: Minutes, phase: str, name: str) -> list[tuple[str
 
 # Report file
 
-DISAGREE_TEXT = "The families disagree, and Council does not break ties: the decision is yours."
-
 
 def render_judges_report(minutes: Minutes, value: Json) -> str:
     """Render the report file of a judges run; `value` is its report object."""
-    kind = summary.report_kind(minutes)
+    kind, wording = summary.report_kind(minutes), find_wording(minutes)
     context = {
-        "minutes": minutes, "subject": summary.format_subject(minutes), "header": build_header(minutes, value), "footer": build_footer(minutes, value),
+        **wording.layout_variables(), "minutes": minutes, "subject": summary.format_subject(minutes), "header": build_header(minutes, value), "footer": build_footer(minutes, value),
         "degraded": format_degraded_lines(minutes), "incomplete": minutes.status != "complete",
-        "nothing": minutes.is_empty_run, "answer": _format_recommendation(minutes), "files": _list_analysis_files(minutes),
+        "tail": value["tail"], "nothing": minutes.is_empty_run, "answer": _format_recommendation(minutes, wording), "files": _list_analysis_files(minutes),
     }  # fmt: skip
-    return render_layout(kind, context | CONTEXT_BUILDERS[kind](minutes), FOLDER)
+    return render_layout(kind, context | CONTEXT_BUILDERS[kind](minutes, wording), FOLDER)
 
 
-def _format_recommendation(minutes: Minutes) -> str:
+def _format_recommendation(minutes: Minutes, wording: Wording) -> str:
     """Return the recommendation. An unfinished run has none; its digest would repeat the sections above."""
     if minutes.status != "complete":
-        return "None: the run ended before the answers above were compared."
-    return close_code_fence(clean(minutes.verdict.get("answer") or "")).strip() or "None."
+        return wording.heading("nothing_compared")
+    answer = quote_tail_lines(clean(minutes.verdict.get("answer") or ""))
+    return close_code_fence(answer).strip() or wording.heading("none_sentence")
 
 
 def _list_analysis_files(minutes: Minutes) -> list[str]:
@@ -248,36 +261,35 @@ def _list_analysis_files(minutes: Minutes) -> list[str]:
 # Validate
 
 
-def _validate_context(minutes: Minutes) -> Json:
+def _validate_context(minutes: Minutes, wording: Wording) -> Json:
     rows, details = summary.list_findings(minutes), summary.verdict_details(minutes)
     return {
-        "heading": _format_heading(minutes), "table": [[format_cell(one) for one in row] for row in summary.build_verdict_table(minutes)],
-        "remarks": summary.list_remarks(minutes), "shifts": [_shift_row(minutes, one) for one in minutes.verdict.get("shifts") or []],
-        "opinions": list(_format_opinions(minutes)), "own_words": list(_format_own_words(rows)),
+        "heading": _format_heading(minutes, wording), "table": [[format_cell(one) for one in row] for row in summary.build_verdict_table(minutes, wording)],
+        "remarks": summary.list_remarks(minutes), "shifts": [_shift_row(one, wording) for one in minutes.verdict.get("shifts") or []],
+        "opinions": list(_format_opinions(minutes, wording)), "own_words": list(_format_own_words(rows)),
         "blind_spots": list(_format_blind_spots(minutes)), "withdrawn": list(map(summary.format_change, details.get("withdrawn") or [])),
-        "settled": list(map(summary.format_change, details.get("settled") or [])), "exchanges": list(_format_exchanges(minutes)), "steel_men": list(_format_steel_men(minutes)), "dropped": _format_dropped_findings(minutes),
-        "converged": details.get("converged"), "disagree": minutes.verdict.get("verdict") == "DISAGREE", "deferred": DISAGREE_TEXT,
-        "shared": [_shared_finding_row(row) for row in rows if len(row["found_by"]) > 1],
-        "single": [_format_single_finding(minutes, row) for row in rows if len(row["found_by"]) == 1],
-        "positions": _build_positions(minutes), "disputed": [_format_dispute(row) for row in rows if row["disputed"]],
+        "settled": list(map(summary.format_change, details.get("settled") or [])), "exchanges": list(_format_exchanges(minutes, wording)), "steel_men": list(_format_steel_men(minutes)), "dropped": _format_dropped_findings(minutes),
+        "converged": details.get("converged"), "disagree": minutes.verdict.get("verdict") == "DISAGREE", "deferred": wording.heading("decision_is_yours"),
+        "shared": [_shared_finding_row(row, wording) for row in rows if len(row["found_by"]) > 1],
+        "single": [_format_single_finding(minutes, row, wording) for row in rows if len(row["found_by"]) == 1],
+        "positions": _build_positions(minutes, wording), "disputed": [_format_dispute(row) for row in rows if row["disputed"]],
         "mixed": details.get("mixed") or (minutes.plan.get("options") or {}).get("mixed"), "insights": _group_insights(minutes),
         "ungrouped": bool(rows) and not details,
     }  # fmt: skip
 
 
-def _format_heading(minutes: Minutes) -> str:
+def _format_heading(minutes: Minutes, wording: Wording) -> str:
     if minutes.status != "complete":
-        return "INCOMPLETE"
-    return minutes.verdict.get("verdict") or single_line(minutes.verdict.get("answer") or "none")
+        return wording.heading("incomplete")
+    return minutes.verdict.get("verdict") or single_line(minutes.verdict.get("answer") or wording.heading("none"))
 
 
-def _format_opinions(minutes: Minutes) -> Iterable[str]:
+def _format_opinions(minutes: Minutes, wording: Wording) -> Iterable[str]:
+    label = f"{wording.heading('recommendation')}{wording.colon}"
     for one in summary.list_opinions(minutes):
-        advice = (
-            f" Recommendation: {_end_sentence(format_text(one['recommendation']))}" if one["recommendation"] else ""
-        )
+        advice = f" {label}{_end_sentence(format_text(one['recommendation']))}" if one["recommendation"] else ""
         insight = _end_sentence(format_text(one["key_insight"])) if one["key_insight"] else ""
-        yield f"{summary.format_judge(minutes, one['seat'])}: {insight}{advice}"
+        yield f"{summary.format_judge(minutes, one['seat'])}{wording.colon}{insight}{advice}"
 
 
 def _format_own_words(rows: Iterable[Json]) -> Iterable[str]:
@@ -293,24 +305,29 @@ def _format_blind_spots(minutes: Minutes) -> Iterable[str]:
         yield f"{summary.format_judge(minutes, one['seat'])}: {format_text(one['text'])}"
 
 
-def _shared_finding_row(row: Json) -> list[str]:
+def _shared_finding_row(row: Json, wording: Wording) -> list[str]:
     disputed = f" ({format_disputed(row)})" if row["disputed"] else ""
-    found_by = f"{len(row['found_by'])} of {row['of']}: {', '.join(row['found_by'])}"
+    count = wording.heading("count_of", count=len(row["found_by"]), total=row["of"])
+    found_by = f"{count}{wording.colon}{', '.join(row['found_by'])}"
     return [
         format_cell(row["description"], 600) + disputed, format_cell(row["severity"]), format_cell(found_by), format_cell(row["fix"], 600), format_cell(format_location(row)),
     ]  # fmt: skip
 
 
-def _format_single_finding(minutes: Minutes, row: Json) -> str:
+def _format_single_finding(minutes: Minutes, row: Json, wording: Wording) -> str:
     kind = " ".join(filter(None, [row["severity"], row["category"]]))
-    place = f" at {format_code(row['location'])}{format_location_caveat(row)}" if row["location"] else ""
+    where = f"{format_code(row['location'])}{format_location_caveat(row)}" if row["location"] else ""
     disputed = f" {format_disputed(row).capitalize()}." if row["disputed"] else ""
-    parts = [f"Fix: {format_text(row['fix'])}", f"Why: {format_text(row['why'])}" if row["why"] else ""]
-    advice = " ".join(_end_sentence(part) for part in parts if part)
-    head = f"{summary.format_judge(minutes, row['found_by'][0])} found ({single_line(kind)}){place}"
+    labelled = [("fix", row["fix"]), *([("why", row["why"])] if row["why"] else [])]
+    parts = [f"{wording.heading(label)}{wording.colon}{format_text(text)}" for label, text in labelled]
+    advice = " ".join(map(_end_sentence, parts))
+    judge = summary.format_judge(minutes, row["found_by"][0])
+    key = "judge_found_at" if where else "judge_found"
+    head = wording.heading(key, judge=judge, kind=single_line(kind), place=where)
     near = f" Possibly the same as {', '.join(row['possibly_same'])}." if row.get("possibly_same") else ""
     named = f" [{single_line(row['id'])}]" if row.get("id") else ""
-    return f"{head}: {_end_sentence(format_text(row['description']))} {advice}{disputed}{near}{named}"
+    description = _end_sentence(format_text(row["description"]))
+    return f"{head}{wording.colon}{description} {advice}{disputed}{near}{named}"
 
 
 def _format_dispute(row: Json) -> str:
@@ -320,10 +337,10 @@ def _format_dispute(row: Json) -> str:
 
 
 def _end_sentence(sentence: str) -> str:
-    return sentence if sentence.endswith((".", "!", "?", "…")) else f"{sentence}."
+    return sentence if sentence.endswith((".", "!", "?", "…", "。", "！", "？")) else f"{sentence}."
 
 
-def _build_positions(minutes: Minutes) -> list[list[str]]:
+def _build_positions(minutes: Minutes, wording: Wording) -> list[list[str]]:
     """Return a table of the disagreements: one column per family if there are several, else per judge."""
     rows = minutes.verdict.get("disagreements") or []
     heads = (
@@ -335,7 +352,7 @@ def _build_positions(minutes: Minutes) -> list[list[str]]:
     if not rows:
         return []
     return [
-        ["Issue", *map(format_cell, heads)],
+        [wording.heading("issue"), *map(format_cell, heads)],
         *([format_cell(row["issue"]), *_position_cells(row, by, heads)] for row in rows),
     ]
 
@@ -362,26 +379,27 @@ def _group_insights(minutes: Minutes) -> list[tuple[str, list[str]]]:
 # Debate
 
 
-def _shift_row(minutes: Minutes, shift: Json) -> list[str]:
-    weak = " **Weak flip: it cites nothing, possible anchoring.**" if shift["weak"] else ""
-    changed = "yes" if shift["changed"] else "no"
+def _shift_row(shift: Json, wording: Wording) -> list[str]:
+    weak = f" **{wording.heading('weak_flip')}**" if shift["weak"] else ""
+    changed = wording.heading("yes" if shift["changed"] else "no")
     return [
         format_cell(shift["seat"]),
         shift["from"],
         shift["to"],
         changed,
-        format_cell(shift["reason"] or "none given", 600) + weak,
+        format_cell(shift["reason"] or wording.heading("none_given"), 600) + weak,
     ]
 
 
-def _format_exchanges(minutes: Minutes) -> Iterable[str]:
+def _format_exchanges(minutes: Minutes, wording: Wording) -> Iterable[str]:
     for name, notes in (summary.verdict_details(minutes).get("notes") or {}).items():
+        judge = summary.format_judge(minutes, name)
         for one in notes["challenges"]:
-            whom = summary.format_judge(minutes, one["target_judge"])
-            yield f"{summary.format_judge(minutes, name)} challenges {whom}: {_end_sentence(format_text(one['claim']))} {format_text(one['response'])}"
+            head = wording.heading("challenges", judge=judge, other=summary.format_judge(minutes, one["target_judge"]))
+            yield f"{head}{wording.colon}{_end_sentence(format_text(one['claim']))} {format_text(one['response'])}"
         for one in notes["acknowledgments"]:
-            whom = summary.format_judge(minutes, one["source_judge"])
-            yield f"{summary.format_judge(minutes, name)} grants {whom}: {_end_sentence(format_text(one['point']))} {format_text(one['impact'])}"
+            head = wording.heading("grants", judge=judge, other=summary.format_judge(minutes, one["source_judge"]))
+            yield f"{head}{wording.colon}{_end_sentence(format_text(one['point']))} {format_text(one['impact'])}"
 
 
 def _format_steel_men(minutes: Minutes) -> Iterable[str]:
@@ -400,22 +418,22 @@ def _format_dropped_findings(minutes: Minutes) -> list[str]:
 # Quick
 
 
-def _quick_context(minutes: Minutes) -> Json:
+def _quick_context(minutes: Minutes, wording: Wording) -> Json:
     said = next((one for seat in minutes.planned_seats if (one := summary.last_statement(minutes, seat.name))), None)
     return {
-        "heading": _format_heading(minutes), "remarks": summary.list_remarks(minutes),
+        "heading": _format_heading(minutes, wording), "remarks": summary.list_remarks(minutes),
         "reply": json.dumps(clean_json(said.reply), ensure_ascii=False, indent=2) if said and said.reply else "",
-        "analysis": close_code_fence(clean(said.said)).strip() if said else "The judge did not answer.",
+        "analysis": close_code_fence(quote_tail_lines(clean(said.said))).strip() if said else wording.heading("judge_did_not_answer"),
     }  # fmt: skip
 
 
 # Brainstorm and research
 
 
-def _brainstorm_context(minutes: Minutes) -> Json:
+def _brainstorm_context(minutes: Minutes, wording: Wording) -> Json:
     judges = summary.last_replies(minutes)
     return {
-        "names": list(map(format_cell, judges)), "options": _option_rows(judges), "trades": list(_format_trade_offs(minutes, judges)),
+        "names": list(map(format_cell, judges)), "options": _option_rows(judges), "trades": list(_format_trade_offs(minutes, judges, wording)),
     }  # fmt: skip
 
 
@@ -434,25 +452,30 @@ def _option_rows(judges: dict[str, Json]) -> list[list[str]]:
     ]
 
 
-def _format_trade_offs(minutes: Minutes, judges: dict[str, Json]) -> Iterable[str]:
+def _format_trade_offs(minutes: Minutes, judges: dict[str, Json], wording: Wording) -> Iterable[str]:
     """Format the trade-offs of the chair, or the pros and cons of each judge if there was no chair."""
     merged = summary.verdict_details(minutes).get("consolidation")
     if merged:
         for one in merged["trade_offs"]:
-            yield f"**{format_text(one['option'])}** brings: {_end_sentence(format_text(one['buys']))} It costs: {format_text(one['costs'])}"
+            buys, costs = _end_sentence(format_text(one["buys"])), format_text(one["costs"])
+            yield wording.heading("option_trades", option=format_text(one["option"]), buys=buys, costs=costs)
         return
     for judge, reply in judges.items():
         for option in reply.get("options") or []:
-            pros, cons = ("; ".join(map(format_text, option[side])) or "none given" for side in ("pros", "cons"))
-            yield f"**{format_text(option['name'])}** ({single_line(judge)}) for: {_end_sentence(pros)} Against: {cons}"
+            pros, cons = (
+                wording.semicolon.join(map(format_text, option[side])) or wording.heading("none_given")
+                for side in ("pros", "cons")
+            )
+            named = f"**{format_text(option['name'])}** ({single_line(judge)})"
+            yield wording.heading("option_pros_and_cons", option=named, pros=_end_sentence(pros), cons=cons)
 
 
-def _research_context(minutes: Minutes) -> Json:
+def _research_context(minutes: Minutes, wording: Wording) -> Json:
     judges = summary.last_replies(minutes)
     merged = summary.verdict_details(minutes).get("consolidation") or {}
     themes = [(format_text(one["name"]), list(map(format_text, one["findings"]))) for one in merged.get("themes") or []]
     alone = [
-        (f"Findings of {single_line(name)}", list(map(format_text, one.get("findings") or [])))
+        (wording.heading("findings_of", judge=single_line(name)), list(map(format_text, one.get("findings") or [])))
         for name, one in judges.items()
     ]
     open_ = merged.get("open_questions") or [

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 from council.engine.degraded import count_asked_seats, format_missing_lines
-from council.engine.layout import final_state, format_count, format_disputed, format_location
+from council.engine.layout import describe_state, final_state, format_count, format_disputed, format_location
 from council.engine.minutes import Minutes, PhaseMinutes, SeatMinutes, StatementMinutes
 from council.text_cleanup import clean, single_line
 from council.types import Json
+from council.wording import Wording
 
 JUDGE_TASKS = ("validate", "brainstorm", "research")
 FIRST_ROUND_PHASES, SECOND_ROUND_PHASE = ("r1", "judge"), "r2"
@@ -18,7 +19,7 @@ def report_kind(minutes: Minutes) -> str:
     """Return the report kind of a judges run: its task or `quick`; empty for an unknown task."""
     plan = minutes.plan
     alone = plan["protocol"] == "quick" or (plan.get("options") or {}).get("quick")
-    if alone and plan.get("task") not in ("brainstorm", "research"):
+    if alone and plan.get("task") not in ("ask", "brainstorm", "research"):
         return "quick"
     return plan["task"] if plan.get("task") in JUDGE_TASKS else ""
 
@@ -70,7 +71,7 @@ def column_name(seat: SeatMinutes) -> str:
     return seat.perspective or (number[0].replace("-", " ").capitalize() if number else seat.name)
 
 
-def build_verdict_table(minutes: Minutes) -> list[list[str]]:
+def build_verdict_table(minutes: Minutes, wording: Wording) -> list[list[str]]:
     """Return a header and one row per family: the verdict of each judge and of the family."""
     columns = list(dict.fromkeys(column_name(seat) for seat in minutes.planned_seats))
     verdicts = verdict_details(minutes).get("families") or {}
@@ -81,15 +82,15 @@ def build_verdict_table(minutes: Minutes) -> list[list[str]]:
             " / ".join(format_seat_verdict(minutes, seat) for seat in seats if column_name(seat) == name) or "–"
             for name in columns
         ]
-        rows.append([family, *cells, verdicts.get(family) or "none"])
-    return [["Family", *columns, "Family verdict"], *rows]
+        rows.append([family, *cells, verdicts.get(family) or wording.heading("none")])
+    return [[wording.heading("family"), *columns, wording.heading("family_verdict")], *rows]
 
 
 def format_seat_verdict(minutes: Minutes, seat: SeatMinutes) -> str:
     """Format the verdict of a judge with its confidence, or its state if there is none."""
     reply = last_replies(minutes).get(seat.name) or {}
     if not reply.get("verdict"):
-        return final_state(seat.state, minutes.stopped)
+        return describe_state(final_state(seat.state, minutes.stopped))
     doubt = f", {describe_stale_verdict(minutes, seat.name)}" if describe_stale_verdict(minutes, seat.name) else ""
     return f"{reply['verdict']} ({reply.get('confidence') or 'no confidence given'}{doubt})"
 
@@ -102,17 +103,19 @@ def describe_stale_verdict(minutes: Minutes, name: str) -> str:
     missed = second.absent.get(name)
     if missed is None:
         return "R1 verdict (R2 not finished)" if name in second.asked else ""
-    return f"R1 verdict (R2 {'timeout' if missed.state == 'timed_out' else missed.state})"
+    return f"R1 verdict (R2 {'timeout' if missed.state == 'timed_out' else describe_state(missed.state)})"
 
 
-def format_response_counts(minutes: Minutes) -> str:
+def format_response_counts(minutes: Minutes, wording: Wording) -> str:
     """Format `2/2 judges responded.`, once per round if there were two."""
-    first, second = first_round(minutes), second_round(minutes)
-    once = f"{minutes.answered_count}/{count_asked_seats(minutes)} judges responded."
+    first, second, asked = first_round(minutes), second_round(minutes), count_asked_seats(minutes)
     if not second or not first:
-        return once
-    polled = len({*second.asked, *second.absent})
-    return f"R1: {len(first.said)}/{count_asked_seats(minutes)} judges responded. R2: {len(second.said)}/{polled} judges responded."
+        return wording.heading("judges_responded", count=minutes.answered_count, total=asked)
+    rounds = [("R1", first, asked), ("R2", second, len({*second.asked, *second.absent}))]
+    return " ".join(
+        f"{name}{wording.colon}{wording.heading('judges_responded', count=len(phase.said), total=total)}"
+        for name, phase, total in rounds
+    )
 
 
 def list_findings(minutes: Minutes) -> list[Json]:
@@ -147,6 +150,11 @@ def list_opinions(minutes: Minutes) -> list[Json]:
     ]
 
 
+def _format_shared_member(fact: Json) -> str:
+    seats = fact.get("seats") or []
+    return f"{fact['detail']} as {', '.join(seats)}" if seats else fact["detail"]
+
+
 def list_remarks(minutes: Minutes) -> list[str]:
     """List the reasons to double-check the verdict."""
     fields = verdict_details(minutes)
@@ -164,7 +172,7 @@ def list_remarks(minutes: Minutes) -> list[str]:
         if shift.get("weak")
     ]
     shared = [
-        f"One model answered for several judges by fallback ({single_line(fact['detail'])}): its findings count once."
+        f"One model answered for several judges by fallback ({single_line(_format_shared_member(fact))}): its findings count once."
         for fact in minutes.verdict.get("trust_facts") or []
         if fact["kind"] == "shared_member"
     ]
@@ -202,16 +210,12 @@ def _format_remarks(minutes: Minutes) -> list[str]:
 
 
 def _format_headline(minutes: Minutes) -> str:
-    """Format the first line: `WARN  2 of 2 judges · confidence MEDIUM`, `DISAGREE  anthropic PASS · openai FAIL   3 of 4 seats`."""
+    """Format the first line: `WARN  2 of 2 judges`, `DISAGREE  anthropic PASS · openai FAIL   3 of 4 seats`."""
     verdict = minutes.verdict.get("verdict") if minutes.status == "complete" else None
-    confidence = minutes.verdict.get("confidence")
     heard = f"{minutes.answered_count} of {count_asked_seats(minutes)}"
     if len(list_families(minutes)) > 1 and verdict:
-        return f"{verdict}  {_format_families(minutes)}   {heard} seats" + (
-            f" · confidence {confidence}" if confidence else ""
-        )
-    sure = f" · confidence {confidence}" if confidence else ""
-    return f"{verdict or 'INCOMPLETE'}  {heard} {'judge' if count_asked_seats(minutes) == 1 else 'judges'}{sure}"
+        return f"{verdict}  {_format_families(minutes)}   {heard} seats"
+    return f"{verdict or 'INCOMPLETE'}  {heard} {'judge' if count_asked_seats(minutes) == 1 else 'judges'}"
 
 
 def _format_families(minutes: Minutes) -> str:
@@ -232,7 +236,9 @@ def _format_stand_ins(minutes: Minutes, family: str) -> str:
 def _format_family_states(minutes: Minutes, family: str) -> str:
     return ", ".join(
         dict.fromkeys(
-            final_state(seat.state, minutes.stopped) for seat in minutes.planned_seats if seat.vendor == family
+            describe_state(final_state(seat.state, minutes.stopped))
+            for seat in minutes.planned_seats
+            if seat.vendor == family
         )
     )
 
@@ -242,9 +248,8 @@ def _format_opinions(minutes: Minutes) -> list[str]:
     lines = []
     for one in list_opinions(minutes):
         stale = describe_stale_verdict(minutes, one["seat"])
-        sure = ", ".join(filter(None, [one["confidence"], stale]))
         told = "  ".join(filter(None, [single_line(one["key_insight"], 300), _format_advice(one["recommendation"])]))
-        head = f"{one['verdict']} ({sure})" if sure else str(one["verdict"])
+        head = f"{one['verdict']} ({stale})" if stale else str(one["verdict"])
         lines.append(f"{single_line(one['seat']):<{KIND_WIDTH - 1}} {head}: {told}".rstrip(": "))
     return lines
 

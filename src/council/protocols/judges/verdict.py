@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from council.engine.agreement import list_shared_voices, round_voices
 from council.engine.council import Council
-from council.engine.trust import round_voices
 from council.protocols.judges import findings as finding_rules
 from council.protocols.judges import rules as consensus_rules
 from council.protocols.judges.findings import Changes, Finding, Settlement, StandingFindings, Withdrawal
@@ -17,7 +17,19 @@ from council.protocols.judges.locations import Material
 from council.protocols.judges.options import JudgesOptions
 from council.protocols.judges.replies import Opinion, SecondOpinion
 from council.protocols.judges.rules import ConfidenceLevel, Consensus, Vote
-from council.types import VERDICT_ORDER, Json, Packet, Round, Statement, TrustFact, Verdict
+from council.types import (
+    VERDICT_ORDER,
+    Difference,
+    Json,
+    OutcomeFacts,
+    OutcomeKind,
+    Packet,
+    Round,
+    Side,
+    Statement,
+    TrustFact,
+    Verdict,
+)
 
 CODE = re.compile(r"[={};]|\n|\w\(|`|^\W|->|:$")  # signs of code in a fix
 MIN_SENTENCE_WORDS = 3
@@ -38,6 +50,8 @@ def build_verdict(council: Council, options: JudgesOptions, r1: Round[Opinion], 
     verdict = consensus_rules.cap_verdict(result.verdict, holes, packet.empty, critical)
     inconsistent = finding_rules.find_inconsistent_judges(votes, [*held, *_list_supported_findings(standing)])
     shifts = _list_shifts(r1, r2)
+    first = _list_votes(r1)
+    joined = [vote.seat for vote in first if vote.verdict != final[vote.seat].reply.verdict]
     single = len(votes) > 1 and len({vote.voice for vote in votes}) < 2  # one model answered for all judges
     limited = options.quick or single or bool(r2.absent) or (critical and result.verdict == "PASS")
     rows = build_rows(groups)
@@ -60,9 +74,18 @@ def build_verdict(council: Council, options: JudgesOptions, r1: Round[Opinion], 
             "rounds": 2 if r2 else 1, "fidelity": "full", "notes": {name: statement.reply.debate_notes.model_dump() for name, statement in r2.items()},
             "quick": options.quick, "profile": options.profile, "mixed": options.mixed, "holes": holes, "empty": packet.empty,
         },
-        agreement=consensus_rules.measure_agreement([vote.verdict for vote in consensus_rules.merge_voices(votes)]),
+        **_compare_first_votes(first, verdict),
+        joined=tuple(name for name in joined if verdict == final[name].reply.verdict),
+        common=tuple(row["description"] for row in rows if len(row["found_by"]) > 1),
+        differences=tuple(_list_differences(r1, final, groups)),
+        result=_describe_outcome(verdict, result.verdict, votes),
         caveats=(f"{packet.substitution[0].upper()}{packet.substitution[1:]}.",) if packet.substitution else (),
-        trust_facts=tuple(_list_trust_facts(packet, (r1, r2), standing.findings, inconsistent, shifts)),
+        trust_facts=(
+            *([TrustFact("disagree")] if verdict == "DISAGREE" else []),
+            *_list_trust_facts(packet, (r1, r2), standing.findings, inconsistent, shifts),
+            *_list_dispute_facts(groups),
+            *_list_support_facts((first, votes), standing.findings),
+        ),
     )  # fmt: skip
 
 
@@ -121,23 +144,76 @@ def _list_trust_facts(
 ) -> list[TrustFact]:  # fmt: skip
     facts = [TrustFact("no_material")] if packet.empty else []
     facts += [TrustFact("substituted")] if packet.substitution else []
-    facts += dict.fromkeys(fact for one in rounds for fact in _list_shared_member_facts(one))
+    facts += dict.fromkeys(fact for one in rounds for fact in list_shared_voices(round_voices(one)))
     severe = [one for one in findings if one.severity != "minor"]
     if severe and not any(one.is_verified for one in severe):
-        facts.append(TrustFact("no_evidence", "no finding above minor quotes the material"))
-    facts += (
-        [TrustFact("weak_flip", ", ".join(weak))] if (weak := [one["seat"] for one in shifts if one["weak"]]) else []
-    )
-    return facts + ([TrustFact("inconsistent", ", ".join(inconsistent))] if inconsistent else [])
+        facts.append(TrustFact("no_quote", count=len(severe)))
+    weak = tuple(one["seat"] for one in shifts if one["weak"])
+    if weak:
+        facts.append(TrustFact("weak_flip", seats=weak, count=len(weak)))
+    if inconsistent:
+        facts.append(TrustFact("inconsistent", seats=tuple(inconsistent), count=len(inconsistent)))
+    return facts
 
 
-def _list_shared_member_facts(statements: Round[Opinion]) -> list[TrustFact]:
-    seats: dict[str, list[str]] = {}
-    for seat, voice in round_voices(statements).items():
-        seats.setdefault(voice, []).append(seat)
-    return [
-        TrustFact("shared_member", f"{voice} as {', '.join(many)}") for voice, many in seats.items() if len(many) > 1
-    ]
+def _compare_first_votes(first: Sequence[Vote], verdict: str | None) -> Json:
+    """Return whether the first votes agree, and who gave the verdict at once. DISAGREE says that they do not."""
+    if verdict == "DISAGREE":
+        return {"agreement": "none", "shared_by": None}
+    return {
+        "agreement": consensus_rules.measure_agreement([vote.verdict for vote in consensus_rules.merge_voices(first)]),
+        "shared_by": tuple(vote.seat for vote in first if vote.verdict == verdict),
+    }
+
+
+def _list_dispute_facts(groups: Sequence[FindingGroup]) -> list[TrustFact]:
+    disputed = [group for group in groups if group.disputes]
+    return [TrustFact("contested_points", disputed[0].lead.description, count=len(disputed))] if disputed else []
+
+
+def _list_support_facts(rounds: Sequence[Sequence[Vote]], findings: Sequence[Finding]) -> list[TrustFact]:
+    """Return what speaks for the verdict. `rounds` are the first and the last votes: a changed one is no agreement."""
+    verdicts = {vote.verdict for votes in rounds for vote in votes}
+    voices = min(len({vote.voice or vote.seat for vote in votes}) for votes in rounds)
+    facts = []
+    if voices > 1 and len(verdicts) == 1:
+        facts.append(TrustFact("same_verdict", verdicts.pop(), count=len(rounds[0])))
+    verified = sum(1 for one in findings if one.is_verified)
+    if verified:
+        facts.append(TrustFact("verified_findings", count=verified, total=len(findings)))
+    return facts
+
+
+def _describe_outcome(verdict: str | None, voted: str | None, votes: Sequence[Vote]) -> OutcomeFacts | None:
+    """Return how the judges voted; `voted` is the verdict before it was capped."""
+    if verdict is None or not votes:
+        return None
+    if verdict == "DISAGREE":
+        return OutcomeFacts("split", word=verdict, total=len(votes))
+    count = sum(1 for vote in votes if vote.verdict == voted)
+    kind: OutcomeKind = "votes" if verdict == voted else "capped"
+    return OutcomeFacts(kind, word=verdict, count=count, total=len(votes))
+
+
+def _list_differences(
+    r1: Round[Opinion], final: Mapping[str, Statement[Opinion]], groups: Sequence[FindingGroup]
+) -> list[Difference]:
+    """Return the verdicts that differ, each with a reason, then the findings that are disputed."""
+    found = []
+    by_verdict: dict[str, list[Statement[Opinion]]] = {}
+    for said in final.values():
+        by_verdict.setdefault(said.reply.verdict, []).append(said)
+    if len(by_verdict) > 1:
+        sides = [
+            Side(tuple(said.seat.name for said in group), f"{word}: {_last_words(r1, group[0], 'key_insight')}")
+            for word, group in by_verdict.items()
+        ]
+        found.append(Difference("", tuple(sides)))
+    for group in groups:
+        if group.disputes:
+            sides = [Side(tuple(group.found_by), group.lead.description)]
+            found.append(Difference("", (*sides, *(Side((seat,), why) for seat, why in group.disputes))))
+    return found
 
 
 def _list_verdicts(statements: Mapping[str, Statement[Opinion]]) -> list[str]:

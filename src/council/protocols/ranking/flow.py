@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from council.engine.agreement import assess_notes, round_voices
 from council.engine.council import Council
 from council.engine.notes import parse_notes, response_names
-from council.engine.trust import assess_notes, round_voices
 from council.protocols.ranking import PROTOCOL
 from council.protocols.ranking import rules as rule
 from council.protocols.ranking.replies import Ballot
@@ -116,7 +116,7 @@ def build_verdict(review: Review, answer: str, labels: Mapping[str, dict[str, st
     names = {name: said.seat.label for name, said in review.answers.items()}
     return Verdict(
         answer,
-        confidence=rule.ranking_confidence(table),
+        result=rule.describe_outcome(table),
         caveats=() if cast else (UNRANKED_CAVEAT,),
         disagreements=(*_split_answers_json(review, names), *_tie_json(review, names)),
         dissent=tuple(_dissent_json(review, names)),
@@ -185,7 +185,7 @@ async def ranking(
     async with council.phase("synthesise"):
         responses = council.assign_labels(list(answers.values()), council.chair)
         shown = {council.chair.name: seats_by_label(responses)}
-        council.so_far(replace(build_verdict(review, "", shown), confidence=None, caveats=()))  # needs no chair
+        council.so_far(replace(build_verdict(review, "", shown), caveats=()))  # needs no chair
         synthesis = await council.ask(
             council.chair, "ranking/synthesise", responses=responses, **chair_context(review, responses)
         )
@@ -193,9 +193,12 @@ async def ranking(
     notes = parse_notes(
         synthesis.outcome.text, response_names(labels), {key: one.seat.label for key, one in responses.items()}
     )
-    agreement, facts = assess_notes(notes, round_voices(answers))
+    noted = assess_notes(notes, round_voices(answers))
     verdict = build_verdict(review, synthesis.text, shown)
-    return replace(verdict, agreement=agreement, trust_facts=facts, notes=notes)
+    is_unanimous = noted.agreement == "full"
+    facts = (*noted.trust_facts, *rule.list_trust_facts(review.table, is_unanimous=is_unanimous))
+    confidence = rule.ranking_confidence(review.table, is_unanimous=is_unanimous)
+    return replace(verdict, confidence=confidence, notes=notes, **(noted._asdict() | {"trust_facts": facts}))
 
 
 def _weigh_readers(council: Council, by_member: Mapping[str, float]) -> dict[str, float] | None:

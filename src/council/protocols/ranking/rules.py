@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
-from council.types import Json
+from council.types import Json, OutcomeFacts, TrustFact
 
 Ballots = Mapping[str, Sequence[str]]  # reader → the seats whose answers it ranked, best first
 MIN_BALLOTS_FOR_HIGH = (
@@ -163,12 +163,42 @@ def _readers_who_put(ballots: Ballots, seat: str | None, end: int) -> list[str]:
     return [reader for reader, order in filter_ballots(ballots).items() if order[end] == seat]
 
 
-def ranking_confidence(table: RankingTable) -> str:
-    """Return HIGH if first on all of three or more ballots, MEDIUM if first on most of two or more, else LOW."""
-    top = next((row for row in table.standings if row.seat == table.winner), None)
+def ranking_confidence(table: RankingTable, *, is_unanimous: bool = False) -> str:
+    """Return HIGH if all answers agree or one is first on all of three or more ballots.
+
+    MEDIUM if one is first on most of two or more ballots, else LOW. If all answers agree, their order is chance.
+    """
+    top = _find_top(table)
+    if is_unanimous:
+        return "HIGH"
     if top is None or top.ballots < 2 or 2 * top.firsts <= top.ballots:
         return "LOW"
     return "HIGH" if top.firsts == top.ballots >= MIN_BALLOTS_FOR_HIGH else "MEDIUM"
+
+
+def _find_top(table: RankingTable) -> Standing | None:
+    return next((row for row in table.standings if row.seat == table.winner), None)
+
+
+def list_trust_facts(table: RankingTable, *, is_unanimous: bool) -> list[TrustFact]:
+    """Return what the ballots say against trust; nothing if all answers agree."""
+    confidence = ranking_confidence(table, is_unanimous=is_unanimous)
+    top = _find_top(table)
+    if confidence == "HIGH":
+        return []
+    if confidence == "LOW" or top is None:
+        return [TrustFact("ballots_split")]
+    if top.firsts == top.ballots:
+        return [TrustFact("few_ballots", "", (top.seat,), top.ballots, top.ballots)]
+    return [TrustFact("ballots_differ", "", (top.seat,), top.firsts, top.ballots)]
+
+
+def describe_outcome(table: RankingTable) -> OutcomeFacts | None:
+    """Return which answer came first; None if no reader compared two answers."""
+    if not any(row.ballots for row in table.standings):
+        return None
+    top = _find_top(table)
+    return OutcomeFacts("first", top.seat, count=top.firsts, total=top.ballots) if top else OutcomeFacts("no_first")
 
 
 def _round_fraction(value: Fraction | None) -> float | None:

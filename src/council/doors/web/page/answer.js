@@ -27,7 +27,7 @@ export function answerView(context) {
     if (!isNew(minutes.run, minutes.seq, detail, rows)) return;
     side.update(scene);
     setChildren(node, degradedNotes(detail),
-      el("div", { class: "answer-grid" }, el("div", { class: "answer-main" }, head(minutes), body(minutes, detail), toolbar.node, sectionParts(minutes, detail), isReview(minutes) && answerParts(minutes, detail, rows, context)), side.node),
+      el("div", { class: "answer-grid" }, el("div", { class: "answer-main" }, head(minutes), body(minutes, detail), tail(detail), toolbar.node, sectionParts(minutes, detail), isReview(minutes) && answerParts(minutes, detail, rows, context)), side.node),
       !isReview(minutes) && answerParts(minutes, detail, rows, context));
   }
 
@@ -52,7 +52,6 @@ function head(m) {
   const asked = m.plan.seats?.length || 0;
   return el("header", { class: "answer-head" },
     el("h2", { id: "answer-title", class: word ? "verdict" : "eyebrow", "data-tone": toneOf(word) || null }, word ? term(word) : "Answer"),
-    v.confidence && el("span", { class: "pill", "data-tone": toneOf(v.confidence) || null }, "confidence ", term(v.confidence)),
     asked > 0 && el("span", { class: "soft" }, `${answeredCount(m)} of ${asked} seats`));
 }
 
@@ -65,6 +64,12 @@ function body(m, detail) {
   const node = el("div", { class: "words" });
   renderMarkdown(node, text, { top: 3, cite }, () => addCopyButtons(node));
   return node;
+}
+
+/** The lines after the answer: the outcome and who differs. Trust stands beside it. */
+function tail(detail) {
+  const lines = (detail?.report?.tail || []).slice(0, -1);
+  return lines.length ? el("div", { class: "tail" }, lines.map((line) => el("p", {}, inline(line)))) : null;
 }
 
 const isReview = (m) => Boolean(m.verdict.details?.opinions); // its findings are the answer, so they stand beside trust

@@ -33,7 +33,7 @@ function trustPanel(trust) {
 function changedPanel(m, report, context) {
   const changed = report?.changed;
   const lines = changed ? changedLines(m, changed, report, context) : [];
-  if (report?.strongest) lines.unshift(strongestLine(report.strongest, report, context));
+  if (report?.strongest?.seat) lines.unshift(strongestLine(report.strongest, report, context));
   return lines.length ? el("section", { class: "changed", "aria-label": "What the council changed" }, el("h3", {}, "What the council changed"), el("ul", { class: "plain" }, lines)) : null;
 }
 
@@ -53,10 +53,9 @@ const EFFECTS = new Map([[true, "the council changed its recommendation"], [fals
 
 /** Whether the council changed the answer of its strongest seat, and what that answer cost or used. */
 function strongestLine(found, report, context) {
-  if (!found.seat) return el("li", {}, "strongest seat: not assessed, because the prices do not tell which member is the strongest");
   const { usd } = report.cost, tokens = report.tokens.in + report.tokens.out;
   const use = found.usd && usd ? `${money(found.usd)} → ${money(usd)}` : `${found.tokens.toLocaleString("en")} → ${tokens.toLocaleString("en")} tokens`;
-  return el("li", { title: found.by === "price" ? "The seat whose member has the highest price" : "All seats have one member; this is the first" }, "strongest seat: ", chip(found.seat, context), ` ${found.unknown === "disagree" ? "the council gave no single verdict" : EFFECTS.get(found.changed)}, ${use}`);
+  return el("li", { title: "The seat whose member has the highest price for equal work" }, "strongest seat: ", chip(found.seat, context), ` ${found.unknown === "disagree" ? "the council gave no single verdict" : EFFECTS.get(found.changed)}, ${use}`);
 }
 
 function bySeat(points) {

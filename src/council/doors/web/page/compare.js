@@ -52,6 +52,6 @@ function side(detail, answer, hasOwnQuestion) {
   ];
   return el("article", { class: "card", "data-run": detail.run, "aria-label": `Run ${detail.run}` },
     el("h2", {}, link),
-    el("p", { class: "line" }, el("span", { class: "pill", "data-tone": toneOf(word) || toneOf(report.status) || null }, word || report.status), report.confidence && el("span", { class: "pill", "data-tone": toneOf(report.confidence) || null }, `confidence ${report.confidence}`)),
+    el("p", { class: "line" }, el("span", { class: "pill", "data-tone": toneOf(word) || toneOf(report.status) || null }, word || report.status)),
     el("dl", {}, facts.filter(([, value]) => value).map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])), answer);
 }

@@ -1,0 +1,84 @@
+"""The strongest seat: by the price of equal work, or not at all."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from council.engine.strongest import find_absent_strongest, find_strongest
+from council.engine.trust import compute_trust
+from council.money import FREE, Price, Rates, equal_work_cost
+from tests.render.runs import RunBuilder, plan, seat
+
+MEMBERS = {"alpha": "anthropic:opus", "beta": "openai:gpt", "gamma": "google:gemini"}
+
+
+@pytest.mark.behaviour("evidence-strongest")
+@pytest.mark.parametrize(
+    ("prices", "strongest"),
+    [
+        ((0.030, 0.011, 0.012), "alpha"),
+        ((0.010, 0.011, 0.030), "gamma"),
+        ((0.030, 0.030, 0.010), None),  # equal
+        ((0.030, 0.028, 0.010), None),  # within a tenth
+        ((0.030, 0.027, 0.010), None),
+        ((0.030, 0.026, 0.010), "alpha"),
+        ((0.030, None, 0.010), None),  # unknown, or without a price: a local model, a command-line agent
+        ((None, None, None), None),
+    ],
+)
+def test_the_strongest_seat_clearly_has_the_highest_price(
+    prices: tuple[float | None, ...], strongest: str | None
+) -> None:
+    known = {member: price for member, price in zip(MEMBERS.values(), prices, strict=True) if price}
+    assert find_strongest(MEMBERS, known) == strongest
+
+
+def test_two_seats_of_one_member_are_equal() -> None:
+    prices = {"anthropic:opus": 0.03, "openai:gpt": 0.01}
+    assert find_strongest({"alpha": "anthropic:opus", "beta": "anthropic:opus"}, prices) is None
+    assert find_strongest({"alpha": "anthropic:opus", "beta": "openai:gpt", "gamma": "anthropic:opus"}, prices) is None
+    assert find_strongest({"alpha": "anthropic:opus"}, prices) is None
+    assert find_strongest({}, prices) is None
+
+
+@pytest.mark.behaviour("evidence-strongest")
+def test_prices_are_compared_for_the_same_tokens() -> None:
+    def price(rate_in: str, rate_out: str) -> Price:
+        return Price(Rates(Decimal(rate_in), Decimal(rate_in), Decimal(rate_in), Decimal(rate_out)))
+
+    assert equal_work_cost(price("5", "25")) == pytest.approx(0.03)
+    assert equal_work_cost(price("2", "12")) == pytest.approx(0.014)
+    assert equal_work_cost(FREE) == equal_work_cost(None) == 0
+
+
+@pytest.mark.behaviour("10-strongest-absent")
+@pytest.mark.parametrize(
+    ("prices", "absent", "named"),
+    [
+        ((0.03, 0.01, 0.01), ("alpha",), "alpha"),
+        ((0.01, 0.01, 0.03), ("beta", "gamma"), "gamma"),
+        ((0.03, 0.01, 0.01), ("beta",), None),
+        ((0.03, 0.01, 0.01), (), None),
+        ((0.03, 0.03, 0.01), ("alpha",), None),
+        ((0.03, 0.029, 0.01), ("alpha",), None),
+        ((0.03, None, 0.01), ("alpha",), None),
+        ((None, None, None), ("alpha",), None),  # a run of an older version
+    ],
+)
+def test_an_absent_strongest_seat_is_a_fact_of_trust(
+    prices: tuple[float | None, ...], absent: tuple[str, ...], named: str | None
+) -> None:
+    known = {member: price for member, price in zip(MEMBERS.values(), prices, strict=True) if price}
+    seats = [seat(name, model=member) for name, member in MEMBERS.items()]
+    builder = RunBuilder(plan(seats=seats, **({"prices": known} if known else {}))).phase("draft")
+    for name, member in MEMBERS.items():
+        if name in absent:
+            builder.mark_absent(name, "timed_out", "no answer within 600 s", 1)
+        else:
+            builder.answer(name, "x", served_by=member)
+    minutes = builder.end_phase().close("Wait.").minutes
+    assert find_absent_strongest(minutes) == named
+    facts = {fact.kind: fact.seats for fact in compute_trust(minutes).limits}
+    assert facts.get("strongest_absent") == ((named,) if named else None)
