@@ -53,6 +53,7 @@ _MAX_YAML_CHARS = 20_000
 _SQUASHED_ANSWERS = [squash(key) for key in ANSWER_KEYS]
 # The known keys in any spelling.
 _KEY_WORDS = r"agreed|contested|unique|taken[_ -]?from|closest[_ -]?draft|(?:recommendation[_ -]?)?shared[_ -]?by"
+_READ_WORDS = f"{_KEY_WORDS}|joined"  # `joined` is read, but it makes no block notes: it is a usual word in data
 _HINT = re.compile(
     r"council(?:['’]?s)?[-_ ]?notes?|agreed|contested|taken_?from|closest_?draft|shared_?by", re.IGNORECASE
 )
@@ -123,8 +124,8 @@ def _iter_objects(value: Json, depth: int = 0) -> Iterator[Json]:
 
 def _has_notes(value: Json) -> bool:
     """Return whether an object has two of the known keys, with values that notes can have."""
-    known = _rename_keys(value)
-    return sum(item is None or isinstance(item, list | dict | str) for item in known.values()) > 1
+    known = [item for key, item in _rename_keys(value).items() if key in NOTES_KEYS]
+    return sum(item is None or isinstance(item, list | dict | str) for item in known) > 1
 
 
 def find_answer(value: Json) -> str:
@@ -178,9 +179,9 @@ def read_block(text: str) -> Reading:
 _KEY_BEFORE = r"""(?:(?:[-*+•]|\d+[.)])[ \t]+)?(?:`|["'*_]{1,3})?"""
 _KEY_AFTER = r"""["'`*_]{0,3}[ \t]*[:=]["'`*_]{0,3}"""
 _KEY_LINE = re.compile(rf"[ \t>]*{_KEY_BEFORE}({'|'.join(NOTES_KEYS)}){_KEY_AFTER}")
-_KEY_LINE_ANY_CASE = re.compile(rf"^[ \t>#]*{_KEY_BEFORE}({_KEY_WORDS}){_KEY_AFTER}", re.IGNORECASE | re.MULTILINE)
+_KEY_LINE_ANY_CASE = re.compile(rf"^[ \t>#]*{_KEY_BEFORE}({_READ_WORDS}){_KEY_AFTER}", re.IGNORECASE | re.MULTILINE)
 _KEY_HEADING = re.compile(
-    rf"^[ \t]*(?:#{{1,6}}[ \t]+|[*_]{{2}})({_KEY_WORDS})(?:[*_]{{2}})?[ \t]*:?[ \t]*$", re.IGNORECASE | re.MULTILINE
+    rf"^[ \t]*(?:#{{1,6}}[ \t]+|[*_]{{2}})({_READ_WORDS})(?:[*_]{{2}})?[ \t]*:?[ \t]*$", re.IGNORECASE | re.MULTILINE
 )
 _LIST_MARK = re.compile(r"^[ \t>]*(?:[-*+•]|\d+[.)])[ \t]+")
 _EMPTY_VALUE = re.compile(r"\W*(?:none|nothing|n/?a|null|keine|aucun\w*|ninguno|nessuno|nenhum)?\W*", re.IGNORECASE)
@@ -215,7 +216,7 @@ def _load_yaml(text: str) -> Json | None:
 def _load_tags(text: str) -> Json:
     """Return the texts in tags such as `<agreed>`, each as a list of its inner elements or lines."""
     found: Json = {}
-    for name, inner in re.findall(rf"<({_KEY_WORDS})>(.*?)</\1>", text, re.IGNORECASE | re.DOTALL):
+    for name, inner in re.findall(rf"<({_READ_WORDS})>(.*?)</\1>", text, re.IGNORECASE | re.DOTALL):
         items = re.findall(r"<(\w+)>(.*?)</\1>", inner, re.DOTALL)
         rows = [item for _, item in items] or [_LIST_MARK.sub("", line) for line in inner.splitlines()]
         found[name] = [row.strip() for row in rows if row.strip() and not _EMPTY_VALUE.fullmatch(row.strip())]
@@ -514,8 +515,8 @@ def _make_tagged(tag: re.Match[str]) -> TaggedBlock:
     return TaggedBlock(tag[0], f"[/{name}]" if is_square else f"</{name}>", _LABEL.fullmatch(name) is not None)
 
 
-def _is_labelled_key_line(line: str) -> bool:
-    """Return whether a line below the label of notes has one of the known keys, in any spelling or as a heading."""
+def _has_key(line: str) -> bool:
+    """Return whether a line begins with one of the known keys, in any spelling or as a heading."""
     return bool(_KEY_LINE_ANY_CASE.match(line) or _KEY_HEADING.match(line))
 
 
@@ -524,7 +525,6 @@ class LinesBlock(Block):
 
     def __init__(self, is_labelled: bool) -> None:
         super().__init__("", is_labelled)
-        self._is_key_line = _is_labelled_key_line if is_labelled else _KEY_LINE.match
         self._has_blank = False  # the last line is blank
 
     def add(self, part: str, end: str) -> str | None:
@@ -538,7 +538,7 @@ class LinesBlock(Block):
     def _end_line(self, end: str) -> str | None:
         line = "".join(self._line)
         self._line.clear()
-        if line.strip() and not self._is_key_line(line):
+        if line.strip() and not _has_key(line):
             is_item = line[:1] in " \t" or _LIST_MARK.match(line) is not None
             if line.startswith("#") or (not is_item and (self._has_blank or not self.is_labelled)):
                 return line
@@ -703,7 +703,7 @@ class NotesFilter:
             self._open(ObjectBlock(start[0], is_labelled), line[start.end() :], end)
         elif at >= 0 and _is_title(line[:at], _TITLE):
             self._open(ObjectBlock(line[:at], is_labelled), line[at:], end)
-        elif _KEY_LINE.match(line) or (is_labelled and is_complete and _is_labelled_key_line(line)):
+        elif _KEY_LINE.match(line) or (is_labelled and is_complete and _has_key(line)):
             self._open(LinesBlock(is_labelled), line, end)
         else:
             return False

@@ -386,3 +386,35 @@ def test_the_report_names_what_each_ruling_is_about() -> None:
     rows = describe_rulings(apply_rulings(severities, [Point(issue="beta-1", landed=True, why="shown")]), issues)
     assert rows[0] == {"id": "beta-1", "severity": "FATAL", "landed": True, "why": "shown", "same_as": None, "hits": "it", "flaw": "it is wrong", "correction": ""}  # fmt: skip
     assert rows[1]["landed"] is None
+
+
+# Rulings in words
+
+
+@pytest.mark.behaviour("10-replies-never-guessed")
+@pytest.mark.parametrize(
+    ("said", "landed", "why"),
+    [
+        ("landed — it is right", True, "it is right"),
+        ("landed: no. Throughput was never the question.", False, "Throughput was never the question"),
+        ("not landed, the draft covers it", False, "the draft covers it"),
+        ("dismissed (out of scope)", False, "out of scope"),
+        ("partially — the cost", True, "the cost"),
+        ("no — it landed only in part", None, "it landed only in part"),
+        ("landed, but only in part", None, "but only in part"),
+        ("no, except for the date", None, "except for the date"),
+    ],
+)
+def test_a_remark_beside_a_ruling_is_its_reason_unless_it_takes_the_ruling_back(
+    said: str, landed: bool | None, why: str
+) -> None:
+    point = Point.model_validate({"issue": "issue-1", "landed": said})
+    assert (point.landed, point.why) == (landed, why)
+
+
+@pytest.mark.behaviour("10-replies-never-guessed")
+@pytest.mark.parametrize(("landed", "outcome"), [(True, "MODIFIED"), (False, "SURVIVED")])
+def test_survived_with_minor_changes_is_read_by_the_rulings_beside_it(landed: bool, outcome: str) -> None:
+    point = {"issue": "issue-1", "landed": landed}
+    said = {"points": [point], "outcome": "Survived with minor changes", "answer": "Go.", "assessment": ""}
+    assert Ruling.model_validate(said).outcome == outcome

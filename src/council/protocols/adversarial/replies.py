@@ -223,7 +223,11 @@ _MINOR_CHANGES = re.compile(
     r"\W*surviv\w*\W+with (?:only )?(?:minor|small|slight|light|few|trivial|cosmetic)\b.*", re.I | re.DOTALL
 )
 _REMARK = re.compile(r"\s*[—–;(]\s*|\s-\s|[.:,]\s+")
-_CONDITION = re.compile(r"(?:but|except|though|although|however|only|unless|if|provided)\b", re.IGNORECASE)
+_OTHER_RULING = re.compile(  # in a remark: it may take the ruling back
+    r"\b(?:land\w*|valid\w*|invalid|upheld|accept\w*|reject\w*|dismiss\w*|part|partly|partially|"
+    r"but|except|though|although|however|only|unless|if|provided)\b",
+    re.IGNORECASE,
+)
 
 
 def _split_remark(value: Any) -> Any:
@@ -235,7 +239,7 @@ def _split_remark(value: Any) -> Any:
     )
     if not rest:
         return {**value, "landed": ruling}
-    is_clear = not _CONDITION.match(rest[0])
+    is_clear = not _OTHER_RULING.search(rest[0])
     return {**value, "landed": ruling if is_clear else value["landed"], "why": rest[0].rstrip(")")}
 
 

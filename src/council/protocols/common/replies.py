@@ -41,6 +41,7 @@ _SIZE = re.compile(
     r"\b(?:minor|small|slight|some|few|several|light|modest|limited|substantial|major|significant|important|any)\b"
 )
 _CHANGES = re.compile(r"\b(?:modification|change|revision|amendment|adjustment|correction|edit|alteration)s?\b")
+_CONNECTING_WORDS = {"with", "without", "after", "but", "and", "in", "no", "not", "did", "does", "it", "for", "to"}
 _FILLER = re.compile(
     r"\b(?:very|strongly|clearly|confidence|level|severity|priority|the|a|an|is|draft|answer|position)\b"
 )
@@ -73,13 +74,9 @@ def _read_word(text: str, table: Mapping[str, str], firm: str = "") -> str:
         return found
     if found is None or (found != firm and _HEDGE.search(rest)):
         return text
-    stems = {
-        is_own: {
-            word[:STEM_CHARS] for words, value in table.items() if (value == found) is is_own for word in words.split()
-        }
-        for is_own in (True, False)
-    }
-    others = stems[False] - stems[True]
+    own = {words[:STEM_CHARS] for words, value in table.items() if value == found and " " not in words}
+    named = {word for words, value in table.items() if value != found for word in words.split()}
+    others = {word[:STEM_CHARS] for word in named - _CONNECTING_WORDS} - own
     return text if any(word[:STEM_CHARS] in others for word in re.findall(r"\w+", rest.casefold())) else found
 
 
