@@ -167,7 +167,7 @@ def test_an_unfinished_run_is_resumed_and_nothing_answered_is_asked_again(
 ) -> None:
     run = UNFINISHED[protocol]
     answers, attempts = old.answers(run), old.attempts(run)
-    resumed = council("resume", run, "--json")
+    resumed = council("resume", run, "--json", "-v")
     assert (resumed.code, resumed.json["status"]) == (0, "complete"), resumed.err
     assert resumed.err.count(NOTICE) == 1
     assert old.answers(run).items() >= answers.items()
@@ -183,7 +183,7 @@ def test_an_unfinished_run_is_resumed_and_nothing_answered_is_asked_again(
 def test_a_fork_takes_the_answers_before_its_phase(old: OldStore, council: Terminal, protocol: str) -> None:
     parent = FINISHED[protocol]
     last = old.phases(parent)[-1]
-    fork = council("fork", parent, "--from", last, "--json")
+    fork = council("fork", parent, "--from", last, "--json", "-v")
     assert (fork.code, fork.json["status"]) == (0, "complete"), fork.err
     assert fork.err.count(f"parent {NOTICE}".replace("run", f"run {parent}", 1)) == 1
     asked = {key for key, _ in old.attempts(fork.json["run"])}
