@@ -5,13 +5,24 @@ from __future__ import annotations
 import json
 import re
 import time
+import tomllib
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.text_cleanup import clean, clean_json, may_be_unclean, neutralize_commands, single_line
+from council.text_cleanup import (
+    clean,
+    clean_json,
+    may_be_unclean,
+    may_become_tail_line,
+    neutralize_commands,
+    quote_tail_lines,
+    single_line,
+    strip_confidence_section,
+)
+from tests.paths import DATA
 
 HOSTILE_TEXT = st.text(st.one_of(st.characters(), st.sampled_from("\x1b[]P^_\\\x07\x9b\x9c\x9d0;m\r\n\t")))
 
@@ -130,3 +141,30 @@ def test_no_text_has_a_command_after_it_was_neutralized(pieces: list[str]) -> No
         for line in re.split(r"[\n\r]", shown)
         if re.match(r"[\s\ufeff]*::", line) or re.search(r"##\w*\[|section_start:", line)
     ]
+
+
+# Lines of a model that look like ours
+
+LINES = tomllib.loads((DATA / "model_lines.toml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.behaviour("10-tail-quoted")
+@pytest.mark.parametrize("line", LINES["tail"]["quoted"])
+def test_a_line_like_one_of_the_tail_is_quoted(line: str) -> None:
+    assert quote_tail_lines(f"Take it.\n\n{line}\nGo.") == f"Take it.\n\n> {line}\nGo."
+    assert quote_tail_lines(f"```\n{line}\n```") == f"```\n{line}\n```"
+    assert quote_tail_lines(quote_tail_lines(line)) == quote_tail_lines(line)
+    colon = next((n for n, char in enumerate(line) if char in ":：=—|H"), len(line))
+    assert all(may_become_tail_line(line[:at]) for at in range(colon))
+
+
+@pytest.mark.behaviour("10-tail-quoted")
+@pytest.mark.parametrize("line", LINES["tail"]["kept"])
+def test_another_line_stays_as_it_is(line: str) -> None:
+    assert quote_tail_lines(f"Take it.\n\n{line}\nGo.") == f"Take it.\n\n{line}\nGo."
+
+
+@pytest.mark.behaviour("10-confidence-section-removed")
+@pytest.mark.parametrize("row", LINES["confidence"], ids=lambda row: row["text"][:50])
+def test_a_confidence_section_of_the_chair_is_removed(row: dict[str, str]) -> None:
+    assert strip_confidence_section(row["text"]) == row.get("left", row["text"])

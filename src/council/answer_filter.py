@@ -1,83 +1,55 @@
 """The final answer of a run as it is shown, in a whole text or in a stream.
 
-Removed are the chair's notes, thinking, openings such as "Certainly! Here is the final answer:", wrappers around the whole
-text and a closing offer. Lines that begin like those of Council's tail are quoted. Statements of seats stay as they are.
+Removed are the chair's notes, thinking, openings such as "Certainly! Here is the final answer:", wrappers around the
+whole text, and a closing offer. Lines that begin like those of Council's tail are quoted. Statements stay as they are.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
 
-from council.json_text import find_json
+from council.json_text import find_json, load_json
 from council.notes_filter import NotesFilter, find_answer, without_notes
 from council.text_cleanup import MAX_FENCE_LINE_CHARS, is_tail_line, may_become_tail_line, next_fence
 
 MAX_START_CHARS = 250  # of a first line that may be an opening, and of a closing offer
 MAX_WRAPPERS = 6  # nested ones that are removed
 
+_PHRASES = tomllib.loads(files("council").joinpath("data/answer_phrases.toml").read_text(encoding="utf-8"))
 
-def list_phrases(text: str) -> tuple[str, ...]:
-    """Return the phrases of a text that separates them with bars and line ends."""
-    return tuple(phrase for line in text.split("\n") for phrase in line.split("|") if phrase)
+
+def _join(patterns: Sequence[str], **parts: str) -> str:
+    """Return one pattern for several, with their placeholders filled in."""
+    text = "|".join(patterns).replace("'", "['’]")
+    for name, part in parts.items():
+        text = text.replace(f"{{{name}}}", part)
+    return f"(?:{text})"
 
 
 # Openings
 
-_REPLY_NOUN = (
-    r"(?:(?:final|full|complete|merged|combined|synthesi[sz]ed|consolidated|unified|integrated|revised|improved|requested|direct|best|"
-    r"council['’]s|single|one|chair['’]s) )*(?:answer|response|reply|synthesis|(?:merged|combined|synthesi[sz]ed|consolidated|unified|integrated|final|revised) "
-    r"(?:version|text|draft|document|output|result|recommendation))"
-)
-_ANNOUNCEMENTS = (
-    rf"(?:here|below|this)(?: is|['’]s| are)(?: the| my| our| a| your| one)? {_REPLY_NOUN}",
-    rf"(?:please find|you will find|(?:below|here),? you(?:['’]ll| will| can) find|i (?:present|provide|give|offer)|i['’]ve (?:written|prepared|put together)|i have (?:written|prepared))"
-    rf"(?: below| here)?(?: the| my| our| a| your)? {_REPLY_NOUN}",
-    r"(?:the |my )?(?:final |merged |combined |synthesi[sz]ed )?(?:answer|response|synthesis) (?:is as follows|follows|is below|below)",
-    r"(?:hier|nachfolgend|im folgenden|anbei)(?: ist| kommt| folgt| findest du| finden sie)?(?: die| meine| eine| der| das| mein| ihre| deine)?"
-    r"(?: \w+){0,2} (?:antwort|synthese|fassung|zusammenführung|gesamtantwort)",
-    r"(?:voici|voilà|ci-dessous)(?: la| ma| le| mon| une| votre)?(?: \w+){0,2} (?:réponse|synthèse|version)",
-    r"(?:aquí (?:tienes|tiene|está|va)|a continuación|esta es|te presento)(?:,? (?:presento|tienes|está))?(?: la| mi| una| tu| su)?(?: \w+){0,2} "
-    r"(?:respuesta|síntesis|versión)",
-    r"(?:ecco|di seguito)(?: la| una| il)?(?: \w+){0,2} (?:risposta|sintesi|versione)",
-    r"(?:aqui está|aqui vai|segue)(?: a| uma| o)?(?: \w+){0,2} (?:resposta|síntese|versão)",
-    r"(?:以下|下面|这)(?:就?是|为)[^\n:：。]{0,20}(?:答案|回答|综合)",
-    r"(?:以下が|こちらが|以下は)[^\n:：。]{0,20}(?:回答|答え|統合)",
-)
-_INTERJECTIONS = """
-certainly|sure thing|sure|of course|absolutely|gladly|great question|good question|understood|okay|ok|alright|got it|thank you|thanks
-gerne|natürlich|selbstverständlich|klar|sicher|alles klar
-bien sûr|certainement|volontiers|avec plaisir|d'accord|absolument
-por supuesto|claro que sí|claro|desde luego|con gusto|ciertamente
-certo|certamente|volentieri|com certeza
-当然|好的|もちろんです|もちろん|はい|承知しました
-"""
-_CLAUSES = "based on|after|having|drawing on|combining|taking|considering|as requested|as the chair|from the"
+_OPENINGS = _PHRASES["opening"]
 _MARKS = r"[\s*_#¡!>\[]*"
 _OPENING = re.compile(
-    rf"{_MARKS}(?:(?P<courtesy>{'|'.join(list_phrases(_INTERJECTIONS))})(?![a-zà-ÿ])[\s!,.。，！—–-]*)?"
-    rf"(?:(?:i have|i['’]ve|for the|for your)\b[^.!?\n]{{0,100}}[.!]\s+)?(?:(?:{_CLAUSES})\b[^.:!?\n]{{0,120}}, )?"
-    rf"(?:{'|'.join(_ANNOUNCEMENTS)})(?P<more>[^.:：!。\n]{{0,120}}?)[*_ ]{{0,3}}(?P<end>[:：]|[.!。](?=[*_\s]|$)|$)[*_]{{0,3}}\s*",
+    rf"{_MARKS}(?P<courtesy>{_join(_OPENINGS['courtesies'])}(?![a-zà-ÿ])[\s!,.。，！—–-]*)?"
+    rf"(?:{_join(_OPENINGS['sentences'])}\b[^.!?\n]{{0,100}}[.!]\s+)?"
+    rf"(?:{_join(_OPENINGS['clauses'])}\b[^.:!?\n]{{0,120}}, )?"
+    rf"{_join(_OPENINGS['announcements'], reply=_join(_OPENINGS['reply']))}[^.:：!。\n]{{0,120}}?"
+    r"[*_ ]{0,3}(?P<end>[:：]|[.!。](?=[*_\s]|$)|$)[*_]{0,3}\s*",
     re.IGNORECASE,
 )
 _PRAISE = re.compile(r"(?:great|good|excellent) question[!.]\s*", re.IGNORECASE)
 _TITLE = re.compile(
-    r"[ \t]{0,3}(?:#{1,6}[ \t]+)?[*_\[]{0,3}(?:the |my )?(?:final answer|final response|final synthesis|synthesi[sz]ed answer|merged answer|"
-    r"combined answer|council['’]s (?:final )?answer|(?:endgültige|finale|abschließende) antwort|réponse finale|respuesta final|"
-    r"risposta finale|resposta final|最终答案|最終回答)[ \t]*[:：]?[*_\]]{0,3}[:：]?\s*",
+    rf"[ \t]{{0,3}}(?:#{{1,6}}[ \t]+)?[*_\[]{{0,3}}(?:the |my )?{_join(_OPENINGS['titles'])}"
+    r"[ \t]*[:：]?[*_\]]{0,3}[:：]?\s*",
     re.IGNORECASE,
 )
 _UNDERLINE = re.compile(r"[ \t]*(?:={3,}|-{3,})\s*")
-_FIRST_WORDS = "final|merged|combined|synthesized|synthesised|answer|response|synthesis|council's"
-_FIRST_PHRASES = f"""{_INTERJECTIONS}|{_CLAUSES}
-{_FIRST_WORDS}|the {_FIRST_WORDS.replace("|", "|the ")}|my {_FIRST_WORDS.replace("|", "|my ")}
-here is|here are|here's|below is|below are|this is|please find|you will find|below you|below, you|here you|excellent question
-i present|i provide|i give|i offer|i've|i have
-hier |nachfolgend|im folgenden|anbei|endgültige|finale|abschließende
-voici|voilà|ci-dessous|réponse|aquí|a continuación|esta es|te presento|respuesta
-ecco|di seguito|risposta|aqui está|aqui vai|segue|resposta
-以下|下面|这|最终|こちらが|最終
-"""
-_FIRST_STARTS = list_phrases(_FIRST_PHRASES)
+_OPENING_STARTS = [phrase for name in ("courtesies", "sentences", "clauses", "starts") for phrase in _OPENINGS[name]]
 
 
 def _skip_opening(line: str) -> int:
@@ -98,43 +70,21 @@ def _skip_opening(line: str) -> int:
 def _may_become_opening(start: str) -> bool:
     words = re.sub(rf"^{_MARKS}", "", start).casefold().replace("’", "'")
     return len(start) <= MAX_START_CHARS and any(
-        one.startswith(words) or (words.startswith(one) and not re.match(r"[a-z]", words[len(one.rstrip()) :]))
-        for one in _FIRST_STARTS
+        phrase.startswith(words) or (words.startswith(phrase) and not re.match(r"[a-z]", words[len(phrase) :]))
+        for phrase in _OPENING_STARTS
     )
 
 
 # Closing offers
 
-_FIRST_PERSON = r"(?:i can|i could|i['’]d be|i am|i['’]m|let me know|just (?:ask|say|tell)|feel free|happy to|glad to|please (?:ask|reach|let))"
+_OFFERS = _PHRASES["offer"]
 _OFFER = re.compile(
-    r"(?:please )?let me know (?:if|whether|what|which|how|should)\b|(?:please )?feel free to\b|please don['’]t hesitate to\b|(?:i )?hope (?:this|that|it) helps|"
-    rf"if you (?:['’]d|would|want|need|have|like|prefer|are)[^.!?\n]*\b{_FIRST_PERSON}\b|if you['’]d[^.!?\n]*\b{_FIRST_PERSON}\b|"
-    r"would you like (?:me to|to)\b|do you want me to\b|want me to\b|shall i\b|should i (?:go|expand|add|write|prepare)\b|"
-    r"(?:i['’]m|i am|i['’]d be|i would be) (?:happy|glad|available) to\b|happy to (?:help|elaborate|expand|clarify|dive|go)\b|is there anything else\b|any (?:other |further )?questions\?|"
-    r"(?:thanks|thank you|good luck)\b[^.!?\n]{0,40}[.!]?$|"
-    r"lass(?:en sie)? (?:es )?mich (?:gerne? )?wissen|sag(?:en sie)? (?:mir )?(?:einfach |gerne? )?bescheid|"
-    r"wenn (?:du|sie) (?:möchtest|möchten|willst|wollen|wünschen|magst)[^.!?\n]*\b(?:kann|könnte|erstelle|helfe) ich\b|ich hoffe,? (?:das|dies)|"
-    r"(?:bei|falls du|falls sie|für) (?:weitere[nr]? )?(?:fragen|rückfragen)\b|gerne (?:kann|helfe|erläutere) ich\b|möchte(?:st du|n sie),? dass ich\b|soll ich\b|"
-    r"n['’]hésite[zs]? pas\b|dites-moi\b|dis-moi\b|fais-moi savoir|faites-moi savoir|si vous (?:le )?(?:souhaitez|voulez|désirez)[^.!?\n]*\bje (?:peux|reste)\b|"
-    r"j['’]espère que (?:cela|ceci|ça)|souhaitez-vous que je|voulez-vous que je|"
-    r"avís[ae]me\b|házmelo saber|hágamelo saber|déjame saber|dime si\b|dígame si\b|si (?:quieres|lo deseas|necesitas|desea|quiere)[^.!?\n]*\b(?:puedo|dime|avísame)\b|"
-    r"espero que (?:esto |te |le )*(?:ayude|sirva)|no dude[s]? en\b|¿?(?:quieres|te gustaría|desea) que\b|"
-    r"fammi sapere|mi faccia sapere|spero (?:che )?(?:questo |sia )|me avise\b|avise-me|espero ter ajudado|如果(?:您|你)(?:需要|有|想)|如有(?:任何|其他)?(?:疑问|问题)|"
-    r"希望(?:这|以上)(?:对您|对你)?有(?:所)?帮助|ご(?:質問|不明)",
-    re.IGNORECASE,
+    _join(_OFFERS["sentences"], first_person=_OFFERS["first_person"].replace("'", "['’]")), re.IGNORECASE
 )
-_OFFER_STARTS = list_phrases("""
-let me know|please let me know|please feel free|please don't hesitate|feel free|i hope|hope|if you|would you like
-do you want me|want me to|shall i|should i|i'm happy|i'm glad|i'm available|i am happy|i am glad|i am available
-i'd be|i would be|happy to|is there anything|any questions|any other questions|any further questions|thanks
-thank you|good luck|lass|sag|wenn du|wenn sie|ich hoffe|bei |falls |für |gerne|möchte|soll ich|n'hésite|dites-moi
-dis-moi|fais-moi|faites-moi|si vous|j'espère|souhaitez-vous|voulez-vous|avís|házmelo|hágamelo|déjame|dime si|dígame
-si quieres|si lo deseas|si necesitas|si desea|si quiere|espero|no dude|¿quieres|¿te gustaría|¿desea|quieres
-te gustaría|desea|fammi|mi faccia|spero|me avise|avise-me|如果|如有|希望|ご
-""")
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+")
 _LETTER_START = re.compile(
-    r"\W*(?:subject|betreff|objet|asunto)\s*:|\W*(?:dear|hi|hello|sehr geehrte|liebe[rs]?|bonjour|cher|estimad|querid)\b",
+    r"\W*(?:subject|betreff|objet|asunto)\s*:"
+    r"|\W*(?:dear|hi|hello|sehr geehrte|liebe[rs]?|bonjour|cher|estimad|querid)\b",
     re.IGNORECASE,
 )
 
@@ -150,18 +100,16 @@ def _is_offer(line: str) -> bool:
 def _may_become_offer(start: str) -> bool:
     words = start.strip(" \t*_").casefold().replace("’", "'")
     return len(start) <= MAX_START_CHARS and any(
-        one.startswith(words) or words.startswith(one) for one in _OFFER_STARTS
+        one.startswith(words) or words.startswith(one) for one in _OFFERS["starts"]
     )
 
 
 # Wrappers around the whole text
 
-_THINKING = re.compile(
-    r"\s*<(think|thinking|reasoning|scratchpad|analysis|reflection)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE
-)
-_UNOPENED_THINKING = re.compile(
-    r"\A(?:(?!<think).)*?</think(?:ing)?>\s*", re.DOTALL | re.IGNORECASE
-)  # some servers drop the tag
+_THINKING_TAGS = "think|thinking|reasoning|scratchpad|analysis|reflection"
+_THINKING = re.compile(rf"\s*<({_THINKING_TAGS})>.*?</\1>\s*", re.DOTALL | re.IGNORECASE)
+# Some servers drop the opening tag. Text with code may only speak of the tag.
+_UNOPENED_THINKING = re.compile(r"\A(?:(?!<think|`).)*?</think(?:ing)?>[ \t]*\n\s*", re.DOTALL | re.IGNORECASE)
 _ANSWER_TAGS = r"(?:final[-_ ]?)?(?:answer|response|output|result)|final|synthesis"
 _ANSWER_TAG = re.compile(rf"\s*<({_ANSWER_TAGS})>(?P<inner>.*?)(?:</\1>(?P<rest>.*)|\Z)", re.DOTALL | re.IGNORECASE)
 _TAG_LINE = re.compile(r"\s*</?(?:final[-_ ]?)?answer>\s*", re.IGNORECASE)
@@ -170,7 +118,7 @@ _JSON_FENCE = re.compile(
     r"\s*(`{3,}|~{3,})[ \t]*(?:json)?[ \t]*\n(?P<inner>.*?)\n?[ \t]*\1\s*", re.DOTALL | re.IGNORECASE
 )
 _WRAPPED = re.compile(
-    rf"\s*(?:\{{|(?:```|~~~)`*[ \t]*(?:markdown|md|json)?[ \t]*\n|<(?:{_ANSWER_TAGS}|think|thinking|reasoning|scratchpad|analysis|reflection)>)",
+    rf"\s*(?:\{{|(?:```|~~~)`*[ \t]*(?:markdown|md|json)?[ \t]*\n|<(?:{_ANSWER_TAGS}|{_THINKING_TAGS})>)",
     re.IGNORECASE,
 )
 _WRAPPED_START = re.compile(r"\s*(?:(?:`{1,8}|~{1,8})[ \t]*[a-z]{0,9}[ \t]*|<[a-z_ -]{0,16})?", re.IGNORECASE)
@@ -204,7 +152,7 @@ def _is_closing(text: str) -> bool:
 
 
 def _strip_markdown_fence(text: str) -> str | None:
-    """Return the content of a fence ```markdown around the whole text, or None. Code inside it has fences of its own."""
+    """Return the content of a fence ```markdown around the whole text, or None; code inside it has its own fences."""
     opening = _MARKDOWN_FENCE.match(text)
     if not opening:
         return None
@@ -236,6 +184,7 @@ def _find_json_answer(text: str) -> str:
 # Line breaks that were written as \n
 
 _LITERAL_BREAK = re.compile(r"(?<=[.!?;)*`|\]\"])\\n|\\n(?=\\n|[-*#>|`]|\d+[.)])")
+_OBJECT_START = re.compile(r"\s*[\[{]")  # whose strings have escapes
 _INLINE_CODE = re.compile(r"(?<!`)`[^`\n]+`(?!`)")
 _ESCAPE = re.compile(rf"{_INLINE_CODE.pattern}|\\r\\n|\\n|\\\"")
 _UNESCAPED = {"\\n": "\n", "\\r\\n": "\n", '\\"': '"'}
@@ -245,15 +194,24 @@ def _has_literal_breaks(line: str) -> bool:
     return len(_LITERAL_BREAK.findall(_INLINE_CODE.sub("", line))) > 1
 
 
-def _restore_line_breaks(text: str) -> str:
-    """Return a text that has `\\n` in place of its line breaks with real ones; any other text as it is."""
+def restore_line_breaks(text: str) -> str:
+    """Return a text that has `\\n` in place of line breaks with real ones, and a string of JSON as its text."""
+    if text.startswith('"') and isinstance(string := _load_string(text), str):
+        return string
+    if _OBJECT_START.match(text):
+        return text
     first, _, rest = text.partition("\n")
     if not _has_literal_breaks(first) or without_notes(rest).strip(" \n-*_"):
         return text
     restored = _ESCAPE.sub(lambda found: _UNESCAPED.get(found[0], found[0]), first)
-    if restored.startswith('"') and restored.rstrip().endswith('"'):  # the whole text is a string of JSON
-        restored = restored.rstrip()[1:-1]
     return f"{restored}\n{rest}" if rest else restored
+
+
+def _load_string(text: str) -> Any:
+    try:
+        return load_json(text.strip())
+    except ValueError:
+        return None
 
 
 class LineBreakFilter:
@@ -272,8 +230,8 @@ class LineBreakFilter:
         if not self._held:
             line, newline, _ = text.partition("\n")
             is_first = not any(self._before)
-            if is_first and line.lstrip().startswith(("{", "[")):
-                self._is_over = True  # an object, whose strings have escapes
+            if is_first and _OBJECT_START.match(line):
+                self._is_over = True
                 return text
             at = 0 if is_first and line.startswith('"') else line.find("\\")
             if at < 0:
@@ -291,7 +249,7 @@ class LineBreakFilter:
 
     def flush(self) -> str:
         before, held = "".join(self._before), self._take_held()
-        return _restore_line_breaks(before + held)[len(before) :] if held else ""
+        return restore_line_breaks(before + held)[len(before) :] if held else ""
 
     def _take_held(self) -> str:
         held = "".join(self._held)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import ast
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from council.types import repair_surrogates
 
@@ -31,7 +32,12 @@ _MISTAKE = re.compile(
     rf"({_STRING})|(,)(?=\s*[}}\]])|([{{,]\s*)([A-Za-z_]\w*)(?=\s*:)|\b(True|False|None)\b|“([^“”\"]*)”(?=\s*[,:}}\]])",
     re.DOTALL,
 )
-_ESCAPE = re.compile(r'\\(u[0-9a-fA-F]{4}|["\\/bfnrt])?')
+_INNER_QUOTE = re.compile(r'(?<!\\)"')
+_CUT_TOKEN = re.compile(
+    r'"(?P<key>(?:[^"\\]|\\.)*+)"(?=\s*:)|"(?:[^"\\]|\\.)*+"|(?P<open>")(?=(?:[^"\\]|\\.)*+\\?\Z)|[{}\[\],]', re.DOTALL
+)
+_CUT_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
+_ESCAPE = re.compile(r"""\\(?:(u[0-9a-fA-F]{4}|["\\/bfnrt])|')?""")
 _NAMES = {"True": "true", "False": "false", "None": "null"}
 _THINKING = re.compile(r"\A\s*<(think|thinking)>.*?</\1>", re.DOTALL)
 
@@ -128,28 +134,70 @@ def _load_lenient(text: str) -> Any:
 
 
 def correct_notation(text: str) -> str:
-    """Remove comments and trailing commas; correct quotes, bare keys, Python's constants and escapes that JSON lacks."""
+    """Remove comments and trailing commas; correct quotes, bare keys, Python's constants and unknown escapes."""
     return _MISTAKE.sub(_correct, _STRING_OR_COMMENT.sub(lambda match: match[1] or " ", text))
 
 
-def mend_json(text: str, names: Collection[str]) -> str:
-    """Return a text with an object that is not valid in a form that may be: quotes inside strings, the last bracket.
-
-    `names` are the keys that can follow a string. Use it only where a wrong reading is no worse than none.
-    """
-    start = text.find("{")
-    if start < 0 or len(text) > MAX_LITERAL_CHARS:
-        return text
+def escape_inner_quotes(text: str, names: Collection[str]) -> str:
+    """Return a text with escapes for quotes inside the strings of its object; `names` are keys that follow a string."""
     keys = "|".join(map(re.escape, names))
-    value = re.compile(rf'("(?:{keys})"\s*:\s*")(.*?)("\s*(?:,\s*"(?:{keys})"\s*:|[}}\]]|\Z))', re.DOTALL)
-    mended, at = "", start
-    while found := value.search(text, at):
-        mended += text[at : found.start()] + found[1] + re.sub(r'(?<!\\)"', r'\\"', found[2])
-        at = found.start(3)
-        mended += text[at]
-        at += 1
-    mended += text[at:]
-    return mended if _find_end(mended, 0) is not None else mended.rstrip(" \n`") + "}"
+    closings = [found.start() for found in re.finditer(rf'"\s*(?:,\s*"(?:{keys})"\s*:|[}}\]]|\Z)', text)]
+    parts, at = [], 0
+    for opening in re.finditer(rf'"(?:{keys})"\s*:\s*"', text):
+        place = bisect_left(closings, opening.end())
+        if opening.start() >= at and place < len(closings):
+            parts += [text[at : opening.end()], _INNER_QUOTE.sub(r'\\"', text[opening.end() : closings[place]])]
+            at = closings[place]
+    return "".join([*parts, text[at:]])
+
+
+class CutObject(NamedTuple):
+    """An object that was cut off, closed after its last complete value; the value of `field` is not complete."""
+
+    text: str
+    field: str
+
+
+def close_json(text: str, answer: str = "") -> CutObject | None:
+    """Close an object that is cut off, or return None. A text under the key `answer` is kept and ends with "…"."""
+    opening = _OBJECT.search(text)
+    if not opening or _find_end(text, opening.start()) is not None:
+        return None
+    state = _scan_cut(text, opening.start())
+    closing = "".join("}" if char == "{" else "]" for char in reversed(state.stack))
+    if state.string is None:
+        return CutObject(f"{text[opening.start() :].rstrip(' `,')}{closing}", state.key if len(state.stack) > 1 else "")
+    if state.key == answer and len(state.stack) == 1:
+        kept = _CUT_ESCAPE.sub("", text[opening.start() :].rstrip())
+        return CutObject(f'{kept} …"}}', answer)
+    closing = "".join("}" if char == "{" else "]" for char in reversed(state.safe_stack))
+    return CutObject(f"{text[opening.start() : state.safe]}{closing}", state.key)
+
+
+class _CutState(NamedTuple):
+    stack: str  # open brackets
+    string: int | None  # start of the open string
+    key: str  # last key of the object itself
+    safe: int  # place after the last complete value
+    safe_stack: str
+
+
+def _scan_cut(text: str, start: int) -> _CutState:
+    stack, key, safe, safe_stack, string = "", "", start + 1, "{", None
+    for token in _CUT_TOKEN.finditer(text, start):
+        char = token[0][0]
+        if char == '"':
+            string = token.end() if token["open"] is not None else None
+            if token["key"] is not None and len(stack) == 1:
+                key = token["key"]
+        elif char in "{[":
+            stack += char
+        elif char in "}]":
+            stack = stack[:-1]
+            safe, safe_stack = token.end(), stack
+        else:
+            safe, safe_stack = token.start(), stack
+    return _CutState(stack, string, key, safe, safe_stack)
 
 
 def _correct(match: re.Match[str]) -> str:
@@ -164,11 +212,14 @@ def _correct(match: re.Match[str]) -> str:
 
 
 def _correct_escapes(string: str) -> str:
-    """Double the backslashes that start no escape. Beside them, \\b, \\f, \\r and \\t may be part of a path or pattern: leave all."""
+    """Double the backslashes that start no escape, and drop those before an apostrophe.
+
+    Beside them, \\b, \\f, \\r and \\t may be part of a path or pattern: leave all.
+    """
     escapes = {escape[1] for escape in _ESCAPE.finditer(string)}
     if not escapes.isdisjoint("bfrt"):
         return string
-    return _ESCAPE.sub(lambda escape: escape[0] if escape[1] else "\\\\", string)
+    return _ESCAPE.sub(lambda escape: escape[0] if escape[1] else "'" if escape[0] == "\\'" else "\\\\", string)
 
 
 def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

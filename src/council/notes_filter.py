@@ -1,7 +1,8 @@
 """The chair's notes in a free text: recognised by their label or by their content, and removed from texts and streams.
 
-Notes are a fenced block, an object, a pair of tags or a list of lines. Two of the known keys make a block notes, whatever is
-around it; with the label `council-notes` any content does. What could become notes is held back until it is known.
+Notes are a fenced block, an object, a pair of tags or a list of lines. Two of the known keys make a block notes,
+whatever is around it; with the label `council-notes` any content does. What could become notes is held back until it
+is known.
 """
 
 from __future__ import annotations
@@ -11,28 +12,46 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from council.json_text import clean_text, find_json, load_json
+from council.json_text import clean_text, close_json, find_json, load_json
 from council.text_cleanup import squash
 from council.types import Json
 
 NOTES_LABEL = "council-notes"
 NOTES_KEYS = ("agreed", "contested", "unique", "taken_from", "closest_draft", "recommendation_shared_by")
-ANSWER_KEYS = (
-    "answer", "final_answer", "final", "final_text", "final_response", "response", "text", "content", "markdown", "synthesis",
-    "merged_answer", "result", "output",
-)  # fmt: skip
+ANSWER_KEYS = [
+    "answer",
+    "final_answer",
+    "final",
+    "final_text",
+    "final_response",
+    "response",
+    "text",
+    "content",
+    "markdown",
+    "synthesis",
+    "merged_answer",
+    "result",
+    "output",
+]
 
 _KEYS_BY_SQUASHED = {squash(key): key for key in NOTES_KEYS} | {
-    "sharedby": "recommendation_shared_by", "recommendedby": "recommendation_shared_by",
-    "recommendationshared": "recommendation_shared_by", "recommendationssharedby": "recommendation_shared_by",
-    "closest": "closest_draft", "agreements": "agreed", "agreedpoints": "agreed", "contestedpoints": "contested",
-    "uniquepoints": "unique", "joined": "joined",
-}  # fmt: skip
+    "sharedby": "recommendation_shared_by",
+    "recommendedby": "recommendation_shared_by",
+    "recommendationshared": "recommendation_shared_by",
+    "recommendationssharedby": "recommendation_shared_by",
+    "closest": "closest_draft",
+    "agreements": "agreed",
+    "agreedpoints": "agreed",
+    "contestedpoints": "contested",
+    "uniquepoints": "unique",
+    "joined": "joined",
+}
 _LABEL_KEYS = {"councilnotes", "councilnote", "councilsnotes", "councilrecord"}
 _MAX_DEPTH = 3  # of objects in each other
 _MAX_YAML_CHARS = 20_000
 _SQUASHED_ANSWERS = [squash(key) for key in ANSWER_KEYS]
-_KEY_WORDS = r"agreed|contested|unique|taken[_ -]?from|closest[_ -]?draft|(?:recommendation[_ -]?)?shared[_ -]?by"  # in any spelling
+# The known keys in any spelling.
+_KEY_WORDS = r"agreed|contested|unique|taken[_ -]?from|closest[_ -]?draft|(?:recommendation[_ -]?)?shared[_ -]?by"
 _HINT = re.compile(
     r"council(?:['’]?s)?[-_ ]?notes?|agreed|contested|taken_?from|closest_?draft|shared_?by", re.IGNORECASE
 )
@@ -42,11 +61,15 @@ _HINT = re.compile(
 
 
 def load_notes(text: str) -> Json | None:
-    """Return the known keys of a block of notes with their raw values; None if it cannot be read or has none of them."""
+    """Return the known keys of a block of notes with their raw values; None if it cannot be read or has none."""
     text = _strip_quote_marks(clean_text(text))
     if objects := _load_objects(text):
         found = _find_notes(objects)
         return _rename_keys(found if found is not None else objects[-1])
+    if cut := close_json(text):
+        known = _rename_keys((_load_objects(cut.text) or [{}])[-1])
+        known.pop("recommendation_shared_by", None)  # what else is contested is not known
+        return known or None
     if re.search(rf"<(?:{_KEY_WORDS})>", text, re.IGNORECASE):
         return _rename_keys(_load_tags(text)) or None
     has_keys = _KEY_LINE_ANY_CASE.search(text) or _KEY_HEADING.search(text)
@@ -76,7 +99,7 @@ def _rename_keys(value: Json) -> Json:
 
 
 def _find_notes(objects: Iterable[Json]) -> Json | None:
-    """Return the last object with two of the known keys, or with one key such as `council_notes`; also inside another one."""
+    """Return the last object with two of the known keys, or else one under a key such as `council_notes`."""
     found = [one for value in objects for one in _iter_objects(value) if _has_notes(one)]
     labelled = [
         item
@@ -91,6 +114,8 @@ def _find_notes(objects: Iterable[Json]) -> Json | None:
 def _iter_objects(value: Json, depth: int = 0) -> Iterator[Json]:
     yield value
     for item in value.values() if depth < _MAX_DEPTH else ():
+        if isinstance(item, str) and item.lstrip().startswith("{") and may_have_notes(item):
+            item = next(iter(_load_objects(item)), None)
         if isinstance(item, dict):
             yield from _iter_objects(item, depth + 1)
 
@@ -149,13 +174,10 @@ def read_block(text: str) -> Reading:
 
 # Lines and tags in place of JSON
 
-_KEY_LINE = re.compile(
-    rf"""[ \t>]*(?:(?:[-*+•]|\d+[.)])[ \t]+)?(?:`|["'*_]{{1,3}})?({"|".join(NOTES_KEYS)})["'`*_]{{0,3}}[ \t]*[:=]["'`*_]{{0,3}}""",
-)
-_KEY_LINE_ANY_CASE = re.compile(
-    rf"""^[ \t>#]*(?:(?:[-*+•]|\d+[.)])[ \t]+)?(?:`|["'*_]{{1,3}})?({_KEY_WORDS})["'`*_]{{0,3}}[ \t]*[:=]["'`*_]{{0,3}}""",
-    re.IGNORECASE | re.MULTILINE,
-)
+_KEY_BEFORE = r"""(?:(?:[-*+•]|\d+[.)])[ \t]+)?(?:`|["'*_]{1,3})?"""
+_KEY_AFTER = r"""["'`*_]{0,3}[ \t]*[:=]["'`*_]{0,3}"""
+_KEY_LINE = re.compile(rf"[ \t>]*{_KEY_BEFORE}({'|'.join(NOTES_KEYS)}){_KEY_AFTER}")
+_KEY_LINE_ANY_CASE = re.compile(rf"^[ \t>#]*{_KEY_BEFORE}({_KEY_WORDS}){_KEY_AFTER}", re.IGNORECASE | re.MULTILINE)
 _KEY_HEADING = re.compile(
     rf"^[ \t]*(?:#{{1,6}}[ \t]+|[*_]{{2}})({_KEY_WORDS})(?:[*_]{{2}})?[ \t]*:?[ \t]*$", re.IGNORECASE | re.MULTILINE
 )
@@ -240,9 +262,9 @@ _LABEL_NOUNS = (
     "end of council notes",
 )
 _TITLE_NOUNS = (
-    "notes", "note", "records", "record", "metadata", "json", "tail block", "block of notes", "minutes", "notizen", "anmerkungen", "notas",
-    "for the record", "for the records", "for the council s records",
-)  # fmt: skip
+    *("notes", "note", "records", "record", "metadata", "json", "tail block", "block of notes", "minutes"),
+    *("notizen", "anmerkungen", "notas", "for the record", "for the records", "for the council s records"),
+)
 _OPENING_WORDS = "".join(f"(?:(?:{'|'.join(group)}) )?" for group in _TITLE_WORDS)
 _LABEL_TITLE = re.compile(
     rf"{_OPENING_WORDS}(?:{'|'.join(_LABEL_NOUNS)})"
@@ -270,9 +292,7 @@ def _may_become_title(start: str) -> bool:
 
 
 def _may_become_key(start: str) -> bool:
-    bare = (
-        re.sub(r"""^[ \t>#]*(?:(?:[-*+•]|\d+[.)])[ \t]+)?(?:`|["'*_]{1,3})?""", "", start).lower().rstrip(" \t\"'`*_")
-    )
+    bare = re.sub(rf"^[ \t>#]*{_KEY_BEFORE}", "", start).lower().rstrip(" \t\"'`*_")
     word = re.sub(r"[ -]", "_", bare)
     return any(key.startswith(word) for key in (*NOTES_KEYS, "shared_by"))
 
@@ -292,8 +312,13 @@ def _may_become_fence(start: str) -> bool:
 
 
 _STARTS: tuple[Callable[[str], object], ...] = (
-    _FENCE_START.fullmatch, _TAG_START.fullmatch, _RULE_START.fullmatch, _BRACKET_START.fullmatch, _may_become_title, _may_become_key,
-)  # fmt: skip
+    _FENCE_START.fullmatch,
+    _TAG_START.fullmatch,
+    _RULE_START.fullmatch,
+    _BRACKET_START.fullmatch,
+    _may_become_title,
+    _may_become_key,
+)
 
 
 def _may_become_start(start: str) -> bool:

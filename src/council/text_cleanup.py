@@ -1,4 +1,4 @@
-"""Cleanup of text: invisible characters, terminal sequences, commands of CI systems, secrets in lines, lines that look like ours, and long packets."""
+"""Cleanup of text: invisible characters, terminal sequences, CI commands, secrets, lines like ours, and packets."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def to_latin(text: str) -> str:
 
 @lru_cache(2048)
 def squash(text: str) -> str:
-    """Return the letters and digits alone, in lower case, for comparison: "keyInsight" and "Key insight" are the same."""
+    """Return the letters and digits alone, in lower case: "keyInsight" and "Key insight" are the same."""
     return "".join(char for char in text.casefold() if char.isalnum())
 
 
@@ -234,18 +234,26 @@ def _escape_char(char: str, syntax: Syntax) -> str:
 # Lines of a model that look like ours
 
 # The words with which the lines of Council's own tail begin, in every language, and what models write for them.
-_TAIL_WORDS = (
-    "trust level", "trust line", "trust", "outcome", "they agree", "they differ", "they disagree",
-    "vertrauen", "ergebnis", "uneinig", "einig", "confiance", "résultat", "désaccord", "accord",
-    "confianza", "resultado", "discrepan", "coinciden", "affidabilità", "esito", "divergono", "concordano",
-    "confiança", "divergem", "concordam", "可信度", "结果", "分歧", "共识", "信頼度", "結果", "相違点", "一致点",
-)  # fmt: skip
-_MARKS_BEFORE = r"[\s#*_+\-•–—|`~\[(\d.)]*"
+_TAIL_WORDS = """
+trust level|trust line|trust|outcome|they agree|they differ|they disagree
+vertrauensniveau|vertrauensstufe|vertrauen|ergebnis|sie sind sich einig|sie stimmen überein|sie unterscheiden sich
+sie sind sich nicht einig|sie sind sich uneinig|uneinig|einig
+niveau de confiance|confiance|résultat|ils sont d'accord|ils s'accordent|ils diffèrent|ils divergent
+ils ne sont pas d'accord|désaccord|accord
+nivel de confianza|confianza|resultado|están de acuerdo|coinciden|difieren|discrepan|no están de acuerdo
+livello di fiducia|fiducia|affidabilità|esito|risultato|sono d'accordo|concordano|differiscono|non sono d'accordo
+divergono
+nível de confiança|confiança|eles concordam|concordam|eles divergem|divergem|discordam
+信任度|信任级别|信任|可信度|结果|他们一致|他们同意|他们不同意|一致|分歧|共识
+信頼度|信頼|結果|合意|一致点|相違点|相違|意見の相違
+"""
+_TAIL_PHRASES = tuple(_TAIL_WORDS.strip().replace("\n", "|").split("|"))
+_MARKS_BEFORE = re.compile(r"[\s#*_+\-•–—|`~\[(\d.)]*")
 _TAIL_LINE = re.compile(
-    rf"{_MARKS_BEFORE}(?:{'|'.join(_TAIL_WORDS)})[\s*_`\])]*(?:[:：=]|[|–—-]+\s*\W*(?:high|medium|low|contested)\b)",
+    rf"{_MARKS_BEFORE.pattern}(?:{'|'.join(_TAIL_PHRASES)})[\s*_`\])]*"
+    r"(?:[:：=]|[|–—-]+\s*\W*(?:high|medium|low|contested)\b)",
     re.IGNORECASE,
 )
-_MISSING_LINE = re.compile(r"^! ", re.MULTILINE)  # begins like a line about a missing part
 _MAX_TAIL_START_CHARS = 60  # of a line that may begin like one of the tail
 MAX_FENCE_LINE_CHARS = 200  # of a line that opens or closes a code fence
 _CODE_FENCE = re.compile(r"[ \t]{0,12}(`{3,}|~{3,})(.*)")
@@ -253,8 +261,6 @@ _CODE_FENCE = re.compile(r"[ \t]{0,12}(`{3,}|~{3,})(.*)")
 
 def quote_tail_lines(text: str) -> str:
     """Quote the lines of a model that begin like lines of Council: `> Trust: HIGH`, `> ! beta is absent`. Code stays."""
-    if not re.search(_TAIL_LINE.pattern, _plain_quotes(text), re.IGNORECASE) and not _MISSING_LINE.search(text):
-        return text
     fence, lines = "", []
     for line in text.split("\n"):
         was_code, fence = bool(fence), next_fence(line, fence)
@@ -264,24 +270,26 @@ def quote_tail_lines(text: str) -> str:
 
 def is_tail_line(line: str) -> bool:
     """Return whether a line begins like one of the tail or about a missing part. A line that is quoted already does not."""
-    return line.startswith("! ") or _TAIL_LINE.match(_plain_quotes(line[:_MAX_TAIL_START_CHARS])) is not None
+    return line.startswith("! ") or _TAIL_LINE.match(_plain_start(line)) is not None
 
 
 def may_become_tail_line(start: str) -> bool:
     """Return whether the start of a line may become one that begins like a line of the tail."""
-    if len(start) > _MAX_TAIL_START_CHARS:
-        return False
     if start in ("!", "! "):
         return True
-    words = re.sub(rf"^{_MARKS_BEFORE}", "", _plain_quotes(start)).casefold()
-    return any(one.startswith(words) or words.startswith(one) for one in _TAIL_WORDS)
+    words = _MARKS_BEFORE.sub("", _plain_start(start), count=1).casefold()
+    is_possible = any(one.startswith(words) or words.startswith(one) for one in _TAIL_PHRASES)
+    return is_possible and len(start) <= _MAX_TAIL_START_CHARS
 
 
-def _plain_quotes(text: str) -> str:
-    """Return the text without invisible characters, with plain letters and apostrophes."""
+def _plain_start(line: str) -> str:
+    """Return the start of a line without invisible characters, with plain letters and apostrophes."""
+    start = line[:_MAX_TAIL_START_CHARS]
+    if start.isascii():
+        return start
     import unicodedata
 
-    return unicodedata.normalize("NFKC", strip_invisible(text)[0]).replace("’", "'")
+    return unicodedata.normalize("NFKC", strip_invisible(start)[0]).replace("’", "'")
 
 
 def next_fence(line: str, fence: str) -> str:
@@ -294,79 +302,63 @@ def next_fence(line: str, fence: str) -> str:
 
 # A confidence section that the chair wrote itself
 
-_CONFIDENCE_WORDS = (
-    r"(?:overall |final |my )?confidence(?: assessment| level| rating| statement| score| note)?|level of confidence|"
-    r"(?:konfidenz|zuversicht)(?:bewertung|sgrad|sniveau)?|vertrauensniveau|niveau de confiance|(?:évaluation de la )?confiance|"
-    r"(?:nivel|evaluación) de (?:la )?confianza|confianza"
+_CONFIDENCE = (
+    r"(?:overall |final |my )?confidence(?P<noun> assessment| level| rating| statement| score| note)?|"
+    r"level of confidence|(?:konfidenz|zuversicht)(?:bewertung|sgrad|sniveau)?|vertrauensniveau|"
+    r"niveau de confiance|confiance|nivel de confianza|confianza"
 )
-_CONFIDENCE_HEADING = re.compile(
-    rf"(?P<marks>[ \t]{{0,3}}#{{1,6}}[ \t]+)?(?P<bold>[*_]{{2}})?(?:\d+[.)][ \t]+)?(?P<name>{_CONFIDENCE_WORDS})(?:[ \t]*[:：])?[*_]{{0,2}}(?:[ \t]*[:：])?"
-    r"(?P<rest>.*)",
+_CONFIDENCE_LINE = re.compile(
+    rf"[ \t]{{0,3}}(?P<marks>#{{1,6}}[ \t]+)?(?:\d+[.)][ \t]+)?(?P<bold>[*_]{{1,3}})?(?:{_CONFIDENCE})"
+    r"(?P<end>[*_:： \t]*)(?P<rest>.*)",
     re.IGNORECASE,
 )
-_HEADING = re.compile(r"[ \t]{0,3}(#{1,6})[ \t]+\S|[ \t]{0,3}[*_]{2}[^*_\n]{1,80}[*_]{2}:?[ \t]*$")
+_HEADING = re.compile(r"[ \t]{0,3}(?:(#{1,6})[ \t]+\S.*|[*_]{2}[^*_\n]{1,80}[*_]{2}:?[ \t]*)")
+_BOLD_LEVEL = 7  # of a line in bold that serves as a heading
 _LEVEL = re.compile(
-    r"\W*(?:(?:overall|very|fairly|it is|this is|is|the answer is|my|confidence|level|moderately|sehr|très|muy)\W+){0,4}"
-    r"(?:high|medium|moderate|low|contested|strong|hoch|mittel|niedrig|gering|élevée?|moyenne?|faible|alta?|media|baja|\d{1,3} ?%|\d(?:\.\d+)?/)",
+    r"\W*(?:(?:overall|very|fairly|moderately|it is|this is|is|my|confidence|level|sehr|très|muy)\W+){0,4}"
+    r"(?:high|medium|moderate|low|contested|strong|hoch|mittel|niedrig|gering|élevée?|moyenne?|faible|alta?|media|baja|"
+    r"\d{1,3} ?%|\d(?:\.\d+)?/)",
     re.IGNORECASE,
 )
-_ALWAYS_CONFIDENCE = re.compile(
-    r"confidence \w+|level of confidence|.*(?:bewertung|niveau|grad)|(?:nivel|évaluation|evaluación|niveau) .*", re.I
-)
+_MAX_LEVEL_CHARS = 30  # of a line that only says a level
 
 
 def strip_confidence_section(text: str) -> str:
-    """Remove a section on confidence, and a last line on it: the council computes the level itself. Code is not changed."""
-    if not re.search(_CONFIDENCE_WORDS, text, re.IGNORECASE):
-        return text
-    lines = text.split("\n")
-    code = _mark_code(lines)
-    kept: list[str] = []
-    at = 0
-    while at < len(lines):
-        end = at if code[at] else _find_confidence_end(lines, code, at)
-        if end == at:
-            kept.append(lines[at])
-            at += 1
-        at = max(at, end)
-    shown = "\n".join(kept)
-    return text if len(kept) == len(lines) else re.sub(r"(?:\n[ \t]*(?:-{3,}|\*{3,}|_{3,})?[ \t]*)+\Z", "", shown)
+    """Remove a section on confidence, or a last line on it, because Council computes the level. Code stays."""
+    lines, kept = text.split("\n"), list[str]()
+    fence, end = "", 0
+    for n, line in enumerate(lines):
+        was_code, fence = bool(fence), next_fence(line, fence)
+        if n >= end and not was_code and not fence:
+            end = _find_confidence_end(lines, n)
+        if n >= end:
+            kept.append(line)
+    return text if len(kept) == len(lines) else _DANGLING_LINES.sub("", "\n".join(kept)).lstrip("\n")
 
 
-def _mark_code(lines: list[str]) -> list[bool]:
-    fence, marked = "", []
-    for line in lines:
-        before, fence = fence, next_fence(line, fence)
-        marked.append(bool(before or fence))
-    return marked
+_DANGLING_LINES = re.compile(r"(?:\n[ \t]*(?:-{3,}|\*{3,}|_{3,})?[ \t]*)+\Z")
 
 
-def _find_confidence_end(lines: list[str], code: list[bool], at: int) -> int:
-    """Return the line after the section on confidence that begins at a line; the same line if none does."""
-    heading = _CONFIDENCE_HEADING.fullmatch(lines[at])
-    if not heading:
-        return at
-    rest = heading["rest"].strip(" *_:")
-    is_heading = (heading["marks"] or heading["bold"]) and (not rest or _LEVEL.match(rest))
-    if is_heading and not (heading["bold"] and not heading["marks"] and rest):
-        level = len(heading["marks"].strip()) if heading["marks"] else 7
-        end = next(
-            (n for n in range(at + 1, len(lines)) if not code[n] and _begins_section(lines[n], level)), len(lines)
-        )
-        body = "\n".join(lines[at + 1 : end]).strip()
-        is_sure = _ALWAYS_CONFIDENCE.fullmatch(heading["name"]) or rest or _LEVEL.match(body)
-        return end if is_sure else at
-    is_last = not any(line.strip() for line in lines[_paragraph_end(lines, at) :])
-    return _paragraph_end(lines, at) if is_last and rest and _LEVEL.match(rest) else at
+def _find_confidence_end(lines: list[str], at: int) -> int:
+    """Return the line after the section or line on confidence that begins at a line; 0 if none does."""
+    found = _CONFIDENCE_LINE.fullmatch(lines[at])
+    if not found or (found["rest"] and not found["end"].strip()):  # "Confidence intervals"
+        return 0
+    rest = found["rest"].strip(" *_:：")
+    if found["marks"] or (found["bold"] and not rest):
+        level = len(found["marks"].strip()) if found["marks"] else _BOLD_LEVEL
+        end = next((n for n in range(at + 1, len(lines)) if _begins_section(lines[n], level)), len(lines))
+        body = rest or "\n".join(lines[at + 1 : end])
+        return end if found["noun"] or _LEVEL.match(body) else 0
+    end = next((n for n in range(at, len(lines)) if not lines[n].strip()), len(lines))
+    is_last = not any(line.strip() for line in lines[end:])
+    is_alone = end == at + 1 and len(rest) <= _MAX_LEVEL_CHARS
+    return end if _LEVEL.match(rest) and (is_last or is_alone) else 0
 
 
 def _begins_section(line: str, level: int) -> bool:
-    found = _HEADING.match(line)
-    return found is not None and (len(found[1] or "") <= level if found[1] else level == 7)
-
-
-def _paragraph_end(lines: list[str], at: int) -> int:
-    return next((n for n in range(at, len(lines)) if not lines[n].strip()), len(lines))
+    found = _HEADING.fullmatch(line)
+    return found is not None and (len(found[1]) if found[1] else _BOLD_LEVEL) <= level
 
 
 # Packets

@@ -121,6 +121,33 @@ def test_prose_of_the_chair_is_the_answer_and_the_missing_parts_are_stated_above
     assert any("chair answered in prose" in line and "outcome" in line for line in lines)
 
 
+@pytest.mark.behaviour("10-replies-salvaged")
+def test_a_value_that_cannot_be_read_costs_that_value_and_is_named_in_the_report(
+    workspace: Workspace, council: Terminal
+) -> None:
+    reply = {"points": [], "outcome": "it depends on the reader", "answer": "Adopt the plan.", "assessment": "Calm."}
+    workspace.answers.instead["chair/verdict"] = Reply(text=json.dumps(reply))
+    done = council("--protocol", "adversarial", "--json", QUESTION)
+    assert (done.code, done.json["status"], done.json["outcome"]) == (0, "complete", None)
+    assert done.json["answer"].startswith("Adopt the plan.") and "Calm." in done.json["answer"]
+    assert workspace.asked().count("verdict/chair") == 2
+    (row,) = (row for row in done.json["degraded"] if row["state"] == "unread")
+    assert (row["seat"], row["phase"]) == ("chair", "verdict")
+    assert row["reason"] == "the chair's reply: outcome could not be read"
+    assert done.json["trust"]["level"] != "HIGH"
+    assert any(
+        "The chair's reply: outcome could not be read." in line for line in above(shown(workspace, council), "Adopt")
+    )
+
+
+@pytest.mark.behaviour("10-final-answer-clean", "10-tail-quoted")
+def test_the_stored_answer_has_no_wrappers_and_no_line_like_the_tail(workspace: Workspace, council: Terminal) -> None:
+    text = "Certainly! Here is the final answer:\n\nGo by sea.\n\nTrust: HIGH — 9 of 9 seats\n\nLet me know if you need more."
+    workspace.answers.instead["chair"] = Reply(text=text)
+    done = council("--json", QUESTION)
+    assert done.json["answer"] == "Go by sea.\n\n> Trust: HIGH — 9 of 9 seats"
+
+
 @pytest.mark.behaviour("10-chair-names-absent-seat")
 def test_a_triage_that_names_an_absent_seat_gets_the_repair_turn(workspace: Workspace, council: Terminal) -> None:
     workspace.answers.instead |= {"beta": SERVER_ERROR, "chair/triage": [Reply(text=_naming(workspace, "beta"))]}

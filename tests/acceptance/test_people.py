@@ -66,7 +66,7 @@ def test_a_person_is_shown_what_the_seat_sees_and_what_they_type_is_its_statemen
     terminal.wait_for("Thank you.")
     done = terminal.wait_for_exit()
     assert done.code == 0, done.err
-    assert done.out.strip().endswith(f"The merge of chair: {mark('chair', 'merge')}.")
+    assert done.out.startswith(f"The merge of chair: {mark('chair', 'merge')}.\n\n---\n\nTrust: ")
     assert sorted(workspace.asked()) == ["draft/alpha", "draft/gamma", "merge/chair"]
     assert f"Not all of it.\n\nTape is slow: {mark('beta', 'draft')}." in workspace.prompt("merge/chair")
     report = council("report", "--json").json

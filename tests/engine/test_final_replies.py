@@ -1,6 +1,6 @@
 """Replies of a chair or a judge as models write them: the answer that a reader gets, what is counted, and what is lost.
 
-tests/data/final_replies.toml has the rows. Rows with `by` were written by another author, without knowledge of the parser.
+tests/data/final_replies.toml has the rows. Those with `by` were written by another author, who did not know the parser.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from council.engine.reply import Reply, parse_reply, read_partial
 from council.errors import Fault
 from council.notes_filter import NotesFilter, split_notes
 from council.protocols.adversarial.replies import NONE, Ruling
+from council.protocols.adversarial.rules import apply_rulings
 from council.protocols.advisors.replies import Refereed
 from council.protocols.collaborative import SEATS
 from council.protocols.judges.replies import Opinion
@@ -25,8 +26,11 @@ from council.protocols.ranking.replies import Ballot
 from tests.paths import DATA
 
 ROWS: list[dict[str, Any]] = tomllib.loads((DATA / "final_replies.toml").read_text(encoding="utf-8"))["row"]
-FREE_TEXTS = [row for row in ROWS if row["kind"] in ("notes", "plain")]
-TYPED = [row for row in ROWS if row["kind"] not in ("notes", "plain")]
+OWN = [row for row in ROWS if "by" not in row]
+OTHERS = [row for row in ROWS if "by" in row]
+FREE_TEXTS = [row for row in OWN if row["kind"] in ("notes", "plain")]
+TYPED = [row for row in OWN if row["kind"] not in ("notes", "plain")]
+ALL_FREE_TEXTS = [row for row in ROWS if row["kind"] in ("notes", "plain")]
 ISSUES = ["issue-1", "issue-2", "issue-3"]
 ADVISORS = ["pragmatist", "visionary", "skeptic"]
 TYPES: dict[str, tuple[type[Reply], dict[str, list[str]]]] = {
@@ -73,7 +77,7 @@ def test_notes_are_counted_by_their_content(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.behaviour("10-notes-by-content")
-@pytest.mark.parametrize("row", FREE_TEXTS, ids=name_of)
+@pytest.mark.parametrize("row", ALL_FREE_TEXTS, ids=name_of)
 def test_what_is_counted_is_never_printed(row: dict[str, Any]) -> None:
     shown = clean_answer(text_of(row))
     assert not any(block.strip() and block.strip() in shown for block in split_notes(text_of(row))[1])
@@ -91,21 +95,35 @@ def list_notes(pieces: list[str]) -> tuple[str, list[str]]:
 
 
 @pytest.mark.behaviour("10-notes-stream", "10-final-answer-stream")
-@pytest.mark.parametrize("row", FREE_TEXTS, ids=name_of)
+@pytest.mark.parametrize("row", ALL_FREE_TEXTS, ids=name_of)
 def test_a_stream_shows_the_final_answer_wherever_it_is_split(row: dict[str, Any]) -> None:
-    text = text_of(row)
-    for pieces in ([text], list(text), *([text[:at], text[at:]] for at in range(1, len(text)))):
-        assert stream(pieces).strip() == row["answer"]
+    text, answer = text_of(row), clean_answer(text_of(row))
+    step = max(1, len(text) // 200)
+    for pieces in ([text], list(text), *([text[:at], text[at:]] for at in range(1, len(text), step))):
+        assert stream(pieces).strip() == answer
 
 
 FRAGMENTS = (
-    "Certainly! ", "Here is ", "the final answer", ":", "\n", "\n\n", "Take Postgres.", "```", "```json", "```markdown", "~~~", "{", "}",
-    '"agreed"', ": ", '["x"]', ", ", '"contested"', "[]", '"answer": "a"', "<answer>", "</answer>", "<notes>", "</notes>", "<details>",
-    "</details>", "<!--", "-->", "<council-notes>", "</council-notes>", "council-notes", "**Council notes**", "## Notes", "---", "===",
-    "Let me know if you need more.", "Trust", ": HIGH", "Outcome", "- ", "agreed: x", "contested: y", "\\n", "\\", "  ", "# Final Answer",
-    "<think>", "</think>", "Sure", "They agree", "Notes for the record: ", "'", "`", "x", "If you want", "I hope this helps!",
-    '{"agreed": ["a"], "contested": []}', "unique", "Dear Ann,", "council_notes = ", "\r\n", "Here is the final answer: Take it.", "word " * 60,
-)  # fmt: skip
+    *(
+        "Certainly! ",
+        "Here is ",
+        "the final answer",
+        ":",
+        "\n",
+        "\n\n",
+        "Take Postgres.",
+        "```",
+        "```json",
+        "```markdown",
+    ),
+    *("~~~", "{", "}", '"agreed"', ": ", '["x"]', ", ", '"contested"', "[]", '"answer": "a"', "<answer>", "</answer>"),
+    *("<notes>", "</notes>", "<details>", "</details>", "<!--", "-->", "<council-notes>", "</council-notes>", "[", "]"),
+    *("[council-notes]", "[/council-notes]", "> ", "council-notes", "**Council notes**", "## Notes", "---", "==="),
+    *("Let me know if you need more.", "Trust", ": HIGH", "Outcome", "- ", "agreed: x", "contested: y", "\\n", "\\"),
+    *("<think>", "</think>", "Sure", "They agree", "Notes for the record: ", "'", '"', "`", "x", "If you want", "\r\n"),
+    *("I hope this helps!", '{"agreed": ["a"], "contested": []}', "unique", "Dear Ann,", "council_notes = ", "  "),
+    *("# Final Answer", "Here is the final answer: Take it.", "word " * 60),
+)
 
 
 @pytest.mark.behaviour("10-notes-stream", "10-final-answer-stream")
@@ -154,6 +172,34 @@ def test_a_value_that_does_not_fit_costs_that_value(row: dict[str, Any]) -> None
         assert getattr(reply, reply.answer_field) == row["answer"]
 
 
-@pytest.mark.behaviour("10-replies-salvaged")
-def test_there_are_eighty_forms() -> None:
-    assert len(ROWS) >= 80
+# Forms of another author
+
+
+def summarize(row: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the answer that a reader gets, and what is counted of the notes or of the typed reply."""
+    if row["kind"] in ("notes", "plain"):
+        notes = parse_notes(text_of(row), seat_names(SEATS)) or {}
+        counts: dict[str, Any] = {name: len(notes.get(name, ())) for name in ("agreed", "contested")}
+        shared, closest = notes.get("recommendation_shared_by"), notes.get("closest_draft")
+        return clean_answer(text_of(row)), counts | {"shared_by": shared, "closest_draft": closest}
+    turn, reply = read(row)
+    assert turn == row["turn"]
+    if isinstance(reply, Ruling):
+        rulings = apply_rulings(dict.fromkeys(ISSUES, "MAJOR"), reply.points)
+        return reply.answer, {"outcome": reply.outcome, "landed": {row.id: row.landed for row in rulings.rows}}
+    names = [one.advisor for one in reply.perspectives]
+    counts = {name: len(getattr(reply, name)) for name in ("next_steps", "tensions")}
+    return reply.decision, {"perspectives": names, "shared_by": reply.shared_by, **counts}
+
+
+@pytest.mark.behaviour("10-replies-salvaged", "10-notes-by-content", "10-final-answer-clean")
+@pytest.mark.parametrize("row", OTHERS, ids=name_of)
+def test_a_form_of_another_author_is_read(row: dict[str, Any]) -> None:
+    answer, counted = summarize(row)
+    assert [passage for passage in row["contains"] if passage not in answer] == []
+    assert [passage for passage in row["lacks"] if passage in answer] == []
+    assert {name: counted[name] for name in row["fields"]} == row["fields"]
+
+
+def test_there_are_at_least_eighty_forms() -> None:
+    assert len(ROWS) >= 80 and len(OTHERS) >= 50

@@ -110,6 +110,24 @@ async def test_the_readable_fields_of_a_wrong_json_reply_are_used_after_one_repa
     assert (stated.missing, stated.unread) == ([], ["points", "assessment"])
 
 
+@pytest.mark.behaviour("10-replies-salvaged")
+async def test_a_salvaged_reply_is_the_same_after_resume_and_costs_nothing(store: SqliteStore, tmp_path: Path) -> None:
+    session, _ = await ask_chair(store, tmp_path, json.dumps({"final_answer": PROSE, "points": ["a", 7, "b"]}))
+    first = await rule(session.council)
+    assert (first.reply.points, first.reply.unread) == (["a", "7", "b"], ["assessment"])
+    never = FunctionMember("scripted:", lambda key: "never")
+    again = await rule((await session.resume({"scripted:": never})).council)
+    assert (again.reply, again.reply.unread, never.calls) == (first.reply, first.reply.unread, [])
+
+
+@pytest.mark.behaviour("10-replies-salvaged")
+async def test_the_attempt_with_more_readable_fields_is_used(store: SqliteStore, tmp_path: Path) -> None:
+    better, worse = {"answer": PROSE, "points": ["a"]}, {"answer": LONGER, "points": 7}
+    session, member = await ask_chair(store, tmp_path, json.dumps(better), json.dumps(worse))
+    said = await rule(session.council)
+    assert (said.reply.answer, said.reply.points, len(member.calls)) == (PROSE, ["a"], 2)
+
+
 @pytest.mark.behaviour("10-prose-of-the-chair")
 @pytest.mark.parametrize(
     "text",

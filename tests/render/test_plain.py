@@ -246,3 +246,11 @@ def test_only_warnings_that_are_neither_hints_nor_remarks_are_printed_before_eve
     assert list_warnings(shown) == ["--seat x has no effect"]
     assert list_hints(shown) == ["try --mixed"]
     assert list_hints(plan()) == [], "a plan of an earlier version has none"
+
+
+def test_a_phase_of_a_resumed_run_shows_the_time_since_it_was_resumed() -> None:
+    builder = RunBuilder().phase("draft").ask("alpha", "beta", "gamma").answer("alpha", "a")
+    builder.add(ev.Resumed("r7k2"), after=90_000.0)
+    builder.answer("beta", "b").answer("gamma", "c").end_phase().close("Yes.")
+    (line,) = [line for line in plain_lines(builder, every_event=False) if line.startswith("draft")]
+    assert line.startswith("draft 3/3 ") and "min" not in line

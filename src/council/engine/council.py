@@ -166,8 +166,8 @@ class Council:
         """Ask one seat; `after` continues that seat's conversation. Raise ChairAbsent or SeatAbsent without an answer.
 
         `review` returns the contradictions in a readable reply, worded for the model. They cost one repair turn; then the
-        reply is used, and the protocol reports them. `final` says whether a free text is the answer of the run, from which
-        wrappers and openings are removed; without it the chair's is.
+        reply is used, and the protocol reports them. `final` says whether a free text is the answer of the run, from
+        which wrappers and openings are removed; without it the chair's is.
         """
         request = Request(prompt, reply, choices or {}, timeout, variables, review, final)
         heard = await self._ask_seat(seat, request, after)

@@ -99,6 +99,7 @@ class Minutes:
     folder: str = ""
     plan: Json = field(default_factory=dict)
     started: float = 0.0
+    resumed: float = 0.0  # when the last process continued it; 0 if one process made it
     status: str = "running"  # running | complete | incomplete | failed
     stopped: str = ""
     reason: str = ""
@@ -244,6 +245,10 @@ class Minutes:
         amounts = [sent.most or 0.0 for sent in self.open_attempts.values() if not seats or sent.seat in seats]
         return round(sum(amounts), 9)
 
+    def phase_seconds(self, phase: PhaseMinutes, now: float) -> float:
+        """Return how long a phase has taken in the process that ended it or works on it now."""
+        return (phase.ended or now) - max(phase.started, self.resumed)
+
     def ensure_phase(self, name: str, at: float) -> PhaseMinutes:
         if name not in self.phases:
             self.phases[name] = PhaseMinutes(name, at)
@@ -264,7 +269,7 @@ def _seat_from_plan(seat: Json) -> SeatMinutes:
 
 
 def _apply_resumed(m: Minutes, event: ev.Resumed, at: float) -> None:
-    m.status, m.stopped, m.reason, m.cap = "running", "", "", event.cap
+    m.status, m.stopped, m.reason, m.cap, m.resumed = "running", "", "", event.cap, at
     m._in_doubt |= m.open_attempts.keys()
     m.calls = {"made": m.calls["made"], "replayed": 0, "in_doubt": len(m._in_doubt)}
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from council.answer_filter import restore_line_breaks
 from council.answer_text import says_none
 from council.engine.reply_form import match_choice
 from council.notes_filter import load_notes, split_notes
@@ -42,7 +43,7 @@ def parse_notes(text: str, names: Names, labels: Mapping[str, str] | None = None
 
     Unknown keys and seats are dropped. Anonymous labels in the texts are replaced with the names of their seats.
     """
-    blocks = split_notes(text)[1]
+    blocks = split_notes(restore_line_breaks(text.strip()))[1]
     raw = load_notes(blocks[-1]) if blocks else None
     if raw is None:
         return None
@@ -85,7 +86,7 @@ class NotesReader(NamedTuple):
         return single_line(replace_labels(value, self.labels), MAX_NOTE_CHARS) if isinstance(value, str) else ""
 
     def read_seats(self, value: Any) -> list[str]:
-        """Return the known seats that a value names: a name, a name with a title, several names, or an object of them."""
+        """Return the known seats that a value names: one with or without its title, several, or an object of them."""
         if isinstance(value, dict):
             if named := _find(value, _SEAT_KEYS):
                 return self.read_seats(named)
@@ -109,7 +110,7 @@ class NotesReader(NamedTuple):
         return seats if seats or value == [] else None
 
     def read_points(self, value: Any) -> list[Json]:
-        """Return rows of seat and point: also of an object with the seats as keys, and of texts such as `beta: backups`."""
+        """Return rows of seat and point, also of an object with the seats as keys and of texts like `beta: backups`."""
         if isinstance(value, dict) and not _find(value, _POINT_KEYS):
             value = [{"seat": seat, "point": one} for seat, point in value.items() for one in _as_list(point)]
         rows = [self._read_point(item) for item in _as_list(value)]

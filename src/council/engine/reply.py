@@ -17,8 +17,9 @@ from council.engine.reply_form import NO_TITLES, FormReader
 from council.engine.reply_form import Choices as Choices  # used by all protocols
 from council.engine.reply_form import also_named as also_named
 from council.engine.reply_form import main_field as main_field
+from council.engine.reply_sections import read_sections
 from council.errors import Fault
-from council.json_text import clean_text, cut_json, find_json, iter_strings, load_json, mend_json
+from council.json_text import clean_text, close_json, cut_json, escape_inner_quotes, find_json, iter_strings, load_json
 from council.text_cleanup import single_line, squash
 from council.types import Json, PartialReply, Step
 
@@ -37,10 +38,13 @@ WRAPPERS = {  # keys under which models put the whole reply
     "properties", "object", "body", "payload", "value",
 }  # fmt: skip
 LOW_CONFIDENCE = 0.3  # numeric confidence that counts as LOW
+MAX_MENDED_CHARS = 200_000
 MAX_SALVAGE_STEPS = 5  # times that a reply is validated again without the values that do not fit
-ANSWER_NAMES = (  # other names of the field that holds the answer
-    "final_answer", "answer", "final", "final_text", "response", "text", "answer_text", "content", "markdown", "result", "final_response",
-)  # fmt: skip
+# Other names of the field that holds the answer.
+ANSWER_NAMES = (
+    *("final_answer", "answer", "final", "final_text", "response", "text"),
+    *("answer_text", "content", "markdown", "result", "final_response"),
+)
 NO_DEFAULTS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -53,6 +57,7 @@ class Loss(NamedTuple):
     place: Place
     removed: Place  # a row, or a field that got its default
     is_required: bool = False  # the field is required, so its default was not meant
+    is_cut: bool = False  # the reply ends inside the value
 
     @property
     def is_row(self) -> bool:
@@ -66,8 +71,8 @@ class Reply(BaseModel):
     takes_a_position: ClassVar[bool] = True  # the reply states a position that a digest can show
     answer_field: ClassVar[str] = ""  # field that can hold a chair's prose when it gives no typed reply
     open_choices: ClassVar[frozenset[str]] = frozenset()  # fields whose unknown values the protocol handles itself
-    # Values of required fields that cannot be read. A required field without one is essential: without it the reply cannot
-    # be used. With an `answer_field`, only this field is essential.
+    # Values of required fields that cannot be read. A required field without one is essential: without it the reply
+    # cannot be used. With an `answer_field`, only this field is essential.
     defaults: ClassVar[Mapping[str, Any]] = NO_DEFAULTS
     decisive: ClassVar[frozenset[str]] = frozenset()  # optional fields whose loss is worth a repair turn
     decoration: ClassVar[frozenset[str]] = frozenset()  # lists that may lose a row without a repair turn
@@ -95,7 +100,10 @@ class Reply(BaseModel):
     @property
     def unread(self) -> list[str]:
         """Return the places of the values that could not be read, with rows counted from 1."""
-        return [_format_place(loss.place).replace("_", " ") for loss in self._losses]
+        places = [_format_place(loss.place).replace("_", " ") for loss in self._losses]
+        return [
+            f"{place} (cut off)" if loss.is_cut else place for place, loss in zip(places, self._losses, strict=True)
+        ]
 
     def is_unread(self, field: str) -> bool:
         """Return whether a field, or a part of it, could not be read."""
@@ -262,24 +270,48 @@ def _find_replies(reply: type[R], text: str, choices: Choices, titles: Mapping[s
 def read_partial(
     reply: type[R], text: str, choices: Choices, titles: Mapping[str, str] = NO_TITLES
 ) -> PartialReply | None:
-    """Return what can be used of a text that is no complete reply: its readable fields, or prose as the answer; else None."""
+    """Return what can be used of a text that is no complete reply: readable fields, or prose; None if nothing."""
     found = _find_replies(reply, clean_text(text), choices, titles)
-    if not found.failed and found.problem:
-        found = _find_replies(reply, mend_json(clean_text(text), _get_names(reply)), choices, titles)
-    kept = found.valid[0] if len(found.valid) == 1 else found.best_salvage
-    kept = _add_prose(reply, text, choices, titles) if kept is None else kept
+    kept: R | None = found.valid[0] if len(found.valid) == 1 else found.best_salvage
+    for read in (_read_mended, _read_with_prose, _read_sections):
+        kept = read(reply, clean_text(text), choices, titles) if kept is None else kept
     if kept is not None and _is_usable(kept):
         return PartialReply(kept, len(reply.model_fields) - len(kept.unread))
     prose = read_prose(reply, text)
     return None if prose is None else PartialReply(prose, 1)
 
 
-def _add_prose(reply: type[R], text: str, choices: Choices, titles: Mapping[str, str]) -> R | None:
+def _read_mended(reply: type[R], text: str, choices: Choices, titles: Mapping[str, str]) -> R | None:
+    """Return what can be read of an object that is cut off or has quotes inside its strings; None for any other."""
+    if len(text) > MAX_MENDED_CHARS:
+        return None
+    mended = text if find_json(text)[0] else escape_inner_quotes(text, _get_names(reply))
+    cut = close_json(mended, reply.answer_field)
+    if cut is None and mended == text:
+        return None
+    found = _find_replies(reply, cut.text if cut else mended, choices, titles)
+    kept: R | None = found.valid[0] if len(found.valid) == 1 else found.best_salvage
+    if kept is not None and cut and cut.field in reply.model_fields:
+        others = [loss for loss in kept._losses if loss.place[0] != cut.field]
+        kept = kept.model_copy()
+        kept._losses = (*others, Loss((cut.field,), (cut.field,), is_cut=True))
+    return kept
+
+
+def _read_sections(reply: type[R], text: str, choices: Choices, titles: Mapping[str, str]) -> R | None:
+    """Return what can be read of sections of Markdown with the names of fields, or None."""
+    found = read_sections(text, _get_shape(reply))
+    if not found or (reply.answer_field and reply.answer_field not in found):
+        return None
+    return _read_object(reply, found, choices, titles)[0]
+
+
+def _read_with_prose(reply: type[R], text: str, choices: Choices, titles: Mapping[str, str]) -> R | None:
     """Return the reply whose answer stands as prose beside the object with the other fields, or None."""
-    objects = [one for one in find_json(clean_text(text))[0] if isinstance(one, dict)]
+    objects = [one for one in find_json(text)[0] if isinstance(one, dict)]
     if not reply.answer_field or len(objects) != 1 or not _count_known_fields(reply, objects[0]):
         return None
-    prose = clean_answer(cut_json(clean_text(text)))
+    prose = clean_answer(cut_json(text))
     if len(prose) < MIN_PROSE_CHARS or reply.answer_field in objects[0]:
         return None
     return _read_object(reply, {**objects[0], reply.answer_field: prose}, choices, titles)[0]
@@ -287,12 +319,17 @@ def _add_prose(reply: type[R], text: str, choices: Choices, titles: Mapping[str,
 
 def _is_usable(read: Reply) -> bool:
     """Return whether the answer of a reply is one, where the reply has an answer."""
-    answer = getattr(read, read.answer_field) if read.answer_field else "x"
-    return not is_placeholder(answer) and not find_refusal(answer)
+    if not read.answer_field:
+        return True
+    answer = getattr(read, read.answer_field)
+    is_short = len(answer) < MIN_PROSE_CHARS and any(
+        loss.is_cut and loss.place[0] == read.answer_field for loss in read._losses
+    )
+    return not is_short and not is_placeholder(answer) and not find_refusal(answer)
 
 
 def read_prose(reply: type[R], text: str) -> R | None:
-    """Return the reply with this prose as its answer if the prose is usable, or None. An attempt at JSON is no prose."""
+    """Return the reply with this prose as its answer if it is usable, or None. An attempt at JSON is no prose."""
     text = clean_text(text)
     if not reply.answer_field or is_json_reply(reply, text):
         return None

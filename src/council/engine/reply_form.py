@@ -21,10 +21,34 @@ PUNCTUATION_CHARS = " \t\r\n*_`\"'#.,:;!<>«»“”‘’"  # around a name
 LIST_MARKER = re.compile(r"^(?:[-*•]|\(?\d{1,2}[.)])\s+")  # models often write it into the items
 
 
-MAIN_KEYS = (  # under which models put the text or the word of a field that they wrote as an object
-    "value", "text", "answer", "content", "markdown", "label", "name", "id", "verdict", "outcome", "decision", "level", "rating", "result",
-    "status", "choice", "seat", "advisor", "action", "step", "point", "issue", "description", "summary", "title",
-)  # fmt: skip
+# Keys under which models put the text or the word of a field that they wrote as an object.
+MAIN_KEYS = [
+    "value",
+    "text",
+    "answer",
+    "content",
+    "markdown",
+    "label",
+    "name",
+    "id",
+    "verdict",
+    "outcome",
+    "decision",
+    "level",
+    "rating",
+    "result",
+    "status",
+    "choice",
+    "seat",
+    "advisor",
+    "action",
+    "step",
+    "point",
+    "issue",
+    "description",
+    "summary",
+    "title",
+]
 _NAME_AND_TEXT = re.compile(r"\s*(?P<name>[^:–—\n]{1,60}?)\s*(?::|[–—]|\s-\s)\s*(?P<text>\S.*)", re.DOTALL)
 
 
@@ -75,7 +99,7 @@ class FormReader:
 
     def _read_fields(self, value: Json, properties: Json, place: str) -> Json:
         """Rename fields whose name is written in another way; unknown ones stay."""
-        found = _rename_fields(value, properties)
+        found = rename_fields(value, properties)
         return {
             name: self.read(item, properties[name], name, f"{place}.{name}".lstrip(".")) if name in properties else item
             for name, item in found.items()
@@ -142,7 +166,7 @@ class FormReader:
         """Return the row of a text such as `Pragmatist: Do it.`, or of an object with the name as its key."""
         main, pair = _find_main_field(items, each), None
         if isinstance(row, str) and (found := _NAME_AND_TEXT.fullmatch(row)):
-            pair = (found["name"], found["text"])
+            pair = (found["name"], found["text"].lstrip("*_ "))
         elif isinstance(row, dict) and len(row) == 1:
             ((key, item),) = row.items()
             pair = (key, item)
@@ -175,8 +199,8 @@ class FormReader:
         return match_choice(value, allowed, self.titles) if isinstance(value, str) else None
 
 
-def _rename_fields(value: Json, properties: Json) -> Json:
-    """Return the fields under their own names: other spellings, other names, singular and plural, and one level deeper."""
+def rename_fields(value: Json, properties: Json) -> Json:
+    """Return the fields under their own names, also those in another spelling, with another name or a level deeper."""
     found = _rename_spellings(value, properties)
     groups = {key: _rename_spellings(item, properties) for key, item in found.items() if isinstance(item, dict)}
     groups = {key: item for key, item in groups.items() if key not in properties and item.keys() & properties.keys()}
@@ -209,7 +233,7 @@ def _find_other_name(found: Collection[str], name: str, field: Json, properties:
 
 
 def _find_main_field(items: Json, each: str) -> str:
-    """Return the field of a row that holds its text: the only required one besides its name, else one marked as such."""
+    """Return the field of a row that holds its text: the marked one, or the only required one besides its name."""
     fields = items.get("properties", {})
     marked = [name for name, field in fields.items() if field.get("main")]
     required = [name for name in items.get("required", ()) if name != each]
@@ -244,16 +268,17 @@ def _join_texts(items: list[str]) -> str:
 
 def _format_row(value: Json) -> Any:
     """Return the text of an item that was written as an object of texts; numbers only count items."""
-    texts = [item.strip() for item in value.values() if isinstance(item, str) and item.strip()]
-    return (
-        ": ".join(texts)
-        if texts and all(isinstance(item, str | int | float | None) for item in value.values())
-        else value
-    )
+    items = [" and ".join(item) if _is_list_of_texts(item) else item for item in value.values()]
+    texts = [item.strip() for item in items if isinstance(item, str) and item.strip()]
+    return ": ".join(texts) if texts and all(isinstance(item, str | int | float | None) for item in items) else value
+
+
+def _is_list_of_texts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
 
 
 def _format_item(item: Any) -> str:
-    if isinstance(item, list) and item and all(isinstance(one, str) for one in item):
+    if _is_list_of_texts(item):
         return "\n".join(f"- {one}" for one in item)
     return item.strip() if isinstance(item, str) else str(item) if isinstance(item, int | float) else ""
 
@@ -261,7 +286,8 @@ def _format_item(item: Any) -> str:
 _RANK_KEYS = ("rank", "place", "position", "order", "number")
 _ALL = re.compile(
     r"\W*(?:all|both|everyone|everybody)"
-    r"(?: (?:of|the|them|two|three|four|five|six|seven|eight|nine|advis[eo]rs|seats|members|judges|drafts|responses|experts))*\W*",
+    r"(?: (?:of|the|them|two|three|four|five|six|seven|eight|nine|"
+    r"advis[eo]rs|seats|members|judges|drafts|responses|experts))*\W*",
     re.IGNORECASE,
 )
 
@@ -291,14 +317,31 @@ def _sort_by_rank(value: Any) -> Any:
     return [label for _, label in sorted(pairs, key=lambda pair: int(pair[0]))]
 
 
+_ROW_KEYS = {
+    "point",
+    "between",
+    "about",
+    "text",
+    "issue",
+    "tension",
+    "topic",
+    "description",
+    "action",
+    "step",
+    "title",
+    "name",
+    "what",
+}
 _COUNTED = re.compile(r"(?:[a-z]+[ _-]?)?\d+|first|second|third|fourth|fifth|next|then|finally|last", re.IGNORECASE)
 
 
 def _list_texts(value: Json, *, is_choice: bool) -> list[Any]:
-    """Return the items of a list of texts that was written as an object: `{"1": "…"}`, `{"cost": "…"}`, one item as an object."""
+    """Return the items of a list of texts that was written as an object: `{"1": "…"}`, `{"cost": "…"}`, or one item."""
     items = {str(key): item for key, item in value.items()}
     if all(_COUNTED.fullmatch(key) for key in items):
         return list(items.values())
+    if not is_choice and any(squash(key) in _ROW_KEYS for key in items):
+        return [value]
     if is_choice:
         return [key for key, item in items.items() if item not in (False, None, "", "no")]
     return [f"{key}: {item}" if isinstance(item, str) else item for key, item in items.items()]

@@ -246,7 +246,7 @@ class LiveView:
             return signs.format_text(f"{signs.pending} {label}", "dim")
         said, absent = len(phase.said), len(phase.absent)
         total = max(len(phase.asked), said + absent, 0 if phase.ended else calls)
-        spent = format_clock((phase.ended or self.now) - phase.started)
+        spent = format_clock(self.minutes.phase_seconds(phase, self.now))
         missing = f" {signs.failed}{absent}" if absent else ""
         if phase.ended is not None or self.minutes.status != "running":
             sign, style = self._ended_phase_style(said, absent if phase.ended is not None else total - said)

@@ -140,7 +140,7 @@ def _format_finished_phase(view: PlainView, event: ev.PhaseEnded) -> str:
     phase = view.minutes.phases[event.phase]
     if view.minutes.is_private_phase(event.phase):
         return ""
-    spent = format_seconds((phase.ended or phase.started) - phase.started)
+    spent = format_seconds(view.minutes.phase_seconds(phase, phase.started))
     name = format_phase(event.phase)
     colon = ":" if name[-1:].isdigit() else ""
     return f"{name}{colon} {len(phase.said)}/{len({*phase.asked, *phase.absent})} {spent}"

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from council.engine.degraded import build_degraded_rows
 from council.engine.minutes import Minutes
 from council.members.scripted import Scripted
 from council.planning.plan import Plan
 from council.render.markdown import render_document, render_verbose
 from council.render.mermaid import render_mermaid
 from council.runs.service import Convener
+from council.wording import load_wording
 
 pytestmark = pytest.mark.anyio
 ADVISORS = ("pragmatist", "visionary", "skeptic")
@@ -180,3 +182,31 @@ async def test_the_final_of_two_rounds_does_not_ask_about_objections() -> None:
     assert "objections" not in member.calls[4]["messages"][-1]["content"]
     _, _, member = await run_advisors(rounds=3)
     assert "objections" in member.calls[7]["messages"][-1]["content"]
+
+
+# Replies that do not fit
+
+
+@pytest.mark.behaviour("10-replies-salvaged")
+async def test_lost_decoration_costs_no_repair_turn_and_is_named() -> None:
+    rows = [{"advisor": f"council-{name}", "view": f"VIEW OF {name}"} for name in (*ADVISORS, "referee")]
+    ruling = RULING | {"perspectives": rows}
+    _, minutes, member = await run_advisors({"referee/referee": {"reply": ruling}})
+    assert len(member.calls) == 4
+    assert "- **Visionary:** VIEW OF visionary" in minutes.verdict["answer"]
+    (row,) = [row for row in build_degraded_rows(minutes) if row["state"] == "unread"]
+    assert row["reason"] == "the referee's reply: perspectives 4, advisor could not be read"
+
+
+@pytest.mark.behaviour("10-replies-salvaged")
+async def test_a_section_that_cannot_be_read_is_not_called_empty() -> None:
+    ruling = RULING | {"tensions": 7, "next_steps": {"a": {"b": {}}}, "shared_by": list(ADVISORS)}
+    _, minutes, member = await run_advisors({"referee/referee": {"reply": ruling}})
+    assert len(member.calls) == 5  # one repair turn
+    assert (minutes.verdict["agreement"], minutes.status) == ("", "complete")
+    answer = minutes.verdict["answer"]
+    assert (
+        answer.count(load_wording("en").heading("unread")) == 2
+        and "Move in May." in answer
+        and "VIEW OF skeptic" in answer
+    )

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from council import events as ev
 from council.engine.minutes import Minutes
+from council.events import Entry
 from council.members.scripted import Scripted
 from council.protocols.collaborative.flow import opening
 from council.render.markdown import render_answer, render_document, render_verbose
@@ -203,6 +205,29 @@ async def test_notes_are_removed_from_the_answer_and_the_stream(protocol: str, k
     assert report["notes"]["recommendation_shared_by"] == list(NAMES)
     assert report["trust"]["level"] == "MEDIUM"
     assert report["trust"]["because"] == ["all answers are from one vendor (scripted)"]
+
+
+@pytest.mark.behaviour("10-final-answer-stream", "10-final-answer-clean", "10-notes-by-content")
+async def test_the_streamed_text_is_the_stored_answer_and_drafts_stay_as_they_are() -> None:
+    chatty = "Sure! Here is the final answer:\n\nGo.\n\nOutcome: none\n\nLet me know if you need more."
+    labelled = NOTES.replace("council-notes", "json")
+    member = Scripted(
+        script=SCRIPT | {"synthesise/chair": {"text": f"{chatty}{labelled}"}, "draft/alpha": {"text": chatty}}
+    )
+    streamed: list[str] = []
+
+    def listen(entry: Entry) -> None:
+        if isinstance(entry.event, ev.Delta) and entry.event.seat == "chair":
+            streamed.append(entry.event.text)
+
+    convener = Convener(Path.cwd(), flags={"seats": SEATS}, members=[member])
+    try:
+        minutes = await convener.run(await convener.plan([QUESTION], protocol="collaborative"), listen)
+    finally:
+        await convener.close()
+    assert minutes.verdict["answer"] == "".join(streamed).rstrip() == "Go.\n\n> Outcome: none"
+    assert minutes.verdict["agreement"] == "full"
+    assert minutes.phases["draft"].said["alpha"].said == chatty
 
 
 @pytest.mark.behaviour("10-notes-shown")

@@ -45,10 +45,12 @@ RulingOutcome = Annotated[
             "SURVIVED": "survives, survive, stand, stands, upheld, unchanged, survived unchanged, survived intact, "
             "survived without modifications, survived with no modifications, stands without modifications",
             "MODIFIED": "modify, modifies, amended, revised, survived with modifications, survives with modifications, "
-            "stands with modifications, upheld with modifications, survived after modifications, survived but modified, "
-            "modified and survived, modified but survived, survived in modified form, survives in modified form",
+            "stands with modifications, upheld with modifications, survived after modifications, "
+            "survived but modified, modified and survived, modified but survived, survived in modified form, "
+            "survives in modified form",
             "OVERTURNED": "overturn, overturns, overruled, rejected, replaced",
-        }
+        },
+        firm="MODIFIED",
     ),
     WithJsonSchema({"type": "string", "enum": ["SURVIVED", "MODIFIED", "OVERTURNED"]}),
 ]
@@ -110,10 +112,15 @@ class Triage(Reply):
 
     open_choices: ClassVar[frozenset[str]] = frozenset({"seat", "same_as_leader"})  # an unknown name is dropped
 
-    # A criterion that cannot be read does not favour consensus. Without the contested points or the leader there is no triage.
+    # A criterion that cannot be read does not favour consensus. Without the contested points there is no triage.
     defaults: ClassVar[Mapping[str, Any]] = {
-        "agreed": [], "reason": "", "same_conclusion": False, "no_critical_flag": False, "no_contradiction": False, "mostly_high": False,
-    }  # fmt: skip
+        "agreed": [],
+        "reason": "",
+        "same_conclusion": False,
+        "no_critical_flag": False,
+        "no_contradiction": False,
+        "mostly_high": False,
+    }
 
     agreed: PointList = Field(description="conclusions that all drafts share, the most important first")
     contested: PointList = Field(
@@ -212,12 +219,33 @@ def format_issue(issue: Issue) -> str:
     return f"**{issue.severity}** {where}{issue.flaw}{correction}"
 
 
+_MINOR_CHANGES = re.compile(
+    r"\W*surviv\w*\W+with (?:only )?(?:minor|small|slight|light|few|trivial|cosmetic)\b.*", re.I | re.DOTALL
+)
+_REMARK = re.compile(r"\s*[—–;(]\s*|\s-\s|[.:,]\s+")
+_CONDITION = re.compile(r"(?:but|except|though|although|however|only|unless|if|provided)\b", re.IGNORECASE)
+
+
 def _split_remark(value: Any) -> Any:
-    """Read the reason that stands beside a ruling: `landed — it is right`."""
+    """Read the reason that stands beside a ruling: `landed — it is right`, `landed: no. It is cheap.`"""
     if not isinstance(value, dict) or value.get("why") or not isinstance(value.get("landed"), str):
         return value
-    _, *rest = re.split(r"\s*[—–:;,(]\s*|\s-\s|\.\s", value["landed"].strip(" ."), maxsplit=1)
-    return {**value, "why": rest[0].rstrip(")")} if rest else value
+    ruling, *rest = _REMARK.split(
+        re.sub(r"^\W*landed\s*[:=]\s*", "", value["landed"], flags=re.I).strip(" ."), maxsplit=1
+    )
+    if not rest:
+        return {**value, "landed": ruling}
+    is_clear = not _CONDITION.match(rest[0])
+    return {**value, "landed": ruling if is_clear else value["landed"], "why": rest[0].rstrip(")")}
+
+
+def _read_minor_changes(value: Any) -> Any:
+    """Read "SURVIVED with minor modifications" by its rulings: if no issue landed, nothing was modified."""
+    if not isinstance(value, dict) or not _MINOR_CHANGES.fullmatch(str(value.get("outcome"))):
+        return value
+    rows = _read_points(value.get("points")) or []
+    landed = [Point.model_validate(row).landed for row in rows if isinstance(row, dict) and "issue" in row]
+    return {**value, "outcome": "MODIFIED" if any(landed) else "SURVIVED"}
 
 
 class Point(ReplyPart):
@@ -253,6 +281,7 @@ class Ruling(Reply):
     answer_field: ClassVar[str] = "answer"
     open_choices: ClassVar[frozenset[str]] = frozenset({"issue", "same_as", "outcome", "replaced_by"})
     decisive: ClassVar[frozenset[str]] = frozenset({"outcome"})
+    _read_outcome = model_validator(mode="before")(_read_minor_changes)
 
     points: Annotated[list[Point], BeforeValidator(_none_to_list), BeforeValidator(_read_points)] = Field(
         default=[],

@@ -130,7 +130,7 @@ class Refereed(RefereeAccount):
 
     @property
     def known_shared_by(self) -> list[str] | None:
-        """The advisors who share the recommendation; None if the reply does not say, or if tensions could not be read."""
+        """The advisors who share the recommendation; None if the reply does not say, or if tensions are not known."""
         is_known = "shared_by" in self.model_fields_set and not self.is_unread("shared_by")
         return self.shared_by if is_known and not self.is_unread("tensions") else None
 

@@ -19,4 +19,4 @@ def find_word_limit(texts: Iterable[str], least: int = MIN_WORD_LIMIT) -> int:
 def count_words(text: str) -> int:
     """Count the words of a text. Marks of tables are no words; a character of a script without spaces is one."""
     words = text.split() if text.isascii() else WORDS.findall(text)
-    return sum(1 for word in words if HAS_LETTER.search(word))
+    return sum(map(bool, map(HAS_LETTER.search, words)))

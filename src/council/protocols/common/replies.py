@@ -46,22 +46,23 @@ _FILLER = re.compile(
 )
 
 
-def one_of(synonyms: Synonyms) -> BeforeValidator:
+def one_of(synonyms: Synonyms, *, firm: str = "") -> BeforeValidator:
     """Read a word of an enum in any case, with marks or a remark beside it, or as one of its synonyms.
 
-    A word that is none of them stays as it is, so that validation reports it.
+    A word that is none of them stays as it is, so that validation reports it. `firm` is the value that conditions in a
+    remark do not change: "MODIFIED – it holds with two corrections" is MODIFIED.
     """
     table = {_normalise(value): value for value in synonyms}
     for value, words in synonyms.items():
         table |= {word: value for word in map(_normalise, words.split(",")) if word}
 
     def read(text: Any) -> Any:
-        return _read_word(text, table) if isinstance(text, str) and text not in synonyms else text
+        return _read_word(text, table, firm) if isinstance(text, str) and text not in synonyms else text
 
     return BeforeValidator(read)
 
 
-def _read_word(text: str, table: Mapping[str, str]) -> str:
+def _read_word(text: str, table: Mapping[str, str], firm: str = "") -> str:
     bare = _LABEL.sub("", text)
     if (whole := table.get(_normalise(bare)) or table.get(_normalise_changes(bare))) is not None:
         return whole
@@ -70,9 +71,15 @@ def _read_word(text: str, table: Mapping[str, str]) -> str:
     rest = " ".join(tail)
     if found is not None and table.get(_normalise_changes(rest)) == found:  # "MODIFIED (survived with changes)"
         return found
-    if found is None or _HEDGE.search(rest):
+    if found is None or (found != firm and _HEDGE.search(rest)):
         return text
-    others = {word[:STEM_CHARS] for words, value in table.items() if value != found for word in words.split()}
+    stems = {
+        is_own: {
+            word[:STEM_CHARS] for words, value in table.items() if (value == found) is is_own for word in words.split()
+        }
+        for is_own in (True, False)
+    }
+    others = stems[False] - stems[True]
     return text if any(word[:STEM_CHARS] in others for word in re.findall(r"\w+", rest.casefold())) else found
 
 
@@ -83,7 +90,7 @@ def _normalise(text: str) -> str:
 
 
 def _normalise_changes(text: str) -> str:
-    """Return words on changes of any size as words on modifications: "survived with minor edits"; others are left out."""
+    """Return words on changes of any size as words on modifications, or an empty string for other words."""
     if not _CHANGES.search(text.casefold()):
         return ""
     return " ".join(_SIZE.sub(" ", _CHANGES.sub("modifications", _normalise(text))).split())
