@@ -47,6 +47,7 @@ _KEYS_BY_SQUASHED = {squash(key): key for key in NOTES_KEYS} | {
     "joined": "joined",
 }
 _LABEL_KEYS = {"councilnotes", "councilnote", "councilsnotes", "councilrecord"}
+MAX_HELD_LINES = 40  # blank lines, rules and titles that are held until it is known whether notes follow
 _MAX_DEPTH = 3  # of objects in each other
 _MAX_YAML_CHARS = 20_000
 _SQUASHED_ANSWERS = [squash(key) for key in ANSWER_KEYS]
@@ -413,9 +414,9 @@ class FencedBlock(Block):
         start = "".join([*self._pieces, *self._line]).lstrip(" \t\n\r>")
         if not start:
             return
-        if start[0] != "{" and end and _is_label_line(start):
-            self.is_labelled = True
-        self._is_checked = start[0] == "{" or self.is_labelled or _KEY_LINE.match(start) is not None
+        has_label = start[0] not in "{[" and bool(end) and _is_label_line(start)
+        self.is_labelled = self.is_labelled or has_label
+        self._is_checked = start[0] in "{[" or has_label or _KEY_LINE.match(start) is not None
         if not self._is_checked and (end or len(start) > _MAX_START_CHARS or not _may_become_first_line(start)):
             self.void_at = 0
 
@@ -566,6 +567,7 @@ class NotesFilter:
         self._line = ""  # part of the current line that is not decided yet
         self._is_inside_line = False  # the start of this line was passed on
         self._held: list[HeldLine] = []  # lines that belong to the block if one follows
+        self._has_label = False  # one of them is the label of notes
         self._fences: list[tuple[str, str]] = []  # open code fences: the fence and its label
         self._block: Block | None = None
 
@@ -641,8 +643,11 @@ class NotesFilter:
         if not is_complete and _may_become_start(line):
             self._line = line
         elif is_complete and (kind := _line_kind(line)):
+            if len(self._held) == MAX_HELD_LINES:
+                self._show_held()
             is_gap = kind == "blank" and self._is_after_block and bool(self._held)
             self._held += [] if is_gap else [HeldLine(kind, line + end)]
+            self._has_label = self._has_label or kind == "label"
         else:
             self._pass(line, end, is_complete)
 
@@ -678,12 +683,13 @@ class NotesFilter:
             self._held.pop(0)
         self._shown += [one.text for one in self._held]
         self._held.clear()
+        self._has_label = False
 
     # Blocks
 
     def _begin_block(self, line: str, end: str, is_complete: bool) -> bool:
         """Begin a block if the line starts one."""
-        is_labelled = any(one.kind == "label" for one in self._held)
+        is_labelled = self._has_label
         at = line.find("{")
         if (fence := _OPENING_FENCE.fullmatch(line)) and (is_complete or fence["rest"]):
             self._begin_fence(fence, end, is_labelled)
@@ -734,7 +740,7 @@ class NotesFilter:
             self._is_inside_line = not block.raw.endswith("\n")
             return
         self.blocks.append(block.content if reading.notes is None else reading.notes)
-        self._held = [one for one in self._held if one.kind == "blank"][:1]
+        self._held, self._has_label = [one for one in self._held if one.kind == "blank"][:1], False
         self._is_inside_line, self._is_after_block = False, True
         if reading.answer:
             self._show(reading.answer.rstrip() + "\n")

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 
+from council.engine.degraded import format_missing_lines
 from council.engine.strongest import find_absent_strongest, find_strongest
 from council.engine.trust import compute_trust
 from council.money import FREE, Price, Rates, equal_work_cost
@@ -82,3 +83,5 @@ def test_an_absent_strongest_seat_is_a_fact_of_trust(
     assert find_absent_strongest(minutes) == named
     facts = {fact.kind: fact.seats for fact in compute_trust(minutes).limits}
     assert facts.get("strongest_absent") == ((named,) if named else None)
+    above = "\n".join(format_missing_lines(minutes))
+    assert (f"; {named} is the strongest." in above) is bool(named)

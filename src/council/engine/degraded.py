@@ -9,6 +9,7 @@ from enum import Enum
 
 from council.engine.layout import describe_state, format_phase_in, unblind
 from council.engine.minutes import AbsenceMinutes, Minutes, StatementMinutes
+from council.engine.strongest import find_absent_strongest
 from council.events import HEDGED, Attempted, Faulted
 from council.settings.catalogue import LISTED_PROVIDERS
 from council.text_cleanup import single_line
@@ -315,7 +316,9 @@ def _format_absences(minutes: Minutes) -> list[str]:
     rows = [(_describe_absences(minutes, group), _is_never_answered(minutes, group)) for group in groups]
     rows += [(line, _is_never_answered(minutes, group)) for line, group in _describe_locked_out(minutes, locked_out)]
     last = max((n for n, (_, is_never_answered) in enumerate(rows) if is_never_answered), default=-1)
-    count = f" What follows is from {_count_answered(minutes)}{_format_banner(minutes)}."
+    strongest = find_absent_strongest(minutes)
+    missed = f"; {single_line(strongest)} is the strongest" if strongest else ""
+    count = f" What follows is from {_count_answered(minutes)}{_format_banner(minutes)}{missed}."
     return [f"{line}{count if n == last else ''}" for n, (line, _) in enumerate(rows)]
 
 

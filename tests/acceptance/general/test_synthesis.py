@@ -251,7 +251,6 @@ def test_a_disagreement_that_the_chair_adds_is_listed_as_the_chairs(general: Fak
     [
         ("It saves a fifth [9], see [a paper](https://invented.example/p).", "It saves a fifth, see a paper."),
         ("It saves a fifth [1, 9] and https://invented.example/q too.", "It saves a fifth [1] and (address removed) too."),
-        ('{"answer": "It saves a fifth."}', "It saves a fifth."),
         ('So:\n\n```json\n{"response": "No.", "confidence": 0.9}\n```\n\nDone.', "So:\n\n(a reply in JSON was removed)\n\nDone."),
     ],
 )  # fmt: skip
@@ -263,6 +262,15 @@ def test_after_the_second_try_unknown_sources_and_json_are_removed(general: Fake
     assert f"domain expert.\n\n{left}\n\n## Sources" in report["answer"]
     assert any("sent back once" in row["reason"] for row in report["degraded"])
     assert any("Removed from the answer: " in row["reason"] for row in report["degraded"])
+
+
+@pytest.mark.behaviour("10-final-answer-clean")
+def test_an_object_around_the_answer_is_removed_without_a_second_request(general: FakeGeneral) -> None:
+    general.documents()
+    general.says["synthesise"] = synthesis('{"answer": "It saves a fifth."}')
+    report = general.ask("--search", "files:docs", search="").json
+    assert general.asked.count("synthesise/chair") == 1
+    assert "domain expert.\n\nIt saves a fifth.\n\n## Sources" in report["answer"]
 
 
 @pytest.mark.behaviour("30-failures-removed")

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 Json = dict[str, Any]
-TALK = ("title", "description", "default", "each", "ge", "le")  # annotations that no grammar uses
+TALK = ("title", "description", "default", "each", "also", "main", "ge", "le")  # annotations that no grammar uses
 
 
 def alike(wire: str, body: Json) -> Json:

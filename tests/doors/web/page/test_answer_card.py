@@ -128,9 +128,12 @@ def judges(verdict: str, *words: str) -> RunBuilder:
     ]
     differ = [{"issue": "the verdict", "positions": positions}] if len(set(words)) > 1 else []
     dissent = [{"seat": names[0], "position": "X", "text": "told once"}]
+    same = [{"kind": "same_verdict", "detail": verdict, "count": len(words)}] if len(set(words)) == 1 else []
     return run.close(
         "Start at src/auth.py:2. Check it.",
         verdict=verdict,
+        shared_by=[name for name, word in zip(names, words, strict=False) if word == verdict] or None,
+        trust_facts=same,
         confidence="HIGH",
         findings=rows,
         disagreements=differ,
@@ -150,7 +153,7 @@ def general() -> RunBuilder:
 def advisors() -> RunBuilder:
     answer = "## Perspectives\n\n- **Skeptic:** no\n\n## Tensions\n\n- cost\n\n## Verdict\n\nMove it.\n\n## Next Steps\n\n1. Go."
     return answered("advisors").close(
-        answer, disagreements=[{"issue": "cost"}], details={"referee": {"shared_by": ["alpha", "beta"]}}
+        answer, disagreements=[{"issue": "cost"}], shared_by=["alpha", "beta"], agreement="partial"
     )
 
 
@@ -171,17 +174,17 @@ def many(count: int) -> RunBuilder:
 
 
 SHAPES: dict[str, tuple[RunBuilder, list[str], list[str]]] = {
-    "one seat": (many(1), ["1 of 1 seats", "Trust: LOW", "only one seat answered"], ["What the council changed"]),
+    "one seat": (many(1), ["1 of 1 seats", "Trust: LOW", "only one member was asked"], ["What the council changed"]),
     "two seats": (many(2), ["2 of 2 seats answered"], []),
     "five seats": (many(5), ["5 of 5 seats answered"], []),
     "plain": (collaborative(), ["Spaces.", "+3 of 3 seats answered"], ["closest draft", "one model"]),
-    "absent": (one_absent(), ["2 of 3 seats", "−beta is absent"], ["+3 of 3"]),
+    "absent": (one_absent(), ["2 of 3 seats", "−beta did not answer"], ["+3 of 3"]),
     "stopped": (stopped(), ["Stopped by you"], ["What the council changed", "Ask on"]),
     "no chair": (chair_failed(), ["No chair: digest of statements", "Trust: LOW"], ["closest draft"]),
-    "PASS": (judges("PASS", "PASS", "PASS"), ["PASS", "all 2 judges say PASS"], ["told once"]),
+    "PASS": (judges("PASS", "PASS", "PASS"), ["PASS", "judges say PASS"], ["told once"]),
     "WARN": (judges("WARN", "PASS", "WARN"), ["WARN", "shared byjudge-2 differed:judge-1"], ["told once", "**"]),
     "FAIL": (judges("FAIL", "WARN", "FAIL"), ["FAIL", "differ 2"], ["told once", "`exp`"]),
-    "DISAGREE": (judges("DISAGREE", "PASS", "FAIL"), ["DISAGREE", "the judges disagree"], ["shared by"]),
+    "DISAGREE": (judges("DISAGREE", "PASS", "FAIL"), ["DISAGREE", "judges of different vendors contradict each other"], ["shared by"]),
     "merged points": (attack_run(), ["landedfatalbetagamma", "Rulings: 1 landed, 1 dismissed", "Ruling: Right."], []),
     "no ruling": (adversarial(), ["MODIFIED"], ["Rulings"]),
     "general": (general(), ["Move it.", "Where Experts Disagree"], ["told once", "Participating", "Disagreements"]),
