@@ -811,7 +811,7 @@ VARIABLE_DOCS = {
         "COUNCIL_TRUST": "Hashes of settings of a project that are trusted, separated by commas. See [workspace trust](security.md#workspace-trust).",
         "COUNCIL_DATABASE": "Address of a PostgreSQL database for the runs, such as `postgresql://user@host/council`. It takes precedence over `[store] url`, and may have a password. See [scale](scale.md).",
         "COUNCIL_DATA": "Folder for the run store and the reports. See [data](data.md).",
-        "COUNCIL_CACHE": "Folder for the weights of the embedded model and the lists of models.",
+        "COUNCIL_CACHE": "Folder for the weights of the embedded model, the lists of models and the notices that were shown today.",
         "XDG_CONFIG_HOME": "Parent folder of the user's configuration, `council/config.toml`.",
         "XDG_DATA_HOME": "Parent folder of the data folder, if `COUNCIL_DATA` is not set.",
         "XDG_CACHE_HOME": "Parent folder of the cache folder, if `COUNCIL_CACHE` is not set.",

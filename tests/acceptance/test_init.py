@@ -261,3 +261,15 @@ def test_stopping_at_the_question_writes_nothing(key: str) -> None:
     terminal.press(key)
     assert terminal.wait_for_exit().code == 130
     assert not user_file().exists()
+
+
+@pytest.mark.behaviour("50-quiet", "50-verbose-rest")
+def test_after_init_the_plan_says_all_about_models_and_vendors_once(
+    vendors: FakeProvider, council: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test")
+    done = council("init", "--yes")
+    assert done.code == 0, done.err
+    assert "models known on " in done.out and "(documented as " in done.out
+    assert "! alpha, beta and gamma use the same vendor (anthropic), so their agreement means less." in done.out
+    assert "-v shows the plan" in done.out

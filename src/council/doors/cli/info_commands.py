@@ -302,7 +302,9 @@ def _format_seating(seats: Json) -> list[str]:
 def _format_used(place: Json) -> str:
     if place["used"] == place["member"]:
         return str(place["member"])
-    return f"{place['used'] or 'none'} (instead of {place['member']}, which does not answer)"
+    if place["used"] is None:
+        return f"{place['member']} (failed the check above, as did its fallbacks)"
+    return f"{place['used']} (instead of {place['member']}, which failed the check above)"
 
 
 def _format_search(rows: list[Json]) -> list[str]:

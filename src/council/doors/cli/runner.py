@@ -99,6 +99,7 @@ class Runner:
     yes: bool = False  # every confirmation is given
     finished: Minutes | None = None  # the last run, after it ended
     keeps_open: bool = False  # the store, between jobs
+    has_start_lines: bool = False  # warnings or the plan were printed before the run
     shows_hints: bool = True  # commands for the next step, in the last line
 
     @classmethod
@@ -333,7 +334,7 @@ class Runner:
         The plan is printed with -v, or for the question. A live view follows, so the plan of a confirmed run is removed.
         """
         if not why:
-            self.print_status(self.format_start(plan))
+            self._print_start(plan)
             return True
         lines = fit_lines("\n".join(terminal.format_plan(plan)), sys.stderr, ascii=self.ascii).split("\n")
         write_status("\n".join(lines))
@@ -341,8 +342,13 @@ class Runner:
             return False
         if self.is_live:
             erase_lines(sys.stderr, lines)
-            self.print_status(self.format_start(plan))
+            self._print_start(plan)
         return True
+
+    def _print_start(self, plan: Json) -> None:
+        lines = self.format_start(plan)
+        self.print_status(lines)
+        self.has_start_lines = bool(lines)
 
     def format_start(self, plan: Json) -> list[str]:
         """Return the lines before a run: with -v the plan, without what a live view shows; else the warnings and new hints."""
@@ -430,8 +436,8 @@ class Runner:
             write_status("\n".join(lines), ascii=self.ascii)  # also with --quiet: it is shown nowhere else
         else:
             self.print_status(lines)
-        if self._shows_answer and (lines or self.verbose or not self.is_live):
-            self.print_status([""])  # between the progress and the answer
+        if self._shows_answer and (lines or self.has_start_lines or self.verbose or not self.is_live):
+            self.print_status([""])  # between these lines and the answer
 
     def _print_footer(self, report: Json) -> None:
         """Print cost, time, run and hints in one dim line; with -v also the report path, calls and tokens."""
