@@ -49,7 +49,6 @@ from council.members.wires.http import ByteLimits
 from council.members.wires.stream_parser import MAX_JSON_PARTS
 from council.money import UNBILLED_FAULTS
 from council.planning.plan import Plan
-from council.protocols import CHAIR
 from council.render import report_parts
 from council.render.mermaid import render_mermaid
 from council.runs import outcome
@@ -237,6 +236,7 @@ class ProtocolDoc:
     runs: tuple[tuple[str, Json, Json], ...] = (("", {}, {}),)
 
 
+SEED = "0" * 32  # of the scripted runs
 CONFIDENT_REPLY = {"statement": "Do it.", "stance": "for", "choice": "do it", "confidence": "HIGH", "evidence": ""}
 
 
@@ -331,6 +331,25 @@ PROTOCOL_DOCS = (
         "and in a different order for every seat; then the chair, who sees no names either, writes one answer from the disputed "
         "points, the table and the ballots. Select it with `--protocol ranking`; `--roster` supports up to 60 seats. See [Ranking](ranking.md).",
     ),
+    ProtocolDoc(
+        "refine",
+        "For one coherent text: a plan, a design, an answer that a person carries out. Every seat drafts without a role, and every draft is attacked by one other seat. "
+        "Each author rules on the errors in its draft and writes its answer again. The seats rank the others' versions without names, the best one is not merged with the others, "
+        "two other seats check it as hostile experts, and its author corrects what is right. Select it with `--protocol refine`. See [Refine](refine.md).",
+        (
+            ("If the check finds errors, the author corrects the text:", {}, {}),
+            (
+                "If all drafts agree and no attack finds harm, nothing is rewritten:",
+                {f"attack/{name}/{name}": {"reply": {"errors": [], "same_conclusion": True}} for name in ("alpha", "beta", "gamma")},
+                {},
+            ),
+        ),
+    ),
+    ProtocolDoc(
+        "solo",
+        "For one strong member: it drafts, attacks its own draft, rewrites it, and does both once more, in one conversation. It ends when an attack finds nothing. "
+        "It is the cheap alternative to a council; no other member reads the answer, so trust is at most MEDIUM. Select it with `--protocol solo`. See [Refine](refine.md#solo).",
+    ),
 )  # fmt: skip
 
 
@@ -370,11 +389,17 @@ async def _scripted_run(name: str, script: Json, options: Json) -> tuple[Plan, M
     """Run a protocol with scripted members in a temporary folder and store."""
     with tempfile.TemporaryDirectory() as folder:
         env = {"COUNCIL_DATA": f"{folder}/data", "XDG_CONFIG_HOME": f"{folder}/config"}
-        seats = {seat.name: "scripted:" for seat in (*protocols.get_protocol(name).seats, CHAIR)}
-        (Path(folder) / "council.toml").write_text('[models]\ndefault = "scripted:"\n', encoding="utf-8")
+        known = protocols.get_protocol(name)
+        seats = {seat.name: "scripted:" for seat in (*known.seats, *([known.chair] if known.chair else []))}
+        (Path(folder) / "council.toml").write_text(
+            '[models]\ndefault = "scripted:"\nstrong = "scripted:"\n', encoding="utf-8"
+        )
         convener = Convener(Path(folder), env, flags={"seats": seats}, members=[Scripted(script=script)])
         try:
             plan = await convener.plan(["What should we do?"], options, protocol=name)
+            plan = dataclasses.replace(
+                plan, batch={"seed": SEED}
+            )  # labels and so the winner of blind ballots are the same each time
             return plan, await convener.run(plan, lambda entry: None)
         finally:
             await convener.close()

@@ -26,3 +26,14 @@ def test_a_council_and_a_streamed_event_need_no_more_calls_than_their_limits() -
     counted = {place: rows[place[0]]["figures"][place[1]]["median"] for place in (*LIMITS, ("calls", "floor"))}
     assert {place: counted[place] for place, limit in LIMITS.items() if counted[place] > limit} == {}
     assert counted["calls", "floor"] < counted["calls", "shared"]
+
+
+def test_both_benchmarks_of_calls_have_the_same_budgets() -> None:
+    code = (
+        "import json, calls, table; must = {row.name: row.must for row in table.ROWS}; "
+        "print(json.dumps([[calls.MAX_CALLS, calls.MAX_EVENT_CALLS], [must['calls'], must['events']]]))"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(RUN.parent), *sys.path])}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True)
+    of_calls, of_table = json.loads(done.stdout)
+    assert of_calls == of_table

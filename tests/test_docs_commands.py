@@ -243,6 +243,7 @@ class Sandbox:
         (self.project / ".git" / "hooks").mkdir()
         files = FILES | {
             "questions.jsonl": '{"question": "Which queue fits us?", "answer": "none"}\n',
+            "open.jsonl": '{"question": "How should we move the archive?"}\n',
             "answers.csv": "question,truth,a,b,c\n1,x,x,x,y\n2,x,y,x,x\n",
             "rows.jsonl": "".join(f'{{"id": {n}, "question": "Which queue fits us?"}}\n' for n in range(3)),
             "plan.md": "# Plan\n\n1. Move it.\n",
@@ -290,6 +291,8 @@ class Sandbox:
         run = self._interrupt_a_run() if word == "resume" else self.review if word == "gate" else self.finished
         if command.text.startswith("council skill rm"):
             self.shell("council skill install")
+        if command.text.startswith("council config init"):  # `council init` of another page has written it
+            (self.home / ".config" / "council" / "config.toml").unlink(missing_ok=True)
         text = re.sub(r"\bRUN\b", run, command.text).replace('"…"', f'"{QUESTION}"').replace("…", "x")
         done = self.shell(text)
         if done.returncode == 0 and "Traceback" not in done.stderr:

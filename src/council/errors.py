@@ -36,7 +36,7 @@ from typing import Any, Literal
 
 Language = Literal["python", "cli", "http"]
 LANGUAGES: tuple[Language, ...] = ("python", "cli", "http")
-CLI_NAMES = {"seats": "--seat", "models": "-m"}  # where the flag differs from the parameter
+CLI_NAMES = {"seats": "--seat", "models": "-m", "seat_count": "--seats"}  # where the flag differs from the parameter
 _MARKS = dict.fromkeys(map(ord, "\x02\x1f\x03"))  # start, separator and end of the three wordings
 _WORDING = re.compile(r"\x02([^\x02\x03\x1f]*)\x1f([^\x02\x03\x1f]*)\x1f([^\x02\x03\x1f]*)\x03")
 

@@ -17,13 +17,14 @@ from council.extensions import SEARCH, installed
 
 FLAGS_FILE = Path(__file__).parent / "data" / "flags.json"
 PROTOCOL_GROUP = "council.protocols"
-AUTO_PROTOCOL = "auto"  # the words choose, and advice may choose another one that costs no more
+AUTO_PROTOCOL = "auto"  # the words choose, and advice may choose another one
 # Options of every protocol, on the command line, in the library or over MCP.
 RESERVED_OPTIONS = frozenset(
     [
         "allow_unpriced",
         "ascii",
         "base",
+        "check",
         "config",
         "continued",
         "decision",
@@ -58,6 +59,7 @@ RESERVED_OPTIONS = frozenset(
         "redact",
         "report_dir",
         "seat",
+        "seat_count",
         "seats",
         "show",
         "skip_secrets",

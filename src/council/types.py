@@ -12,6 +12,7 @@ Json = dict[str, Any]
 Message = dict[str, str]
 VerdictWord = Literal["PASS", "WARN", "FAIL"]  # of one judge
 OverallVerdict = Literal["PASS", "WARN", "FAIL", "DISAGREE"]
+SEVERITIES = ("FATAL", "MAJOR", "MINOR")  # of an issue, the most severe first
 VERDICT_ORDER: tuple[OverallVerdict, ...] = ("PASS", "WARN", "DISAGREE", "FAIL")  # from best to worst
 _STATEMENT_CUT = "the words of "  # prefix of a cut in a statement
 FinalState = Literal[  # how a step of a seat ended
@@ -477,6 +478,7 @@ TrustFactKind = Literal[
     "fatal_landed",
     "open_fatal",
     "open_dispute",
+    "error_open_fatal",
     "contested",
     # LOW
     "no_seat",
@@ -490,6 +492,7 @@ TrustFactKind = Literal[
     "not_shared",
     "ballots_split",
     "no_common_point",
+    "error_dismissed_fatal",
     "low_confidence",
     # MEDIUM
     "strongest_absent",
@@ -497,11 +500,17 @@ TrustFactKind = Literal[
     "one_vendor",
     "partial_agreement",
     "not_assessed",
+    "in_turn",
     "modified",
     "landed",
     "unruled",
     "unclear_ruling",
     "unsupported_rejection",
+    "error_open",
+    "error_dismissed",
+    "error_corrected",
+    "not_checked",
+    "self_attacked",
     "unsettled_flag",
     "low_marks",
     "contested_points",
@@ -535,6 +544,7 @@ TrustFactKind = Literal[
     "dismissed",
     "agreed_points",
     "cited_sources",
+    "checked",
 ]
 
 
@@ -585,6 +595,8 @@ OutcomeKind = Literal[
     "split",
     "first",
     "no_first",
+    "chosen",
+    "chosen_by_chair",
 ]
 
 
@@ -599,6 +611,34 @@ class OutcomeFacts:
     count: int = 0  # criticisms that landed, or votes
     total: int = 0  # criticisms, or voters
     changes: int = 0  # changes of the leading draft
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedError:
+    """An error that a reader found in a finished text, and what its author did about it."""
+
+    id: str  # the reader and a number: beta-1
+    severity: str
+    hits: str  # the words that are wrong
+    flaw: str
+    harm: str
+    correction: str
+    landed: bool | None  # whether the author ruled that it is right; None without a clear ruling
+    why: str
+    state: Literal["corrected", "dismissed", "open"]
+    same_as: str | None = None  # the id of an error that the same correction settles; both count once
+    check: int = 1  # 2 for the second check
+
+
+@dataclass(frozen=True, slots=True)
+class CheckFacts:
+    """The check of a finished text: who read it, what they found, and who corrected it."""
+
+    readers: tuple[str, ...]  # of any check
+    author: str  # who corrected the text, or wrote it
+    errors: tuple[CheckedError, ...] = ()
+    checks: int = 1  # 2 if the corrected text was read again
+    last_readers: tuple[str, ...] = ()  # of the last check
 
 
 @dataclass(frozen=True, slots=True)
@@ -628,5 +668,6 @@ class Verdict:
     common: tuple[str, ...] = ()  # points that all seats share, the most important first
     differences: tuple[Difference, ...] = ()  # points on which seats differ, the most important first
     result: OutcomeFacts | None = None  # facts of the outcome line; None: the protocol has none
+    check: CheckFacts | None = None  # the check of the finished text; None without one
     trust_facts: tuple[TrustFact, ...] = ()  # what the rules of this protocol found for and against trust
     notes: Json | None = None  # the chair's notes on a free-text answer; None if there are none

@@ -16,6 +16,10 @@ from council.types import Json, TrustFact
 
 MAX_DETAIL_CHARS = 120
 ROUND_PHASE = re.compile(r"r(\d+)")
+# Facts whose sentence counts errors, not the seats that found them.
+COUNTED_KINDS = frozenset(
+    {"error_open_fatal", "error_open", "error_dismissed_fatal", "error_dismissed", "error_corrected"}
+)
 # Share of HIGH answers that were right in simulations with strongly correlated errors, in percent: docs/evidence.md.
 HIGH_ACCURACY_PERCENT = 74
 
@@ -140,7 +144,7 @@ class Wording:
         text = self.say(
             section,
             key,
-            number=len(fact.seats) or fact.count,
+            number=fact.count if fact.kind in COUNTED_KINDS else len(fact.seats) or fact.count,
             seats=self.join(fact.seats),
             count=fact.count,
             total=fact.total,

@@ -15,6 +15,8 @@ from tests.acceptance.helpers import QUESTION, Json, Terminal, Workspace
 from tests.acceptance.judges.fake_judges import JudgesWorkspace, finding, look, opinion, second
 from tests.acceptance.judges.project import FILES
 from tests.acceptance.ranking.fake_readers import take_seats as take_readers
+from tests.acceptance.refine.fake_authors import Authors, make_error
+from tests.acceptance.refine.fake_authors import take_seats as take_authors
 from tests.acceptance.test_money import PRICES
 from tests.fake_provider import FakeProvider, Reply, Seen
 from tests.packet.conftest import begin
@@ -32,6 +34,7 @@ class Shape:
     words: tuple[str, ...] = (QUESTION,)
     options: Json = field(default_factory=dict)
     cap: float | None = None  # in dollars, of a run with prices
+    settings: Json = field(default_factory=dict)  # of the run, as the flags set them
 
     @property
     def arguments(self) -> list[str]:
@@ -39,6 +42,9 @@ class Shape:
         flags = ["--protocol", self.protocol] if self.protocol else []
         for name, value in self.options.items():
             flags += [f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")]
+        flags += ["--check"] if self.settings.get("check") else []
+        for model in self.settings.get("models", ()):
+            flags += ["-m", model]
         return [*flags, *self.words]
 
 
@@ -92,6 +98,45 @@ def prepare_ranking(folder: Path, provider: FakeProvider) -> Workspace:
     """One seat gives no answer, another no ballot."""
     workspace = Workspace(folder, provider)
     take_readers(workspace).instead |= {"gamma/answer": Reply(status=500), "beta/rank": Reply(status=500)}
+    return workspace
+
+
+FATAL = make_error("FATAL", "It costs 5,000 euros in all", "The train is not counted.")
+SLIP = make_error("MINOR", "Book the train early", "It does not say when.")
+
+
+def prepare_refine(folder: Path, provider: FakeProvider) -> Workspace:
+    """The check finds a fatal error; the corrected text is checked again, and a slip is corrected."""
+    workspace = Workspace(folder, provider)
+    take_authors(workspace).errors |= {"check/beta": [FATAL], "check/gamma": [SLIP], "check-again/gamma": [SLIP]}
+    return workspace
+
+
+def prepare_refine_faults(folder: Path, provider: FakeProvider) -> Workspace:
+    """An attack and a ballot are missing, the chair decides a tie, and the author of the text does not correct it."""
+    workspace = prepare_refine(folder, provider)
+    failing = ("beta/attack", "gamma/choose", "alpha/fix", "beta/check-again")
+    workspace.answers.instead |= {name: Reply(status=500) for name in failing}
+    take_orders(workspace, alpha=("beta", "gamma"), beta=("alpha", "gamma"), chair=("alpha", "beta"))
+    return workspace
+
+
+def take_orders(workspace: Workspace, **orders: tuple[str, ...]) -> None:
+    assert isinstance(workspace.answers, Authors)
+    workspace.answers.orders |= orders
+
+
+def prepare_solo(folder: Path, provider: FakeProvider) -> Workspace:
+    workspace = Workspace(folder, provider)
+    take_authors(workspace).is_solo = True
+    return workspace
+
+
+def prepare_check(folder: Path, provider: FakeProvider) -> Workspace:
+    """The two readers of an answer find a fatal error and a slip."""
+    workspace = Workspace(folder, provider)
+    fatal = FATAL | {"hits": "It costs 4,000 euros in all"}
+    take_authors(workspace).errors |= {"check/alpha": [SLIP], "check/beta": [fatal], "check-again/beta": [SLIP]}
     return workspace
 
 
@@ -151,5 +196,10 @@ SHAPES = {
     "advisors-debate": Shape(prepare_absent_advisor, "advisors", options={"flow": "debate", "early_stop": True}),
     "advisors-sequential": Shape(prepare_advisors, "advisors", options={"flow": "sequential", "rounds": 2}),
     "ranking": Shape(prepare_ranking, "ranking"),
+    "refine": Shape(prepare_refine, "refine"),
+    "refine-faults": Shape(prepare_refine_faults, "refine"),
+    "refine-two": Shape(prepare_refine, "refine", settings={"models": ["sim:alpha", "sim:beta"]}),
+    "solo": Shape(prepare_solo, "solo"),
+    "collaborative-check": Shape(prepare_check, "collaborative", settings={"check": True}),
     "general": Shape(prepare_general, "general", options={"search": "files:docs"}),
 }

@@ -358,7 +358,8 @@ def run_in_library(
             kill_points.kill()
 
     async def work() -> None:
-        convener = Convener(folder, env, store=make_store(Path(env["COUNCIL_DATA"])) if make_store else None)
+        store = make_store(Path(env["COUNCIL_DATA"])) if make_store else None
+        convener = Convener(folder, env, flags={} if run else shape.settings, store=store)
         if run:
             await convener.resume(run, listen)
         else:
@@ -391,7 +392,8 @@ class Detached:
 
     def start(self, bench: CrashBench, point: str) -> bool:
         async def enqueue() -> None:
-            convener, shape = Convener(bench.folder), bench.shape
+            shape = bench.shape
+            convener = Convener(bench.folder, flags=shape.settings)
             try:
                 await convener.enqueue(await convener.plan(shape.words, shape.options, protocol=shape.protocol))
             finally:
@@ -560,7 +562,8 @@ def make_reference(bench: CrashBench, starter: Starter | None = None) -> Outcome
     """Return the end of a run without a crash: in this process, or by a starter."""
 
     async def work() -> None:
-        convener, shape = Convener(bench.folder), bench.shape
+        shape = bench.shape
+        convener = Convener(bench.folder, flags=shape.settings)
         plan = await convener.plan(shape.words, shape.options, protocol=shape.protocol)
         await convener.run(plan, lambda entry: None)
         await convener.close()

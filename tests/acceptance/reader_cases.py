@@ -95,6 +95,19 @@ class ClaimFacts:
 
 
 @dataclass(frozen=True)
+class CheckRound:
+    """One reading of a finished text: the severities of each reader's errors, and what became of them.
+
+    `rulings` holds by error "+" (right and corrected), "=" (right, but nothing changed in the text), "-" (dismissed) or
+    "" (not ruled on).
+    """
+
+    errors: Mapping[str, str]  # reader → severities, such as "FMm"; only readers that answered
+    rulings: Mapping[str, str]
+    author: str  # the seat that ruled; empty if none answered
+
+
+@dataclass(frozen=True)
 class Truth:
     """What happened in a council."""
 
@@ -109,6 +122,7 @@ class Truth:
     missed: tuple[tuple[str, str], ...] = ()  # (seat, phase) of seats that spoke in another phase, and of the chair
     stand_ins: tuple[str, ...] = ()  # seats for which a fallback spoke
     is_assessed: bool = True  # the chair said who recommends the answer
+    is_in_turn: bool = False  # a seat had read those before it when it spoke first
     points: tuple[Point, ...] = ()
     agreed: tuple[str, ...] = ()
     status: str = "complete"
@@ -125,6 +139,10 @@ class Truth:
     )  # critical problems of drafts that the answer does not settle
     low_marks: tuple[str, ...] = ()  # seats that mark most of their claims LOW
     compared: int = 0  # drafts whose flags and marks count
+    check: tuple[CheckRound, ...] | None = None  # readings of the finished text; None: none was asked for
+    winner: str = ""  # the seat whose version was chosen
+    unruled: int = 0  # errors of its draft that the author of the chosen version did not rule on
+    self_attacks: tuple[tuple[str, bool], ...] = ()  # severities that the only author found, and whether it rewrote
 
     @property
     def silent(self) -> tuple[str, ...]:
@@ -638,6 +656,356 @@ def ranking(
     return Case(f"ranking: {name}", level, setup, truth, outcome=outcome_line, **case)
 
 
+# The check of a finished text
+
+PLACES = {  # passages of a text, each with the words that a correction adds
+    "Start with one node": "including nightly backups",
+    "Measure the load for a week": "under production traffic",
+    "Buy the licence in May": "after procurement approval",
+    "Train the team of six": "using recorded incidents",
+}
+FILLER = "That is enough for now."
+CHECKED_TEXT = "\n".join(
+    ["Use RabbitMQ, because it carries the load that is expected of it.", *(f"{place}.\n{FILLER}" for place in PLACES)]
+)
+CHECK_PHASES = (("check", "fix"), ("check-again", "fix-again"))
+
+
+def build_error(seat: str, n: int, severity: str, place: str = "") -> Json:
+    return {
+        "severity": SEVERITIES[severity],
+        "hits": place,
+        "flaw": f"The claim is wrong ({MARKS.get(seat, seat)} {n}).",
+        "correction": f"{place} {PLACES[place]}." if place else "Measure it.",
+        "harm": "The orders are lost.",
+    }
+
+
+def read_labels(request: Json) -> dict[str, str]:
+    """Return the labels of the errors in an author's prompt, by their names: alpha-1."""
+    words = "\n".join(message["content"] for message in request["messages"])
+    blocks = re.findall(r"<<<(error-\d+) (\w+)\n(.*?)\n\2>>>", words, re.DOTALL)
+    marks = {**MARKS, **{seat: seat for seat in (*ADVISORS, *EXPERTS)}}
+    ids = {f"{seat}-{n}": f"({mark} {n})" for seat, mark in marks.items() for n in range(1, 9)}
+    return {name: label for label, _, text in blocks for name, mark in ids.items() if mark in text}
+
+
+def build_rulings(request: Json, rulings: Mapping[str, str]) -> list[Json]:
+    labels = read_labels(request)
+    return [
+        {"issue": labels[name], "same_as": "none", "why": "so it is", "landed": ruling != "-"}
+        for name, ruling in rulings.items()
+        if ruling
+    ]
+
+
+def script_check(rounds: Sequence[CheckRound], author: str, others: Sequence[str] = (), changed_to: str = "") -> Json:
+    """Return the script of the check: what its readers find, and what the author, or another seat, makes of it."""
+    script: Json = {}
+    for (reading, fixing), one in zip(CHECK_PHASES, rounds, strict=False):
+        names = [f"{reader}-{n}" for reader, said in one.errors.items() for n, _ in enumerate(said, 1)]
+        places = dict(zip(names, PLACES, strict=False))
+        for reader, severities in one.errors.items():
+            rows = [
+                build_error(reader, n, severity, places.get(f"{reader}-{n}", ""))
+                for n, severity in enumerate(severities, 1)
+            ]
+            script[f"{reading}/{reader}"] = {"errors": rows}
+        for seat in (author, *others):
+            script[f"{fixing}/{seat}"] = correct_places(one.rulings, places, changed_to)
+    return script
+
+
+def correct_places(rulings: Mapping[str, str], places: Mapping[str, str], changed_to: str) -> Callable[[Json], Json]:
+    """Return an author that corrects the text at the places of the errors that it calls right."""
+
+    def correct(request: Json) -> Json:
+        words = "\n".join(message["content"] for message in request["messages"])
+        ((_, text),) = re.findall(r"<<<Text (\w+)\n(.*?)\n\1>>>", words, re.DOTALL)[:1]
+        rows = build_rulings(request, rulings)
+        labels = read_labels(request)
+        edits = [
+            {"issue": labels[name], "find": places[name], "replace": f"{places[name]} {PLACES[places[name]]}"}
+            for name, ruling in rulings.items()
+            if ruling == "+"
+        ]
+        if changed_to:
+            first = re.search(r"[^.\n]*RabbitMQ[^.\n]*", text)
+            assert first is not None
+            change = first[0].replace("RabbitMQ", OPTIONS[changed_to])
+            edits.append({"issue": rows[0]["issue"], "find": first[0], "replace": change})
+        return {"rulings": rows, "edits": edits}
+
+    return correct
+
+
+def make_rounds(
+    errors: Sequence[Mapping[str, str]], rulings: Sequence[Mapping[str, str]], authors: Sequence[str]
+) -> tuple[CheckRound, ...]:
+    """Return the readings of a text. Errors without a stated ruling are corrected."""
+    found = []
+    for n, one in enumerate(errors):
+        said = rulings[n] if n < len(rulings) else {}
+        names = [f"{reader}-{k}" for reader, severities in one.items() for k, _ in enumerate(severities, 1)]
+        found.append(CheckRound(one, {name: said.get(name, "+") for name in names}, authors[n]))
+    return tuple(found)
+
+
+def checked(
+    case: Case,
+    name: str,
+    level: str,
+    outcome: str = "",
+    *,
+    errors: Sequence[Mapping[str, str]],
+    rulings: Sequence[Mapping[str, str]] = (),
+    missed: Mapping[str, str] | None = None,
+    fixed_by: Sequence[str] | None = None,
+    changed_to: str = "",
+    **facts: Any,
+) -> Case:
+    """Return a council whose answer is checked. `errors` holds for each reading the readers that answer it."""
+    author = case.setup.chair
+    authors = fixed_by if fixed_by is not None else [author] * len(errors)
+    rounds = make_rounds(errors, rulings, authors)
+    late = [(key.rpartition("/")[2], key.partition("/")[0]) for key in missed or ()]
+    truth = replace(
+        case.truth,
+        check=rounds,
+        missed=(*case.truth.missed, *late),
+        answer=changed_to or case.truth.answer,
+        **facts,
+    )
+    script = {**case.setup.script, **script_check(rounds, author, changed_to=changed_to)}
+    setup = replace(case.setup, check=True, script=script, faults={**case.setup.faults, **(missed or {})})
+    return replace(case, name=f"{case.name}, {name}", level=level, outcome=outcome, setup=setup, truth=truth)
+
+
+# Refine
+
+
+def refine(
+    name: str,
+    level: str,
+    outcome_line: str,
+    first: str = "RRR",
+    *,
+    winner: str = "alpha",
+    targets: str = "bga",
+    attacks: Mapping[str, str] | None = None,
+    same: Mapping[str, Any] | None = None,
+    rulings: Mapping[str, str] | None = None,
+    changed: Mapping[str, str] | None = None,
+    said: Mapping[str, Any] | None = None,
+    orders: Mapping[str, str] | None = None,
+    differences: Mapping[str, Sequence[Point]] | None = None,
+    points: Sequence[Point] = (),
+    errors: Sequence[Mapping[str, str]] | None = None,
+    check_rulings: Sequence[Mapping[str, str]] = (),
+    fixed_by: Sequence[str] | None = None,
+    is_assessed: bool = True,
+    is_settled: bool = False,
+    unruled: int = 0,
+    troubles: Troubles = NO_TROUBLES,
+    members: Sequence[str] = MEMBERS,
+    status: str = "complete",
+    more: str = "",
+    **case: Any,
+) -> Case:
+    """Return a council that refines its drafts.
+
+    `targets` names by first letters whose draft each seat attacks; `attacks` holds the severities that it finds there,
+    `rulings` what each author makes of those in its own draft, `changed` the conclusions of authors that change theirs.
+    `orders` are the ballots as in a ranking, `errors` and `check_rulings` those of the check.
+    """
+    seats = GREEK[: len(first)]
+    own = seat_members(seats, members)
+    letters = {seat[0]: seat for seat in seats}
+    conclusions = dict(zip(seats, first, strict=True))
+    attacked = {seat: letters[one] for seat, one in zip(seats, targets, strict=True)}
+    found = {seat: (attacks or {}).get(seat, "" if is_settled else "M") for seat in seats}
+    orders = orders or {seat: "".join(one for one in letters if one != seat[0]) for seat in seats}
+    faults = troubles.faults({seat: [f"draft/{seat}"] for seat in seats} | {"chair": []})
+    drafted = [seat for seat in seats if f"draft/{seat}" not in faults or seat in troubles.fallbacks]
+    if errors is None:
+        readers = [seat for seat in drafted if seat != winner][:2]
+        errors = [dict.fromkeys(readers, "")] if readers else []
+    if is_settled:
+        attacker = next(seat for seat, author in attacked.items() if author == winner)
+        errors = [{attacker: found[attacker]}]
+    authors = fixed_by if fixed_by is not None else [winner] * len(errors)
+    rounds = make_rounds(errors, check_rulings, authors)
+    steps = list_refine_steps(seats, drafted, winner, orders, rounds, is_settled=is_settled)
+    for key in troubles.missed:
+        steps.setdefault(key.rpartition("/")[2], [])
+        if key not in steps[key.rpartition("/")[2]]:
+            steps[key.rpartition("/")[2]].append(key)
+    chair_steps = steps.pop("chair", [])
+    truth = make_truth(
+        "refine",
+        seats,
+        steps,
+        first,
+        troubles,
+        own,
+        chair_steps=chair_steps,
+        answer=(changed or {}).get(winner, conclusions[winner]),
+        is_assessed=is_assessed,
+        points=tuple(points),
+        status=status,
+        winner=winner,
+        unruled=unruled,
+        check=rounds,
+    )
+    missing = troubles.faults({**steps, "chair": chair_steps})
+    ballots = {
+        reader: tuple(letters[one] for one in order if letters[one] in truth.first)
+        for reader, order in orders.items()
+        if reader != "chair" and (f"choose/{reader}/{reader}" not in missing or reader in troubles.fallbacks)
+    }
+    truth = replace(truth, ballots=ballots if len(truth.first) > 2 else {})
+
+    def choose(reader: str) -> Callable[[Json], Json]:
+        def answer_ballot(request: Json) -> Json:
+            labels = find_marked(request, "Response")
+            order = [labels[letters[one]] for one in orders.get(reader, "".join(letters)) if letters[one] in labels]
+            rows = [
+                {
+                    "point": point.text,
+                    "sides": [
+                        {"label": labels[seat], "position": position, "assumes": assumes}
+                        for seat, (position, assumes) in point.sides.items()
+                        if seat in labels
+                    ],
+                }
+                for point in (differences or {}).get(reader, ())
+            ]
+            reasons = [{"label": one, "why": "it is clear"} for one in order]
+            return {"dispute": "", "reasons": reasons, "order": order, "differences": rows}
+
+        return answer_ballot
+
+    def rewrite(author: str) -> Callable[[Json], Json]:
+        def answer_errors(request: Json) -> Json:
+            marks = (rulings or {}).get(author)
+            decided = dict(zip(read_labels(request), marks, strict=False)) if marks is not None else {}
+            rows = build_rulings(
+                request, {name: decided.get(name, "+" if marks is None else "") for name in read_labels(request)}
+            )
+            option = (changed or {}).get(author, conclusions[author])
+            text = "\n".join([recommend(author, option, more), *(f"{place}.\n{FILLER}" for place in PLACES)])
+            return {"rulings": rows, "answer": text, "changed_conclusion": author in (changed or {})}
+
+        return answer_errors
+
+    script: dict[str, Any] = {"choose/chair": choose("chair")}
+    for seat in seats:
+        target = attacked[seat]
+        rows = [build_error(seat, n, one, list(PLACES)[n - 1]) for n, one in enumerate(found[seat], 1)]
+        verdict = conclusions[seat] == conclusions[target]
+        draft = [recommend(seat, conclusions[seat], more), *(f"{place}.\n{FILLER}" for place in PLACES)]
+        script |= {
+            f"draft/{seat}": "\n".join(draft),
+            f"attack/{seat}/{seat}": {"errors": rows, "same_conclusion": (same or {}).get(seat, verdict)},
+            f"rewrite/{seat}/{seat}": rewrite(seat),
+            f"choose/{seat}/{seat}": choose(seat),
+        }
+    script |= script_check(rounds, winner, [seat for seat in seats if seat != winner])
+    script |= said or {}
+    setup = Setup(
+        "refine",
+        QUESTION,
+        {**own, "chair": CHAIR},
+        script,
+        fallbacks=troubles.fallbacks,
+        faults=missing,
+        stop_at=troubles.stop_at,
+        models=tuple(own.values()) if len(seats) != 3 else (),
+    )
+    return Case(f"refine: {name}", level, setup, truth, outcome=outcome_line, **case)
+
+
+def list_refine_steps(
+    seats: Sequence[str],
+    drafted: Sequence[str],
+    winner: str,
+    orders: Mapping[str, str],
+    rounds: Sequence[CheckRound],
+    *,
+    is_settled: bool,
+) -> dict[str, list[str]]:
+    """Return the steps of each seat in the order of the protocol."""
+    steps = {seat: [f"draft/{seat}"] for seat in seats}
+    for seat in drafted:
+        steps[seat] += [f"attack/{seat}/{seat}"] if len(drafted) > 1 else []
+        steps[seat] += [] if is_settled else [f"rewrite/{seat}/{seat}"]
+        steps[seat] += [f"choose/{seat}/{seat}"] if len(drafted) > 2 else []
+    if len(drafted) == 2 or "chair" in orders:
+        steps["chair"] = ["choose/chair"]
+    for (reading, fixing), one in zip(CHECK_PHASES, rounds, strict=False):
+        for reader in () if is_settled else one.errors:
+            steps[reader].append(f"{reading}/{reader}")
+        if one.author and any(one.errors.values()):
+            steps[one.author].append(f"{fixing}/{one.author}")
+    return steps
+
+
+# Solo
+
+SOLO_PHASES = (("attack", "rewrite"), ("attack-again", "rewrite-again"))
+
+
+def solo(
+    name: str,
+    level: str,
+    *,
+    errors: Sequence[str] = ("M", "m"),
+    missed: Mapping[str, str] | None = None,
+    stop_at: str = "",
+    status: str = "complete",
+    text: str = "",
+    prose: bool = False,
+    **case: Any,
+) -> Case:
+    """Return one member that attacks and rewrites its own answer. `errors` are those of each attack."""
+    seats = ("alpha",)
+    own = seat_members(seats)
+    troubles = Troubles(missed=missed or {}, stop_at=stop_at)
+    steps, attacks = ["draft/alpha"], list[tuple[str, bool]]()
+    script: dict[str, Any] = {"draft/alpha": recommend("alpha", "R")}
+    for (attack, rewrite), severities in zip(SOLO_PHASES, errors, strict=False):
+        steps.append(f"{attack}/alpha")
+        rows = [build_error("alpha", n, one) for n, one in enumerate(severities, 1)]
+        script[f"{attack}/alpha"] = PERFECT if prose else {"errors": rows}
+        script[f"{rewrite}/alpha"] = text or recommend("alpha", "R", f" Written after the {attack}.")
+        if steps[-1] in troubles.missed or prose:
+            break
+        if severities:
+            steps.append(f"{rewrite}/alpha")
+        attacks.append((severities, bool(severities) and steps[-1] not in troubles.missed))
+        if not attacks[-1][1]:
+            break
+    truth = make_truth(
+        "solo",
+        seats,
+        {"alpha": steps},
+        "R",
+        troubles,
+        own,
+        chair_steps=[],
+        answer="R",
+        status=status,
+        self_attacks=tuple(attacks),
+    )
+    if prose:
+        truth = replace(truth, missed=(("alpha", "attack"),))
+    setup = Setup("solo", QUESTION, own, script, faults=troubles.faults({"alpha": steps}), stop_at=stop_at)
+    return Case(f"solo: {name}", level, setup, truth, **case)
+
+
+PERFECT = "It is perfect as it is."
+
+
 # Advisors
 
 
@@ -682,6 +1050,7 @@ def advisors(
         answer=answer,
         last=dict(zip(seats, last, strict=True)),
         is_assessed=is_assessed,
+        is_in_turn=flow == "sequential",
         points=tuple(points),
         status=status,
         prose=tuple(prose),
@@ -730,7 +1099,7 @@ def advisors(
         QUESTION,
         {**own, "chair": CHAIR},
         script,
-        options if rounds > 1 else {},
+        options if rounds > 1 or flow else {},
         troubles.fallbacks,
         troubles.faults({**steps, "referee": ["referee/referee"]}),
         stop_at=troubles.stop_at,

@@ -51,6 +51,7 @@ class Setup:
     stop_at: str = ""
     chair: str = "chair"  # its name in the plan
     models: Sequence[str] = ()  # members by `-m`, for another number of seats
+    check: bool = False  # by `--check`
 
 
 class ScriptedVoice:
@@ -130,7 +131,7 @@ async def hold_council(setup: Setup) -> tuple[Minutes, list[Entry]]:
     turns: dict[str, int] = {}
     names = dict.fromkeys([*setup.members.values(), *setup.fallbacks.values()])
     voices = [ScriptedVoice(name, setup, turns, stop) for name in names]
-    flags = {"trust": True, "models": setup.models or None}
+    flags = {"trust": True, "models": setup.models or None, "check": setup.check or None}
     convener = Convener(Path.cwd(), flags=flags, members=voices)
     entries: list[Entry] = []
     try:

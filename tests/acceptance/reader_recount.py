@@ -8,8 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
-from tests.acceptance.reader_cases import QUESTIONS, AttackFacts, Case, ClaimFacts, Point, ReviewFacts, Truth
+from tests.acceptance.reader_cases import (
+    QUESTIONS,
+    AttackFacts,
+    Case,
+    CheckRound,
+    ClaimFacts,
+    Point,
+    ReviewFacts,
+    Truth,
+)
 
 # Reasons that contradict each other: one of them is false.
 CONTRADICTIONS = (
@@ -69,6 +79,13 @@ CONTRADICTIONS = (
     ("all_rejected", "open_fatal"),
     ("modified", "overturned"),
     ("low_confidence", "medium_confidence"),
+    ("checked", "not_checked"),
+    ("checked", "error_corrected"),
+    ("checked", "self_attacked"),
+    ("not_checked", "error_open"),
+    ("not_checked", "error_corrected"),
+    ("self_attacked", "one_asked"),
+    ("self_attacked", "all_answered"),
 )
 
 
@@ -131,7 +148,12 @@ def count_seats(truth: Truth) -> Iterator[Reason]:
     if not answered:
         yield Reason("no_seat")
     elif len(answered) == 1:
-        yield Reason("one_seat" if len(truth.seats) > 1 else "one_asked", names, 1)
+        if len(truth.seats) > 1:
+            yield Reason("one_seat", names, 1)
+        elif not (
+            truth.self_attacks and truth.status == "complete"
+        ):  # else "one member wrote it and attacked it" says it
+            yield Reason("one_asked", names, 1)
     elif is_one_voice(truth):
         yield Reason("one_voice", names, len(names))
     elif len(list_vendors(truth)) == 1:
@@ -192,7 +214,7 @@ def count_recommendations(truth: Truth) -> Iterator[Reason]:
     holders = list_holders(truth)
     voices = group_voices(truth)
     holding = [voice for voice, seats in voices.items() if set(seats) & set(holders)]
-    if not truth.is_assessed:
+    if not truth.is_assessed or is_overruled(truth):
         yield Reason("not_assessed")
     elif len(holding) < 2:
         yield Reason("not_shared")
@@ -207,6 +229,11 @@ def count_recommendations(truth: Truth) -> Iterator[Reason]:
 def is_disputed(truth: Truth) -> bool:
     """Return whether points are left on which the seats differ. Attackers that let the draft stand settle them."""
     return bool(truth.points) and not (truth.attack and is_settled(truth.attack))
+
+
+def count_turns(truth: Truth) -> Iterator[Reason]:
+    if truth.is_in_turn and truth.status == "complete" and len(list_answered(truth)) > 1:
+        yield Reason("in_turn")
 
 
 # Attack
@@ -303,7 +330,7 @@ def count_own_attacks(truth: Truth) -> Iterator[Reason]:
 
 
 def count_ballots(truth: Truth) -> Iterator[Reason]:
-    if truth.ballots is None or truth.status != "complete":
+    if truth.ballots is None or truth.status != "complete" or truth.winner:
         return
     top = find_first(truth)
     if everyone_agrees(truth):
@@ -317,9 +344,8 @@ def count_ballots(truth: Truth) -> Iterator[Reason]:
 
 
 def everyone_agrees(truth: Truth) -> bool:
-    return (
-        truth.is_assessed and len(list_holders(truth)) == len(truth.first) and not truth.points and has_agreement(truth)
-    )
+    is_told = truth.is_assessed and not is_overruled(truth)
+    return is_told and len(list_holders(truth)) == len(truth.first) and not truth.points and has_agreement(truth)
 
 
 def find_first(truth: Truth) -> tuple[str, int, int] | None:
@@ -331,6 +357,105 @@ def find_first(truth: Truth) -> tuple[str, int, int] | None:
     means = {seat: Fraction(sum(of), len(of)) for seat, of in ranks.items()}
     best = [seat for seat in means if means[seat] == min(means.values())]
     return (best[0], ranks[best[0]].count(1), len(ranks[best[0]])) if len(best) == 1 else None
+
+
+def count_choices(truth: Truth) -> Iterator[Reason]:
+    """Count the ballots on versions. If all drafts agree, the order of the versions is a matter of taste."""
+    if not truth.winner or truth.status != "complete":
+        return
+    if truth.unruled:
+        yield Reason("unruled", (), truth.unruled)
+    if everyone_agrees(truth):
+        return
+    ballots = [order for order in (truth.ballots or {}).values() if len(order) > 1 and truth.winner in order]
+    firsts = sum(order[0] == truth.winner for order in ballots)
+    if firsts < len(ballots):
+        yield Reason("ballots_differ", (truth.winner,), firsts, len(ballots))
+
+
+# The check of a finished text
+
+
+class Found(NamedTuple):
+    """An error that a reader found."""
+
+    reader: str
+    severity: str
+    state: str
+
+
+def list_found(reading: CheckRound) -> list[Found]:
+    """Return the errors of a reading, the most severe first, each reader's worst six."""
+    rows = []
+    for reader, severities in reading.errors.items():
+        worst = sorted(range(len(severities)), key=lambda n: "FMm".index(severities[n]))[:MAX_ISSUES]
+        for n in sorted(worst):
+            ruling = reading.rulings[f"{reader}-{n + 1}"] if reading.author else ""
+            state = {"+": "corrected", "-": "dismissed"}.get(ruling, "open")
+            rows.append(Found(reader, severities[n], state))
+    return sorted(rows, key=lambda row: "FMm".index(row.severity))
+
+
+def is_overruled(truth: Truth) -> bool:
+    """Return whether a fatal error was corrected: then the answer may conclude something that no seat compared."""
+    rows = [row for reading in truth.check or () for row in list_found(reading)]
+    return any(row.severity == "F" and row.state == "corrected" for row in rows)
+
+
+def count_check(truth: Truth) -> Iterator[Reason]:
+    if truth.check is None or truth.status != "complete":
+        return
+    readings = [reading for reading in truth.check if reading.errors]
+    if not readings:
+        yield Reason("not_checked")
+        return
+    rows = [row for reading in readings for row in list_found(reading)]
+    last = list_found(readings[-1])
+    unsettled = [
+        *(Reason(kind, list_raisers(found), len(found), len(rows)) for kind, found in list_unsettled(rows)),
+        *(Reason("error_corrected", list_raisers(found), len(found), len(last)) for found in list_unread(last)),
+    ]
+    yield from unsettled
+    if not unsettled:
+        wrote = readings[-2].author if len(readings) > 1 else ""
+        readers = tuple(reader for reader in readings[-1].errors if reader != wrote)
+        yield Reason("checked", readers, len(readers))
+
+
+def list_unsettled(rows: list[Found]) -> Iterator[tuple[str, list[Found]]]:
+    for kind, state, severities in (
+        ("error_open_fatal", "open", "F"),
+        ("error_open", "open", "Mm"),
+        ("error_dismissed_fatal", "dismissed", "F"),
+        ("error_dismissed", "dismissed", "M"),
+    ):
+        found = [row for row in rows if row.state == state and row.severity in severities]
+        if found:
+            yield kind, found
+
+
+def list_unread(last: list[Found]) -> Iterator[list[Found]]:
+    """Yield the severe corrections of the last reading: no seat has read them."""
+    corrected = [row for row in last if row.severity in "FM" and row.state == "corrected"]
+    if corrected:
+        yield corrected
+
+
+def list_raisers(rows: list[Found]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(row.reader for row in rows))
+
+
+def count_self_attacks(truth: Truth) -> Iterator[Reason]:
+    if not truth.self_attacks or truth.status != "complete":
+        return
+    yield Reason("self_attacked", truth.seats, len(truth.self_attacks))
+    severities, is_rewritten = truth.self_attacks[-1]
+    if is_rewritten:
+        return
+    if fatal := severities.count("F"):
+        yield Reason("error_open_fatal", truth.seats, fatal, len(severities))
+    if others := len(severities) - fatal:
+        yield Reason("error_open", truth.seats, others, len(severities))
 
 
 # Claims
@@ -460,9 +585,13 @@ RULES: tuple[Rule, ...] = (
     count_troubles,
     count_doubts_of_drafts,
     count_recommendations,
+    count_turns,
     count_attacks,
     count_own_attacks,
     count_ballots,
+    count_choices,
+    count_check,
+    count_self_attacks,
     count_claims,
     count_review,
 )

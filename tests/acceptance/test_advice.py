@@ -36,10 +36,28 @@ def test_advice_follows_the_rules_and_asks_no_model(workspace: Workspace, counci
     for decision in ("How many people should we hire?", "Do 2-3 servers carry the load?", "Is support 24/7 worth it?"):
         assert council("advise", decision, "--json").json["protocol"] == "collaborative", decision
     copies = council("advise", OPEN, "-m", "sim:alpha")
-    assert "protocol triad: all seats have one member" in copies.out and "no model was asked" in copies.out
+    assert "protocol solo: all seats have one member" in copies.out and "no model was asked" in copies.out
     refused = council("advise")
     assert refused.code == 2 and "no question was given" in refused.err
     assert not workspace.provider.log and not workspace.runs()
+
+
+@pytest.mark.behaviour("evidence-advice-refine")
+def test_an_open_question_to_several_vendors_is_refined_and_copies_answer_alone(
+    workspace: Workspace, council: Terminal
+) -> None:
+    url = workspace.provider.base_url
+    workspace.configure(more=f'[providers.other]\nwire = "openai"\nbase_url = "{url}"\nvendor = "other"\n')
+    seat = ("--seat", "beta=other:beta")
+    advised = council("advise", OPEN, *seat, "--json").json
+    assert (advised["protocol"], "several vendors" in advised["why"]) == ("refine", True)
+    assert council("--protocol", "auto", OPEN, *seat, "--dry-run", "--json").json["protocol"] == "refine"
+    assert council("advise", CHOICE, *seat, "--json").json["protocol"] == "adversarial"
+    assert council("--protocol", "auto", OPEN, "-m", "sim:alpha", "--dry-run", "--json").json["protocol"] == "solo"
+    copies = ("-m", "sim:alpha", "-m", "sim:alpha")
+    unfit = council("--protocol", "auto", OPEN, *copies, "--dry-run", "--json").json
+    assert (unfit["protocol"], "does not fit the flags" in unfit["why"]) == ("collaborative", True)
+    assert not workspace.provider.log
 
 
 @pytest.mark.behaviour("evidence-advice")
@@ -69,3 +87,14 @@ def test_advice_follows_decided_evaluations_and_never_costs_more(workspace: Work
     assert result.code == 0 and result.json["protocol"] == "collaborative", result.err
     (Path(os.environ["COUNCIL_DATA"]) / "evals" / "broken.json").write_text("{", encoding="utf-8")
     assert len(list_results(os.environ)) == 3
+
+
+@pytest.mark.behaviour("evidence-advice")
+def test_a_measured_solo_and_a_measured_refine_are_used(workspace: Workspace, council: Terminal) -> None:
+    measure(workspace.folder, "solo", 0.06)
+    cheap = council("advise", OPEN, "--json").json
+    assert (cheap["protocol"], cheap["calls"]) == ("solo", 5)
+    assert "solo with these members was right 6 points more often" in cheap["why"]
+    measure(workspace.folder, "refine", 0.15)
+    dear = council("--protocol", "auto", OPEN, "--dry-run", "--json").json
+    assert (dear["protocol"], "refine with these members" in dear["why"]) == ("refine", True)

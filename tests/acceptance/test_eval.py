@@ -10,6 +10,7 @@ import pytest
 from council.protocols import protocol_names
 from tests.acceptance.helpers import Json, Terminal, Workspace, kill, wait_until
 from tests.fake_provider import Reply, Seen
+from tests.trusted_project import trust_project
 
 ITEMS = 9
 WORDS = "word " * 20
@@ -89,6 +90,59 @@ def test_an_evaluation_that_is_killed_continues_without_paying_twice(workspace: 
     repeated = len(workspace.provider.log) - triad["calls"] - equal["calls"]
     # Only requests that were open at the kill may be sent again; one that was recorded may not have been sent at all.
     assert -9 <= repeated <= 9
+
+
+def answer_untyped(seen: Seen) -> Reply | None:
+    return None if seen.schema is not None else answer_items(seen)
+
+
+@pytest.mark.behaviour("evidence-solo")
+def test_solo_is_an_arm_with_its_own_arm_of_equal_use(workspace: Workspace, council: Terminal) -> None:
+    workspace.provider.answer = answer_untyped
+    name = write_set(workspace)
+    members = ("-m", "sim:alpha", "-m", "sim:beta", "-m", "sim:gamma")
+    command = ("eval", name, "--arms", "single,solo,collaborative,refine", *members, "--limit", "4", "--no-plots")
+    found = council(*command, "--json")
+    assert found.code == 0, found.err
+    arms: dict[str, Json] = {arm["arm"]: arm for arm in found.json["arms"]}
+    equal = ["self-consistency=solo", "self-consistency=collaborative", "self-consistency=refine"]
+    assert list(arms) == ["single", "solo", "collaborative", "refine", *equal]
+    assert {tuple(arms[one]["members"]) for one in ("single", "solo", *equal)} == {("sim:alpha",)}
+    assert arms["solo"]["calls"] == 5 * 4 and arms["solo"]["against"]["arm"] == "self-consistency=solo"
+    assert arms[equal[0]]["tokens"] == pytest.approx(arms["solo"]["tokens"], rel=0.1)
+    assert found.json["members"] == ["sim:alpha", "sim:beta", "sim:gamma"]
+    assert "solo" in council("eval", "--help").out
+
+
+@pytest.mark.behaviour("evidence-solo")
+@pytest.mark.parametrize("equal", ["tokens", "cost"])
+def test_the_equal_arm_of_solo_has_the_member_of_solo(workspace: Workspace, council: Terminal, equal: str) -> None:
+    lines = ["[providers.sim]", 'wire = "openai"', f'base_url = "{workspace.provider.base_url}"', "[models]"]
+    lines += ['default = "sim:m1"', 'strong = "sim:m2"', '[prices."sim:m1"]', "input = 1.0", "output = 1.0"]
+    lines += ['[prices."sim:m2"]', "input = 10.0", "output = 10.0"]
+    (workspace.folder / "council.toml").write_text("\n".join(lines), encoding="utf-8")
+    trust_project(workspace.folder)
+    workspace.provider.answer = answer_untyped
+    command = ("eval", write_set(workspace), "--arms", "single,solo", "--limit", "2", "--equal", equal, "--no-plots")
+    found = council(*command, "--json")
+    assert found.code == 0, found.err
+    arms: dict[str, Json] = {arm["arm"]: arm for arm in found.json["arms"]}
+    assert arms["single"]["members"] == ["sim:m1"]
+    assert arms["solo"]["members"] == arms["self-consistency=solo"]["members"] == ["sim:m2"]
+    assert arms["self-consistency=solo"]["usd"] == pytest.approx(arms["solo"]["usd"], rel=0.1)
+    assert any("solo used sim:m2, and single sim:m1" in line for line in found.json["conclusions"])
+
+
+@pytest.mark.behaviour("evidence-solo")
+def test_check_and_seats_apply_to_the_arms_that_have_them(workspace: Workspace, council: Terminal) -> None:
+    name = write_set(workspace)
+    arms = ("--arms", "single,solo,triad,refine", "--check", "--seats", "2")
+    plan = council("eval", name, *arms, "--limit", "1", "--dry-run", "--json")
+    assert plan.code == 0, plan.err
+    members = {group["protocol"]: len(group["members"]) for group in plan.json["groups"]}
+    assert members == {"vote": 1, "solo": 1, "triad": 3, "refine": 3}  # two seats and a chair
+    calls = {group["protocol"]: group["calls"]["max"] for group in plan.json["groups"]}
+    assert calls["vote"] == 1 and calls["solo"] == 5 and calls["triad"] > 4
 
 
 @pytest.mark.behaviour("evidence-graders")

@@ -33,7 +33,7 @@ def test_a_question_at_a_terminal(workspace: Workspace, columns: int, lines: int
     gate = workspace.hold("merge")
     terminal = PseudoTerminal(workspace.folder, *TRIAD, QUESTION, columns=columns, lines=lines, stdout=True)
     gate.wait()
-    terminal.wait_for("asked")
+    wait_until(lambda: count(terminal.draw(), "✓ draft 3/3"), "the table shows that the drafts are done")
     assert not terminal.is_echoing
     during = terminal.draw()
     for words in ("triad · run r", "✓ draft 3/3", *(f" {seat}  " for seat in EVERYONE)):

@@ -127,9 +127,9 @@ def test_parameters_that_an_endpoint_refuses_are_left_out_and_named(workspace: W
     assert (done.code, done.json["status"]) == (0, "complete")
     first, again = workspace.provider.requests("chair")[:2]
     dropped = {name for name in first.body if name not in again.body}
-    assert "stream_options" in dropped
-    (caveat,) = rows(done.json, "dropped")
-    assert caveat[0] == "chair" and all(name in caveat[2] for name in dropped)
+    assert dropped == {"stream_options", "response_format"}
+    reason = "sim:chair was asked without stream_options, response_format, which it refused"
+    assert rows(done.json, "dropped") == [("chair", "dropped", reason)]
     assert "which it refused" in council("replay").out
 
 

@@ -29,10 +29,10 @@ def delta(text: str) -> ev.Delta:
     return ev.Delta(KEY, "chair", text)
 
 
-def read(*events: ev.Event, **how: Any) -> tuple[str, str]:
+def read(*events: ev.Event, plan: Json = PLAN, **how: Any) -> tuple[str, str]:
     """Return the content without its tail, and the code of the error."""
     fold, pieces = ChatFold(**{"has_tail": False} | how), []
-    for n, event in enumerate([ev.Convened("r1", "name", PLAN), ev.PhaseStarted("merge"), *events], 1):
+    for n, event in enumerate([ev.Convened("r1", "name", plan), ev.PhaseStarted("merge"), *events], 1):
         pieces += fold.read(Entry(n, float(n), event))
     content = "".join(one.text for one in pieces if one.kind is PieceKind.CONTENT)
     return content, next((one.code for one in pieces if one.kind is PieceKind.ERROR), "")
@@ -54,6 +54,23 @@ def read(*events: ev.Event, **how: Any) -> tuple[str, str]:
 )
 def test_the_text_of_the_chair_is_sent_once_or_ends_with_an_error(events: Any, content: str, error: str) -> None:
     assert read(*events) == (content, error)
+
+
+ALONE: Json = PLAN | {"protocol": "solo", "chair": None, "phases": [{"name": "draft"}, {"name": "merge"}]}
+
+
+@pytest.mark.behaviour("50-v1-solo")
+@pytest.mark.parametrize(
+    ("events", "content", "error"),
+    [
+        ([ASKED, ATTEMPT, delta("One "), delta("two."), STATED, CLOSED], "One two.", ""),
+        ([ASKED, ATTEMPT, delta("One "), ev.Faulted(KEY, "chair", 1, "sim:c", "cut", "x")], "One ", "answer_broke_off"),
+        ([CLOSED], "One two.", ""),  # an earlier version is the answer
+    ],
+)
+def test_the_text_of_the_only_seat_is_sent_like_that_of_a_chair(events: Any, content: str, error: str) -> None:
+    only = SEAT | {"name": "chair", "model": "sim:c"}
+    assert read(*events, plan=ALONE | {"seats": [only]}) == (content, error)
 
 
 def test_without_streaming_only_the_accepted_answer_counts() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.helpers import QUESTION, mark
+from tests.acceptance.refine.fake_authors import Authors, make_error, write_text
 from tests.doors.chat_clients import install_client, program
 from tests.doors.web.test_chat import ANSWER, ChatSite, encode_png
 from tests.fake_provider import FakeProvider
@@ -96,7 +97,7 @@ def test_a_client_completes_councils_with_and_without_streaming_sync_and_async(
     )
     assert done.returncode == 0, done.stderr
     answers = [json.loads(line[7:]) for line in done.stdout.splitlines() if line.startswith("answer ")]
-    assert answers == [ANSWER] * 4, done.stdout
+    assert [answer.partition("\n\n---\n\nTrust: ")[0] for answer in answers] == [ANSWER] * 4, done.stdout
 
 
 def run_llm(site: ChatSite, *arguments: str, typed: str = "") -> subprocess.CompletedProcess[str]:
@@ -114,7 +115,7 @@ def test_llm_asks_a_council_in_its_own_process(site: ChatSite) -> None:
     listed = run_llm(site, "models", "list")
     assert all(f": council{name}\n" in listed.stdout for name in ("", "/adversarial", "/roster:executives", "/title"))
     done = run_llm(site, "-m", "council", QUESTION)
-    assert (done.returncode, done.stdout) == (0, f"{ANSWER}\n"), done.stderr
+    assert (done.returncode, done.stdout.startswith(f"{ANSWER}\n\n---\n\nTrust: ")) == (0, True), done.stderr
     assert mark("alpha", "draft") in done.stderr and mark("alpha", "draft") not in done.stdout
     whole = run_llm(site, "-m", "council/adversarial", "--no-stream", "-R", QUESTION)
     assert whole.stdout.startswith(f"The answer: {mark('chair', 'verdict')}.") and not whole.stderr
@@ -133,6 +134,18 @@ def test_llm_asks_a_council_in_its_own_process(site: ChatSite) -> None:
     (site.folder.parent / "dot.png").write_bytes(encode_png())
     seen = run_llm(site, "-m", "council/triad", "-R", "-a", str(site.folder.parent / "dot.png"), QUESTION)
     assert seen.stdout.startswith("> ") and "gamma" in seen.stdout.splitlines()[0], (seen.stdout, seen.stderr)
+    answers = site.answers = site.provider.answer = Authors()
+    refined = run_llm(site, "-m", "council/refine", "-R", QUESTION)
+    assert refined.stdout.startswith(write_text("alpha", "rewrite", "5,000")), refined.stderr
+    assert refined.stdout.count("It costs") == 1 and "Outcome: alpha's answer" in refined.stdout
+    answers.errors["check/beta"] = [make_error("MAJOR", "It costs 4,000 euros in all", "The train is not counted.")]
+    checked = run_llm(site, "-m", "council/triad", "-R", "-o", "check", "true", QUESTION)
+    assert checked.stdout.startswith(write_text("chair", "fix", "6,000")), checked.stderr
+    answers.is_solo = True
+    alone = run_llm(site, "-m", "council/solo", "-R", QUESTION)
+    assert alone.stdout.startswith(write_text("alpha", "rewrite-again", "4,000")), alone.stderr
+    assert alone.stdout.count("It costs") == 1
+    site.reset()
     wrong = run_llm(site, "-m", "council", "-o", "max_cost", "0.0000001", QUESTION)
     assert wrong.returncode == 1 and wrong.stderr.strip().splitlines()[-1].startswith("Error: ")
     assert "Traceback" not in wrong.stderr

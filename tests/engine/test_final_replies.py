@@ -17,12 +17,12 @@ from council.engine.notes import parse_notes, seat_names
 from council.engine.reply import Reply, parse_reply, read_partial
 from council.errors import Fault
 from council.notes_filter import NotesFilter, split_notes
-from council.protocols.adversarial.replies import NONE, Ruling
-from council.protocols.adversarial.rules import apply_rulings
+from council.protocols.adversarial.replies import Ruling
 from council.protocols.advisors.replies import Refereed
 from council.protocols.collaborative import SEATS
+from council.protocols.common.ballots import Ballot
+from council.protocols.common.issues import NONE, apply_rulings
 from council.protocols.judges.replies import Opinion
-from council.protocols.ranking.replies import Ballot
 from tests.paths import DATA
 
 ROWS: list[dict[str, Any]] = tomllib.loads((DATA / "final_replies.toml").read_text(encoding="utf-8"))["row"]

@@ -86,8 +86,8 @@ def fact(kind: str, **values: Any) -> dict[str, Any]:
         ({"members": {"alpha": "local:smollm2", "beta": "openai:b"}}, "LOW", "the small embedded model answered"),
         ({"chair": "local:smollm2"}, "LOW", "the small embedded model answered"),
         (fact("no_material"), "LOW", "no material was reviewed"),
-        ({"verdict": {"agreement": "none"}}, "LOW", "no two members recommend this on their own"),
-        ({"verdict": {"agreement": "none", "shared_by": ["beta"]}}, "LOW", "no two members recommend this on their own"),
+        ({"verdict": {"agreement": "none"}}, "LOW", "no two members recommended this at first"),
+        ({"verdict": {"agreement": "none", "shared_by": ["beta"]}}, "LOW", "no two members recommended this at first"),
         ({"verdict": {"confidence": "LOW"}}, "LOW", "the members' own confidence is low"),
         ({"absent": ("beta",)}, "MEDIUM", "beta did not answer (2 of 3 seats did)"),
         ({"members": {"alpha": "openai:a", "beta": "openai:b"}}, "MEDIUM", "all answers are from one vendor (openai)"),
@@ -95,10 +95,11 @@ def fact(kind: str, **values: Any) -> dict[str, Any]:
         (
             {"verdict": {"agreement": "partial", "shared_by": ["alpha", "gamma"]}},
             "MEDIUM",
-            "2 of 3 seats recommend this on their own (alpha and gamma)",
+            "2 of 3 seats recommended this at first (alpha and gamma)",
         ),
         ({"verdict": {"agreement": ""}}, "MEDIUM", "agreement was not assessed"),
         ({"verdict": {"agreement": None}}, "MEDIUM", "agreement was not assessed"),
+        (fact("in_turn"), "MEDIUM", "the seats spoke in turn, so later ones had read the others"),
         (fact("modified", count=1, total=2), "MEDIUM", "the leading draft was changed after attacks"),
         (fact("modified"), "MEDIUM", "the chair changed the leading draft on its own"),
         (fact("landed", count=1, total=3), "MEDIUM", "1 of 3 attacks was severe and landed"),
@@ -124,7 +125,7 @@ def test_the_lowest_row_wins_and_every_row_is_a_reason() -> None:
     assert level(minutes) == "CONTESTED"
     assert reasons(minutes) == [
         "judges of different vendors contradict each other",
-        "no two members recommend this on their own",
+        "no two members recommended this at first",
         "beta did not answer (2 of 3 seats did)",
     ]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from council.errors import UsageError
-from council.evals.dataset import Item, load_dataset
+from council.evals.dataset import Item, load_dataset, load_open_questions
 
 CHOICES = ("a fox", "a dog", "the owl", "a bee")
 
@@ -57,6 +57,29 @@ def test_a_data_set_chooses_the_grader_by_the_answer(tmp_path: Path) -> None:
     assert load_dataset(str(table))[0].key == "B"
 
 
+@pytest.mark.behaviour("evidence-blind")
+def test_an_open_question_has_no_answer_and_no_form(tmp_path: Path) -> None:
+    path = tmp_path / "open.jsonl"
+    rows = [
+        '{"id": "a", "question": "Why?"}',
+        '{"question": "2+2?", "answer": 4}',
+        '{"id": "b", "question": "How?", "answer": ""}',
+    ]
+    rows += [
+        '{"id": "c", "question": "Which?", "answer": "x", "grader": "blind"}',
+        '{"id": "d", "question": "Who?", "choices": ["I", "you"]}',
+    ]
+    path.write_text("\n".join(rows))
+    items, left_out = load_open_questions(str(path))
+    assert [item.id for item in items] == ["a", "b", "c", "d"] and left_out == 1
+    assert items[0].ask() == "Answer this question.\n\nWhy?" and items[0].read("Answer: x") == ""
+    assert items[3].ask().endswith("A) I\nB) you")
+    assert [item.id for item in load_open_questions(str(path), 2)[0]] == ["a", "b"]
+    table = tmp_path / "open.csv"
+    table.write_text("question,answer\nWhy?,\nWho?,me\n")
+    assert [item.question for item in load_open_questions(str(table))[0]] == ["Why?"]
+
+
 def test_generated_questions_name_the_extra_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "reasoning_gym", None)
     with pytest.raises(UsageError, match=r'pip install "model-council\[eval\]"'):
@@ -88,7 +111,8 @@ def test_generated_questions_are_seeded_and_verified_by_their_generator() -> Non
     [
         ("{", "is not JSON"),
         ("[1]", "is no object"),
-        ('{"question": "q"}', 'has no "answer"'),
+        ('{"question": "q"}', 'has no "answer": add one, or compare open questions with --grader blind'),
+        ('{"question": "q", "grader": "blind"}', "use --grader blind"),
         ('{"question": "q", "answer": ["x", "y"]}', '"answer" is ["x", "y"]: write one text or number'),
         ('{"question": "q", "answer": "x", "choices": ["a", "b"]}', '"x" is none of the choices'),
         ('{"question": "q", "answer": "(", "grader": "regex"}', "is no regular expression"),

@@ -34,7 +34,7 @@ def estimated(
     shorter: list[RehearsedCall], longer: list[RehearsedCall], prices: dict[str, Price | None] | None = None
 ) -> Json:
     by_name = prices or {"sim:m1": PLAIN}
-    cost = estimate_cost(shorter, longer, QUESTION, lambda name: by_name[name], member)
+    cost = estimate_cost(shorter, longer, longer, QUESTION, lambda name: by_name[name], member)
     assert cost is not None
     return cost
 
@@ -76,7 +76,7 @@ def test_thinking_tokens_are_added_for_a_reasoning_member() -> None:
 def test_one_unknown_price_makes_the_estimate_unknown() -> None:
     step = call("aa", chain=("sim:m1", "odd:m9"))
     prices = {"sim:m1": PLAIN, "odd:m9": None}
-    assert estimate_cost([step], [step], QUESTION, prices.__getitem__, member) is None
+    assert estimate_cost([step], [step], [step], QUESTION, prices.__getitem__, member) is None
 
 
 def test_free_members_are_estimated_at_zero() -> None:

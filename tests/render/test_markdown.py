@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from markdown_it import MarkdownIt
 
 from council.engine import layout
 from council.engine.layout import neutralize_html
+from council.engine.minutes import Minutes
 from council.render.markdown import (
     list_answer_parts,
     render_answer,
@@ -19,6 +21,7 @@ from council.render.markdown import (
     render_verbose,
 )
 from council.render.mermaid import render_mermaid
+from council.render.report import build_report
 from tests.render.runs import RunBuilder, adversarial, collaborative, consensus, drafts, one_absent, plan, triage
 
 
@@ -171,6 +174,13 @@ def test_default_output_is_the_answer_and_its_tail() -> None:
     assert render_answer(minutes) == (
         "Spaces.\n\n---\n\nTrust: MEDIUM — all answers are from one vendor (scripted); agreement was not assessed\n"
     )
+
+
+@pytest.mark.parametrize("render", [render_answer, render_verbose, render_document])
+def test_texts_have_the_tail_of_the_report_that_the_run_was_closed_with(render: Callable[[Minutes], str]) -> None:
+    minutes = collaborative().minutes
+    minutes.report = build_report(minutes) | {"tail": ["Trust: LOW — as reported"]}
+    assert "---\n\nTrust: LOW — as reported\n" in render(minutes)
 
 
 @pytest.mark.behaviour("40-missing-said-above-the-answer")

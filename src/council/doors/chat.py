@@ -226,7 +226,8 @@ def _may_become_label(start: str) -> bool:
 class ChatFold:
     """Turn the events of a run into reasoning, then content.
 
-    The text of a chair that writes freely is content while it is written. Any other answer is content when the run has ended.
+    The text of a chair, or of the only seat, that writes freely is content while it is written. Any other answer is content
+    when the run has ended.
     """
 
     def __init__(self, *, has_reasoning: bool = True, is_streamed: bool = True, has_tail: bool = True) -> None:
@@ -234,7 +235,7 @@ class ChatFold:
         self._view = PlainView(self._lines, every_event=True)
         self._has_reasoning, self._is_streamed = has_reasoning, is_streamed
         self._has_tail = has_tail
-        self._answer_key = ""  # of the step in which the chair writes the answer freely
+        self._answer_key = ""  # of the step in which the answer is written freely
         self._early: dict[str, str] = {}  # streamed text by step, from before its events were read
         self._has_attempt = False  # the request was read whose answer is streamed
         self._member = ""  # that writes the answer
@@ -304,10 +305,17 @@ class ChatFold:
     # The answer
 
     def _is_answer(self, phase: str, seat: str) -> bool:
-        """Return whether a statement is the chair's in the last phase of the plan, from which the answer is made."""
-        chair, phases = self.minutes.chair, self.minutes.plan.get("phases") or []
+        """Return whether a statement is that of the last phase of the plan from which the answer is made."""
+        writer, phases = self._writer, self.minutes.plan.get("phases") or []
         last = str(phases[-1]["name"]).partition("/")[0] if phases else ""
-        return chair is not None and seat == chair.name and phase.partition("/")[0] == last
+        return writer is not None and seat == writer["name"] and phase.partition("/")[0] == last
+
+    @property
+    def _writer(self) -> Json | None:
+        """The seat that writes the answer: the chair, or the only seat; None if no single seat does."""
+        plan = self.minutes.plan
+        seats = plan.get("seats") or []
+        return plan.get("chair") or (seats[0] if len(seats) == 1 else None)
 
     def _writes_answer(self, event: ev.Asked) -> bool:
         is_free = not event.schema_name and not self.minutes.plan.get("hedge")  # of two members one is discarded
@@ -324,8 +332,9 @@ class ChatFold:
     def _list_missing(self) -> list[str]:
         """Return the lines above an answer that is being written, also about the attachments that its writer cannot see."""
         plan = self.minutes.plan
-        member = self._member or plan["chair"]["model"]
-        blind = find_unseen(plan["chair"]["name"], "", member, plan.get("attachments") or [])
+        writer = self._writer or {}
+        member = self._member or writer["model"]
+        blind = find_unseen(writer["name"], "", member, plan.get("attachments") or [])
         lines = format_missing_lines(replace(self.minutes, status="complete"))
         return [*lines, *([single_line(blind.line, 400)] if blind else [])]
 
@@ -339,7 +348,8 @@ class ChatFold:
         elif isinstance(event, ENDS_OF_TEXT) and event.key == self._answer_key:
             self.is_over = True
             why = f"{event.kind}: {event.detail}" if isinstance(event, ev.Faulted) else "it is asked again"
-            line = f"the chair broke off ({single_line(why, 300)}), so the text above is not the answer"
+            writer = "the chair" if self.minutes.chair else "the member"
+            line = f"{writer} broke off ({single_line(why, 300)}), so the text above is not the answer"
             yield Piece(PieceKind.ERROR, line, BROKE_OFF)
 
     def _end(self) -> Iterator[Piece]:

@@ -47,6 +47,7 @@ class QuestionOptions(TypedDict, total=False):
     ]
     models: Annotated[Sequence[str], "Members for the seats in order; a single one fills every seat and the chair."]
     cheap: Annotated[bool, "Use the fast models."]
+    seat_count: Annotated[int | None, "Number of seats, 2 to 8."]
     verbose: Annotated[bool, "Store that every statement is to be shown."]
     strict: Annotated[
         bool, "Fail instead of running with less than requested, such as mixed=True without a second vendor."
@@ -84,6 +85,9 @@ class RunSettings(TypedDict, total=False):
     grace: Annotated[float | None, "Drop a seat with no output this many seconds after the rest of its phase finished."]
     hedge: Annotated[
         bool, "When a member takes longer than usual, ask the seat's fallback too; the first complete answer counts."
+    ]
+    check: Annotated[
+        bool, "Have two seats of other vendors look for errors in the answer, and its author correct what is right."
     ]
     no_warm: Annotated[
         bool, "Start all seats of a phase at once, also if one could fill the vendor's prompt cache for the others."
@@ -141,7 +145,7 @@ class RunRow(TypedDict):
 
 
 FLAG_SETTINGS = (
-    "timeout", "max_cost", "allow_unpriced", "effort", "grace", "hedge", "no_warm", "no_resend", "report_dir", "seats", "models", "cheap",
+    "timeout", "max_cost", "allow_unpriced", "effort", "grace", "hedge", "check", "no_warm", "no_resend", "report_dir", "seats", "models", "cheap", "seat_count",
     "profile", "trust",
 )  # fmt: skip
 MATERIAL = ("spec", "decisions", "base", "redact", "skip_secrets", "look")

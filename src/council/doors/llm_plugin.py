@@ -51,6 +51,10 @@ class CouncilOptions(llm.Options):
     effort: Literal["low", "medium", "high"] | None = Field(
         default=None, description="How long reasoning members think before they answer."
     )
+    check: bool | None = Field(
+        default=None,
+        description="Have two seats of other vendors look for errors in the answer, and its author correct what is right.",
+    )
     tail: bool | None = Field(
         default=None, description="false leaves out the lines after the answer: outcome, who differs, trust."
     )
@@ -103,7 +107,8 @@ async def iter_pieces(model: ChatModel, prompt: Any, response: Any, *, stream: b
         for one in prompt.messages
     ]
     question = read_messages(messages)
-    flags = {name: value for name, value in prompt.options.model_dump(exclude={"tail"}).items() if value is not None}
+    left_out = {"tail", "check"} if model.is_title else {"tail"}
+    flags = {name: value for name, value in prompt.options.model_dump(exclude=left_out).items() if value is not None}
     entries: asyncio.Queue[Entry | None] = asyncio.Queue()
     convener = Convener(flags=flags)
     with tempfile.TemporaryDirectory(prefix="council-") as folder:

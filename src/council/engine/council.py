@@ -68,6 +68,8 @@ class SharedState:
     stances: dict[str, str] = field(default_factory=dict)  # the verdict in each seat's latest reply, where it has one
     out_seats: dict[str, Absence] = field(default_factory=dict)
     partial_verdict: Verdict = field(default_factory=lambda: Verdict(""))
+    has_answer: bool = False  # the answer of the partial verdict is finished
+    last_statement: Statement[Any] | None = None
 
 
 class Council:
@@ -113,6 +115,16 @@ class Council:
     def partial_verdict(self) -> Verdict:
         """Return the verdict of the last `so_far`, or an empty one."""
         return self._state.partial_verdict
+
+    @property
+    def has_answer(self) -> bool:
+        """Return whether the answer of the partial verdict is finished."""
+        return self._state.has_answer
+
+    @property
+    def last_statement(self) -> Statement[Any] | None:
+        """Return the statement that was made last: at the end of a protocol, that of the seat which wrote the answer."""
+        return self._state.last_statement
 
     @property
     def packet(self) -> Packet:
@@ -286,9 +298,13 @@ class Council:
         """Record a decision of the protocol and its reason; `skipped` are the phases that are not held because of it."""
         self.ledger.emit_once(ev.Noted(what, why, list(skipped)))
 
-    def so_far(self, verdict: Verdict) -> None:
-        """Record what is known without the remaining steps. A run that ends early reports it below the digest."""
+    def so_far(self, verdict: Verdict, *, is_answer: bool = False) -> None:
+        """Record what is known without the remaining steps. A run that ends early reports it below the digest.
+
+        `is_answer`: its answer is finished and only its check is missing, so that it is reported instead of the digest.
+        """
         self._state.partial_verdict = verdict
+        self._state.has_answer = is_answer
 
     def is_out(self, seat: Seat) -> bool:
         """Return whether a seat will not be asked again in this run."""
@@ -416,6 +432,7 @@ class Council:
         )
         spoken = (*step.ask.messages, {"role": "assistant", "content": text}) if self.keeps_conversations else ()
         said: Statement[Any] = Statement(seat, step.ask.key, text, reply, outcome, spoken)
+        self._state.last_statement = said
         if seat.name in self._seat_names and getattr(said.reply, "takes_a_position", True):
             self.positions[seat.name] = said
             if stance := getattr(said.reply, "verdict", None):

@@ -14,6 +14,7 @@ from council.answer_text import is_placeholder
 from council.text_cleanup import squash
 from council.types import Json
 
+LONGEST_PATH = "longest path"  # among the options of a rehearsal: its replies lead to every optional step
 Choices = Mapping[str, Collection[str]]  # field name → allowed values in this request
 NO_TITLES: Mapping[str, str] = MappingProxyType({})
 YES_NO = {"yes": True, "true": True, "y": True, "t": True, "no": False, "false": False, "n": False, "f": False}

@@ -27,6 +27,7 @@ LIMITS: dict[TrustFactKind, Level] = {
     "fatal_landed": "CONTESTED",
     "open_fatal": "CONTESTED",
     "open_dispute": "CONTESTED",
+    "error_open_fatal": "CONTESTED",
     "contested": "CONTESTED",
     "no_seat": "LOW",
     "one_seat": "LOW",
@@ -39,17 +40,24 @@ LIMITS: dict[TrustFactKind, Level] = {
     "not_shared": "LOW",
     "ballots_split": "LOW",
     "no_common_point": "LOW",
+    "error_dismissed_fatal": "LOW",
     "low_confidence": "LOW",
     "strongest_absent": "MEDIUM",
     "absent": "MEDIUM",
     "one_vendor": "MEDIUM",
     "partial_agreement": "MEDIUM",
     "not_assessed": "MEDIUM",
+    "in_turn": "MEDIUM",
     "modified": "MEDIUM",
     "landed": "MEDIUM",
     "unruled": "MEDIUM",
     "unclear_ruling": "MEDIUM",
     "unsupported_rejection": "MEDIUM",
+    "error_open": "MEDIUM",
+    "error_dismissed": "MEDIUM",
+    "error_corrected": "MEDIUM",
+    "not_checked": "MEDIUM",
+    "self_attacked": "MEDIUM",
     "unsettled_flag": "MEDIUM",
     "low_marks": "MEDIUM",
     "contested_points": "MEDIUM",
@@ -85,6 +93,7 @@ SUPPORTS: tuple[TrustFactKind, ...] = (
     "dismissed",
     "agreed_points",
     "cited_sources",
+    "checked",
 )
 # Facts that other facts say already: beside one of these they are left out.
 SAID_BY: dict[TrustFactKind, tuple[TrustFactKind, ...]] = {
@@ -254,11 +263,19 @@ def _list_voice_facts(minutes: Minutes, answered: list[SeatMinutes]) -> Iterator
     if not answered:
         yield TrustFact("no_seat")
     elif len(answered) == 1:
-        yield TrustFact("one_seat" if count_asked_seats(minutes) > 1 else "one_asked", "", names, 1)
+        if count_asked_seats(minutes) > 1:
+            yield TrustFact("one_seat", "", names, 1)
+        elif not _is_self_attacked(minutes):
+            yield TrustFact("one_asked", "", names, 1)
     elif _is_one_voice(minutes):
         yield TrustFact("one_voice", answered[0].served_by, names, len(names))
     elif len(vendors := list_vendors(minutes, answered)) == 1:
         yield TrustFact("one_vendor", vendors.pop(), names, len(names))
+
+
+def _is_self_attacked(minutes: Minutes) -> bool:
+    """Return whether the verdict has the fact that its only author attacked it: that says more than `one_asked`."""
+    return any(row["kind"] == "self_attacked" for row in minutes.verdict.get("trust_facts") or [])
 
 
 def list_vendors(minutes: Minutes, answered: list[SeatMinutes]) -> set[str]:

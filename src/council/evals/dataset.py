@@ -20,7 +20,8 @@ from council.evals.matrix import normalize
 from council.settings.schema import quote_value
 from council.types import Json
 
-GRADERS = ("auto", "exact", "numeric", "choice", "regex", "gym", "judges")
+BLIND = "blind"
+GRADERS = ("auto", "exact", "numeric", "choice", "regex", "gym", "judges", BLIND)
 GYM_PREFIX = "gym:"
 DEFAULT_GYM_ITEMS = 30
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -31,7 +32,7 @@ MAX_LAST_LINE_CHARS = 60
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A question with its right answer. `verify` returns the score of an answer, from 0 to 1."""
+    """A question with its right answer; an open one has none. `verify` returns the score of an answer, from 0 to 1."""
 
     id: str
     question: str
@@ -40,17 +41,26 @@ class Item:
     grader: str = "exact"
     verify: Callable[[str], float] | None = field(default=None, compare=False)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the question has no right answer, so that texts are compared."""
+        return self.grader == BLIND
+
     def ask(self) -> str:
-        """Return the question as it is asked, with the form of the last line."""
+        """Return the question as it is asked, with the form of the last line; an open one has no form."""
         parts = ["Answer this question.", self.question.strip()]
         if self.choices:
             parts.append("\n".join(f"{letter}) {text}" for letter, text in zip(LETTERS, self.choices, strict=False)))
-            parts.append('End with one line that contains only the letter of your choice, as "Answer: B".')
-        elif self.grader == "numeric":
-            parts.append('End with one line that contains only the number, as "Answer: 42".')
-        else:
-            parts.append('End with one line that contains only the final answer, as "Answer: …".')
+        if not self.is_open:
+            parts.append(self._describe_last_line())
         return "\n\n".join(parts)
+
+    def _describe_last_line(self) -> str:
+        if self.choices:
+            return 'End with one line that contains only the letter of your choice, as "Answer: B".'
+        if self.grader == "numeric":
+            return 'End with one line that contains only the number, as "Answer: 42".'
+        return 'End with one line that contains only the final answer, as "Answer: …".'
 
     def read(self, text: str) -> str:
         """Return the answer in a text in a form that can be compared; empty if there is none."""
@@ -87,6 +97,8 @@ LONE_LETTER = re.compile(r"(?<![\w'’])[(\[]?([A-Z])[)\].:]?(?![\w'’])")
 
 def read_answer(text: str, grader: str, choices: Sequence[str] = ()) -> str:
     """Return the answer in a text, in a form that can be compared; empty if it cannot be read."""
+    if grader == BLIND:
+        return ""
     said = find_answer_line(text)
     if grader == "choice":
         return _read_choice(said or _last_line(text), choices)
@@ -154,6 +166,10 @@ def load_dataset(name: str, *, grader: str = "auto", limit: int | None = None, s
     if grader not in GRADERS:
         raise UsageError(f'unknown grader "{grader}": known are {", ".join(GRADERS)}')
     if name.startswith(GYM_PREFIX):
+        if grader == BLIND:
+            raise UsageError(
+                f'"{name}" generates questions with answers: the grader "blind" needs a file of open questions'
+            )
         return generate_items(name.removeprefix(GYM_PREFIX), limit or DEFAULT_GYM_ITEMS, seed)
     if grader == "gym":
         raise UsageError(f'the grader "gym" belongs to generated data sets: use {GYM_PREFIX}NAME instead of "{name}"')
@@ -166,6 +182,17 @@ def load_dataset(name: str, *, grader: str = "auto", limit: int | None = None, s
         raise UsageError(f'"{name}" has no questions: add rows such as {{"question": "…", "answer": "…"}}')
     _check_ids(items, name)
     return items[:limit]
+
+
+def load_open_questions(name: str, limit: int | None = None) -> tuple[list[Item], int]:
+    """Return the open questions of a file, and how many rows with an answer were left out."""
+    items = load_dataset(name, grader=BLIND)
+    found = [item for item in items if item.is_open]
+    if not found:
+        raise UsageError(
+            f'"{name}" has no open question: the grader "blind" needs rows without "answer", such as {{"question": "…"}}'
+        )
+    return found[:limit], len(items) - len(found)
 
 
 def read_items(path: Path, grader: str = "auto") -> Iterable[Item]:
@@ -191,15 +218,23 @@ def _parse_line(path: Path, number: int, line: str) -> Json:
 
 
 def make_item(row: Mapping[str, Any], place: str, grader: str = "auto") -> Item:
-    """Return an item, or raise UsageError with the place, the problem and the fix."""
+    """Return an item, or raise UsageError with the place, the problem and the fix.
+
+    With the grader "blind" a row without an answer is an open question, and any other is graded as without a grader.
+    """
     question, answer = (_to_text(row.get(name)) for name in ("question", "answer"))
+    own_grader = _to_text(row.get("grader"))
+    is_open = own_grader == BLIND or (grader == BLIND and not own_grader and row.get("answer") in (None, ""))
+    if is_open and grader != BLIND:
+        raise UsageError(f'{place}: the grader "{BLIND}" compares the arms on a whole data set: use --grader {BLIND}')
     for name, value in (("question", question), ("answer", answer)):
-        if not value.strip():
+        if not value.strip() and not (is_open and name == "answer"):
             if isinstance(row.get(name), bool | list | dict):
                 raise UsageError(f'{place}: "{name}" is {json.dumps(row[name])[:60]}: write one text or number')
-            raise UsageError(f'{place} has no "{name}": add one')
+            fix = ", or compare open questions with --grader blind" if name == "answer" and grader != BLIND else ""
+            raise UsageError(f'{place} has no "{name}": add one{fix}')
     choices = _read_choices(row.get("choices"), place)
-    chosen = _to_text(row.get("grader")) or grader
+    chosen = BLIND if is_open else own_grader or ("auto" if grader == BLIND else grader)
     if chosen not in GRADERS or chosen == "gym":
         raise UsageError(f'{place}: unknown grader "{chosen}": known are {", ".join(GRADERS)}')
     if chosen == "auto":

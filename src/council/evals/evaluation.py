@@ -15,8 +15,8 @@ from typing import Any
 from council.engine.minutes import Minutes
 from council.engine.trust import LEVELS
 from council.errors import UsageError
-from council.evals import sampling
-from council.evals.dataset import Item
+from council.evals import blind, sampling
+from council.evals.dataset import BLIND, Item
 from council.evals.statistics import (
     MIN_QUESTIONS,
     Comparison,
@@ -25,18 +25,23 @@ from council.evals.statistics import (
     brier_score,
     compare,
     count_measured_votes,
+    count_needed_questions,
+    format_p,
     reliability,
 )
 from council.evals.votes import Vote
 from council.money import Price
-from council.protocols import SHIPPED_PROTOCOLS
+from council.protocols import SHIPPED_PROTOCOLS, get_protocol
 from council.types import Json
 
 EQUAL_BY = ("tokens", "calls", "cost")
 DEFAULT_ARMS = "single,collaborative"
-SINGLE, SELF_CONSISTENCY = "single", "self-consistency"
+SINGLE, SELF_CONSISTENCY, SOLO = "single", "self-consistency", "solo"
 EQUAL_WITHIN = 0.05  # share by which the use of two equal arms may differ
 ID_SEPARATOR = " · "
+SEAT_OPTIONS = ("models", "seats", "seat_count", "check")  # of the arms, not of a panel that grades or compares
+MAX_ID_PART = 80  # characters of an arm and of an item in the id of a comparison
+PLANNED_WORDS = 1500  # of each text of a comparison, in a plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +57,50 @@ class Arm:
     def is_council(self) -> bool:
         return self.protocol != sampling.NAME
 
+    @property
+    def has_one_member(self) -> bool:
+        return self.protocol in (sampling.NAME, SOLO)
 
-def parse_arms(text: str) -> list[Arm]:
-    """Return the arms of `single,self-consistency:samples=5,advisors:rounds=3`, and one equal arm per council arm."""
+
+def parse_arms(text: str, grader: str = "auto") -> list[Arm]:
+    """Return the arms of `single,self-consistency:samples=5,advisors:rounds=3`, and one equal arm per council arm.
+
+    Open questions have no equal arms: self-consistency is a vote on short answers.
+    """
     arms = [_parse_arm(part.strip()) for part in text.split(",") if part.strip()]
     if not arms:
         raise UsageError(f'no arm is named in "{text}": use for example --arms {DEFAULT_ARMS}')
     for arm in arms:
         if [one.name for one in arms].count(arm.name) > 1:
             raise UsageError(f'the arm "{arm.name}" is named twice: name it once')
+    if grader == BLIND:
+        _check_blind_arms(arms)
+        return arms
     councils = [arm for arm in arms if arm.is_council]
     # With a council, self-consistency is matched to it; with a number of samples it is a separate arm.
     arms = [arm for arm in arms if not (arm.name == SELF_CONSISTENCY and councils)]
     equal = [Arm(f"{SELF_CONSISTENCY}={arm.name}", sampling.NAME, {}, arm.name) for arm in councils]
     return [*arms, *equal]
+
+
+def _check_blind_arms(arms: Sequence[Arm]) -> None:
+    for arm in arms:
+        if arm.protocol == sampling.NAME and arm.name != SINGLE:
+            raise UsageError(
+                f'the arm "{arm.name}" votes on short answers, which open questions do not have: leave it out of --arms'
+            )
+    if len(arms) < 2:
+        raise UsageError(
+            f'--grader blind compares arms, but "{arms[0].name}" is the only one: name another, as in --arms solo,refine'
+        )
+
+
+def choose_base(arms: Sequence[Arm], wanted: str | None) -> str:
+    """Return the arm that the others are compared with: the wanted one, else solo, else the first one."""
+    names = [arm.name for arm in arms]
+    if wanted is not None and wanted not in names:
+        raise UsageError(f'--against "{wanted}" is none of the arms: use one of {", ".join(names)}')
+    return wanted or (SOLO if SOLO in names else names[0])
 
 
 def split_arm(text: str) -> tuple[str, Json]:
@@ -107,15 +142,26 @@ class Evaluation:
     items: tuple[Item, ...]
     arms: tuple[Arm, ...]
     defaults: Json = field(default_factory=dict)  # options of every row: members, effort, timeout
-    judges: tuple[str, ...] = ()  # members of the panel that grades, for the grader "judges"
+    judges: tuple[str, ...] = ()  # members of the panel, for the graders "judges" and "blind"
     equal: str = "tokens"
     seed: int = 0
     dataset: str = ""
-    price: tuple[str, Price | None] | None = None  # of the member of the self-consistency arms
+    # Of the member of the self-consistency arms, by the protocol of a council with one member, and "" for all others.
+    prices: Mapping[str, tuple[str, Price | None]] = field(default_factory=dict)
+    against: str = ""  # the arm that the others are compared with, for the grader "blind"
+    left_out: int = 0  # rows with an answer, which the grader "blind" does not use
+
+    @property
+    def is_blind(self) -> bool:
+        return bool(self.against)
 
     def first_rows(self) -> list[Json]:
         """Return the rows of the arms that do not depend on another arm."""
         return [self._make_row(arm, item) for arm in self.arms if not arm.equals for item in self.items]
+
+    def sample_row(self, arm: Arm) -> Json:
+        """Return a row of an arm, from which its members can be planned."""
+        return self._make_row(arm, self.items[0])
 
     def equal_rows(self, results: Mapping[str, Mapping[str, Result]]) -> list[Json]:
         """Return the rows of the self-consistency arms. An item that its council did not answer is left out."""
@@ -124,16 +170,21 @@ class Evaluation:
             for item in self.items if arm.equals else ():
                 done = results.get(arm.equals, {}).get(item.id)
                 if done is not None and (budget := done.used(self.equal)) > 0:
-                    rows.append(self._make_row(replace(arm, options=self.weigh_use() | {"budget": budget}), item))
+                    options = self.weigh_use(arm) | {"budget": budget}
+                    row = self._make_row(replace(arm, options=options), item)
+                    if split_arm(arm.equals)[0] == SOLO:  # its member may be another than that of `single`
+                        row["options"]["models"] = list(done.members[:1])
+                    rows.append(row)
         return rows
 
-    def weigh_use(self) -> Json:
-        """Return what a call and a token use of a budget. Raise UsageError if that is not known."""
+    def weigh_use(self, arm: Arm) -> Json:
+        """Return what a call and a token use of the budget of an equal arm. Raise UsageError if that is not known."""
         if self.equal == "calls":
             return {"per_call": 1.0, "per_input": 0.0, "per_output": 0.0}
         if self.equal == "tokens":
             return {"per_call": 0.0, "per_input": 1.0, "per_output": 1.0}
-        name, price = self.price or ("", None)
+        protocol = split_arm(arm.equals)[0]
+        name, price = self.prices.get(protocol) or self.prices.get("") or ("", None)
         if price is None:
             raise UsageError(
                 f'no price for "{name}", so --equal cost cannot be kept: set [prices."{name}"], or use --equal tokens'
@@ -147,8 +198,12 @@ class Evaluation:
             options |= arm.options
         else:
             options["options"] = arm.options | {"grader": item.grader, "choices": list(item.choices)}
+        if arm.has_one_member:
+            options.pop("seat_count", None)
             if models := self.defaults.get("models"):
                 options["models"] = models[:1]
+        if not get_protocol(arm.protocol).allows_check:
+            options.pop("check", None)  # the flag is for the arms that can be checked
         return {"id": make_row_id(arm.name, item.id), "question": item.ask(), "options": options}
 
     def grade_rows(self, results: Mapping[str, Mapping[str, Result]]) -> list[Json]:
@@ -169,11 +224,51 @@ class Evaluation:
                 "A) the answer is right\nB) the answer is wrong", 'End with one line that contains only the letter, as "Answer: B".',
             )
         )  # fmt: skip
-        options = {name: value for name, value in self.defaults.items() if name not in ("models", "seats")}
+        options = self._panel_options()
         models = {"models": list(self.judges)} if self.judges else {}
         vote = {"samples": 1, "grader": "choice", "choices": ["the answer is right", "the answer is wrong"]}
         options |= {"protocol": sampling.NAME, "no_match": True, "material": text, "options": vote, **models}
         return {"id": make_grade_id(item, text), "question": question, "options": options}
+
+    def _panel_options(self) -> Json:
+        """Return the options of every row that hold for a panel too."""
+        return {name: value for name, value in self.defaults.items() if name not in SEAT_OPTIONS}
+
+    # Blind comparisons
+
+    def compared_arms(self) -> list[Arm]:
+        return [arm for arm in self.arms if self.is_blind and arm.name != self.against]
+
+    def compare_rows(self, results: Mapping[str, Mapping[str, Result]]) -> list[Json]:
+        """Return the rows in which the judges compare each arm with the base, for the items that both answered."""
+        rows = []
+        for arm in self.compared_arms():
+            for item in self.items:
+                mine, base = (results.get(name, {}).get(item.id) for name in (arm.name, self.against))
+                if mine and base and mine.text and base.text:
+                    rows.append(self._make_compare_row(arm, item, mine.text, base.text))
+        return rows
+
+    def planned_compare_rows(self) -> list[Json]:
+        """Return the rows of all comparisons with texts of the length that the prompts allow, for the plan."""
+        text = "word " * PLANNED_WORDS
+        return [self._make_compare_row(arm, item, text, text) for arm in self.compared_arms() for item in self.items]
+
+    def _make_compare_row(self, arm: Arm, item: Item, text: str, base: str) -> Json:
+        options = self._panel_options() | {
+            "protocol": blind.NAME,
+            "no_match": True,
+            "models": list(self.judges),
+            "options": {"text": text, "base": base},
+        }
+        question = f"Compare two answers to this question.\n\n{item.question.strip()}"
+        return {"id": self.make_compare_id(arm.name, item, text, base), "question": question, "options": options}
+
+    def make_compare_id(self, arm: str, item: Item, text: str, base: str) -> str:
+        """Return the id of a comparison. Other texts or judges make another one, which is asked anew."""
+        key = "\0".join((self.against, item.id, text, base, *self.judges))
+        digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        return ID_SEPARATOR.join((blind.NAME, arm[:MAX_ID_PART], item.id[:MAX_ID_PART], digest))
 
 
 def make_row_id(arm: str, item: str) -> str:
@@ -194,7 +289,7 @@ class Result:
 
     run: str
     answer: str
-    right: bool
+    right: bool | None  # None for an open question
     trust: str
     share: float | None
     seats: Mapping[str, bool]  # whether each seat's first answer is right
@@ -202,16 +297,17 @@ class Result:
     calls: int
     usd: float | None
     seconds: float
-    text: str = ""  # the whole answer, for a panel that grades
+    text: str = ""  # the whole answer, for a panel that grades or compares
     members: tuple[str, ...] = ()  # that answered in the seats
+    chair: str = ""  # the member that answered as the chair
 
     def used(self, equal: str) -> float:
         return float(self.tokens if equal == "tokens" else self.calls if equal == "calls" else self.usd or 0.0)
 
 
 def grade_run(item: Item, report: Json, minutes: Minutes) -> Result:
-    """Grade the answer of a run, and the first and last answers of its seats."""
-    text = str(report["answer"])
+    """Grade the answer of a run, and the first and last answers of its seats. An open question has no grade."""
+    text = blind.extract_text(minutes) if item.is_open else str(report["answer"])
     first = {seat.name: said[0].said for seat in minutes.planned_seats if (said := minutes.statements_of(seat.name))}
     votes = minutes.verdict.get("details", {}).get("votes") if report["protocol"] == sampling.NAME else None
     if votes is not None:
@@ -222,12 +318,22 @@ def grade_run(item: Item, report: Json, minutes: Minutes) -> Result:
         known = [vote for vote in last if vote.answer]
         share = sum(vote.answer == answer for vote in known) / len(known) if len(known) > 1 and answer else None
     tokens = report["tokens"]
+    chair = report["chair"] or {}
     return Result(
-        str(report["run"]), item.read(text), item.is_right(text), str(report["trust"]["level"]), share,
-        {name: item.is_right(said) for name, said in first.items()}, int(tokens["in"]) + int(tokens["out"]),
-        int(report["calls"]["made"]), report["cost"]["usd"], float(report["seconds"]), text,
+        str(report["run"]),
+        item.read(text),
+        None if item.is_open else item.is_right(text),
+        str(report["trust"]["level"]),
+        share,
+        {} if item.is_open else {name: item.is_right(said) for name, said in first.items()},
+        int(tokens["in"]) + int(tokens["out"]),
+        int(report["calls"]["made"]),
+        report["cost"]["usd"],
+        float(report["seconds"]),
+        text,
         tuple(seat["served_by"] for seat in report["seats"] if seat["served_by"]),
-    )  # fmt: skip
+        str(chair.get("served_by") or ""),
+    )
 
 
 def apply_grades(item: Item, result: Result, grades: Mapping[str, bool]) -> Result | None:
@@ -246,8 +352,22 @@ class ArmResults:
     results: Mapping[str, Result]  # by item
 
     @property
+    def graded(self) -> dict[str, bool]:
+        """Whether each answer is right, by item; open questions are left out."""
+        return {item: one.right for item, one in self.results.items() if one.right is not None}
+
+    @property
+    def unreadable(self) -> int:
+        return sum(not self.results[item].answer for item in self.graded)
+
+    @property
+    def members(self) -> list[str]:
+        """All members that answered, in the seats and as the chair."""
+        return sorted({name for one in self.results.values() for name in (*one.members, *filter(None, [one.chair]))})
+
+    @property
     def accuracy(self) -> Interval:
-        return bootstrap_mean([float(one.right) for one in self.results.values()])
+        return bootstrap_mean([float(right) for right in self.graded.values()])
 
     def total(self, equal: str) -> float:
         return math.fsum(one.used(equal) for one in self.results.values())
@@ -267,14 +387,17 @@ class ArmResults:
         return count_measured_votes({name: [not one.seats[name] for one in whole] for name in names})
 
     def by_trust(self) -> dict[str, Interval]:
-        found = {level: [float(one.right) for one in self.results.values() if one.trust == level] for level in LEVELS}
+        found = {
+            level: [float(right) for item, right in self.graded.items() if self.results[item].trust == level]
+            for level in LEVELS
+        }
         return {level: bootstrap_mean(values) for level, values in found.items() if values}
 
-    def against(self, other: ArmResults) -> tuple[Comparison, int]:
-        """Compare with another arm on the items that both answered; return the comparison and their number."""
-        shared = [item for item in self.results if item in other.results]
-        before, after = ([rows[item].right for item in shared] for rows in (other.results, self.results))
-        return compare(before, after), len(shared)
+    def against(self, other: ArmResults) -> Comparison:
+        """Compare with another arm on the items that both answered."""
+        mine, theirs = self.graded, other.graded
+        shared = [item for item in mine if item in theirs]
+        return compare([theirs[item] for item in shared], [mine[item] for item in shared])
 
     def seats_before(self) -> tuple[int, int]:
         """Return how often the council corrected, and how often it spoiled, the plurality of its seats' first answers."""
@@ -282,7 +405,7 @@ class ArmResults:
         for one in self.results.values():
             if len(one.seats) > 1:
                 was_right = 2 * sum(one.seats.values()) > len(one.seats)
-                gained += one.right and not was_right
+                gained += bool(one.right) and not was_right
                 lost += was_right and not one.right
         return gained, lost
 
@@ -294,11 +417,12 @@ class EvalTable:
     evaluation: Evaluation
     arms: Sequence[ArmResults]
     unfinished: int = 0  # rows without a complete run
+    comparisons: blind.BlindTable | None = None  # of the grader "blind"
 
     @property
     def members(self) -> list[str]:
         """The members that answered in the seats of the councils; of the other arms if there is no council."""
-        councils = [one for one in self.arms if one.arm.is_council] or self.arms
+        councils = [one for one in self.arms if not one.arm.has_one_member] or self.arms
         return sorted({name for one in councils for result in one.results.values() for name in result.members})
 
     def find(self, name: str) -> ArmResults | None:
@@ -306,6 +430,8 @@ class EvalTable:
 
     def rival(self, arm: ArmResults) -> ArmResults | None:
         """The arm that a council has to beat: self-consistency with equal use, and for that one the single model."""
+        if self.comparisons:
+            return None
         equal = self.find(f"{SELF_CONSISTENCY}={arm.arm.name}")
         return equal if equal else self.find(SINGLE) if arm.arm.name != SINGLE else None
 
@@ -314,64 +440,84 @@ class EvalTable:
         return {
             "schema": "council.eval/1", "dataset": chosen.dataset, "questions": len(chosen.items), "seed": chosen.seed,
             "equal": chosen.equal, "unfinished": self.unfinished, "members": self.members, "arms": [self._arm_json(one) for one in self.arms],
+            "blind": self.comparisons.as_json() if self.comparisons else None,
             "conclusions": self.conclude(),
         }  # fmt: skip
 
     def _arm_json(self, one: ArmResults) -> Json:
-        shares = [(result.share or 0.0, result.right) for result in one.calibrated]
+        shares = [(result.share or 0.0, bool(result.right)) for result in one.calibrated]
         confidences, right = [share for share, _ in shares], [is_right for _, is_right in shares]
         costs = [result.usd for result in one.results.values()]
         gained, lost = one.seats_before()
         rival = self.rival(one)
         return {
             "arm": one.arm.name, "protocol": one.arm.protocol, "options": one.arm.options, "answered": len(one.results), "accuracy": one.accuracy.as_json(),
-            "unreadable": sum(not result.answer for result in one.results.values()),
+            "unreadable": one.unreadable, "members": one.members,
             "tokens": int(one.total("tokens")), "calls": int(one.total("calls")),
             "usd": None if None in costs else round(math.fsum(usd or 0.0 for usd in costs), 9),
             "seconds": round(math.fsum(result.seconds for result in one.results.values()), 3),
-            "against": {"arm": rival.arm.name, **one.against(rival)[0].as_json()} if rival else None,
+            "against": {"arm": rival.arm.name, **one.against(rival).as_json()} if rival else None,
             "seats_corrected": gained, "seats_spoiled": lost, "effective_votes": None if one.votes is None else round(one.votes, 2),
             "brier": round(brier_score(confidences, right), 6) if shares else None, "reliability": reliability(confidences, right),
             "trust": {level: interval.as_json() for level, interval in one.by_trust().items()},
             "runs": {item: result.run for item, result in one.results.items()},
+            "blind": self.comparisons.arm_json(one.arm.name) if self.comparisons else None,
         }  # fmt: skip
 
     # What can be concluded
 
     def conclude(self) -> list[str]:
         """Return what the results show, and plainly what they do not."""
-        lines = [line for one in self.arms if one.arm.is_council for line in self._conclude_arm(one)]
+        if self.comparisons:
+            lines = self.comparisons.conclude()
+        else:
+            lines = [line for one in self.arms if one.arm.is_council for line in self._conclude_arm(one)]
         count = len(self.evaluation.items)
         if count < MIN_QUESTIONS:
             lines.append(f"{count} questions are few: below {MIN_QUESTIONS}, no difference is called decided.")
         if self.unfinished:
             lines.append(f"{self.unfinished} answers are missing: run the same command again to complete them.")
+        if self.evaluation.left_out:
+            lines.append(f"Rows with an answer that were left out: {self.evaluation.left_out}.")
+        lines += self._conclude_members()
+        if self.comparisons:
+            return [*lines, blind.LIMITS]
         for one in self.arms:
-            if unread := sum(not result.answer for result in one.results.values()):
-                lines.append(f"{one.arm.name}: {unread} of {len(one.results)} answers have no readable final answer and count as wrong.")  # fmt: skip
+            if one.unreadable:
+                unread = f"{one.unreadable} of {len(one.results)} answers have no readable final answer"
+                lines.append(f"{one.arm.name}: {unread} and count as wrong.")
         lines.append(
             "These figures hold for this data set and these members. They say nothing about open questions without one right "
             "answer, about other members, or about later versions of these."
         )
         return lines
 
+    def _conclude_members(self) -> Iterable[str]:
+        """Say so if the arms with one model do not have the same one."""
+        one, solo = self.find(SINGLE), self.find(SOLO)
+        if one and solo and one.members and solo.members and one.members != solo.members:
+            yield (
+                f"solo used {', '.join(solo.members)}, and single {', '.join(one.members)}: "
+                "their difference is also one of models. -m gives both the same one."
+            )
+
     def _conclude_arm(self, one: ArmResults) -> Iterable[str]:
         rival = self.find(f"{SELF_CONSISTENCY}={one.arm.name}")
         if rival is None or not rival.results:
             yield f"{one.arm.name}: there is no arm of equal {self.evaluation.equal}, so nothing is concluded."
             return
-        found, shared = one.against(rival)
+        found = one.against(rival)
         spent, had = (arm.total(self.evaluation.equal) for arm in (rival, one))
         if had and abs(spent / had - 1) > EQUAL_WITHIN:
             yield f"{one.arm.name}: its self-consistency arm used {spent / had - 1:+.0%} {self.evaluation.equal}, so the two are not equal."
         span = f"{_points(found.difference.mean)} points ({_points(found.difference.low)} to {_points(found.difference.high)})"
         if found.is_decided:
             better = "more" if found.difference.mean > 0 else "less"
-            yield f"{one.arm.name} is right {better} often than self-consistency with equal {self.evaluation.equal}: {span}, p = {found.p_value:.3f}."
+            yield f"{one.arm.name} is right {better} often than self-consistency with equal {self.evaluation.equal}: {span}, p {format_p(found.p_value)}."
         else:
-            need = _questions_needed(found, shared)
-            more = f"; at this rate about {need:,} questions would decide it" if need else ""
-            yield f"{one.arm.name} and self-consistency with equal {self.evaluation.equal} cannot be told apart: {span}, p = {found.p_value:.3f}{more}."
+            need = count_needed_questions(found.difference)
+            more = f"; at this rate about {need:,} questions would decide it with 80 % power" if need else ""
+            yield f"{one.arm.name} and self-consistency with equal {self.evaluation.equal} cannot be told apart: {span}, p {format_p(found.p_value)}{more}."
         levels = [(level, interval) for level, interval in one.by_trust().items() if level != "CONTESTED"]
         for n, (high, above) in enumerate(levels):
             for low, below in levels[n + 1 :]:
@@ -383,49 +529,89 @@ def _points(share: float) -> str:
     return f"{100 * share:+.1f}"
 
 
-def _questions_needed(found: Comparison, shared: int) -> int | None:
-    """Return about how many questions would decide a difference of this size; None if it is 0."""
-    mean = abs(found.difference.mean)
-    width = (found.difference.high - found.difference.low) / 2
-    if not mean or not width:
-        return None
-    need = shared * (width / mean) ** 2
-    return math.ceil(max(need, shared + 1, MIN_QUESTIONS))
-
-
 def format_table(table: EvalTable) -> str:
     """Return the table as text."""
+    arms = table.as_json()["arms"]
+    if table.comparisons:
+        parts = [_align([BLIND_HEAD, *map(_format_blind_row, arms)], left=(0, 1))]
+        return "\n\n".join([*parts, "\n".join(f"- {line}" for line in table.conclude())])
     head = ("arm", "right", "95 %", "against", "points", "p", "✗→✓", "✓→✗", "tokens", "calls", "$", "votes", "Brier")
-    rows = [head, *(_format_row(row) for row in table.as_json()["arms"])]
-    widths = [max(len(row[n]) for row in rows) for n in range(len(head))]
-    lines = ["  ".join(cell.ljust(width) if n in (0, 3) else cell.rjust(width) for n, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip() for row in rows]  # fmt: skip
     trust = [
         f"  {row['arm']}: " + ", ".join(f"{level} {_percent(one['mean'])} of {one['n']}" for level, one in row["trust"].items())
-        for row in table.as_json()["arms"]
+        for row in arms
         if row["trust"] and table.find(row["arm"]).arm.is_council  # type: ignore[union-attr]
     ]  # fmt: skip
-    parts = ["\n".join(lines)]
+    parts = [_align([head, *map(_format_row, arms)], left=(0, 3))]
     if trust:
         parts.append("right by trust level\n" + "\n".join(trust))
     parts.append("\n".join(f"- {line}" for line in table.conclude()))
     return "\n\n".join(parts)
 
 
+def _align(rows: Sequence[Sequence[str]], left: Sequence[int]) -> str:
+    """Return the rows with columns of equal width; those in `left` are aligned to the left."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(widths[n]) if n in left else cell.rjust(widths[n]) for n, cell in enumerate(row))
+        for row in rows
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
 def _format_row(row: Json) -> tuple[str, ...]:
     accuracy, against = row["accuracy"], row["against"]
     beside = (
         (
-            against["arm"], f"{100 * against['difference']['mean']:+.1f}", f"{against['p_value']:.3f}",
+            against["arm"], f"{100 * against['difference']['mean']:+.1f}", format_p(against["p_value"]).removeprefix("= "),
             str(against["wrong_to_right"]), str(against["right_to_wrong"]),
         )
         if against and against["difference"]["mean"] is not None
         else ("", "", "", "", "")
     )  # fmt: skip
-    span = "" if accuracy["mean"] is None else f"{_percent(accuracy['low'])}-{_percent(accuracy['high'])}"
     return (
-        row["arm"], _percent(accuracy["mean"]), span, *beside, f"{row['tokens']:,}", f"{row['calls']:,}",
-        "" if row["usd"] is None else f"{row['usd']:.4f}", _or_empty(row["effective_votes"], ".1f"), _or_empty(row["brier"], ".3f"),
+        row["arm"], _percent(accuracy["mean"]), _format_span(accuracy), *beside, *_format_use(row),
+        _or_empty(row["effective_votes"], ".1f"), _or_empty(row["brier"], ".3f"),
     )  # fmt: skip
+
+
+def _format_span(interval: Json) -> str:
+    return "" if interval["mean"] is None else f"{_percent(interval['low'])}-{_percent(interval['high'])}"
+
+
+def _format_use(row: Json) -> tuple[str, str, str]:
+    return f"{row['tokens']:,}", f"{row['calls']:,}", _or_empty(row["usd"], ".4f")
+
+
+BLIND_HEAD = (
+    *("arm", "against", "preferred", "95 %", "p", "won-tie-lost", "inconsistent", "absent", "agree", "score", "words"),
+    *("equal length", "tokens", "calls", "$"),
+)
+
+
+def _format_blind_row(row: Json) -> tuple[str, ...]:
+    one = row["blind"]
+    if one is None:  # the base
+        return (row["arm"], *[""] * 11, *_format_use(row))
+    even = one["equal_length"]
+    return (
+        row["arm"],
+        one["against"],
+        _percent(one["preference"]["mean"]),
+        _format_span(one["preference"]),
+        format_p(one["p_value"]).removeprefix("= "),
+        f"{one['won']}-{one['ties']}-{one['lost']}",
+        str(one["inconsistent"]),
+        str(one["absent"]),
+        _percent(one["agreement"]),
+        _format_both(one["score"], one["base_score"], ".1f"),
+        _format_both(one["words"], one["base_words"], ".0f"),
+        f"{_percent(even['preference']['mean']) if even['preference'] else 'too few'} ({even['n']})",
+        *_format_use(row),
+    )
+
+
+def _format_both(mine: float | None, base: float | None, form: str) -> str:
+    return "" if mine is None or base is None else f"{mine:{form}} : {base:{form}}"
 
 
 def _percent(share: float | None) -> str:

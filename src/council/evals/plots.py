@@ -1,4 +1,4 @@
-"""Plots of an evaluation as PNG and SVG: accuracy with intervals, reliability, accuracy by trust level."""
+"""Plots of an evaluation as PNG and SVG: accuracy with intervals, reliability, accuracy by trust level, preference."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ def write_plots(result: Json, folder: Path) -> list[Path]:
     trusted = [arm for arm in arms if len(arm["trust"]) > 1]
     if trusted:
         files += _save(_plot_trust(figure_class, trusted), folder / "trust")
+    compared = [arm for arm in result["arms"] if arm.get("blind") and arm["blind"]["preference"]["mean"] is not None]
+    if compared:
+        files += _save(_plot_preference(figure_class, compared), folder / "preference")
     return files
 
 
@@ -51,19 +54,34 @@ def _errors(intervals: Sequence[Json]) -> list[list[float]]:
 
 
 def _plot_accuracy(figure_class: Any, arms: Sequence[Json]) -> Any:
-    figure = figure_class(figsize=(7, 0.5 * len(arms) + 1.2))
+    figure, axes = _plot_shares(figure_class, [(arm["arm"], arm["accuracy"]) for arm in arms])
+    axes.set_xlabel("share of right answers, with 95 % interval")
+    return figure
+
+
+def _plot_preference(figure_class: Any, arms: Sequence[Json]) -> Any:
+    figure, axes = _plot_shares(figure_class, [(arm["arm"], arm["blind"]["preference"]) for arm in arms])
+    axes.axvline(0.5, color="#999999", linewidth=1)
+    axes.set_xlabel(
+        f"share of comparisons that prefer it to {arms[0]['blind']['against']}, ties half, with 95 % interval"
+    )
+    return figure
+
+
+def _plot_shares(figure_class: Any, rows: Sequence[tuple[str, Json]]) -> tuple[Any, Any]:
+    """Return a figure with one interval for each row, and its axes."""
+    figure = figure_class(figsize=(7, 0.5 * len(rows) + 1.2))
     axes = figure.subplots()
-    intervals = [arm["accuracy"] for arm in arms]
-    places = list(range(len(arms)))
+    intervals = [interval for _, interval in rows]
+    places = list(range(len(rows)))
     axes.errorbar(
         [one["mean"] for one in intervals], places, xerr=_errors(intervals), fmt="o", color=COLOURS[0], capsize=4
     )
-    axes.set_yticks(places, [arm["arm"] for arm in arms])
+    axes.set_yticks(places, [name for name, _ in rows])
     axes.invert_yaxis()
     axes.set_xlim(0, 1)
-    axes.set_xlabel("share of right answers, with 95 % interval")
     axes.grid(axis="x", alpha=0.3)
-    return figure
+    return figure, axes
 
 
 def _plot_reliability(figure_class: Any, arms: Sequence[Json]) -> Any:

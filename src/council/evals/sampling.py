@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import Field
 
 from council.engine.council import Council
-from council.evals.dataset import GRADERS, read_answer
+from council.evals.dataset import BLIND, GRADERS, read_answer
 from council.evals.votes import Vote, elect_by_plurality
 from council.protocols import Protocol
 from council.protocols.judges.rules import measure_agreement
@@ -32,18 +32,21 @@ class VoteOptions(Options):
     per_call: float = Field(default=0.0, ge=0, description="What a call uses of the budget.")
     per_input: float = Field(default=1.0, ge=0, description="What an input token uses of the budget.")
     per_output: float = Field(default=1.0, ge=0, description="What an output token uses of the budget.")
-    grader: str = Field(default="exact", description="How an answer is read: exact, numeric or choice.")
+    grader: str = Field(
+        default="exact", description="How an answer is read: exact, numeric or choice; blind: not at all."
+    )
     choices: tuple[str, ...] = Field(default=(), description="The choices of the question.")
 
 
 async def vote(council: Council, **options: Any) -> Verdict:
     """Ask every seat until the samples or the budget are used up, and take the plurality."""
     chosen = VoteOptions.model_construct(**options)
+    prompt = "vote/open" if chosen.grader == BLIND else "vote/sample"
     said: list[Round[None]] = []
     used = 0.0
     while len(said) < MAX_SAMPLES:
         async with council.phase(f"s{len(said) + 1}"):
-            round_ = await council.poll(council.members, "vote/sample")
+            round_ = await council.poll(council.members, prompt)
         said.append(round_)
         used += sum(measure_use(chosen, one.outcome.usage) for one in round_.values())
         if is_enough(chosen, len(said), used):

@@ -19,6 +19,7 @@ LEVEL = 0.95  # of intervals
 RESAMPLES = 2000
 BINS = 5  # of the reliability table
 MIN_QUESTIONS = 30  # below, no difference is called decided
+Z_LEVEL, Z_POWER = 1.96, 0.8416  # normal quantiles of the 95 % interval and of 80 % power
 
 
 class Interval(NamedTuple):
@@ -163,6 +164,24 @@ def sign_test(better: int, worse: int) -> float:
         return 1.0
     tail = math.fsum(math.exp(_log_binomial(n, i) - n * math.log(2)) for i in range(k + 1))
     return min(1.0, 2 * tail)
+
+
+def format_p(p_value: float) -> str:
+    """Return a p-value with its sign, as in a sentence: "= 0.012", "< 0.001"."""
+    return "< 0.001" if p_value < 0.001 else f"= {p_value:.3f}"
+
+
+def count_needed_questions(difference: Interval) -> int | None:
+    """Return about how many questions decide a difference of this size with 80 % power; None if it is 0.
+
+    The half width of the interval is 1.96 standard errors, which shrink with the root of the number of questions. The
+    exact test needs a few questions more than a normal one: two divided by the difference.
+    """
+    half_width = (difference.high - difference.low) / 2
+    if not difference.mean or not half_width:
+        return None
+    need = difference.n * ((1 + Z_POWER / Z_LEVEL) * half_width / difference.mean) ** 2 + 2 / abs(difference.mean)
+    return math.ceil(max(need, difference.n + 1, MIN_QUESTIONS))
 
 
 # Calibration

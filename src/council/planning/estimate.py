@@ -5,7 +5,7 @@ length of each statement quoted in it. The output is estimated:
 
     low         the council agrees; every answer has half of its requested words
     expected    it disagrees; every answer has its requested words, and reasoning members think
-    worst       it disagrees; every answer uses its maximum output and is retried once at twice that, as the fault table
+    worst       it disagrees and takes every optional step, such as a second check; every answer uses its maximum output and is retried once at twice that, as the fault table
                 allows, by the most expensive member of its seat
 
 With `--look`, each request after a look-up also has the results: usually LOOKED_TOKENS, at worst as many as a seat may get.
@@ -86,6 +86,7 @@ def with_attachments(call: RehearsedCall, member: Callable[[str], Member]) -> Re
 def estimate_cost(
     agreeing_calls: Sequence[RehearsedCall],
     disagreeing_calls: Sequence[RehearsedCall],
+    longest_calls: Sequence[RehearsedCall],
     question: str,
     price: PriceLookup,
     member: Callable[[str], Member],
@@ -96,7 +97,7 @@ def estimate_cost(
 
     With `hedge`, two members of a seat may be asked, so the worst cost is twice that of the most expensive one.
     """
-    names = {name for call in (*agreeing_calls, *disagreeing_calls) for name in call.chain}
+    names = {name for call in (*agreeing_calls, *disagreeing_calls, *longest_calls) for name in call.chain}
     prices = {name: price(name) for name in names}
     known = {name: found for name, found in prices.items() if found is not None}
     if len(known) < len(prices):
@@ -112,7 +113,7 @@ def estimate_cost(
     return {
         "low": _round_usd(sum(_usual_costs(agreeing_calls, question_tokens, known, 0.5), Decimal(0))),
         "expected": _round_usd(sum(expected, Decimal(0))),
-        "worst": _round_usd(_worst_cost(disagreeing_calls, question_tokens, known, member) * (2 if hedge else 1)),
+        "worst": _round_usd(_worst_cost(longest_calls, question_tokens, known, member) * (2 if hedge else 1)),
         "seats": {seat: _round_usd(cost) for seat, cost in seats.items()},
     }
 

@@ -34,7 +34,7 @@ from council.planning.triggers import names_project
 from council.protocols import Protocol, load_reference
 from council.protocols.options import parse_options
 from council.protocols.panel import Panel, PanelContext, resize_seats
-from council.settings import SEAT_FLAG, Settings, extend_timeout
+from council.settings import CHECK_FLAG, SEAT_FLAG, Settings, extend_timeout
 from council.settings.member_lookup import ADDED_SEATS, DEFAULT_SEATS
 from council.settings.schema import NO_ATTACHMENTS
 from council.types import Attachment, Json, Packet, PacketFile, Question, Roster, Seat, Skipped, repair_surrogates
@@ -88,6 +88,7 @@ class Plan:
         default_factory=dict
     )  # limits of the look-ups before the first answers, and the seats that make them
     redact_lookups: bool = False
+    check: bool = False  # the answer is checked by two other seats and corrected
     batch: Json = field(default_factory=dict)  # of a row of a batch: the batch, the row and the id of its run
     attachments: tuple[Json, ...] = ()  # images and PDFs, each with the seats and members that cannot see it
 
@@ -112,7 +113,7 @@ class Plan:
             **({"effort": self.effort} if self.effort else {}), **({"cheap": True} if self.cheap else {}), **({"continues": self.continues} if self.continues else {}),
             **({"conversation": self.conversation} if self.conversation else {}), **({"trusted": list(self.trusted)} if self.trusted else {}),
             **({"lines": list(self.lines)} if self.lines else {}), **({"hedge": True} if self.hedge else {}), **({"warm_start": list(self.warm_starts)} if self.warm_starts else {}),
-            **({"look": self.look} if self.look else {}), **({"prices": dict(self.prices)} if self.prices else {}),
+            **({"look": self.look} if self.look else {}), **({"check": True} if self.check else {}), **({"prices": dict(self.prices)} if self.prices else {}),
             **({"attachments": list(self.attachments)} if self.attachments else {}),
         }  # fmt: skip
 
@@ -131,6 +132,7 @@ class Plan:
             "roster": roster, "verbose": self.verbose, "packet": dump_fields(self.packet) | lists, "effort": self.effort,
             "given": self.given, "shared_vendors": list(self.shared_vendors), **({"batch": self.batch} if self.batch else {}),
             **({"look": "redact" if self.redact_lookups else "refuse"} if self.look else {}),
+            **({"check": True} if self.check else {}),
         }  # fmt: skip
 
 
@@ -259,12 +261,14 @@ async def make_plan(
     question = Question(intent.question, intent.task, intent.target, intent.domain)
     given = parse_options(protocol.name, intent.task, intent.options, protocol.load_options())
     panel = load_panel(protocol, question, given, where)
+    _check_seat_count(protocol, panel, where.settings)
     options = given.model_copy(update=panel.options)
     roster, seating = _seat_roster(protocol, panel, where)
     strangers = _check_seat_flags(protocol, roster, where.settings)
     roster = _mark_small_seats(roster, member)
     material = material or Material()
     look = _plan_lookups(protocol, roster, question, where.folder, material) if material.look is not False else {}
+    check = _plan_check(protocol, where.settings)
     packet = await _build_packet(question, roster, where.folder, material)
     attached: tuple[Json, ...] = ()
     if packet.attachments:
@@ -273,13 +277,14 @@ async def make_plan(
     if on_seated and not (packet.refusal or panel.refusal):
         on_seated(seat.member for seat in roster.seats)
     phases, calls, *ways = await rehearse_both_ways(
-        protocol, roster, question, dict(options), packet, where.settings.phase_timeouts(), look=bool(look)
+        protocol, roster, question, dict(options), packet, where.settings.phase_timeouts(), look=bool(look), check=check
     )
-    shorter, longer = ([with_effort(call, where.settings.effort) for call in way] for way in ways)
+    shorter, longer, longest = ([with_effort(call, where.settings.effort) for call in way] for way in ways)
     if attached:
-        shorter, longer = ([with_attachments(call, member) for call in way] for way in (shorter, longer))
+        paths = (shorter, longer, longest)
+        shorter, longer, longest = ([with_attachments(call, member) for call in way] for way in paths)
     cost, cap = (
-        estimate_cost(shorter, longer, question.text, price, member, hedge=where.settings.hedge),
+        estimate_cost(shorter, longer, longest, question.text, price, member, hedge=where.settings.hedge),
         where.settings.budget.get("max_cost"),
     )
     return Plan(
@@ -306,7 +311,7 @@ async def make_plan(
         ),
         shared_vendors=seating.shared_vendors, lines=seating.lines, timeouts={name: float(where.settings.member_timeout(name)) for name in roster.member_names},
         inferred=intent.inferred, hedge=where.settings.hedge and any(seat.fallbacks for seat in roster.all_seats), warm_starts=find_warm_starts(phases, longer, member) if where.settings.warm_start else (), attachments=attached,
-        look=look, redact_lookups=material.redact,
+        look=look, redact_lookups=material.redact, check=check,
     )  # fmt: skip
 
 
@@ -342,6 +347,18 @@ def _plan_lookups(protocol: Protocol, roster: Roster, question: Question, folder
     if not seats or not (material.look or names_project(question.text, folder)):
         return {}
     return {"hops": MAX_HOPS, "lookups": MAX_LOOKUPS, "seats": seats}
+
+
+def _plan_check(protocol: Protocol, settings: Settings) -> bool:
+    """Return whether the answer is checked. Raise UsageError if a flag asks for it and the protocol has no such step."""
+    if protocol.allows_check or not settings.check:
+        return settings.check
+    if settings.is_set_by_flag("check", CHECK_FLAG) and not protocol.checks_answer:
+        raise UsageError(
+            f"the protocol {protocol.name} has no answer that other seats can check: drop {option('check', True)}, "
+            "or choose another protocol"
+        )
+    return False
 
 
 # Attachments
@@ -411,6 +428,15 @@ def _advise_mixing(panel: Panel, roster: Roster, where: PanelContext) -> list[st
     return [f"all seats use {vendors.pop()}, so their agreement means less; {what}: mix them with {panel.mixing}"]
 
 
+def _check_seat_count(protocol: Protocol, panel: Panel, settings: Settings) -> None:
+    """Raise UsageError if the protocol cannot have as many seats as `--seats` says."""
+    if settings.seat_count not in (None, len(panel.seats)):
+        raise UsageError(
+            f"{option('seat_count', settings.seat_count)}: the protocol {protocol.name} has "
+            f"{format_count(len(panel.seats), 'seat')} here: drop it, or choose another protocol"
+        )
+
+
 def _check_seat_flags(protocol: Protocol, roster: Roster, settings: Settings) -> list[str]:
     """Warn about --seat names that this protocol lacks. Raise UsageError for names that no protocol has, or if -m set the seats."""
     names = [seat.name for seat in roster.seats]
@@ -444,7 +470,7 @@ def _cap_warnings(cost: Json | None, cap: float | None) -> list[str]:
 def load_panel(protocol: Protocol, question: Question, options: BaseModel, where: PanelContext) -> Panel:
     """Return the seats of a protocol, as many as `-m` names members if it can have other sizes."""
     if not protocol.panel:
-        is_resized = protocol.resizable and where.settings.named_members
+        is_resized = protocol.resizable and (where.settings.named_members or where.settings.seat_count)
         seats = resize_seats(protocol.seats, where.settings) if is_resized else protocol.seats
         return Panel(seats, protocol.chair)
     panel: Panel = load_reference(protocol.panel)(question.task, options, replace(where, question=question))

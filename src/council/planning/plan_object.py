@@ -191,6 +191,9 @@ class PlanObject(TypedDict):
     hedge: NotRequired[
         Annotated[bool, Field(description="Whether fallbacks are asked too when a member is slow; absent if not.")]
     ]
+    check: NotRequired[
+        Annotated[bool, Field(description="Whether two other seats check the answer and its author corrects it.")]
+    ]
     warm_start: NotRequired[
         Annotated[
             list[PlanWarmStart],

@@ -15,13 +15,14 @@ from council.calling.concurrency import MIN_WARM_TOKENS, caches_prefix
 from council.engine.council import Council
 from council.engine.ledger import Ledger, NullStore
 from council.engine.prompting import Prompts
+from council.engine.reply_form import LONGEST_PATH
 from council.errors import CouncilError, EngineError
 from council.events import Entry
 from council.members.base import Member
 from council.members.scripted import example_value
 from council.planning.domains import focus_line
 from council.planning.estimate import RehearsedCall, build_call
-from council.protocols import Protocol
+from council.protocols import Protocol, run_flow
 from council.store.interface import Record
 from council.types import CarryOut, Json, Outcome, Packet, Question, Roster, Step, Verdict
 
@@ -30,8 +31,9 @@ NO_TIMEOUTS: Mapping[str, float] = MappingProxyType({})
 MAX_STEPS = 2000  # phases, requests and look-ups of one rehearsal
 MAX_REHEARSAL_S = 30.0  # for a protocol that waits for something else
 
-# The phases, the minimum and maximum calls, and the calls of the shorter and of the longer path.
-Rehearsal = tuple[tuple[Json, ...], tuple[int, int], tuple[RehearsedCall, ...], tuple[RehearsedCall, ...]]
+Calls = tuple[RehearsedCall, ...]
+# The phases, the minimum and maximum calls, and the calls of the shorter, of the longer and of the longest path.
+Rehearsal = tuple[tuple[Json, ...], tuple[int, int], Calls, Calls, Calls]
 _REHEARSALS: dict[tuple[object, ...] | None, Rehearsal] = {}
 MAX_CACHED_REHEARSALS = 256
 
@@ -46,21 +48,32 @@ def template_context(
 
 async def rehearse_both_ways(
     protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet,
-    timeouts: Mapping[str, float] = NO_TIMEOUTS, look: bool = False,
+    timeouts: Mapping[str, float] = NO_TIMEOUTS, look: bool = False, check: bool = False,
 ) -> Rehearsal:  # fmt: skip
     """Rehearse with agreeing and with disagreeing seats. The result is cached by everything that the protocol can read."""
-    key = _cache_key(protocol, roster, question, options, packet, timeouts) if packet.empty and not look else None
+    key = (
+        (*_cache_key(protocol, roster, question, options, packet, timeouts), check)
+        if packet.empty and not look
+        else None
+    )
     if key in _REHEARSALS:
         return _REHEARSALS[key]
     ways: tuple[list[RehearsedCall], list[RehearsedCall]] = [], []
-    rehearse_way = partial(rehearse, protocol, roster, question, options, packet, timeouts=timeouts, look=look)
+    rehearse_way = partial(
+        rehearse, protocol, roster, question, options, packet, timeouts=timeouts, look=look, check=check
+    )
     contested = await rehearse_way(agree=False, calls=ways[0])
     if any(call.ask.schema_name for call in ways[0]):
         await rehearse_way(agree=True, calls=ways[1])
     else:  # without typed replies the seats cannot agree or disagree
         ways[1].extend(ways[0])
     shorter, longer = sorted(map(tuple, ways), key=len)
-    done = _summarize_phases(contested), (len(shorter), len(longer)), shorter, longer
+    longest = longer
+    if check or protocol.checks_answer:  # it may check a text again
+        calls: list[RehearsedCall] = []
+        await rehearse_way(agree=False, calls=calls, longest=True)
+        longest = tuple(calls)
+    done = _summarize_phases(contested), (len(shorter), len(longest)), shorter, longer, longest
     if key and len(_REHEARSALS) < MAX_CACHED_REHEARSALS:
         _REHEARSALS[key] = done
     return done
@@ -109,16 +122,16 @@ class StepLimit:
 async def rehearse(
     protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet = EMPTY_PACKET, *, agree: bool,
     calls: list[RehearsedCall] | None = None, answer: CarryOut | None = None,
-    timeouts: Mapping[str, float] = NO_TIMEOUTS, look: bool = False,
+    timeouts: Mapping[str, float] = NO_TIMEOUTS, look: bool = False, check: bool = False, longest: bool = False,
 ) -> list[Entry]:  # fmt: skip
     """Run the whole protocol with fake answers that always agree or always disagree. Free, and renders every prompt.
 
-    Append each call to `calls`. `answer` replaces the fake answers.
+    Append each call to `calls`. `answer` replaces the fake answers. `longest`: replies lead to every optional step.
     """
     record = Record("rehearsal", "", "", 0.0, "rehearsal", {})
     limit = StepLimit(protocol.name)
     prompts = Prompts(record.seed, protocol.prompt_folders, protocol.name)
-    answer_step = answer or make_fake_caller(agree, options)
+    answer_step = answer or make_fake_caller(agree, options | {LONGEST_PATH: True} if longest else options)
 
     async def carry_out(step: Step) -> Outcome:
         if calls is not None:
@@ -132,7 +145,7 @@ async def rehearse(
     )  # fmt: skip
     try:
         async with asyncio.timeout(MAX_REHEARSAL_S):
-            verdict = await protocol.load()(council, **options)
+            verdict = await run_flow(protocol, council, options, check=check)
         if not isinstance(verdict, Verdict):
             raise EngineError(
                 f'the protocol "{protocol.name}" returned {type(verdict).__name__} instead of a Verdict; nothing was spent'

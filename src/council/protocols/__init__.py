@@ -55,6 +55,8 @@ class Protocol:
     quorum: int = 1  # seats that must answer
     reads_question: bool = True  # whether its flow depends on the question's text; if not, plans are cached without it
     keeps_conversations: bool = True  # whether it passes `after=`; if not, prompts leave memory when they are answered
+    allows_check: bool = False  # whether --check applies to its answer
+    checks_answer: bool = False  # whether its own flow ends with a check
     allows_look: bool = True  # whether its seats may read the project before they answer, with --look
     output_schema: Callable[[str], Json | None] | str = ""  # returns the description of a reply in the packet, by task
     report_view: type[Any] | str = ""  # subclass of ReportView; empty for the default report
@@ -113,6 +115,16 @@ def _find_folder(module: str) -> Path | None:
 def load_reference(reference: Any) -> Any:
     """Return the object of a "module:attr"; any other object is returned as it is."""
     return load_attribute(reference) if isinstance(reference, str) else reference
+
+
+async def run_flow(protocol: Protocol, council: Any, options: Json, *, check: bool = False) -> Verdict:
+    """Run a protocol, and the check of its answer if one is asked for."""
+    verdict = await protocol.load()(council, **options)
+    if not check or not isinstance(verdict, Verdict):
+        return verdict
+    from council.protocols.common.check import check_verdict  # only with --check
+
+    return await check_verdict(council, verdict)
 
 
 class ReportView:
@@ -185,10 +197,16 @@ SHIPPED_PROTOCOLS = {
     "judges": "council.protocols.judges:PROTOCOL",
     "general": "council.protocols.general:PROTOCOL",
     "ranking": "council.protocols.ranking:PROTOCOL",
+    "refine": "council.protocols.refine:PROTOCOL",
+    "solo": "council.protocols.solo:PROTOCOL",
     "quick": "council.protocols.judges:QUICK",
 }
 # Found by name, so that their runs can be resumed and shown, but not offered: `council eval` and /v1 use them.
-UNLISTED_PROTOCOLS = {"vote": "council.evals.sampling:PROTOCOL", "title": "council.protocols.title:PROTOCOL"}
+UNLISTED_PROTOCOLS = {
+    "vote": "council.evals.sampling:PROTOCOL",
+    "blind": "council.evals.blind:PROTOCOL",
+    "title": "council.protocols.title:PROTOCOL",
+}
 _registered: dict[str, Protocol] = {}
 
 

@@ -33,8 +33,8 @@ class Panel:
 
 
 def resize_seats(seats: Sequence[Seat], settings: Settings, added: Callable[[str], Seat] = Seat) -> tuple[Seat, ...]:
-    """Return as many seats as `-m` names members, if it names at least two: the given ones, then independent voices."""
-    count = len(settings.named_members)
+    """Return as many seats as `--seats` says or `-m` names, if at least two: the given ones, then independent voices."""
+    count = settings.seat_count or len(settings.named_members)
     if count < 2:
         return tuple(seats)
     return (*seats[:count], *map(added, ADDED_SEATS[: max(0, count - len(seats))]))

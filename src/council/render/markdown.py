@@ -74,7 +74,16 @@ def list_answer_parts(minutes: Minutes, *, with_tail: bool = True, with_missing:
 
 def render_tail(minutes: Minutes) -> str:
     """Render the tail as Markdown: a rule, then one line each."""
-    return clean(format_tail(build_report(minutes)["tail"]))
+    return _format_tail(_find_report(minutes))
+
+
+def _format_tail(report: Json) -> str:
+    return clean(format_tail(report["tail"]))
+
+
+def _find_report(minutes: Minutes) -> Json:
+    """Return the report of a run that this process has closed, else build it."""
+    return minutes.report or build_report(minutes)
 
 
 def render_answer(minutes: Minutes) -> str:
@@ -90,10 +99,11 @@ def render_verbose(minutes: Minutes, show: str = "") -> str:
     """Render the deliberation in the layout of its protocol; `show="transcript"` adds prompts, retries and absences."""
     if minutes.is_empty_run:
         return render_answer(minutes)
-    context = _build_context(minutes, build_report(minutes)) | {"degraded": format_missing_lines(minutes)}
+    report = _find_report(minutes)
+    context = _build_context(minutes, report) | {"degraded": format_missing_lines(minutes)}
     text = render_layout("layout", context, _protocol_of(minutes).folder)
     if minutes.status != "failed":
-        text = f"{text.rstrip()}\n\n{render_tail(minutes)}\n"
+        text = f"{text.rstrip()}\n\n{_format_tail(report)}\n"
     return text + ("\n" + render_layout("transcript", context) if show == "transcript" else "")
 
 
@@ -104,7 +114,7 @@ def render_document(minutes: Minutes, report: Json | None = None) -> str:
 def render_document_parts(minutes: Minutes, report: Json | None = None) -> Iterable[str]:
     """Render the report file: question, facts, degradation, the answer and every statement, or what the protocol has instead."""
     protocol = _protocol_of(minutes)
-    report = report or build_report(minutes)
+    report = report or _find_report(minutes)
     own = protocol.load_report_view().document(minutes, report)
     return [own] if own else render_layout_parts("document", _build_context(minutes, report), protocol.folder)
 
@@ -134,6 +144,7 @@ def _build_context(minutes: Minutes, report: Json) -> Json:
         "final": _format_answer(minutes, view, wording),
         "tail": report["tail"],
         "notes": report.get("notes") or {},
+        "check": _describe_check(minutes.verdict.get("check")),
         "positions": build_position_table(minutes, wording) if has_topics else [],
         "rounds": _list_rounds(minutes),
         "facts": facts,
@@ -152,6 +163,13 @@ def _build_context(minutes: Minutes, report: Json) -> Json:
         **wording.layout_variables(),
         **view.layout_variables(minutes),
     }
+
+
+def _describe_check(check: Json | None) -> Json | None:
+    """Return the check with the status of each error: corrected, dismissed or open."""
+    if not check:
+        return None
+    return {**check, "errors": [{**row, "status": row["state"]} for row in check["errors"]]}
 
 
 def _describe_seat_state(minutes: Minutes, seat: SeatMinutes) -> str:

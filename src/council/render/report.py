@@ -68,6 +68,7 @@ def _collect_fields(minutes: Minutes) -> Json:
         "seats": [_build_seat(minutes, seat, view) for seat in minutes.planned_seats],
         "chair": _build_seat(minutes, minutes.chair, view) if minutes.chair else None,
         **{key: list(verdict.get(key) or []) for key in VERDICT_LISTS},
+        **({"check": verdict["check"]} if verdict.get("check") else {}),
         **view.report_fields(minutes),
         **({"strongest": strongest} if (strongest := compare_strongest(minutes)) else {}),
         "degraded": degraded,

@@ -17,8 +17,10 @@ from council.render.report_parts import (
     KEEP_OTHER_TYPES,
     Amount,
     AnswerSection,
+    AttackRow,
     Calls,
     Changed,
+    Check,
     Cost,
     Degraded,
     Fork,
@@ -97,6 +99,10 @@ class Report(Part, BaseModel):
     contested: Annotated[list[str], Field(description="Points on which the drafts differ, by the triage.")] = []
     rulings: list[RulingRow] = []
     ranking: Ranking | None = None
+    attacks: Annotated[
+        list[AttackRow], Field(description="Only of the refine protocol: the errors in the drafts, with the rulings.")
+    ] = []
+    check: Check | None = None
     opinions: Annotated[
         list[OpinionRow], Field(description="Only of a review: verdict, key insight and advice of each judge.")
     ] = []

@@ -245,6 +245,53 @@ class RulingRow(Part):
     correction: str = ""
 
 
+class CheckedErrorRow(Part):
+    """An error that a reader found in the finished text."""
+
+    id: Annotated[str, Field(description="The seat that found it, and a number.")]
+    severity: Literal["FATAL", "MAJOR", "MINOR"]
+    hits: Annotated[str, Field(description="The words that are wrong, or after which something is missing.")]
+    flaw: str
+    harm: str
+    correction: str
+    landed: Annotated[
+        bool | None, Field(description="Whether the author ruled that it is right; null without a ruling.")
+    ]
+    why: str
+    state: Annotated[
+        Literal["corrected", "dismissed", "open"],
+        Field(description="Open: without a ruling, or right but nothing in the text changed because of it."),
+    ]
+    same_as: Annotated[str | None, Field(description="The error that says the same; both count once.")]
+    check: Annotated[int, Field(description="2 for an error of the second check.")]
+
+
+class Check(Part):
+    """The check of the finished text. Absent if there was none."""
+
+    readers: Annotated[list[str], Field(description="The seats that read the text; empty if none answered.")]
+    author: Annotated[str, Field(description="The seat that corrected it, or wrote it if nothing had to be corrected.")]
+    errors: list[CheckedErrorRow]
+    checks: Annotated[int, Field(description="2 if the corrected text was read again.")]
+    last_readers: Annotated[list[str], Field(description="The seats that read the text last.")] = []
+
+
+class AttackRow(Part):
+    """An error that another seat found in a draft, and its author's ruling."""
+
+    id: Annotated[str, Field(description="The seat that found it, and a number.")]
+    author: Annotated[str, Field(description="The seat whose draft it is about.")]
+    severity: Literal["FATAL", "MAJOR", "MINOR"]
+    hits: str
+    flaw: str
+    harm: str
+    correction: str
+    landed: Annotated[
+        bool | None, Field(description="Whether the author ruled that it is right; null without a ruling.")
+    ]
+    why: str
+
+
 class ReportFinding(Part):
     """A problem that judges found. A field that its protocol does not set has its default."""
 

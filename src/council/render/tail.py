@@ -30,7 +30,7 @@ def build_tail(minutes: Minutes, trust: Trust, wording: Wording) -> list[str]:
     verdict = minutes.verdict
     complete = minutes.status == "complete"
     lines = [
-        _format_outcome(verdict.get("result"), wording) if complete or verdict.get("incomplete") else "",
+        _format_outcome(verdict, wording) if complete or verdict.get("incomplete") else "",
         _format_positions(minutes, trust, wording) if complete else "",
         _format_trust(trust, wording),
     ]
@@ -79,11 +79,17 @@ def _format_line(label: str, text: str, wording: Wording) -> str:
 # Outcome
 
 
-def _format_outcome(result: Json | None, wording: Wording) -> str:
+def _format_outcome(verdict: Json, wording: Wording) -> str:
+    parts = [_describe_result(verdict.get("result"), wording), _describe_check(verdict.get("check"), wording)]
+    text = wording.semicolon.join(filter(None, parts))
+    return _format_line("outcome", text, wording) if text else ""
+
+
+def _describe_result(result: Json | None, wording: Wording) -> str:
     if not result:
         return ""
     key, number = _choose_outcome(result)
-    text = wording.say(
+    return wording.say(
         "outcomes",
         key,
         number=number,
@@ -94,7 +100,20 @@ def _format_outcome(result: Json | None, wording: Wording) -> str:
         total=result["total"],
         changes=result["changes"],
     )
-    return _format_line("outcome", text, wording)
+
+
+def _describe_check(check: Json | None, wording: Wording) -> str:
+    """Return who checked the text, how many errors they found, and what became of them."""
+    if not check or not check["readers"]:
+        return ""
+    states = [error["state"] for error in check["errors"] if not error["same_as"]]
+    corrected = states.count("corrected")
+    key = "checked" if states else "checked_clean"
+    readers = wording.join(check["readers"])
+    text = wording.say("outcomes", key, number=len(states), seats=readers, count=corrected, total=len(states))
+    left = states.count("open")
+    still_open = [wording.say("outcomes", "check_open", number=left, count=left)] if left else []
+    return wording.comma.join([text, *still_open])
 
 
 def _choose_outcome(result: Json) -> tuple[str, int]:

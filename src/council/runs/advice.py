@@ -14,19 +14,24 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from council.errors import UsageError
 from council.planning.intent import ChosenBy, Intent
 from council.planning.plan import Plan, asks_short_fact
 from council.settings.config_files import data_folder
 from council.types import Json
 
-INDEPENDENT = "triad"  # independent drafts, merged once: the protocol with the fewest calls
+INDEPENDENT = "triad"  # independent drafts, merged once: the council with the fewest calls
 ONE_MODEL = "quick"
+SELF_REVIEW = "solo"
+CHECKED = "refine"
 WITH_EXCHANGE = ("collaborative", "adversarial")  # their seats read each other
+MAX_EXTRA_COST = 1.6  # of the advised protocol for an open question, relative to the one that the words choose
 SELF_CONSISTENCY = "self-consistency="  # start of the name of the arm that a council has to beat
-COPIES = "all seats have one member, and an exchange between copies costs two to three times the tokens without being right more often"
+COPIES = "all seats have one member, and one member that attacks and rewrites its own answer costs less than an exchange between copies"
 ONE_ANSWER = "a question with one short right answer, where independent answers bring most of the gain of a council"
 SHORT_FACT = "a question with one short factual answer, for which one model is enough"
 OPEN_QUESTION = "an open question; more than one round is rarely worth its price"
+OPEN_WITH_VENDORS = "an open question and members of several vendors: each reworks its own answer, the best one is chosen blind and checked"
 CALCULATION = re.compile(
     r"\d\s*(?:[+*×÷^=<>]|mod\b)\s*\(?\d|\d\s+[-/]\s+\(?\d|\b(?:calculate|compute|simplify|factori[sz]e|evaluate the expression|solve for|how many|"
     r"what is the (?:sum|product|probability|remainder|value of|number of|greatest|smallest|least|square root)|which of the following)\b",
@@ -57,16 +62,23 @@ async def plan_by_advice(intent: Intent, make: Callable[[Intent], Awaitable[Plan
     advice = advise(intent, default, list_results(env))
     if advice.protocol == intent.protocol and not advice.options:
         return replace(default, why=advice.why)
-    advised = await make(replace(intent, protocol=advice.protocol, options=intent.options | advice.options))
-    if costs_more(advised, default):
+    try:
+        advised = await make(replace(intent, protocol=advice.protocol, options=intent.options | advice.options))
+    except UsageError:  # a flag of this run, such as several -m, does not fit the advised protocol
+        return replace(
+            default, why=f"{intent.why}; {advice.name} is advised ({advice.why}), but it does not fit the flags"
+        )
+    if costs_more(advised, default, MAX_EXTRA_COST if advice.protocol == CHECKED else 1.0):
         return replace(default, why=f"{intent.why}; {advice.name} is advised ({advice.why}), but it costs more: choose it by its name")  # fmt: skip
     return replace(advised, why=advice.why)
 
 
-def costs_more(plan: Plan, default: Plan) -> bool:
+def costs_more(plan: Plan, default: Plan, factor: float = 1.0) -> bool:
     """Compare by the expected cost, and if a price is unknown or nothing costs anything, by the number of calls."""
     costs = [0.0 if one.cost is None else float(one.cost["expected"]) for one in (plan, default)]
-    return costs[0] > costs[1] if all(costs) else plan.calls[1] > default.calls[1]
+    if all(costs):
+        return costs[0] > factor * costs[1]
+    return factor == 1.0 and plan.calls[1] > default.calls[1]
 
 
 def advise(intent: Intent, default: Plan, results: Sequence[Json]) -> Advice:
@@ -85,11 +97,14 @@ def advise(intent: Intent, default: Plan, results: Sequence[Json]) -> Advice:
     if worse:
         return Advice(INDEPENDENT, _format_gain(*worse[0], "less"))
     if len(members) == 1 and intent.protocol in WITH_EXCHANGE:
-        return Advice(INDEPENDENT, COPIES)
+        return Advice(SELF_REVIEW, COPIES)
     if intent.chosen_by is ChosenBy.TRIGGER:
         return Advice(intent.protocol, intent.why)
     if CALCULATION.search(intent.question) and not DECISION.search(intent.question):
         return Advice(INDEPENDENT, ONE_ANSWER)
+    vendors = {seat.vendor for seat in default.roster.seats}
+    if intent.protocol == "collaborative" and len(vendors) > 1:
+        return Advice(CHECKED, OPEN_WITH_VENDORS)
     return Advice(intent.protocol, OPEN_QUESTION)
 
 

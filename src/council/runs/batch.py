@@ -58,7 +58,7 @@ NO_LIMIT_USD = 1e6
 LIMIT_GROWTH = 4  # how much more of the batch's limit a row gets that needs more than its estimate
 # Options that are settings of a run.
 SETTING_OPTIONS = (
-    "seats", "models", "cheap", "timeout", "max_cost", "allow_unpriced", "effort", "grace", "hedge", "no_warm", "no_resend",
+    "seats", "models", "cheap", "seat_count", "timeout", "max_cost", "allow_unpriced", "effort", "grace", "hedge", "check", "no_warm", "no_resend",
     "report_dir", "profile",
 )  # fmt: skip
 
@@ -174,7 +174,7 @@ class QuestionBatch:
 
     async def _check_row(self, row: Row, groups: dict[str, PlannedGroup]) -> None:
         options = self._merge(row)
-        flags = _select_settings(options)
+        flags = select_settings(options)
         if self.settings.max_cost is not None:  # a member without a price is refused now
             flags = {"max_cost": self.settings.max_cost} | flags
         async with self._conveners.use(flags) as convener:
@@ -183,7 +183,7 @@ class QuestionBatch:
             own = protocol in known and protocol not in protocols.SHIPPED_PROTOCOLS  # its option names are its own
             text = row.question[:CHECKED_CHARS] if protocol else row.question  # a prefix or a verb is at its beginning
             intent, _ = read_request(
-                [text], {} if own else _select_protocol_options(options), _make_material(options), protocol=protocol,
+                [text], {} if own else select_protocol_options(options), _make_material(options), protocol=protocol,
                 verbose=False, folder=convener.folder, known=known,
                 can_search=lambda: can_search(convener.settings, convener.env, convener.folder),
             )  # fmt: skip
@@ -243,7 +243,7 @@ class QuestionBatch:
     async def _plan(self, convener: Convener, row: Row, *, will_run: bool = False) -> Plan:
         options = self._merge(row)
         plan = await convener.plan(
-            [row.question], _select_protocol_options(options), protocol=options.get("protocol"),
+            [row.question], select_protocol_options(options), protocol=options.get("protocol"),
             verbose=bool(options.get("verbose")), material=_make_material(options), strict=bool(options.get("strict")),
             after=options.get("continues"), will_run=will_run,
         )  # fmt: skip
@@ -341,7 +341,7 @@ class QuestionBatch:
     async def _ask(self, row: Row, stop: StopEvent) -> tuple[Minutes | None, bool]:
         """Continue the run of a row, or start it. Return its minutes, and whether it has ended: False to continue it later."""
         options = self._merge(row)
-        flags = _select_settings(options)
+        flags = select_settings(options)
         if stored := self._stored.get(row.id):
             kept = {name: value for name, value in flags.items() if name in (*PERSISTED_FLAGS, "effort")}
             task = RowRun(stored.run, resend=not options.get("no_resend"))
@@ -453,12 +453,12 @@ def _known_cost(minutes: Minutes) -> float:
     return round(minutes.usd + minutes.in_doubt_usd(), 9)
 
 
-def _select_settings(options: Mapping[str, Any]) -> Json:
+def select_settings(options: Mapping[str, Any]) -> Json:
     """Return the options that are settings of a run."""
     return {name: options[name] for name in SETTING_OPTIONS if options.get(name) not in (None, False)}
 
 
-def _select_protocol_options(options: Mapping[str, Any]) -> Json:
+def select_protocol_options(options: Mapping[str, Any]) -> Json:
     """Return the options of protocols. False is the same as not given for an option that is off by default."""
     names = [row["name"] for row in flag_table().rows if options.get(row["name"]) is not None]
     on = {name: options[name] for name in names if options[name] is not False or name in negatable_options()}

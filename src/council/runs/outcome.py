@@ -107,11 +107,11 @@ class Ending:
     reason: str = ""
 
 
-async def run_protocol(council: Council, protocol: protocols.Protocol, options: Json) -> Ending:
+async def run_protocol(council: Council, protocol: protocols.Protocol, options: Json, *, check: bool = False) -> Ending:
     """Run the protocol. Return a digest as its ending if the budget, the chair or the quorum is lost."""
     values = dict(parse_options(protocol.name, council.question.task, options, protocol.load_options()))
     try:
-        verdict = await protocol.load()(council, **values)
+        verdict = await protocols.run_flow(protocol, council, values, check=check)
     except BudgetSpent as spent:
         return replace(_end_early(council, "budget", str(spent)), status="incomplete")
     except ChairAbsent as lost:
@@ -138,6 +138,8 @@ def _end_early(council: Council, stopped: str, reason: str) -> Ending:
     if not council.positions:
         return Ending("failed", Verdict(""), stopped, reason)
     partial = council.partial_verdict
+    if council.has_answer:
+        return Ending("incomplete", replace(partial, answer=quote_tail_lines(partial.answer)), stopped, reason)
     positions, stances = (_sort_by_seat(council, said) for said in (council.positions, council.stances))
     statements = "\n".join(said.said for said in positions.values())
     wording = load_wording(detect_language(statements, council.question.text))

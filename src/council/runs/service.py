@@ -395,7 +395,11 @@ class Convener(RunRecords):
     async def _deliberate(self, ledger: Ledger, stop: StopEvent | None) -> Minutes:
         council = self._make_council(ledger)
         protocol = protocols.get_protocol(ledger.record.setup["protocol"])
-        work = asyncio.ensure_future(run_protocol(council, protocol, ledger.record.setup["options"]))
+        work = asyncio.ensure_future(
+            run_protocol(
+                council, protocol, ledger.record.setup["options"], check=bool(ledger.record.setup.get("check"))
+            )
+        )
         recalled = asyncio.ensure_future(self._wait_for_cancel(ledger.record))
         try:
             ending = await wait_for_ending(work, stop, recalled)
@@ -493,7 +497,9 @@ class Convener(RunRecords):
             council = self._make_council(ledger)
             council.carry_out = _refuse_step
             protocol = protocols.get_protocol(record.setup["protocol"])
-            ending = await run_protocol(council, protocol, record.setup["options"])
+            ending = await run_protocol(
+                council, protocol, record.setup["options"], check=bool(record.setup.get("check"))
+            )
         except CouncilError as error:
             return [f"the verdict cannot be recomputed: {error}"]
         computed = redact_value(ev.dump_deeply(ending.verdict))

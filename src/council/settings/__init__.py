@@ -5,7 +5,7 @@ Standard library only, because it is imported on every start.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
@@ -73,13 +73,15 @@ DEFAULTS: dict[str, Any] = {
     "warm_start": True,
     "model_lists": True,
     "hedge": False,
+    "check": False,
     "search": {"max_results": 5},
     "general": {"deliberate": True},
     "human": {"timeout": HUMAN_TIMEOUT_S},
 }
+CHECK_FLAG = "--check"
 # Flags that set a configuration key: setting name -> (flag, parent tables of the key).
 FLAG_KEYS = {"timeout": ("--timeout", ()), "report_dir": ("--report-dir", ()), "max_cost": ("--max-cost", ("budget",)),
-         "effort": ("--effort", ()), "notify": ("--notify", ()), "hedge": ("--hedge", ())}  # fmt: skip
+         "effort": ("--effort", ()), "notify": ("--notify", ()), "hedge": ("--hedge", ()), "check": (CHECK_FLAG, ())}  # fmt: skip
 NEGATIVE_FLAGS = {"no_warm": ("--no-warm", "warm_start")}  # flags that set a configuration key to false
 SEAT_FLAG = "--seat"
 ON_OFF = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
@@ -155,12 +157,14 @@ class Settings:
     notify: bool = False  # announce the end of a run
     telemetry: Mapping[str, bool] = field(default_factory=dict)
     hedge: bool = False  # ask a fallback too when a member is slow
+    check: bool = False  # have other seats check the answer
     warm_start: bool = True  # send the first of several requests with a common prefix alone, if its vendor caches it
     model_lists: bool = True  # look up once a day which models the vendors list
     vendors: tuple[str, ...] = ()  # vendors for seats and fallbacks without a setting; empty: all that are available
     effort: str | None = None  # reasoning effort; None: the vendor's default
     custom_members: Mapping[str, str] = field(default_factory=dict)  # member object of the caller, by name → vendor
     named_members: tuple[str, ...] = ()  # members of the seats in order, by `-m`; empty if not given
+    seat_count: int | None = None  # number of seats, by `--seats`; None if not given
     ignored_file: Path | None = None  # project file of another user
     cheap: bool = False  # the fast models of the available vendors, by `--cheap`
     user_prices: Mapping[str, Mapping[str, float]] | None = None  # prices without those of the project; None: the same
@@ -275,7 +279,7 @@ def _merge_layers(folder: Path, env: Mapping[str, str], flags: Mapping[str, Any]
     origins.update({f"variables.{name}": origin for name, (_, origin) in variables.items()})
     settings = _build_settings(values, origins, {name: value for name, (value, _) in variables.items()})
     return replace(
-        settings, named_members=_read_named_members(flags.get("models")), cheap=bool(flags.get("cheap")),
+        settings, named_members=(named := _read_named_members(flags.get("models"))), seat_count=_read_seat_count(flags.get("seat_count"), named), cheap=bool(flags.get("cheap")),
         ignored_file=find_ignored_file(folder, env, config),
         user_prices=_list_prices(user_values) if has_trust else None,
         guards_cap=_has_user_cap(user_values, flags),
@@ -325,6 +329,19 @@ def _is_higher(amount: Any, users: Any) -> bool:
     if users is None or users is False:
         return False
     return amount is False or bool(amount > users)
+
+
+def _read_seat_count(given: int | None, named: Sequence[str]) -> int | None:
+    """Return the number of seats, or raise UsageError if no council has as many or `-m` names another number."""
+    if given is None:
+        return None
+    if given != int(given) or not 2 <= given <= MAX_NAMED_MEMBERS:
+        raise UsageError(f"{option('seat_count', given)}: a council has 2 to {MAX_NAMED_MEMBERS} seats")
+    if len(named) > 1 and len(named) != given:
+        raise UsageError(
+            f"{option('seat_count', given)}, but {option('models')} names {len(named)} members: drop one of the two"
+        )
+    return int(given)
 
 
 def _read_named_members(given: Any) -> tuple[str, ...]:
@@ -450,6 +467,7 @@ def _build_settings(values: Mapping[str, Any], origins: Mapping[str, Origin], va
         warm_start=tree["warm_start"],
         model_lists=tree["model_lists"],
         hedge=tree["hedge"],
+        check=tree["check"],
         vendors=tuple(tree.get("vendors", ())),
         variables=variables,
         origins=origins,

@@ -172,6 +172,7 @@ CONFIG_KEYS: Mapping[str, Any] = {
     "notify": BOOLEAN,
     "warm_start": BOOLEAN,
     "hedge": BOOLEAN,
+    "check": BOOLEAN,
     "model_lists": BOOLEAN,
     "vendors": VENDOR_NAMES,
     "providers": {"*": PROVIDER_KEYS},
@@ -218,7 +219,7 @@ class Access(Enum):
 # Every key, by its name in KEY_MEANINGS. A key that is missing here needs trust, and a test fails.
 KEYS_BY_ACCESS: Mapping[Access, tuple[str, ...]] = {
     Access.FREE: (
-        "timeout", "effort", "warm_start", "hedge", "model_lists", "general.deliberate", "human.timeout",
+        "timeout", "effort", "warm_start", "hedge", "check", "model_lists", "general.deliberate", "human.timeout",
         "members.MEMBER.images", "members.MEMBER.pdf",
         "vendors",  # a choice among the vendors of the user
         "rosters.NAME.about", "rosters.NAME.seats.name", "rosters.NAME.seats.role", "rosters.NAME.seats.lens",
@@ -277,6 +278,7 @@ KEY_MEANINGS: Mapping[str, str] = {
     "vendors": "Vendors that unassigned seats and automatic fallbacks may use; `council init` writes it. Not set: all available vendors.",
     "warm_start": "If several seats of a phase send the same long prefix to a vendor that caches it, start one of them first and the others at its first output.",
     "hedge": "When a member takes longer than it usually does, ask the seat's fallback too, within the budget. The first complete answer counts.",
+    "check": "After the answer, have two seats of other vendors look for its errors, and its author correct what is right. It applies to protocols whose answer is a text: collaborative, adversarial, triad, advisors, general, ranking.",
     "model_lists": "Once a day, ask the vendors whose keys are set which models they list, so that defaults are their newest models. `false`: use the names that this version knows.",
     "notify": "Ring the bell and show a desktop notification when a run is done.",
     "providers.NAME.wire": "Wire format of the endpoint. `openai` (the provider) uses `openai-responses` at OpenAI's own host.",

@@ -268,9 +268,9 @@ def test_the_plan_of_an_early_stop_debate_has_two_call_counts(judges: JudgesWork
     ("shared_by", "reason"),
     [
         (["judge-1", "Judge 2"], ""),
-        (["judge-1"], "no two members recommend this on their own"),
+        (["judge-1"], "no two members recommended this at first"),
         (["judge-9", "everyone"], "agreement was not assessed"),
-        ([], "no two members recommend this on their own"),
+        ([], "no two members recommended this at first"),
         (None, "agreement was not assessed"),
     ],
 )
@@ -280,7 +280,7 @@ def test_a_brainstorm_takes_its_agreement_from_the_judges_that_share_the_recomme
     told: Json = {"trade_offs": [], "themes": [], "open_questions": [], "recommendation": "Take it."}
     judges.judge_answers.said["consolidate/chair"] = told | ({} if shared_by is None else {"shared_by": shared_by})
     because = council("brainstorm", "caching approaches", "--json").json["trust"]["because"]
-    known = ("no two members recommend this on their own", "agreement was not assessed", "the seats agree only in part")
+    known = ("no two members recommended this at first", "agreement was not assessed", "the seats agree only in part")
     assert [row for row in because if row in known] == ([reason] if reason else [])
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from council.doors.cli import run as command
 from council.extensions import FORMATS
+from tests.acceptance.test_machine_readable import fits
 
 Council = Callable[..., tuple[int, str, str]]
 
@@ -38,6 +39,24 @@ def test_a_run_prints_the_same_as_council_report(council: Council, form: str) ->
     _, later, _ = council("report", "--format", form)
     assert out.strip()
     assert out.rstrip("\n") == later.rstrip("\n")
+
+
+@pytest.mark.behaviour("50-format-on-a-run", "10-check-reported")
+@pytest.mark.parametrize("arguments", [["--protocol", "refine"], ["--protocol", "triad", "--check"]])
+def test_every_format_has_a_checked_answer(council: Council, arguments: list[str]) -> None:
+    code, _, err = council(*arguments, "Where to?")
+    assert code == 0, err
+    told = {form: council("report", "--format", form)[1] for form in FORMATS.names}
+    assert all(text.strip() for text in told.values())
+    report = json.loads(told["json"])
+    fits(report, "report")
+    (error, *_) = report["check"]["errors"]
+    assert error["flaw"] in told["md"] and error["flaw"] in told["html"]
+    assert "## Result of the Check" in told["md"]
+    assert ("## Errors in the Drafts" in told["md"]) == ("refine" in arguments) == bool(report.get("attacks"))
+    plan = json.loads(council(*arguments, "Where to?", "--dry-run", "--json")[1])
+    fits(plan, "plan")
+    assert plan.get("check", False) == ("--check" in arguments)
 
 
 @pytest.mark.behaviour("50-format-on-a-run")

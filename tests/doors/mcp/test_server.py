@@ -294,6 +294,33 @@ async def test_every_schema_has_an_example_that_runs() -> None:
                 assert (await wait_until_done(client, run))["status"] == "complete"
 
 
+@pytest.mark.behaviour("50-mcp-check")
+@pytest.mark.parametrize(
+    ("protocol", "options", "last"),
+    [
+        ("refine", {}, "fix"),
+        ("solo", {}, "rewrite-again"),
+        ("triad", {"check": True}, "fix"),
+    ],
+)
+async def test_a_client_gets_the_reworked_answer_with_its_tail(protocol: str, options: Json, last: str) -> None:
+    async with connect() as client:
+        started = await call_tool(client, "council_start", question=QUESTION, protocol=protocol, options=options)
+        done = await wait_until_done(client, started["run"])
+        report = await call_tool(client, "council_result", run=started["run"])
+    assert (done["status"], done["phase"]) == ("complete", last)
+    assert report["answer"]
+    assert report["tail"][-1].startswith("Trust: ")
+    assert ("check" in report) == (protocol != "solo")
+
+
+@pytest.mark.behaviour("50-mcp-check")
+async def test_a_protocol_without_a_text_for_others_refuses_the_check() -> None:
+    async with connect() as client:
+        line = await call_refused(client, "council_start", question=QUESTION, protocol="solo", options={"check": True})
+    assert "the protocol solo has no answer that other seats can check: drop check, or choose another protocol" in line
+
+
 @pytest.mark.behaviour("50-mcp-tools")
 async def test_an_estimate_is_the_plan_and_spends_nothing(data: Path) -> None:
     async with connect() as client:

@@ -170,7 +170,7 @@ class WebServer:
         """Run a council in this process and return the run id."""
 
         async def work() -> str:
-            convener = Convener(self.folder, self.env)
+            convener = Convener(self.folder, self.env, flags=how.pop("settings", None))
             plan = await convener.plan([question], how.pop("options", None), **how)
             minutes = await convener.run(plan, lambda entry: None)
             await convener.close()

@@ -19,6 +19,7 @@ import pytest
 from council.render.tail import format_tail
 from council.runs.tokens import add_token
 from tests.acceptance.helpers import EVERYONE, QUESTION, SEATS, FixedAnswers, mark, wait_until
+from tests.acceptance.refine.fake_authors import Authors, make_error, write_text
 from tests.doors.web.server import Json, WebServer, environment
 from tests.fake_provider import FakeProvider, Reply
 from tests.trusted_project import trust_project
@@ -315,6 +316,63 @@ def test_typed_answers_are_content_after_acceptance_and_titles_take_one_cheap_ca
     assert message["content"].startswith("small says") and "reasoning_content" not in message
     unresearched = site.complete("Which tea is best?", model="council/general")
     assert "no research was made" in unresearched["choices"][0]["message"]["content"]
+
+
+def take_authors(site: ChatSite, **how: Any) -> Authors:
+    answers = Authors(**how)
+    site.answers = site.provider.answer = answers
+    return answers
+
+
+@pytest.mark.behaviour("50-v1-refine")
+@pytest.mark.parametrize(
+    ("model", "more", "author"),
+    [("council/refine", {}, "alpha"), ("council/collaborative", {"check": True}, "chair")],
+)
+def test_a_corrected_text_is_the_content_once_with_and_without_streaming(
+    site: ChatSite, model: str, more: Json, author: str
+) -> None:
+    answers = take_authors(site)
+    euros = "5,000" if model == "council/refine" else "4,000"
+    error = make_error("MAJOR", f"It costs {euros} euros in all", "The train is not counted.")
+    answers.errors["check/beta"] = [error]
+    before = write_text(author, "rewrite" if author == "alpha" else "synthesise", euros)
+    answer = before.replace(f"{euros} euros in all", f"6,000 euros in all {mark(author, 'fix')}")
+    streamed = site.stream(model=model, **more)
+    whole = site.complete(model=model, **more)["choices"][0]["message"]["content"]
+    for content in (streamed.content, whole):
+        assert content.startswith(f"{answer}\n\n---\n\nOutcome: ")
+        assert content.count("It costs") == 1
+        assert "checked by" in content
+    assert (len(streamed.texts("content")), streamed.error, streamed.is_done) == (1, None, True)
+    assert "The train is not counted." in streamed.reasoning
+
+
+@pytest.mark.behaviour("50-v1-solo")
+def test_the_last_rewrite_of_one_member_is_content_while_it_is_written(site: ChatSite) -> None:
+    answers = take_authors(site, is_solo=True)
+    gate = site.provider.make_gate()
+    answer = write_text("alpha", "rewrite-again", "4,000")
+    answers.instead["alpha/rewrite-again"] = Reply(
+        text=f"Here is the final answer:\n\n{answer}", pause=gate, pause_after=9
+    )
+    streamed = Streamed()
+    with site.open_stream(model="council/solo") as response:
+        run = str(response.getheader("x-council-run"))
+        read_content(response, streamed)
+        assert site.get(f"/api/runs/{run}")["running"]
+        assert answer.startswith(streamed.content)
+        gate.release()
+        for line in response:
+            streamed.add(line)
+    tail = format_tail(site.report(run)["tail"])
+    assert (streamed.content, streamed.is_done, streamed.error) == (f"{answer}\n\n{tail}", True, None)
+    assert all(mark("alpha", phase) in streamed.reasoning for phase in ("draft", "rewrite"))
+    assert mark("alpha", "rewrite-again") not in streamed.reasoning
+    answers.errors["attack-again/alpha"] = []  # the first rewrite is the answer
+    early = site.stream(model="council/solo")
+    assert early.content.startswith(f"{write_text('alpha', 'rewrite', '4,000')}\n\n---\n\n")
+    assert (early.content.count("It costs"), early.is_done) == (1, True)
 
 
 @pytest.mark.behaviour("50-v1-disconnect", "50-v1-idempotency", "50-v1-retry")

@@ -60,11 +60,22 @@ def test_options_describe_themselves_for_a_form(server: WebServer) -> None:
     rows = {row["name"]: row for row in server.get("/api/protocols")}
     assert {row["use"]: name for name, row in rows.items() if row["use"]} == {
         "Decide": "adversarial", "Review": "judges", "Research": "general", "Rank": "ranking",
+        "Refine": "refine",
     }  # fmt: skip
     assert rows["advisors"]["options"]["properties"]["roster"]["choices"] == "rosters"
     assert rows["judges"]["options"]["properties"]["preset"]["choices"] == "presets"
     about = server.get("/api/options")["properties"]
-    assert set(about) == {"models", "cheap", "decisions", "effort", "redact", "skip_secrets", "look", "max_cost"}
+    assert set(about) == {
+        "models",
+        "cheap",
+        "decisions",
+        "effort",
+        "redact",
+        "skip_secrets",
+        "look",
+        "check",
+        "max_cost",
+    }
     assert all(row["description"] for row in about.values())
     members = server.get("/api/members")
     assert "security-audit" in [row["name"] for row in members["presets"]]

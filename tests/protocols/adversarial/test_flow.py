@@ -16,8 +16,9 @@ from council.events import Entry
 from council.members.base import OnDelta
 from council.members.scripted import Scripted
 from council.protocols.adversarial.flow import verdict_words
-from council.protocols.adversarial.replies import Attack, Issue, Point, Ruling, Triage
+from council.protocols.adversarial.replies import Attack, Ruling, Triage
 from council.protocols.adversarial.verdict import build_verdict, number_issues
+from council.protocols.common.issues import Issue, Point
 from council.render.markdown import render_answer
 from council.render.report import build_report
 from council.runs.service import Convener

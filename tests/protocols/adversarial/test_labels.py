@@ -12,7 +12,8 @@ from council.engine.minutes import Minutes
 from council.engine.reply import parse_reply
 from council.protocols.adversarial.flow import find_attacks_by_author
 from council.protocols.adversarial.labels import ChairLabels
-from council.protocols.adversarial.replies import Attack, Issue, Ruling
+from council.protocols.adversarial.replies import Attack, Ruling
+from council.protocols.common.issues import Issue
 from council.types import Outcome, Round, Seat, Statement, TrustFact
 from tests.protocols.adversarial.test_flow import SCRIPT, Run, attack, issue, ruling
 

@@ -10,17 +10,16 @@ from typing import Any
 import pytest
 
 from council.engine.trust import LEVELS
-from council.protocols.adversarial.replies import Attack, Issue, Point, Ruling, Triage
+from council.protocols.adversarial.replies import Attack, Ruling, Triage
 from council.protocols.adversarial.report import format_counts
 from council.protocols.adversarial.rules import (
-    apply_rulings,
     compute_confidence,
     find_first_holders,
     list_contradictions,
     list_defects,
-    match_ids,
 )
 from council.protocols.adversarial.verdict import build_verdict, describe_rulings, number_issues
+from council.protocols.common.issues import Issue, Point, apply_rulings, match_ids
 from council.types import Outcome, Round, Seat, Statement, Verdict
 
 OUTCOMES = ("SURVIVED", "MODIFIED", "OVERTURNED")

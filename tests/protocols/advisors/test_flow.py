@@ -152,6 +152,26 @@ async def test_agreement_is_what_the_referee_says_who_shares_the_verdict(more: d
     assert facts == more.get("tensions", [])
 
 
+@pytest.mark.behaviour("10-trust-in-turn")
+@pytest.mark.parametrize(
+    ("flags", "answered", "is_in_turn"),
+    [
+        ({"flow": "sequential"}, 3, True),
+        ({"flow": "sequential", "rounds": 2}, 3, True),
+        ({"flow": "sequential"}, 2, True),
+        ({"flow": "sequential"}, 1, False),
+        ({"flow": "parallel"}, 3, False),
+        ({"flow": "debate"}, 3, False),
+    ],
+)
+async def test_advisors_who_spoke_in_turn_limit_trust(flags: dict[str, Any], answered: int, is_in_turn: bool) -> None:
+    script: dict[str, Any] = {f"r1/{name}": {"fail": "auth"} for name in ADVISORS[answered:]}
+    script["referee/referee"] = {"reply": RULING | {"shared_by": list(ADVISORS)}}
+    _, minutes, _ = await run_advisors(script, **flags)
+    facts = [row["kind"] for row in minutes.verdict["trust_facts"]]
+    assert facts == (["in_turn"] if is_in_turn else [])
+
+
 @pytest.mark.behaviour("10-advisors-report-once")
 async def test_the_report_has_the_final_text_once() -> None:
     ruling = RULING | {"shared_by": [], "wrong_if": "Rents fall."}

@@ -243,7 +243,7 @@ async def test_notes_are_shown_under_three_headings() -> None:
         assert "What only one saw\n\n- Gamma: BOATS\n" in text
     assert build_report(minutes)["trust"]["because"] == [
         "all answers are from one vendor (scripted)",
-        "2 of 3 seats recommend this on their own (alpha and beta)",
+        "2 of 3 seats recommended this at first (alpha and beta)",
         "one point is disputed",
     ]
 

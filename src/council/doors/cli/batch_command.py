@@ -60,8 +60,8 @@ MAX_LISTED_GROUPS = 12
 BAR_WIDTH = 24
 # Flags of a question that set an option of every row.
 ROW_FLAGS = (
-    "protocol", "mode", "models", "members", "cheap", "seat", "effort", "strict", "spec", "decision", "base", "no_match", "redact",
-    "skip_secrets", "look", "allow_unpriced", "timeout", "grace", "hedge", "no_warm", "no_resend", "verbose", "report_dir",
+    "protocol", "mode", "models", "members", "cheap", "seat", "seat_count", "effort", "strict", "spec", "decision", "base", "no_match", "redact",
+    "skip_secrets", "look", "allow_unpriced", "timeout", "grace", "hedge", "check", "no_warm", "no_resend", "verbose", "report_dir",
 )  # fmt: skip
 COMMAND_FLAGS = ("config", "trust", "yes", "no_input", "dry_run", "json", "quiet", "no_color", "ascii")
 
@@ -300,14 +300,17 @@ def format_estimate(estimate: Estimate) -> list[str]:
     sample = f" (a sample of {now.rows:,})" if now.selected < now.rows else ""
     done = f", {now.already_done:,} of them done" if now.already_done else ""
     lines = [f"{format_count(now.selected, 'row')}{sample}{done}"]
-    for group in estimate.groups[:MAX_LISTED_GROUPS]:
+    groups: dict[str, int] = {}  # rows by what their line says
+    for group in estimate.groups:
         plan = group.plan
         members = ", ".join(dict.fromkeys(seat.member for seat in plan.roster.all_seats))
         least, most = plan.calls
         calls = format_count(most, "call") if least == most else f"{least} to {format_count(most, 'call')}"
-        lines.append(f"  {format_count(group.rows, 'row')}: {plan.protocol.name}, {calls} each, {members}")
-    if len(estimate.groups) > MAX_LISTED_GROUPS:
-        lines.append(f"  and {format_count(len(estimate.groups) - MAX_LISTED_GROUPS, 'other set')} of options")
+        line = f"{plan.protocol.name}, {calls} each, {members}"
+        groups[line] = groups.get(line, 0) + group.rows
+    lines += [f"  {format_count(rows, 'row')}: {line}" for line, rows in list(groups.items())[:MAX_LISTED_GROUPS]]
+    if len(groups) > MAX_LISTED_GROUPS:
+        lines.append(f"  and {format_count(len(groups) - MAX_LISTED_GROUPS, 'other set')} of options")
     if cost:
         low, expected, worst = (format_usd(cost[name]) for name in ("low", "expected", "worst"))
         lines.append(f"cost: {expected} expected ({low} to {worst})")

@@ -6,8 +6,8 @@ import io
 import json
 import os
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,17 +29,21 @@ from council.doors.cli.params import (
 from council.doors.cli.runner import Runner, make_command, make_plan, make_runner
 from council.doors.cli.views import write_lines
 from council.engine.layout import format_count
-from council.errors import UsageError
-from council.evals import sampling
-from council.evals.dataset import GRADERS, GYM_PREFIX, load_dataset
+from council.errors import ConfigError, UsageError
+from council.evals import blind, sampling
+from council.evals.dataset import BLIND, GRADERS, GYM_PREFIX, load_dataset, load_open_questions
 from council.evals.evaluation import (
     DEFAULT_ARMS,
     EQUAL_BY,
+    SINGLE,
+    SOLO,
+    Arm,
     ArmResults,
     EvalTable,
     Evaluation,
     Result,
     apply_grades,
+    choose_base,
     format_table,
     grade_run,
     make_row_id,
@@ -60,14 +64,15 @@ from council.evals.review_bench import (
 )
 from council.flags import AUTO_PROTOCOL
 from council.money import format_usd
-from council.planning.plan import Plan
+from council.planning.plan import Material, Plan
 from council.runs.advice import save_result
-from council.runs.batch import DEFAULT_CONCURRENCY, BatchSettings
+from council.runs.batch import DEFAULT_CONCURRENCY, BatchSettings, select_protocol_options, select_settings
 from council.runs.batch_output import Estimate, Summary
-from council.runs.batch_rows import RowErrors
+from council.runs.batch_rows import RowErrors, make_row
 from council.runs.outcome import EXIT_COMPLETE, EXIT_INTERRUPTED, EXIT_PARTIAL
 from council.runs.service import Convener
 from council.runs.track_record import format_outcome, label_run
+from council.settings.member_lookup import LOCAL_CANDIDATE, available_members, fast_members
 from council.store.interface import RunStatus
 from council.text_cleanup import clean
 from council.types import Json
@@ -77,12 +82,14 @@ ROW_FLAGS = (
     "models",
     "members",
     "cheap",
+    "seat_count",
     "seat",
     "effort",
     "allow_unpriced",
     "timeout",
     "grace",
     "hedge",
+    "check",
     "no_warm",
     "no_resend",
 )
@@ -90,6 +97,7 @@ ADVISE_FLAGS = (
     "models",
     "members",
     "cheap",
+    "seat_count",
     "seat",
     "spec",
     "decision",
@@ -101,15 +109,17 @@ ADVISE_FLAGS = (
     "json",
 )
 ANSWERS, GRADES, RESULT, TABLE = "answers.jsonl", "grades.jsonl", "result.json", "table.txt"
+COMPARISONS = "comparisons.jsonl"
 
 
 def eval_command() -> click.Command:
     own = [
         click.Argument(["dataset"], nargs=-1, metavar="DATASET", shell_complete=complete_file),
-        click.Option(["--arms"], default=None, metavar="A,B,…", help=f"What to compare: single, self-consistency:samples=N, and protocols with options, as in advisors:rounds=3 (default {DEFAULT_ARMS}). Each council gets a self-consistency arm of equal use."),
+        click.Option(["--arms"], default=None, metavar="A,B,…", help=f"What to compare: single, self-consistency:samples=N, solo, and other protocols with options, as in advisors:rounds=3 (default {DEFAULT_ARMS}). Each council gets a self-consistency arm of equal use."),
         click.Option(["--equal"], type=click.Choice(EQUAL_BY), default="tokens", help="What the self-consistency arm of a council has in common with it."),
-        click.Option(["--grader"], type=click.Choice(GRADERS), default="auto", help="How answers are graded (auto: choice, numeric or exact, by the item)."),
-        click.Option(["--judges"], default=None, metavar="A,B,…", help="Members of the panel of --grader judges."),
+        click.Option(["--grader"], type=click.Choice(GRADERS), default="auto", help="How answers are graded (auto: choice, numeric or exact, by the item; blind: judges compare the texts of open questions)."),
+        click.Option(["--judges"], multiple=True, metavar="A,B,…", help=f"Members of the panel of --grader judges and blind; repeatable (default for blind: {blind.DEFAULT_JUDGES} available members that sit in no arm, of different vendors)."),
+        click.Option(["--against"], default=None, metavar="ARM", help="The arm that --grader blind compares all others with (default solo, else the first)."),
         click.Option(["--limit"], type=IntegerParam(), default=None, metavar="N", help="Use only the first N questions; of gym:NAME, generate N (default 30)."),
         click.Option(["--seed"], type=IntegerParam(), default=0, metavar="N", help="Seed of generated questions, of the order of labels, of the intervals and of the embedded model."),
         click.Option(["--output", "-o"], default=None, metavar="DIR", help="Folder of the answers, the table and the plots (default NAME.eval).", shell_complete=complete_file),
@@ -144,15 +154,42 @@ def run_eval(dataset: tuple[str, ...], **params: Any) -> int:
         )
     if dataset[0] == BENCH:
         return run_bench(params)
-    items = load_dataset(dataset[0], grader=params["grader"], limit=params["limit"], seed=params["seed"])
-    arms = parse_arms(params["arms"] or DEFAULT_ARMS)
-    judges = tuple(name.strip() for name in (params["judges"] or "").split(",") if name.strip())
-    evaluation = Evaluation(
-        tuple(items), tuple(arms), _read_row_defaults(params), judges, params["equal"], params["seed"], dataset[0]
-    )
+    evaluation = _make_evaluation(dataset[0], params)
     runner = Runner.from_flags({name: params.get(name) for name in COMMAND_FLAGS})
-    with protocols.register_for(sampling.PROTOCOL):
+    with ExitStack() as stack:
+        for protocol in (sampling.PROTOCOL, blind.PROTOCOL):
+            stack.enter_context(protocols.register_for(protocol))
         return EvalRunner(runner, evaluation, _choose_folder(dataset[0], params["output"]), params).run()
+
+
+def _make_evaluation(dataset: str, params: Json) -> Evaluation:
+    grader = params["grader"]
+    arms = parse_arms(params["arms"] or DEFAULT_ARMS, grader)
+    against, left_out = "", 0
+    if grader == BLIND:
+        items, left_out = load_open_questions(dataset, params["limit"])
+        against = choose_base(arms, params["against"])
+    else:
+        items = load_dataset(dataset, grader=grader, limit=params["limit"], seed=params["seed"])
+        if params["against"] is not None:
+            raise UsageError(
+                f'--against "{params["against"]}" belongs to --grader blind, nothing was sent: add it, or drop this flag'
+            )
+    names = [name.strip() for text in params["judges"] for name in text.split(",")]
+    judges = tuple(dict.fromkeys(filter(None, names)))
+    if grader == BLIND and len(judges) > blind.MAX_JUDGES:
+        raise UsageError(f"--judges names {len(judges)} members, nothing was sent: use at most {blind.MAX_JUDGES}")
+    return Evaluation(
+        tuple(items),
+        tuple(arms),
+        _read_row_defaults(params),
+        judges,
+        params["equal"],
+        params["seed"],
+        dataset,
+        against=against,
+        left_out=left_out,
+    )
 
 
 def _read_row_defaults(params: Json) -> Json:
@@ -181,19 +218,21 @@ class EvalRunner:
         return self.runner.with_convener(self._run)
 
     async def _run(self, convener: Convener) -> int:
-        await self._find_price(convener)
+        await self._find_prices(convener)
+        await self._choose_judges(convener)
         if any(arm.equals for arm in self.evaluation.arms):
             self.runner.print_status(
                 ["each self-consistency arm uses about as much again as its council, which is not included below"]
             )
+        first = self.evaluation.first_rows()
         if self.params["dry_run"]:
-            code, _ = await self._run_batch(convener, self.evaluation.first_rows(), ANSWERS)
+            rows = [*first, *self.evaluation.planned_compare_rows()]
+            code, _ = await self._run_batch(convener, rows, ANSWERS)
             return code
         self._open_folder()
         self._check_seed()
         if self.params["fresh"]:
             self._forget()
-        first = self.evaluation.first_rows()
         code, _ = await self._run_batch(convener, first, ANSWERS)
         results = await self._read_results(convener, (ANSWERS,))
         equal = self.evaluation.equal_rows(results)
@@ -202,34 +241,72 @@ class EvalRunner:
             plan = f"{format_count(len(equal), 'row')}: self-consistency, each with the {self.evaluation.equal} of its council"
             code = max(code, (await self._run_batch(convener, equal, equal_file, plan))[0])
             results = await self._read_results(convener, (ANSWERS, equal_file))
+        comparing = self.evaluation.compare_rows(results)
+        if comparing and code in ENDED_CODES:
+            code = max(code, (await self._run_batch(convener, comparing, COMPARISONS))[0])
         if code == EXIT_INTERRUPTED:
             return code
         results = await self._grade(convener, results)
-        wanted = len(first) + len([arm for arm in self.evaluation.arms if arm.equals]) * len(self.evaluation.items)
-        table = EvalTable(
-            self.evaluation, [ArmResults(arm, results.get(arm.name, {})) for arm in self.evaluation.arms],
-            wanted - sum(map(len, results.values())),
-        )  # fmt: skip
-        self._show(table)
+        arms = [ArmResults(arm, results.get(arm.name, {})) for arm in self.evaluation.arms]
+        wanted = len(self.evaluation.arms) * len(self.evaluation.items)
+        missing = wanted - sum(map(len, results.values()))
+        self._show(EvalTable(self.evaluation, arms, missing, await self._read_comparisons(convener, arms)))
         return code
 
-    async def _find_price(self, convener: Convener) -> None:
-        """Find the price of the member of the self-consistency arms, if they are to be equal in cost."""
+    async def _find_prices(self, convener: Convener) -> None:
+        """Find the prices of the members of the self-consistency arms, if they are to be equal in cost."""
         if self.evaluation.equal != "cost":
             return
-        flags = {
-            name: value for name, value in self.evaluation.defaults.items() if name in ("models", "seats", "cheap")
-        }
-        if "models" in flags:
-            flags["models"] = flags["models"][:1]
-        if self.params["trust"]:
-            flags["trust"] = True
+        prices = {}
+        equal = [arm for arm in self.evaluation.arms if arm.equals]
+        one_model = Arm(SINGLE, sampling.NAME, {"samples": 1})
+        for protocol, arm in (("", one_model), (SOLO, Arm(SOLO, SOLO))):
+            if any((split_arm(one.equals)[0] == SOLO) == (protocol == SOLO) for one in equal):
+                plan = await self._plan_row(convener, self.evaluation.sample_row(arm))
+                member = plan.roster.seats[0].member
+                prices[protocol] = (member, convener.price(member))
+        self.evaluation = replace(self.evaluation, prices=prices)
+        for arm in equal:
+            self.evaluation.weigh_use(arm)
+
+    async def _choose_judges(self, convener: Convener) -> None:
+        """Choose the judges of blind comparisons, check that they are available, and print what they will do."""
+        if not self.evaluation.is_blind:
+            return
+        if not self.evaluation.judges:
+            self.evaluation = replace(self.evaluation, judges=tuple(await self._find_judges(convener)))
+        rows = self.evaluation.planned_compare_rows()
+        try:
+            plan = await self._plan_row(convener, rows[0])
+        except ConfigError as error:
+            raise UsageError(f"--judges: {error}; nothing was sent") from None
+        convener.check_plan(plan)
+        if not self.params["dry_run"]:
+            cost = "" if plan.cost is None else f", about {format_usd(plan.cost['expected'] * len(rows))}"
+            judges = ", ".join(seat.member for seat in plan.roster.seats)
+            what = f"{format_count(len(rows), 'blind comparison')} by {judges} follow"
+            self.runner.print_status([f"{what}, {plan.calls[1]} calls each{cost}, which is not included below"])
+
+    async def _find_judges(self, convener: Convener) -> list[str]:
+        """Return available members that sit in no arm, else any that are available."""
+        members: set[str] = set()
+        for arm in self.evaluation.arms:
+            plan = await self._plan_row(convener, self.evaluation.sample_row(arm))
+            members |= {seat.member for seat in plan.roster.all_seats}
+        is_cheap = bool(self.evaluation.defaults.get("cheap"))
+        find = fast_members if is_cheap else available_members
+        return blind.choose_judges(find(convener.settings, convener.env) or [LOCAL_CANDIDATE], members)
+
+    async def _plan_row(self, convener: Convener, row: Json) -> Plan:
+        """Return the plan of a row as its batch makes it."""
+        options = make_row(row, 1).options
+        flags = select_settings(options) | ({"trust": True} if self.params["trust"] else {})
         other = Convener(convener.folder, flags=flags, config=self.runner.config, store=convener.store, keeps_open=True)
         try:
-            plan = await other.plan(["Answer this question."], {}, protocol=sampling.NAME)
-            name = plan.roster.seats[0].member
-            self.evaluation = replace(self.evaluation, price=(name, other.price(name)))
-            self.evaluation.weigh_use()
+            given = select_protocol_options(options)
+            return await other.plan(
+                [row["question"]], given, protocol=options["protocol"], material=Material(match=False)
+            )
         finally:
             await other.close()
 
@@ -252,7 +329,7 @@ class EvalRunner:
     def _forget(self) -> None:
         """Put the earlier answers aside as `NAME.old`; they were paid for."""
         for path in (*self.folder.glob("*.jsonl"), *self.folder.glob("*.jsonl.batch")):
-            if path.name.startswith(("answers.", "equal-", "grades.")):
+            if path.name.startswith(("answers.", "equal-", "grades.", "comparisons.")):
                 path.replace(path.with_name(f"{path.name}.old"))
 
     async def _run_batch(
@@ -295,6 +372,28 @@ class EvalRunner:
         }  # fmt: skip
         return {arm: {item: one for item, one in done.items() if one is not None} for arm, done in graded.items()}
 
+    async def _read_comparisons(self, convener: Convener, arms: Sequence[ArmResults]) -> blind.BlindTable | None:
+        """Return the comparisons of the judges; None for another grader."""
+        chosen = self.evaluation
+        if not chosen.is_blind:
+            return None
+        rows = {row["id"]: row for row in self._read_rows(COMPARISONS)}
+        results = {one.arm.name: one.results for one in arms}
+        pairs: dict[str, dict[str, blind.Pair]] = {arm.name: {} for arm in chosen.compared_arms()}
+        reports = []
+        for arm, found in pairs.items():
+            for item in chosen.items:
+                mine, base = results[arm].get(item.id), results[chosen.against].get(item.id)
+                if not (mine and base):
+                    continue
+                if row := rows.get(chosen.make_compare_id(arm, item, mine.text, base.text)):
+                    details = (await convener.minutes(row["run"])).verdict["details"]
+                    found[item.id] = blind.read_pair(row["run"], details, mine.text, base.text)
+                    reports.append(row["report"])
+        unfinished = len(pairs) * len(chosen.items) - len(reports)
+        members = {one.arm.name: one.members for one in arms}
+        return blind.BlindTable(chosen.against, pairs, members, unfinished, _sum_use(reports))
+
     # Results
 
     def _read_rows(self, *files: str) -> list[Json]:
@@ -336,6 +435,16 @@ class EvalRunner:
         else:
             names = ", ".join([RESULT, TABLE, *(path.name for path in files)])
             write_lines(f"{clean(text)}\n\nfiles: {self.folder}: {names}", ascii=self.runner.ascii)
+
+
+def _sum_use(reports: Sequence[Json]) -> Json:
+    """Return the tokens, the calls and the dollars of runs; None for dollars if a price is unknown."""
+    costs = [report["cost"]["usd"] for report in reports]
+    return {
+        "tokens": sum(int(report["tokens"]["in"]) + int(report["tokens"]["out"]) for report in reports),
+        "calls": sum(int(report["calls"]["made"]) for report in reports),
+        "usd": None if None in costs else round(sum(costs), 9),
+    }
 
 
 def run_bench(params: Json) -> int:

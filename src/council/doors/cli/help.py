@@ -33,9 +33,9 @@ COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
 }
 # One group for each flag of every run, by its name in COMMON_FLAGS. Flags of a protocol are grouped by protocol.
 FLAG_GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Protocol and members": ("protocol", "mode", "models", "members", "cheap", "seat", "effort", "strict"),
+    "Protocol and members": ("protocol", "mode", "models", "members", "cheap", "seat", "seat_count", "effort", "strict"),
     "Material": ("attach", "spec", "decision", "base", "continued", "no_match", "no_stdin", "redact", "skip_secrets", "look"),
-    "Cost and time": ("max_cost", "allow_unpriced", "yes", "timeout", "grace", "hedge", "no_warm", "no_resend"),
+    "Cost and time": ("max_cost", "allow_unpriced", "yes", "timeout", "grace", "hedge", "check", "no_warm", "no_resend"),
     "Execution": ("dry_run", "detach", "priority", "no_input", "notify", "config", "trust"),
     "Output": (
         "output", "report_dir", "verbose", "answer_only", "show", "raw", "json", "jsonl", "format", "fail_on", "quiet", "no_color", "ascii",
@@ -78,6 +78,7 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
     ),
     "eval": (
         ("council eval questions.jsonl --arms single,collaborative", "compare at equal tokens; again to continue"),
+        ("council eval open.jsonl --arms solo,refine --grader blind", "open questions: judges compare the texts blind"),
         ("council eval gym:basic_arithmetic --limit 100 --max-cost 5", "100 generated questions, for at most $5"),
         ("council eval bench:review --limit 12", "judges on programs with planted bugs"),
         ("council eval --replay answers.csv", "compare voting rules on recorded answers, without a model"),

@@ -109,11 +109,13 @@ class Runner:
             "seats": parse_seats(params.get("seat") or ()),
             "models": parse_members(params.get("models") or (), params.get("members")),
             "cheap": params.get("cheap") or None,
+            "seat_count": params.get("seat_count"),
             "profile": profile,
         }
         settings |= {"max_cost": params.get("max_cost"), "allow_unpriced": params.get("allow_unpriced") or None}
         settings |= {"grace": check_grace(params.get("grace")), "no_resend": params.get("no_resend") or None}
         settings |= {"no_warm": params.get("no_warm") or None, "hedge": params.get("hedge") or None}
+        settings |= {"check": params.get("check") or None}
         settings |= {"effort": params.get("effort"), "notify": params.get("notify") or None, "priority": params.get("priority")}  # fmt: skip
         settings |= {"report_dir": params.get("report_dir"), "trust": params.get("trust") or None}
         plain = params.get("no_color") or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"

@@ -48,6 +48,7 @@ class CommonOptions(Arguments):
     seats: dict[str, str] = Field(default_factory=dict)
     models: tuple[str, ...] = ()
     cheap: bool = False
+    check: bool = False
     spec: str | None = None
     base: str | None = None
     decisions: tuple[str, ...] = ()
@@ -57,7 +58,7 @@ class CommonOptions(Arguments):
     look: bool | None = None  # None: if the question names the project
 
 
-COMMON_OPTIONS_HELP = "max_cost, effort low|medium|high, timeout, seats {seat: member}, models [1 to 8 members], cheap, spec FILE, base REF, decisions [], attach [FILE], redact, skip_secrets, look (members read project files; default: if the question names the project)"
+COMMON_OPTIONS_HELP = "max_cost, effort low|medium|high, timeout, seats {seat: member}, models [1 to 8 members], cheap, check (the answer), spec FILE, base REF, decisions [], attach [FILE], redact, skip_secrets, look (members read project files; default: if the question names the project)"
 
 
 def _format_options_help() -> str:
@@ -75,7 +76,7 @@ def _format_option(row: Json) -> str:
 
 PROTOCOL_HELP = (
     "collaborative (default): one merged answer; adversarial: stress-test; advisors: perspectives; judges: PASS/WARN/FAIL on code; "
-    "general: web research; ranking: blind vote; triad, quick: cheap{added}. Usually omitted: the wording of the question decides."
+    "general: web research; ranking: blind vote; refine: reworked, checked; triad, solo, quick: cheap{added}. Usually omitted: the question decides."
 )
 
 

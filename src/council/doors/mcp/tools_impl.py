@@ -280,6 +280,7 @@ class CouncilTools:
     def _make_convener(self, folder: Path, common: CommonOptions, profile: Any, cap: float | None) -> Convener:
         flags: Json = {"timeout": common.timeout, "effort": common.effort, "seats": dict(common.seats) or None}
         flags |= {"models": list(common.models) or None, "cheap": common.cheap or None}
+        flags["check"] = common.check or None
         flags |= {"max_cost": cap, "allow_unpriced": self.owner.allow_unpriced or None}
         flags |= {"profile": profile if isinstance(profile, str) else None}  # the options check refuses other types
         flags = {name: value for name, value in flags.items() if value is not None}

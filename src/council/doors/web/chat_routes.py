@@ -206,6 +206,8 @@ async def _plan(
     settings = app_state.owner.settings(app_state.owner.folder)
     settings.require_trust()
     flags: Json = {"effort": body.reasoning_effort} if body.reasoning_effort in EFFORTS else {}
+    if body.check and not model.is_title:
+        flags["check"] = True
     cap = app_state.caps.effective_cap(BudgetCaps.from_settings(settings), None)
     async with app_state.open_convener(None, user, max_cost=cap, **flags) as convener:
         plan = without_agents(await plan_chat(convener, model, question, app_state.empty_folder))

@@ -57,6 +57,7 @@ class EvalResult(Body):
     unfinished: int
     members: list[str]
     arms: list[Json]
+    blind: Annotated[Json | None, Field(description="Blind comparisons: the base, the judges and their use.")] = None
     conclusions: list[str]
 
 

@@ -86,6 +86,11 @@ class RunRequest(BaseModel):
         default=False, title="Seats may read the project",
         description="Let each seat read files of the root before it answers.",
     )  # fmt: skip
+    check: bool = Field(
+        default=False,
+        title="Check the answer",
+        description="Have two seats of other vendors look for errors in the answer, and its author correct what is right.",
+    )
     max_cost: float | None = Field(
         default=None, ge=0, allow_inf_nan=False, title="Maximum cost, in dollars", description="In dollars; at most the owner's limit.",
     )  # fmt: skip
@@ -152,6 +157,10 @@ class ChatRequest(BaseModel):
     )
     cancel_on_disconnect: bool | None = Field(
         default=None, description="Stop the run if the client disconnects before its end. Default: it continues."
+    )
+    check: bool | None = Field(
+        default=None,
+        description="Have two seats of other vendors look for errors in the answer, and its author correct what is right.",
     )
     tail: bool | None = Field(
         default=None, description="false leaves out the lines after the answer: outcome, who differs, trust."

@@ -18,6 +18,7 @@ PROTOCOL = Protocol(
     resizable=True,
     reads_question=False,
     keeps_conversations=False,
+    allows_check=True,
     purpose="choices and claims: the leading answer has to survive attacks",
     example='council "Redis or Postgres for our sessions?"',
     use="Decide",

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from council.engine.council import Council
 from council.errors import ChairAbsent
 from council.protocols.adversarial.labels import ChairLabels, assign_chair_labels
-from council.protocols.adversarial.replies import NONE, Attack, Issue, Ruling, Triage, format_issue
+from council.protocols.adversarial.replies import Attack, Ruling, Triage
 from council.protocols.adversarial.verdict import CHOSEN_BY_RULE, build_verdict, number_issues, review_ruling
 from council.protocols.common.flags import choose_leader, list_flagged_drafts
+from council.protocols.common.issues import NONE, Issue, format_issue
 from council.protocols.common.lengths import find_word_limit
 from council.text_cleanup import strip_confidence_section
 from council.types import Json, OutcomeFacts, Round, Statement, TrustFact, Verdict

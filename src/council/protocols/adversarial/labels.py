@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from council.engine.council import Council, make_labels
-from council.protocols.adversarial.replies import Change, Point, Ruling
-from council.protocols.adversarial.rules import match_ids
+from council.protocols.adversarial.replies import Change, Ruling
+from council.protocols.common.issues import Point, match_ids
 from council.types import Round, Seat
 
 ISSUE_LABEL = re.compile(r"\bissue[\s_#-]*(\d{1,3})\b", re.IGNORECASE)

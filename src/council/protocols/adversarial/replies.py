@@ -6,26 +6,22 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
-from council.engine.reply import Reply, also_named, main_field, one_row_per
+from council.engine.reply import Reply, also_named, one_row_per
+from council.protocols.common.issues import (
+    MAX_ISSUES,
+    NONE,
+    Issue,
+    Point,
+    format_issue,
+    keep_most_severe,
+    none_to_list,
+    read_points,
+)
 from council.protocols.common.replies import PointList, ReplyPart, TextField, one_of
 from council.types import Json
 
-MAX_ISSUES = 6  # per attacker
-SEVERITIES = ("FATAL", "MAJOR", "MINOR")  # the most severe first
-NONE = "none"  # `same_as` of an issue that no other issue repeats, `replaced_by` of a draft that no other replaces
-
-IssueSeverity = Annotated[
-    Literal["FATAL", "MAJOR", "MINOR"],
-    one_of(
-        {
-            "FATAL": "critical, blocker, blocking, showstopper, show stopper",
-            "MAJOR": "high, medium, moderate, significant, important, serious",
-            "MINOR": "low, trivial, nit, nitpick, cosmetic",
-        }
-    ),
-]
 AttackStance = Literal["STAND", "MODIFIED", "REJECTED"]
 AttackVerdict = Annotated[
     AttackStance,
@@ -56,43 +52,10 @@ RulingOutcome = Annotated[
 ]
 
 
-def _read_landed(value: Any) -> Any:
-    """Return whether an issue landed; None, which leaves it open, for anything but a clear yes or no."""
-    return value if isinstance(value, bool) else {"true": True, "false": False}.get(str(value))
-
-
-LandedField = Annotated[
-    bool | None,
-    BeforeValidator(_read_landed),
-    one_of(
-        {
-            "true": "landed, lands, valid, upheld, accepted, sustained, yes, partly, partially, in part, partially landed",
-            "false": "not landed, did not land, does not land, invalid, not valid, rejected, dismissed, no",
-        }
-    ),
-    WithJsonSchema(
-        {"type": "boolean", "description": "true if the criticism is right and matters"}
-        | main_field()
-        | also_named("ruling", "verdict", "valid", "upheld", "accepted", "decision", "status")
-    ),
-]
-
-
-def _read_points(value: Any) -> Any:
-    """Accept rulings as an object with the issues as keys."""
-    if not isinstance(value, dict):
-        return value
-    return [{"issue": name, **(of if isinstance(of, dict) else {"landed": of})} for name, of in value.items()]
-
-
 def _require_text(value: str) -> str:
     if not value.strip():
         raise ValueError("it is empty: write the final answer")
     return value
-
-
-def _none_to_list(value: Any) -> Any:
-    return [] if value is None else value
 
 
 class TriageSide(ReplyPart):
@@ -170,24 +133,17 @@ class Triage(Reply):
         return "\n".join(lines)
 
 
-class Issue(BaseModel):
-    severity: IssueSeverity
-    hits: TextField = Field(default="", description="the claim or passage of the leading draft that this hits")
-    flaw: str = Field(description="the error in it, with the evidence")
-    correction: TextField = Field(default="", description="the text that should replace it")
-
-
 class Attack(Reply):
     """The issues an attacker found; an empty list is valid."""
 
-    issues: Annotated[list[Issue], BeforeValidator(_none_to_list)] = Field(
+    issues: Annotated[list[Issue], BeforeValidator(none_to_list)] = Field(
         description=f"at most {MAX_ISSUES} flaws that you can support, those that would change what the reader does first; empty if there is none"
     )
     case: TextField = Field(
         default="",
         description="where the leading draft contradicts your own and yours is right, with evidence; else empty",
     )
-    concedes: Annotated[list[str], BeforeValidator(_none_to_list)] = Field(
+    concedes: Annotated[list[str], BeforeValidator(none_to_list)] = Field(
         default=[], description="where the leading draft is right and your own is not, one line each; empty if nowhere"
     )
     verdict: AttackVerdict = Field(description="your judgement of the leading draft as a whole")
@@ -195,8 +151,7 @@ class Attack(Reply):
     @property
     def counted_issues(self) -> dict[int, Issue]:
         """The issues that count, by their number: all, or the most severe six."""
-        by_severity = sorted(enumerate(self.issues, 1), key=lambda item: SEVERITIES.index(item[1].severity))
-        return dict(sorted(by_severity[:MAX_ISSUES]))
+        return keep_most_severe(self.issues)
 
     @property
     def stance(self) -> AttackStance:
@@ -212,64 +167,18 @@ class Attack(Reply):
         return "\n\n".join(filter(None, parts))
 
 
-def format_issue(issue: Issue) -> str:
-    """Return an issue in one paragraph: `**MAJOR** the passage: the flaw Correction: the text`."""
-    where = f"{issue.hits}: " if issue.hits else ""
-    correction = f" Correction: {issue.correction}" if issue.correction else ""
-    return f"**{issue.severity}** {where}{issue.flaw}{correction}"
-
-
 _MINOR_CHANGES = re.compile(
     r"\W*surviv\w*\W+with (?:only )?(?:minor|small|slight|light|few|trivial|cosmetic)\b.*", re.I | re.DOTALL
 )
-_REMARK = re.compile(r"\s*[—–;(]\s*|\s-\s|[.:,]\s+")
-_OTHER_RULING = re.compile(  # in a remark: it may take the ruling back
-    r"\b(?:land\w*|valid\w*|invalid|upheld|accept\w*|reject\w*|dismiss\w*|part|partly|partially|"
-    r"but|except|though|although|however|only|unless|if|provided)\b",
-    re.IGNORECASE,
-)
-
-
-def _split_remark(value: Any) -> Any:
-    """Read the reason that stands beside a ruling: `landed — it is right`, `landed: no. It is cheap.`"""
-    if not isinstance(value, dict) or value.get("why") or not isinstance(value.get("landed"), str):
-        return value
-    ruling, *rest = _REMARK.split(
-        re.sub(r"^\W*landed\s*[:=]\s*", "", value["landed"], flags=re.I).strip(" ."), maxsplit=1
-    )
-    if not rest:
-        return {**value, "landed": ruling}
-    is_clear = not _OTHER_RULING.search(rest[0])
-    return {**value, "landed": ruling if is_clear else value["landed"], "why": rest[0].rstrip(")")}
 
 
 def _read_minor_changes(value: Any) -> Any:
     """Read "SURVIVED with minor modifications" by its rulings: if no issue landed, nothing was modified."""
     if not isinstance(value, dict) or not _MINOR_CHANGES.fullmatch(str(value.get("outcome"))):
         return value
-    rows = _read_points(value.get("points")) or []
+    rows = read_points(value.get("points")) or []
     landed = [Point.model_validate(row).landed for row in rows if isinstance(row, dict) and "issue" in row]
     return {**value, "outcome": "MODIFIED" if any(landed) else "SURVIVED"}
-
-
-class Point(ReplyPart):
-    """The ruling on one issue."""
-
-    _read_remark = model_validator(mode="before")(_split_remark)
-
-    issue: str = Field(
-        description="the id of the issue, as listed", json_schema_extra=also_named("issue_id", "id", "name", "point")
-    )
-    same_as: TextField = Field(
-        default=NONE,
-        description=f'the id of an earlier issue that the same correction settles; "{NONE}" if there is none, or if they only overlap',
-    )
-    why: TextField = Field(
-        default="",
-        description="the reason for the ruling, in one sentence",
-        json_schema_extra=also_named("reason", "reasoning", "rationale", "explanation", "because"),
-    )
-    landed: LandedField = None
 
 
 class Change(ReplyPart):
@@ -287,7 +196,7 @@ class Ruling(Reply):
     decisive: ClassVar[frozenset[str]] = frozenset({"outcome"})
     _read_outcome = model_validator(mode="before")(_read_minor_changes)
 
-    points: Annotated[list[Point], BeforeValidator(_none_to_list), BeforeValidator(_read_points)] = Field(
+    points: Annotated[list[Point], BeforeValidator(none_to_list), BeforeValidator(read_points)] = Field(
         default=[],
         description="one ruling for each listed issue, by its id",
         json_schema_extra=one_row_per("issue") | also_named("rulings", "issues", "decisions", "rulings_on_issues"),
@@ -297,7 +206,7 @@ class Ruling(Reply):
         default="",
         description=f'if the outcome is OVERTURNED: the label of the draft that the answer is built from; else "{NONE}"',
     )
-    changes: Annotated[list[Change], BeforeValidator(_none_to_list)] = Field(
+    changes: Annotated[list[Change], BeforeValidator(none_to_list)] = Field(
         default=[], description="if the outcome is MODIFIED: what changed because of which issue; else empty"
     )
     answer: Annotated[str, AfterValidator(_require_text)] = Field(

@@ -8,11 +8,10 @@ from council.engine.layout import ENGLISH, find_wording
 from council.engine.minutes import Minutes
 from council.protocols import ReportView
 from council.text_cleanup import single_line
-from council.types import Json
+from council.types import SEVERITIES, Json
 from council.wording import Wording
 
 MAX_REASON_CHARS = 200
-SEVERITIES = ("FATAL", "MAJOR", "MINOR")  # the most severe first
 RULING_WORDS = {True: "landed", False: "dismissed", None: "open"}
 
 

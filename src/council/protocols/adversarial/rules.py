@@ -1,129 +1,12 @@
-"""Rules of the adversarial protocol: rulings on issues, their contradictions, and the confidence, computed instead of taken from a model."""
+"""Rules of the adversarial protocol: contradictions of a ruling, and the confidence, computed instead of taken from a model."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
 
-from council.protocols.adversarial.replies import NONE, SEVERITIES, Point, Triage
+from council.protocols.adversarial.replies import Triage
+from council.protocols.common.issues import SEVERE, Rulings, format_unknown
 from council.types import TrustFact
-
-SEVERE = ("FATAL", "MAJOR")
-MAX_DETAIL_CHARS = 100
-MAX_ID_CHARS = 40  # of an unknown id
-MAX_UNKNOWN = 5  # unknown ids that are listed
-
-
-# Rulings
-
-
-@dataclass(frozen=True, slots=True)
-class IssueRuling:
-    """The ruling on one issue. An issue without one ruling is open: `landed` is None."""
-
-    id: str
-    severity: str
-    landed: bool | None = None
-    why: str = ""
-    same_as: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Rulings:
-    """The rulings on all issues of an attack."""
-
-    rows: tuple[IssueRuling, ...] = ()
-    contradictory: tuple[str, ...] = ()  # issues that were ruled both ways
-    unknown: tuple[str, ...] = ()  # ids in the ruling that no attacker raised
-
-    @property
-    def distinct(self) -> list[IssueRuling]:
-        """Each issue once: joined issues count as one, with the severity of the most severe."""
-        joined: dict[str, list[IssueRuling]] = {}
-        for row in self.rows:
-            joined.setdefault(row.same_as or row.id, []).append(row)
-        return [min(group, key=lambda row: SEVERITIES.index(row.severity)) for group in joined.values()]
-
-    @property
-    def landed(self) -> list[IssueRuling]:
-        return [row for row in self.distinct if row.landed]
-
-    @property
-    def open(self) -> list[IssueRuling]:
-        return [row for row in self.distinct if row.landed is None]
-
-    @property
-    def unruled(self) -> list[IssueRuling]:
-        """The open issues that the chair left out; one that was ruled both ways is open too."""
-        return [row for row in self.open if row.id not in self.contradictory]
-
-
-def apply_rulings(severities: Mapping[str, str], points: Iterable[Point]) -> Rulings:
-    """Return the ruling on each issue; `severities` are those of the issues by id."""
-    said: dict[str, list[Point]] = {}
-    unknown: dict[str, None] = {}
-    for point in points:
-        found = match_ids(point.issue, severities)
-        for name in found:
-            said.setdefault(name, []).append(point)
-        if not found:
-            unknown[_shorten(point.issue, MAX_ID_CHARS) or "an empty id"] = None
-    contradictory = [name for name in severities if len(_decisions(said.get(name, ()))) > 1]
-    roots = _join_issues(severities, said)
-    landed = {root: _combine([name for name in roots if roots[name] == root], said) for root in roots.values()}
-    rows = [
-        IssueRuling(
-            name, severity, landed[roots[name]], next((p.why for p in said.get(name, ()) if p.why), ""),
-            roots[name] if roots[name] != name else None,
-        )
-        for name, severity in severities.items()
-    ]  # fmt: skip
-    return Rulings(tuple(rows), tuple(contradictory), tuple(unknown))
-
-
-def format_unknown(rulings: Rulings) -> str:
-    """Return the unknown ids of a ruling, the first five of many."""
-    more = len(rulings.unknown) - MAX_UNKNOWN
-    return f"{', '.join(rulings.unknown[:MAX_UNKNOWN])}{f' and {more} more' if more > 0 else ''}"
-
-
-def match_ids(text: str, ids: Collection[str]) -> list[str]:
-    """Return the issue ids in a text such as `beta-1`, `Beta #1`, `[beta-1] the first claim` or `beta-1 and gamma-2`."""
-    plain = _simplify(text)
-    found = [name for name in ids if f"-{_simplify(name)}-" in f"-{plain}-"]
-    return found or [name for name in ids if _simplify(name).replace("-", "") == plain.replace("-", "")]
-
-
-@lru_cache(maxsize=1024)
-def _simplify(text: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
-
-
-def _decisions(points: Iterable[Point]) -> set[bool]:
-    return {point.landed for point in points if point.landed is not None}
-
-
-def _join_issues(ids: Iterable[str], said: Mapping[str, Sequence[Point]]) -> dict[str, str]:
-    """Return for each issue the first issue of its group, following `same_as` in both directions."""
-    roots = {name: name for name in ids}
-    for name, points in said.items():
-        for point in points:
-            for other in match_ids(point.same_as, roots):
-                first, second = sorted((roots[name], roots[other]), key=list(roots).index)
-                roots = {one: first if root == second else root for one, root in roots.items()}
-    return roots
-
-
-def _combine(group: Sequence[str], said: Mapping[str, Sequence[Point]]) -> bool | None:
-    """Return the ruling of joined issues: landed if one landed, dismissed if all that were ruled on were, else open."""
-    decisions = [_decisions(said.get(name, ())) for name in group]
-    if any(found == {True} for found in decisions):
-        return True
-    is_joined = [any(p.same_as.strip().lower() not in ("", NONE) for p in said.get(name, ())) for name in group]
-    ruled = [found for found, joined in zip(decisions, is_joined, strict=True) if found or not joined]
-    return False if ruled and all(found == {False} for found in ruled) else None
 
 
 def list_contradictions(outcome: str | None, rulings: Rulings) -> list[str]:
@@ -223,8 +106,3 @@ def list_trust_facts(
     if contested and not is_settled(outcome, stances.values()):
         found.append(TrustFact("contested_points", contested[0], count=len(contested)))
     return found
-
-
-def _shorten(text: str, limit: int = MAX_DETAIL_CHARS) -> str:
-    line = " ".join(text[: 4 * limit].split()).rstrip(".")
-    return line if len(line) <= limit else f"{line[:limit].rsplit(' ', 1)[0]} …"

@@ -6,22 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
 from council.engine.agreement import compute_agreement, join_sides, list_shared_voices, round_voices
-from council.protocols.adversarial.replies import MAX_ISSUES, SEVERITIES, Attack, Change, Issue, Ruling, Triage
+from council.protocols.adversarial.replies import Attack, Change, Ruling, Triage
 from council.protocols.adversarial.rules import (
-    SEVERE,
-    Rulings,
-    apply_rulings,
     compute_confidence,
     find_first_holders,
     is_settled,
     list_contradictions,
     list_defects,
     list_trust_facts,
-    match_ids,
 )
 from council.protocols.common.flags import list_draft_facts
+from council.protocols.common.issues import MAX_ISSUES, SEVERE, Issue, Rulings, apply_rulings, match_ids
 from council.text_cleanup import strip_confidence_section
-from council.types import Difference, Json, OutcomeFacts, Round, TrustFact, Verdict
+from council.types import SEVERITIES, Difference, Json, OutcomeFacts, Round, TrustFact, Verdict
 
 CHOSEN_BY_RULE = "the chair did not triage, and this draft declares the fewest CRITICAL flags"
 

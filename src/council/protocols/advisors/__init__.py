@@ -12,6 +12,7 @@ PROTOCOL = Protocol(
     report_view="council.protocols.advisors.report:AdvisorsView",
     reads_question=False,
     keeps_conversations=False,
+    allows_check=True,
     purpose="decisions with trade-offs: advisors with different stances, and a referee who decides",
     example='council --flow debate --rounds 2 "Should we open an office in Lisbon?"',
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 from council.engine.agreement import compute_agreement, join_sides, keep_known, list_shared_voices, round_voices
 from council.engine.council import Council
-from council.protocols.advisors.options import AdvisorsOptions
+from council.protocols.advisors.options import AdvisorsOptions, Flow
 from council.protocols.advisors.replies import Refereed, RefereedRounds, Stand
 from council.protocols.advisors.rules import (
     cites_evidence,
@@ -49,7 +49,7 @@ async def advisors(council: Council, **options: Any) -> Verdict:
         _note_changes(council, transcript)
         if n < chosen.rounds and _should_stop(council, chosen, transcript):
             break
-    return await _referee(council, transcript)
+    return await _referee(council, transcript, chosen.flow)
 
 
 def _note_long_statements(council: Council, said: Round[Any], n: int, max_words: int) -> None:
@@ -109,7 +109,7 @@ def _declared_changes(transcript: list[Round[Any]]) -> list[Json]:
     return stance_changes([_round_stances(said) for said in transcript])
 
 
-async def _referee(council: Council, transcript: list[Round[Any]]) -> Verdict:
+async def _referee(council: Council, transcript: list[Round[Any]], flow: Flow) -> Verdict:
     heard = {seat.name: seat.role for seat in council.members if any(seat.name in said for said in transcript)}
     several = len(transcript) > 1
     council.so_far(Verdict("", shifts=tuple(_declared_changes(transcript))))  # declared changes need no referee
@@ -132,6 +132,7 @@ async def _referee(council: Council, transcript: list[Round[Any]]) -> Verdict:
     shared_by = keep_known(reply.known_shared_by, heard)
     first_holders = None if shared_by is None else tuple(name for name in shared_by if name not in moved)
     later = reply.joined if isinstance(reply, RefereedRounds) else []
+    in_turn = [TrustFact("in_turn")] if flow == "sequential" and len(heard) > 1 else []
     contested = [TrustFact("contested_points", tensions[0], count=len(tensions))] if tensions else []
     sections = reply.build_sections(heard, {one["seat"] for one in shifts if one["weak"]}, council.question.text)
     return Verdict(
@@ -143,7 +144,7 @@ async def _referee(council: Council, transcript: list[Round[Any]]) -> Verdict:
         shared_by=first_holders,
         joined=tuple(name for name in later if name in heard and name not in (first_holders or ())),
         differences=tuple(_list_differences(reply, tensions)),
-        trust_facts=(*contested, *list_shared_voices(voices)),
+        trust_facts=(*in_turn, *contested, *list_shared_voices(voices)),
     )
 
 

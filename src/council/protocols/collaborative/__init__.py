@@ -16,6 +16,7 @@ PROTOCOL = Protocol(
     resizable=True,
     reads_question=False,
     keeps_conversations=False,
+    allows_check=True,
     purpose="questions and plans: one answer built from several drafts; the default",
     example='council "How should we roll out feature flags?"',
 )

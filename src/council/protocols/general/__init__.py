@@ -10,6 +10,7 @@ PROTOCOL = Protocol(
     options="council.protocols.general.options:GeneralOptions",
     panel="council.protocols.general.panel:general_panel",
     reads_question=False,
+    allows_check=True,
     purpose="facts: answers from search results with citations, and every dispute stated",
     example='council --protocol general "How efficient are heat pumps below zero?"',
     use="Research",

@@ -13,6 +13,7 @@ PROTOCOL = Protocol(
     reads_question=False,
     keeps_conversations=False,
     allows_look=False,  # the files that a seat cites would show its readers whose answer it is
+    allows_check=True,
     purpose="comparing answers: every member ranks the others' answers without their names",
     example='council --protocol ranking "What should we name the new service?"',
     use="Rank",

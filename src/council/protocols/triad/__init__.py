@@ -11,6 +11,7 @@ PROTOCOL = Protocol(
     resizable=True,
     reads_question=False,
     keeps_conversations=False,
+    allows_check=True,
     purpose="short answers and texts: three drafts merged in one step, with fewer calls",
     example='council --protocol triad "Write a release note for version 2."',
 )

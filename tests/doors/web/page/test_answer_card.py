@@ -10,11 +10,13 @@ import pytest
 
 from council.render.positions import build_position_history
 from council.render.report import read_report
-from tests.acceptance.helpers import Workspace
+from council.render.tail import add_tail
+from tests.acceptance.helpers import Workspace, mark
+from tests.acceptance.refine.fake_authors import Authors, make_error, take_seats
 from tests.doors.web.page.browser import Browser
 from tests.doors.web.page.conftest import run_in_thread
 from tests.doors.web.page.test_modules import SHOW_ANSWER
-from tests.doors.web.server import WebServer
+from tests.doors.web.server import QUESTION, WebServer
 from tests.fake_provider import FakeProvider, Reply
 from tests.protocols.judges.runs import bench_plan, details, finding, judged, opinion, red_and_blue
 from tests.render.runs import NAMES, RunBuilder, adversarial, collaborative, one_absent, plan
@@ -62,7 +64,9 @@ def test_from_the_answer_a_person_copies_compares_asks_on_and_forks(
     copied = "() => navigator.clipboard.readText()"
     page.click(".answer-tools button:has-text('Copy Markdown')")
     page.wait_for_selector("button:has-text('Copied')")
-    assert page.evaluate(copied) == answer
+    tail = run_in_thread(lambda: server.get(f"/api/runs/{run}"))["report"]["tail"]
+    assert tail[-1].startswith("Trust: ")
+    assert page.evaluate(copied) == add_tail(answer, tail).rstrip("\n")
     page.click(".answer .copy-code")
     seen.wait(f"async () => (await navigator.clipboard.readText()) === {json.dumps(CODE)}")
 
@@ -92,6 +96,81 @@ def test_from_the_answer_a_person_copies_compares_asks_on_and_forks(
     assert seen.text(".run-head h1") == "And what does it cost?"
     asked = page.evaluate("() => location.hash.split('/').at(-1)")
     assert run_in_thread(lambda: server.get(f"/api/runs/{asked}"))["report"]["continues"] == forked
+    assert seen.errors == []
+
+
+ERROR = make_error("MAJOR", "It costs 5,000 euros in all", "The train is not counted.")
+
+
+def refine_with_errors(server: WebServer, provider: FakeProvider) -> Authors:
+    """Seat authors whose chosen text has an error that is corrected and one that is not."""
+    answers = take_seats(Workspace(server.folder, provider))
+    answers.errors["check/beta"] = [ERROR, make_error("MINOR", "Book the train early", "It does not say when.")]
+    return answers
+
+
+@pytest.mark.behaviour("17-refine-card", "50-page-diff")
+def test_a_refined_answer_shows_its_check_its_ballots_and_the_errors_in_the_drafts(
+    server: WebServer, provider: FakeProvider, look: Look
+) -> None:
+    refine_with_errors(server, provider)
+    run = run_in_thread(lambda: server.run_council(protocol="refine"))
+    seen = look().run(server.url, run)
+    page = seen.page
+    page.wait_for_selector(".changed")  # the report is there
+    card = " ".join(seen.text(".answer").split())
+    for words in (
+        "checked by beta and gamma: 2 errors found, 1 corrected, 1 still open",
+        "Checked by beta gamma",
+        "Errors that the check found 2",
+        "It costs 5,000 euros in all: The train is not counted.",
+        "Correction: Count the train.",
+        "Ruling: It is so.",
+        "Ranking Place Answer of",
+    ):
+        assert words in card, (words, card)
+    assert seen.texts(".answer details.part[open] .tag") == ["corrected", "open"]
+    assert [page.locator(".answer .severity").nth(n).inner_text() for n in range(2)] == ["major", "minor"]
+    page.click(".answer summary:has-text('Ballots')")
+    assert "alpha: Alpha is clear." in " ".join(seen.texts(".answer .more li"))
+    page.click(".answer summary:has-text('Errors in the drafts')")
+    assert "on the draft of beta" in " ".join(" ".join(seen.texts(".answer details.part li")).split())
+    assert seen.texts(".seat .seat-name") == ["alpha", "beta", "gamma"]  # the chair was not needed
+    assert seen.texts(".timeline .label") == ["alpha", "beta", "gamma"]
+    page.click("[data-seat=alpha] [data-key^=rewrite] button:has-text('compare')")
+    assert mark("alpha", "draft") in seen.text("[data-seat=alpha] [data-key^=rewrite] del")
+    assert mark("alpha", "rewrite") in seen.text("[data-seat=alpha] [data-key^=rewrite] ins")
+    assert seen.errors == []
+
+
+@pytest.mark.behaviour("17-refine-card")
+def test_the_choice_of_the_chair_has_no_empty_table(server: WebServer, provider: FakeProvider, look: Look) -> None:
+    refine_with_errors(server, provider)
+    run = run_in_thread(lambda: server.run_council(protocol="refine", settings={"models": ["sim:alpha", "sim:beta"]}))
+    seen = look().run(server.url, run)
+    assert seen.page.locator(".answer table.ranking").count() == 0
+    assert "alpha: Alpha is clear." in seen.text(".answer .more")
+    assert seen.texts(".seat .seat-name") == ["alpha", "beta", "chair"]
+    assert seen.errors == []
+
+
+@pytest.mark.behaviour("50-page-check")
+def test_the_form_has_an_answer_checked(server: WebServer, provider: FakeProvider, look: Look) -> None:
+    take_seats(Workspace(server.folder, provider))
+    seen = look().at(server.url)
+    page = seen.page
+    page.fill("#question", QUESTION)
+    page.click("summary:has-text('More options')")
+    assert "its author correct what is right" in seen.text(".field:has(#option-check)")
+    with page.expect_request(lambda one: one.url.endswith("/api/estimate")) as sent:
+        page.check("#option-check")
+    assert sent.value.post_data_json["check"] is True
+    page.wait_for_selector(".go .run:not([disabled])")
+    page.click(".go .run")
+    page.wait_for_selector(".seat")
+    seen.wait_for_status("complete")
+    page.wait_for_selector(".answer:not([hidden])")
+    assert "Checked by alpha beta · no error found" in " ".join(seen.text(".answer").split())
     assert seen.errors == []
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from council.evals.blind import BlindTable, Judgement, Pair
 from council.evals.dataset import Item
 from council.evals.evaluation import ArmResults, EvalTable, Evaluation, Result, parse_arms
 from council.runs.advice import save_result
@@ -69,3 +70,43 @@ def test_evaluations_are_listed_and_one_is_shown_with_its_table_and_plots(server
     page.evaluate("location.hash = '#/evals/none'")
     page.wait_for_selector(".evals .problem")
     assert [one for one in seen.errors if "404" not in one] == []
+
+
+def make_blind_table() -> EvalTable:
+    """A table of three arms with forty open questions, compared by two judges."""
+    rng, items = random.Random(2), tuple(Item(str(n), "q", "", grader="blind") for n in range(40))
+    arms = parse_arms("single,solo,refine", "blind")
+    result = Result("r1", "", None, "LOW", None, {}, 900, 7, 0.01, 2.0, "A text.", ("sim:m1",))
+    chances = {"single": 0.3, "refine": 0.7}
+
+    def judge(chance: float) -> Judgement:
+        return Judgement("text" if rng.random() < chance else "base", False, 7.5, 6.5)
+
+    pairs = {
+        arm: {item.id: Pair("r2", 420, 400, (judge(chance), judge(chance)), 1, ("sim:j1", "sim:m1")) for item in items}
+        for arm, chance in chances.items()
+    }
+    compared = BlindTable("solo", pairs, {"solo": ["sim:m1"]}, 0, {"tokens": 9000, "calls": 160, "usd": 0.4})
+    found = [ArmResults(arm, {item.id: result for item in items}) for arm in arms]
+    evaluation = Evaluation(items, tuple(arms), dataset="open.jsonl", against="solo")
+    return EvalTable(evaluation, found, comparisons=compared)
+
+
+@pytest.mark.behaviour("evidence-page", "evidence-blind-summary")
+def test_blind_comparisons_are_shown_with_their_preference(server: WebServer, look: Look, tmp_path: Path) -> None:
+    save_result(environment(tmp_path), make_blind_table().as_json(), tmp_path / "open.eval", 1_790_000_000.0)
+    seen = look().at(server.url)
+    seen.page.click("header a:has-text('Evals')")
+    seen.page.click(".eval-list a")
+    seen.page.wait_for_selector(".evals table")
+    text = " ".join(seen.text(".evals").split())
+    assert "40 questions" in text and "judges sim:j1 and sim:m1" in text
+    assert "Share of comparisons that prefer it to solo" in text and "Judges that also wrote texts" in text
+    assert "Share of right answers" not in text and "equal tokens" not in text
+    head, rows = seen.texts(".evals thead th"), seen.texts(".evals tbody tr")
+    assert len(rows) == 3 and "equal length" in head and "inconsistent" in head
+    assert "7.5 : 6.5" in rows[0] and "420 : 400" in rows[0] and "(40)" in rows[0]
+    assert seen.page.locator(".eval-plot .eval-span").count() == 2
+    shown = server.get(f"/api/evals/{server.get('/api/evals')['evals'][0]['id']}")
+    assert shown["blind"]["judging_members"] == {"sim:m1": ["solo"]} and shown["arms"][1]["blind"] is None
+    assert seen.errors == []

@@ -12,7 +12,7 @@ import { term } from "./terms.js";
 export function answerParts(m, detail, rows, context) {
   const v = m.verdict;
   const sections = detail?.report?.sections || [];
-  return [...notes(v.notes, context), ...attack(v.details || {}, rows, context), ...lists(v, new Set(sections.map((one) => one.name)), context)];
+  return [...checkParts(v.check, context), ...notes(v.notes, context), ...attack(v.details || {}, rows, context), ...lists(v, new Set(sections.map((one) => one.name)), context)];
 }
 
 export function toSource(n) {
@@ -85,6 +85,32 @@ function point(row, context) {
   ];
 }
 
+// The check of the finished text
+
+const ERROR_TONES = { corrected: "", right: "", dismissed: "split", open: "bad" };
+const ATTACK_STATES = { true: "right", false: "dismissed", null: "open" };
+const REFINE_PHASES = { answers: "rewrite", ballots: "choose" };
+
+/** Who checked the text, and each error that they found. */
+function checkParts(check, context) {
+  if (!check?.readers.length) return [];
+  const phase = (one) => (one.check > 1 ? "check-again" : "check");
+  return [
+    el("p", { class: "hint counts" }, "Checked by ", chips(check.readers, context, { phase: "check" }), !check.errors.length && " · no error found", check.checks > 1 && " · the corrected text was read again"),
+    part("Errors that the check found", check.errors, (one) => foundError(one, context, { phase: phase(one) }), { open: check.errors.some((one) => one.state === "open") }),
+  ];
+}
+
+function foundError(one, context, { phase, author }) {
+  return [
+    el("span", { class: "tag", "data-tone": ERROR_TONES[one.state] || null }, one.state), severity(one.severity.toLowerCase()), one.check > 1 && el("span", { class: "tag" }, "second check"), chip(one.id.replace(/-\d+$/, ""), context, { phase, quote: one.flaw }),
+    author && el("span", { class: "soft" }, " on the draft of ", chip(author, context, { phase: "draft", quote: one.hits })),
+    el("p", {}, one.hits && [el("q", {}, inline(one.hits)), ": "], inline(one.flaw)),
+    one.correction && el("p", { class: "soft" }, "Correction: ", inline(one.correction)),
+    one.why && el("p", { class: "soft" }, "Ruling: ", inline(one.why)),
+  ];
+}
+
 // Lists of the verdict
 
 function lists(v, told, context) {
@@ -93,7 +119,8 @@ function lists(v, told, context) {
     part("Findings", v.findings, (one) => finding(one, context), { open: true }),
     part("Judges", opinions, (one) => opinion(one, context)),
     part("Withdrawn findings", v.details?.withdrawn, (one) => [chip(one.seat, context, { quote: one.finding }), severity(one.severity), el("span", {}, " ", inline(one.finding), " "), el("span", { class: "soft" }, inline(one.why))]),
-    v.details?.table && v.details?.ballots && el("section", { class: "part" }, el("h3", {}, "Ranking"), rankingTable(v.details, context)),
+    v.details?.table?.length > 1 && v.details?.ballots && el("section", { class: "part" }, el("h3", {}, "Ranking"), rankingTable(v.details, context, v.details.attacks && REFINE_PHASES)),
+    part("Errors in the drafts", v.details?.attacks, (one) => foundError({ ...one, state: ATTACK_STATES[one.landed] }, context, { phase: "attack", author: one.author }), { open: false }),
     part("Agreed", (v.consensus || []).filter((one) => one.claim), (one) => [el("span", {}, inline(one.topic || one.claim)), chips(one.seats, context, { quote: one.claim })]),
     !opinions && !told.has("disagreements") && !told.has("tensions") && part("Disagreements", v.disagreements, (one) => dispute(one, context), { open: v.disagreements?.length <= 3 && allSeats(context.minutes()).length <= 8 }),
     !opinions && !told.has("disagreements") && part("Dissent", v.dissent, (one) => [chip(one.seat, context, { quote: one.text }), one.position && el("strong", {}, ` ${one.position}`), !v.details?.rulings?.length && el("span", { class: "soft" }, " ", inline(short(one.text, 400)))], { open: true }),

@@ -19,7 +19,7 @@ export function answerToolbar(context) {
     const place = el("div", { class: "tool-form" });
     const close = () => place.replaceChildren();
     setChildren(node, el("div", { class: "bar", role: "toolbar", "aria-label": "Answer" },
-      copyButton("Copy Markdown", answerText, { title: "Copy the answer as Markdown" }),
+      copyButton("Copy Markdown", answerText, { title: "Copy the answer and its trust as Markdown" }),
       can && now.full.status === "complete" && button("Ask on", open(() => askForm(context, now.full, close)), { title: "Ask a question that continues this run" }),
       can && button("Fork", open(() => memberForm(context, now.full, close, true)), { title: "Run again from a phase on; earlier answers are reused at no cost" }),
       can && button("Re-run", open(() => memberForm(context, now.full, close, false)), { title: "Ask the same question again, with other members if you like" }),
@@ -28,11 +28,14 @@ export function answerToolbar(context) {
     place);
   }
 
-  const answerText = () => scene.detail?.report?.answer || scene.minutes.verdict?.answer || "";
+  const answerText = () => addTail(scene.detail?.report?.answer || scene.minutes.verdict?.answer || "", scene.detail?.report?.tail || []);
   const save = (format) => context.source.save(scene.full.run, format, `${scene.full.name || scene.full.run}.${format}`);
 
   return { node, update };
 }
+
+/** Return an answer with its tail in the form of all other outputs, so that trust is copied with it. */
+const addTail = (answer, lines) => (lines.length ? `${answer.trimEnd()}\n\n---\n\n${lines.join("  \n")}` : answer);
 
 /** Return a form with its error line; `act` returns the new run. */
 function runForm(context, title, close, fields, label, act) {

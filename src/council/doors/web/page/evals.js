@@ -37,19 +37,22 @@ function resultParts(result) {
   const arms = result.arms.filter((arm) => arm.accuracy.mean !== null);
   const trusted = arms.filter((arm) => arm.protocol !== SAMPLING && Object.keys(arm.trust).length > 1);
   const calibrated = arms.filter((arm) => arm.reliability.length);
+  const compared = result.arms.filter((arm) => arm.blind && arm.blind.preference.mean !== null);
   return [
     el("p", {}, el("a", { href: "#/evals" }, "Evaluations")),
     el("h1", {}, result.dataset),
-    el("p", { class: "soft" }, [count(result.questions, "question"), `equal ${result.equal}`, `seed ${result.seed}`, day(result.at), listed(result.members)].filter(Boolean).join(" · ")),
+    el("p", { class: "soft" }, [count(result.questions, "question"), result.blind ? blindFacts(result.blind) : `equal ${result.equal}`, `seed ${result.seed}`, day(result.at), listed(result.members)].filter(Boolean).join(" · ")),
     el("section", { "aria-label": "What can be concluded" }, el("h2", {}, "What can be concluded"), el("ul", {}, result.conclusions.map((line) => el("li", {}, line)))),
-    plot("Share of right answers, with 95 % interval", arms.map((arm) => [arm.arm, arm.accuracy])),
-    el("section", { "aria-label": "Arms" }, el("h2", {}, "Arms"), wideTable(armTable(result.arms))),
+    arms.length > 0 && plot("Share of right answers, with 95 % interval", arms.map((arm) => [arm.arm, arm.accuracy])),
+    compared.length > 0 && plot(`Share of comparisons that prefer it to ${result.blind.against}, with 95 % interval`, compared.map((arm) => [arm.arm, arm.blind.preference, 0.5])),
+    el("section", { "aria-label": "Arms" }, el("h2", {}, "Arms"), wideTable(result.blind ? blindTable(result.arms) : armTable(result.arms))),
     ...trusted.map((arm) => plot(`${arm.arm}: right by trust level`, LEVELS.filter((level) => arm.trust[level]).map((level) => [`${level} (${arm.trust[level].n})`, arm.trust[level]]))),
     ...calibrated.map((arm) => plot(`${arm.arm}: right by share of the votes`, arm.reliability.map((row) => [`${percent(row.confidence)} (${row.accuracy.n})`, row.accuracy, row.confidence]))),
   ];
 }
 
 const percent = (share) => (share === null || share === undefined ? "" : `${Math.round(100 * share)} %`);
+const pValue = (p) => (p < 0.001 ? "< 0.001" : p.toFixed(3));
 const points = (share) => `${share > 0 ? "+" : ""}${(100 * share).toFixed(1)}`;
 
 function armTable(arms) {
@@ -59,10 +62,32 @@ function armTable(arms) {
 
 function armRow(arm) {
   const { accuracy, against } = arm;
-  const beside = against && against.difference.mean !== null ? [against.arm, points(against.difference.mean), against.p_value.toFixed(3), against.wrong_to_right, against.right_to_wrong] : ["", "", "", "", ""];
+  const beside = against && against.difference.mean !== null ? [against.arm, points(against.difference.mean), pValue(against.p_value), against.wrong_to_right, against.right_to_wrong] : ["", "", "", "", ""];
   const cells = [percent(accuracy.mean), accuracy.mean === null ? "" : `${percent(accuracy.low)} to ${percent(accuracy.high)}`, ...beside, arm.tokens.toLocaleString("en"), arm.calls.toLocaleString("en"), arm.usd === null ? "" : money(arm.usd), arm.effective_votes ?? "", arm.brier === null ? "" : arm.brier.toFixed(3)];
   return el("tr", {}, el("th", { scope: "row" }, arm.arm), cells.map((text) => el("td", {}, String(text))));
 }
+
+const blindFacts = (blind) => (blind.judges.length ? `judges ${listed(blind.judges)}` : "no comparison");
+
+function blindTable(arms) {
+  const head = ["arm", "against", "preferred", "95 %", "p", "won", "tie", "lost", "inconsistent", "absent", "judges agree", "score", "words", "equal length", "tokens", "calls", "$"];
+  return el("table", {}, el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, arms.map(blindRow)));
+}
+
+function blindRow(arm) {
+  const used = [arm.tokens.toLocaleString("en"), arm.calls.toLocaleString("en"), arm.usd === null ? "" : money(arm.usd)];
+  const cells = arm.blind ? [...blindCells(arm.blind), ...used] : [...Array(13).fill(""), ...used];
+  return el("tr", {}, el("th", { scope: "row" }, arm.arm), cells.map((text) => el("td", {}, String(text))));
+}
+
+function blindCells(one) {
+  const { preference, equal_length: even } = one;
+  const span = preference.mean === null ? "" : `${percent(preference.low)} to ${percent(preference.high)}`;
+  const same = `${even.preference ? percent(even.preference.mean) : "too few"} (${even.n})`;
+  return [one.against, percent(preference.mean), span, pValue(one.p_value), one.won, one.ties, one.lost, one.inconsistent, one.absent, percent(one.agreement), both(one.score, one.base_score, 1), both(one.words, one.base_words, 0), same];
+}
+
+const both = (mine, base, digits) => (mine === null || base === null ? "" : `${mine.toFixed(digits)} : ${base.toFixed(digits)}`);
 
 /** A row for each interval: a line from its low to its high end, and a dot at the mean. `even` is the place of a share that is as often right as it says. */
 function plot(title, rows) {

@@ -175,17 +175,20 @@ function titleOf(m, phase, who, name) {
   return `${helper}${phase.split("/").at(-1)}`;
 }
 
-/** Return the statement of the same seat in the previous round, if they can be compared. */
+/** Return the last earlier statement of the same seat with which this one can be compared. */
 function previousStatement(m, turn) {
   let last = null;
   for (const phase of m.phases.values()) {
-    if (phase.name === turn.phase) return last && isNext(last.phase, turn.phase) ? last : null;
-    if (!isPrivatePhase(m, phase.name) && phase.said.has(turn.who)) last = phase.said.get(turn.who);
+    if (phase.name === turn.phase) return last;
+    if (isEarlier(phase.name, turn.phase) && phase.said.has(turn.who)) last = phase.said.get(turn.who);
   }
   return null;
 }
 
-const isNext = (a, b) => (/^r\d+$/.test(a) && /^r\d+$/.test(b)) || (a === "draft" && b === "improve");
+// Phases in which a seat writes a text again, and the phases of the text before.
+const EARLIER = { improve: ["draft"], rewrite: ["draft"], "rewrite-again": ["rewrite"], fix: ["draft", "rewrite", "merge", "synthesise"], "fix-again": ["fix"] };
+
+const isEarlier = (a, b) => (/^r\d+$/.test(a) && /^r\d+$/.test(b)) || Boolean(EARLIER[b]?.includes(a));
 
 /** Find the part of a statement that shares most words with a quote. */
 function findPassage(body, quote) {

@@ -158,10 +158,11 @@ function splitOptions(schema) {
 
 function card(protocol, checked, choose) {
   const id = `protocol-${protocol.name || "auto"}`;
+  const label = protocol.use || protocol.name;
   return el("label", { class: "protocol", for: id },
     el("input", { type: "radio", name: "protocol", id, value: protocol.name, checked, onchange: () => choose(protocol.name) }),
     protocol.phases?.length ? protocolDiagram(protocol.phases) : el("span", { class: "picture auto", "aria-hidden": "true" }, "Aa"),
-    el("span", {}, el("b", {}, protocol.use || protocol.name), protocol.use && protocol.name && el("span", { class: "hint" }, ` ${protocol.name}`)),
+    el("span", {}, el("b", {}, label), protocol.name && protocol.name !== label.toLowerCase() && el("span", { class: "hint" }, ` ${protocol.name}`)),
     el("span", { class: "hint" }, protocol.purpose || protocol.summary), protocol.note && el("span", { class: "notice", title: protocol.note }, protocol.calls ? "needs setup" : "cannot run now"));
 }
 

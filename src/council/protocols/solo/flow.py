@@ -1,0 +1,55 @@
+"""Solo protocol: one member drafts, attacks its own answer and writes it again, twice, in one conversation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from council.answer_filter import clean_answer
+from council.engine.council import Council
+from council.errors import SeatAbsent
+from council.protocols.common.check import Critique
+from council.types import Json, Statement, TrustFact, Verdict
+
+ROUNDS = (("attack", "rewrite"), ("attack-again", "rewrite-again"))
+
+
+async def solo(council: Council) -> Verdict:
+    """Draft, attack, rewrite, attack, rewrite. It ends early if an attack finds nothing."""
+    async with council.phase("draft"):
+        drafts = await council.poll(council.members, "solo/draft")
+    (seat,) = council.members
+    said: Statement[Any] = drafts[seat.name]
+    rounds: list[Json] = []
+    for number, (attack, rewrite) in enumerate(ROUNDS, 1):
+        try:
+            async with council.phase(attack):
+                critique = await council.ask(seat, "solo/attack", reply=Critique, after=said, number=number)
+            rounds.append({"errors": [error.model_dump() for error in critique.reply.errors], "corrected": False})
+            if not critique.reply.errors:
+                skipped = [name for phases in ROUNDS[number - 1 :] for name in phases if name != attack]
+                council.note("no further attack", why="its author found no error in it", skipped=skipped)
+                break
+            async with council.phase(rewrite):
+                said = await council.ask(
+                    seat, "solo/rewrite", after=critique, final=number == len(ROUNDS), number=number
+                )
+            rounds[-1]["corrected"] = True
+        except SeatAbsent:
+            break
+    return Verdict(
+        clean_answer(said.text), trust_facts=tuple(list_facts(seat.name, rounds)), details={"rounds": rounds}
+    )
+
+
+def list_facts(seat: str, rounds: list[Json]) -> list[TrustFact]:
+    """Return the limits of an answer that only its author has examined."""
+    if not rounds:
+        return []
+    facts = [TrustFact("self_attacked", seats=(seat,), count=len(rounds))]
+    left = rounds[-1]["errors"] if not rounds[-1]["corrected"] else []
+    fatal = [error for error in left if error["severity"] == "FATAL"]
+    if fatal:
+        facts.append(TrustFact("error_open_fatal", seats=(seat,), count=len(fatal), total=len(left)))
+    if len(left) > len(fatal):
+        facts.append(TrustFact("error_open", seats=(seat,), count=len(left) - len(fatal), total=len(left)))
+    return facts
