@@ -595,8 +595,8 @@ OutcomeKind = Literal[
     "split",
     "first",
     "no_first",
-    "chosen",
-    "chosen_by_chair",
+    "built_on",
+    "settled",
 ]
 
 

@@ -20,9 +20,9 @@ from council.notes_filter import NotesFilter, split_notes
 from council.protocols.adversarial.replies import Ruling
 from council.protocols.advisors.replies import Refereed
 from council.protocols.collaborative import SEATS
-from council.protocols.common.ballots import Ballot
 from council.protocols.common.issues import NONE, apply_rulings
 from council.protocols.judges.replies import Opinion
+from council.protocols.ranking.replies import Ballot
 from tests.paths import DATA
 
 ROWS: list[dict[str, Any]] = tomllib.loads((DATA / "final_replies.toml").read_text(encoding="utf-8"))["row"]

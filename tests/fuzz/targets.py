@@ -29,7 +29,6 @@ from council.packet.secret_filter import find_secrets, redact_text
 from council.planning.intent import parse_intent
 from council.protocols.adversarial.replies import Attack, Ruling, Triage
 from council.protocols.advisors.replies import RefereeAccount, Stand
-from council.protocols.common.ballots import Ballot
 from council.protocols.common.perspectives import perspectives_from_file
 from council.protocols.common.rosters import load_roster
 from council.protocols.general.replies import ClaimGroups, Position, Queries, Synthesis
@@ -37,6 +36,7 @@ from council.protocols.general.values import compare_answers
 from council.protocols.judges.locations import Material, find_place, parse_diff
 from council.protocols.judges.replies import Consolidation, Exploration, Lookups, Opinion
 from council.protocols.panel import PanelContext
+from council.protocols.ranking.replies import Ballot
 from council.render.markdown import TextPart
 from council.render.terminal_markdown import render_parts
 from council.search.queries import clean_queries

@@ -11,9 +11,9 @@ from council.engine.reply import Reply, build_schema, parse_reply
 from council.errors import UsageError
 from council.members.scripted import example_value
 from council.protocols.adversarial.replies import Attack, Triage
-from council.protocols.common.ballots import Ballot
 from council.protocols.general.replies import Position, Queries, Reconsidered
 from council.protocols.judges.replies import Lookups, Opinion, SecondOpinion
+from council.protocols.ranking.replies import Ballot
 from council.runs.people import fill_form, find_mismatch, form_fields, main_field
 from council.types import Json
 from tests.reply_types import REPLY_TYPES

@@ -17,7 +17,7 @@ from statistics import NormalDist
 from council.errors import UsageError
 from council.evals.statistics import Interval, bootstrap_mean, brier_score, compare
 from council.evals.votes import Vote, elect_by_plurality
-from council.protocols.common import tally
+from council.protocols.ranking import rules as ranking_rules
 from council.types import Json
 
 TRUTH = 0  # the right option of every simulated question
@@ -167,7 +167,7 @@ def _ranking(members: Members, draw: Draw, rng: random.Random) -> int:
         others = [seat for seat in seats if seat != reader]
         rng.shuffle(others)
         ballots[reader] = sorted(others, key=lambda seat: _rank(draw.answers[int(seat)], draw.answers[n], sees_truth))
-    winner = tally.tally(ballots, seats).winner
+    winner = ranking_rules.tally(ballots, seats).winner
     return draw.answers[int(winner)] if winner else take_plurality(draw.answers)
 
 

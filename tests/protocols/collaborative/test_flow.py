@@ -11,7 +11,7 @@ from council import events as ev
 from council.engine.minutes import Minutes
 from council.events import Entry
 from council.members.scripted import Scripted
-from council.protocols.collaborative.flow import opening
+from council.protocols.common.lengths import find_opening
 from council.render.markdown import render_answer, render_document, render_verbose
 from council.render.report import build_report
 from council.runs.service import Convener
@@ -99,7 +99,7 @@ async def test_the_chair_gets_the_improved_versions_and_only_the_first_words_of_
     ],
 )
 def test_the_opening_of_a_draft_is_its_first_words_without_headings(draft: str, shown: str) -> None:
-    assert opening(draft) == shown
+    assert find_opening(draft) == shown
 
 
 @pytest.mark.behaviour("10-first-recommendations")

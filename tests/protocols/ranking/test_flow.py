@@ -14,7 +14,8 @@ from council.engine.minutes import Minutes
 from council.engine.reply import build_schema, parse_reply
 from council.errors import UsageError
 from council.members.scripted import Scripted
-from council.protocols.common.ballots import Ballot, ReaderBallot
+from council.protocols.ranking.flow import ReaderBallot
+from council.protocols.ranking.replies import Ballot
 from council.render.markdown import render_answer, render_document, render_verbose
 from council.render.mermaid import render_mermaid
 from council.render.report import build_report

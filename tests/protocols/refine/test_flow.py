@@ -1,4 +1,4 @@
-"""Refine: phases, rulings, the choice, the check, and replies as models really write them."""
+"""Refine: phases, rulings, the chair's text, the check, and replies as models really write them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from council.engine.minutes import Minutes
 from council.members.scripted import Scripted
 from council.protocols.refine.flow import SETTLED
+from council.render.markdown import render_answer
 from council.render.report import build_report
 from council.runs.service import Convener
 
@@ -31,7 +32,16 @@ def version_of(name: str) -> str:
     return f"Go to the sea in June. It costs 5,000 euros for ten people. Book the train early. ({name} wrote this.)"
 
 
-AUTHOR = {text(name): name for text in (draft_of, version_of) for name in NAMES}
+TEXT = "Go to the sea in June. It costs 5,000 euros for ten people. Book the train early. (The chair wrote this.)"
+NOTES: Json = {
+    "agreed": ["the sea"],
+    "contested": [],
+    "unique": [],
+    "taken_from": [],
+    "closest_draft": "alpha",
+    "recommendation_shared_by": list(NAMES),
+    "joined": [],
+}
 
 
 def error(severity: str = "MAJOR", **fields: str) -> Json:
@@ -59,8 +69,8 @@ def fix(*edits: tuple[str, str], landed: tuple[bool, ...] = (True,)) -> Json:
     return {"reply": {"rulings": rulings(*landed), "edits": rows}}
 
 
-def rewrite(name: str, *landed: bool, changed: bool = False) -> Json:
-    return {"reply": {"rulings": rulings(*landed), "answer": version_of(name), "changed_conclusion": changed}}
+def rewrite(name: str, *landed: bool) -> Json:
+    return {"reply": {"rulings": rulings(*landed), "answer": version_of(name)}}
 
 
 SCRIPT = {
@@ -71,46 +81,39 @@ SCRIPT = {
 }
 
 
-class Readers(Scripted):
-    """Scripted seats; `orders` maps each reader of versions to the authors in its order, whatever the labels are."""
+class Members(Scripted):
+    """Scripted seats; the chair's notes name seats, which it sees under labels."""
 
-    def __init__(self, orders: dict[str, tuple[str, ...]], script: Json) -> None:
+    def __init__(self, script: Json, notes: Json | None) -> None:
         super().__init__(script=SCRIPT | script)
-        self.orders = orders
-        self.differences: list[Json] = []
+        self.notes = notes
 
     async def send(self, body: bytes, on_delta: Any) -> Any:
         request = json.loads(body)
-        key = request["key"]
-        if key.startswith("choose/") and key not in self.script:
-            reader = key.rpartition("/")[2]
-            self.script = {**self.script, key: {"reply": self.vote(request, self.orders.get(reader, NAMES))}}
+        if request["key"] == "synthesise/chair" and request["key"] not in self.script:
+            self.script = {**self.script, request["key"]: {"text": self.write(request["messages"][-1]["content"])}}
         return await super().send(body, on_delta)
 
-    def vote(self, request: Json, order: tuple[str, ...]) -> Json:
-        words = request["messages"][-1]["content"]
-        found = re.findall(r"<<<Response ([A-Z]+) (\w+)\n(.*?)\n\2>>>", words, re.DOTALL)
-        label = {AUTHOR[text]: label for label, _, text in found}
-        ranked = [label[author] for author in order if author in label]
-        differences = [
-            {
-                **point,
-                "sides": [{"label": label[side["seat"]], **side} for side in point["sides"] if side["seat"] in label],
-            }
-            for point in self.differences
-        ]
-        reasons = [{"label": one, "why": "It is clear."} for one in ranked]
-        return {"dispute": "", "reasons": reasons, "order": ranked, "differences": differences}
+    def write(self, prompt: str) -> str:
+        if self.notes is None:
+            return TEXT
+        notes = json.dumps(self.notes)
+        for name, label in show_labels(prompt).items():
+            notes = notes.replace(f'"{name}"', f'"Response {label}"')
+        return f"{TEXT}\n\n```council-notes\n{notes}\n```"
+
+
+def show_labels(prompt: str) -> dict[str, str]:
+    """Return the label of each author in the chair's prompt."""
+    found = re.findall(r"<<<Response ([A-Z]) (\w+)\n(.*?)\n\2>>>", prompt, re.DOTALL)
+    authors = [(re.search(r"\((\w+) wrote", text), label) for label, _, text in found]
+    return {author[1]: label for author, label in authors if author}
 
 
 async def run(
-    script: Json | None = None,
-    orders: dict[str, tuple[str, ...]] | None = None,
-    seats: tuple[str, ...] = NAMES,
-    differences: list[Json] | None = None,
-) -> tuple[Minutes, Readers]:
-    member = Readers(orders or {}, script or {})
-    member.differences = differences or []
+    script: Json | None = None, seats: tuple[str, ...] = NAMES, notes: Json | None = NOTES
+) -> tuple[Minutes, Members]:
+    member = Members(script or {}, notes)
     names = {"models": ["scripted:"] * len(seats)} if len(seats) != 3 else {}
     flags = names or {"seats": dict.fromkeys((*seats, "chair"), "scripted:")}
     convener = Convener(Path.cwd(), flags=flags, members=[member])
@@ -123,11 +126,11 @@ async def run(
         await convener.close()
 
 
-def phases(member: Readers) -> list[str]:
+def phases(member: Members) -> list[str]:
     return list(dict.fromkeys(call["key"].split("/")[0] for call in member.calls))
 
 
-def words_for(member: Readers, key: str) -> str:
+def words_for(member: Members, key: str) -> str:
     return next(call["messages"][-1]["content"] for call in member.calls if call["key"] == key)
 
 
@@ -139,12 +142,12 @@ def facts(minutes: Minutes) -> dict[str, Json]:
 
 
 @pytest.mark.behaviour("10-refine-phases")
-async def test_draft_attack_rewrite_choose_check_in_that_order() -> None:
+async def test_draft_attack_rewrite_synthesise_check_in_that_order() -> None:
     minutes, member = await run()
-    assert phases(member) == ["draft", "attack", "rewrite", "choose", "check"]
+    assert phases(member) == ["draft", "attack", "rewrite", "synthesise", "check"]
     counts = [sum(call["key"].startswith(f"{phase}/") for call in member.calls) for phase in phases(member)]
-    assert counts == [3, 3, 3, 3, 2]
-    assert (minutes.status, minutes.verdict["answer"]) == ("complete", version_of("alpha"))
+    assert counts == [3, 3, 3, 1, 2]
+    assert (minutes.status, minutes.verdict["answer"]) == ("complete", TEXT)
 
 
 @pytest.mark.behaviour("10-refine-sealed")
@@ -172,61 +175,64 @@ async def test_each_draft_is_attacked_by_one_other_seat_and_its_author_rules_wit
     assert not any("It rains there." in words_for(member, f"rewrite/{name}/{name}") for name in others)
 
 
-@pytest.mark.behaviour("10-refine-blind-choice")
-async def test_a_reader_ranks_the_other_versions_without_names() -> None:
-    _, member = await run()
-    for name in NAMES:
-        words = words_for(member, f"choose/{name}/{name}")
-        assert version_of(name) not in words
-        assert all(version_of(other) in words for other in NAMES if other != name)
+@pytest.mark.behaviour("10-refine-blind-chair")
+async def test_the_chair_sees_every_version_without_its_author() -> None:
+    minutes, member = await run()
+    words = words_for(member, "synthesise/chair")
+    assert sorted(show_labels(words)) == sorted(NAMES)
+    assert all(version_of(name) in words for name in NAMES)
+    shown = re.sub(r"\(\w+ wrote this(?: first)?\.\)", "", words).lower()
+    assert not any(name in shown for name in NAMES)
+    labels = {label: name for name, label in show_labels(words).items()}
+    assert minutes.verdict["details"]["labels"]["chair"] == labels
+    assert minutes.verdict["notes"]["closest_draft"] == "alpha"
 
 
 @pytest.mark.behaviour("10-refine-check-reads-text-alone")
-async def test_the_checkers_are_two_other_seats_that_get_only_question_and_text() -> None:
-    _, member = await run(orders=dict.fromkeys(NAMES, ("beta", "alpha", "gamma")))
+@pytest.mark.parametrize(("base", "readers"), [("alpha", ["beta", "gamma"]), ("beta", ["alpha", "gamma"])])
+async def test_two_seats_that_did_not_write_the_base_check_the_text_alone(base: str, readers: list[str]) -> None:
+    _, member = await run(notes=NOTES | {"closest_draft": base})
     checkers = [call["key"] for call in member.calls if call["key"].startswith("check/")]
-    assert sorted(checkers) == ["check/alpha", "check/gamma"]
-    words = words_for(member, "check/alpha")
-    assert (QUESTION in words, version_of("beta") in words, "wrote this first" in words) == (True, True, False)
+    assert sorted(checkers) == [f"check/{name}" for name in readers]
+    words = words_for(member, "check/gamma")
+    assert (QUESTION in words, TEXT in words, "wrote this first" in words) == (True, True, False)
     assert version_of("alpha") not in words
 
 
 @pytest.mark.behaviour("10-refine-fix")
 async def test_the_author_corrects_what_is_right_and_the_tail_says_so() -> None:
-    fixed = version_of("alpha").replace("5,000", "6,000")
+    fixed = TEXT.replace("5,000", "6,000")
     script = {
         "check/beta": {"reply": {"errors": [error(hits="It costs 5,000 euros")]}},
         "check/gamma": {"reply": {"errors": [error("MINOR", hits="Book the train early", flaw="How early?")]}},
-        "fix/alpha": fix(("5,000", "6,000"), landed=(True, False)),
+        "fix/chair": fix(("5,000", "6,000"), landed=(True, False)),
     }
     minutes, _ = await run(script)
     assert minutes.verdict["answer"] == fixed
     rows = build_report(minutes)["check"]["errors"]
     assert [(row["id"], row["state"]) for row in rows] == [("beta-1", "corrected"), ("gamma-1", "dismissed")]
     tail = build_report(minutes)["tail"]
-    assert tail[0] == (
-        "Outcome: alpha's answer — first on 2 of 2 ballots; checked by beta and gamma: 2 errors found, 1 corrected"
-    )
+    assert tail[0] == ("Outcome: built on alpha's answer; checked by beta and gamma: 2 errors found, 1 corrected")
     assert facts(minutes)["error_corrected"]["count"] == 1
 
 
 @pytest.mark.behaviour("10-refine-second-check")
 async def test_a_fatal_error_that_was_right_gets_one_more_check_and_no_third() -> None:
-    fixed = version_of("alpha").replace("sea", "hills")
+    fixed = TEXT.replace("sea", "hills")
     again = fixed.replace("hills", "lake")
     fatal = error("FATAL", hits="Go to the sea in June")
     script = {
         "check/beta": {"reply": {"errors": [fatal]}},
-        "fix/alpha": fix(("sea", "hills")),
+        "fix/chair": fix(("sea", "hills")),
         "check-again/beta": {"reply": {"errors": [error("FATAL", hits="Go to the hills in June")]}},
         "check-again/gamma": {"reply": {"errors": []}},
-        "fix-again/alpha": fix(("hills", "lake")),
+        "fix-again/chair": fix(("hills", "lake")),
     }
     minutes, member = await run(script)
     assert phases(member)[-4:] == ["check", "fix", "check-again", "fix-again"]
     assert minutes.verdict["answer"] == again
     assert facts(minutes)["error_corrected"]["count"] == 1
-    assert minutes.verdict["shared_by"] is None  # the conclusion is no longer that of the draft
+    assert minutes.verdict["shared_by"] is None  # the conclusion is no longer that of the drafts
     assert len(member.calls) <= minutes.plan["calls"]["max"]
 
 
@@ -235,11 +241,13 @@ async def test_a_fatal_error_that_was_right_gets_one_more_check_and_no_third() -
 async def test_drafts_that_agree_and_survive_their_attacks_are_not_rewritten(seats: tuple[str, ...]) -> None:
     script = {f"attack/{name}/{name}": attack() for name in seats}
     minutes, member = await run(script, seats=seats)
-    assert phases(member) == ["draft", "attack", "choose"]
+    assert phases(member) == ["draft", "attack"]
     assert minutes.verdict["answer"] == draft_of("alpha")
     assert SETTLED in [note.why for note in minutes.notes]
     assert minutes.verdict["agreement"] == "full"
     assert "checked" in facts(minutes)  # by its attacker
+    agree = "both drafts agree, and neither" if len(seats) == 2 else "all 3 drafts agree, and no"
+    assert build_report(minutes)["tail"][0].startswith(f"Outcome: alpha's draft — {agree} attack found a severe error")
 
 
 async def test_a_small_error_of_a_settled_draft_is_corrected_by_its_author() -> None:
@@ -247,8 +255,16 @@ async def test_a_small_error_of_a_settled_draft_is_corrected_by_its_author() -> 
     fixed = draft_of("alpha").replace("4,000", "5,000")
     script["fix/alpha"] = fix(("4,000", "5,000"))
     minutes, member = await run(script)
-    assert phases(member) == ["draft", "attack", "choose", "fix"]
+    assert phases(member) == ["draft", "attack", "fix"]
     assert minutes.verdict["answer"] == fixed
+
+
+async def test_of_settled_drafts_the_one_with_the_fewest_errors_is_the_answer() -> None:
+    script = {f"attack/{name}/{name}": attack(error("MINOR")) for name in NAMES} | {"attack/alpha/alpha": attack()}
+    minutes, member = await run(script)
+    assert phases(member) == ["draft", "attack"]
+    assert f"{DRAFT} (" in minutes.verdict["answer"]
+    assert draft_of("alpha") != minutes.verdict["answer"]  # no seat attacks its own draft
 
 
 async def test_one_small_error_without_agreement_is_reason_enough_to_rewrite() -> None:
@@ -257,88 +273,89 @@ async def test_one_small_error_without_agreement_is_reason_enough_to_rewrite() -
     assert "rewrite" in phases(member)
 
 
-# The choice
+# The chair's text
 
 
 @pytest.mark.behaviour("10-refine-two-seats")
-async def test_with_two_seats_the_chair_chooses_and_one_seat_checks() -> None:
-    minutes, member = await run(seats=NAMES[:2], orders={"chair": ("beta", "alpha")})
-    assert [call["key"] for call in member.calls if call["key"].startswith("choose/")] == ["choose/chair"]
-    assert [call["key"] for call in member.calls if call["key"].startswith("check/")] == ["check/alpha"]
-    assert minutes.verdict["answer"] == version_of("beta")
-    assert build_report(minutes)["tail"][0].startswith("Outcome: beta's answer — chosen by the chair")
-
-
-@pytest.mark.behaviour("10-refine-tie")
-async def test_ballots_in_a_circle_are_decided_by_the_chair() -> None:
-    circle = {
-        "alpha": ("beta", "gamma", "alpha"),
-        "beta": ("gamma", "alpha", "beta"),
-        "gamma": ("alpha", "beta", "gamma"),
-        "chair": ("gamma", "alpha", "beta"),
-    }
-    minutes, _ = await run(orders=circle)
-    assert minutes.verdict["answer"] == version_of("gamma")
-    assert "ballots_differ" not in facts(minutes)  # all drafts agree, so the order is a matter of taste
-
-
-async def test_a_tie_without_a_chair_takes_the_first_seat_and_says_so() -> None:
-    circle = {
-        "alpha": ("beta", "gamma", "alpha"),
-        "beta": ("gamma", "alpha", "beta"),
-        "gamma": ("alpha", "beta", "gamma"),
-    }
-    minutes, _ = await run({"choose/chair": {"fail": "server"}}, orders=circle)
-    assert (minutes.status, minutes.verdict["answer"]) == ("complete", version_of("alpha"))
-    assert any("the ballots tie" in note.why for note in minutes.notes)
-
-
-async def test_unreadable_ballots_are_absent_and_the_rest_decide() -> None:
-    script = {"choose/alpha/alpha": {"reply": "They are all fine."}, "choose/beta/beta": {"reply": "No opinion."}}
-    minutes, _ = await run(script, orders={"gamma": ("beta", "alpha", "gamma"), "chair": ("beta", "alpha")})
-    assert minutes.verdict["answer"] == version_of("beta")
-    assert {row["seat"] for row in build_report(minutes)["degraded"] if row["phase"] == "choose"} == {"alpha", "beta"}
+async def test_two_seats_attack_each_other_and_both_check_the_text() -> None:
+    minutes, member = await run(seats=NAMES[:2], notes=NOTES | {"recommendation_shared_by": ["alpha", "beta"]})
+    keys = [call["key"] for call in member.calls]
+    assert sorted(keys[-3:]) == ["check/alpha", "check/beta", "synthesise/chair"]
+    assert len(keys) == 9
+    assert minutes.verdict["answer"] == TEXT
+    assert build_report(minutes)["tail"][0].startswith("Outcome: built on alpha's answer; checked by")
 
 
 @pytest.mark.behaviour("10-refine-differences")
 async def test_what_others_decided_differently_is_in_the_tail_and_not_in_the_text() -> None:
-    point = {
-        "point": "When to go",
-        "sides": [
-            {"seat": "alpha", "position": "June", "assumes": "school holidays do not matter"},
-            {"seat": "beta", "position": "September", "assumes": ""},
-        ],
-    }
-    minutes, _ = await run(differences=[point])
-    assert minutes.verdict["answer"] == version_of("alpha")
+    sides = [
+        {"seat": "alpha", "position": "June", "assumes": "school holidays do not matter"},
+        {"seat": "beta", "position": "September", "assumes": ""},
+    ]
+    minutes, _ = await run(notes=NOTES | {"contested": [{"point": "When to go", "sides": sides}]})
+    assert minutes.verdict["answer"] == TEXT
     line = build_report(minutes)["tail"][1]
     assert "When to go" in line
     assert "June (alpha, assuming school holidays do not matter) or September (beta)" in line
+
+
+@pytest.mark.behaviour("10-refine-unsettled-errors")
+@pytest.mark.parametrize(
+    ("ruling", "severity", "is_shown"),
+    [(True, "MAJOR", False), (False, "MAJOR", True), (False, "FATAL", True), (False, "MINOR", False)],
+)
+async def test_the_chair_decides_a_severe_error_that_its_author_dismissed(
+    ruling: bool, severity: str, is_shown: bool
+) -> None:
+    script = {f"attack/{name}/{name}": attack(error(severity, flaw="It rains there.")) for name in NAMES}
+    script |= {f"rewrite/{name}/{name}": rewrite(name, ruling) for name in NAMES}
+    script["attack/alpha/alpha"] = attack(error())  # one severe error, so that the drafts are rewritten
+    _, member = await run(script)
+    words = words_for(member, "synthesise/chair")
+    assert ("It rains there." in words, "The author's reply: Checked." in words) == (is_shown, ruling is False)
+
+
+async def test_a_draft_that_was_not_rewritten_reaches_the_chair_with_its_errors() -> None:
+    _, member = await run({"rewrite/alpha/alpha": {"fail": "server"}})
+    words = words_for(member, "synthesise/chair")
+    assert (draft_of("alpha") in words, version_of("alpha") in words) == (True, False)
+    assert words.count("The train is not counted.") == 1
+
+
+async def test_without_a_chair_the_run_is_incomplete_and_shows_the_statements() -> None:
+    minutes, member = await run({"synthesise/chair": {"fail": "server"}})
+    assert (minutes.status, phases(member)[-1]) == ("incomplete", "synthesise")
+    assert "No chair: digest of statements" in render_answer(minutes)
+
+
+async def test_a_chair_without_notes_leaves_agreement_unassessed() -> None:
+    minutes, _ = await run(notes=None)
+    assert (minutes.status, minutes.verdict["answer"]) == ("complete", TEXT)
+    assert "not_assessed" in facts(minutes)
+    assert build_report(minutes)["tail"][0].startswith("Outcome: checked by alpha and beta")
 
 
 # Bad input
 
 
 @pytest.mark.behaviour("10-refine-author-absent")
-async def test_the_next_in_rank_corrects_the_text_if_its_author_is_absent() -> None:
-    fixed = version_of("alpha").replace("5,000", "6,000")
+async def test_the_next_seat_corrects_the_text_if_the_chair_is_absent() -> None:
     script = {
         "check/beta": {"reply": {"errors": [error(hits="It costs 5,000 euros")]}},
-        "fix/alpha": {"fail": "server"},
-        "fix/beta": fix(("5,000", "6,000")),
+        "fix/chair": {"fail": "server"},
+        "fix/alpha": fix(("5,000", "6,000")),
     }
-    orders = dict.fromkeys(NAMES, ("alpha", "beta", "gamma"))
-    minutes, member = await run(script, orders=orders)
-    assert (minutes.status, minutes.verdict["answer"]) == ("complete", fixed)
-    assert build_report(minutes)["check"]["author"] == "beta"
-    assert "Another member wrote the text" in words_for(member, "fix/beta")
+    minutes, member = await run(script)
+    assert (minutes.status, minutes.verdict["answer"]) == ("complete", TEXT.replace("5,000", "6,000"))
+    assert build_report(minutes)["check"]["author"] == "alpha"
+    assert "Another member wrote the text" in words_for(member, "fix/alpha")
 
 
 async def test_errors_stay_open_and_are_told_if_no_seat_corrects_the_text() -> None:
     script = {"check/beta": {"reply": {"errors": [error("FATAL", hits="It costs 5,000 euros")]}}}
-    script |= {f"fix/{name}": {"fail": "server"} for name in NAMES}
+    script |= {f"fix/{name}": {"fail": "server"} for name in (*NAMES, "chair")}
     minutes, _ = await run(script)
-    assert minutes.verdict["answer"] == version_of("alpha")
+    assert minutes.verdict["answer"] == TEXT
     assert build_report(minutes)["trust"]["level"] == "CONTESTED"
     assert "1 still open" in build_report(minutes)["tail"][0]
 
@@ -361,12 +378,13 @@ async def test_a_counter_proposal_in_a_correction_is_cut() -> None:
 
 @pytest.mark.behaviour("10-refine-rulings")
 async def test_an_author_that_rules_on_nothing_is_asked_once_more_and_then_reported() -> None:
-    silent = {"reply": {"rulings": [], "answer": version_of("alpha"), "changed_conclusion": False}}
+    silent = {"reply": {"rulings": [], "answer": version_of("alpha")}}
     minutes, member = await run({"rewrite/alpha/alpha": silent})
     asked = [call for call in member.calls if call["key"] == "rewrite/alpha/alpha"]
     assert len(asked) == 2
     assert "there is no ruling on error-1" in asked[1]["messages"][-1]["content"]
-    assert facts(minutes)["unruled"]["count"] == 1
+    assert [row["landed"] for row in build_report(minutes)["attacks"] if row["author"] == "alpha"] == [None]
+    assert words_for(member, "synthesise/chair").count("The train is not counted.") == 1  # the chair decides
 
 
 @pytest.mark.behaviour("10-refine-ignored-ruling")
@@ -382,11 +400,11 @@ async def test_an_author_that_rules_on_nothing_is_asked_once_more_and_then_repor
 async def test_an_error_that_is_right_without_a_usable_edit_is_asked_for_once_more_and_stays_open(
     edits: list[tuple[str, str]], problem: str
 ) -> None:
-    script = {"check/beta": {"reply": {"errors": [error(hits="It costs 5,000 euros")]}}, "fix/alpha": fix(*edits)}
+    script = {"check/beta": {"reply": {"errors": [error(hits="It costs 5,000 euros")]}}, "fix/chair": fix(*edits)}
     minutes, member = await run(script)
-    asked = [call for call in member.calls if call["key"] == "fix/alpha"]
+    asked = [call for call in member.calls if call["key"] == "fix/chair"]
     assert problem in asked[1]["messages"][-1]["content"]
-    assert minutes.verdict["answer"] == version_of("alpha")
+    assert minutes.verdict["answer"] == TEXT
     assert [row["state"] for row in build_report(minutes)["check"]["errors"]] == ["open"]
     assert "error_open" in facts(minutes)
 
@@ -394,9 +412,9 @@ async def test_an_error_that_is_right_without_a_usable_edit_is_asked_for_once_mo
 async def test_fifty_errors_are_cut_to_the_four_most_severe_of_each_reader() -> None:
     many = [error("MINOR", flaw=f"Slip {n}.") for n in range(49)] + [error("FATAL", flaw="Wrong country.")]
     script = {"check/beta": {"reply": {"errors": many}}}
-    script["fix/alpha"] = fix(landed=(False,) * 4)
+    script["fix/chair"] = fix(landed=(False,) * 4)
     minutes, member = await run(script)
-    words = words_for(member, "fix/alpha")
+    words = words_for(member, "fix/chair")
     assert words.index("Wrong country.") < words.index("Slip 0.")
     assert len(build_report(minutes)["check"]["errors"]) == 4
     assert facts(minutes)["error_dismissed_fatal"]["seats"] == ["beta"]
@@ -406,31 +424,30 @@ async def test_fifty_errors_are_cut_to_the_four_most_severe_of_each_reader() -> 
 async def test_without_a_check_the_answer_says_so() -> None:
     script = {f"check/{name}": {"fail": "server"} for name in NAMES}
     minutes, _ = await run(script)
-    assert minutes.verdict["answer"] == version_of("alpha")
+    assert minutes.verdict["answer"] == TEXT
     assert "not_checked" in facts(minutes)
     assert "No other seat could check the answer below." in minutes.verdict["caveats"]
 
 
-async def test_one_draft_is_rewritten_by_its_author_alone_with_low_trust() -> None:
+async def test_one_draft_is_rewritten_by_its_author_and_the_chair_with_low_trust() -> None:
     script = {"draft/beta": {"fail": "server"}, "draft/gamma": {"fail": "server"}}
     script["rewrite/alpha/alpha"] = rewrite("alpha")
     minutes, member = await run(script)
-    assert phases(member) == ["draft", "rewrite"]
-    assert (minutes.status, minutes.verdict["answer"]) == ("complete", version_of("alpha"))
+    assert phases(member) == ["draft", "rewrite", "synthesise", "check"]
+    assert (minutes.status, minutes.verdict["answer"]) == ("complete", TEXT)
     assert build_report(minutes)["trust"]["level"] == "LOW"
+    assert "council-notes" not in words_for(member, "synthesise/chair")
 
 
 @pytest.mark.parametrize("count", [4, 8])
 async def test_four_and_eight_seats_work(count: int) -> None:
     names = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta")[:count]
-    for name in names:
-        AUTHOR[draft_of(name)] = AUTHOR[version_of(name)] = name
     script = {f"draft/{name}": {"text": draft_of(name)} for name in names}
     script |= {f"attack/{name}/{name}": attack(error()) for name in names}
     script |= {f"rewrite/{name}/{name}": rewrite(name, True) for name in names}
     script |= {f"check/{name}": {"reply": {"errors": []}} for name in names}
-    minutes, member = await run(script, seats=names, orders=dict.fromkeys(names, names))
-    assert minutes.verdict["answer"] == version_of("alpha")
+    minutes, member = await run(script, seats=names)
+    assert minutes.verdict["answer"] == TEXT
     assert sum(call["key"].startswith("check/") for call in member.calls) == 2
 
 
@@ -439,26 +456,20 @@ async def test_four_and_eight_seats_work(count: int) -> None:
 
 @pytest.mark.behaviour("10-refine-agreement")
 @pytest.mark.parametrize(
-    ("same", "agreement", "shared_by"),
+    ("same", "named", "agreement", "shared_by"),
     [
-        ((True, True, True), "full", ["alpha", "beta", "gamma"]),
-        ((False, False, False), "none", ["alpha"]),
-        ((True, False, False), "partial", ["alpha", "beta"]),
-        (("maybe", True, True), "full", ["alpha", "beta", "gamma"]),
-        (("maybe", False, True), "partial", ["alpha", "gamma"]),
-        (("maybe", "maybe", True), "", None),
+        ((True, True, True), NAMES, "full", ["alpha", "beta", "gamma"]),
+        ((False, False, False), ("alpha",), "none", ["alpha"]),
+        ((True, False, False), ("alpha", "beta"), "partial", ["alpha", "beta"]),
+        (("maybe", "maybe", "maybe"), NAMES, "full", ["alpha", "beta", "gamma"]),
+        ((False, True, True), NAMES, "", None),  # the chair counts two whose drafts differ by their own word
+        ((True, False, True), ("alpha", "beta"), "partial", ["alpha", "beta"]),
     ],
 )
 async def test_agreement_is_that_of_the_sealed_drafts(
-    same: tuple[Any, ...], agreement: str, shared_by: list[str] | None
+    same: tuple[Any, ...], named: tuple[str, ...], agreement: str, shared_by: list[str] | None
 ) -> None:
     pairs = dict(zip(("alpha", "beta", "gamma"), same, strict=True))
     script = {f"attack/{name}/{name}": attack(error(), same=one) for name, one in pairs.items()}
-    minutes, _ = await run(script)
+    minutes, _ = await run(script, notes=NOTES | {"recommendation_shared_by": list(named)})
     assert (minutes.verdict["agreement"], minutes.verdict["shared_by"]) == (agreement, shared_by)
-
-
-async def test_an_author_that_changed_its_conclusion_leaves_agreement_unassessed() -> None:
-    minutes, _ = await run({"rewrite/alpha/alpha": rewrite("alpha", True, changed=True)})
-    assert (minutes.verdict["agreement"], minutes.verdict["shared_by"]) == ("", None)
-    assert "not_assessed" in facts(minutes)

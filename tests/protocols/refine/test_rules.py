@@ -1,4 +1,4 @@
-"""Rules of refine: the ring of attackers, agreement through a chain, and facts of the ballots."""
+"""Rules of refine: the ring of attackers, and agreement that a seat contradicts."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from itertools import product
 
 import pytest
 
-from council.protocols.common.tally import Standing
-from council.protocols.refine.rules import assign_attackers, find_holders, list_ballot_facts
+from council.protocols.refine.rules import assign_attackers, is_contradicted
 from council.types import Seat
 
 NAMES = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta")
@@ -33,37 +32,18 @@ def test_every_draft_has_one_attacker_of_another_vendor_wherever_that_is_possibl
 
 @pytest.mark.behaviour("10-refine-agreement")
 @pytest.mark.parametrize(
-    ("verdicts", "names", "holders"),
+    ("shared_by", "opposed", "expected"),
     [
-        ({}, "a", ("a",)),
-        ({("a", "b"): True, ("b", "a"): True}, "ab", ("a", "b")),
-        ({("a", "b"): False, ("b", "a"): False}, "ab", ("a",)),
-        ({("a", "b"): True, ("b", "a"): False}, "ab", ("a",)),
-        ({("a", "b"): False, ("b", "a"): True}, "ab", ("a",)),
-        ({("a", "b"): None, ("b", "a"): True}, "ab", ("a", "b")),
-        ({("a", "b"): True, ("b", "c"): True, ("c", "d"): True, ("d", "a"): True}, "abcd", ("a", "b", "c", "d")),
-        ({("a", "b"): True, ("b", "c"): False, ("c", "d"): True, ("d", "a"): True}, "abcd", None),
-        ({("a", "b"): False, ("b", "c"): False, ("c", "d"): False, ("d", "a"): False}, "abcd", None),
-        ({("a", "b"): False, ("b", "c"): True, ("c", "d"): True, ("d", "a"): False}, "abcd", ("a",)),
-        ({("a", "b"): True, ("b", "c"): True, ("c", "a"): False}, "abc", ("a", "b")),
-        ({("a", "b"): True, ("b", "c"): True, ("c", "d"): False, ("d", "a"): False}, "abcd", ("a", "b", "c")),
-        ({("a", "b"): None, ("b", "c"): None, ("c", "a"): None}, "abc", None),
-        ({("a", "b"): True, ("b", "c"): None, ("c", "a"): False}, "abc", ("a", "b")),
+        (None, ["ab"], False),
+        ("", ["ab"], False),
+        ("abc", [], False),
+        ("abc", ["ab"], True),
+        ("ac", ["ab", "bc"], False),
+        ("ab", ["ac"], False),
+        ("ab", ["ab", "ac"], True),
     ],
 )
-def test_holders_are_those_that_a_chain_of_equal_conclusions_connects(
-    verdicts: dict[tuple[str, str], bool | None], names: str, holders: tuple[str, ...] | None
+def test_the_chair_is_contradicted_by_a_seat_whose_draft_differs_from_another_one_that_it_counts(
+    shared_by: str | None, opposed: list[str], expected: bool
 ) -> None:
-    assert find_holders("a", verdicts, names) == holders
-
-
-@pytest.mark.parametrize(
-    ("firsts", "ballots", "is_unanimous", "kinds"),
-    [(2, 2, False, []), (1, 2, False, ["ballots_differ"]), (1, 2, True, []), (0, 0, False, [])],
-)
-def test_a_split_of_the_ballots_is_a_fact_unless_the_drafts_agree(
-    firsts: int, ballots: int, is_unanimous: bool, kinds: list[str]
-) -> None:
-    standing = Standing("alpha", 1, None, None, ballots, firsts)
-    found = list_ballot_facts(standing, is_unanimous=is_unanimous)
-    assert [fact.kind for fact in found] == kinds
+    assert is_contradicted(shared_by, [frozenset(pair) for pair in opposed]) is expected

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from itertools import islice
-
 from council.engine.agreement import assess_notes, round_voices
 from council.engine.council import Council
 from council.engine.notes import parse_notes, seat_names
-from council.protocols.common.lengths import WORDS, find_word_limit
+from council.protocols.common.lengths import find_opening, find_word_limit
 from council.types import Round, Verdict
 
-OPENING_WORDS = 60  # of each first draft, for the chair's notes on who recommended what before reading the others
-HEADING_LINE = re.compile(r"^#+ .*$", re.MULTILINE)
 DRAFTS_ONLY_CAVEAT = "No seat improved its draft: the answer is built from the drafts."
 
 
@@ -31,7 +26,7 @@ async def collaborative(council: Council) -> Verdict:
             why="there is only one draft, so there is nothing to improve it with",
             skipped=["improve"],
         )
-    openings = {draft.seat.label: opening(draft.text) for draft in drafts.values()} if improved else {}
+    openings = {draft.seat.label: find_opening(draft.text) for draft in drafts.values()} if improved else {}
     async with council.phase("synthesise"):
         synthesis = await council.ask(
             council.chair,
@@ -45,10 +40,3 @@ async def collaborative(council: Council) -> Verdict:
     noted = assess_notes(notes, round_voices(drafts))
     caveats = () if improved or len(drafts) == 1 else (DRAFTS_ONLY_CAVEAT,)
     return Verdict(synthesis.text, caveats=caveats, notes=notes, **noted._asdict())
-
-
-def opening(text: str) -> str:
-    """Return the first words of a draft without its headings: its recommendation, which it begins with."""
-    body = HEADING_LINE.sub("", text).strip()
-    words = list(islice(WORDS.finditer(body), OPENING_WORDS + 1))
-    return body if len(words) <= OPENING_WORDS else f"{body[: words[OPENING_WORDS - 1].end()]} …"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import islice
 
 MIN_WORD_LIMIT = 150
 WORDS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\s\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+OPENING_WORDS = 60  # of each first draft, for the chair's notes on who recommended what before reading the others
+HEADING_LINE = re.compile(r"^#+ .*$", re.MULTILINE)
 HAS_LETTER = re.compile(r"\w")
 
 
@@ -20,3 +23,10 @@ def count_words(text: str) -> int:
     """Count the words of a text. Marks of tables are no words; a character of a script without spaces is one."""
     words = text.split() if text.isascii() else WORDS.findall(text)
     return sum(map(bool, map(HAS_LETTER.search, words)))
+
+
+def find_opening(text: str) -> str:
+    """Return the first words of a draft without its headings: its recommendation, which it begins with."""
+    body = HEADING_LINE.sub("", text).strip()
+    words = list(islice(WORDS.finditer(body), OPENING_WORDS + 1))
+    return body if len(words) <= OPENING_WORDS else f"{body[: words[OPENING_WORDS - 1].end()]} …"

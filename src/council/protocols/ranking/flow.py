@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,14 +11,46 @@ from typing import Any
 from council.engine.agreement import assess_notes, round_voices
 from council.engine.council import Council
 from council.engine.notes import parse_notes, response_names
-from council.protocols.common import tally as rule
-from council.protocols.common.ballots import Ballot, ReaderBallot, SeatNames, collect_ballots, seats_by_label
-from council.protocols.common.tally import RankingTable, filter_ballots
 from council.protocols.ranking import PROTOCOL
-from council.types import Json, Round, Statement, Verdict
+from council.protocols.ranking import rules as rule
+from council.protocols.ranking.replies import Ballot
+from council.protocols.ranking.rules import RankingTable, filter_ballots
+from council.text_cleanup import replace_labels
+from council.types import Json, Round, Seat, Statement, Verdict
 
+SeatNames = Mapping[str, str]  # seat → its name in this context
+LABEL_LETTERS = re.compile(r"(?<![\w'’])[A-Z]{1,2}(?![\w'’])")
 MAX_SMALL_CHAIR_ANSWERS = 5  # answers in a small chair's prompt
 UNRANKED_CAVEAT = "No reader compared two answers: only the chair weighed the answers below."
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderBallot:
+    """One reader's ballot, and the seat behind each of its labels."""
+
+    reader: str
+    labels: Mapping[str, str]
+    ballot: Ballot
+
+    @property
+    def order(self) -> list[str]:
+        return [self.labels[label] for label in self.ballot.order]
+
+    def reason_for(self, seat: str, names: SeatNames) -> str:
+        return next(
+            self.relabel(self.ballot.reason_for(label), names) for label, whose in self.labels.items() if whose == seat
+        )
+
+    def relabel(self, text: str, names: SeatNames) -> str:
+        """Replace the ballot's labels in a text; a single letter may be a word, so add what it means as a label."""
+        mine = {label: names[seat] for label, seat in self.labels.items()}
+        alone = [
+            label
+            for label in dict.fromkeys(LABEL_LETTERS.findall(replace_labels(text, dict.fromkeys(mine, ""))))
+            if label in mine
+        ]
+        told = replace_labels(text, mine)
+        return f"{told} (on this ballot {', '.join(f'{label} is {mine[label]}' for label in alone)})" if alone else told
 
 
 @dataclass(frozen=True)
@@ -25,7 +58,7 @@ class Review:
     """The answers of a council and the ballots on them, by reader."""
 
     answers: Round[None]
-    reader_ballots: Mapping[str, ReaderBallot[Ballot]]
+    reader_ballots: Mapping[str, ReaderBallot]
     weights: Mapping[str, float] | None = None  # of the readers; None: all count the same
 
     @cached_property
@@ -42,6 +75,10 @@ class Review:
 
     def reasons(self, readers: list[str], seat: str, names: SeatNames) -> list[str]:
         return [self.reader_ballots[reader].reason_for(seat, names) for reader in readers]
+
+
+def seats_by_label(responses: Mapping[str, Statement[Any]]) -> dict[str, str]:
+    return {label: said.seat.name for label, said in responses.items()}
 
 
 def chair_context(review: Review, responses: Mapping[str, Statement[Any]]) -> Json:
@@ -65,7 +102,7 @@ def chair_context(review: Review, responses: Mapping[str, Statement[Any]]) -> Js
     }  # fmt: skip
 
 
-def _chair_ballot(ballot: ReaderBallot[Ballot], names: SeatNames, label_of: Mapping[str, str]) -> Json:
+def _chair_ballot(ballot: ReaderBallot, names: SeatNames, label_of: Mapping[str, str]) -> Json:
     there = {seat: label for label, seat in ballot.labels.items()}
     rows = [
         {"label": label_of[seat], "there": there[seat], "why": ballot.reason_for(seat, names)} for seat in ballot.order
@@ -92,7 +129,7 @@ def build_verdict(review: Review, answer: str, labels: Mapping[str, dict[str, st
     )  # fmt: skip
 
 
-def _ballot_json(slip: ReaderBallot[Ballot], names: SeatNames) -> Json:
+def _ballot_json(slip: ReaderBallot, names: SeatNames) -> Json:
     order = [{"seat": seat, "why": slip.reason_for(seat, names)} for seat in slip.order]
     return {"dispute": slip.relabel(slip.ballot.dispute, names), "order": order}
 
@@ -142,7 +179,7 @@ async def ranking(
     async with council.phase("answer"):
         answers = await council.poll(council.members, "ranking/answer", quorum=PROTOCOL.quorum)
     async with council.phase("rank"):
-        ballots = await collect_ballots(council, council.members, answers, "ranking/rank", Ballot)
+        ballots = await collect_ballots(council, answers)
         review = Review(answers, ballots, _weigh_readers(council, record_weights or {}) if weights != "equal" else None)
     council.stances.update({reader: f"{order[0]} first" for reader, order in filter_ballots(review.ballots).items()})
     async with council.phase("synthesise"):
@@ -173,3 +210,18 @@ def _weigh_readers(council: Council, by_member: Mapping[str, float]) -> dict[str
     told = ", ".join(f"{name} {weight:.2f}" for name, weight in known.items())
     council.note("ballots are weighted by track record", why=f"{told}; others 1")
     return known
+
+
+async def collect_ballots(council: Council, answers: Round[None]) -> dict[str, ReaderBallot]:
+    """Ask every seat to rank the others' answers, even if it gave none itself; an unreadable ballot is absent."""
+    labels: dict[str, dict[str, str]] = {}
+
+    async def rank_others(apart: Council, reader: Seat) -> Statement[Ballot]:
+        responses = apart.assign_labels(answers.others(reader), reader)
+        labels[reader.name] = seats_by_label(responses)
+        return await apart.ask(
+            reader, "ranking/rank", reply=Ballot, choices={"label": list(responses)}, responses=responses
+        )
+
+    heard = await council.gather(council.members, rank_others, quorum=0)
+    return {name: ReaderBallot(name, labels[name], said.reply) for name, said in heard.items()}

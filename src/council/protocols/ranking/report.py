@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from council.engine.layout import describe_absence, find_wording, format_cell, format_label
-from council.engine.minutes import Minutes, PhaseMinutes
+from council.engine.minutes import Minutes
 from council.protocols import ReportView
 from council.types import Json
 from council.wording import Wording
@@ -24,7 +24,7 @@ class RankingView(ReportView):
         return {"ranking": build_ranking(minutes, find_wording(minutes))}
 
 
-def build_ranking(minutes: Minutes, wording: Wording, phase: str = "rank") -> Json:
+def build_ranking(minutes: Minutes, wording: Wording) -> Json:
     """Return the table, the pairs (header first, [] for none) and the remarks; {} if there was no ranking."""
     details = minutes.verdict.get("details") or {}
     if "ballots" not in details:
@@ -33,7 +33,7 @@ def build_ranking(minutes: Minutes, wording: Wording, phase: str = "rank") -> Js
     return {
         "table": _build_table(details["table"], wording) if _has_comparisons(details) else [],
         "remarks": [
-            *_describe_ballots(minutes.phases.get(phase), details, wording),
+            *_describe_ballots(minutes, details, wording),
             *_describe_order(details, wording),
             *_describe_agreement(details, compared, wording),
         ],
@@ -65,8 +65,9 @@ def _format_number(value: float | None, wording: Wording) -> str:
     return wording.heading("none") if value is None else f"{value:g}"
 
 
-def _describe_ballots(phase: PhaseMinutes | None, details: Json, wording: Wording) -> list[str]:
-    absences = phase.absent.values() if phase else ()
+def _describe_ballots(minutes: Minutes, details: Json, wording: Wording) -> list[str]:
+    rank = minutes.phases.get("rank")
+    absences = rank.absent.values() if rank else ()
     absent = [f"{format_cell(missed.seat)}{wording.enclose(describe_absence(missed))}" for missed in absences]
     cast = len(details["ballots"])
     parts = [wording.heading("ballots_cast", cast=cast, total=cast + len(absent))]

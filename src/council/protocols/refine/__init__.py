@@ -1,4 +1,4 @@
-"""Draft, attack in a ring, rewrite, choose blind, check."""
+"""Draft, attack in a ring, rewrite, synthesise, check."""
 
 from council.protocols import Protocol
 from council.types import Seat
@@ -9,12 +9,12 @@ PROTOCOL = Protocol(
     "council.protocols.refine.flow:refine",
     SEATS,
     report_view="council.protocols.refine.report:RefineView",
-    summary="draft, attack each other, rewrite, choose blind, check the text that is chosen",
+    summary="draft, attack each other, rewrite, write one text from the best version, check it",
     resizable=True,
     reads_question=False,
     keeps_conversations=False,
     checks_answer=True,
-    purpose="one coherent text: each member reworks its own answer, the best one is chosen blind, checked and corrected",
+    purpose="one examined text: each member reworks its own answer, the chair builds on the best one, others check it",
     example='council --protocol refine "Plan the move of our database to version 17."',
     use="Refine",
 )

@@ -1,4 +1,4 @@
-"""Replies of the refine protocol: the attack on a draft, the author's new version, and the ballot on the versions."""
+"""Replies of the refine protocol: the attack on a draft, and the author's new version."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from council.engine.reply import Reply, also_named, one_row_per
-from council.engine.reply_form import LONGEST_PATH
-from council.protocols.common.ballots import Ballot
 from council.protocols.common.check import Critique
 from council.protocols.common.issues import Point, none_to_list, read_points
-from council.protocols.common.replies import ReplyPart, TextField
 from council.types import Json
 
 YES_WORDS = {"true": True, "yes": True, "false": False, "no": False}
@@ -25,19 +22,17 @@ def _read_yes_or_no(value: Any) -> Any:
 YesOrNo = Annotated[bool | None, BeforeValidator(_read_yes_or_no)]
 
 
-def _describe_flag(description: str, *names: str) -> Json:
-    return {"type": "boolean", "description": description} | also_named(*names)
-
-
 class Attack(Critique):
     """The errors in another seat's draft, and whether its conclusion is that of the attacker's own draft."""
 
     same_conclusion: Annotated[
         YesOrNo,
         WithJsonSchema(
-            _describe_flag(
-                "true if a reader would do the same after this draft and after your own", "same_as_mine", "agrees"
-            )
+            {
+                "type": "boolean",
+                "description": "true if a reader would do the same after this draft and after your own",
+            }
+            | also_named("same_as_mine", "agrees")
         ),
     ] = None
 
@@ -66,50 +61,6 @@ class Rewrite(Reply):
     answer: Annotated[str, AfterValidator(_require_text)] = Field(
         description="the whole new answer, complete, in Markdown, without mentioning errors or rulings"
     )
-    changed_conclusion: Annotated[
-        YesOrNo,
-        WithJsonSchema(
-            _describe_flag(
-                "true if a reader would do something else after the new answer than after your draft",
-                "conclusion_changed",
-            )
-        ),
-    ] = None
-
-    @classmethod
-    def rehearse(cls, plain: Json, options: Json, *, agree: bool, n: int) -> Json:
-        return plain | {"changed_conclusion": False}
 
     def prose(self) -> str:
         return self.answer
-
-
-class ChoiceSide(ReplyPart):
-    """What one response decides on a point."""
-
-    label: str = Field(description="the response's label, its letters alone")
-    position: TextField = Field(default="", description="what it decides, in at most eight words")
-    assumes: TextField = Field(default="", description="what this assumes, in at most eight words; else empty")
-
-
-class ChoiceDifference(ReplyPart):
-    """A point that responses decide differently."""
-
-    point: str = Field(description="the decision, in a few words")
-    sides: Annotated[list[ChoiceSide], BeforeValidator(none_to_list)] = Field(
-        default=[], description="one row for each response"
-    )
-
-
-class Choice(Ballot):
-    """A ballot, and what the responses decide differently."""
-
-    decoration: ClassVar[frozenset[str]] = frozenset({"reasons", "differences"})
-    differences: Annotated[list[ChoiceDifference], BeforeValidator(none_to_list)] = Field(
-        default=[],
-        description="at most two decisions that exclude each other and would change what the reader does; else empty",
-    )
-
-    @classmethod
-    def rehearse(cls, plain: Json, options: Json, *, agree: bool, n: int) -> Json:
-        return cls.vary(plain, n) if options.get(LONGEST_PATH) else plain  # ballots in a circle: the chair decides

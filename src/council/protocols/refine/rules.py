@@ -1,18 +1,16 @@
-"""Rules of the refine protocol: who attacks whom, whose drafts agree, and which version is chosen."""
+"""Rules of the refine protocol: who attacks whom, which errors are not settled, and whether the drafts agree."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from council.engine.agreement import join_sides
-from council.protocols.common.ballots import ReaderBallot
-from council.protocols.common.tally import RankingTable, Standing
-from council.protocols.refine.replies import Choice
-from council.types import Difference, Seat, Side, TrustFact
+from council.protocols.common.check import FoundError, format_error, rule_errors
+from council.protocols.common.issues import SEVERE, IssueRuling, Point
+from council.types import Json, Seat
 
-MAX_DIFFERENCES = 4
+DraftErrors = Mapping[str, Mapping[str, FoundError]]  # author → the errors in its draft, by id
+RulingsByAuthor = Mapping[str, Sequence[Point]]
 
 
 def assign_attackers(seats: Sequence[Seat]) -> dict[str, str]:
@@ -29,84 +27,37 @@ def assign_attackers(seats: Sequence[Seat]) -> dict[str, str]:
     return {seat.name: targets[seat.name] for seat in seats}
 
 
-def find_holders(
-    winner: str, verdicts: Mapping[tuple[str, str], bool | None], names: Iterable[str]
-) -> tuple[str, ...] | None:
-    """Return the seats whose draft reaches the conclusion of the winner's; None if the attacks do not tell.
-
-    `verdicts` says for an attacker and an author whether their drafts reach the same conclusion. Two seats without a
-    verdict of their own are compared through others: equal conclusions of a chain are equal, and one that differs from
-    any of them differs from all.
-    """
-    names = tuple(names)
-    direct: dict[frozenset[str], bool | None] = {}
-    for pair, same in verdicts.items():
-        known = direct.get(frozenset(pair))
-        direct[frozenset(pair)] = same if known is None else known if same is None else same and known
-    same_pairs = [pair for pair, same in direct.items() if same]
-    group = _reach(winner, same_pairs)
-    is_consistent = not any(pair <= group for pair, same in direct.items() if same is False)
-    holders = []
-    for name in names:
-        same = True if name == winner else direct.get(frozenset((winner, name)))
-        if same is None and name in group and is_consistent:
-            same = True
-        elif same is None:
-            others = _reach(name, same_pairs)
-            differs = any(pair & group and pair & others for pair, one in direct.items() if one is False)
-            if not differs or name in group:
-                return None
-        if same:
-            holders.append(name)
-    return tuple(holders)
+def choose_settled_draft(errors: DraftErrors, names: Sequence[str]) -> str:
+    """Return the author of the draft with the fewest errors, the first of equal ones."""
+    return min(names, key=lambda name: len(errors.get(name, ())))
 
 
-def _reach(start: str, pairs: Sequence[frozenset[str]]) -> set[str]:
-    """Return the names that pairs connect with the first one."""
-    reached = {start}
-    while True:
-        found = {name for pair in pairs if pair & reached for name in pair} - reached
-        if not found:
-            return reached
-        reached |= found
+def is_contradicted(shared_by: Collection[str] | None, opposed: Iterable[frozenset[str]]) -> bool:
+    """Return whether the chair counts two seats for the answer of which one says that their drafts differ."""
+    return any(pair <= set(shared_by or ()) for pair in opposed)
 
 
-def list_candidates(table: RankingTable, names: Sequence[str]) -> list[str]:
-    """Return the versions that share the first place; all of them if no ballot compares two."""
-    first = [row.seat for row in table.standings if row.place == 1]
-    return first or list(names)
+def list_unsettled_errors(errors: DraftErrors, rulings: RulingsByAuthor) -> dict[str, list[str]]:
+    """Return for each author the severe errors in its draft that it dismissed or did not rule on, with its reason."""
+    found: dict[str, list[str]] = {}
+    for author, _, error, ruling in _join_rulings(errors, rulings):
+        if error.severity in SEVERE and not ruling.landed:
+            reply = f" The author's reply: {ruling.why}" if ruling.why else ""
+            found.setdefault(author, []).append(f"{format_error(error)}{reply}")
+    return found
 
 
-def order_by_rank(table: RankingTable, winner: str) -> list[str]:
-    """Return the seats in the order in which they correct the text: its author, then the others by rank."""
-    return [winner, *(row.seat for row in table.standings if row.seat != winner)]
+def describe_attacks(errors: DraftErrors, rulings: RulingsByAuthor) -> list[Json]:
+    """Return the errors in the drafts for the report, each with its author's ruling."""
+    return [
+        {"id": name, "author": author, **error.model_dump(), "landed": ruling.landed, "why": ruling.why}
+        for author, name, error, ruling in _join_rulings(errors, rulings)
+    ]
 
 
-def list_ballot_facts(standing: Standing | None, *, is_unanimous: bool) -> list[TrustFact]:
-    """Return a fact if not all readers put the chosen version first; nothing if all drafts agree: then it is taste."""
-    if is_unanimous or standing is None or not standing.ballots or standing.firsts == standing.ballots:
-        return []
-    return [TrustFact("ballots_differ", "", (standing.seat,), standing.firsts, standing.ballots)]
-
-
-def list_differences(ballots: Iterable[ReaderBallot[Choice]], winner: str) -> list[Difference]:
-    """Return what other versions decide differently from the chosen one, each point once."""
-    found: dict[str, Difference] = {}
-    for point, sides in chain.from_iterable(map(_read_differences, ballots)):
-        holders = {seat for side in sides for seat in side.seats}
-        if len(sides) > 1 and winner in holders:
-            ordered = sorted(sides, key=lambda side: winner not in side.seats)
-            found.setdefault(" ".join(point.casefold().split()), Difference(point, tuple(ordered)))
-    return list(found.values())[:MAX_DIFFERENCES]
-
-
-def _read_differences(slip: ReaderBallot[Choice]) -> list[tuple[str, tuple[Side, ...]]]:
-    rows = []
-    for difference in slip.ballot.differences:
-        sides = [
-            (slip.labels[label], side.position, side.assumes)
-            for side in difference.sides
-            if (label := side.label.strip().upper().removeprefix("RESPONSE").strip()) in slip.labels
-        ]
-        rows.append((difference.point, join_sides(sides)))
-    return rows
+def _join_rulings(errors: DraftErrors, rulings: RulingsByAuthor) -> Iterable[tuple[str, str, FoundError, IssueRuling]]:
+    """Yield each error with its author, its id and the author's ruling."""
+    for author, found in errors.items():
+        ruled = rule_errors(rulings.get(author, ()), found).rows
+        for (name, error), ruling in zip(found.items(), ruled, strict=True):
+            yield author, name, error, ruling

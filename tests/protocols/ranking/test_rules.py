@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from council.engine.council import make_labels
-from council.protocols.common.tally import (
+from council.protocols.ranking.rules import (
     find_split_answers,
     ranking_confidence,
     reader_agreement,
