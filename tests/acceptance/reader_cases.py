@@ -140,8 +140,7 @@ class Truth:
     low_marks: tuple[str, ...] = ()  # seats that mark most of their claims LOW
     compared: int = 0  # drafts whose flags and marks count
     check: tuple[CheckRound, ...] | None = None  # readings of the finished text; None: none was asked for
-    winner: str = ""  # the seat whose version was chosen
-    unruled: int = 0  # errors of its draft that the author of the chosen version did not rule on
+    is_settled: bool = False  # a draft is the answer, because all agree and no attack found harm
     self_attacks: tuple[tuple[str, bool], ...] = ()  # severities that the only author found, and whether it rewrote
 
     @property
@@ -286,6 +285,21 @@ def build_notes(
         "closest_draft": next(iter(shared or first), ""),
         "recommendation_shared_by": shared,
         "joined": [seat for seat in last if last[seat] == answer and seat not in shared],
+    }
+
+
+def label_notes(notes: Json, labels: Mapping[str, str]) -> Json:
+    """Return notes that name the seats by labels, as a chair does that does not know them."""
+    contested = [
+        {**row, "sides": [{**side, "seat": labels[side["seat"]]} for side in row["sides"]]}
+        for row in notes["contested"]
+    ]
+    return {
+        **notes,
+        "contested": contested,
+        "closest_draft": labels.get(notes["closest_draft"], ""),
+        "recommendation_shared_by": [labels[seat] for seat in notes["recommendation_shared_by"]],
+        "joined": [labels[seat] for seat in notes["joined"]],
     }
 
 
@@ -633,11 +647,7 @@ def ranking(
         body = text or f"Use {OPTIONS[answer]}, because it carries the load that is expected of it."
         if not has_notes:
             return body
-        told = build_notes(truth.first, {}, answer, points, agreed)
-        told["recommendation_shared_by"] = [labels[seat] for seat in told["recommendation_shared_by"]]
-        told["closest_draft"] = labels.get(told["closest_draft"], "")
-        for row in told["contested"]:
-            row["sides"] = [{**side, "seat": labels[side["seat"]]} for side in row["sides"]]
+        told = label_notes(build_notes(truth.first, {}, answer, points, agreed), labels)
         return f"{body}{write_notes({**told, **(notes or {})})}"
 
     script: dict[str, Any] = {"synthesise/chair": synthesise}
@@ -789,23 +799,23 @@ def refine(
     level: str,
     outcome_line: str,
     first: str = "RRR",
+    last: str = "",
+    answer: str = "R",
     *,
-    winner: str = "alpha",
+    base: str = "alpha",
     targets: str = "bga",
     attacks: Mapping[str, str] | None = None,
     same: Mapping[str, Any] | None = None,
     rulings: Mapping[str, str] | None = None,
-    changed: Mapping[str, str] | None = None,
     said: Mapping[str, Any] | None = None,
-    orders: Mapping[str, str] | None = None,
-    differences: Mapping[str, Sequence[Point]] | None = None,
     points: Sequence[Point] = (),
+    agreed: Sequence[str] = ("a queue is needed",),
     errors: Sequence[Mapping[str, str]] | None = None,
     check_rulings: Sequence[Mapping[str, str]] = (),
     fixed_by: Sequence[str] | None = None,
+    has_notes: bool = True,
     is_assessed: bool = True,
     is_settled: bool = False,
-    unruled: int = 0,
     troubles: Troubles = NO_TROUBLES,
     members: Sequence[str] = MEMBERS,
     status: str = "complete",
@@ -815,32 +825,31 @@ def refine(
     """Return a council that refines its drafts.
 
     `targets` names by first letters whose draft each seat attacks; `attacks` holds the severities that it finds there,
-    `rulings` what each author makes of those in its own draft, `changed` the conclusions of authors that change theirs.
-    `orders` are the ballots as in a ranking, `errors` and `check_rulings` those of the check.
+    `rulings` what each author makes of those in its own draft, `last` the conclusions of the versions. `base` is the
+    version on which the chair builds, or the draft that is the answer; `errors` and `check_rulings` are those of the check.
     """
     seats = GREEK[: len(first)]
     own = seat_members(seats, members)
     letters = {seat[0]: seat for seat in seats}
     conclusions = dict(zip(seats, first, strict=True))
+    versions = dict(zip(seats, last or first, strict=True))
     attacked = {seat: letters[one] for seat, one in zip(seats, targets, strict=True)}
     found = {seat: (attacks or {}).get(seat, "" if is_settled else "M") for seat in seats}
-    orders = orders or {seat: "".join(one for one in letters if one != seat[0]) for seat in seats}
     faults = troubles.faults({seat: [f"draft/{seat}"] for seat in seats} | {"chair": []})
     drafted = [seat for seat in seats if f"draft/{seat}" not in faults or seat in troubles.fallbacks]
-    if errors is None:
-        readers = [seat for seat in drafted if seat != winner][:2]
-        errors = [dict.fromkeys(readers, "")] if readers else []
+    author = base if is_settled else "chair"
     if is_settled:
-        attacker = next(seat for seat, author in attacked.items() if author == winner)
+        attacker = next(seat for seat, target in attacked.items() if target == base)
         errors = [{attacker: found[attacker]}]
-    authors = fixed_by if fixed_by is not None else [winner] * len(errors)
-    rounds = make_rounds(errors, check_rulings, authors)
-    steps = list_refine_steps(seats, drafted, winner, orders, rounds, is_settled=is_settled)
+    elif errors is None:
+        errors = [dict.fromkeys(sorted([*(seat for seat in drafted if seat != base), base][:2]), "")]
+    rounds = make_rounds(errors, check_rulings, fixed_by if fixed_by is not None else [author] * len(errors))
+    steps = list_refine_steps(seats, drafted, rounds, is_settled=is_settled)
     for key in troubles.missed:
-        steps.setdefault(key.rpartition("/")[2], [])
-        if key not in steps[key.rpartition("/")[2]]:
-            steps[key.rpartition("/")[2]].append(key)
-    chair_steps = steps.pop("chair", [])
+        seat = key.rpartition("/")[2]
+        if key not in steps[seat]:
+            steps[seat].append(key)
+    chair_steps = steps.pop("chair")
     truth = make_truth(
         "refine",
         seats,
@@ -849,41 +858,16 @@ def refine(
         troubles,
         own,
         chair_steps=chair_steps,
-        answer=(changed or {}).get(winner, conclusions[winner]),
-        is_assessed=is_assessed,
+        answer=answer,
+        last={} if is_settled else {seat: versions[seat] for seat in drafted},
+        is_assessed=is_settled or (is_assessed and has_notes),
         points=tuple(points),
+        agreed=() if is_settled or not has_notes else tuple(agreed),
         status=status,
-        winner=winner,
-        unruled=unruled,
+        is_settled=is_settled,
         check=rounds,
     )
-    missing = troubles.faults({**steps, "chair": chair_steps})
-    ballots = {
-        reader: tuple(letters[one] for one in order if letters[one] in truth.first)
-        for reader, order in orders.items()
-        if reader != "chair" and (f"choose/{reader}/{reader}" not in missing or reader in troubles.fallbacks)
-    }
-    truth = replace(truth, ballots=ballots if len(truth.first) > 2 else {})
-
-    def choose(reader: str) -> Callable[[Json], Json]:
-        def answer_ballot(request: Json) -> Json:
-            labels = find_marked(request, "Response")
-            order = [labels[letters[one]] for one in orders.get(reader, "".join(letters)) if letters[one] in labels]
-            rows = [
-                {
-                    "point": point.text,
-                    "sides": [
-                        {"label": labels[seat], "position": position, "assumes": assumes}
-                        for seat, (position, assumes) in point.sides.items()
-                        if seat in labels
-                    ],
-                }
-                for point in (differences or {}).get(reader, ())
-            ]
-            reasons = [{"label": one, "why": "it is clear"} for one in order]
-            return {"dispute": "", "reasons": reasons, "order": order, "differences": rows}
-
-        return answer_ballot
+    places = [f"{place}.\n{FILLER}" for place in PLACES]
 
     def rewrite(author: str) -> Callable[[Json], Json]:
         def answer_errors(request: Json) -> Json:
@@ -892,25 +876,28 @@ def refine(
             rows = build_rulings(
                 request, {name: decided.get(name, "+" if marks is None else "") for name in read_labels(request)}
             )
-            option = (changed or {}).get(author, conclusions[author])
-            text = "\n".join([recommend(author, option, more), *(f"{place}.\n{FILLER}" for place in PLACES)])
-            return {"rulings": rows, "answer": text, "changed_conclusion": author in (changed or {})}
+            return {"rulings": rows, "answer": "\n".join([recommend(author, versions[author]), *places])}
 
         return answer_errors
 
-    script: dict[str, Any] = {"choose/chair": choose("chair")}
+    def synthesise(request: Json) -> str:
+        labels = {seat: f"Response {label}" for seat, label in find_marked(request, "Response").items()}
+        body = "\n".join([f"Use {OPTIONS[answer]}, because it carries the load that is expected of it.", *places])
+        notes = build_notes(truth.first, truth.last, answer, points, agreed) | {"closest_draft": base}
+        told = write_notes(label_notes(notes, labels)) if has_notes and len(labels) > 1 else ""
+        return f"{body}{more}{told}"
+
+    script: dict[str, Any] = {"synthesise/chair": synthesise}
     for seat in seats:
         target = attacked[seat]
         rows = [build_error(seat, n, one, list(PLACES)[n - 1]) for n, one in enumerate(found[seat], 1)]
         verdict = conclusions[seat] == conclusions[target]
-        draft = [recommend(seat, conclusions[seat], more), *(f"{place}.\n{FILLER}" for place in PLACES)]
         script |= {
-            f"draft/{seat}": "\n".join(draft),
+            f"draft/{seat}": "\n".join([recommend(seat, conclusions[seat]), *places]),
             f"attack/{seat}/{seat}": {"errors": rows, "same_conclusion": (same or {}).get(seat, verdict)},
             f"rewrite/{seat}/{seat}": rewrite(seat),
-            f"choose/{seat}/{seat}": choose(seat),
         }
-    script |= script_check(rounds, winner, [seat for seat in seats if seat != winner])
+    script |= script_check(rounds, author, [seat for seat in seats if seat != author])
     script |= said or {}
     setup = Setup(
         "refine",
@@ -918,7 +905,7 @@ def refine(
         {**own, "chair": CHAIR},
         script,
         fallbacks=troubles.fallbacks,
-        faults=missing,
+        faults=troubles.faults({**steps, "chair": chair_steps}),
         stop_at=troubles.stop_at,
         models=tuple(own.values()) if len(seats) != 3 else (),
     )
@@ -926,22 +913,14 @@ def refine(
 
 
 def list_refine_steps(
-    seats: Sequence[str],
-    drafted: Sequence[str],
-    winner: str,
-    orders: Mapping[str, str],
-    rounds: Sequence[CheckRound],
-    *,
-    is_settled: bool,
+    seats: Sequence[str], drafted: Sequence[str], rounds: Sequence[CheckRound], *, is_settled: bool
 ) -> dict[str, list[str]]:
-    """Return the steps of each seat in the order of the protocol."""
+    """Return the steps of each seat and of the chair in the order of the protocol."""
     steps = {seat: [f"draft/{seat}"] for seat in seats}
     for seat in drafted:
         steps[seat] += [f"attack/{seat}/{seat}"] if len(drafted) > 1 else []
         steps[seat] += [] if is_settled else [f"rewrite/{seat}/{seat}"]
-        steps[seat] += [f"choose/{seat}/{seat}"] if len(drafted) > 2 else []
-    if len(drafted) == 2 or "chair" in orders:
-        steps["chair"] = ["choose/chair"]
+    steps["chair"] = [] if is_settled else ["synthesise/chair"]
     for (reading, fixing), one in zip(CHECK_PHASES, rounds, strict=False):
         for reader in () if is_settled else one.errors:
             steps[reader].append(f"{reading}/{reader}")

@@ -330,7 +330,7 @@ def count_own_attacks(truth: Truth) -> Iterator[Reason]:
 
 
 def count_ballots(truth: Truth) -> Iterator[Reason]:
-    if truth.ballots is None or truth.status != "complete" or truth.winner:
+    if truth.ballots is None or truth.status != "complete":
         return
     top = find_first(truth)
     if everyone_agrees(truth):
@@ -357,20 +357,6 @@ def find_first(truth: Truth) -> tuple[str, int, int] | None:
     means = {seat: Fraction(sum(of), len(of)) for seat, of in ranks.items()}
     best = [seat for seat in means if means[seat] == min(means.values())]
     return (best[0], ranks[best[0]].count(1), len(ranks[best[0]])) if len(best) == 1 else None
-
-
-def count_choices(truth: Truth) -> Iterator[Reason]:
-    """Count the ballots on versions. If all drafts agree, the order of the versions is a matter of taste."""
-    if not truth.winner or truth.status != "complete":
-        return
-    if truth.unruled:
-        yield Reason("unruled", (), truth.unruled)
-    if everyone_agrees(truth):
-        return
-    ballots = [order for order in (truth.ballots or {}).values() if len(order) > 1 and truth.winner in order]
-    firsts = sum(order[0] == truth.winner for order in ballots)
-    if firsts < len(ballots):
-        yield Reason("ballots_differ", (truth.winner,), firsts, len(ballots))
 
 
 # The check of a finished text
@@ -589,7 +575,6 @@ RULES: tuple[Rule, ...] = (
     count_attacks,
     count_own_attacks,
     count_ballots,
-    count_choices,
     count_check,
     count_self_attacks,
     count_claims,
@@ -670,7 +655,7 @@ def list_agreements(truth: Truth) -> list[str]:
     if not can_agree or {"not_shared", "not_assessed", "disagree"} & reasons.keys():
         return []
     parts = list(truth.agreed[:1])
-    is_told = truth.review or (truth.attack and truth.attack.is_consensus)  # by the outcome
+    is_told = truth.review or truth.is_settled or (truth.attack and truth.attack.is_consensus)  # by the outcome
     if (
         not parts
         and not is_told

@@ -89,7 +89,8 @@ async def refine(council: Council) -> Verdict:
     base = verdict.result.seat if verdict.result else ""
     present = [seat for seat in drafts.seats if not council.is_out(seat)]
     others_first = sorted(present, key=lambda seat: seat.name == base)  # the author of the base finds least in it
-    readers = choose_readers(others_first, council.chair)
+    chosen = choose_readers(others_first, council.chair)
+    readers = [seat for seat in present if seat in chosen]
     return add_check(verdict, await check_text(council, written, [council.chair, *present], readers))
 
 
