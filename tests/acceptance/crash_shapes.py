@@ -15,7 +15,7 @@ from tests.acceptance.helpers import QUESTION, Json, Terminal, Workspace
 from tests.acceptance.judges.fake_judges import JudgesWorkspace, finding, look, opinion, second
 from tests.acceptance.judges.project import FILES
 from tests.acceptance.ranking.fake_readers import take_seats as take_readers
-from tests.acceptance.refine.fake_authors import Authors, make_error
+from tests.acceptance.refine.fake_authors import make_error
 from tests.acceptance.refine.fake_authors import take_seats as take_authors
 from tests.acceptance.test_money import PRICES
 from tests.fake_provider import FakeProvider, Reply, Seen
@@ -113,17 +113,11 @@ def prepare_refine(folder: Path, provider: FakeProvider) -> Workspace:
 
 
 def prepare_refine_faults(folder: Path, provider: FakeProvider) -> Workspace:
-    """An attack and a ballot are missing, the chair decides a tie, and the author of the text does not correct it."""
+    """An attack, a new version and a reader are missing, and the author of the text does not correct it."""
     workspace = prepare_refine(folder, provider)
-    failing = ("beta/attack", "gamma/choose", "alpha/fix", "beta/check-again")
+    failing = ("beta/attack", "gamma/rewrite", "chair/fix", "beta/check-again")
     workspace.answers.instead |= {name: Reply(status=500) for name in failing}
-    take_orders(workspace, alpha=("beta", "gamma"), beta=("alpha", "gamma"), chair=("alpha", "beta"))
     return workspace
-
-
-def take_orders(workspace: Workspace, **orders: tuple[str, ...]) -> None:
-    assert isinstance(workspace.answers, Authors)
-    workspace.answers.orders |= orders
 
 
 def prepare_solo(folder: Path, provider: FakeProvider) -> Workspace:

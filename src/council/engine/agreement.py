@@ -79,7 +79,7 @@ def assess_notes(notes: Json | None, voices: Mapping[str, str]) -> NotedAgreemen
         return NotedAgreement(trust_facts=shared)
     differences = tuple(read_difference(point) for point in notes["contested"])
     names = notes["recommendation_shared_by"]
-    holders = None if names is None else tuple(name for name in names if name in voices)
+    holders = None if names is None else tuple(name for name in voices if name in names)
     joined = tuple(name for name in notes.get("joined") or () if name in voices and name not in (holders or ()))
     facts = (TrustFact("contested_points", differences[0].point, count=len(differences)),) if differences else ()
     return NotedAgreement(

@@ -1,4 +1,4 @@
-"""Fake seats that draft, attack, rewrite, choose, check and correct, whatever the labels are."""
+"""Fake seats that draft, attack, rewrite, check and correct, and a chair that writes the text."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tests.acceptance.helpers import SEATS, FixedAnswers, Json, Workspace, mark
 from tests.fake_provider import Seen
 
 RESPONSE = re.compile(r"<<<Response ([A-Z]+) (\w+)\n.*?\bmark-(\w+)-\w+-mark\b.*?\n\2>>>", re.DOTALL)
-TYPED_PHASES = {"Rewrite": "rewrite", "Choice": "choose", "Critique": "check", "Correction": "fix"}
+TYPED_PHASES = {"Rewrite": "rewrite", "Critique": "check", "Correction": "fix"}
 SOLO_PHASES = ("draft", "attack", "rewrite", "attack-again", "rewrite-again")
 
 
 def show_labels(prompt: str) -> dict[str, str]:
-    """Return the label of each author's text in a ballot."""
+    """Return the label of each author's version in the chair's prompt."""
     return {author: label for label, _, author in RESPONSE.findall(prompt)}
 
 
@@ -31,10 +31,10 @@ def make_error(severity: str, hits: str, flaw: str) -> Json:
 class Authors(FixedAnswers):
     """Fake endpoint: every attack finds an error, every author corrects it, and the first check finds a fatal one.
 
-    `orders` maps a reader to the authors in its order; `errors` the phase/seat of a critic to the errors it finds.
+    `base` is the seat on whose version the chair builds; `errors` maps the phase/seat of a critic to the errors it finds.
     """
 
-    orders: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    base: str = "alpha"
     errors: dict[str, list[Json]] = field(default_factory=dict)
     is_solo: bool = False
 
@@ -48,12 +48,16 @@ class Authors(FixedAnswers):
             first = str(seen.body["messages"][1]["content"])  # a repair turn repeats the corrected text
             is_corrected = re.search(r"mark-\w+-fix(?:-again)?-mark", first)
             return seat, f"{phase}-again" if is_corrected else phase
+        if seat == "chair" and not name and any(mark(author, "rewrite") in seen.prompt for author in SEATS):
+            return seat, "synthesise"
         return (seat, phase) if phase else super().who(seen)
 
     def words(self, seat: str, phase: str, seen: Seen) -> str:
         if seen.schema is None:
-            return write_text(seat, phase, "4,000")
-        for name, act in (("errors", self.find_errors), ("order", self.choose), ("rulings", self.correct)):
+            labels = show_labels(seen.prompt)
+            euros = "5,000" if labels else "4,000"
+            return f"{write_text(seat, phase, euros)}{self.note_base(labels)}"
+        for name, act in (("errors", self.find_errors), ("rulings", self.correct)):
             if name in seen.schema["properties"]:
                 return json.dumps(act(seat, phase, seen.schema["properties"], seen.prompt))
         return super().words(seat, phase, seen)
@@ -67,15 +71,13 @@ class Authors(FixedAnswers):
         same = {"same_conclusion": True} if "same_conclusion" in fields else {}
         return {"errors": found, **same}
 
-    def choose(self, seat: str, phase: str, fields: Json, prompt: str) -> Json:
-        label = show_labels(prompt)
-        order = [label[author] for author in self.orders.get(seat, SEATS) if author in label]
-        return {
-            "dispute": "",
-            "reasons": [{"label": one, "why": f"Response {one} is clear."} for one in order],
-            "order": order,
-            "differences": [],
-        }
+    def note_base(self, labels: dict[str, str]) -> str:
+        """Return the notes of the chair: all agree, and one version is its base."""
+        if len(labels) < 2:
+            return ""
+        seats = [f"Response {labels[seat]}" for seat in sorted(labels)]
+        notes = {"agreed": ["the price"], "contested": [], "closest_draft": f"Response {labels[self.base]}"}
+        return f"\n\n```council-notes\n{json.dumps(notes | {'recommendation_shared_by': seats})}\n```"
 
     def correct(self, seat: str, phase: str, fields: Json, prompt: str) -> Json:
         issues = fields["rulings"]["items"]["properties"]["issue"].get("enum", [])
@@ -85,7 +87,7 @@ class Authors(FixedAnswers):
             place = re.findall(r"It costs [\d,]+ euros in all(?: mark-\S+-mark)?", prompt.split("# The text")[1])[0]
             edit = {"find": place, "replace": f"It costs {euros} euros in all {mark(seat, phase)}"}
             return {"rulings": rulings, "edits": [{"issue": issue, **edit} for issue in issues[:1]]}
-        return {"rulings": rulings, "answer": write_text(seat, phase, euros), "changed_conclusion": False}
+        return {"rulings": rulings, "answer": write_text(seat, phase, euros)}
 
 
 def take_seats(workspace: Workspace) -> Authors:

@@ -22,9 +22,9 @@ from tests.acceptance.refine.fake_authors import Authors, make_error
 REFINE = ("--json", "--protocol", "refine")
 FATAL = make_error("FATAL", "It costs 5,000 euros in all", "The train is not counted.")
 PHASES = {
-    **dict.fromkeys(("draft", "attack", "rewrite", "choose"), SEATS),
+    **dict.fromkeys(("draft", "attack", "rewrite"), SEATS),
+    **dict.fromkeys(("synthesise", "fix"), ("chair",)),
     **dict.fromkeys(("check", "check-again"), ("beta", "gamma")),
-    "fix": ("alpha",),
 }
 
 
@@ -47,7 +47,7 @@ def finish_run(council: Terminal, *flags: str) -> Json:
 
 @pytest.mark.usefixtures("authors")
 @pytest.mark.behaviour("10-refine-kill-resume")
-@pytest.mark.parametrize("phase", ["draft", "attack", "rewrite", "choose", "check", "fix", "check-again"])
+@pytest.mark.parametrize("phase", ["draft", "attack", "rewrite", "synthesise", "check", "fix", "check-again"])
 def test_a_run_killed_during_a_phase_resumes_to_the_same_report(
     workspace: Workspace, council: Terminal, phase: str
 ) -> None:
@@ -73,7 +73,7 @@ def test_a_run_killed_during_a_phase_resumes_to_the_same_report(
 
 
 @pytest.mark.behaviour("10-refine-fork")
-@pytest.mark.parametrize("phase", ["draft", "attack", "rewrite", "choose", "check", "fix"])
+@pytest.mark.parametrize("phase", ["draft", "attack", "rewrite", "synthesise", "check", "fix"])
 def test_a_fork_without_changes_sends_no_requests(
     workspace: Workspace, council: Terminal, authors: Authors, phase: str
 ) -> None:
@@ -82,27 +82,26 @@ def test_a_fork_without_changes_sends_no_requests(
     fork = council("fork", before["run"], "--from", phase, "--json")
     assert (fork.code, workspace.provider.log) == (0, [])
     assert fork.json["calls"] == {"made": 0, "replayed": len(list_keys(*PHASES)), "in_doubt": 0}
-    assert {key: fork.json[key] for key in ("answer", "check", "ranking", "trust", "tail")} == {
-        key: before[key] for key in ("answer", "check", "ranking", "trust", "tail")
+    assert {key: fork.json[key] for key in ("answer", "attacks", "check", "notes", "trust", "tail")} == {
+        key: before[key] for key in ("answer", "attacks", "check", "notes", "trust", "tail")
     }
     check_store(council)
 
 
 @pytest.mark.behaviour("10-refine-fork")
-def test_a_fork_from_choose_with_another_reader_counts_its_ballot_and_checks_the_text_it_chose(
+def test_a_fork_from_synthesise_with_another_chair_has_its_text_checked(
     workspace: Workspace, council: Terminal, authors: Authors
 ) -> None:
     run = finish_run(council)["run"]
     workspace.provider.forget()
-    authors.seat_of["other"] = "gamma"
-    authors.orders = {"gamma": ("beta", "alpha")}
-    fork = council("fork", run, "--from", "choose", "--seat", "gamma=sim:other", "--json")
+    authors.seat_of["other"] = "chair"
+    authors.base = "beta"
+    authors.errors = {}
+    fork = council("fork", run, "--from", "synthesise", "--seat", "chair=sim:other", "--json")
     assert (fork.code, fork.json["status"]) == (0, "complete"), fork.err
-    assert (workspace.asked()[0], sorted(workspace.asked()[1:])) == ("choose/gamma", ["check/alpha", "check/gamma"])
-    assert mark("beta", "rewrite") in fork.json["answer"]
-    assert fork.json["tail"][0] == (
-        "Outcome: beta's answer — first on 2 of 2 ballots; checked by alpha and gamma: no error found"
-    )
+    assert workspace.asked() == ["synthesise/chair", "check/alpha"]  # gamma has read the same text before
+    assert mark("chair", "synthesise") in fork.json["answer"]
+    assert fork.json["tail"][0] == "Outcome: built on beta's answer; checked by alpha and gamma: no error found"
     check_store(council)
 
 
@@ -116,8 +115,8 @@ def test_a_fork_from_check_with_a_reader_that_finds_nothing_keeps_the_text_uncor
     authors.errors = {}
     fork = council("fork", before["run"], "--from", "check", "--seat", "beta=sim:other", "--json")
     assert (fork.code, workspace.asked()) == (0, ["check/beta"]), fork.err
-    assert mark("alpha", "fix") in before["answer"]
-    assert mark("alpha", "rewrite") in fork.json["answer"]
+    assert mark("chair", "fix") in before["answer"]
+    assert mark("chair", "fix") not in fork.json["answer"]
     assert fork.json["check"]["errors"] == []
     check_store(council)
 
