@@ -334,12 +334,12 @@ PROTOCOL_DOCS = (
     ProtocolDoc(
         "refine",
         "For one coherent text: a plan, a design, an answer that a person carries out. Every seat drafts without a role, and every draft is attacked by one other seat. "
-        "Each author rules on the errors in its draft and writes its answer again. The seats rank the others' versions without names, the best one is not merged with the others, "
-        "two other seats check it as hostile experts, and its author corrects what is right. Select it with `--protocol refine`. See [Refine](refine.md).",
+        "Each author rules on the errors in its draft, reads the other drafts and writes its answer again. The chair, who sees no names, builds one text on the best version; "
+        "two seats check it as hostile experts, and the chair corrects what is right. Select it with `--protocol refine`. See [Refine](refine.md).",
         (
-            ("If the check finds errors, the author corrects the text:", {}, {}),
+            ("If the check finds errors, the chair corrects the text:", {}, {}),
             (
-                "If all drafts agree and no attack finds harm, nothing is rewritten:",
+                "If all drafts agree and no attack finds harm, a draft is the answer:",
                 {f"attack/{name}/{name}": {"reply": {"errors": [], "same_conclusion": True}} for name in ("alpha", "beta", "gamma")},
                 {},
             ),

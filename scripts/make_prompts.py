@@ -86,12 +86,15 @@ CASES = (
     ),
     Case("judges", "brainstorm", task="brainstorm", options={"deep": True}),
     Case("judges", "research", task="research", options={"deep": True}),
+    Case("refine", "a question"),
+    Case("solo", "a question"),
     Case("quick", "a question with one short answer", "What is the capital of Mongolia?"),
     Case("collaborative", "four seats", members=4),
     Case("collaborative", "seats that look", look=True),
     Case("adversarial", "four seats", members=4),
     Case("triad", "four seats", members=4),
     Case("ranking", "four seats", members=4),
+    Case("refine", "four seats", members=4),
     Case("general", "four seats", options={"no_search": True}, members=4),
 )
 

@@ -31,7 +31,7 @@ COPIES = "all seats have one member, and one member that attacks and rewrites it
 ONE_ANSWER = "a question with one short right answer, where independent answers bring most of the gain of a council"
 SHORT_FACT = "a question with one short factual answer, for which one model is enough"
 OPEN_QUESTION = "an open question; more than one round is rarely worth its price"
-OPEN_WITH_VENDORS = "an open question and members of several vendors: each reworks its own answer, the best one is chosen blind and checked"
+OPEN_WITH_VENDORS = "an open question and members of several vendors: each reworks its own answer, and the text that is built on the best one is checked"
 CALCULATION = re.compile(
     r"\d\s*(?:[+*×÷^=<>]|mod\b)\s*\(?\d|\d\s+[-/]\s+\(?\d|\b(?:calculate|compute|simplify|factori[sz]e|evaluate the expression|solve for|how many|"
     r"what is the (?:sum|product|probability|remainder|value of|number of|greatest|smallest|least|square root)|which of the following)\b",

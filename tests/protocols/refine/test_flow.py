@@ -348,7 +348,7 @@ async def test_the_next_seat_corrects_the_text_if_the_chair_is_absent() -> None:
     minutes, member = await run(script)
     assert (minutes.status, minutes.verdict["answer"]) == ("complete", TEXT.replace("5,000", "6,000"))
     assert build_report(minutes)["check"]["author"] == "alpha"
-    assert "Another member wrote the text" in words_for(member, "fix/alpha")
+    assert "Another member wrote this text" in words_for(member, "fix/alpha")
 
 
 async def test_errors_stay_open_and_are_told_if_no_seat_corrects_the_text() -> None:

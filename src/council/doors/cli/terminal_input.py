@@ -42,7 +42,8 @@ FIELDS_HELP = "Type your answer field by field. Type a single - to abstain."
 class TerminalKeyboard:
     """The echo of typed keys. It is off while the view is drawn, because it would break its lines.
 
-    The keys stay in the input, for the next prompt or program.
+    The keys stay in the input, for the next prompt or program. Ctrl-C keeps them too: a terminal that discards them also
+    discards a part of what was just drawn.
     """
 
     def __init__(self, handle: int) -> None:
@@ -70,7 +71,10 @@ class TerminalKeyboard:
         try:
             modes = termios.tcgetattr(self._handle)
             was_on = bool(modes[3] & termios.ECHO)
-            modes[3] = modes[3] | termios.ECHO if on else modes[3] & ~(termios.ECHO | termios.ECHONL)
+            if on:
+                modes[3] = (modes[3] | termios.ECHO) & ~termios.NOFLSH
+            else:
+                modes[3] = (modes[3] & ~(termios.ECHO | termios.ECHONL)) | termios.NOFLSH
             termios.tcsetattr(self._handle, termios.TCSANOW, modes)
         except termios.error:
             return False

@@ -11,7 +11,7 @@ import pytest
 from council.render.positions import build_position_history
 from council.render.report import read_report
 from council.render.tail import add_tail
-from tests.acceptance.helpers import Workspace, mark
+from tests.acceptance.helpers import SEATS, Workspace, mark
 from tests.acceptance.refine.fake_authors import Authors, make_error, take_seats
 from tests.doors.web.page.browser import Browser
 from tests.doors.web.page.conftest import run_in_thread
@@ -110,7 +110,7 @@ def refine_with_errors(server: WebServer, provider: FakeProvider) -> Authors:
 
 
 @pytest.mark.behaviour("17-refine-card", "50-page-diff")
-def test_a_refined_answer_shows_its_check_its_ballots_and_the_errors_in_the_drafts(
+def test_a_refined_answer_shows_its_check_its_notes_and_the_errors_in_the_drafts(
     server: WebServer, provider: FakeProvider, look: Look
 ) -> None:
     refine_with_errors(server, provider)
@@ -126,17 +126,15 @@ def test_a_refined_answer_shows_its_check_its_ballots_and_the_errors_in_the_draf
         "It costs 5,000 euros in all: The train is not counted.",
         "Correction: Count the train.",
         "Ruling: It is so.",
-        "Ranking Place Answer of",
+        "built on alpha's answer",
+        "the price",
     ):
         assert words in card, (words, card)
     assert seen.texts(".answer details.part[open] .tag") == ["corrected", "open"]
     assert [page.locator(".answer .severity").nth(n).inner_text() for n in range(2)] == ["major", "minor"]
-    page.click(".answer summary:has-text('Ballots')")
-    assert "alpha: Alpha is clear." in " ".join(seen.texts(".answer .more li"))
     page.click(".answer summary:has-text('Errors in the drafts')")
     assert "on the draft of beta" in " ".join(" ".join(seen.texts(".answer details.part li")).split())
-    assert seen.texts(".seat .seat-name") == ["alpha", "beta", "gamma"]  # the chair was not needed
-    assert seen.texts(".timeline .label") == ["alpha", "beta", "gamma"]
+    assert seen.texts(".seat .seat-name") == ["alpha", "beta", "gamma", "chair"]
     page.click("[data-seat=alpha] [data-key^=rewrite] button:has-text('compare')")
     assert mark("alpha", "draft") in seen.text("[data-seat=alpha] [data-key^=rewrite] del")
     assert mark("alpha", "rewrite") in seen.text("[data-seat=alpha] [data-key^=rewrite] ins")
@@ -144,13 +142,14 @@ def test_a_refined_answer_shows_its_check_its_ballots_and_the_errors_in_the_draf
 
 
 @pytest.mark.behaviour("17-refine-card")
-def test_the_choice_of_the_chair_has_no_empty_table(server: WebServer, provider: FakeProvider, look: Look) -> None:
-    refine_with_errors(server, provider)
-    run = run_in_thread(lambda: server.run_council(protocol="refine", settings={"models": ["sim:alpha", "sim:beta"]}))
+def test_a_chair_that_was_not_asked_has_no_column(server: WebServer, provider: FakeProvider, look: Look) -> None:
+    answers = take_seats(Workspace(server.folder, provider))
+    answers.errors |= {f"attack/{seat}": [] for seat in SEATS}
+    run = run_in_thread(lambda: server.run_council(protocol="refine"))
     seen = look().run(server.url, run)
-    assert seen.page.locator(".answer table.ranking").count() == 0
-    assert "alpha: Alpha is clear." in seen.text(".answer .more")
-    assert seen.texts(".seat .seat-name") == ["alpha", "beta", "chair"]
+    assert "alpha's draft — all 3 drafts agree" in seen.text(".answer")
+    assert seen.texts(".seat .seat-name") == ["alpha", "beta", "gamma"]
+    assert seen.texts(".timeline .label") == ["alpha", "beta", "gamma"]
     assert seen.errors == []
 
 

@@ -89,7 +89,6 @@ function point(row, context) {
 
 const ERROR_TONES = { corrected: "", right: "", dismissed: "split", open: "bad" };
 const ATTACK_STATES = { true: "right", false: "dismissed", null: "open" };
-const REFINE_PHASES = { answers: "rewrite", ballots: "choose" };
 
 /** Who checked the text, and each error that they found. */
 function checkParts(check, context) {
@@ -119,7 +118,7 @@ function lists(v, told, context) {
     part("Findings", v.findings, (one) => finding(one, context), { open: true }),
     part("Judges", opinions, (one) => opinion(one, context)),
     part("Withdrawn findings", v.details?.withdrawn, (one) => [chip(one.seat, context, { quote: one.finding }), severity(one.severity), el("span", {}, " ", inline(one.finding), " "), el("span", { class: "soft" }, inline(one.why))]),
-    v.details?.table?.length > 1 && v.details?.ballots && el("section", { class: "part" }, el("h3", {}, "Ranking"), rankingTable(v.details, context, v.details.attacks && REFINE_PHASES)),
+    v.details?.table && v.details?.ballots && el("section", { class: "part" }, el("h3", {}, "Ranking"), rankingTable(v.details, context)),
     part("Errors in the drafts", v.details?.attacks, (one) => foundError({ ...one, state: ATTACK_STATES[one.landed] }, context, { phase: "attack", author: one.author }), { open: false }),
     part("Agreed", (v.consensus || []).filter((one) => one.claim), (one) => [el("span", {}, inline(one.topic || one.claim)), chips(one.seats, context, { quote: one.claim })]),
     !opinions && !told.has("disagreements") && !told.has("tensions") && part("Disagreements", v.disagreements, (one) => dispute(one, context), { open: v.disagreements?.length <= 3 && allSeats(context.minutes()).length <= 8 }),
