@@ -147,7 +147,7 @@ def test_a_chair_that_was_not_asked_has_no_column(server: WebServer, provider: F
     answers.errors |= {f"attack/{seat}": [] for seat in SEATS}
     run = run_in_thread(lambda: server.run_council(protocol="refine"))
     seen = look().run(server.url, run)
-    assert "alpha's draft — all 3 drafts agree" in seen.text(".answer")
+    seen.page.wait_for_selector('.answer:has-text("alpha\'s draft — all 3 drafts agree")')
     assert seen.texts(".seat .seat-name") == ["alpha", "beta", "gamma"]
     assert seen.texts(".timeline .label") == ["alpha", "beta", "gamma"]
     assert seen.errors == []
