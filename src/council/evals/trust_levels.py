@@ -41,6 +41,7 @@ SIMULATED_PROTOCOLS: Mapping[str, tuple[str, Json]] = {
     "adversarial": ("adversarial", {}),
     "triad": ("triad", {}),
     "ranking": ("ranking", {}),
+    "refine": ("refine", {}),
     "advisors": ("advisors", {}),
     "advisors:rounds=2": ("advisors", {"rounds": 2}),
     "general": ("general", {}),
@@ -140,6 +141,16 @@ class SimulatedPanel:
                     "same_as_leader": [n for n, option in zip(self.names, self.pattern.first, strict=True) if option == led],
                     "sides": [],
                 }  # fmt: skip
+            case "Attack" if "same_conclusion" in (step.ask.schema or {})["properties"]:
+                target = self.pattern.first[(self.names.index(seat) + 1) % len(self.names)]
+                return {"errors": _list_errors(target, own), "same_conclusion": own == target}
+            case "Rewrite":
+                later = self.pattern.later[self.names.index(seat)]
+                return {"rulings": self._rule(step, landed=later != own), "answer": f"{_name(later)} is right."}
+            case "Critique":
+                return {"errors": _list_errors(self.choice, self.pattern.later[self.names.index(seat)])}
+            case "Correction":
+                return {"rulings": self._rule(step, landed=False), "edits": []}
             case "Attack":
                 issue = {"severity": "FATAL", "hits": _name(led), "flaw": f"{_name(own)} is right.", "correction": ""}
                 return {"issues": [] if own == led else [issue], "case": "", "verdict": "STAND" if own == led else "REJECTED"}  # fmt: skip
@@ -185,6 +196,11 @@ class SimulatedPanel:
                 return {"answer": f"{_name(self.choice)} is right{cited}.", "disagreements": rows if self.is_split else [], "added_disagreements": []}  # fmt: skip
         raise EngineError(f'the simulation has no answer for a reply of the type "{kind}": add one')
 
+    def _rule(self, step: Step, *, landed: bool) -> list[Json]:
+        """Return a ruling on every error of the request."""
+        ids = (step.ask.schema or {})["properties"]["rulings"]["items"]["properties"]["issue"].get("enum", [])
+        return [{"issue": one, "same_as": "none", "why": "-", "landed": landed} for one in ids]
+
     def _referee(self, *, several: bool) -> Json:
         told = list(zip(self.names, self.pattern.first, self.pattern.later, strict=True))
         ruling: Json = {
@@ -198,6 +214,12 @@ class SimulatedPanel:
             for name, first, last in told
         ]  # fmt: skip
         return ruling | {"positions": moves, "joined": self.joined} if several else ruling
+
+
+def _list_errors(told: int, held: int) -> list[Json]:
+    """Return the error that a reader finds in a text, if it holds another option."""
+    error = {"severity": "FATAL", "hits": _name(told), "flaw": f"{_name(held)} is right.", "correction": "", "harm": ""}
+    return [] if told == held else [error]
 
 
 def _name(option: int) -> str:
