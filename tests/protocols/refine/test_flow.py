@@ -257,6 +257,9 @@ async def test_a_small_error_of_a_settled_draft_is_corrected_by_its_author() -> 
     minutes, member = await run(script)
     assert phases(member) == ["draft", "attack", "fix"]
     assert minutes.verdict["answer"] == fixed
+    report = build_report(minutes)
+    assert [(row["id"], row["state"]) for row in report["check"]["errors"]] == [("gamma-1", "corrected")]
+    assert [row["author"] for row in report["attacks"]] == ["beta", "gamma"]  # each error is told once
 
 
 async def test_of_settled_drafts_the_one_with_the_fewest_errors_is_the_answer() -> None:

@@ -118,11 +118,12 @@ async def return_settled_draft(council: Council, drafts: Round[None], attacks: A
     errors = attacks.errors_of(author)
     readers = tuple(name for name, target in attacks.targets.items() if target == author)
     checked = Checked(draft, CheckFacts(readers, author, last_readers=readers))
+    others = {name: found for name, found in attacks.errors.items() if name != author}
     noted = assess_notes(None, round_voices(drafts))._replace(agreement="full", shared_by=tuple(drafts))
     verdict = Verdict(
         draft.said,
         result=OutcomeFacts("settled", author, total=len(drafts)),
-        details={"attacks": describe_attacks(attacks.errors, {})},
+        details={"attacks": describe_attacks(others, {})},  # the check has those of the draft
         **noted._asdict(),
     )
     if errors:
