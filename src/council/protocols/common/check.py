@@ -26,6 +26,7 @@ from council.protocols.common.issues import (
     none_to_list,
     read_points,
 )
+from council.protocols.common.lengths import count_words
 from council.protocols.common.replies import ReplyPart, TextField
 from council.types import (
     SEVERITIES,
@@ -358,7 +359,9 @@ async def _check_once(
     phases: tuple[str, str],
 ) -> Checked:
     async with council.phase(phases[0]):
-        critiques = await council.poll(readers, "refine/check", quorum=0, reply=Critique, said=checked.said)
+        critiques = await council.poll(
+            readers, "refine/check", quorum=0, reply=Critique, said=checked.said, length=count_words(checked.text)
+        )
     facts = checked.facts
     if not critiques:
         return checked
@@ -390,6 +393,7 @@ async def correct_text(
                 choices=list_choices(errors),
                 review=lambda correction: review_correction(correction, errors, said.said),
                 said=said,
+                length=count_words(said.said),
                 own=author == authors[0],
                 errors=describe_errors(errors),
             )

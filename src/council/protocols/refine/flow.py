@@ -24,7 +24,7 @@ from council.protocols.common.check import (
     number_errors,
     rule_errors,
 )
-from council.protocols.common.lengths import find_opening, find_word_limit
+from council.protocols.common.lengths import count_words, find_opening, find_word_limit
 from council.protocols.refine.replies import Attack, Rewrite
 from council.protocols.refine.rules import (
     assign_attackers,
@@ -150,6 +150,7 @@ async def rewrite_drafts(council: Council, drafts: Round[None], attacks: Attacks
             choices=list_choices(errors),
             review=review,
             draft=drafts[seat.name],
+            length=count_words(drafts[seat.name].said),
             others=drafts.others(seat),
             errors=describe_errors(errors),
         )
@@ -173,6 +174,7 @@ async def synthesise(
             responses=responses,
             unsettled={label: unsettled[name] for label, name in seats.items() if unsettled.get(name)},
             openings={label: find_opening(drafts[name].said) for label, name in seats.items()} if rewrites else {},
+            lengths={label: count_words(said.said) for label, said in responses.items()},
             limit=find_word_limit(said.said for said in versions),
         )
     shown = {label: said.seat.label for label, said in responses.items()}
