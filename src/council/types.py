@@ -596,7 +596,6 @@ OutcomeKind = Literal[
     "first",
     "no_first",
     "built_on",
-    "settled",
 ]
 
 

@@ -186,7 +186,7 @@ function previousStatement(m, turn) {
 }
 
 // Phases in which a seat writes a text again, and the phases of the text before.
-const EARLIER = { improve: ["draft"], rewrite: ["draft"], "rewrite-again": ["rewrite"], fix: ["draft", "rewrite", "merge", "synthesise"], "fix-again": ["fix"] };
+const EARLIER = { improve: ["draft"], rewrite: ["draft"], "rewrite-again": ["rewrite"] };
 
 const isEarlier = (a, b) => (/^r\d+$/.test(a) && /^r\d+$/.test(b)) || Boolean(EARLIER[b]?.includes(a));
 
