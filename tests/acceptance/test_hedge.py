@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from tests.acceptance.helpers import QUESTION, Terminal, Workspace, kill
+from tests.acceptance.helpers import QUESTION, Terminal, Workspace, kill, wait_until
 from tests.fake_provider import Reply
 
 RUN = ("--hedge", "--protocol", "triad", "--timeout", "60", "--json", QUESTION)
@@ -57,8 +57,10 @@ def test_the_plan_says_nothing_of_a_hedge_that_cannot_happen(slow_beta: Workspac
 @pytest.mark.behaviour("15-hedge")
 def test_a_crash_during_the_race_buys_no_stored_answer_again(slow_beta: Workspace, council: Terminal) -> None:
     gate = slow_beta.provider.hold(lambda seen: seen.model in ("beta", "spare"))
+    stored = len(slow_beta.rows("SELECT key FROM results"))
     process = slow_beta.process(*RUN)
     gate.wait(count=2)
+    wait_until(lambda: len(slow_beta.rows("SELECT key FROM results")) == stored + 2, "alpha and gamma are stored")
     kill(process)
     gate.release()
     done = council("resume", "--json")
