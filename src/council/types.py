@@ -596,6 +596,7 @@ OutcomeKind = Literal[
     "first",
     "no_first",
     "built_on",
+    "settled",
 ]
 
 

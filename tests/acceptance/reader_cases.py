@@ -140,6 +140,7 @@ class Truth:
     low_marks: tuple[str, ...] = ()  # seats that mark most of their claims LOW
     compared: int = 0  # drafts whose flags and marks count
     check: tuple[CheckRound, ...] | None = None  # readings of the finished text; None: none was asked for
+    is_settled: bool = False  # a draft is the answer, because all agree and no attack found harm
     self_attacks: tuple[tuple[str, bool], ...] = ()  # severities that the only author found, and whether it rewrote
 
     @property
@@ -825,7 +826,7 @@ def refine(
 
     `targets` names by first letters whose draft each seat attacks; `attacks` holds the severities that it finds there,
     `rulings` what each author makes of those in its own draft, `last` the conclusions of the versions. `base` is the
-    version on which the chair builds; `errors` and `check_rulings` are those of the check.
+    version on which the chair builds, or the draft that is the answer; `errors` and `check_rulings` are those of the check.
     """
     seats = GREEK[: len(first)]
     own = seat_members(seats, members)
@@ -836,9 +837,13 @@ def refine(
     found = {seat: (attacks or {}).get(seat, "" if is_settled else "M") for seat in seats}
     faults = troubles.faults({seat: [f"draft/{seat}"] for seat in seats} | {"chair": []})
     drafted = [seat for seat in seats if f"draft/{seat}" not in faults or seat in troubles.fallbacks]
-    if errors is None:
+    author = base if is_settled else "chair"
+    if is_settled:
+        attacker = next(seat for seat, target in attacked.items() if target == base)
+        errors = [{attacker: found[attacker]}]
+    elif errors is None:
         errors = [dict.fromkeys(sorted([*(seat for seat in drafted if seat != base), base][:2]), "")]
-    rounds = make_rounds(errors, check_rulings, fixed_by if fixed_by is not None else ["chair"] * len(errors))
+    rounds = make_rounds(errors, check_rulings, fixed_by if fixed_by is not None else [author] * len(errors))
     steps = list_refine_steps(seats, drafted, rounds, is_settled=is_settled)
     for key in troubles.missed:
         seat = key.rpartition("/")[2]
@@ -855,10 +860,11 @@ def refine(
         chair_steps=chair_steps,
         answer=answer,
         last={} if is_settled else {seat: versions[seat] for seat in drafted},
-        is_assessed=is_assessed and has_notes,
+        is_assessed=is_settled or (is_assessed and has_notes),
         points=tuple(points),
-        agreed=tuple(agreed) if has_notes else (),
+        agreed=() if is_settled or not has_notes else tuple(agreed),
         status=status,
+        is_settled=is_settled,
         check=rounds,
     )
     places = [f"{place}.\n{FILLER}" for place in PLACES]
@@ -891,7 +897,7 @@ def refine(
             f"attack/{seat}/{seat}": {"errors": rows, "same_conclusion": (same or {}).get(seat, verdict)},
             f"rewrite/{seat}/{seat}": rewrite(seat),
         }
-    script |= script_check(rounds, "chair", seats)
+    script |= script_check(rounds, author, [seat for seat in seats if seat != author])
     script |= said or {}
     setup = Setup(
         "refine",
@@ -914,9 +920,9 @@ def list_refine_steps(
     for seat in drafted:
         steps[seat] += [f"attack/{seat}/{seat}"] if len(drafted) > 1 else []
         steps[seat] += [] if is_settled else [f"rewrite/{seat}/{seat}"]
-    steps["chair"] = ["synthesise/chair"]
+    steps["chair"] = [] if is_settled else ["synthesise/chair"]
     for (reading, fixing), one in zip(CHECK_PHASES, rounds, strict=False):
-        for reader in one.errors:
+        for reader in () if is_settled else one.errors:
             steps[reader].append(f"{reading}/{reader}")
         if one.author and any(one.errors.values()):
             steps[one.author].append(f"{fixing}/{one.author}")

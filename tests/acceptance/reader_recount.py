@@ -655,7 +655,7 @@ def list_agreements(truth: Truth) -> list[str]:
     if not can_agree or {"not_shared", "not_assessed", "disagree"} & reasons.keys():
         return []
     parts = list(truth.agreed[:1])
-    is_told = truth.review or (truth.attack and truth.attack.is_consensus)  # by the outcome
+    is_told = truth.review or truth.is_settled or (truth.attack and truth.attack.is_consensus)  # by the outcome
     if (
         not parts
         and not is_told

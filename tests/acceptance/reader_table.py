@@ -1222,6 +1222,7 @@ JUDGES: list[Case] = [
 
 CLEAN = "checked by beta and gamma: no error found"
 BUILT_ON_ALPHA = "built on alpha's answer"
+SETTLED_DRAFT = "alpha's draft — all 3 drafts agree, and no attack found a severe error"
 CHECKED_BY_FIRST = "checked by alpha and beta: no error found"
 WHEN = Point("whether to start now", {"alpha": ("start now", "the team is free"), "beta": ("wait for the audit", "")})
 FAST = Point("whether it is fast", {"beta": ("fast", ""), "gamma": ("slow", "")})
@@ -1248,15 +1249,34 @@ REFINE: list[Case] = [
         is_assessed=False,
     ),
     refine("fatal errors in the drafts", "HIGH", f"{BUILT_ON_ALPHA}; {CLEAN}", attacks={"gamma": "FM", "alpha": "FFM"}),
-    refine("nothing to rewrite", "HIGH", f"{BUILT_ON_ALPHA}; {CLEAN}", is_settled=True),
     refine(
-        "nothing to rewrite but slips", "HIGH", f"{BUILT_ON_ALPHA}; {CLEAN}", attacks={"gamma": "mm"}, is_settled=True
+        "nothing to rewrite",
+        "HIGH",
+        f"{SETTLED_DRAFT}; checked by gamma: no error found",
+        is_settled=True,
     ),
     refine(
-        "nothing to rewrite, and a severe error in the text",
+        "nothing to rewrite but slips",
+        "HIGH",
+        f"{SETTLED_DRAFT}; checked by gamma: 2 errors found, 1 corrected",
+        attacks={"gamma": "mm", "beta": "mm", "alpha": "mm"},
+        check_rulings=[{"gamma-2": "-"}],
+        is_settled=True,
+    ),
+    refine(
+        "nothing to rewrite, and one draft without slips",
+        "HIGH",
+        "beta's draft — all 3 drafts agree, and no attack found a severe error; checked by alpha: no error found",
+        attacks={"gamma": "m", "beta": "m"},
+        base="beta",
+        is_settled=True,
+    ),
+    refine(
+        "a slip that is called right and not corrected",
         "MEDIUM",
-        f"{BUILT_ON_ALPHA}; checked by beta and gamma: 1 error found, 1 corrected",
-        errors=[{"beta": "M", "gamma": ""}],
+        f"{SETTLED_DRAFT}; checked by gamma: 2 errors found, 1 corrected, 1 still open",
+        attacks={"gamma": "mm", "beta": "mm", "alpha": "mm"},
+        check_rulings=[{"gamma-2": "="}],
         is_settled=True,
     ),
     refine(

@@ -123,8 +123,8 @@ def _choose_outcome(result: Json) -> tuple[str, int]:
         return "overturned_unnamed", count
     if kind == "votes" and total == 1:
         return "votes_single", 1
-    if kind == "consensus" and total == 2:
-        return "consensus_both", total
+    if kind in ("consensus", "settled") and total == 2:
+        return f"{kind}_both", total
     if kind == "survived" and not count:
         return "survived_all_failed", total
     if kind in ("survived", "modified") and count == total == 1:
@@ -171,8 +171,8 @@ def _is_unanimous(verdict: Json, answered: int) -> bool:
 
 
 def _tells_agreement(result: Json | None) -> bool:
-    """Return whether the outcome line says already that all agree: by their votes, or as the reason for no attack."""
-    return result is not None and result["kind"] in ("votes", "consensus")
+    """Return whether the outcome line says already that all agree: by their votes, or as the reason for a phase that was skipped."""
+    return result is not None and result["kind"] in ("votes", "consensus", "settled")
 
 
 def _format_difference(differences: Sequence[Json], wording: Wording) -> str:

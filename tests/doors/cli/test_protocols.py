@@ -32,7 +32,7 @@ def test_every_protocol_is_listed_with_purpose_calls_price_and_example(
         assert row["example"] in shown
         assert row["note"] or row["cost"]["expected"] > 0
     assert rows["collaborative"]["calls"] == {"min": 7, "max": 7}
-    assert rows["refine"]["calls"] == {"min": 9, "max": 16}
+    assert rows["refine"]["calls"] == {"min": 6, "max": 16}
     assert rows["solo"]["calls"] == {"min": 2, "max": 5}
     assert [phase["name"] for phase in rows["refine"]["phases"]] == [
         "draft", "attack", "rewrite", "synthesise", "check", "fix",

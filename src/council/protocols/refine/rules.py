@@ -27,17 +27,21 @@ def assign_attackers(seats: Sequence[Seat]) -> dict[str, str]:
     return {seat.name: targets[seat.name] for seat in seats}
 
 
+def choose_settled_draft(errors: DraftErrors, names: Sequence[str]) -> str:
+    """Return the author of the draft with the fewest errors, the first of equal ones."""
+    return min(names, key=lambda name: len(errors.get(name, ())))
+
+
 def is_contradicted(shared_by: Collection[str] | None, opposed: Iterable[frozenset[str]]) -> bool:
     """Return whether the chair counts two seats for the answer of which one says that their drafts differ."""
     return any(pair <= set(shared_by or ()) for pair in opposed)
 
 
 def list_unsettled_errors(errors: DraftErrors, rulings: RulingsByAuthor) -> dict[str, list[str]]:
-    """Return for each author the errors in its draft that it did not rule on, and severe ones that it dismissed."""
+    """Return for each author the severe errors in its draft that it dismissed or did not rule on, with its reason."""
     found: dict[str, list[str]] = {}
     for author, _, error, ruling in _join_rulings(errors, rulings):
-        is_dismissed = ruling.landed is False and error.severity in SEVERE
-        if is_dismissed or ruling.landed is None:
+        if error.severity in SEVERE and not ruling.landed:
             reply = f" The author's reply: {ruling.why}" if ruling.why else ""
             found.setdefault(author, []).append(f"{format_error(error)}{reply}")
     return found

@@ -11,7 +11,7 @@ import pytest
 from council.render.positions import build_position_history
 from council.render.report import read_report
 from council.render.tail import add_tail
-from tests.acceptance.helpers import Workspace, mark
+from tests.acceptance.helpers import SEATS, Workspace, mark
 from tests.acceptance.refine.fake_authors import Authors, make_error, take_seats
 from tests.doors.web.page.browser import Browser
 from tests.doors.web.page.conftest import run_in_thread
@@ -138,6 +138,18 @@ def test_a_refined_answer_shows_its_check_its_notes_and_the_errors_in_the_drafts
     page.click("[data-seat=alpha] [data-key^=rewrite] button:has-text('compare')")
     assert mark("alpha", "draft") in seen.text("[data-seat=alpha] [data-key^=rewrite] del")
     assert mark("alpha", "rewrite") in seen.text("[data-seat=alpha] [data-key^=rewrite] ins")
+    assert seen.errors == []
+
+
+@pytest.mark.behaviour("17-refine-card")
+def test_a_chair_that_was_not_asked_has_no_column(server: WebServer, provider: FakeProvider, look: Look) -> None:
+    answers = take_seats(Workspace(server.folder, provider))
+    answers.errors |= {f"attack/{seat}": [] for seat in SEATS}
+    run = run_in_thread(lambda: server.run_council(protocol="refine"))
+    seen = look().run(server.url, run)
+    seen.page.wait_for_selector('.answer:has-text("alpha\'s draft — all 3 drafts agree")')
+    assert seen.texts(".seat .seat-name") == ["alpha", "beta", "gamma"]
+    assert seen.texts(".timeline .label") == ["alpha", "beta", "gamma"]
     assert seen.errors == []
 
 

@@ -206,6 +206,9 @@ export function moneyOf(m, seat, isLive) {
 
 export const allSeats = (m) => [...m.seats.values(), ...(m.chair ? [m.chair] : [])];
 
+/** The seats that have a column: those of the plan and the chair. Helpers are shown with their seat, and a chair that a complete run did not need is left out. */
+export const shownSeats = (m) => allSeats(m).filter((seat) => !parentSeat(m, seat.name) && (seat.model || seat.phase) && !(seat === m.chair && m.status === "complete" && seat.state === "waiting"));
+
 export const plannedSeats = (m) => (m.plan.seats || []).map((seat) => m.seats.get(seat.name));
 
 /** Return the seat a helper belongs to: judge-1 for judge-1-explorer-2; "" for a seat of the plan. */

@@ -1,7 +1,7 @@
 // The seats: columns side by side, compact columns, a list, or one seat over the whole width with the others as tabs.
 
 import { button, el, setAttr } from "./dom.js";
-import { allSeats, parentSeat } from "./minutes.js";
+import { shownSeats } from "./minutes.js";
 import { seatColumn } from "./seat_column.js";
 
 const MODES = [["columns", "Columns"], ["compact", "Compact"], ["list", "List"], ["one", "One seat"]];
@@ -23,23 +23,30 @@ export function seatsView(context) {
   let isChosen = false;
 
   function update(scene) {
-    const names = seated(scene).map((seat) => seat.name);
+    const names = shownSeats(scene.full).map((seat) => seat.name);
     for (const name of names) if (!columns.has(name)) add(name);
+    for (const name of columns.keys()) if (!names.includes(name)) remove(name);
     if (scene.full.run && !isChosen) setDefaultMode(scene.full, names.length);
     for (const column of columns.values()) column.update(scene);
     for (const column of columns.values()) column.follow();
   }
 
-  /** Seats of the plan and the chair; helpers are shown in the column of their seat. */
-  const seated = ({ full }) => allSeats(full).filter((seat) => !parentSeat(full, seat.name) && (seat.model || seat.phase));
-
   function add(name) {
     const column = seatColumn(name, columns.size + 1, { ...context, focus: press });
     columns.set(name, column);
     grid.append(column.node);
-    setAttr(grid, "data-count", columns.size > MANY ? "many" : columns.size);
+    setCount();
     if (mode === "list") column.setOpen(opened.has(name));
   }
+
+  function remove(name) {
+    columns.get(name).node.remove();
+    columns.delete(name);
+    setCount();
+    if (focused) focus(focused);
+  }
+
+  const setCount = () => setAttr(grid, "data-count", columns.size > MANY ? "many" : columns.size);
 
   /** The name of a seat opens it in the list, and focuses it elsewhere. */
   function press(name) {

@@ -3,7 +3,7 @@
 
 import { button, el, setAttr, changeDetector, setChildren, setText } from "./dom.js";
 import { clock, formatState, OK } from "./format.js";
-import { allSeats, parentSeat, isPrivatePhase, rounds } from "./minutes.js";
+import { parentSeat, isPrivatePhase, rounds, shownSeats } from "./minutes.js";
 
 const SPEEDS = [1, 4, 16];
 
@@ -37,7 +37,7 @@ export function timelineView(context) {
 
   function update(scene) {
     const { full, at, seconds, end } = scene;
-    const seats = allSeats(full).filter((seat) => !parentSeat(full, seat.name) && (seat.model || seat.phase));
+    const seats = shownSeats(full);
     if (seatsNew(seats.length)) setChildren(labels, el("span", { class: "corner" }), seats.map((seat) => labelOf(seat)));
     const moving = scene.live && at === null;
     if (isNew(full.seq, seats.length, moving ? Math.floor(end * 2) : end)) draw(full, seats, end);
