@@ -11,6 +11,7 @@ WORDS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\s\u3040-\u30ff
 OPENING_WORDS = 60  # of each first draft, for the chair's notes on who recommended what before reading the others
 HEADING_LINE = re.compile(r"^#+ .*$", re.MULTILINE)
 HAS_LETTER = re.compile(r"\w")
+CODE_BLOCK = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 
 
 def find_word_limit(texts: Iterable[str], least: int = MIN_WORD_LIMIT) -> int:
@@ -20,8 +21,12 @@ def find_word_limit(texts: Iterable[str], least: int = MIN_WORD_LIMIT) -> int:
 
 
 def count_words(text: str) -> int:
-    """Count the words of a text. Marks of tables are no words; a character of a script without spaces is one."""
-    words = text.split() if text.isascii() else WORDS.findall(text)
+    """Count the words of a text as in prose. Code blocks and marks of tables do not count.
+
+    A character of a script without spaces is one word.
+    """
+    prose = CODE_BLOCK.sub(" ", text)
+    words = prose.split() if prose.isascii() else WORDS.findall(prose)
     return sum(map(bool, map(HAS_LETTER.search, words)))
 
 
