@@ -339,7 +339,7 @@ PROTOCOL_DOCS = (
         (
             ("If the check finds errors, the chair corrects the text:", {}, {}),
             (
-                "If all drafts agree and no attack finds an error, a draft is the answer:",
+                "If all drafts agree and no attack finds harm, a draft is the answer:",
                 {f"attack/{name}/{name}": {"reply": {"errors": [], "same_conclusion": True}} for name in ("alpha", "beta", "gamma")},
                 {},
             ),

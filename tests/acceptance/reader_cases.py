@@ -140,7 +140,7 @@ class Truth:
     low_marks: tuple[str, ...] = ()  # seats that mark most of their claims LOW
     compared: int = 0  # drafts whose flags and marks count
     check: tuple[CheckRound, ...] | None = None  # readings of the finished text; None: none was asked for
-    is_settled: bool = False  # a draft is the answer, because all agree and no attack found an error
+    is_settled: bool = False  # a draft is the answer, because all agree and no attack found harm
     self_attacks: tuple[tuple[str, bool], ...] = ()  # severities that the only author found, and whether it rewrote
 
     @property

@@ -1222,7 +1222,7 @@ JUDGES: list[Case] = [
 
 CLEAN = "checked by beta and gamma: no error found"
 BUILT_ON_ALPHA = "built on alpha's answer"
-SETTLED_DRAFT = "alpha's draft — all 3 drafts agree, and no attack found an error"
+SETTLED_DRAFT = "alpha's draft — all 3 drafts agree, and no attack found a severe error"
 CHECKED_BY_FIRST = "checked by alpha and beta: no error found"
 WHEN = Point("whether to start now", {"alpha": ("start now", "the team is free"), "beta": ("wait for the audit", "")})
 FAST = Point("whether it is fast", {"beta": ("fast", ""), "gamma": ("slow", "")})
@@ -1256,7 +1256,28 @@ REFINE: list[Case] = [
         is_settled=True,
     ),
     refine(
-        "slips in the drafts", "HIGH", f"{BUILT_ON_ALPHA}; {CLEAN}", attacks={"gamma": "mm", "beta": "", "alpha": ""}
+        "nothing to rewrite but slips",
+        "HIGH",
+        f"{SETTLED_DRAFT}; checked by gamma: 2 errors found, 1 corrected",
+        attacks={"gamma": "mm", "beta": "mm", "alpha": "mm"},
+        check_rulings=[{"gamma-2": "-"}],
+        is_settled=True,
+    ),
+    refine(
+        "nothing to rewrite, and one draft without slips",
+        "HIGH",
+        "beta's draft — all 3 drafts agree, and no attack found a severe error; checked by alpha: no error found",
+        attacks={"gamma": "m", "beta": "m"},
+        base="beta",
+        is_settled=True,
+    ),
+    refine(
+        "a slip that is called right and not corrected",
+        "MEDIUM",
+        f"{SETTLED_DRAFT}; checked by gamma: 2 errors found, 1 corrected, 1 still open",
+        attacks={"gamma": "mm", "beta": "mm", "alpha": "mm"},
+        check_rulings=[{"gamma-2": "="}],
+        is_settled=True,
     ),
     refine(
         "another base",

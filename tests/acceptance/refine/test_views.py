@@ -43,7 +43,7 @@ async def test_the_chart_shows_a_second_check_and_the_phases_that_were_not_held(
     twice = await hold(refine("", "", "", errors=[{"beta": "F", "gamma": ""}, {"beta": "", "gamma": ""}]))
     assert "p_fix --> p_check_again\n" in render_mermaid(twice)
     settled = await hold(refine("", "", "", is_settled=True))
-    assert 'subgraph p_rewrite["rewrite, not held: the drafts agree and no attack found an error"]' in render_mermaid(
+    assert 'subgraph p_rewrite["rewrite, not held: the drafts agree and no attack found harm"]' in render_mermaid(
         settled
     )
     early = await hold(solo("", "", errors=("",)))

@@ -247,16 +247,30 @@ async def test_drafts_that_agree_and_survive_their_attacks_are_not_rewritten(sea
     assert minutes.verdict["agreement"] == "full"
     assert "checked" in facts(minutes)  # by its attacker
     agree = "both drafts agree, and neither" if len(seats) == 2 else "all 3 drafts agree, and no"
-    assert build_report(minutes)["tail"][0].startswith(f"Outcome: alpha's draft — {agree} attack found an error")
+    assert build_report(minutes)["tail"][0].startswith(f"Outcome: alpha's draft — {agree} attack found a severe error")
 
 
-async def test_one_small_error_is_reason_enough_to_rewrite() -> None:
-    script = {f"attack/{name}/{name}": attack() for name in NAMES}
-    _, member = await run(script | {"attack/gamma/gamma": attack(error("MINOR"))})
-    assert phases(member) == ["draft", "attack", "rewrite", "synthesise", "check"]
+async def test_a_small_error_of_a_settled_draft_is_corrected_by_its_author() -> None:
+    script = {f"attack/{name}/{name}": attack(error("MINOR")) for name in NAMES}
+    fixed = draft_of("alpha").replace("4,000", "5,000")
+    script["fix/alpha"] = fix(("4,000", "5,000"))
+    minutes, member = await run(script)
+    assert phases(member) == ["draft", "attack", "fix"]
+    assert minutes.verdict["answer"] == fixed
+    report = build_report(minutes)
+    assert [(row["id"], row["state"]) for row in report["check"]["errors"]] == [("gamma-1", "corrected")]
+    assert [row["author"] for row in report["attacks"]] == ["beta", "gamma"]  # each error is told once
 
 
-async def test_one_other_conclusion_is_reason_enough_to_rewrite() -> None:
+async def test_of_settled_drafts_the_one_with_the_fewest_errors_is_the_answer() -> None:
+    script = {f"attack/{name}/{name}": attack(error("MINOR")) for name in NAMES} | {"attack/alpha/alpha": attack()}
+    minutes, member = await run(script)
+    assert phases(member) == ["draft", "attack"]
+    assert f"{DRAFT} (" in minutes.verdict["answer"]
+    assert draft_of("alpha") != minutes.verdict["answer"]  # no seat attacks its own draft
+
+
+async def test_one_small_error_without_agreement_is_reason_enough_to_rewrite() -> None:
     script = {f"attack/{name}/{name}": attack(same=name != "alpha") for name in NAMES}
     _, member = await run(script)
     assert "rewrite" in phases(member)

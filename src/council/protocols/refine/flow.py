@@ -14,6 +14,7 @@ from council.protocols.common.check import (
     FoundError,
     check_text,
     choose_readers,
+    correct_text,
     describe_errors,
     forget_agreement,
     has_new_conclusion,
@@ -27,13 +28,14 @@ from council.protocols.common.lengths import count_words, find_opening, find_wor
 from council.protocols.refine.replies import Attack, Rewrite
 from council.protocols.refine.rules import (
     assign_attackers,
+    choose_settled_draft,
     describe_attacks,
     is_contradicted,
     list_unsettled_errors,
 )
 from council.types import CheckFacts, OutcomeFacts, Round, Seat, Statement, Verdict
 
-SETTLED = "the drafts agree and no attack found an error"
+SETTLED = "the drafts agree and no attack found harm"
 SETTLED_PHASES = ["rewrite", "synthesise", "check"]
 UNCHECKED_CAVEAT = "No other seat could check the answer below."
 
@@ -65,10 +67,10 @@ class Attacks:
 
     @property
     def is_settled(self) -> bool:
-        """Return whether every draft was attacked, no error was found, and all reach the same conclusion."""
+        """Return whether every draft was attacked without harm, and all reach the same conclusion."""
         replies = [said.reply for said in self.by_attacker.values()]
         return len(replies) == len(self.targets) > 0 and all(
-            reply.same_conclusion and not reply.errors for reply in replies
+            reply.same_conclusion and not reply.is_severe for reply in replies
         )
 
 
@@ -79,7 +81,7 @@ async def refine(council: Council) -> Verdict:
     attacks = await attack_in_ring(council, drafts)
     if attacks.is_settled:
         council.note("rewrite, synthesis and check skipped", why=SETTLED, skipped=SETTLED_PHASES)
-        return return_settled_draft(drafts, attacks)
+        return await return_settled_draft(council, drafts, attacks)
     async with council.phase("rewrite"):
         rewrites = await rewrite_drafts(council, drafts, attacks)
     written, verdict = await synthesise(council, drafts, attacks, rewrites)
@@ -109,14 +111,27 @@ async def attack_in_ring(council: Council, drafts: Round[None]) -> Attacks:
         return Attacks(await council.gather(drafts.seats, attack, quorum=0), targets)
 
 
-def return_settled_draft(drafts: Round[None], attacks: Attacks) -> Verdict:
-    """Return the first of the drafts, in which no attack found an error."""
-    draft = next(iter(drafts.values()))
+async def return_settled_draft(council: Council, drafts: Round[None], attacks: Attacks) -> Verdict:
+    """Return the draft in which its attack found the fewest errors, with these small errors corrected."""
+    draft = drafts[choose_settled_draft(attacks.errors, list(drafts))]
     author = draft.seat.name
+    errors = attacks.errors_of(author)
     readers = tuple(name for name, target in attacks.targets.items() if target == author)
+    checked = Checked(draft, CheckFacts(readers, author, last_readers=readers))
+    others = {name: found for name, found in attacks.errors.items() if name != author}
     noted = assess_notes(None, round_voices(drafts))._replace(agreement="full", shared_by=tuple(drafts))
-    verdict = Verdict(draft.said, result=OutcomeFacts("settled", author, total=len(drafts)), **noted._asdict())
-    return add_check(verdict, Checked(draft, CheckFacts(readers, author, last_readers=readers)))
+    verdict = Verdict(
+        draft.said,
+        result=OutcomeFacts("settled", author, total=len(drafts)),
+        details={"attacks": describe_attacks(others, {})},  # the check has those of the draft
+        **noted._asdict(),
+    )
+    if errors:
+        council.so_far(verdict, is_answer=True)
+        async with council.phase("fix"):
+            said, corrector, rows = await correct_text(council, draft, [draft.seat], errors)
+        checked = Checked(said, replace(checked.facts, author=corrector or author, errors=tuple(rows)))
+    return add_check(verdict, checked)
 
 
 async def rewrite_drafts(council: Council, drafts: Round[None], attacks: Attacks) -> Round[Rewrite]:
