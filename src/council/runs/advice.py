@@ -27,11 +27,18 @@ CHECKED = "refine"
 WITH_EXCHANGE = ("collaborative", "adversarial")  # their seats read each other
 MAX_EXTRA_COST = 1.6  # of the advised protocol for an open question, relative to the one that the words choose
 SELF_CONSISTENCY = "self-consistency="  # start of the name of the arm that a council has to beat
-COPIES = "all seats have one member, and one member that attacks and rewrites its own answer costs less than an exchange between copies"
+COPIES = (
+    "all seats have one member, and one member that attacks and rewrites its own answer costs less than an exchange "
+    "between copies; in a trial with copies, readers preferred the best council to it in 56 % of the comparisons, at twice the tokens"
+)
 ONE_ANSWER = "a question with one short right answer, where independent answers bring most of the gain of a council"
 SHORT_FACT = "a question with one short factual answer, for which one model is enough"
 OPEN_QUESTION = "an open question; more than one round is rarely worth its price"
-OPEN_WITH_VENDORS = "an open question and members of several vendors: each reworks its own answer, and the text that is built on the best one is checked"
+OPEN_WITH_VENDORS = (
+    "an open question and members of several vendors: each reworks its own answer, and the text that is built on the "
+    "best one is checked; in a trial with copies of one model, readers preferred it to collaborative in 60 % of the "
+    "comparisons and to one model in 56 %; several vendors were not tested"
+)
 CALCULATION = re.compile(
     r"\d\s*(?:[+*×÷^=<>]|mod\b)\s*\(?\d|\d\s+[-/]\s+\(?\d|\b(?:calculate|compute|simplify|factori[sz]e|evaluate the expression|solve for|how many|"
     r"what is the (?:sum|product|probability|remainder|value of|number of|greatest|smallest|least|square root)|which of the following)\b",
