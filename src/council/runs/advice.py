@@ -29,7 +29,7 @@ MAX_EXTRA_COST = 1.6  # of the advised protocol for an open question, relative t
 SELF_CONSISTENCY = "self-consistency="  # start of the name of the arm that a council has to beat
 COPIES = (
     "all seats have one member, and one member that attacks and rewrites its own answer costs less than an exchange "
-    "between copies; in a trial with copies, readers preferred the best council to it in 56 % of the comparisons, at twice the tokens"
+    "between copies; in a trial with copies, readers preferred refine to it in 56 % of the comparisons, at twice the tokens"
 )
 ONE_ANSWER = "a question with one short right answer, where independent answers bring most of the gain of a council"
 SHORT_FACT = "a question with one short factual answer, for which one model is enough"
