@@ -20,6 +20,7 @@ signal.signal(signal.SIGINT, signal.SIG_IGN)
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 keyboard = TerminalKeyboard(0)
 keyboard.hide_typing()
+keyboard.hide_typing()  # as after a prompt inside another one
 os.write(0, {DRAWN!r})
 os.write(1, b"drawn\\n")
 sys.stdin.readline()
@@ -37,9 +38,12 @@ def read_bytes(handle: int, count: int) -> bytes:
 
 
 @pytest.mark.behaviour("50-live-ctrl-c-keeps-screen")
-def test_ctrl_c_does_not_discard_what_the_view_has_drawn_and_the_modes_return() -> None:
+@pytest.mark.parametrize("local_mode", [0, termios.NOFLSH])
+def test_ctrl_c_does_not_discard_what_the_view_has_drawn_and_the_modes_return(local_mode: int) -> None:
     master, slave = pty.openpty()
     before = termios.tcgetattr(slave)
+    before[3] |= local_mode
+    termios.tcsetattr(slave, termios.TCSANOW, before)
     program = subprocess.Popen(
         [sys.executable, "-c", PROGRAM], stdin=slave, stdout=subprocess.PIPE, start_new_session=True
     )

@@ -48,16 +48,20 @@ class TerminalKeyboard:
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
-        self._was_echoing = False
+        self._shown_mode: int | None = None  # the local modes while typing was shown, if it is hidden now
 
     def hide_typing(self) -> None:
-        if self._is_foreground() and self._set_echo(False):
-            self._was_echoing = True
+        with contextlib.suppress(termios.error):
+            local_mode = termios.tcgetattr(self._handle)[3]
+            if local_mode & termios.ECHO and self._is_foreground():
+                self._set_mode((local_mode & ~(termios.ECHO | termios.ECHONL)) | termios.NOFLSH)
+                self._shown_mode = local_mode
 
     def show_typing(self) -> None:
-        if self._was_echoing and self._is_foreground():
-            self._set_echo(True)
-            self._was_echoing = False
+        if self._shown_mode is not None and self._is_foreground():
+            with contextlib.suppress(termios.error):
+                self._set_mode(self._shown_mode)
+            self._shown_mode = None
 
     def _is_foreground(self) -> bool:
         """Return whether this process may change the terminal: a background process would be stopped."""
@@ -66,19 +70,10 @@ class TerminalKeyboard:
         except OSError:
             return False
 
-    def _set_echo(self, on: bool) -> bool:
-        """Switch the echo, and return whether it was on."""
-        try:
-            modes = termios.tcgetattr(self._handle)
-            was_on = bool(modes[3] & termios.ECHO)
-            if on:
-                modes[3] = (modes[3] | termios.ECHO) & ~termios.NOFLSH
-            else:
-                modes[3] = (modes[3] & ~(termios.ECHO | termios.ECHONL)) | termios.NOFLSH
-            termios.tcsetattr(self._handle, termios.TCSANOW, modes)
-        except termios.error:
-            return False
-        return was_on
+    def _set_mode(self, local_mode: int) -> None:
+        modes = termios.tcgetattr(self._handle)
+        modes[3] = local_mode
+        termios.tcsetattr(self._handle, termios.TCSANOW, modes)
 
 
 class Abstained(Exception):
