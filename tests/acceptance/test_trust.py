@@ -264,9 +264,9 @@ def test_the_variable_trusts_the_listed_hash_only(
 
 @pytest.mark.behaviour("14-trust-question")
 def test_at_a_terminal_the_question_shows_everything_and_is_asked_once(workspace: Workspace) -> None:
-    asked = PseudoTerminal(workspace.folder, "--dry-run", QUESTION, trusts=False)
     trust_file = Path(os.environ["XDG_CONFIG_HOME"]) / "council" / "trust.json"
     trust_file.unlink(missing_ok=True)
+    asked = PseudoTerminal(workspace.folder, "--dry-run", QUESTION, trusts=False)
     asked.wait_for("Trust these settings in this folder? [y/N]")
     assert f"are sent to {workspace.provider.base_url}, without a key" in " ".join(asked.screen.split())
     asked.type_lines("n")
