@@ -3,6 +3,7 @@
 # has to look, 5 stopped by the budget, 4 no model available, 2 wrong usage, 1 no answer.
 #   COUNCIL_BASE       the revision to compare with; empty: the target of the pull request, else the previous commit of the push
 #   COUNCIL_FAIL_ON    fail | warn | critical | significant | never                                             (fail)
+#   COUNCIL_RULE       corroborated: a FAIL without evidence that was found is a WARN | consensus        (corroborated)
 #   COUNCIL_MAX_COST   cost limit in dollars                                  COUNCIL_PRESET   perspectives of the judges
 #   COUNCIL_ROSTER     seats: NAME=MEMBER, separated by blanks                COUNCIL_ARGS     more flags, separated by blanks
 #   COUNCIL_OUT        output folder for report.md, report.json, and report.sarif (GitHub) or report.xml (JUnit, elsewhere)
@@ -93,7 +94,8 @@ fi
 
 # Review
 
-set -- validate --base "$base" --fail-on "${COUNCIL_FAIL_ON:-fail}" --no-input --no-color
+rule=${COUNCIL_RULE:-corroborated}
+set -- validate --base "$base" --fail-on "${COUNCIL_FAIL_ON:-fail}" --rule "$rule" --no-input --no-color
 if [ -n "${COUNCIL_MAX_COST:-}" ]; then set -- "$@" --max-cost "$COUNCIL_MAX_COST"; fi
 if [ -n "${COUNCIL_PRESET:-}" ]; then set -- "$@" --preset "$COUNCIL_PRESET"; fi
 for seat in ${COUNCIL_ROSTER:-}; do set -- "$@" --seat "$seat"; done
@@ -131,7 +133,7 @@ else
     council report --format junit >"$out/report.xml"
 fi
 gated=0
-gate=$(council gate --fail-on "${COUNCIL_FAIL_ON:-fail}") || gated=$?
+gate=$(council gate --fail-on "${COUNCIL_FAIL_ON:-fail}" --rule "$rule") || gated=$?
 if [ "$code" = 0 ]; then code=$gated; fi # the gate is stricter than the run: it needs answers from two judges
 
 output verdict "$verdict"

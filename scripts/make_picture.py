@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 import shutil
 import tempfile
 import tomllib
@@ -27,6 +28,7 @@ HERE = Path(__file__).parent
 TARGET = HERE.parent / "docs" / "council.png"
 CAST = tomllib.loads((HERE / "picture.toml").read_text(encoding="utf-8"))
 ROUNDS = {"Opinion": "r1", "SecondOpinion": "r2"}
+FINDING = re.compile(r"<<<(F\d+) (\S+)\n(?P<text>.*?)\n\2>>>", re.DOTALL)  # as the clerk is shown it
 SIZE = (1220, 1440)
 FIRST_TOKEN_DELAY_S = 0.8  # seconds before the first token
 BACKOFF = 0.2
@@ -45,11 +47,14 @@ class Judges:
         self._asked: Counter[str] = Counter()
 
     def answer(self, body: Json) -> Reply:
+        schema = body["response_format"]["json_schema"]["name"]
+        if schema == "DefectGroups":
+            return Reply(make_groups(body["messages"][-1]["content"]))
         seat, judge = next(row for row in CAST["judges"].items() if row[1]["model"].partition(":")[2] == body["model"])
         if troubles := judge.get("troubles"):
             self._asked[seat] += 1
             return Reply(status=troubles[min(self._asked[seat], len(troubles)) - 1])
-        phase = ROUNDS[body["response_format"]["json_schema"]["name"]]
+        phase = ROUNDS[schema]
         return Reply(make_reply(seat, phase), judge["speed"])
 
 
@@ -61,6 +66,16 @@ def make_reply(seat: str, phase: str) -> str:
     if phase == "r2":
         line["debate_notes"] = NOTES | line["debate_notes"]
     return json.dumps(line)
+
+
+def make_groups(prompt: str) -> str:
+    """Return the clerk's reply: the findings that contain all words of a group report the same defect."""
+    findings = [(found[1], found["text"]) for found in FINDING.finditer(prompt)]
+    groups = []
+    for group in CAST["groups"]:
+        ids = [label for label, text in findings if all(word in text for word in group["words"])]
+        groups.append({"findings": ids, "defect": group["defect"]})
+    return json.dumps({"groups": groups})
 
 
 # Run

@@ -24,7 +24,7 @@ from council.planning.rehearsal import rehearse
 from council.protocols.options import parse_options
 from council.protocols.panel import PanelContext
 from council.settings import load_settings
-from council.types import CarryOut, Json, Outcome, Packet, PacketFile, Question, Roster, Step
+from council.types import CarryOut, Json, Outcome, Packet, PacketFile, Question, Roster, Skipped, Step
 
 FOLDER = Path(__file__).parent.parent / "tests" / "data" / "prompts"
 MARK = re.compile(r"^(<<<.* )[0-9a-f]{12}$|^[0-9a-f]{12}(>>>)$", re.MULTILINE)
@@ -32,11 +32,42 @@ ENV = {
     **dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"), "sample"),
     "XDG_CONFIG_HOME": str(FOLDER / "no-config"),
 }
+DIFF = """diff --git a/src/shop/cart.py b/src/shop/cart.py
+index 1f0a3c2..8d11e07 100644
+--- a/src/shop/cart.py
++++ b/src/shop/cart.py
+@@ -40,2 +40,2 @@ class Cart:
+     def total(self, items):
+-        return sum(item.price for item in items)
++        return float(sum(item.price for item in items))
+"""
 PACKET = Packet(
-    (PacketFile("src/shop/cart.py", "def total(items):\n    return sum(item.price for item in items)\n"),),
-    diff="+def total(items):\n+    return sum(item.price for item in items)\n",
-    commits=("4f1c2aa Sum the prices of the cart",),
+    (
+        PacketFile("AGENTS.md", "# Rules\n\nMoney is always Decimal.\n", part="rules"),
+        PacketFile(
+            "src/shop/cart.py",
+            "class Cart:\n    def total(self, items):\n        return float(sum(item.price for item in items))\n",
+            ranges=((12, 12), (40, 41)),
+            part="definitions",
+            reason="encloses the change",
+            lines=80,
+        ),
+        PacketFile(
+            "src/shop/bill.py",
+            "def bill(cart):\n    return cart.total(cart.items)\n",
+            ranges=((7, 8),),
+            part="callers",
+            reason="calls total",
+            lines=8,
+        ),
+    ),
+    diff=DIFF,
+    commits=("4f1c2aa Sum the prices of the cart\n\nFixes #41.",),
+    skipped=(Skipped("assets/logo.png", "binary"),),
+    target="recent",
 )
+TWO_FILES = replace(PACKET, diff=DIFF + DIFF.replace("cart", "till"), budget=150)
+FILES = Packet((PacketFile("src/shop/cart.py", "def total(items):\n    return sum(item.price for item in items)\n"),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +112,7 @@ CASES = (
         "src/shop",
         "src/shop",
         task="validate",
-        packet=replace(PACKET, diff=""),
+        packet=FILES,
         options={"deep": True, "explorers": 1},
     ),
     Case("judges", "brainstorm", task="brainstorm", options={"deep": True}),
@@ -96,6 +127,7 @@ CASES = (
     Case("ranking", "four seats", members=4),
     Case("refine", "four seats", members=4),
     Case("general", "four seats", options={"no_search": True}, members=4),
+    Case("judges", "changes in two parts", "recent", "recent", "validate", packet=TWO_FILES, options={"debate": True}),
 )
 
 
@@ -139,8 +171,8 @@ async def _build_file(protocol: str) -> str:
     replies: dict[str, Json] = {}
     for case in (case for case in CASES if case.protocol == protocol):
         for way in (
-            WAYS[:1] if case.members or case.look else WAYS
-        ):  # absences and small members do not depend on the size
+            WAYS[:1] if case.members or case.look or case.packet.budget else WAYS
+        ):  # absences and small members do not depend on the size and on parts
             for step in await rehearse_case(case, way):
                 last = step.ask.messages[-1]["content"]
                 heading = f"{step.ask.key} ({case.title}; {way.title})"

@@ -157,6 +157,7 @@ class Stated:
     missing: list[str] = field(default_factory=list)  # parts of the typed reply that an answer in prose lacks
     first_text: float | None = None  # time of its first text in seconds since the epoch, null if it was not streamed
     unread: list[str] = field(default_factory=list)  # places of values in the typed reply that could not be read
+    unanswered: list[str] = field(default_factory=list)  # parts of the material that a joined statement lacks
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ RESERVED_OPTIONS = frozenset(
         "no_warm",
         "notify",
         "output",
+        "packet_tokens",
         "priority",
         "protocol",
         "question",

@@ -1,14 +1,13 @@
-"""Cleanup of text: invisible characters, terminal sequences, CI commands, secrets, lines like ours, and packets."""
+"""Cleanup of text: invisible characters, terminal sequences, CI commands, secrets, and lines like ours."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal
 
-from council.types import Packet, PacketFile, Skipped, estimate_tokens, repair_surrogates
+from council.types import repair_surrogates
 
 # Zero-width and direction marks, soft hyphens, tags, variation selectors except the emoji one, controls except tab and line
 # ends. A single joiner between two letters or symbols outside ASCII stays: Persian words and joined emoji need it.
@@ -194,6 +193,25 @@ def single_line(text: str, limit: int = 200) -> str:
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
+_SENTENCE_END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)(?<!\bcf)[.!?][\"'”’)\]`]*(?=\s+[^a-z\s]|\s*$)|[。！？]|\n")
+
+
+def shorten_sentences(text: str, limit: int) -> str:
+    """Shorten a text to about `limit` characters after a sentence, or after a word if the first sentence is longer."""
+    if len(text) <= limit:
+        return text
+    ends = [found.end() for found in _SENTENCE_END.finditer(text, 0, limit + 1) if found.end() <= limit]
+    kept = text[: ends[-1]] if ends else text[:limit].rpartition(" ")[0] or text[: limit - 1]
+    return f"{kept.rstrip()} …"
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a text in one line."""
+    line = " ".join(clean(text).split())
+    found = _SENTENCE_END.search(line)
+    return line[: found.end()] if found else line
+
+
 def clean_json(value: Any) -> Any:
     """Clean every string in a JSON value."""
     if isinstance(value, str):
@@ -359,68 +377,6 @@ def _find_confidence_end(lines: list[str], at: int) -> int:
 def _begins_section(line: str, level: int) -> bool:
     found = _HEADING.fullmatch(line)
     return found is not None and (len(found[1]) if found[1] else _BOLD_LEVEL) <= level
-
-
-# Packets
-
-TRUNCATION_MARKER = "[cut here: the rest does not fit]"
-
-
-@dataclass(slots=True)
-class PacketWindow:
-    """Tokens left in a member's context window, and the texts that did not fit."""
-
-    size: int
-    remaining: int
-    closed: bool = False
-    cuts: dict[str, Skipped] = field(default_factory=dict)
-
-    def fit_text(self, name: str, text: str) -> str:
-        """Return as much of a text as fits. After the first cut the window is closed, to keep the order."""
-        cost = estimate_tokens(name) + estimate_tokens(text)
-        if not self.closed and cost <= self.remaining:
-            self.remaining -= cost
-            return text
-        part = "" if self.closed else _truncate_lines(text, self.remaining - estimate_tokens(name))
-        self.closed = True
-        self.cuts[name] = Skipped(name, f"does not fit the member's window ({self.size:,} tokens)", True)
-        return part
-
-    def fit_optional(self, name: str, text: str) -> str:
-        return self.fit_text(name, text) if text else ""
-
-    def fit_file(self, file: PacketFile) -> PacketFile | None:
-        content = self.fit_text(file.path, file.content)
-        return None if file.path in self.cuts and not content else PacketFile(file.path, content)
-
-
-def truncate_packet(packet: Packet, tokens: int) -> Packet:
-    """Truncate a packet to a number of tokens: spec, diff, files, environment, in that order.
-
-    Decisions are never cut: they are short, and the rest can be misread without them.
-    """
-    if packet.tokens <= tokens:
-        return packet
-    window = PacketWindow(tokens, max(0, tokens - sum(map(estimate_tokens, packet.prior_decisions))))
-    spec = window.fit_optional(packet.spec_source or "spec", packet.spec)
-    diff = window.fit_optional("diff", packet.diff)
-    files = [window.fit_file(file) for file in packet.files]
-    environment = window.fit_optional("environment", packet.environment)
-    return replace(
-        packet, spec=spec, diff=diff, files=tuple(file for file in files if file), environment=environment,
-        skipped=(*packet.skipped, *window.cuts.values()),
-    )  # fmt: skip
-
-
-def _truncate_lines(text: str, tokens: int) -> str:
-    """Return the first lines that fit, followed by the marker, or "" if none fits."""
-    room = tokens - estimate_tokens(f"{TRUNCATION_MARKER}\n")
-    lines: list[str] = []
-    for line in text.splitlines(keepends=True):
-        if (room := room - estimate_tokens(line)) < 0:
-            break
-        lines.append(line)
-    return "".join([*lines, TRUNCATION_MARKER, "\n"]) if lines else ""
 
 
 # Labels

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
@@ -52,6 +53,9 @@ def repair_surrogates(text: str) -> str:
         return text
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+DEFAULT_PACKET_TOKENS = 30_000  # of the material of a review
 
 
 def estimate_tokens(text: str) -> int:
@@ -154,12 +158,64 @@ class Question:
         return self.text
 
 
+LINE_BREAK = re.compile(r"\r\n|\r|\n")
+PacketPart = Literal["", "rules", "definitions", "callers", "tests", "types", "rest"]  # why a file is in the packet
+
+
+def format_elision(first: int, last: int) -> str:
+    """Return the line that stands for lines of a file that are left out."""
+    return f"… lines {first}-{last} not shown …" if last > first else f"… line {first} not shown …"
+
+
 @dataclass(frozen=True, slots=True)
 class PacketFile:
     """File in the packet with its included content."""
 
     path: str
-    content: str
+    content: str  # the included lines, without marks for what is left out
+    ranges: tuple[tuple[int, int], ...] = ()  # first and last line of each part, in order; empty: the whole file
+    part: PacketPart = ""  # empty: named by the user, or a changed file as a whole
+    reason: str = ""  # worded for the reader: "calls price_of"
+    lines: int = 0  # of the whole file, if only a part is included
+
+    def number_lines(self) -> list[tuple[int, str]]:
+        """Return the included lines with their numbers in the file. Lines end as in an editor: CRLF, CR or LF."""
+        texts = LINE_BREAK.split(self.content)
+        texts = texts[:-1] if texts[-1] == "" else texts
+        if not self.ranges:
+            return list(enumerate(texts, 1))
+        numbers = [number for first, last in self.ranges for number in range(first, last + 1)]
+        return list(zip(numbers, texts, strict=False))
+
+    def list_blocks(self) -> list[list[tuple[int, str]] | tuple[int, int]]:
+        """Return the included lines in blocks, and between them the first and last line of what is left out."""
+        rows = self.number_lines()
+        blocks: list[list[tuple[int, str]] | tuple[int, int]] = []
+        expected, start = 1, 0
+        for n, (number, _) in enumerate(rows):
+            if number == expected + n - start:
+                continue
+            if n > start:
+                blocks.append(rows[start:n])
+            if number > expected + n - start:
+                blocks.append((expected + n - start, number - 1))
+            expected, start = number, n
+        if rows[start:]:
+            blocks.append(rows[start:])
+        last = rows[-1][0] if rows else 0
+        if self.ranges and last < self.lines:
+            blocks.append((last + 1, self.lines))
+        return blocks
+
+    @property
+    def marked_content(self) -> str:
+        """Return the content with a line for each part that is left out."""
+        if not self.ranges:
+            return self.content
+        lines: list[str] = []
+        for block in self.list_blocks():
+            lines += [format_elision(*block)] if isinstance(block, tuple) else [text for _, text in block]
+        return "\n".join([*lines, ""])
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +270,13 @@ class Packet:
     target: str = ""
     matched: tuple[str, ...] = ()  # words resolved to paths: `auth → src/auth/`
     stripped: int = 0  # number of removed invisible characters
+    prefix: str = ""  # the folder of the packet in its repository: `services/api/`; empty at the top or outside of one
     note: str = ""  # why the packet is empty
     remarks: tuple[str, ...] = ()  # what was chosen, changed or left out of scope, one line each
     refusal: str = ""  # why a review of this packet cannot start
     commits: tuple[str, ...] = ()  # id and subject of each reviewed commit, newest first
     attachments: tuple[Attachment, ...] = ()
+    budget: int = 0  # tokens of one request; a larger diff is sent in several; 0: no limit
 
     @property
     def substitution(self) -> str:
@@ -250,6 +308,7 @@ class Packet:
             "holes": list(self.holes), "masked": self.masked, "matched": list(self.matched), "stripped": self.stripped,
             "remarks": list(self.remarks), "commits": list(self.commits),
             **({"attachments": [one.as_json() for one in self.attachments]} if self.attachments else {}),
+            **({"prefix": self.prefix} if self.prefix else {}),
         }  # fmt: skip
 
     def as_dossier(self, mode: str, perspective: str | None = None, perspective_description: str | None = None, output_schema: Json | None = None) -> Json:  # fmt: skip
@@ -260,7 +319,7 @@ class Packet:
 
     def _context_json(self, mode: str) -> Json:
         return {
-            "files": [{"path": file.path, "content": file.content} for file in self.files],
+            "files": [{"path": file.path, "content": file.marked_content} for file in self.files],
             "diff": self.diff,
             "spec": {"source": self.spec_source or "none", "content": self.spec},
             "prior_decisions": list(self.prior_decisions),
@@ -309,17 +368,21 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """Parts of a request that were cut to fit the context window: names in the material, and seats whose statements were cut."""
+    """Parts of a request that were cut to fit the context window.
+
+    `material` has the names of what is to be judged, `context` those of other material, `statements` the seats.
+    """
 
     material: tuple[str, ...] = ()
     statements: tuple[str, ...] = ()
+    context: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.material or self.statements)
+        return bool(self.material or self.statements or self.context)
 
     @property
     def descriptions(self) -> tuple[str, ...]:
-        return (*self.material, *(f"{_STATEMENT_CUT}{name}" for name in self.statements))
+        return (*self.material, *self.context, *(f"{_STATEMENT_CUT}{name}" for name in self.statements))
 
 
 def material_of_old_cuts(descriptions: Sequence[str]) -> tuple[str, ...]:

@@ -68,7 +68,7 @@ def test_each_turn_continues_the_last_and_undo_goes_back_one(workspace: Workspac
     assert count_open_files(terminal) == opened
     first, second, _ = workspace.runs()
     for prompt in drafts(workspace, sent):
-        assert prompt.index(f'"path": "council {second}"') < prompt.index(f'"path": "council {first}"')
+        assert prompt.index(f"### council {second}\n") < prompt.index(f"### council {first}\n")
         assert "Turn 2 of 2 of this conversation, the latest." in prompt
         assert all(question in prompt for question in QUESTIONS)
     cost = ask(terminal, "/cost")

@@ -47,7 +47,7 @@ def test_on_every_wire_the_report_and_the_store_equal_the_providers_bill(
     workspace.provider.answer = (lambda seen: Reply(cached=128)) if wire != "anthropic" else None
     report = council("validate", "app.py", "--debate", "--json").json
     log = workspace.provider.log
-    assert len(log) == report["calls"]["made"] == 4
+    assert len(log) == report["calls"]["made"] == 5  # two rounds of two judges, and the clerk
     assert sum(seen.tokens.get("cached", 0) for seen in log) > 0
     assert (wire == "anthropic") == (sum(seen.tokens.get("written", 0) for seen in log) > 0)
     assert report["cost"] == {"usd": pytest.approx(sum(map(bill, log)), abs=1e-9), "estimated": False, "unpriced": []}

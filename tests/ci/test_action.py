@@ -13,7 +13,7 @@ from tests.fake_provider import Reply
 from tests.packet.conftest import commit, git
 from tests.trusted_project import trust_project
 
-BUG = finding("critical", "src/auth/jwt.py:2", "Every token is accepted.")
+BUG = finding("critical", "src/auth/jwt.py:2", "Every token is accepted.", quote="return True")
 PRICES = '[prices."sim:*"]\ninput = 3.0\noutput = 15.0\n'
 FORK = {"pull_request": {"head": {"repo": {"full_name": "stranger/shop"}}}}
 
@@ -44,12 +44,25 @@ def test_the_verdict_becomes_exit_code_outputs_and_summary(
     assert done.summary.startswith(f"**Council: {verdict}** · exit {code} · cost in dollars: {cost} · run {run}\n")
     assert f"gate: {verdict} by 2 of 2 judges" in done.summary
     assert f"## Council Consensus: {verdict}" in done.summary
-    assert done.annotations[0].startswith(f"::{'notice' if verdict == 'PASS' else 'warning'} title=Council::{verdict}")
+    level = {"PASS": "notice", "WARN": "warning", "FAIL": "error"}[verdict]
+    assert done.annotations[0].startswith(f"::{level} title=Council::{verdict}")
     found = [line for line in done.annotations if "file=src/auth/jwt.py,line=2" in line]
     assert len(found) == (verdict != "PASS")
     assert Path(done.outputs["report"]).read_text(encoding="utf-8") in done.summary
     sarif = json.loads(Path(done.outputs["sarif"]).read_text(encoding="utf-8"))
     assert len(sarif["runs"][0]["results"]) == (verdict != "PASS")
+
+
+@pytest.mark.behaviour("50-gate-corroborated")
+@pytest.mark.parametrize(("chosen", "verdict", "code"), [("", "WARN", 0), ("consensus", "FAIL", 10)])
+def test_a_lone_fail_without_evidence_is_a_warning_unless_the_rule_is_consensus(
+    judges: JudgesWorkspace, runner: Runner, chosen: str, verdict: str, code: int
+) -> None:
+    invented = BUG | {"quote": "return token", "severity": "significant"}
+    judges.judge_answers.said["judge/judge-1"] = opinion("FAIL", invented)
+    done = runner.run(**({"rule": chosen} if chosen else {}))
+    assert (done.code, done.outputs["verdict"]) == (code, verdict), done.log
+    assert ("the FAIL of judge-1 counts as WARN" in done.summary) is (verdict == "WARN")
 
 
 @pytest.mark.behaviour("50-ci-action")

@@ -21,7 +21,7 @@ from tests.fork_server import command_path
 from tests.packet.conftest import commit, git
 from tests.paths import ROOT
 
-BUG = finding("critical", "src/auth/jwt.py:2", "Every token is accepted.")
+BUG = finding("critical", "src/auth/jwt.py:2", "Every token is accepted.", quote="return True")
 Job = dict[str, Any]
 SCRIPTS = sorted(path for path in (ROOT / "ci").iterdir() if path.suffix != ".yml")
 

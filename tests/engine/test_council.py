@@ -591,6 +591,8 @@ def test_the_public_verbs_are_pinned() -> None:
         "poll",
         "relay",
         "gather",
+        "join",
+        "with_context",
         "look",
         "search",
         "note",

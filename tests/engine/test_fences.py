@@ -498,7 +498,7 @@ async def test_in_every_prompt_foreign_text_is_inside_exactly_one_fence(
     attack = Attack(case)
     await attack.run()
     found = find_sentinels(attack)
-    assert len(found) > 38 and "first" in found and ("seen" in found or len(attack.steps) < 6)
+    assert len(found) > 38 and "first" in found and ("seen" in found or len(attack.steps) < 7)
     sweep_figures("fences", runs=1, prompts=len(attack.steps), forged_texts=len(FORGED), escaped=0)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -23,12 +22,13 @@ def render_for(seat: Seat, packet: Packet = PACKET, task: str = "validate", befo
 
 @pytest.mark.behaviour("issue-5-cache-marks")
 @pytest.mark.parametrize("task", ["ask", "validate"])
-def test_seats_share_everything_up_to_the_end_of_the_packets_context(task: str) -> None:
+def test_seats_share_everything_up_to_the_end_of_the_packet(task: str) -> None:
     (first, shared), (second, again) = render_for(ALPHA, task=task), render_for(BETA, task=task)
     assert shared == again
     assert first[:shared] == second[:shared]
-    last = f'"scope": {json.dumps(DIFF_SCOPE)}' if task == "validate" else '"prior_decisions": []'
-    assert first[:shared].endswith(f"{last}\n  }}")
+    mark = Prompts("key").fence_mark("packet")
+    assert first[:shared].endswith(f"40|   }}\n{mark}>>>") and first.count(mark) == 2
+    assert (DIFF_SCOPE in first[:shared]) == ("# What you are asked to do" in first[:shared]) == (task == "validate")
     assert all(lens not in first[:shared] for lens in ("Security", "Who may do what?", "alpha"))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
@@ -10,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council.engine.prompting import Prompts, Quoter
-from council.engine.truncation import FENCE, truncate_messages
-from council.text_cleanup import TRUNCATION_MARKER
+from council.engine.truncation import FENCE, TRUNCATION_MARKER, FencedPacket, truncate_messages
 from council.types import Cuts, Message, Packet, PacketFile, Question, Seat, Statement, estimate_tokens
 
 PROMPTS = Prompts("s1")
@@ -27,21 +25,20 @@ def user(*parts: str) -> tuple[Message, ...]:
     return ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "\n\n".join(parts)})
 
 
-def dossier(messages: tuple[Message, ...]) -> Packet:
-    found = FENCE.search(messages[-1]["content"])
-    assert found
-    context = json.loads(found["text"])["council_packet"]["context"]
-    files = tuple(PacketFile(file["path"], file["content"]) for file in context["files"])
-    return Packet(files, context["diff"], context["spec"]["source"], context["spec"]["content"],
-                  tuple(context["prior_decisions"]), context.get("environment", ""))  # fmt: skip
-
-
 def validating(packet: Packet) -> tuple[Message, ...]:
     given = {
         "question": Question("review it", "validate"), "packet": packet, "output_schema": {"verdict": "PASS"},
         "bench": 2, "technique": None, "explored": [],
     }  # fmt: skip
     return PROMPTS.render("judges/validate", JUDGE, given).messages
+
+
+def truncate(packet: Packet, share: float) -> tuple[tuple[Message, ...], Cuts]:
+    """Return the request of a judge with this packet at a share of its length."""
+    fenced = FencedPacket(packet, PROMPTS.fence_mark("packet"), lambda one: PROMPTS.fence_packet(one, "validate"))
+    cut = truncate_messages(validating(packet), share, fenced)
+    assert cut
+    return cut
 
 
 def length(messages: tuple[Message, ...]) -> int:
@@ -55,32 +52,39 @@ BIG = Packet(
 
 
 @pytest.mark.behaviour("40-context-too-long")
-def test_the_packet_is_truncated_in_order_and_stays_valid_json() -> None:
-    messages = validating(BIG)
-    cut = truncate_messages(messages, 0.5)
-    assert cut
-    smaller, names = cut
-    packet = dossier(smaller)
-    assert [file.path for file in packet.files] == ["first.py", "second.py"]
-    assert packet.files[0].content == dossier(messages).files[0].content
-    assert packet.files[1].content.endswith(f"{TRUNCATION_MARKER}\n")
-    assert (packet.diff, packet.prior_decisions) == (BIG.diff, BIG.prior_decisions)
-    assert names.material == names.descriptions == ("second.py", "third.py", "environment")
-    assert length(smaller) <= 0.55 * length(messages)
+def test_the_packet_is_truncated_in_order_and_rendered_again() -> None:
+    smaller, names = truncate(BIG, 0.5)
+    text = smaller[-1]["content"]
+    assert f"100| {LINE}\n### second.py" in text and "third.py" in text.partition("## Not shown")[2]
+    last = re.findall(r"^( *\d+)\| value", text, re.MULTILINE)[-1].strip()
+    assert f"… lines {int(last) + 1}-100 not shown …" in text
+    assert "| + one line" in text and "- we keep the format" in text
+    assert names == Cuts(("second.py", "third.py"), context=("environment",))
+    assert names.descriptions == ("second.py", "third.py", "environment")
+    assert length(smaller) <= 0.55 * length(validating(BIG))
+
+
+@pytest.mark.behaviour("40-context-too-long")
+def test_a_request_that_is_still_too_long_is_cut_again_from_the_whole_packet() -> None:
+    fenced = FencedPacket(BIG, PROMPTS.fence_mark("packet"), lambda one: PROMPTS.fence_packet(one, "validate"))
+    once, _ = truncate(BIG, 0.6)
+    twice = truncate_messages(once, 0.6, fenced)
+    assert twice and length(twice[0]) <= 0.4 * length(validating(BIG))
+    assert (
+        twice[1].material == ("first.py", "second.py", "third.py")
+        and twice[0][-1]["content"].count("## Not shown") == 1
+    )
 
 
 @pytest.mark.behaviour("40-context-too-long")
 def test_the_question_the_lens_and_the_schema_are_never_cut() -> None:
     messages = validating(BIG)
-    cut = truncate_messages(messages, 0.5)
-    assert cut
-    text = cut[0][-1]["content"]
-    told = json.loads(FENCE.search(text)["text"])["council_packet"]  # type: ignore[index]
-    assert (told["perspective"], told["perspective_description"]) == ("security", "who gets in")
-    assert told["output_schema"] == {"verdict": "PASS"}
+    smaller, _ = truncate(BIG, 0.5)
+    text = smaller[-1]["content"]
+    assert "the security judge" in text and "Your angle: who gets in" in text and '"verdict": "PASS"' in text
     around = re.compile(r"<<<.*?>>>", re.DOTALL)
     assert around.sub("", text) == around.sub("", messages[-1]["content"])
-    assert cut[0][0] == messages[0]
+    assert smaller[0] == messages[0]
 
 
 @pytest.mark.behaviour("40-context-too-long")
@@ -112,7 +116,7 @@ def test_a_very_long_question_leaves_a_tenth_of_the_material() -> None:
     assert 0.05 * len(words) < len(FENCE.findall(cut[0][-1]["content"])[0][2]) < 0.15 * len(words)
 
 
-def test_a_packet_fence_without_packet_json_is_cut_as_text() -> None:
+def test_a_quotation_with_the_name_of_the_packet_is_cut_as_text() -> None:
     text = Quoter(PROMPTS, "r1/judge-1")("{" + "x " * 3000, "Packet")
     cut = truncate_messages(user(text), 0.5)
     assert cut and cut[1] == Cuts(statements=("Packet",))

@@ -26,6 +26,7 @@ from council.members.wires.error_responses import classify_error, parse_error_bo
 from council.notes_filter import split_notes
 from council.packet.git import split_patch
 from council.packet.secret_filter import find_secrets, redact_text
+from council.packet_size import split_packet, truncate_packet
 from council.planning.intent import parse_intent
 from council.protocols.adversarial.replies import Attack, Ruling, Triage
 from council.protocols.advisors.replies import RefereeAccount, Stand
@@ -33,7 +34,7 @@ from council.protocols.common.perspectives import perspectives_from_file
 from council.protocols.common.rosters import load_roster
 from council.protocols.general.replies import ClaimGroups, Position, Queries, Synthesis
 from council.protocols.general.values import compare_answers
-from council.protocols.judges.locations import Material, find_place, parse_diff
+from council.protocols.judges.locations import Material, find_place
 from council.protocols.judges.replies import Consolidation, Exploration, Lookups, Opinion
 from council.protocols.panel import PanelContext
 from council.protocols.ranking.replies import Ballot
@@ -43,7 +44,8 @@ from council.search.queries import clean_queries
 from council.search.results import normalise_url, scan_text
 from council.settings import load_settings
 from council.text_cleanup import clean, redact_line, single_line, strip_to_line
-from council.types import Answer
+from council.types import Answer, Packet
+from council.unified_diff import parse_diff
 from tests.calling.helpers import step
 from tests.fakes.members import KINDS
 from tests.run_session import make_ask
@@ -127,8 +129,12 @@ def parse_answer(text: str) -> None:
 
 def parse_patch(text: str) -> None:
     assert "".join(split_patch(text)) in text
-    for path, lines in parse_diff(text).items():
-        assert path and all(line.number > 0 for line in lines)
+    for section in parse_diff(text):
+        lines = [line for hunk in section.hunks for line in hunk.list_lines()]
+        assert all(line.number >= 0 for line in lines) and parse_diff(section.text)
+    packet = Packet(diff=text, budget=50)
+    assert all(part.diff for part in split_packet(packet)) or not text
+    assert truncate_packet(packet, 40).tokens <= 40
 
 
 def parse_place(text: str) -> None:

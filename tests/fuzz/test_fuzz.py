@@ -21,12 +21,13 @@ from council.json_text import find_json, load_json
 from council.members.wires.http import ByteLimits, iter_lines
 from council.notes_filter import NotesFilter
 from council.packet.git import split_patch
-from council.protocols.judges.locations import parse_diff, parse_location
+from council.protocols.judges.locations import parse_location
 from council.render.markdown import TextPart
 from council.render.terminal_markdown import render_parts
 from council.settings.config_files import edit_config, format_toml
 from council.settings.schema import nest_keys
 from council.types import repair_surrogates
+from council.unified_diff import parse_diff
 from tests.fuzz.targets import TARGETS, Target, json_values, texts
 
 every_target = pytest.mark.parametrize("name", TARGETS)
@@ -192,13 +193,13 @@ LINES = st.lists(st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp
 def test_a_unified_diff_gives_the_lines_of_the_new_file() -> None:
     def check(old: list[str], new: list[str]) -> None:
         rows = list(difflib.unified_diff(old, new, "a/x.py", "b/x.py", lineterm="", n=50))
-        lines = parse_diff("\n".join(rows)).get("x.py", [])
-        signs = [row[0] for row in rows[2:] if row[:1] in "+- " and not row.startswith("@@")]
-        kept = {line.number: line.text for line, sign in zip(lines, signs, strict=True) if sign != "-"}
-        assert list(kept.values()) == (new if rows else [])
+        sections = parse_diff("\n".join(rows))
+        lines = [line for section in sections for hunk in section.hunks for line in hunk.list_lines()]
+        kept = {line.number: line.text for line in lines if line.sign != "-"}
+        assert list(kept.items()) == (list(enumerate(new, 1)) if rows else [])
+        assert [section.path for section in sections] == (["x.py"] if rows else [])
 
-    safe = LINES.map(lambda lines: [line for line in lines if not line.startswith(("-- ", "++ "))])
-    fuzz(QUICK_EXAMPLES, safe, safe)(check)
+    fuzz(QUICK_EXAMPLES, LINES, LINES)(check)
 
 
 def test_the_sections_of_a_patch_are_the_patch() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from council.errors import PacketRefused, UsageError
 from council.packet import build, files, gate
 from council.packet.changes import Selection, WantedFile
-from council.text_cleanup import truncate_packet
+from council.packet_size import truncate_packet
 from council.types import Packet, PacketFile, Skipped
 from tests.packet.conftest import commit, write
 from tests.packet.fake_secrets import SECRETS
@@ -276,7 +276,8 @@ def test_small_window_gets_whole_files_then_one_cut_then_none() -> None:
     assert small.tokens <= 60
     assert [file.path for file in small.files] == ["a.py", "b.py"]
     assert small.files[0] == PACKET.files[0] and small.diff == PACKET.diff
-    assert small.files[1].content.endswith("b = 1\n[cut here: the rest does not fit]\n")
+    assert (small.files[1].content, small.files[1].lines) == ("b = 1\n" * small.files[1].ranges[0][1], 50)
+    assert small.files[1].marked_content.endswith("b = 1\n… lines 26-50 not shown …\n")
     assert small.holes == ("e.py", "b.py", "c.py")
     assert small.skipped[-1].why == "does not fit the member's window (60 tokens)"
 

@@ -529,12 +529,15 @@ def test_a_review_whose_material_was_all_left_out_cannot_start(repo: Path) -> No
 
 
 @pytest.mark.behaviour("packet-commits")
-def test_the_packet_has_the_commit_subjects_and_says_what_to_judge(repo: Path) -> None:
+def test_the_packet_has_the_commit_messages_and_says_what_to_judge(repo: Path) -> None:
     commit(repo, {"src/app.py": "x = 2\n"}, "Raise the limit")
-    commit(repo, {"README.md": "# New\n"}, "Rename the project\n\nA body that is not sent.")
+    commit(repo, {"README.md": "# New\n"}, "Rename the project\n\nThe reason.")
     packet = validate("HEAD~2..HEAD", repo)
     context = packet.as_dossier("validate")["council_packet"]["context"]
-    assert [line.split(" ", 1)[1] for line in context["commits"]] == ["Rename the project", "Raise the limit"]
+    assert [text.split(" ", 1)[1] for text in context["commits"]] == [
+        "Rename the project\nThe reason.",
+        "Raise the limit",
+    ]
     assert context["scope"].startswith("The diff is the object")
     assert [line.split(" ", 1)[1] for line in validate("", repo / "src", base="HEAD~2").commits] == ["Raise the limit"]
     files = validate("src/app.py", repo).as_dossier("validate")["council_packet"]["context"]

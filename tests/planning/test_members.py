@@ -230,7 +230,7 @@ REFUSED = [
     ("advisors", {"models": ["sonnet"] * 4}, {}, "models names 4 members, but this council has 3 seats (pragmatist, visionary, skeptic): drop 1"),
     ("quick", {"models": ["sonnet", "haiku"]}, {}, "quick=True seats 1, and models names 2 members"),
     ("judges", {"models": ["sonnet", "haiku"]}, {"count": 3}, "count=3 seats 3, and models names 2 members"),
-    ("judges", {"models": ["sonnet"]}, {"mixed": True}, "mixed=True chooses the members of two vendors, and models names them"),
+    ("judges", {"models": ["sonnet"]}, {"mixed": True}, "mixed=True chooses the members of several vendors, and models names them"),
     ("judges", {"models": ["sonnet"] * 8}, {"explorers": 1}, "models names 8 judges x (1 + 1 explorers) = 16 agents, over the cap of 12"),
     ("advisors", {"models": ["sonnet"]}, {"tier": "heavy"}, 'tier="heavy" and models both choose the models'),
     ("advisors", {"cheap": True}, {"tier": "light"}, 'tier="light" and cheap both choose the models'),

@@ -378,25 +378,3 @@ async def test_a_tier_chooses_models_of_the_vendor_with_a_key_alone(key: str, de
         assert plan.roster.chair and plan.roster.chair.member == referee
         assert not any("has no effect" in warning for warning in plan.warnings)
     await convener.close()
-
-
-@pytest.mark.behaviour("00-members-mixing")
-async def test_seats_on_one_vendor_say_how_to_mix_the_others() -> None:
-    Path("a.py").write_text("x = 1\n")  # noqa: ASYNC240
-    convener = Convener(Path.cwd(), KEYS_ALONE)
-    lines = {}
-    for name, words, flags in (
-        ("judges", ["validate", "a.py"], {}), ("mixed", ["validate", "a.py"], {"mixed": True}),
-        ("quick", ["validate", "a.py"], {"quick": True}), ("advisors", ["Tabs?"], {"tier": "light"}), ("spread", ["Tabs?"], {}),
-    ):  # fmt: skip
-        plan = await convener.plan(words, flags)
-        lines[name] = [warning for warning in plan.as_json()["warnings"] if "mix them with" in warning]
-    start = "all seats use anthropic, so their agreement means less; openai, google are available too: mix them with "
-    assert lines == {
-        "judges": [f"{start}--mixed, or one -m for each of them"], "mixed": [], "quick": [],
-        "advisors": [f"{start}one -m for each of them, or a roster with members"], "spread": [],
-    }  # fmt: skip
-    await convener.close()
-    alone = Convener(Path.cwd(), {"OPENAI_API_KEY": "o"})
-    assert "mix them" not in str((await alone.plan(["validate", "a.py"])).as_json()["warnings"])
-    await alone.close()

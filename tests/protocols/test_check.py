@@ -6,8 +6,11 @@ import pytest
 
 from council.engine.trust import lowest_level
 from council.protocols.common.check import (
+    Correction,
+    FoundError,
     choose_readers,
     list_check_facts,
+    review_correction,
 )
 from council.types import CheckedError, CheckFacts, Seat
 
@@ -68,3 +71,32 @@ def test_what_became_of_the_errors_limits_trust(
 
 def test_a_text_without_readers_was_not_checked() -> None:
     assert [fact.kind for fact in list_check_facts(CheckFacts((), "alpha"))] == ["not_checked"]
+
+
+@pytest.mark.behaviour("10-check-length")
+@pytest.mark.parametrize(
+    ("word_limit", "landed", "replacement", "is_sent_back"),
+    [
+        (5, True, "It takes six full days now.", True),
+        ("5 words", True, "It takes six full days now.", True),
+        (6, True, "It takes six full days now.", False),
+        (0, True, "It takes six full days now.", False),
+        ("none", True, "It takes six full days now.", False),
+        (None, True, "It takes six full days now.", False),
+        (3, False, "", False),  # nothing is right, so nothing may change
+    ],
+)
+def test_a_corrected_text_above_the_limit_of_the_question_is_sent_back(
+    word_limit: object, landed: bool, replacement: str, is_sent_back: bool
+) -> None:
+    errors = {"beta-1": FoundError(severity="MAJOR", flaw="It takes six days.")}
+    edits = [{"issue": "error-1", "find": "It takes five days.", "replace": replacement}] if landed else []
+    correction = Correction.model_validate(
+        {
+            "rulings": [{"issue": "error-1", "landed": landed, "why": "Counted."}],
+            "edits": edits,
+            "word_limit": word_limit,
+        }
+    )
+    problem = review_correction(correction, errors, "It takes five days.")
+    assert ("words, and the question allows" in problem) is is_sent_back

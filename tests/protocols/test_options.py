@@ -29,7 +29,7 @@ def test_flags_belong_to_the_specified_protocols() -> None:
             owned.setdefault(owner, set()).add(row["flag"])
     assert owned["advisors"] == {"--flow", "--rounds", "--tier", "--roster", "--early-stop"}
     assert owned["general"] == {"--search", "--no-search", "--spec-review", "--no-deliberate", "--preset"}
-    judges = "quick deep mixed debate preset perspectives perspectives-file count explorers explorer-model technique profile rule early-stop"
+    judges = "quick deep mixed debate preset perspectives perspectives-file count explorers explorer-model technique profile rule no-clerk early-stop"
     assert owned["judges"] == {f"--{name}" for name in judges.split()}
 
 

@@ -127,6 +127,19 @@ def test_verdict_comes_first_and_then_absent_seats() -> None:
     assert missing.message == "judge-3 gave no verdict: timed_out. no answer within 120 s"
 
 
+@pytest.mark.behaviour("50-github")
+@pytest.mark.parametrize(
+    ("verdict", "kind"), [("PASS", "notice"), ("WARN", "warning"), ("DISAGREE", "warning"), ("FAIL", "error")]
+)
+def test_the_level_of_the_summary_is_the_verdict(verdict: str, kind: str) -> None:
+    assert commands(render(report(verdict=verdict)))[0].kind == kind
+
+
+@pytest.mark.behaviour("50-github")
+def test_a_fix_keeps_its_lines() -> None:
+    assert annotation(finding(fix="a = 1\n\nb = 2")).message.endswith("\nFix:\na = 1\n\nb = 2")
+
+
 def test_a_run_without_a_verdict_says_so() -> None:
     (command,) = commands(render(report(verdict=None, confidence=None, status="failed")))
     assert command == Command("warning", {"title": "Council"}, "no verdict, the run is failed, 0 findings")

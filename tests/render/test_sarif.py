@@ -79,7 +79,7 @@ def test_a_result_carries_its_fingerprint_and_who_found_it() -> None:
     found = result(finding())
     assert found["partialFingerprints"] == {"councilFinding/v1": "5f0e"}
     assert found["properties"] == {
-        "severity": "critical", "foundBy": ["judge-1", "judge-2"], "of": 3, "verified": True, "disputed": False,
+        "severity": "critical", "foundBy": ["judge-1", "judge-2"], "heldBy": ["judge-1", "judge-2"], "fix": "Call verify().", "of": 3, "verified": True, "disputed": False,
     }  # fmt: skip
     assert found["message"]["text"].splitlines() == [
         "The token is never checked.",
@@ -138,6 +138,28 @@ def test_each_category_is_a_rule_and_each_result_points_at_its_own() -> None:
     rules = [rule["id"] for rule in log["tool"]["driver"]["rules"]]
     assert rules == ["council/other", "council/security", "council/style-form"]
     assert [rules[one["ruleIndex"]] for one in log["results"]] == [one["ruleId"] for one in log["results"]]
+
+
+@pytest.mark.behaviour("50-sarif-security")
+def test_security_rules_have_a_score_by_severity_and_others_have_none() -> None:
+    grades = ("critical", "significant", "minor")
+    rows = [*(finding(severity=grade) for grade in grades), finding(category="Auth bypass"), finding(category="style")]
+    rules = run(report(*rows))["tool"]["driver"]["rules"]
+    assert {rule["id"]: rule.get("properties", {}).get("security-severity") for rule in rules} == {
+        "council/auth-bypass": "9.1", "council/security": "9.1", "council/security-significant": "7.0",
+        "council/security-minor": "3.0", "council/style": None,
+    }  # fmt: skip
+    assert all("security" in rule["properties"]["tags"] for rule in rules if "properties" in rule)
+
+
+@pytest.mark.behaviour("50-sarif")
+def test_a_fix_keeps_its_lines() -> None:
+    fix = "if expired(token):\n    raise Expired()"
+    found = result(finding(fix=fix, held_by=["judge-1", "judge-2", "judge-3"]))
+    assert f"\nFix:\n{fix}\n" in found["message"]["text"]
+    assert found["properties"]["fix"] == fix
+    assert found["properties"]["heldBy"] == ["judge-1", "judge-2", "judge-3"]
+    assert "(critical, found by 2, held by 3 of 3)" in found["message"]["text"]
 
 
 @pytest.mark.behaviour("50-sarif")

@@ -142,3 +142,36 @@ def test_findings_are_wrapped_below_their_first_column() -> None:
         "Trust: LOW — x",
         "",
     ]
+
+
+BLOCK = """critical  src/pay.py:8  2 of 3
+  The retry loop sleeps while it holds the row lock, so every other worker waits for it.
+
+  Fix: Sleep outside.
+      for attempt in range(MAX_ATTEMPTS):
+          account = session.get(Account, account_id, with_for_update=True,  populate_existing=True)
+  · found by judge-1.F1, judge-2.F1
+"""
+
+
+@pytest.mark.behaviour("20-finding-blocks", "50-wraps-at-words")
+def test_a_finding_is_wrapped_under_its_indent_and_code_under_its_own() -> None:
+    lines = ANSI.sub("", render_parts([TextPart(BLOCK, is_markdown=False)], width=60)).splitlines()
+    assert [line.rstrip() for line in lines] == [
+        "critical  src/pay.py:8  2 of 3",
+        "  The retry loop sleeps while it holds the row lock, so",
+        "  every other worker waits for it.",
+        "",
+        "  Fix: Sleep outside.",
+        "      for attempt in range(MAX_ATTEMPTS):",
+        "          account = session.get(Account, account_id,",
+        "              with_for_update=True,  populate_existing=True)",
+        "  · found by judge-1.F1, judge-2.F1",
+    ]
+
+
+@pytest.mark.behaviour("20-finding-blocks")
+def test_who_found_it_is_dim_and_the_severity_is_coloured() -> None:
+    shown = render_parts([TextPart(BLOCK, is_markdown=False)], width=80)
+    assert "\x1b[2m  · found by" in shown and "\x1b[1;31mcritical\x1b[0m" in shown
+    assert "\x1b" not in render_parts([TextPart(BLOCK, is_markdown=False)], width=80, ascii=True).split("found")[0][-3:]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterator
 from itertools import chain
@@ -55,11 +54,8 @@ def test_an_answer_in_results_statements_and_later_prompts_is_stored_once(db: sq
 
 
 @pytest.mark.behaviour("15-texts-stored-once")
-def test_the_part_of_a_packet_that_all_seats_get_is_stored_once(db: sqlite3.Connection) -> None:
-    packets = [
-        {"council_packet": {"context": {"files": [PACKET]}, "perspective": name}} for name in ("speed", "safety")
-    ]
-    prompts = [f"<<<Packet aa\n{json.dumps(packet, indent=1)}\naa>>>" for packet in packets]
+def test_the_packet_that_all_seats_get_is_stored_once(db: sqlite3.Connection) -> None:
+    prompts = [f"# Packet\n\n<<<Packet aa\n{PACKET}\naa>>>\n\nYour angle: {name}" for name in ("speed", "safety")]
     writer = TextWriter(db, RUN)
     stored = [writer.pack(prompt) for prompt in prompts]
     assert count_texts(db) == 1

@@ -15,6 +15,7 @@ from pathlib import Path
 from council import events as ev
 from council.doors.chat_models import ChatModel
 from council.engine.degraded import find_unseen, format_missing_lines
+from council.engine.layout import neutralize_html
 from council.engine.minutes import Minutes
 from council.errors import UsageError
 from council.events import Entry
@@ -377,7 +378,8 @@ class ChatFold:
         parts = list_answer_parts(self.minutes, with_tail=False)
         view = find_protocol(self.minutes.plan.get("protocol") or "").load_report_view()
         if len(parts) == 1 and not parts[0].is_markdown and view.verdict_text(self.minutes):
-            return _split_verdict(parts[0].text)
+            above, text = _split_verdict(parts[0].text)
+            return above, neutralize_html(view.verdict_markdown(self.minutes)) or text
         return format_missing_lines(self.minutes), "\n\n".join(one.text.strip("\n") for one in parts if one.is_markdown)
 
     def _find_rest(self, answer: str) -> str:

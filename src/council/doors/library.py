@@ -93,6 +93,7 @@ class RunSettings(TypedDict, total=False):
         bool, "Start all seats of a phase at once, also if one could fill the vendor's prompt cache for the others."
     ]
     no_resend: Annotated[bool, "Never repeat a request that may have been billed."]
+    packet_tokens: Annotated[int | None, "Budget of the packet of a review, in tokens."]
     report_dir: Annotated[str | PathLike[str] | None, "Folder of the report files."]
     trust: Annotated[bool, "Apply the settings of the project that need trust, for this run and its resumes."]
 
@@ -107,7 +108,7 @@ class ProtocolOptions(TypedDict, total=False):
     early_stop: bool
     quick: bool
     deep: bool
-    mixed: bool
+    mixed: bool | int
     debate: bool
     preset: str | None
     perspectives: Sequence[str] | None
@@ -118,6 +119,7 @@ class ProtocolOptions(TypedDict, total=False):
     technique: Literal["scamper", "six-hats", "reverse"] | None
     profile: Literal["thorough", "balanced", "fast"] | None
     rule: Literal["consensus", "corroborated"] | None
+    no_clerk: bool
     search: str | None
     no_search: bool
     spec_review: bool
@@ -145,7 +147,7 @@ class RunRow(TypedDict):
 
 
 FLAG_SETTINGS = (
-    "timeout", "max_cost", "allow_unpriced", "effort", "grace", "hedge", "check", "no_warm", "no_resend", "report_dir", "seats", "models", "cheap", "seat_count",
+    "timeout", "max_cost", "allow_unpriced", "effort", "grace", "hedge", "check", "no_warm", "no_resend", "packet_tokens", "report_dir", "seats", "models", "cheap", "seat_count",
     "profile", "trust",
 )  # fmt: skip
 MATERIAL = ("spec", "decisions", "base", "redact", "skip_secrets", "look")

@@ -18,7 +18,7 @@ from council.engine.ledger import Ledger, compute_fingerprint
 from council.engine.prompting import Prompts
 from council.engine.reply import Reply, build_schema, parse_reply, read_accepted, read_partial
 from council.engine.reply_form import Choices
-from council.engine.truncation import truncate_messages
+from council.engine.truncation import FencedPacket, truncate_messages
 from council.errors import BudgetSpent, ChairAbsent, EngineError, Fault, QuorumLost, SeatAbsent
 from council.notes_filter import without_notes
 from council.types import (
@@ -27,6 +27,7 @@ from council.types import (
     Ask,
     CarryOut,
     Cuts,
+    FinalState,
     Json,
     Outcome,
     Packet,
@@ -90,7 +91,6 @@ class Council:
         self.context = dict(context or {})
         self.effects = dict(effects or {})
         self.timeouts = dict(timeouts or {})  # timeouts in seconds: "explorer", "r2"
-        self._attachments = packet.attachments if (packet := self.context.get("packet")) else ()
         self._seat_names = {seat.name for seat in roster.seats}
         self._seat_titles = {seat.role: seat.name for seat in roster.seats if seat.role}
         self._chair_name = roster.chair.name if roster.chair else ""
@@ -306,6 +306,41 @@ class Council:
         self._state.partial_verdict = verdict
         self._state.has_answer = is_answer
 
+    async def join(
+        self, seat: Seat, reply: type[R], act: Callable[[], Awaitable[tuple[Sequence[Statement[Any]], R]]]
+    ) -> Statement[R]:
+        """Return one statement of a seat for several, which `act` asks for: it returns them and the reply that a rule makes of them.
+
+        The joined statement is a step without a request: a resumed run that has it does not call `act`. Later requests
+        continue no conversation, because there are several.
+        """
+        key = "/".join((*self._key_path, seat.name, "join"))
+        self.ledger.claim_key(key)
+        stored = self.ledger.record.results.get(key)
+        if stored is not None:
+            said = Statement(seat, key, stored.text, reply.model_validate_json(stored.text), stored)
+        else:
+            statements, joined = await act()
+            outcome = join_outcomes([one.outcome for one in statements], joined.model_dump_json())
+            said = Statement(seat, key, outcome.text, joined, outcome)
+            sources = json.dumps([[one.key, one.text] for one in statements])
+            asked = Ask(key, ({"role": "join", "content": sources},))
+            self.ledger.begin_step(key, compute_fingerprint(asked, seat.member))
+            self.ledger.accept_result(key, outcome, self._stated_event(said))
+        self._note_position(said)
+        return said
+
+    def with_context(self, **variables: Any) -> Council:
+        """Return a Council of this run whose prompts get other variables. Its phases may run beside those of this one."""
+        council = type(self)(
+            self.roster, self.question, ledger=self.ledger, prompts=self.prompts, carry_out=self.carry_out,
+            context={**self.context, **variables}, effects=self.effects, timeouts=self.timeouts, quorum=self.quorum, grace=self.grace,
+            effort=self.effort, keeps_conversations=self.keeps_conversations,
+        )  # fmt: skip
+        council._state = self._state
+        council._key_path, council._phases, council._absences = self._key_path, self._phases, self._absences
+        return council
+
     def is_out(self, seat: Seat) -> bool:
         """Return whether a seat will not be asked again in this run."""
         return seat.name in self._state.out_seats
@@ -372,10 +407,11 @@ class Council:
         for source, changes in rendered.cleaned.items():
             self.note(f"{source}: {changes}", why="it can pass for text of the council")
         schema = build_schema(reply, choices, small=seat.small) if reply else None
+        material: Packet | None = known.get("packet")
         tokens = None if schema and seat.small else rendered.max_tokens  # the JSON grammar ends a small member's reply
         ask = Ask(
             key, rendered.messages, schema, reply.__name__ if reply else "", rendered.temperature, tokens, rendered.words,
-            effort=self.effort, shared=rendered.shared, attachments=self._attachments,
+            effort=self.effort, shared=rendered.shared, attachments=material.attachments if material else (),
         )  # fmt: skip
 
         def read(text: str) -> Any:
@@ -390,8 +426,13 @@ class Council:
         def repair(said: str, words: str) -> Ask:
             return replace(ask, messages=(*ask.messages, *self.prompts.render_repair(said, words)))
 
+        def fence(packet: Packet) -> str:
+            return self.prompts.fence_packet(packet, known["question"].task, small=seat.small)
+
         def shrink(ask: Ask, share: float) -> tuple[Ask, Cuts] | None:
-            found = truncate_messages(ask.messages, share)
+            shown: Packet | None = known.get("packet")
+            fenced = FencedPacket(shown, self.prompts.fence_mark("packet"), fence) if shown else None
+            found = truncate_messages(ask.messages, share, fenced)
             return found and (replace(ask, messages=self.prompts.append_cut_note(*found, key), shared=0), found[1])
 
         return Step(
@@ -420,7 +461,7 @@ class Council:
             said.key, self._current_phase, said.seat.name, outcome.state, said.text if reply is None else without_notes(said.said), reply,
             outcome.served_by, outcome.usage.as_json(), outcome.attempts, outcome.seconds,
             list(outcome.cut), list(outcome.dropped), list(outcome.cut_material), said.reply.missing_parts if said.reply else [], getattr(self.ledger.live_texts.get(said.key), "started", None),
-            said.reply.unread if said.reply else [],
+            said.reply.unread if said.reply else [], list(getattr(said.reply, "unanswered", ())),
         )  # fmt: skip
 
     def _record_statement(self, step: Step, seat: Seat, outcome: Outcome) -> Statement[Any]:
@@ -432,12 +473,15 @@ class Council:
         )
         spoken = (*step.ask.messages, {"role": "assistant", "content": text}) if self.keeps_conversations else ()
         said: Statement[Any] = Statement(seat, step.ask.key, text, reply, outcome, spoken)
-        self._state.last_statement = said
-        if seat.name in self._seat_names and getattr(said.reply, "takes_a_position", True):
-            self.positions[seat.name] = said
-            if stance := getattr(said.reply, "verdict", None):
-                self.stances[seat.name] = str(stance)
+        self._note_position(said)
         return said
+
+    def _note_position(self, said: Statement[Any]) -> None:
+        self._state.last_statement = said
+        if said.seat.name in self._seat_names and getattr(said.reply, "takes_a_position", True):
+            self.positions[said.seat.name] = said
+            if stance := getattr(said.reply, "verdict", None):
+                self.stances[said.seat.name] = str(stance)
 
     def _find_absence(self, key: str, seat: Seat) -> Absence | None:
         for phase in dict.fromkeys((self._current_phase, *self._phases)):
@@ -477,14 +521,9 @@ class Council:
 
     def _council_for_seat(self, seat: Seat) -> Council:
         """Return a Council for one seat of this run, with the seat in its keys."""
-        council = type(self)(
-            self.roster, self.question, ledger=self.ledger, prompts=self.prompts, carry_out=self.carry_out,
-            context=self.context, effects=self.effects, timeouts=self.timeouts, quorum=self.quorum, grace=self.grace,
-            effort=self.effort,
-        )  # fmt: skip
-        council._state = self._state
+        council = self.with_context()
+        council.keeps_conversations = True  # for look-ups
         council._key_path = (*self._key_path, seat.name)
-        council._phases, council._absences = self._phases, self._absences
         return council
 
     async def _run_effect(self, kind: str, name: str, wanted: Json) -> list[Json]:
@@ -512,6 +551,17 @@ class Council:
         looked = ev.LookedUp(key, self._current_phase, what, sum(map(_has_result, found)), seat, why)
         self.ledger.accept_result(key, outcome, looked)
         return outcome
+
+
+def join_outcomes(outcomes: Sequence[Outcome], text: str) -> Outcome:
+    """Return the outcome of a statement that is made of others, which are paid for: the worst state, and all cuts."""
+    states = [outcome.state for outcome in outcomes]
+    state: FinalState = "truncated" if "truncated" in states else "ok_repaired" if "ok_repaired" in states else "ok"
+    cut, dropped, material = (
+        tuple(dict.fromkeys(one for outcome in outcomes for one in getattr(outcome, name)))
+        for name in ("cut", "dropped", "cut_material")
+    )
+    return Outcome(state, text, served_by=outcomes[0].served_by, cut=cut, dropped=dropped, cut_material=material)
 
 
 def _has_result(row: Json) -> bool:

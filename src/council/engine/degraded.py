@@ -48,6 +48,8 @@ def _statement_caveats(said: StatementMinutes, judging: bool, labels: Mapping[st
         yield StatementCaveat(
             said.seat, said.phase, COVERAGE_HOLE, f"{cut}: too long for {said.served_by} as {said.seat}", ""
         )
+    for part in said.unanswered if judging else []:
+        yield StatementCaveat(said.seat, said.phase, COVERAGE_HOLE, f"{part}: {said.seat} did not answer", "")
     if rest := [cut for cut in said.cut if cut not in unseen]:
         reason = unblind(f"cut to fit {said.served_by}: {', '.join(rest)}", labels)
         yield StatementCaveat(said.seat, said.phase, "cut", reason, f"{said.seat} did not see everything: {reason}.")
@@ -446,6 +448,7 @@ class Consequence(Enum):
     NEVER_ANSWERED = "it has no statement in the run"
     EARLIER_COUNTS = "its earlier statement counts"
     ANSWERED_LATER = "it answered later"
+    REST_COUNTS = "the rest of its answer counts"
 
 
 def _find_consequence(minutes: Minutes, missed: AbsenceMinutes) -> Consequence:
@@ -453,16 +456,29 @@ def _find_consequence(minutes: Minutes, missed: AbsenceMinutes) -> Consequence:
         return Consequence.HELPER
     if _never_answered(minutes, missed):
         return Consequence.NEVER_ANSWERED
-    if missed.seat not in minutes.seats or not minutes.answered_count:
+    if not _is_planned(minutes, missed.seat) or not minutes.answered_count:
         return Consequence.NONE
+    if _is_part_missed(minutes, missed):
+        return Consequence.REST_COUNTS
     return Consequence.EARLIER_COUNTS if _answered_before(minutes, missed) else Consequence.ANSWERED_LATER
+
+
+def _is_part_missed(minutes: Minutes, missed: AbsenceMinutes) -> bool:
+    """Return whether a seat missed one of several requests of a phase, and its answers to the others were joined."""
+    said = minutes.phases[missed.phase.partition("/")[0]].said.get(missed.seat)
+    return said is not None and bool(said.unanswered) and minutes.is_private_phase(missed.phase)
 
 
 def _never_answered(minutes: Minutes, missed: AbsenceMinutes) -> bool:
     """Return whether the seat has no statement in a run that has an answer."""
-    if minutes.host(missed.seat) or missed.seat not in minutes.seats or not minutes.answered_count:
+    if not _is_planned(minutes, missed.seat) or not minutes.answered_count:
         return False
     return not minutes.seats[missed.seat].statements
+
+
+def _is_planned(minutes: Minutes, name: str) -> bool:
+    """Return whether a seat takes part in the council; explorers, a clerk and the chair only serve it."""
+    return any(seat.name == name for seat in minutes.planned_seats)
 
 
 def _format_seat(minutes: Minutes, missed: AbsenceMinutes) -> str:
@@ -489,6 +505,7 @@ def _describe_consequence(minutes: Minutes, group: list[AbsenceMinutes]) -> str:
         Consequence.NEVER_ANSWERED: "",  # the number of seats is stated once
         Consequence.EARLIER_COUNTS: " Its earlier statement counts." if is_one else " Their earlier statements count.",
         Consequence.ANSWERED_LATER: " It answered later." if is_one else " They answered later.",
+        Consequence.REST_COUNTS: " The rest of its answer counts." if is_one else " The rest of their answers counts.",
     }[_find_consequence(minutes, group[0])]
 
 

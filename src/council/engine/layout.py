@@ -20,7 +20,7 @@ from council.engine.minutes import AbsenceMinutes, Minutes
 from council.errors import PromptError
 from council.language import detect_language
 from council.money import format_usd
-from council.text_cleanup import clean, quote_tail_lines, replace_labels, single_line
+from council.text_cleanup import clean, quote_tail_lines, replace_labels, shorten_sentences, single_line
 from council.types import OK_STATES, Json, SeatState, TrustFact
 from council.wording import Wording, load_wording
 
@@ -139,8 +139,24 @@ def choose_level(finding: Json) -> Literal["error", "warning", "note"]:
     return levels.get(finding["severity"], "warning")
 
 
+def list_holders(finding: Json) -> list[str]:
+    """Return the judges that hold a finding: those that found it, and those that only support it."""
+    return list(finding.get("held_by") or finding["found_by"])
+
+
 def format_found_by(finding: Json) -> str:
-    return f"found by {len(finding['found_by'])} of {finding['of']}"
+    found, held = len(finding["found_by"]), len(list_holders(finding))
+    return (
+        f"found by {found} of {finding['of']}"
+        if found == held
+        else f"found by {found}, held by {held} of {finding['of']}"
+    )
+
+
+def format_fix(finding: Json) -> str:
+    """Format the fix of a finding; one of several lines starts on its own line."""
+    fix = str(finding["fix"]).strip("\n")
+    return f"Fix:\n{fix}" if "\n" in fix else f"Fix: {fix}"
 
 
 def format_disputed(finding: Json) -> str:
@@ -267,9 +283,9 @@ def _capitalize_phase(phase: str, wording: Wording) -> str:
     return name.replace("_", " ").capitalize() if name == phase else name[:1].upper() + name[1:]
 
 
-def format_text(value: Any) -> str:
-    """Format untrusted text as one line, up to 2,000 characters."""
-    return single_line(str(value), MAX_LINE_CHARS)
+def format_text(value: Any, limit: int = MAX_LINE_CHARS) -> str:
+    """Format untrusted text as one line that ends after a sentence if it is too long."""
+    return shorten_sentences(single_line(str(value), 20 * limit), limit)
 
 
 def format_cell(value: Any, limit: int = 300) -> str:

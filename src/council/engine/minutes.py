@@ -32,6 +32,7 @@ class StatementMinutes:
     missing: list[str] = field(default_factory=list)  # parts of the typed reply that an answer in prose lacks
     words: int = 0
     unread: list[str] = field(default_factory=list)  # places of values in the typed reply that could not be read
+    unanswered: list[str] = field(default_factory=list)  # parts of the material that a joined statement lacks
 
 
 @dataclass(slots=True)
@@ -351,8 +352,10 @@ def _apply_stated(m: Minutes, event: ev.Stated, at: float) -> None:
     m.ensure_phase(event.phase, at).said[event.seat] = statement = StatementMinutes(
         event.key, event.phase, event.seat, event.state, event.said, event.reply,
         event.served_by, usage, event.attempts, event.seconds, event.cut, event.dropped, event.cut_material, event.missing,
-        _count_words(event.said), event.unread,
+        _count_words(event.said), event.unread, event.unanswered,
     )  # fmt: skip
+    if event.seat not in m.phases[event.phase].asked:  # joined of several statements, without a request of its own
+        m.phases[event.phase].asked.append(event.seat)
     _close_attempts(m, event.key)
     seat = m.seat(event.seat)
     seat.state, seat.phase, seat.served_by, seat.reason = event.state, event.phase, event.served_by, ""

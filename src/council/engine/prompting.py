@@ -26,6 +26,7 @@ import jinja2.nodes
 from jinja2.runtime import Context
 
 from council.engine.layout import PlainEnvironment, format_count, split_front_matter
+from council.engine.packet_blocks import number_file, render_packet
 from council.errors import PromptError
 from council.notes_filter import without_notes
 from council.text_cleanup import LINE_ENDS, strip_hidden
@@ -34,7 +35,6 @@ from council.types import Cuts, Json, Message, Packet, PacketFile, Question, Rou
 PARTS_FOLDER = Path(__file__).parent / "prompts"  # parts of every request
 NO_PACKET = Packet()
 PROTOCOLS_FOLDER = Path(__file__).parents[1] / "protocols"  # shipped protocols, each with a folder `prompts`
-CONTEXT_END = "\n  }"  # in the packet's JSON, where strings contain no raw line ends
 SMALL_TEMPERATURE = 0.2
 SMALL_WORDS = 80
 SMALL_QUOTE_WORDS = 90  # words per quoted statement for a small member
@@ -132,26 +132,41 @@ class Prompts:
         if "seen" in variables:  # what the seat has read before its answer
             user = f"{variables['seen']}\n\n{user}"
         if not conversation:
-            user = _fill_request(variables["question"], self._render_packet(seat, variables), user)
+            user = self._fill_request(variables, user)
         messages = (*(conversation or [_system_message()]), {"role": "user", "content": user.strip()})
         tokens = variables.get("tokens") or prompt.tokens
         shared, cleaned = self._shared_length(messages), variables["quote"].cleaned
         return RenderedPrompt(messages, None, tokens, variables["words"], shared, cleaned)
 
     def _shared_length(self, messages: tuple[Message, ...]) -> int:
-        """Return the length up to the end of the packet's context; the parts that differ between seats follow it."""
+        """Return the length up to the end of the packet; the parts that differ between seats follow it."""
         first = next(message["content"] for message in messages if message["role"] == "user")
-        start = first.find(f"<<<Packet {self.fence_mark('packet')}\n") if "<<<Packet " in first else -1
-        end = first.find(CONTEXT_END, start) if start >= 0 else -1
-        return end + len(CONTEXT_END) if end >= 0 else 0
+        mark = self.fence_mark("packet")
+        start = first.find(f"<<<Packet {mark}\n") if "<<<Packet " in first else -1
+        end = first.find(f"\n{mark}>>>", start) if start >= 0 else -1
+        return end + len(f"\n{mark}>>>") if end >= 0 else 0
 
-    def _render_packet(self, seat: Seat, variables: dict[str, Any]) -> str:
-        """Render the packet in its fence. Parts that differ between seats come last, so that vendors can cache the rest."""
-        packet: Packet = variables["packet"]
-        if packet.empty:
-            return ""
-        told = build_dossier(packet, variables["question"], seat, variables.get("output_schema"))
-        return _fence("Packet", self.fence_mark("packet"), dump_packet(told))
+    def _fill_request(self, variables: dict[str, Any], body: str) -> str:
+        """Return the first message of a conversation: `full.md` with the question, the packet and the body."""
+        question, packet = variables["question"], variables["packet"]
+        places = {"question": f"{question}", "dossier": "", "body": body}
+        parts = RequestParts()
+        if not packet.empty:
+            text, marks = render_material(packet, question.task)
+            if marks:
+                variables["quote"].cleaned["the packet"] = Quotation(text, 0, marks).describe_changes(0)
+            places["dossier"] = _fence("Packet", self.fence_mark("packet"), text)
+            if schema := variables.get("output_schema") if question.task != "ask" else None:
+                places["body"] = f"{body}\n\nThe fields of your reply:\n\n{json.dumps(schema, indent=1)}"
+            is_review = question.task == "validate"
+            rules = any(file.part == "rules" for file in packet.files)
+            parts = RequestParts(True, is_review, bool(packet.diff), rules, bool(marks))
+        return "".join([places.get(part, part) for part in _split_request(parts)])
+
+    def fence_packet(self, packet: Packet, task: str, *, small: bool = False) -> str:
+        """Return a packet in its fence, as it is part of the first message."""
+        text = clean_quotation(render_packet(packet, task)).text if small else render_material(packet, task)[0]
+        return _fence("Packet", self.fence_mark("packet"), text)
 
     def _render_compact(
         self, prompt: Prompt, variables: dict[str, Any], conversation: tuple[Message, ...]
@@ -162,7 +177,7 @@ class Prompts:
         room = min(SMALL_QUOTE_WORDS, SMALL_MATERIAL_WORDS // max(1, len(pieces)))
         material = [(_clean_name(label), _truncate_words(quote.clean(text, label), room)) for label, text in pieces]
         packet = NO_PACKET if conversation else variables["packet"]  # the previous turn has it
-        text = quote.clean(load_part("material.md").render(packet=packet).strip(), "the packet")
+        text = "" if packet.empty else quote.clean(render_packet(packet, variables["question"].task), "the packet")
         dossier = _fence("Packet", self.fence_mark("packet"), text) if text else ""
         user = load_part("compact.md").render(variables, dossier=dossier, words=words, material=material)
         first = conversation or (_system_message("compact_system.md"),)
@@ -221,17 +236,29 @@ class Quoter:
 PlainContext.plain_types.add(Quoter)
 
 
-def _fill_request(question: object, dossier: str, body: str) -> str:
-    """Return the first message of a conversation: `full.md` with these texts."""
-    places = {"question": f"{question}", "dossier": dossier, "body": body}
-    return "".join([places.get(part, part) for part in _split_request(has_packet=bool(dossier))])
+class RequestParts(NamedTuple):
+    """What the first message of a conversation has besides the question and the task."""
+
+    has_packet: bool = False
+    is_review: bool = False
+    has_diff: bool = False
+    has_rules: bool = False
+    has_marks: bool = False  # imitated marks in the packet were changed
 
 
 @cache
-def _split_request(*, has_packet: bool) -> list[str]:
+def _split_request(parts: RequestParts) -> list[str]:
     """Return the texts of `full.md`, and the names of its variables between them."""
     marks = {name: f"\0{name}\0" for name in ("question", "dossier", "body")}
-    return load_part("full.md").render(marks, packet={"empty": not has_packet}).split("\0")
+    return load_part("full.md").render(marks, **parts._asdict()).split("\0")
+
+
+@lru_cache(maxsize=8)  # all seats and phases get the same text
+def render_material(packet: Packet, task: str) -> tuple[str, int]:
+    """Return the packet as plain text, with imitated marks changed and nothing else, and how many were found."""
+    text = repair_surrogates(render_packet(packet, task))
+    changed, marks = neutralize_marks(text)
+    return (changed, marks) if marks else (text, 0)
 
 
 def _fence(name: str, mark: str, text: str) -> str:
@@ -336,14 +363,12 @@ def _compile(source: str) -> Render:
 
 def build_dossier(packet: Packet, question: Question, seat: Seat, output_schema: Json | None = None) -> Json:
     """Return the packet for a seat with numbered lines for citations; the perspective is added only for judging tasks."""
-    numbered = replace(packet, files=tuple(PacketFile(file.path, _number_lines(file.content)) for file in packet.files))
+    numbered = replace(
+        packet, files=tuple(PacketFile(file.path, "\n".join(number_file(file))) for file in packet.files)
+    )
     judging = question.task != "ask"
     lens = (seat.perspective or None, seat.focus or None) if judging else (None, None)
     return numbered.as_dossier(question.task, *lens, output_schema if judging else None)
-
-
-def _number_lines(content: str) -> str:
-    return "\n".join(f"{n}| {line}" for n, line in enumerate(content.splitlines(), 1))
 
 
 def _collect_texts(value: Any) -> list[tuple[str, str]]:
@@ -391,7 +416,7 @@ LOOKALIKES = {
 }  # fmt: skip
 _OPEN = "(?:<<<|\u00ab[<\u00ab]|<\u00ab|\u22d8)"
 _CLOSE = "(?:>>>|\u00bb[>\u00bb]|>\u00bb|\u22d9)"
-_START = r"^(?:\d+\| )?"  # the line numbers of a packet
+_START = r"^(?: *\d+(?: [+ -] )?\| )?"  # the line numbers of a packet
 MARKS = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (

@@ -8,16 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from council.errors import UsageError, option
-from council.packet import gate as limits
+from council.packet import git
 from council.packet.changes import Selection
+from council.packet.context import add_changes, cut_file
 from council.packet.files import format_path, relative_to_root
 from council.packet.gate import Gate
 from council.packet.secret_filter import redact_text
 from council.packet.targets import select
-from council.text_cleanup import truncate_packet
-from council.types import Packet, PacketFile, Skipped
+from council.packet_size import truncate_packet
+from council.types import DEFAULT_PACKET_TOKENS, Packet, PacketFile, Skipped, estimate_tokens
 
-MAX_SUBJECT_CHARS = 200
 MAX_LEFT_OUT_LISTED = 5
 MAX_ATTACHED_FILES = 50
 ENVIRONMENT_FILE = ".agents/ao/environment.json"
@@ -37,6 +37,7 @@ def build(
     redact: bool = False,
     skip_secrets: bool = False,
     fit: int | None = None,
+    tokens: int = DEFAULT_PACKET_TOKENS,
     earlier: Sequence[tuple[str, str]] = (),
     left_out: Sequence[Skipped] = (),
     attachments: Sequence[tuple[str, str | bytes]] = (),
@@ -46,6 +47,7 @@ def build(
     `full_text` is the user's text if the target is only a part of it; words in it that look like missing paths are reported.
     `earlier` has the name and the text of each earlier turn that this run continues; `left_out` names the turns not sent.
     `attachments` has the name of each attached file, and its text or its bytes.
+    `tokens` is the budget of a review: what does not fit is left out and listed. Only a larger diff exceeds it.
     """
     if redact and skip_secrets:
         raise UsageError(
@@ -65,10 +67,12 @@ def build(
         raise UsageError(f"{len(attachments)} files are attached: attach at most {MAX_ATTACHED_FILES}")
     for name, attached in attachments:
         gate.add_attachment(name, attached)
-    packet = _build_packet(gate, chosen, spec, decisions, environment=task != "ask")
+    packet = _build_packet(gate, chosen, spec, decisions, tokens, is_review=task != "ask")
     if task == "validate" and packet.empty and not packet.note:
         _reject_unreadable(chosen, packet)
         packet = replace(packet, refusal=chosen.refusal or _explain_left_out(packet))
+    if chosen.stdin is None:  # the paths of a diff from standard input are as its writer made them
+        packet = replace(packet, prefix=git.find_prefix(root))
     if left_out:
         packet = replace(packet, skipped=(*packet.skipped, *left_out))
     return packet if fit is None else truncate_packet(packet, fit)
@@ -89,18 +93,20 @@ def _explain_left_out(packet: Packet) -> str:
 
 
 def _build_packet(
-    gate: Gate, chosen: Selection, spec: str | None, decisions: Sequence[str], *, environment: bool
+    gate: Gate, chosen: Selection, spec: str | None, decisions: Sequence[str], tokens: int, *, is_review: bool
 ) -> Packet:
     checked = [gate.check_text(f"decision {n}", decision) for n, decision in enumerate(decisions, 1)]
     spec_text = _read_spec(gate, spec) if spec is not None else ""
-    _add_selection(gate, chosen)
-    environment_text = _read_environment(gate) if environment else ""
+    if chosen.stdin is not None:
+        gate.add_stdin(chosen.stdin)
+    used = sum(map(estimate_tokens, (spec_text, *checked, *(file.content for file in gate.files))))
+    commits: tuple[str, ...] = ()
+    if chosen.repo:
+        commits = add_changes(gate, chosen, tokens, used)
+    else:
+        _add_named_files(gate, chosen, tokens - used if is_review else None, tokens)
+    environment_text = _read_environment(gate) if is_review else ""
     target = gate.check_text("the words", chosen.target)
-    commits = tuple(
-        line
-        for subject in chosen.commits
-        if (line := gate.check_text(f"commit {subject.split()[0]}", subject[:MAX_SUBJECT_CHARS]))
-    )
     gate.finish()
     return Packet(
         files=tuple(gate.files), diff="".join(gate.sections.values()), spec_source=redact_text(spec or ""), spec=spec_text,
@@ -108,34 +114,34 @@ def _build_packet(
         skipped=(*chosen.skipped, *gate.skipped.values()), masked=gate.masked, target=target,
         matched=chosen.matched, stripped=gate.stripped, note=chosen.note,
         remarks=(*chosen.remarks, *gate.remarks), commits=commits, attachments=tuple(gate.attachments),
+        budget=tokens if is_review else 0,
     )  # fmt: skip
 
 
-def _add_selection(gate: Gate, chosen: Selection) -> None:
-    """Add the selected material to the gate; changes come before files because they matter most if space runs out."""
-    if chosen.stdin is not None:
-        gate.add_stdin(chosen.stdin)
-    added = {file.path for file in chosen.files if file.added}
-    if chosen.repo and chosen.changes:
-        changes = [change for change in chosen.changes[: limits.MAX_FILES] if change.path not in added]
-        for change, section in zip(changes, chosen.repo.diff(chosen.sides, changes), strict=True):
-            gate.add_change(change, section)
-        gate.files_over_limit += sum(
-            change.is_deleted for change in chosen.changes[limits.MAX_FILES :]
-        )  # the rest are counted as files
-    contents = _read_blobs(chosen)
+def _add_named_files(gate: Gate, chosen: Selection, room: int | None, tokens: int) -> None:
+    """Add named files and the files of named folders while they fit; None is no limit. What does not fit is a hole."""
+    over = 0
     for file in chosen.files:
-        content = contents.get(file.oid, b"") if file.oid else None
-        if gate.add_file(file.path, content, named=file.named, old_path=file.old_path) and file.added:
-            gate.list_added(file.path)
-
-
-def _read_blobs(chosen: Selection) -> dict[str, bytes]:
-    oids = list(dict.fromkeys(file.oid for file in chosen.files[: limits.MAX_FILES] if file.oid))
-    contents = chosen.repo.read_blobs(oids, limits.MAX_FILE_BYTES) if chosen.repo and oids else {}
-    if missing := [file.path for file in chosen.files[: limits.MAX_FILES] if file.oid and file.oid not in contents]:
-        raise UsageError(f'git failed: it has no content of "{format_path(missing[0])}": fetch it, or name other files')
-    return contents
+        if room is not None and room <= 0:
+            over += 1
+            continue
+        if not gate.add_file(file.path, named=file.named, old_path=file.old_path) or room is None:
+            continue
+        added = gate.files[-1]
+        cost = estimate_tokens(added.path) + estimate_tokens(added.content)
+        if cost <= room:
+            room -= cost
+            continue
+        gate.files.pop()
+        why = f"over the budget of {tokens:,} tokens: raise {option('packet_tokens')}, or name less"
+        if file.named and (part := cut_file(added, room)):
+            gate.files.append(part)
+            gate.skip(file.path, f"only lines 1-{part.ranges[-1][1]:,} of {part.lines:,} are shown: {why}", hole=True)
+            room = 0
+        else:
+            gate.skip(file.path, why, hole=True)
+    if over:
+        gate.skip(f"{over:,} more files", f"over the budget of {tokens:,} tokens", hole=True)
 
 
 def _read_spec(gate: Gate, spec: str) -> str:

@@ -45,7 +45,7 @@ class Selection:
     note: str = ""
     refusal: str = ""  # why a review of this selection cannot start
     remarks: tuple[str, ...] = ()
-    commits: tuple[str, ...] = ()  # id and subject of each commit
+    commits: tuple[str, ...] = ()  # id, subject and body of each commit
 
     @property
     def empty(self) -> bool:
@@ -118,8 +118,8 @@ def select_recent(repo: Repo) -> Selection:
         # A shallow clone has unknown history before its oldest commit, so compare with that commit.
         # Otherwise, or if there is only one commit, compare with the empty tree.
         start = commits[-1] if len(commits) > 1 and repo.is_shallow() else repo.empty_tree()
-    subjects = repo.list_subjects(f"{start}..HEAD" if start in commits else "HEAD") if commits else []
-    return _select_differences(repo, start, limit=MAX_RECENT_FILES, untracked=True, commits=subjects)
+    messages = repo.list_messages(f"{start}..HEAD" if start in commits else "HEAD") if commits else []
+    return _select_differences(repo, start, limit=MAX_RECENT_FILES, untracked=True, commits=messages)
 
 
 def select_staged(repo: Repo) -> Selection:
@@ -130,14 +130,14 @@ def select_range(repo: Repo, span: re.Match[str]) -> Selection:
     start, end = (repo.resolve_commit(span[side] or "HEAD") for side in ("start", "end"))
     if span["dots"] == "...":
         start = repo.merge_base(start, end) or start
-    return _select_differences(repo, start, end, commits=repo.list_subjects(f"{start}..{end}"))
+    return _select_differences(repo, start, end, commits=repo.list_messages(f"{start}..{end}"))
 
 
 def select_since(repo: Repo, base: str) -> Selection:
     """Return the work tree's changes since its merge base with `base`."""
     commit = repo.resolve_commit(base)
     start = repo.merge_base(commit, "HEAD") or commit
-    return _select_differences(repo, start, untracked=True, commits=repo.list_subjects(f"{start}..HEAD"))
+    return _select_differences(repo, start, untracked=True, commits=repo.list_messages(f"{start}..HEAD"))
 
 
 def select_work_tree(root: Path) -> Selection:

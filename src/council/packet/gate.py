@@ -27,6 +27,7 @@ from council.text_cleanup import single_line, strip_invisible
 from council.types import Attachment, PacketFile, Skipped
 
 MAX_FILE_BYTES = 256 * 1024
+MAX_SOURCE_BYTES = 1024 * 1024  # of a file of which only parts are sent
 MAX_PACKET_BYTES = 2 * 1024 * 1024
 MAX_FILES = 400
 MAX_NAME = 255  # characters of the name of an attachment
@@ -64,15 +65,43 @@ class Gate:
     file_count: int = 0
     files_over_limit: int = 0
 
-    def add_file(self, path: str, content: bytes | None = None, *, named: bool = False, old_path: str = "") -> bool:
+    def add_file(
+        self, path: str, content: bytes | None = None, *, named: bool = False, old_path: str = "", reason: str = ""
+    ) -> bool:
         """Add a file and return whether it is shown. Pass `content` if it does not come from the work tree."""
         self.file_count += 1
         if self.file_count > MAX_FILES:
             self.files_over_limit += 1
         elif (text := self.read_file(path, content, named=named, old_path=old_path)) is not None:
-            self.files.append(PacketFile(self._mask_path(path), text))
+            self.files.append(PacketFile(self._mask_path(path), text, reason=reason))
             return True
         return False
+
+    def read_changed(self, path: str, content: bytes | None = None, *, old_path: str = "") -> str | None:
+        """Return the checked text of a changed file, of which parts are added later. It is no hole if its diff is shown."""
+        self.file_count += 1
+        if self.file_count > MAX_FILES:
+            self.files_over_limit += 1
+            return None
+        used = self.used_bytes
+        text = self.read_file(
+            path, content, old_path=old_path, is_shown=path in self.sections, max_bytes=MAX_SOURCE_BYTES
+        )
+        self.used_bytes = used
+        return text
+
+    def read_context(self, path: str, content: bytes | None = None) -> tuple[str | None, str]:
+        """Return the checked text of a file that is no part of the change, or None and why it must not be sent."""
+        inner = Gate(self.root, self.redact, skip_secrets=not self.redact)
+        text = inner.read_file(path, content, max_bytes=MAX_SOURCE_BYTES)
+        self.masked += inner.masked
+        self.stripped += inner.stripped
+        return text, next((skipped.why for skipped in inner.skipped.values()), "")
+
+    def add_parts(self, file: PacketFile) -> None:
+        """Add a part of a file whose text was checked."""
+        if self._reserve_bytes(file.path, file.content):
+            self.files.append(replace(file, path=self._mask_path(file.path)))
 
     def list_added(self, path: str) -> None:
         """List a new file in the diff without its content, which is among the files."""
@@ -89,8 +118,12 @@ class Gate:
         named: bool = False,
         old_path: str = "",
         allow_agents: bool = False,
+        is_shown: bool = False,
+        max_bytes: int = MAX_FILE_BYTES,
     ) -> str | None:
-        """Return the checked text of a file, or None and record why. `allow_agents` also allows files in .agents/."""
+        """Return the checked text of a file, or None and record why. `allow_agents` also allows files in .agents/.
+
+        `is_shown` means that the diff of the file is in the packet."""
         secret = _find_secret_name(path, old_path)
         if why := _skip_reason(path, allow_agents):
             self.skip(path, why)
@@ -98,7 +131,7 @@ class Gate:
             pass
         elif secret and not self.redact:
             self._record_secret(path, f"{format_path(secret)}:1 (secret file name)")
-        elif (raw := self._read_content(path, content, named)) is not None:
+        elif (raw := self._read_content(path, content, named, is_shown, max_bytes)) is not None:
             text = self._decode_visible(path, raw)
             clean = self._mask_secrets(path, self._mask_values(text, _mask_file_values) if secret else text)
             return clean if clean is not None and self._reserve_bytes(path, clean) else None
@@ -215,15 +248,24 @@ class Gate:
             self.invisible_counts[name] = max(removed, self.invisible_counts.get(name, 0))
         return visible
 
-    def _read_content(self, path: str, content: bytes | None, named: bool) -> bytes | None:
+    def _read_content(
+        self, path: str, content: bytes | None, named: bool, is_shown: bool, max_bytes: int
+    ) -> bytes | None:
         try:
-            return _check_content(content) if content is not None else read_text_bytes(self.root, path, MAX_FILE_BYTES)
+            return (
+                _check_content(content, max_bytes)
+                if content is not None
+                else read_text_bytes(self.root, path, max_bytes)
+            )
         except Unreadable as error:
             if error.is_special and named and not error.binary:
                 raise UsageError(
                     f'"{format_path(path)}" is {error.why} and cannot be shown: name a regular file'
                 ) from None
-            self.skip(path, error.why, hole=not error.is_special)
+            if is_shown:
+                self.skip(path, f"only its diff is shown: {error.why}")
+            else:
+                self.skip(path, error.why, hole=not error.is_special)
             return None
 
     def _mask_secrets(self, path: str, text: str) -> str | None:
@@ -346,11 +388,11 @@ def _skip_reason(path: str, allow_agents: bool = False) -> str:
     return "a lock file" if is_lock_file(path) else ""
 
 
-def _check_content(content: bytes) -> bytes:
+def _check_content(content: bytes, max_bytes: int) -> bytes:
     if is_binary(content):
         raise Unreadable(BINARY, is_special=True, binary=True)
-    if len(content) > MAX_FILE_BYTES:
-        raise Unreadable(f"over {MAX_FILE_BYTES // 1024} KB a file")
+    if len(content) > max_bytes:
+        raise Unreadable(f"over {max_bytes // 1024} KB a file")
     return content
 
 

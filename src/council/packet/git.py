@@ -47,6 +47,22 @@ class OutputTooLarge(UsageError):
 
 MAX_COMMITS = 50
 SUBMODULE_MODE = "160000"
+FILE_MODES = ("100644", "100755")
+NOTHING_FOUND = 1  # exit code of git grep
+MAX_SEARCH_BYTES = 4_000_000
+SEARCH_FLAGS = (
+    "--no-color", "--no-textconv", "--no-column", "--no-full-name", "--no-recurse-submodules", "--no-heading", "--no-break",
+    "--line-number", "--null", "--only-matching", "--word-regexp", "--extended-regexp", "-I",
+)  # fmt: skip
+SEARCH_ROW = re.compile(rb"([^\0]+)\0(\d+)\0([^\0\n]*)\n")
+
+
+class Match(NamedTuple):
+    """One match of a search, with the words that matched."""
+
+    path: str
+    line: int
+    text: str
 
 
 class Change(NamedTuple):
@@ -58,6 +74,7 @@ class Change(NamedTuple):
     mode: str
     oid: str
     old_mode: str = ""
+    old_oid: str = ""
 
     @property
     def is_deleted(self) -> bool:
@@ -76,11 +93,17 @@ class Repo:
     top: Path
     overrides: Mapping[str, str] = field(default_factory=dict)
 
-    def run(self, *args: str, stdin: bytes = b"", max_bytes: int | None = None) -> bytes:
+    def run(self, *args: str, stdin: bytes = b"", max_bytes: int | None = None, is_search: bool = False) -> bytes:
+        """Return the output of git. A search may find nothing, and only the first `max_bytes` of its output are read."""
         config = {**PINNED_CONFIG, **self.overrides}
         argv = ["git", "--no-pager", "--no-optional-locks", "--literal-pathspecs", f"--work-tree={self.top}", *args]
         return _run_git(
-            argv, self.root, _build_environment(config), stdin, MAX_OUTPUT_BYTES if max_bytes is None else max_bytes
+            argv,
+            self.root,
+            _build_environment(config),
+            stdin,
+            MAX_OUTPUT_BYTES if max_bytes is None else max_bytes,
+            is_search=is_search,
         )
 
     def resolve_commit(self, ref: str) -> str:
@@ -101,14 +124,23 @@ class Repo:
             return []
         return listed.decode("ascii", "replace").split()
 
-    def list_subjects(self, *revisions: str, limit: int = MAX_COMMITS) -> list[str]:
-        """Return the id and the subject of each commit that changed the folder, newest first."""
-        args = ("--no-decorate", "--no-notes", "--format=%h %s", f"--max-count={limit}", *revisions, "--", ".")
+    def list_messages(self, *revisions: str, limit: int = MAX_COMMITS) -> list[str]:
+        """Return the id, the subject and the body of each commit that changed the folder, newest first."""
+        args = (
+            "--no-decorate",
+            "--no-notes",
+            "-z",
+            "--format=%h %s%n%b",
+            f"--max-count={limit}",
+            *revisions,
+            "--",
+            ".",
+        )
         try:
             listed = self.run("log", *args)
         except GitFailed:
             return []
-        return listed.decode("utf-8", "replace").splitlines()
+        return [text.strip() for text in listed.decode("utf-8", "replace").split("\0") if text.strip()]
 
     def merge_base(self, first: str, second: str) -> str | None:
         try:
@@ -161,6 +193,29 @@ class Repo:
     def list_untracked(self) -> list[str]:
         return sorted(_split_names(self.run("ls-files", "-z", "--others", "--exclude-standard", "--", ".")))
 
+    def search(self, pattern: str, sides: Sequence[str]) -> list[Match]:
+        """Return where a pattern matches whole words in the files of the later side of a diff."""
+        side = later_side(sides)
+        where = ("--cached",) if side == INDEX else ("--untracked",) if side == WORK_TREE else ()
+        what = (side,) if side not in (INDEX, WORK_TREE) else ()
+        args = ("grep", *SEARCH_FLAGS, *where, "-e", pattern, *what, "--", ".")
+        found = SEARCH_ROW.findall(self.run(*args, is_search=True, max_bytes=MAX_SEARCH_BYTES))
+        start = len(os.fsencode(side)) + 1 if what else 0  # a path of a commit follows its id and a colon
+        return [
+            Match(os.fsdecode(path[start:]), int(line), text.decode("ascii", "replace")) for path, line, text in found
+        ]
+
+    def find_blobs(self, sides: Sequence[str], paths: Sequence[str]) -> dict[str, str]:
+        """Return the blob of each regular file of the index or of the later commit."""
+        side = later_side(sides)
+        if side == INDEX:
+            listed = self.run("ls-files", "--stage", "-z", "--", *paths)
+        else:
+            listed = self.run("ls-tree", "-z", side, "--", *paths)
+        rows = [(head.split(), name) for head, _, name in (row.partition(b"\t") for row in listed.split(b"\0")) if name]
+        at = 1 if side == INDEX else 2  # the index has no type, a tree has: mode, type, id
+        return {os.fsdecode(name): head[at].decode() for head, name in rows if head[0].decode() in FILE_MODES}
+
     def read_blobs(self, oids: Sequence[str], max_bytes: int) -> dict[str, bytes]:
         """Return contents by id; a blob over `max_bytes` becomes a filler of one byte more."""
         sizes = self.run("cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)", stdin=_join_lines(oids))
@@ -181,14 +236,36 @@ class Repo:
         return contents
 
 
+WORK_TREE, INDEX = "", "--cached"
+
+
+def later_side(sides: Sequence[str]) -> str:
+    """Return the later side of a diff: a commit, `INDEX` or `WORK_TREE`."""
+    if INDEX in sides:
+        return INDEX
+    return sides[1] if len(sides) > 1 else WORK_TREE
+
+
 def find_repo(root: Path) -> Repo | None:
     """Return the repository that contains a folder, or None. Not asked of git, so that no configuration can move its work tree."""
     root = root.resolve()
-    top = next((folder for folder in (root, *root.parents) if os.path.lexists(folder / ".git")), None)
+    top = find_top(root)
     if top is None:
         return None
     bare = Repo(root, top)
     return Repo(root, top, _disable_filters(bare.run("config", "--list", "--name-only", "-z")))
+
+
+def find_top(root: Path) -> Path | None:
+    """Return the top folder of the repository that contains a folder, or None."""
+    return next((folder for folder in (root, *root.parents) if os.path.lexists(folder / ".git")), None)
+
+
+def find_prefix(root: Path) -> str:
+    """Return the path of a folder in its repository, with a slash at the end; empty at the top or outside of one."""
+    root = root.resolve()
+    top = find_top(root)
+    return f"{root.relative_to(top).as_posix()}/" if top and top != root else ""
 
 
 def _disable_filters(names: bytes) -> dict[str, str]:
@@ -213,7 +290,9 @@ def _build_environment(config: Mapping[str, str]) -> dict[str, str]:
     return inherited | ours
 
 
-def _run_git(argv: Sequence[str], folder: Path, env: Mapping[str, str], stdin: bytes, max_bytes: int) -> bytes:
+def _run_git(
+    argv: Sequence[str], folder: Path, env: Mapping[str, str], stdin: bytes, max_bytes: int, *, is_search: bool = False
+) -> bytes:
     with tempfile.TemporaryFile() as stdin_file, tempfile.TemporaryFile() as stderr_file:
         stdin_file.write(stdin)
         stdin_file.seek(0)
@@ -235,6 +314,8 @@ def _run_git(argv: Sequence[str], folder: Path, env: Mapping[str, str], stdin: b
         out, late = _read_output(process, max_bytes)
         if late:
             raise UsageError(f"git took longer than {GIT_TIMEOUT_S:.0f} s: name a smaller target")
+        if is_search and (len(out) > max_bytes or process.returncode == NOTHING_FOUND):
+            return out[:max_bytes]
         if len(out) > max_bytes:
             raise OutputTooLarge(f"git output is over {max_bytes // 1_000_000} MB: name a smaller target")
         if process.returncode:
@@ -294,11 +375,11 @@ def _parse_changes(raw: bytes) -> Iterator[Change]:
     for head in parts:
         if not head:
             continue
-        old_mode, mode, _, oid, status = head.decode("ascii", "replace").split()
+        old_mode, mode, old_oid, oid, status = head.decode("ascii", "replace").split()
         old = path = os.fsdecode(next(parts))
         if status[0] in "RC":
             path = os.fsdecode(next(parts))
-        yield Change(status[0], old, path, mode, oid, old_mode.lstrip(":"))
+        yield Change(status[0], old, path, mode, oid, old_mode.lstrip(":"), old_oid)
 
 
 def split_patch(patch: str) -> list[str]:

@@ -29,7 +29,7 @@ from council.planning.estimate import PriceLookup, RehearsedCall, estimate_cost,
 from council.planning.facts import is_short_fact
 from council.planning.intent import ChosenBy, Inferred, Intent, parse_intent, place_piped_text
 from council.planning.rehearsal import find_phase_timeouts, find_warm_starts, rehearse_both_ways
-from council.planning.seating import SeatAssignment, Seating, available_members, seat_council
+from council.planning.seating import SeatAssignment, Seating, seat_council
 from council.planning.triggers import names_project
 from council.protocols import Protocol, load_reference
 from council.protocols.options import parse_options
@@ -115,6 +115,7 @@ class Plan:
             **({"lines": list(self.lines)} if self.lines else {}), **({"hedge": True} if self.hedge else {}), **({"warm_start": list(self.warm_starts)} if self.warm_starts else {}),
             **({"look": self.look} if self.look else {}), **({"check": True} if self.check else {}), **({"prices": dict(self.prices)} if self.prices else {}),
             **({"attachments": list(self.attachments)} if self.attachments else {}),
+            **({"helpers": [seat_json(seat, self.timeouts.__getitem__) for seat in self.roster.helpers]} if self.roster.helpers else {}),
         }  # fmt: skip
 
     def setup(self) -> Json:
@@ -157,11 +158,15 @@ def roster_from(setup: Json) -> Roster:
 def packet_from(setup: Json) -> Packet:
     """Return the packet as it was sent; a resumed run does not read files again."""
     kept = setup["packet"]
-    files = tuple(PacketFile(**file) for file in kept["files"])
+    files = tuple(_load_file(file) for file in kept["files"])
     skipped = tuple(Skipped(**item) for item in kept["skipped"])
     lists = {name: tuple(kept.get(name, ())) for name in ("prior_decisions", "matched", "remarks", "commits")}
     attachments = tuple(Attachment(**one) for one in found) if (found := kept.get("attachments")) else ()
     return Packet(**{**kept, **lists, "files": files, "skipped": skipped, "attachments": attachments})
+
+
+def _load_file(value: Json) -> PacketFile:
+    return PacketFile(**{**value, "ranges": tuple((first, last) for first, last in value.get("ranges", ()))})
 
 
 def _load_seat(value: Json) -> Seat:
@@ -254,7 +259,7 @@ def _is_verb_only(words: Sequence[str], intent: Intent) -> bool:
 
 async def make_plan(
     intent: Intent, where: PanelContext, member: Callable[[str], Member], material: Material | None = None,
-    *, price: PriceLookup = lambda name: None, on_seated: Callable[[Iterable[str]], None] | None = None,
+    *, price: PriceLookup = lambda name: None, window: Callable[[str], int | None] = lambda name: None, on_seated: Callable[[Iterable[str]], None] | None = None,
 ) -> Plan:  # fmt: skip
     """Make the plan of an intent. `on_seated` gets the members that are asked first, as soon as nothing refuses the packet."""
     protocol = protocols.get_protocol(intent.protocol)
@@ -269,7 +274,8 @@ async def make_plan(
     material = material or Material()
     look = _plan_lookups(protocol, roster, question, where.folder, material) if material.look is not False else {}
     check = _plan_check(protocol, where.settings)
-    packet = await _build_packet(question, roster, where.folder, material)
+    tokens = _limit_packet(where.settings.packet_tokens, question, roster, window)
+    packet = await _build_packet(question, roster, where.folder, material, tokens)
     attached: tuple[Json, ...] = ()
     if packet.attachments:
         attached = list_attachments(packet.attachments, roster, member)
@@ -303,8 +309,13 @@ async def make_plan(
             *(format_unseen(attached) if attached else ()),
             *([NO_LOOKUPS] if material.look and not look else []),
         ),
-        notices=(*seating.notices, *panel.notices, *packet.remarks),
-        hints=(*seating.hints, *panel.hints, *_advise_mixing(panel, roster, where)),
+        notices=(
+            *seating.notices,
+            *panel.notices,
+            *packet.remarks,
+            *filter(None, [protocol.describe_packet(packet, question.task)]),
+        ),
+        hints=(*seating.hints, *panel.hints),
         remarks=(
             *seating.remarks,
             *(CHEAP_IN_USE if where.settings.cheap and len(where.settings.named_members) != 1 else ()),
@@ -414,20 +425,6 @@ def _add_timeouts(phases: Sequence[Json], calls: Iterable[RehearsedCall], settin
     )
 
 
-def _advise_mixing(panel: Panel, roster: Roster, where: PanelContext) -> list[str]:
-    """Return one line on how to mix vendors, if all seats share one and others are available."""
-    vendors = {seat.vendor for seat in roster.seats}
-    if not panel.mixing or len(roster.seats) < 2 or len(vendors) > 1:
-        return []
-    others = dict.fromkeys(
-        one.vendor for one in available_members(where.settings, where.env) if one.vendor not in vendors
-    )
-    if not others:
-        return []
-    what = f"{', '.join(others)} {'is' if len(others) == 1 else 'are'} available too"
-    return [f"all seats use {vendors.pop()}, so their agreement means less; {what}: mix them with {panel.mixing}"]
-
-
 def _check_seat_count(protocol: Protocol, panel: Panel, settings: Settings) -> None:
     """Raise UsageError if the protocol cannot have as many seats as `--seats` says."""
     if settings.seat_count not in (None, len(panel.seats)):
@@ -442,7 +439,8 @@ def _check_seat_flags(protocol: Protocol, roster: Roster, settings: Settings) ->
     names = [seat.name for seat in roster.seats]
     shared = DEFAULT_SEATS[: len(names)] if protocol.spread else ()  # the seats of other names use their members
     set_here = [seat for seat in settings.seats if settings.is_set_by_flag(f"seats.{seat}.model", SEAT_FLAG)]
-    strangers = [seat for seat in set_here if seat not in (*names, *shared)]
+    helpers = [seat.name for seat in roster.helpers if seat.name in settings.seats]
+    strangers = [seat for seat in set_here if seat not in (*names, *shared, *helpers)]
     known = ", ".join([*names, *(["chair"] if roster.chair else [])])
     for seat in strangers:
         if seat in ADDED_SEATS or len(settings.named_members) > 1:
@@ -477,14 +475,22 @@ def load_panel(protocol: Protocol, question: Question, options: BaseModel, where
     return panel
 
 
-async def _build_packet(question: Question, roster: Roster, folder: Path, material: Material) -> Packet:
+def _limit_packet(tokens: int, question: Question, roster: Roster, window: Callable[[str], int | None]) -> int:
+    """Return the budget of a review: at most a third of the smallest known context window."""
+    if question.task == "ask":
+        return tokens
+    windows = [size for name in roster.member_names if (size := window(name))]
+    return min([tokens, *(size // 3 for size in windows)])
+
+
+async def _build_packet(question: Question, roster: Roster, folder: Path, material: Material, tokens: int) -> Packet:
     """Build the packet, truncated if a member is small; each cut is reported. Files are read in another thread."""
     everyone = (*roster.seats, *([roster.chair] if roster.chair else []))
     fit = SMALL_PACKET_TOKENS if any(seat.small for seat in everyone) else None
     build_it = partial(
         build, material.selection or material.targets or question.target or question.text if material.names_files else Selection(), folder, task=question.task, spec=material.spec, decisions=material.decisions, base=material.base,
         stdin=material.stdin, match=material.match, redact=material.redact, skip_secrets=material.skip_secrets, fit=fit, full_text=question.text, earlier=material.earlier,
-        left_out=material.left_out, attachments=material.attachments,
+        left_out=material.left_out, attachments=material.attachments, tokens=tokens,
     )  # fmt: skip
     is_bare = question.task == "ask" and not question.target and material == Material(match=material.match)
     is_short = len(question.text) < MAX_PLAIN_CHARS and not POSSIBLE_GLOB.search(question.text)

@@ -91,6 +91,9 @@ class PacketReceipt(TypedDict):
     attachments: NotRequired[
         Annotated[list[AttachmentReceipt], Field(description="Images and PDFs; absent if there are none.")]
     ]
+    prefix: NotRequired[
+        Annotated[str, Field(description="The folder of the paths in their repository; absent if it is the top.")]
+    ]
 
 
 class CostEstimate(TypedDict):
@@ -156,6 +159,9 @@ class PlanObject(TypedDict):
     options: dict[str, Any]
     seats: list[PlanSeat]
     chair: PlanSeat | None
+    helpers: NotRequired[
+        Annotated[list[PlanSeat], Field(description="Seats that serve the others: an explorer, a clerk.")]
+    ]
     phases: list[PlanPhase]
     calls: PlanCalls
     agents: Annotated[Count, Field(description="Seats and their explorers; the chair is not counted.")]

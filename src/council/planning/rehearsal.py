@@ -206,16 +206,16 @@ def _summarize_phases(entries: Sequence[Entry]) -> tuple[Json, ...]:
     asked = [entry.event for entry in entries if isinstance(entry.event, ev.Asked)]
     seats = {event.seat for event in asked}
     phases: dict[str, Json] = {}
-    waiting = 0
+    waiting: set[str] = set()
     for event in (entry.event for entry in entries):
         if isinstance(event, ev.Asked):
-            waiting += 1
+            waiting.add(event.key)
             name = _strip_seat_names(event.phase, seats)
             phase = phases.setdefault(name, {"name": name, "calls": 0, "parallel": False})
             phase["calls"] += 1
-            phase["parallel"] |= waiting > 1
+            phase["parallel"] |= len(waiting) > 1
         elif isinstance(event, ev.Stated):
-            waiting -= 1
+            waiting.discard(event.key)  # a joined statement was not asked for
     return tuple(phases.values())
 
 
@@ -245,6 +245,6 @@ def find_warm_starts(
 
 
 def _strip_seat_names(phase: str, seats: set[str]) -> str:
-    """Return the phase name without seat names: judge/judge-2/explore becomes judge/explore."""
+    """Return the phase name without seat names, look-ups and parts: judge/judge-2/explore becomes judge/explore."""
     first, *rest = phase.split("/")
-    return "/".join([first, *(part for part in rest if part not in seats and not part.startswith("look-"))])
+    return "/".join([first, *(part for part in rest if part not in seats and not part.startswith(("look-", "part-")))])

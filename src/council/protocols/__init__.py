@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from council.errors import CouncilError, UsageError
 from council.extensions import Added, installed, load_attribute
-from council.types import Json, Seat, Verdict
+from council.types import Json, Packet, Seat, Verdict
 
 if TYPE_CHECKING:
     from council.engine.minutes import Minutes, StatementMinutes
@@ -59,6 +59,9 @@ class Protocol:
     checks_answer: bool = False  # whether its own flow ends with a check
     allows_look: bool = True  # whether its seats may read the project before they answer, with --look
     output_schema: Callable[[str], Json | None] | str = ""  # returns the description of a reply in the packet, by task
+    packet_notice: Callable[[Packet, str], str] | str = (
+        ""  # returns a line for the plan on how a packet is sent, by task
+    )
     report_view: type[Any] | str = ""  # subclass of ReportView; empty for the default report
     reports_in_project: bool = (
         False  # keep reports of reviews in .agents/council of the run's folder, not in the data folder
@@ -84,6 +87,10 @@ class Protocol:
         """Return the description of a reply that the packet of this task contains; None if it contains none."""
         schema: Json | None = load_reference(self.output_schema)(task) if self.output_schema else None
         return schema
+
+    def describe_packet(self, packet: Packet, task: str) -> str:
+        """Return a line on how the packet is sent; empty if it is sent as one with every request."""
+        return str(load_reference(self.packet_notice)(packet, task)) if self.packet_notice and packet.budget else ""
 
     def load_report_view(self) -> ReportView:
         view: ReportView = load_reference(self.report_view or ReportView)()
@@ -163,6 +170,10 @@ class ReportView:
 
     def verdict_text(self, minutes: Minutes) -> str:
         """Return the whole text for standard output; empty to show the answer under its caveats."""
+        return ""
+
+    def verdict_markdown(self, minutes: Minutes) -> str:
+        """Return the text for standard output as Markdown, without remarks above it; empty if it has no verdict text."""
         return ""
 
     def repeats_answer(self, minutes: Minutes, said: StatementMinutes) -> bool:

@@ -120,7 +120,7 @@ def _is_internal(field: FieldInfo) -> bool:
 def _build_flag_row(name: str, field: FieldInfo) -> Json:
     choices = _literal_choices(field.annotation)
     kind = "choice" if choices else _value_kind(field.annotation)
-    row = {
+    row: Json = {
         "flag": flag_name(name),
         "name": name,
         "owners": [],
@@ -128,6 +128,8 @@ def _build_flag_row(name: str, field: FieldInfo) -> Json:
         "choices": choices,
         "help": field.description or "",
     }
+    if isinstance(field.json_schema_extra, dict) and field.json_schema_extra.get("optional_value"):
+        row["optional_value"] = True
     return row | {"negatable": True} if kind == "bool" and field.default is not False else row
 
 

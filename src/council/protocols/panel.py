@@ -28,7 +28,6 @@ class Panel:
     hints: tuple[str, ...] = ()  # shown to the user who starts the run, once a day
     agents: int | None = None
     options: Json = field(default_factory=dict)  # options filled in from settings
-    mixing: str = ""  # the flag that seats several vendors; empty if there is none
     refusal: str = ""  # why the run cannot start; the plan can still be shown
 
 

@@ -8,6 +8,7 @@ from council.engine.layout import (
     choose_level,
     format_count,
     format_disputed,
+    format_fix,
     format_found_by,
     list_absent_seats,
     parse_location,
@@ -18,6 +19,8 @@ from council.types import Json
 
 DATA_ESCAPES = {"%": "%25", "\r": "%0D", "\n": "%0A"}  # unescaped by the runner in a message
 PROPERTY_ESCAPES = DATA_ESCAPES | {":": "%3A", ",": "%2C"}  # unescaped in a property
+
+VERDICT_KINDS = {"PASS": "notice", "FAIL": "error"}
 
 
 def render(report: Json) -> str:
@@ -40,7 +43,7 @@ def render_run(run: FinishedRun) -> str:
 
 def _format_verdict(report: Json) -> str:
     verdict = report["verdict"] or f"no verdict, the run is {report['status']}"
-    kind = "notice" if verdict == "PASS" else "warning"
+    kind = VERDICT_KINDS.get(verdict, "warning")
     confidence = f", confidence {report['confidence']}" if report["confidence"] else ""
     return _format_command(
         kind, f"{verdict}{confidence}, {format_count(len(report['findings']), 'finding')}", title="Council"
@@ -61,7 +64,7 @@ def _format_finding(finding: Json) -> str:
         stated.append(f"Location: {finding['location_note']}.")
     said = [
         finding["description"],
-        f"Fix: {finding['fix']}",
+        format_fix(finding),
         *stated,
         *([f"{format_disputed(finding).capitalize()}."] if finding["disputed"] else []),
     ]

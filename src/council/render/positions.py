@@ -134,7 +134,7 @@ def _merge_topics(rows: Iterable[Row]) -> list[Row]:
 
 
 def _finding_row(one: Json) -> Row:
-    found_by, of = list(one.get("found_by") or ()), one.get("of") or 0
+    found_by, of = list(one.get("held_by") or one.get("found_by") or ()), one.get("of") or 0
     disputes = _dicts(one.get("disputes"), "seat")
     more = {key: one.get(key) or "" for key in ("location", "fix", "why", "ref", "location_note")}
     row = Row(

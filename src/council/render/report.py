@@ -22,6 +22,7 @@ from council.wording import load_wording
 
 __all__ = ["answer_text", "build_report", "dump_report", "encode_report", "format_degraded_lines", "read_report"]
 
+ATTACHED_FOLDER = "attached/"  # of files that were attached and are in no repository
 FREE_VENDORS = ("local", "scripted", "human")
 IN_DOUBT_STATES = ("timed_out", "in_doubt")
 VERDICT_LISTS = (
@@ -68,6 +69,7 @@ def _collect_fields(minutes: Minutes) -> Json:
         "seats": [_build_seat(minutes, seat, view) for seat in minutes.planned_seats],
         "chair": _build_seat(minutes, minutes.chair, view) if minutes.chair else None,
         **{key: list(verdict.get(key) or []) for key in VERDICT_LISTS},
+        **{key: place_in_repository(verdict.get(key) or [], plan) for key in ("findings", "consensus")},
         **({"check": verdict["check"]} if verdict.get("check") else {}),
         **view.report_fields(minutes),
         **({"strongest": strongest} if (strongest := compare_strongest(minutes)) else {}),
@@ -80,6 +82,24 @@ def _collect_fields(minutes: Minutes) -> Json:
         "report_path": minutes.report_path or None,
         **{key: plan[key] for key in ("fork", "continues") if plan.get(key)},
     }
+
+
+def place_in_repository(rows: Sequence[Any], plan: Json) -> list[Any]:
+    """Return findings with paths relative to the top of the repository: a run in a subfolder has paths relative to it."""
+    prefix = (plan.get("packet") or {}).get("prefix") or ""
+    return [_add_prefix(row, prefix) if isinstance(row, dict) and prefix else row for row in rows]
+
+
+def _add_prefix(row: Json, prefix: str) -> Json:
+    path = str(row.get("path") or "")
+    if not path or path.startswith(ATTACHED_FOLDER):
+        return row
+    texts = {key: f"{prefix}{row[key]}" for key in ("location", "ref") if str(row.get(key) or "").startswith(path)}
+    said = [
+        {**one, "location": f"{prefix}{one['location']}"} if str(one.get("location") or "").startswith(path) else one
+        for one in row.get("by_judge") or []
+    ]
+    return row | texts | {"path": f"{prefix}{path}"} | ({"by_judge": said} if said else {})
 
 
 def read_report(minutes: Minutes) -> Json:

@@ -24,6 +24,7 @@ from council.render.report_parts import (
     Cost,
     Degraded,
     Fork,
+    Grouping,
     Name,
     Notes,
     OpinionRow,
@@ -112,6 +113,15 @@ class Report(Part, BaseModel):
     settled: Annotated[
         list[Any], Field(description="Only of a debate: findings whose judge changed the severity.")
     ] = []
+    by_rule: Annotated[
+        dict[str, str | None],
+        Field(description="Only of a review: the verdict by each rule, consensus and corroborated."),
+    ] = {}
+    uncorroborated: Annotated[
+        list[str],
+        Field(description="Only of a review: the judges whose FAIL the rule corroborated counts as a WARN."),
+    ] = []
+    grouping: Grouping | None = None
     positions: Annotated[
         list[PositionRow],
         Field(

@@ -311,9 +311,24 @@ class ReportFinding(Part):
     disputed_by: Annotated[
         list[str], Field(description="The judges that oppose it; never empty if it is disputed.")
     ] = []
-    found_by: Annotated[list[str], Field(description="The judges that hold it.")] = []
+    found_by: Annotated[list[str], Field(description="The judges that found it.")] = []
+    held_by: Annotated[
+        list[str], Field(description="The judges that found it, and those that support it in a debate.")
+    ] = []
     of: Annotated[int, Field(description="The number of judges.")] = 0
+    grouped_by: Annotated[
+        str, Field(description="What joined the findings of several judges: clerk, rule or support; else empty.")
+    ] = ""
+    defect: Annotated[str, Field(description="The clerk's words for the defect, if it joined the findings.")] = ""
     fingerprint: str = ""
+
+
+class Grouping(Part):
+    """Only of a review: who grouped the findings of several judges."""
+
+    by: Annotated[str, Field(description="clerk or rule.")]
+    clerk: Annotated[str, Field(description="answered, off, unneeded, unavailable or absent.")]
+    why: Annotated[str, Field(description="The state of the clerk in words.")]
 
 
 class RankedSeat(Part):

@@ -7,7 +7,15 @@ import re
 from functools import cache
 from urllib.parse import quote
 
-from council.engine.layout import choose_level, format_disputed, format_found_by, list_absent_seats, parse_location
+from council.engine.layout import (
+    choose_level,
+    format_disputed,
+    format_fix,
+    format_found_by,
+    list_absent_seats,
+    list_holders,
+    parse_location,
+)
 from council.render.report import FinishedRun
 from council.text_cleanup import clean, neutralize_commands
 from council.types import Json
@@ -16,6 +24,24 @@ from council.version import __version__
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 FINGERPRINT_KEY = "councilFinding/v1"
 DISTRIBUTION = "model-council"
+SECURITY_WORDS = frozenset(
+    [
+        "security",
+        "vulnerability",
+        "injection",
+        "xss",
+        "csrf",
+        "ssrf",
+        "auth",
+        "authentication",
+        "authorization",
+        "cryptography",
+        "crypto",
+        "secrets",
+    ]
+)
+SECURITY_SEVERITIES = {"critical": "9.1", "significant": "7.0", "minor": "3.0"}  # as scores of CVSS
+LOWER_SEVERITIES = ("significant", "minor")
 REPOSITORY_URI = "."  # code scanning rejects a result without a location; this is the repository root
 
 
@@ -59,12 +85,23 @@ def render_run(run: FinishedRun) -> str:
 
 
 def _rule_id(finding: Json) -> str:
+    """Return the rule of a finding: its category and, for security, its severity, because that is a property of a rule."""
     words = re.sub(r"\W+", "-", clean(finding["category"]).lower()).strip("-")
-    return f"council/{words or 'other'}"
+    grade = finding["severity"] if _is_security(words) and finding["severity"] in LOWER_SEVERITIES else ""
+    return f"council/{'-'.join(filter(None, [words or 'other', grade]))}"
+
+
+def _is_security(words: str) -> bool:
+    return not SECURITY_WORDS.isdisjoint(words.split("-"))
 
 
 def _describe_rule(rule: str) -> Json:
-    return {"id": rule, "shortDescription": {"text": f"{rule.removeprefix('council/')}, found by a council of models"}}
+    name = rule.removeprefix("council/")
+    described: Json = {"id": rule, "shortDescription": {"text": f"{name}, found by a council of models"}}
+    if not _is_security(name):
+        return described
+    grade = next((one for one in LOWER_SEVERITIES if name.endswith(f"-{one}")), "critical")
+    return described | {"properties": {"tags": ["security"], "security-severity": SECURITY_SEVERITIES[grade]}}
 
 
 def _build_invocation(report: Json) -> Json:
@@ -90,6 +127,8 @@ def _build_result(finding: Json, rules: list[str]) -> Json:
         "properties": {
             "severity": finding["severity"],
             "foundBy": [clean(seat) for seat in finding["found_by"]],
+            "heldBy": [clean(seat) for seat in list_holders(finding)],
+            "fix": clean(str(finding["fix"])),
             "of": finding["of"],
             "verified": finding["verified"],
             "disputed": finding["disputed"],
@@ -100,7 +139,7 @@ def _build_result(finding: Json, rules: list[str]) -> Json:
 
 def _format_message(finding: Json) -> str:
     disputed = f", {format_disputed(finding)}" if finding["disputed"] else ""
-    lines = [finding["description"], f"Fix: {finding['fix']}", f"Why: {finding['why']}"]
+    lines = [finding["description"], format_fix(finding), f"Why: {finding['why']}"]
     found = parse_location(finding)
     if not (found and found[1]) and finding["location"]:
         lines.append(f"Location as stated, not found in the packet: {finding['location']}")

@@ -213,14 +213,12 @@ def _format_timing(plan: Json) -> list[str]:
 
 
 def _format_seats(plan: Json) -> list[str]:
-    seats, chair = plan["seats"], plan.get("chair")
+    seats = plan["seats"]
+    others = [*([plan["chair"]] if plan.get("chair") else []), *plan.get("helpers", [])]
     if len(seats) >= COMPACT_MIN_SEATS:
-        lines = _group_seats(seats)
-    else:
-        width = max((len(seat["name"]) for seat in [*seats, *([chair] if chair else [])]), default=0)
-        lines = [_format_seat(seat, width) for seat in seats]
-        return lines + ([_format_seat(chair, width)] if chair else [])
-    return lines + ([f"  {chair['name']}: {_format_members(chair)}"] if chair else [])
+        return [*_group_seats(seats), *(f"  {seat['name']}: {_format_members(seat)}" for seat in others)]
+    width = max((len(seat["name"]) for seat in [*seats, *others]), default=0)
+    return [_format_seat(seat, width) for seat in [*seats, *others]]
 
 
 def _format_continued(plan: Json) -> list[str]:

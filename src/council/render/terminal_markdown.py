@@ -29,7 +29,7 @@ from rich.text import Text
 
 from council.render.markdown import TextPart
 from council.render.screen import Line, strip_end
-from council.render.text_layout import MIN_WIDTH, fit_columns, text_width, to_ascii, wrap_lines
+from council.render.text_layout import MIN_WIDTH, fit_columns, text_width, to_ascii, wrap, wrap_lines
 
 MAX_TEXT_WIDTH = 100  # columns; longer lines are hard to read. Tables and code use the whole width
 MAX_LINE_WIDTH = 120  # of lines with columns, such as findings
@@ -48,6 +48,9 @@ WORD_STYLES = {
 }  # fmt: skip
 
 
+LINE_STYLES = {"·": "dim", "──": "bold"}  # of a whole line, by its first sign
+
+
 def render_parts(parts: Sequence[TextPart], *, width: int, ascii: bool = False, color: bool = True) -> str:
     """Render the parts of an answer for a terminal of this width, with a blank line between them."""
     console = Console(
@@ -63,9 +66,8 @@ def render_parts(parts: Sequence[TextPart], *, width: int, ascii: bool = False, 
 
 def draw_part(part: TextPart, console: Console, width: int, ascii: bool) -> list[Line]:
     """Return the lines of one part of an answer."""
-    plain = to_ascii(part.text) if ascii else part.text
     is_markdown = part.is_markdown and len(part.text) <= MAX_MARKDOWN_CHARS
-    renderable = AnswerMarkdown(part.text, ascii) if is_markdown else _style_lines(plain, width)
+    renderable = AnswerMarkdown(part.text, ascii) if is_markdown else _style_lines(part.text, width, ascii)
     options = console.options.update(width=width, height=None)
     lines = _strip_blank_lines([strip_end(line) for line in console.render_lines(renderable, options, pad=False)])
     return [[Segment(to_ascii(one.text), one.style) for one in line] for line in lines] if ascii else lines
@@ -76,16 +78,31 @@ def _strip_blank_lines(lines: list[Line]) -> list[Line]:
     return lines[filled[0] : filled[-1] + 1] if filled else []
 
 
-def _style_lines(text: str, width: int) -> Text:
-    """Return plain lines, wrapped, with the first word of each in its colour."""
+def _style_lines(text: str, width: int, ascii: bool) -> Text:
+    """Return plain lines, wrapped, with the first word of each in its colour. Lines with a sign have one style."""
     shown = Text(no_wrap=True)
     for line in text.strip("\n").split("\n"):
-        wrapped = Text("\n".join(wrap_lines(line, min(width, MAX_LINE_WIDTH))) + "\n")
-        word = FIRST_WORD.match(line)
-        if word and (style := WORD_STYLES.get(word[0])):
+        plain = to_ascii(line) if ascii else line
+        is_code = line.startswith(" " * CODE_INDENT)
+        wrapped = Text("\n".join(_wrap_code(plain, width) if is_code else _wrap_prose(plain, width)) + "\n")
+        word = FIRST_WORD.match(line.lstrip(" "))
+        if word and not is_code and (style := LINE_STYLES.get(word[0])):
+            wrapped.stylize(style)
+        elif word and not line.startswith(" ") and (style := WORD_STYLES.get(word[0])):
             wrapped.stylize(style, 0, len(word[0]))
         shown.append_text(wrapped)
     return shown
+
+
+def _wrap_prose(line: str, width: int) -> list[str]:
+    """Wrap a line. Text that is indented below a first line is prose; a line with columns may be wider."""
+    return wrap_lines(line, min(width, MAX_TEXT_WIDTH if line.startswith(" ") else MAX_LINE_WIDTH))
+
+
+def _wrap_code(line: str, width: int) -> list[str]:
+    """Wrap a line of code under its own indent."""
+    indent = len(line) - len(line.lstrip(" "))
+    return wrap(line, width, indent + CODE_INDENT)
 
 
 # Markdown

@@ -66,7 +66,7 @@ def _check_results(record: Record) -> Iterator[str]:
             yield f'the result "{key}" has no step'
         if keys.count(key) != 1:
             yield f'the result "{key}" has {keys.count(key)} events, not 1'
-        free = key.endswith(("/look", "/search")) or (key not in record.attempts and record.setup.get("fork"))
+        free = key.endswith(("/look", "/search", "/join")) or (key not in record.attempts and record.setup.get("fork"))
         if not free and not any(_has_answer(attempt) for attempt in record.attempts.get(key, [])):
             yield f'the result "{key}" has no attempt with an answer'
     for key in set(keys) - record.results.keys():

@@ -32,7 +32,7 @@ ROW_FIELDS = ("id", "question", "options")
 # Options of a question by their names in Python, with the kind of their values.
 COMMON_OPTIONS: Mapping[str, str] = {
     "protocol": "str", "models": "names", "seats": "seats", "cheap": "bool", "seat_count": "number", "strict": "bool", "verbose": "bool",
-    "material": "str", "spec": "str", "decisions": "texts", "base": "str", "redact": "bool", "skip_secrets": "bool", "look": "bool",
+    "material": "str", "spec": "str", "decisions": "texts", "base": "str", "redact": "bool", "skip_secrets": "bool", "packet_tokens": "int", "look": "bool",
     "no_match": "bool", "continues": "str", "options": "object", "timeout": "number", "max_cost": "number",
     "allow_unpriced": "bool", "effort": "str", "grace": "number", "hedge": "bool", "check": "bool", "no_warm": "bool", "no_resend": "bool",
     "report_dir": "str",

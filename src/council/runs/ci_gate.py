@@ -12,16 +12,36 @@ from council.types import OK_STATES, VERDICT_ORDER, Json, VerdictWord
 
 FAIL_ON = ("fail", "warn", "critical", "significant", "never")
 SEVERITIES = ("critical", "significant", "minor")  # worst first
+RULES = ("consensus", "corroborated")
+DEFAULT_RULE = "corroborated"
 MIN_JUDGES = 2
 COVERAGE_HOLE = "coverage_hole"  # state of a `degraded` row for material the judges were not shown
 
 
-def evaluate_gate(report: Json, fail_on: str) -> tuple[int, str]:
-    """Return the exit code and one line with the reason."""
+def evaluate_gate(report: Json, fail_on: str, rule: str = DEFAULT_RULE) -> tuple[int, str]:
+    """Return the exit code and one line with the reason. `rule` combines the verdicts, whichever rule the run used."""
     if fail_on not in FAIL_ON:
         raise UsageError(f'unknown --fail-on "{fail_on}": use {", ".join(FAIL_ON)}')
+    if rule not in RULES:
+        raise UsageError(f'unknown --rule "{rule}": use {", ".join(RULES)}')
+    report, remark = apply_rule(report, rule)
     code, why = _find_inconclusive(report) or _evaluate_verdict(report, fail_on)
-    return code, f"gate: {why}"
+    return code, f"gate: {why}{remark}"
+
+
+def apply_rule(report: Json, rule: str) -> tuple[Json, str]:
+    """Return the report with the verdict by a rule, and why it differs. Runs of older versions have only their own verdict."""
+    ruled = (report.get("by_rule") or {}).get(rule)
+    if not ruled or report["verdict"] is None:
+        return report, ""
+    weak = report.get("uncorroborated") or []
+    is_weaker = rule == "corroborated" and weak and (report["by_rule"].get("consensus") != ruled)
+    remark = (
+        f"; the FAIL of {' and '.join(weak)} counts as WARN, because its evidence was not found (--rule consensus fails on it)"
+        if is_weaker
+        else ""
+    )
+    return report | {"verdict": ruled}, remark
 
 
 def verdict_exit_code(report: Json, fail_on: str | None) -> int:

@@ -189,7 +189,7 @@ class Convener(RunRecords):
             await self.run_context.refresh_models()
         where = PanelContext(self.settings, self.env, folder, strict)
         on_seated = self.members.connect_ahead if will_run else None
-        make = partial(make_plan, where=where, member=self.members, material=material, price=self.price, on_seated=on_seated)  # fmt: skip
+        make = partial(make_plan, where=where, member=self.members, material=material, price=self.price, window=self.context_window, on_seated=on_seated)  # fmt: skip
         plan = await (self.plan_by_advice(intent, make) if protocol == AUTO_PROTOCOL else make(intent))
         advice = [] if after else hint_one_model(intent, plan)
         warnings = (*self.run_context.file_warnings, *plan.warnings, *advice)

@@ -23,7 +23,7 @@ from council.settings.config_files import (
 )
 from council.settings.schema import VARIABLES, Access, access_of, nest_keys, quote_value, split_key, validate_table
 from council.settings.workspace_trust import TrustRequest, find_trusted_rows, is_trusted
-from council.types import FixedSeconds
+from council.types import DEFAULT_PACKET_TOKENS, FixedSeconds
 
 
 class OriginKind(Enum):
@@ -74,6 +74,7 @@ DEFAULTS: dict[str, Any] = {
     "model_lists": True,
     "hedge": False,
     "check": False,
+    "packet_tokens": DEFAULT_PACKET_TOKENS,
     "search": {"max_results": 5},
     "general": {"deliberate": True},
     "human": {"timeout": HUMAN_TIMEOUT_S},
@@ -81,7 +82,8 @@ DEFAULTS: dict[str, Any] = {
 CHECK_FLAG = "--check"
 # Flags that set a configuration key: setting name -> (flag, parent tables of the key).
 FLAG_KEYS = {"timeout": ("--timeout", ()), "report_dir": ("--report-dir", ()), "max_cost": ("--max-cost", ("budget",)),
-         "effort": ("--effort", ()), "notify": ("--notify", ()), "hedge": ("--hedge", ()), "check": (CHECK_FLAG, ())}  # fmt: skip
+         "effort": ("--effort", ()), "notify": ("--notify", ()), "hedge": ("--hedge", ()), "check": (CHECK_FLAG, ()),
+         "packet_tokens": ("--packet-tokens", ())}  # fmt: skip
 NEGATIVE_FLAGS = {"no_warm": ("--no-warm", "warm_start")}  # flags that set a configuration key to false
 SEAT_FLAG = "--seat"
 ON_OFF = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
@@ -158,6 +160,7 @@ class Settings:
     telemetry: Mapping[str, bool] = field(default_factory=dict)
     hedge: bool = False  # ask a fallback too when a member is slow
     check: bool = False  # have other seats check the answer
+    packet_tokens: int = DEFAULT_PACKET_TOKENS  # of the material of a review
     warm_start: bool = True  # send the first of several requests with a common prefix alone, if its vendor caches it
     model_lists: bool = True  # look up once a day which models the vendors list
     vendors: tuple[str, ...] = ()  # vendors for seats and fallbacks without a setting; empty: all that are available
@@ -468,6 +471,7 @@ def _build_settings(values: Mapping[str, Any], origins: Mapping[str, Origin], va
         model_lists=tree["model_lists"],
         hedge=tree["hedge"],
         check=tree["check"],
+        packet_tokens=tree["packet_tokens"],
         vendors=tuple(tree.get("vendors", ())),
         variables=variables,
         origins=origins,

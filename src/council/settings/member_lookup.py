@@ -364,6 +364,38 @@ def tier_member(tier: str, settings: Settings, env: Mapping[str, str]) -> str:
     return (name and find_default_member(name, settings, env)) or first.member
 
 
+def spread_members(first: str, tier: str, settings: Settings, env: Mapping[str, str]) -> list[str]:
+    """Return a member and one of each other available vendor, of the same tier where the vendor has one.
+
+    The member of [models] fast may be much weaker than the others, so it counts only in its own tier.
+    """
+    if settings.cheap:
+        others = fast_members(settings, env)
+    else:
+        others = [one for one in available_members(settings, env) if tier == "fast" or not _is_fast(one, settings, env)]
+    chosen = {vendor_of(first, settings): first}
+    for candidate in others:
+        if candidate.vendor not in chosen and candidate != LOCAL_CANDIDATE:
+            chosen[candidate.vendor] = _find_tier_member(candidate, tier, settings, env)
+    return list(chosen.values())
+
+
+def _is_fast(candidate: Candidate, settings: Settings, env: Mapping[str, str]) -> bool:
+    """Return whether a candidate is a member only because it is [models] fast."""
+    models = {name: resolve_member(one, settings, env) for name, one in settings.models.items()}
+    fast = models.pop("fast", None)
+    return candidate.member == fast and candidate.member not in models.values()
+
+
+def _find_tier_member(candidate: Candidate, tier: str, settings: Settings, env: Mapping[str, str]) -> str:
+    """Return the model of a tier of a candidate's vendor, unless the settings name the candidate."""
+    configured = [*settings.models.values(), *_configured_members(settings)]
+    if candidate.member in [resolve_member(one, settings, env) for one in configured]:
+        return candidate.member
+    name = catalogue().tiers.get(candidate.vendor, {}).get(tier)
+    return (name and find_default_member(name, settings, env)) or candidate.member
+
+
 # Retired models and lines of a plan
 
 

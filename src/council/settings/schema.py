@@ -107,6 +107,9 @@ DOLLARS_OR_FALSE = ValueType(
 DOLLARS_PER_MILLION = ValueType("dollars per million tokens, 0 or more", lambda value: _is_number(value) and value >= 0)
 RATE = ValueType("a number of requests per second above 0", lambda value: _is_number(value) and value > 0)
 COUNT = ValueType("a whole number from 1 to 1000", lambda value: _is_int_between(value, 1, 1000))
+PACKET_TOKENS = ValueType(
+    "a whole number of tokens from 1000 to 1000000", lambda value: _is_int_between(value, 1_000, 1_000_000)
+)
 RESULT_COUNT = ValueType("a whole number from 1 to 10", lambda value: _is_int_between(value, 1, 10))
 DAYS = ValueType("a whole number of days from 1 to 36500", lambda value: _is_int_between(value, 1, 36_500))
 COMMAND = ValueType(
@@ -173,6 +176,7 @@ CONFIG_KEYS: Mapping[str, Any] = {
     "warm_start": BOOLEAN,
     "hedge": BOOLEAN,
     "check": BOOLEAN,
+    "packet_tokens": PACKET_TOKENS,
     "model_lists": BOOLEAN,
     "vendors": VENDOR_NAMES,
     "providers": {"*": PROVIDER_KEYS},
@@ -219,7 +223,7 @@ class Access(Enum):
 # Every key, by its name in KEY_MEANINGS. A key that is missing here needs trust, and a test fails.
 KEYS_BY_ACCESS: Mapping[Access, tuple[str, ...]] = {
     Access.FREE: (
-        "timeout", "effort", "warm_start", "hedge", "check", "model_lists", "general.deliberate", "human.timeout",
+        "timeout", "effort", "warm_start", "hedge", "check", "packet_tokens", "model_lists", "general.deliberate", "human.timeout",
         "members.MEMBER.images", "members.MEMBER.pdf",
         "vendors",  # a choice among the vendors of the user
         "rosters.NAME.about", "rosters.NAME.seats.name", "rosters.NAME.seats.role", "rosters.NAME.seats.lens",
@@ -279,6 +283,7 @@ KEY_MEANINGS: Mapping[str, str] = {
     "warm_start": "If several seats of a phase send the same long prefix to a vendor that caches it, start one of them first and the others at its first output.",
     "hedge": "When a member takes longer than it usually does, ask the seat's fallback too, within the budget. The first complete answer counts.",
     "check": "After the answer, have two seats of other vendors look for its errors, and its author correct what is right. It applies to protocols whose answer is a text: collaborative, adversarial, triad, advisors, general, ranking.",
+    "packet_tokens": "Budget of the packet of a review, in tokens (3 bytes each). Context that does not fit is left out and listed; a larger diff is still sent whole. Never more than a third of the smallest context window of the members.",
     "model_lists": "Once a day, ask the vendors whose keys are set which models they list, so that defaults are their newest models. `false`: use the names that this version knows.",
     "notify": "Ring the bell and show a desktop notification when a run is done.",
     "providers.NAME.wire": "Wire format of the endpoint. `openai` (the provider) uses `openai-responses` at OpenAI's own host.",

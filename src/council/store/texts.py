@@ -204,17 +204,17 @@ def _list_attachments(setup: Any) -> list[Any]:
 
 
 def _divide(text: str) -> list[str]:
-    """Divide a prompt around the lines that begin and end a quotation, and after the part of a packet that all seats get.
+    """Divide a prompt around the lines that begin and end a quotation or the packet.
 
     A `data:` URL is divided before its content, which other wires send without the start.
     """
     if text.startswith("data:") and (start := text.find(BASE64_MARK, 0, 100)) > 0:
         return [text[: start + len(BASE64_MARK)], text[start + len(BASE64_MARK) :]]
-    if "<<<" not in text and ">>>" not in text and "\n  },\n" not in text:
+    if "<<<" not in text and ">>>" not in text:
         return [text]
     lines, pieces, start = text.split("\n"), list[str](), 0
     for n, line in enumerate(lines):
-        if line[:3] == "<<<" or line[-3:] == ">>>" or line == "  },":
+        if line[:3] == "<<<" or line[-3:] == ">>>":
             before = ["\n".join(lines[start:n]), "\n"] if n > start else []
             pieces += [*before, line, "\n" if n + 1 < len(lines) else ""]
             start = n + 1

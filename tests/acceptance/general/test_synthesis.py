@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from council.wording import load_wording
@@ -46,6 +48,43 @@ def test_an_invented_source_that_stays_is_a_caveat(general: FakeGeneral) -> None
     assert "[9]" in above
     assert answer
     assert done.code == 0
+
+
+FROM_NOWHERE = "Move to CockroachDB, which sustains 2 million tps."
+
+
+@pytest.mark.behaviour("30-not-from-the-council", "30-synthesis-sent-back-once")
+def test_a_figure_and_a_name_from_nowhere_are_sent_back_once(general: FakeGeneral) -> None:
+    general.says["synthesise"] = [synthesis(FROM_NOWHERE), synthesis("Move the archive.")]
+    report = general.ask().json
+    assert general.asked.count("synthesise/chair") == 2
+    last = general.workspace.provider.log[-1].prompt
+    assert 'has "CockroachDB", "2 million tps", which no member and no source mentions' in last
+    assert "not from the council" not in json.dumps(report).casefold()
+
+
+@pytest.mark.behaviour("30-not-from-the-council", "30-failed-check-above-the-answer")
+def test_what_stays_is_marked_in_the_answer_and_named_above_it(general: FakeGeneral) -> None:
+    general.says["synthesise"] = synthesis(FROM_NOWHERE)
+    done = general.council("--protocol", "general", "--no-search", "--quiet", "Move the archive?")
+    assert general.asked.count("synthesise/chair") == 2
+    above, _, answer = done.out.partition("Participating models:")
+    assert '! Not from the council: "CockroachDB", "2 million tps". No member and no source mentions this' in above
+    assert "CockroachDB (not from the council), which sustains 2 million tps (not from the council)." in answer
+    assert "sent back" not in above
+    text = general.council("report", "--format", "md").out
+    assert "Not from the council:" in text
+
+
+@pytest.mark.behaviour("30-not-from-the-council")
+def test_figures_of_members_and_files_are_not_sent_back(general: FakeGeneral) -> None:
+    general.documents()
+    general.says["r1/skeptic"] = position(
+        claim(TOPIC, "no", text="Moving loses eleven hours per restore, says Okonkwo.")
+    )
+    general.says["synthesise"] = synthesis("Moving loses 11 hours per restore, as Okonkwo says.")
+    general.ask("--search", "files:docs", search="")
+    assert general.asked.count("synthesise/chair") == 1
 
 
 @pytest.mark.behaviour("30-both-sides-in-the-answer", "003-persisting-told")

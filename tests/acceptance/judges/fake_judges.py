@@ -18,7 +18,7 @@ JUDGES = tuple(f"judge-{n}" for n in range(1, 5))
 MIXED = tuple(f"{family}-judge-{n}" for family in ("claude", "codex") for n in range(1, 4))
 PHASE = {
     "Opinion": "judge", "Options": "judge", "Facets": "judge", "SecondOpinion": "r2", "SubQuestions": "questions", "Consolidation": "consolidate",
-    "Lookups": "look", "Exploration": "look",
+    "Lookups": "look", "Exploration": "look", "DefectGroups": "clerk",
 }  # fmt: skip
 
 
@@ -114,6 +114,8 @@ class JudgeAnswers:
             return written_up(seat)
         if phase == "r2":
             return second()
+        if phase == "clerk":
+            return {"groups": []}
         if phase == "consolidate":
             trade = {"option": "Cache it", "buys": "speed", "costs": "staleness"}
             theme = {"name": "Age", "findings": ["It is old."]}

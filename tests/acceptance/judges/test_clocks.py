@@ -116,7 +116,11 @@ def test_the_plan_shows_the_timeouts(judges: JudgesWorkspace, council: Terminal)
     configure_fallbacks(judges)
     plan = council("--debate", "--dry-run", "--json", "validate", "src/auth").json
     assert [(seat["timeout"], seat["total_timeout"]) for seat in plan["seats"]] == [(120, 360), (120, 360)]
-    assert [(phase["name"], phase.get("timeout")) for phase in plan["phases"]] == [("r1", None), ("r2", 90)]
+    assert [(phase["name"], phase.get("timeout")) for phase in plan["phases"]] == [
+        ("r1", None),
+        ("r2", 90),
+        ("grouping", None),
+    ]
     line = "timeout 120 s per member and phase, r2 90 s; at most 360 s per seat with its fallbacks"
     assert line in council("--debate", "--dry-run", "validate", "src/auth").out
     longer = council("--debate", "--timeout=1500", "--dry-run", "validate", "src/auth").out

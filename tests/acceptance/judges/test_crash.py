@@ -27,6 +27,7 @@ ROUNDS: dict[str, tuple[list[str], dict[str, list[str]]]] = {
         ["--explorers=1", "--explorer-model=sim:explorer", "validate", "src/auth"],
         {"questions": ["judge-1", "judge-2"], "look": ["judge-1-1", "judge-2-1"], "judge": ["judge-1", "judge-2"]},
     ),
+    "clerk": (["validate", "src/auth"], {"judge": ["judge-1", "judge-2"], "clerk": ["fast"]}),
     "brainstorm": (["brainstorm", "caching approaches"], {"judge": ["judge-1", "judge-2"], "consolidate": ["chair"]}),
 }
 EVERY_PHASE = [(kind, phase) for kind, (_, phases) in ROUNDS.items() for phase in phases]
@@ -41,6 +42,12 @@ def _one_fails(judges: JudgesWorkspace) -> None:
 def script(judges: JudgesWorkspace, kind: str) -> None:
     if kind != "brainstorm":
         judges.judge_answers.said["judge/judge-1"] = opinion("FAIL", BUG)
+    if kind == "clerk":  # it is only asked if two judges have findings
+        other = BUG | {"description": "Forged tokens are accepted.", "quote": ""}
+        judges.judge_answers.said["judge/judge-2"] = opinion("FAIL", other)
+        judges.judge_answers.said["clerk/fast"] = {
+            "groups": [{"findings": ["F1", "F2"], "defect": "No signature check."}]
+        }
 
 
 def keys(kind: str, phase: str) -> list[str]:

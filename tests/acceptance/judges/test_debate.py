@@ -53,7 +53,10 @@ def test_the_second_round_continues_the_judges_conversation_with_the_other_verdi
         assert f"In the first round you said {own['verdict']}, confidence HIGH:" in prompt
         assert own["key_insight"] in prompt
     prompt = judges.request("r2/judge-2").body["messages"][3]["content"]
-    assert "- judge-1.F1 (critical security, src/auth/jwt.py:7): The signature is never checked." in prompt
+    assert (
+        "- judge-1.F1 (critical security, src/auth/jwt.py:7, quote verified): The signature is never checked." in prompt
+    )
+    assert "    > return json.loads(base64.b64decode(body))" in prompt
     rules = [
         "In the first round you said PASS", "says FAIL, confidence HIGH", "Your verdict may change only for something specific",
         "a detail you missed, a place in the material, an error of fact", "That others disagree is no reason", "Steel-man", "Challenge: name at least one",
@@ -111,7 +114,7 @@ def test_a_second_round_that_repeats_nothing_keeps_every_finding_of_the_first(
     done = council(*LINE[:-1], "--fail-on", "critical")
     assert done.code == 10
     assert done.out.startswith("WARN  2 of 2 judges\n")
-    assert "The signature is never checked.  1 of 2 (judge-1.F1)" in done.out
+    assert "  1 of 2\n  The signature is never checked.\n" in done.out and "· found by judge-1.F1" in done.out
     assert "judge-1      PASS: Anyone can forge a token." in done.out
     report = council("report", "--format", "json").json
     assert [(row["severity"], row["found_by"]) for row in report["findings"]] == [("critical", ["judge-1"])]
@@ -134,7 +137,8 @@ def test_the_second_round_decides_withdraws_supports_and_settles_by_id(
     assert report["verdict"] == "FAIL"
     assert [seat["verdict"] for seat in report["seats"]] == ["WARN", "FAIL"]
     (row,) = report["findings"]
-    assert (row["id"], row["severity"], row["found_by"]) == ("judge-1.F1", "significant", ["judge-1", "judge-2"])
+    assert (row["id"], row["severity"], row["found_by"]) == ("judge-1.F1", "significant", ["judge-1"])
+    assert (row["held_by"], row["of"]) == (["judge-1", "judge-2"], 2)
     assert [(one["id"], one["why"]) for one in report["withdrawn"]] == [("judge-1.F2", "decode is the usual name.")]
     assert report["blind_spots"] == [{"seat": "judge-1", "text": "No test was shown."}]
     text = text_of(judges, report)
@@ -143,6 +147,7 @@ def test_the_second_round_decides_withdraws_supports_and_settles_by_id(
         "**Severity Settled**",
         "**Blind Spots**",
         "judge-2 supports it in the second round",
+        "found by 1, held by 2 of 2: judge-1, judge-2",
     ):
         assert part in text
     files = [seat["file"] for seat in report["seats"]]
@@ -238,7 +243,11 @@ def test_early_stop_skips_the_second_round_if_all_agree_with_high_confidence(
     for n in (1, 2, 3):
         judges.judge_answers.said[f"judge/judge-{n}"] = opinion(verdict, *([BUG] if verdict == "FAIL" else []))
     report = council("--early-stop", "--deep", *LINE).json
-    assert (report["verdict"], report["calls"]["made"], report["shifts"]) == (verdict, 3, [])
+    assert (report["verdict"], report["calls"]["made"], report["shifts"]) == (
+        verdict,
+        4 if verdict == "FAIL" else 3,
+        [],
+    )
     why = f"all 3 judges say {verdict} with HIGH confidence; 3 calls saved"
     assert f"**Rounds:** 1 (no debate: {why})" in text_of(judges, report)
 
@@ -256,8 +265,8 @@ def test_any_disagreement_or_lower_confidence_keeps_the_second_round(
 @pytest.mark.behaviour("10-early-stop-judges")
 def test_the_plan_of_an_early_stop_debate_has_two_call_counts(judges: JudgesWorkspace, council: Terminal) -> None:
     plan = council("--early-stop", "--dry-run", *LINE).json
-    assert plan["calls"] == {"min": 2, "max": 4}
-    assert [phase["name"] for phase in plan["phases"]] == ["r1", "r2"]
+    assert plan["calls"] == {"min": 2, "max": 5}
+    assert [phase["name"] for phase in plan["phases"]] == ["r1", "r2", "grouping"]
 
 
 # Agreement

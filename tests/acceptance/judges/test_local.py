@@ -22,16 +22,16 @@ def test_validate_recent_runs_on_the_embedded_model_and_reports_the_cut_as_a_hol
     plan = council("validate", "recent", "--count=1", "--dry-run", "--json").json
     assert {seat["model"] for seat in plan["seats"]} == {"local:smollm2"}
     assert plan["packet"]["tokens"] <= 1500
-    assert plan["packet"]["holes"] == ["diff", "src/app.py"]
+    assert plan["packet"]["holes"] == ["src/app.py"]
     done = council("validate", "recent", "--count=1", "--json")
     report = done.json
     assert (done.code, report["status"]) == (3, "complete"), report["degraded"]
     assert report["verdict"] in ("WARN", "FAIL")
     holes = [row["reason"] for row in report["degraded"] if row["state"] == "coverage_hole"]
-    assert "diff: does not fit the member's window (1,500 tokens)" in holes
+    assert "src/app.py: the rest does not fit the member's window (1,500 tokens)" in holes
     assert report["cost"] == {"usd": 0.0, "estimated": False, "unpriced": []}
     text = (project / report["report_path"]).read_text(encoding="utf-8")
     assert text.startswith(f"## Council Consensus: {report['verdict']}")
-    assert "Not shown to the judges: diff: does not fit the member's window" in text
+    assert "Not shown to the judges: src/app.py: the rest does not fit the member's window" in text
     assert "All seats use the embedded model local:smollm2" in text
     assert council("runs", "fsck").code == 0

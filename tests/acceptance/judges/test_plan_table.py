@@ -48,7 +48,7 @@ class Line:
         judges, sent = len(self.seats), len(self.seats) * self.explorers
         looks = [("judge/explore", sent * 4)] if sent else []  # the question and at most three look-ups
         rounds = [("r1", judges), ("r2", judges)] if self.debate else [("judge", judges)]
-        ends = [("consolidate", 1)] if self.task != "validate" else []
+        ends = [("consolidate", 1)] if self.task != "validate" else [("grouping", 1)] if judges > 1 else []
         return [*([("judge/questions", judges)] if sent else []), *looks, *rounds, *ends]
 
 
@@ -178,6 +178,37 @@ def test_recent_contains_only_changes_since_three_commits_ago(judges: JudgesWork
     assert "step0" not in packet["context"]["diff"]
 
 
+@pytest.mark.behaviour("packet-table", "packet-budget")
+def test_packet_prints_a_table_of_what_is_sent_and_of_what_is_not(judges: JudgesWorkspace, council: Terminal) -> None:
+    filler = "".join(f"def unused_{n}():\n    return {n}\n\n\n" for n in range(600))
+    files = {
+        "src/price.py": f"{filler}def price_of(item):\n    return item\n",
+        "src/order.py": "from price import price_of\n\n\ndef invoice():\n    return price_of(1)\n",
+        "AGENTS.md": "Money is always Decimal.\n",
+        "large.py": "x = 1\n" * 200_000,
+    }
+    commit(judges.folder, files)
+    changes = {"src/price.py": files["src/price.py"].replace("return item\n", "return 2 * item\n"), "new.py": "y = 1\n"}
+    commit(judges.folder, {**changes, "large.py": files["large.py"] + "x = 2\n"}, "Double prices\n\nFixes #41.")
+    lines = council("packet", "HEAD~1..HEAD").out.splitlines()
+    assert lines[0].split() == ["path", "part", "lines", "tokens", "reason"]
+    rows = {(row[0], row[1]): row for line in lines[1:] if len(row := line.split()) > 2}
+    assert {
+        ("src/price.py", "diff"),
+        ("commits", "commits"),
+        ("AGENTS.md", "rules"),
+        ("src/price.py", "definitions"),
+    } <= rows.keys()
+    assert rows["src/price.py", "diff"][2:4] == ["+1", "-1"]
+    assert rows["src/order.py", "callers"][-2:] == ["calls", "price_of"]
+    assert rows["new.py", "file"][2:4] == ["all", "1"]
+    assert any(line.startswith("total") for line in lines)
+    assert "Not included:" in lines and any(line.startswith("  large.py: only its diff is shown") for line in lines)
+    less = council("packet", "--packet-tokens", "1000", "--json", "HEAD~1..HEAD").json["receipt"]
+    assert less["tokens"] <= 1_000 and less["holes"] == []
+    assert council("packet", "--packet-tokens", "10", "recent").code == 2
+
+
 TRIGGERS = {
     "validate": ("validate", "check", "review", "assess", "critique", "feedback", "improve"),
     "brainstorm": ("brainstorm", "explore", "options", "approaches"),
@@ -222,10 +253,10 @@ def test_variables_choose_the_models_and_the_number_of_judges(
     def plan(*arguments: str) -> Json:
         return council(*arguments, "validate", "src/app.py", "--dry-run", "--json").json
 
-    assert members(plan()) == ["sim:default"] * 2
+    assert members(plan()) == ["sim:default", "simb:other"]
     monkeypatch.setenv("COUNCIL_JUDGE_COUNT", "4")
-    assert members(plan()) == ["sim:default"] * 4
-    assert members(plan("--profile=fast")) == ["sim:fast"] * 4
+    assert members(plan()) == ["sim:default", "simb:other"] * 2
+    assert members(plan("--profile=fast")) == ["sim:fast", "simb:other"] * 2
     assert len(members(plan("--deep"))) == 3
     assert len(members(plan("--count=1"))) == 1
     assert len(members(plan("--quick"))) == 1
@@ -247,11 +278,11 @@ def test_a_profile_sets_the_model_and_number_and_an_explicit_size_overrides_it(
     def plan(*arguments: str) -> Json:
         return council(*arguments, "validate", "src/app.py", "--dry-run", "--json").json
 
-    assert members(plan("--profile=thorough")) == ["sim:strong"] * 3
-    assert members(plan("--profile=balanced")) == ["sim:default"] * 2
-    assert members(plan("--profile=FAST")) == ["sim:fast"] * 2
-    assert members(plan("--profile=fast", "--deep")) == ["sim:fast"] * 3
-    assert members(plan("--profile=thorough", "--count=2")) == ["sim:strong"] * 2
+    assert members(plan("--profile=thorough")) == ["sim:strong", "simb:other", "sim:strong"]
+    assert members(plan("--profile=balanced")) == ["sim:default", "simb:other"]
+    assert members(plan("--profile=FAST")) == ["sim:fast", "simb:other"]
+    assert members(plan("--profile=fast", "--deep")) == ["sim:fast", "simb:other", "sim:fast"]
+    assert members(plan("--profile=thorough", "--count=2")) == ["sim:strong", "simb:other"]
     assert members(plan("--profile=fast", "--mixed")) == ["sim:fast"] * 3 + ["simb:other"] * 3
     assert len(members(plan("--profile=fast", "--preset=doc-review"))) == 4
 
@@ -266,10 +297,11 @@ def test_short_names_resolve_to_the_family_with_a_key(
     def plan(*arguments: str) -> list[str]:
         return members(council(*arguments, "validate", "src/app.py", "--dry-run", "--json").json)
 
-    assert plan() == ["anthropic:claude-sonnet-5.5"] * 2
+    opus = "anthropic:claude-opus-5.5"
+    assert plan() == ["anthropic:claude-sonnet-5.5", "openai:gpt-6.1-terra"]
     assert plan("--mixed") == ["anthropic:claude-sonnet-5.5"] * 3 + ["openai:gpt-5.3-codex"] * 3
-    assert plan("--profile=thorough") == ["anthropic:claude-opus-5.5"] * 3
-    assert plan("--profile=fast") == ["anthropic:claude-haiku-5.5"] * 2
+    assert plan("--profile=thorough") == [opus, "openai:gpt-6.1-sol", opus]
+    assert plan("--profile=fast") == ["anthropic:claude-haiku-5.5", "openai:gpt-6-luna"]
     monkeypatch.setenv("COUNCIL_CLAUDE_MODEL", "opus")
     assert plan("--profile=fast") == ["anthropic:claude-opus-5.5"] * 2
 
@@ -330,3 +362,49 @@ def test_the_error_sentences_match_the_specification(judges: JudgesWorkspace, co
         said = sentence if sentence.startswith("Error: ") else f"council: {sentence}"
         assert (in_words.code, in_words.out, in_words.err) == (2, "", f"{said}\n"), line
     assert judges.runs() == []
+
+
+def vendors(plan: Json) -> list[str]:
+    return [seat["vendor"] for seat in plan["seats"]]
+
+
+@pytest.fixture
+def three_keys(project: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.setenv(name, "not-a-key")
+
+
+@pytest.mark.behaviour("00-members-spread-judges")
+def test_judges_and_advisors_are_spread_over_the_vendors_that_have_a_key(three_keys: None, council: Terminal) -> None:
+    def plan(*arguments: str) -> list[str]:
+        return vendors(council(*arguments, "--dry-run", "--json").json)
+
+    assert plan("validate", "recent") == ["anthropic", "openai"]
+    assert plan("validate", "recent", "--deep") == ["anthropic", "openai", "google"]
+    assert plan("--protocol", "advisors", "Tabs or spaces?") == ["anthropic", "openai", "google"]
+    assert plan("validate", "recent", "-m", "haiku") == ["anthropic"] * 2
+
+
+@pytest.mark.behaviour("20-mixed-families")
+def test_mixed_takes_two_families_or_as_many_as_it_says(three_keys: None, council: Terminal) -> None:
+    def plan(*arguments: str) -> list[str]:
+        return vendors(council(*arguments, "--dry-run", "--json").json)
+
+    families = ["anthropic"] * 3 + ["openai"] * 3
+    assert plan("--mixed", "validate", "recent") == families
+    assert plan("validate", "recent", "--mixed=2") == families
+    assert plan("validate", "recent", "--mixed=3") == families + ["google"] * 3
+    done = council("validate", "recent", "--mixed=4", "--dry-run", "--json")
+    assert done.json["warnings"][0] == "--mixed=4 found 3 vendor families: the judges are of these."
+    refused = council("validate", "recent", "--mixed=4", "--strict", "--dry-run")
+    assert (refused.code, "needs 4 families, but 3 is available" in refused.err) == (2, True)
+
+
+@pytest.mark.behaviour("20-mixed-families")
+@pytest.mark.parametrize("value", ["1", "9", "all", ""])
+def test_a_wrong_number_of_families_is_one_line(three_keys: None, council: Terminal, value: str) -> None:
+    refused = council("validate", "recent", f"--mixed={value}", "--dry-run")
+    assert (refused.code, refused.err.strip().splitlines()) == (
+        2,
+        [f"council: --mixed={value} is no number of vendor families: give 2 to 4"],
+    )

@@ -79,7 +79,7 @@ def test_findings_are_checked_against_the_packet_and_grouped_across_judges(
     assert [rows[one]["verified"] for one in ("The cache is never emptied.", "Carts have no limit.")] == [False, False]
     assert [row["category"] for row in report["findings"][:3]] == ["security"] * 3
     assert {tuple(row["found_by"]) for row in report["consensus"]} == {("judge-1", "judge-3"), ("judge-1", "judge-2")}
-    assert [len(seen.body["messages"]) for seen in shop.provider.log] == [2, 2, 2]
+    assert [len(seen.body["messages"]) for seen in shop.provider.log] == [2, 2, 2, 2]
 
 
 SECTIONS = [
@@ -98,14 +98,37 @@ def test_the_report_has_the_specified_sections_in_order_and_attributes_findings(
     places = [text.lower().find(section.lower()) for section in SECTIONS]
     assert -1 not in places
     assert places == sorted(places)
-    assert "| 2 of 3: judge-1, judge-3 |" in text
+    sql = text[text.index(f"#### critical security · `{place_of(shop.folder, 'sql')}` · 2 of 3") :]
+    assert sql.index("*found by judge-1.F1, judge-3.F1*") < sql.index("\n#### ")
     single = text[text.index("### Single-Judge Findings") : text.index("### Disagreements")]
-    assert f"**judge-2** found (minor security) at `{place_of(shop.folder, 'timing')}`" in single
+    assert f"#### minor security · `{place_of(shop.folder, 'timing')}` · 1 of 3\n" in single
     assert "src/shop/orders.py:4000` (not found in the packet)" in single
     step = f"Start at {place_of(shop.folder, 'sql')}. Rewrite the sql line of the shop."
     assert f"{step} (critical, found by 2 of 3: judge-1, judge-3)" in text
     assert re.fullmatch(r"\.agents/council/\d{4}-\d\d-\d\d-validate-src-shop\.md", report["report_path"])
     assert re.fullmatch(r"council-\d{8}-src-shop", report["name"])
+
+
+@pytest.mark.behaviour("50-repository-paths")
+def test_paths_are_relative_to_the_repository_also_from_a_subfolder(
+    shop: JudgesWorkspace, council: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = place_of(shop.folder, "sql")
+    inner = whole.removeprefix("src/")
+    bug = reported(shop.folder, "sql") | {"location": inner, "ref": inner}
+    for judge in ("judge-1", "judge-2"):
+        shop.judge_answers.said[f"judge/{judge}"] = opinion("FAIL", bug)
+    monkeypatch.chdir(shop.folder / "src")
+    report = council("validate", "shop", "--json").json
+    (row,) = report["findings"]
+    path, _, line = whole.rpartition(":")
+    assert (row["path"], row["location"], row["ref"]) == (path, whole, whole)
+    assert [one["location"] for one in row["by_judge"]] == [whole, whole]
+    assert f"::error file={path},line={line}," in council("report", "--format", "github").out
+    (result,) = json.loads(council("report", "--format", "sarif").out)["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == path
+    assert f'name="{whole} ' in council("report", "--format", "junit").out
+    assert f"critical  {inner}  2 of 2" in council("validate", "shop").out  # a person stands in the subfolder
 
 
 @pytest.mark.behaviour("issue-3-analyses", "20-analysis-file")

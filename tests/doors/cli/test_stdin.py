@@ -186,5 +186,5 @@ def test_the_piped_plan_is_in_every_draft_request() -> None:
     for call in drafts:
         (user,) = (message["content"] for message in call["messages"] if message["role"] == "user")
         packet = user[user.index("<<<Packet") :]
-        assert PLAN in packet and '"path": "stdin"' in packet
+        assert f"### stdin\n1| {PLAN}" in packet
         assert "Should we adopt this plan?" in user

@@ -302,10 +302,10 @@ def test_typed_answers_are_content_after_acceptance_and_titles_take_one_cheap_ca
     site.reset()
     site.provider.answer = None
     reviewed = site.complete("Review this function:\n\ndef f():\n    return 1 / 0", model="council")
-    packet = site.provider.log[-1].prompt.partition("<<<Packet")[2]
+    packet = site.provider.log[0].prompt.partition("<<<Packet")[2]
     assert "attached/message.md" in packet and "1 / 0" in packet
     verdict = reviewed["choices"][0]["message"]["content"]
-    assert "**WARN · 2 of 2 judges" in verdict and "- critical · " in verdict
+    assert "**WARN · 2 of 2 judges" in verdict and "\n#### critical " in verdict
     assert verdict.startswith("> judge-1 said PASS and holds a critical finding")
     site.provider.forget()
     picture = {"type": "image_url", "image_url": {"url": encode_image_url()}}  # the fast model does not see it

@@ -95,7 +95,9 @@ def test_without_a_clerk_most_contradictions_with_comparable_values_are_found(na
 @pytest.mark.parametrize("name", SETS)
 def test_without_a_clerk_no_harmless_pair_is_a_dispute(name: str) -> None:
     harmless = [pair for pair in PAIRS[name] if pair["truth"] != "conflict"]
-    assert [pair_id(pair) for pair in harmless if outcome_of(pair, None) in ("dispute", "possible")] == []
+    assert [pair_id(pair) for pair in harmless if outcome_of(pair, None) == "dispute"] == []
+    possible = [pair_id(pair) for pair in harmless if outcome_of(pair, None) == "possible"]
+    assert len(possible) <= 0.1 * len(harmless)  # names that only a clerk can compare
 
 
 @pytest.mark.behaviour("30-values-decide")
@@ -133,7 +135,7 @@ LOAD = "What load can Postgres take?"
         (("Is it safe?", "yes"), ("Is it risky?", "no"), "agree", "consensus"),
         (("Is it safe?", "yes"), ("Is it safe?", "yes"), "conflict", "consensus"),
         (("Which store?", "Redis"), ("Which store?", "Postgres"), "conflict", "dispute"),
-        (("Which store?", "Redis"), ("Which store?", "Postgres"), None, "nothing"),
+        (("Which store?", "Redis"), ("Which store?", "Postgres"), None, "possible"),
         (("Which store?", "Redis"), ("Which store?", "Valkey or Redis"), "agree", "consensus"),
         ((TPS, "it depends"), (TPS, "5k"), None, "nothing"),
     ],
@@ -384,6 +386,62 @@ def test_a_megabyte_is_searched_for_markers_without_delay(text: str) -> None:
     compare_claims([voices[0], replace(voices[1], response=text)])
 
 
+@pytest.mark.behaviour("30-never-silent")
+@pytest.mark.parametrize(
+    ("question", "a", "b", "expected"),
+    [
+        # Phrases for yes and no, by what the question asks
+        ("Is a licence required?", "yes", "not required", "dispute"),
+        ("Is a licence required?", "mandatory", "optional", "dispute"),
+        ("Is the field optional?", "mandatory", "no", "consensus"),
+        ("Does it support IPv6?", "fully supported", "unsupported", "dispute"),
+        ("Is Python 2 still supported?", "no longer", "no", "consensus"),
+        ("Is it not supported?", "not supported", "yes", "possible"),
+        ("How many CVEs remain?", "none", "0", "consensus"),
+        ("How many CVEs remain?", "none", "three", "dispute"),
+        ("What does it cost?", "free", "$10", "dispute"),
+        ("Is a price rise due?", "yes", "no", "dispute"),
+        ("Should we shard?", "not recommended", "yes", "dispute"),
+        ("When was it released?", "03/25/2024", "25.3.2024", "consensus"),
+        # Units and scales
+        ("How fast is the link?", "1 Gbit/s", "125 MB/s", "consensus"),
+        ("How fast is the link?", "1 Gbit/s", "1 GB/s", "dispute"),
+        ("How hot is it?", "60 °C", "140 °F", "consensus"),
+        ("How cold may it get?", "5 degrees Celsius", "50 °F", "dispute"),
+        ("What does hosting cost?", "$1.5k a month", "40,000 dollars a year", "dispute"),
+        ("What is the salary?", "6k a month", "72,000 a year", "consensus"),
+        ("How much can it serve?", "500 rps", "1 million per day", "dispute"),
+        ("What uptime is guaranteed?", "99.95 %", "fewer than three nines", "dispute"),
+        ("What uptime is guaranteed?", "four nines", "99.99 %", "consensus"),
+        ("What share is mobile?", "2/3", "40 %", "dispute"),
+        # Code cannot tell
+        ("Who bears the risk?", "the carrier", "the shipper", "possible"),
+        ("How much faster is it?", "twice as fast", "10 %", "possible"),
+        ("How many users fit?", "at least 5,000", "about 8k", "nothing"),
+        ("Who bears the risk?", "the carrier", "unknown", "nothing"),
+    ],
+)  # fmt: skip
+def test_equal_questions_are_decided_or_possible_without_a_clerk(question: str, a: str, b: str, expected: str) -> None:
+    assert outcome(compare_claims(seats_of((question, a, a, ""), (question, b, b, "")))) == expected
+
+
+@pytest.mark.behaviour("30-never-silent")
+@pytest.mark.parametrize(
+    ("question", "a", "b", "expected"),
+    [
+        ("How fast is the link?", "1 Gbit/s", "125 MB/s", "consensus"),
+        ("How hot is it?", "60 °C", "140 °F", "consensus"),
+        ("Is a licence required?", "yes", "not required", "dispute"),
+        ("What uptime is guaranteed?", "99.95 %", "fewer than three nines", "dispute"),
+    ],
+)
+def test_values_overrule_a_wrong_clerk_in_both_directions(question: str, a: str, b: str, expected: str) -> None:
+    wrong: Relation = "conflict" if expected == "consensus" else "agree"
+    found = compare_claims(seats_of((question, a, a, ""), (question, b, b, "")), [clerk(wrong)])
+    assert outcome(found) == expected
+    assert len(found.overrides) == 1
+
+
 # Other languages
 
 
@@ -392,10 +450,10 @@ def test_a_megabyte_is_searched_for_markers_without_delay(text: str) -> None:
     ("a", "b", "expected"),
     [
         (("Brauchen wir Sharding?", "ja"), ("Brauchen wir Sharding?", "nein"), "dispute"),
-        (("Wie lange dauert es?", "2 Stunden"), ("Wie lange dauert es?", "zwei Tage"), "nothing"),
+        (("Wie lange dauert es?", "2 Stunden"), ("Wie lange dauert es?", "zwei Tage"), "possible"),
         (("需要分片吗？", "是"), ("需要分片吗？", "否"), "dispute"),
         (("Faut-il migrer ?", "oui"), ("Faut-il migrer ?", "oui, si le budget suit"), "qualified"),
-        (("کش لازم است؟", "بله"), ("کش لازم است؟", "نه"), "nothing"),
+        (("کش لازم است؟", "بله"), ("کش لازم است؟", "نه"), "possible"),
     ],
 )
 def test_claims_in_another_language_are_compared_or_left_alone(a: tuple[str, str], b: tuple[str, str], expected: str) -> None:  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from council.protocols.judges.finding_ids import list_judge_names, resolve_reference, split_ids
 from council.protocols.judges.findings import (
     Challenge,
     Changes,
@@ -23,14 +24,16 @@ from council.protocols.judges.findings import (
     is_same_problem,
     parse_finding,
     parse_findings,
-    resolve_id,
+    shares_line,
     verify_finding,
 )
 from council.protocols.judges.locations import Material
 from council.protocols.judges.rules import Vote
+from council.types import Seat
 from tests.paths import DATA
 
 PAIRS: dict[str, Any] = tomllib.loads((DATA / "finding_pairs.toml").read_text(encoding="utf-8"))
+REVIEWS: dict[str, Any] = tomllib.loads((DATA / "review_pairs.toml").read_text(encoding="utf-8"))
 MATERIAL = Material({"src/db.py": "".join(f"step_{n}(order)\n" for n in range(1, 101))})
 
 
@@ -63,24 +66,72 @@ def test_findings_have_ids_that_continue_in_the_second_round() -> None:
     assert [one.id for one in parse_findings("judge-1", rows[:1], after=2)] == ["judge-1.F3"]
 
 
-@pytest.mark.behaviour("20-finding-ids")
+JUDGES = [
+    Seat("judge-1", "Judge"),
+    Seat("judge-2", "Judge"),
+    Seat("judge-attacker", "Red", "attacker"),
+    Seat("judge-error-paths", "Trace", "error paths"),
+]
+
+
+@pytest.mark.behaviour("20-finding-ids", "20-ids-resolve")
 @pytest.mark.parametrize(
     ("text", "finding_id"),
     [
         ("judge-2.F1", "judge-2.F1"), ("judge-2 F1", "judge-2.F1"), ("[judge-2.f1]", "judge-2.F1"), ("Judge-2: F1", "judge-2.F1"),
-        ("F1", "judge-1.F1"), ("finding F1", "judge-1.F1"), ("judge-2.F9", ""), ("the injection", ""), ("", ""),
+        ("judge-2's F1", "judge-2.F1"), ("F1 of judge-2", "judge-2.F1"), ("F1 (judge-2)", "judge-2.F1"), ("Judge 2, finding 1", "judge-2.F1"),
+        ("attacker.F1", "judge-attacker.F1"), ("Red F1", "judge-attacker.F1"), ("Red/F1", "judge-attacker.F1"), ("error paths F1", "judge-error-paths.F1"),
+        ("judge error-paths.F1", "judge-error-paths.F1"), ("F1", "F1"), ("finding F1", "F1"), ("my own F2", "F2"), ("`F1`", "F1"),
+        ("judge-2.F9", ""), ("judge-9.F1", ""), ("defender.F1", ""), ("Blue F1", ""), ("Judge F1", ""), ("the injection", ""), ("", ""),
+        ("judge-2.F1: the injection", "judge-2.F1"), ("I agree with judge-2.F1 because the line is as quoted", "judge-2.F1"),
     ],
 )  # fmt: skip
 def test_an_id_is_read_in_the_forms_that_judges_write(text: str, finding_id: str) -> None:
-    known = ["judge-1.F1", "judge-2.F1", "judge-security.F1"]
-    assert resolve_id(text, "judge-1", known) == finding_id
+    known = ["judge-1.F1", "judge-2.F1", "judge-attacker.F1", "judge-error-paths.F1"]
+    assert resolve_reference(text, known, list_judge_names(JUDGES)).id == finding_id
+
+
+@pytest.mark.behaviour("20-ids-resolve")
+def test_a_name_that_two_judges_have_means_the_other_one() -> None:
+    seats = [Seat(f"{family}-judge-attacker", "Red", "attacker") for family in ("claude", "codex")]
+    known, names = [f"{seat.name}.F1" for seat in seats], list_judge_names(seats)
+    assert resolve_reference("attacker.F1", known, names).id == ""
+    assert resolve_reference("Red F1", known, names, "claude-judge-attacker").id == "codex-judge-attacker.F1"
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [("a.F1, b.F2 and c.F3", ["a.F1", "b.F2", "c.F3"]), ("a.F1", ["a.F1"]), ("a.F1, as I said", ["a.F1, as I said"])],
+)
+def test_several_ids_in_one_text_are_split(text: str, ids: list[str]) -> None:
+    assert split_ids(text) == ids
+
+
+@pytest.mark.behaviour("20-ids-resolve")
+def test_an_id_of_another_or_an_unknown_judge_never_hits_the_writers_own_finding() -> None:
+    standing = changed(
+        Withdrawal("a", "attacker.F1", "It is wrong."),
+        Withdrawal("a", "b.F1", "It is wrong."),
+        ("b", "Red F1"),
+        ("b", "F1"),
+        ("b", "a.F2"),
+    )
+    assert [one.id for one in standing.findings] == ["a.F1", "a.F2", "b.F1"]
+    assert standing.withdrawn == ()
+    assert standing.supporters == {"a.F2": ("b",)}
+    assert standing.problems == (
+        'a withdraws "attacker.F1", which is no finding: nothing is withdrawn.',
+        "a withdraws b.F1, a finding of b: it remains.",
+        'b supports "Red F1", which is no finding: the support does not count.',
+        'b supports "F1" without naming its judge: the support does not count.',
+    )
 
 
 # Pairs of findings
 
 
-def judge(pair: Any) -> tuple[Finding, Finding]:
-    material = Material(PAIRS["files"])
+def judge(pair: Any, files: Any = PAIRS["files"]) -> tuple[Finding, Finding]:
+    material = Material(files)
     a, b = (
         verify_finding(parse_finding(seat, pair[side], f"{seat}.F1"), material)
         for seat, side in (("judge-1", "a"), ("judge-2", "b"))
@@ -103,6 +154,20 @@ def test_at_least_seventy_percent_of_the_true_pairs_with_quotes_are_joined(which
     joined = [is_same_problem(a, b) for a, b in pairs]
     assert sum(joined) >= 0.7 * len(pairs)
     assert all(is_possibly_same(a, b) for (a, b), is_joined in zip(pairs, joined, strict=True) if not is_joined)
+
+
+@pytest.mark.behaviour("20-no-false-corroboration")
+@pytest.mark.parametrize("pair", [one for one in REVIEWS["pair"] if not one["same"]], ids=lambda pair: pair["name"])
+def test_two_defects_on_one_line_are_never_joined_in_the_words_of_strong_reviewers(pair: Any) -> None:
+    a, b = judge(pair, REVIEWS["files"])
+    assert shares_line(a, b)
+    assert not is_same_problem(a, b)
+
+
+@pytest.mark.behaviour("20-findings-grouped")
+def test_at_least_sixty_percent_of_the_true_pairs_of_strong_reviewers_are_joined() -> None:
+    pairs = [judge(one, REVIEWS["files"]) for one in REVIEWS["pair"] if one["same"]]
+    assert sum(is_same_problem(a, b) for a, b in pairs) >= 0.6 * len(pairs)
 
 
 def test_the_table_has_enough_pairs_and_a_third_of_them_held_out() -> None:
@@ -194,7 +259,7 @@ def test_a_severity_is_settled_with_a_reason_only() -> None:
 def test_supports_are_kept_by_finding_and_unknown_ones_reported() -> None:
     standing = changed(("b", "a.F1"), ("a", "a.F2"), ("b", "a.F7"))
     assert standing.supporters == {"a.F1": ("b",)}
-    assert standing.problems == ('b supports "a.F7", which is no finding.',)
+    assert standing.problems == ('b supports "a.F7", which is no finding: the support does not count.',)
 
 
 def test_a_withdrawn_finding_that_another_judge_supports_stands() -> None:

@@ -92,9 +92,8 @@ def test_a_fallback_of_the_first_family_does_not_corroborate_its_fail() -> None:
 
 def group(**fields: Any) -> FindingGroup:
     place = Place("verified", "src/db.py", 7, 7, 7, "x", "found")
-    return FindingGroup(
-        (Finding("critical", "security", "The name is put into the SQL", seat="a", place=place, **fields),), 3
-    )
+    described = {"description": "The name is put into the SQL"} | fields
+    return FindingGroup((Finding("critical", "security", seat="a", place=place, **described),), 3)
 
 
 @pytest.mark.behaviour("20-opinions-shown")
@@ -105,6 +104,15 @@ def group(**fields: Any) -> FindingGroup:
         ({"fix": "cur.execute(sql, (name,))"}, "Resolve this: The name is put into the SQL."),
         ({"fix": "Pass the name as a parameter"}, "Pass the name as a parameter."),
         ({}, "Resolve this: The name is put into the SQL."),
+        (
+            {"description": f"{'The name of every customer ' * 12}is put into the SQL."},
+            "Resolve the critical finding there.",
+        ),
+        (
+            {"description": "The name is put into the SQL. It comes from the form."},
+            "Resolve this: The name is put into the SQL.",
+        ),
+        ({"recommendation": f"Bind the name. {'Then test it with a quote. ' * 12}"}, "Bind the name."),
     ],
 )
 def test_the_next_step_is_a_sentence_and_never_code(fields: Any, advice: str) -> None:

@@ -10,7 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from council.protocols.judges.findings import Finding, is_same_problem, parse_finding, verify_finding
-from council.protocols.judges.groups import FindingGroup, build_rows, compute_fingerprint, group_findings, sort_groups
+from council.protocols.judges.groups import (
+    ClerkGroup,
+    FindingGroup,
+    build_rows,
+    compute_fingerprint,
+    group_findings,
+    list_split_groups,
+    sort_groups,
+)
 from council.protocols.judges.locations import Material
 
 CODE = "".join(f"step_{n}(order)\n" for n in range(1, 101))
@@ -80,7 +88,11 @@ def test_a_support_adds_the_judge_and_joins_its_own_close_finding() -> None:
     far = found("c", "src/auth.py:50", "The loop never ends")
     assert len(group_findings([a, b, far], 3)) == 3
     groups = group_findings([a, b, far], 3, {"a.F1": ["b", "c"]})
-    assert who(groups) == [("a", "b", "c"), ("c",)]
+    assert who(groups) == [("a", "b"), ("c",)]
+    assert [(one.held_by, one.support, one.grouped_by) for one in groups] == [
+        (("a", "b", "c"), "found by 2, held by 3 of 3", "support"),
+        (("c",), "found by 1 of 3", ""),
+    ]
     assert {(one["seat"], one["id"], one.get("supports", False)) for one in build_rows(groups)[0]["by_judge"]} == {
         ("a", "a.F1", False), ("b", "b.F1", False), ("c", "", True),
     }  # fmt: skip
@@ -138,6 +150,142 @@ def test_grouping_does_not_depend_on_order_and_loses_nothing(findings: list[Find
 def test_every_pair_of_judges_in_a_group_reports_the_same_problem(findings: list[Finding]) -> None:
     for one in group_findings(findings, 4):
         assert all(is_same_problem(a, b) for a in one.members for b in one.members if a.seat != b.seat)
+
+
+# The clerk
+
+SHOP = """def pay(order):
+    total = order.total
+    charge(order.card, total)
+    order.paid = True
+    order.save()
+
+
+def charge(card, total):
+    gateway.post(card, total)
+    log.info(card.number)
+
+
+def refund(order):
+    gateway.refund(order.id)
+    order.paid = False
+"""
+SHOP_MATERIAL = Material({"src/shop.py": SHOP, "src/other.py": SHOP})
+LINES = SHOP.splitlines()
+
+
+def reported(seat: str, line: int, description: str, n: int = 1, path: str = "src/shop.py", **more: Any) -> Finding:
+    fields = {
+        "category": "bug",
+        "location": f"{path}:{line}" if line else path,
+        "quote": LINES[line - 1] if line else "",
+    } | more
+    row = {"severity": "significant", "description": description, **fields}
+    return verify_finding(parse_finding(seat, row, f"{seat}.F{n}"), SHOP_MATERIAL)
+
+
+TWICE = {
+    "a": reported("a", 3, "A retry after a lost response bills the customer again."),
+    "b": reported("b", 4, "The paid flag is only set afterwards, so a second click is charged."),
+    "c": reported("c", 9, "`charge` and `pay` send no idempotency key."),
+    "card": reported("a", 10, "The number ends up in a file.", n=2),
+    "refund": reported("b", 14, "Nothing checks whether it was paid.", n=2),
+    "other": reported("c", 3, "A retry bills again.", n=2, path="src/other.py"),
+    "nowhere": reported("c", 0, "`pay` may run two times.", n=3),
+    "lost": reported("c", 0, "Something is wrong with money.", n=4, location=""),
+}
+
+
+def by_clerk(*groups: str) -> list[FindingGroup]:
+    """Group all findings with a clerk that names these groups, each as words of TWICE."""
+    named = [
+        ClerkGroup(tuple(TWICE[word].id if word in TWICE else word for word in group.split()), "d") for group in groups
+    ]
+    return group_findings(TWICE.values(), 3, {}, named)
+
+
+def joined(groups: list[FindingGroup]) -> list[set[str]]:
+    words = {finding.id: word for word, finding in TWICE.items()}
+    return [{words[member.id] for member in one.members} for one in groups if len(one.members) > 1]
+
+
+@pytest.mark.behaviour("20-clerk-groups", "20-clerk-checked")
+@pytest.mark.parametrize(
+    ("groups", "expected"),
+    [
+        ((), []),  # it groups nothing
+        (("a b",), [{"a", "b"}]),  # one definition
+        (("a b c",), [{"a", "b", "c"}]),  # one description names both definitions
+        (("a c",), [{"a", "c"}]),
+        (("b nowhere",), [{"b", "nowhere"}]),  # a finding without a line that names the definition
+        (("b card",), []),  # two definitions
+        (("b other",), []),  # two files
+        (("a card",), []),  # one judge with itself
+        (("a refund other",), []),
+        (("a b judge-9.F7",), [{"a", "b"}]),  # an unknown id
+        (("a lost",), []),  # no file
+        (("a b", "a b"), [{"a", "b"}]),
+        (("a b card",), [{"a", "b"}]),
+    ],
+)
+def test_a_group_of_the_clerk_is_followed_as_far_as_the_code_confirms_it(groups: Any, expected: Any) -> None:
+    assert joined(by_clerk(*groups)) == expected
+
+
+@pytest.mark.behaviour("20-clerk-groups")
+def test_a_confirmed_group_has_the_words_of_the_clerk_and_the_rest_is_possibly_the_same() -> None:
+    rows = {row["id"]: row for row in build_rows(by_clerk("a b refund"))}
+    pair = next(row for row in rows.values() if len(row["found_by"]) == 2)
+    assert (pair["grouped_by"], pair["defect"], pair["held_by"]) == ("clerk", "d", ["a", "b"])
+    assert pair["possibly_same"] == [TWICE["refund"].id]
+    assert rows[TWICE["refund"].id]["possibly_same"] == [pair["id"]]
+    assert (rows[TWICE["refund"].id]["grouped_by"], rows[TWICE["refund"].id]["defect"]) == ("", "")
+
+
+@pytest.mark.behaviour("20-clerk-checked")
+def test_a_clerk_that_groups_everything_joins_only_what_has_a_place_in_common() -> None:
+    groups = by_clerk(" ".join(TWICE))
+    for one in groups:
+        assert len({member.file for member in one.members}) == 1
+        assert len({member.seat for member in one.members}) == len(one.members)
+    assert not any(one.possibly_same for one in groups if one.lead.id == TWICE["other"].id)
+    assert [rows for _, rows in list_split_groups(groups, [ClerkGroup(tuple(one.id for one in TWICE.values()))])] == [
+        len(groups)
+    ]
+
+
+@pytest.mark.behaviour("20-clerk-checked", "20-supports-join")
+def test_a_support_confirms_a_group_of_the_clerk_in_one_file() -> None:
+    named = [ClerkGroup((TWICE["b"].id, TWICE["card"].id)), ClerkGroup((TWICE["b"].id, TWICE["other"].id))]
+    supports = {TWICE["card"].id: ["b"], TWICE["other"].id: ["b"]}
+    assert joined(group_findings(TWICE.values(), 3, supports, named)) == [{"b", "card"}]
+
+
+GROUPS = st.lists(st.lists(st.sampled_from([*TWICE, "judge-9.F7"]), min_size=1, max_size=8), max_size=6)
+
+
+@pytest.mark.behaviour("20-clerk-checked")
+@given(GROUPS, st.randoms())
+@settings(max_examples=200)
+def test_no_clerk_joins_files_or_a_judge_with_itself_or_loses_a_finding(named: list[list[str]], random: Any) -> None:
+    findings = list(TWICE.values())
+    clerk = [ClerkGroup(tuple(TWICE[word].id if word in TWICE else word for word in group)) for group in named]
+    groups = group_findings(findings, 3, {}, clerk)
+    assert group_findings(random.sample(findings, len(findings)), 3, {}, clerk) == groups
+    assert sorted(finding.id for finding in findings) == sorted(member.id for one in groups for member in one.members)
+    for one in groups:
+        assert len({member.file for member in one.members}) == 1
+        assert len({member.seat for member in one.members}) == len(one.members)
+        assert (one.grouped_by == "") == (len(one.members) == 1)
+
+
+@pytest.mark.behaviour("20-supports-join")
+def test_three_judges_that_support_each_other_on_one_defect_are_one_row() -> None:
+    a = reported("a", 3, "Retrying the charge bills the customer twice.")
+    b = reported("b", 3, "No idempotency key: a second delivery is charged twice.")
+    c = reported("c", 5, "A crash before this line means that the retry charges twice.")
+    groups = group_findings([a, b, c], 3, {"a.F1": ["b", "c"], "b.F1": ["c"], "c.F1": ["a"]})
+    assert [(one.found_by, one.held_by) for one in groups] == [(("a", "b", "c"), ("a", "b", "c"))]
 
 
 # Order
@@ -204,7 +352,7 @@ def test_a_row_has_the_keys_of_the_report() -> None:
     assert list(row) == [
         "severity", "category", "description", "location", "fix", "why", "ref", "recommendation", "found_by", "of",
         "verified", "fingerprint", "disputed", "disputed_by", "disputes", "id", "quote", "path", "line", "location_state", "location_note", "by_judge",
-        "possibly_same",
+        "possibly_same", "held_by", "grouped_by", "defect",
     ]  # fmt: skip
     assert (row["location"], row["found_by"], row["of"], row["verified"]) == ("src/db.py:3", ["a", "b"], 3, True)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.protocols.judges.locations import Material, Place, find_place, parse_diff, parse_location
+from council.protocols.judges.findings import Finding
+from council.protocols.judges.groups import FindingGroup, build_rows
+from council.protocols.judges.locations import Material, Place, find_place, parse_location
 from council.types import Packet, PacketFile
 
 CODE = "".join(f"line {n}\n" for n in range(1, 101))
@@ -213,7 +217,147 @@ def test_quotes_of_added_and_removed_lines_of_a_diff_are_found() -> None:
     added = place("src/gate.py:3", "audit(user)", files={}, diff=DIFF)
     removed = place("src/gate.py:11", "if not user.is_admin:", files={}, diff=DIFF)
     assert [(one.state, one.line) for one in (added, removed)] == [("verified", 11), ("verified", 11)]
-    assert [line.number for line in parse_diff(DIFF)["src/gate.py"]] == [10, 11, 11, 11, 12]
+
+
+LATE = DIFF.replace("@@ -10,4 +10,3 @@", "@@ -310,4 +10,3 @@").replace("@@ -10,4 +10,4 @@", "@@ -310,4 +10,4 @@")
+
+
+@pytest.mark.behaviour("20-quote-verifies")
+@pytest.mark.parametrize(
+    ("quote", "first", "last"),
+    [
+        ("    log(user)\n    audit(user)", 10, 11),
+        ("log(user)\nif not user.is_admin:", 10, 11),
+        ("raise Denied\n    return True", 11, 12),
+        ("-        raise Denied\n+    audit(user)", 11, 11),
+        ("312 - |         raise Denied\n 11 + |     audit(user)", 11, 11),
+        ("11 + |     audit(user)", 11, 11),
+        ("11 +     audit(user)", 11, 11),
+        ("11: audit(user)", 11, 11),
+        ("12   |     return True", 12, 12),
+        ("+ | audit(user)", 11, 11),
+        ("\taudit(user)\r\n\treturn True\r\n", 11, 12),
+    ],
+    ids=["new", "old", "old-end", "both", "our-prefixes", "added", "no-bar", "colon", "context", "no-number", "crlf"],
+)
+def test_quotes_of_either_side_of_a_diff_are_found_with_our_prefixes(quote: str, first: int, last: int) -> None:
+    found = place("src/gate.py:11", quote, files={}, diff=LATE)
+    assert (found.state, found.first, found.last) == ("verified", first, last)
+
+
+def test_a_removed_line_is_located_by_its_old_number_and_a_deleted_file_keeps_its_own() -> None:
+    assert (
+        place("src/gate.py:312", files={}, diff=LATE).state,
+        place("src/gate.py:312", files={}, diff=LATE).line,
+    ) == (
+        "located",
+        11,
+    )
+    deleted = "--- a/old.py\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-one()\n-two()\n"
+    found = place("old.py:2", "two()", files={}, diff=deleted)
+    assert (found.state, found.line) == ("verified", 2)
+
+
+# Parts of files
+
+
+PARTIAL = Packet(
+    (
+        PacketFile(
+            "src/cart.py", "import os\ndef total(items):\n    return 0\n", ((1, 1), (40, 41)), "definitions", "", 90
+        ),
+        PacketFile("src/cart.py", "def last(items):\n    return 0\n", ((80, 81),), "rest", "", 90),
+        PacketFile("AGENTS.md", "# Rules\n\nMoney is always Decimal.\n", part="rules"),
+    ),
+    commits=("4f1c2aa91 Sum the prices\n\nCallers pass b from now on.",),
+)
+
+
+@pytest.mark.behaviour("20-locations-checked")
+@pytest.mark.parametrize(
+    ("location", "quote", "state", "line"),
+    [
+        ("src/cart.py:40", "def total(items):", "verified", 40),
+        ("src/cart.py:2", "def total(items):", "verified", 40),
+        ("src/cart.py:81", "return 0", "verified", 81),
+        ("src/cart.py:40", "return 0", "verified", 41),
+        ("src/cart.py:41", "", "located", 41),
+        ("src/cart.py:42", "", "unlocated", 0),
+        ("src/cart.py:2", "", "unlocated", 0),
+        ("src/cart.py:900", "", "unlocated", 0),
+        ("src/cart.py:1", "import os\ndef total(items):", "located", 1),
+        ("AGENTS.md:3", "Money is always Decimal.", "verified", 3),
+    ],
+    ids=[
+        "its-number",
+        "corrected",
+        "nearest",
+        "nearest-first",
+        "sent",
+        "not-sent",
+        "gap",
+        "past",
+        "over-a-gap",
+        "rules",
+    ],
+)
+def test_lines_of_partial_files_have_their_real_numbers_and_unsent_lines_are_not_located(
+    location: str, quote: str, state: str, line: int
+) -> None:
+    found = find_place(location, "", quote, Material.from_packet(PARTIAL))
+    assert (found.state, found.line, bool(found.path)) == (state, line, True)
+
+
+@pytest.mark.behaviour("20-quote-verifies")
+@pytest.mark.parametrize("location", ["commit 4f1c2aa", "4f1c2aa91: the message", "4f1c2aa91f00d"])
+def test_a_quote_of_a_commit_message_is_found_and_is_no_file(location: str) -> None:
+    found = find_place(location, "", "Callers pass b from now on.", Material.from_packet(PARTIAL))
+    assert (found.state, found.path, found.is_file) == ("verified", "commit 4f1c2aa91", False)
+    assert find_place("commit 0000000", "", "Callers pass b", Material.from_packet(PARTIAL)).path == ""
+    one = Finding("minor", "style", "The message is wrong.", location, seat="judge-1", id="judge-1.F1", place=found)
+    (row,) = build_rows([FindingGroup((one,), 1)])
+    assert (row["path"], row["line"], row["location"], row["verified"]) == ("", 0, "commit 4f1c2aa91:3", True)
+
+
+HOOK = "useEffect(() => {\n  load();\n}, []);\n\nuseMemo(() => {\n  sort();\n}, []);\n"
+
+
+@pytest.mark.behaviour("20-quote-verifies")
+@pytest.mark.parametrize(
+    ("location", "quote", "state", "quoted"),
+    [
+        ("a.tsx:7", "  }, []);", "verified", "found"),
+        ("a.tsx:7", "7| }, []);", "verified", "found"),
+        ("a.tsx:6", "}, []);", "located", "not_found"),
+        ("a.tsx", "}, []);", "unlocated", "not_found"),
+        ("a.tsx:7", "}, [", "located", "not_found"),
+        ("a.tsx:7", "}", "located", "not_found"),
+    ],
+    ids=["copied", "numbered", "elsewhere", "no-line", "part-of-it", "sign"],
+)
+def test_a_quote_of_signs_counts_as_a_whole_line_at_the_named_place(
+    location: str, quote: str, state: str, quoted: str
+) -> None:
+    found = place(location, quote, files={"a.tsx": HOOK})
+    assert (found.state, found.quote) == (state, quoted)
+    assert found.line == (7 if state == "verified" else found.line)
+
+
+@pytest.mark.behaviour("20-quote-verifies")
+def test_a_quote_of_a_line_that_the_packet_changed_is_found() -> None:
+    """The packet shows marks that a file imitates with round brackets."""
+    files = {"notes.md": "first line\n<<<Beta 0123456789ab\nlast line"}
+    for quote in ("<<<Beta 0123456789ab", "(((Beta 0123456789ab", "2| (((Beta 0123456789ab"):
+        assert find_place("notes.md:2", "", quote, Material(files)).state == "verified"
+
+
+def test_quotes_in_a_line_of_two_megabytes_and_in_wide_text_are_found_in_time() -> None:
+    material = Material({"min.js": "a1 b2;" * 350_000 + "end()", "w.txt": "caf\u00e9\r\nzwei\r\n"})
+    started = time.process_time()
+    assert find_place("min.js:1", "", "b2;end()", material).state == "verified"
+    assert [find_place("min.js:1", "", f"missing{n}", material).quote for n in range(20)] == ["not_found"] * 20
+    assert find_place("w.txt:1", "", "café\r\nzwei", material).last == 2
+    assert time.process_time() - started < 10
 
 
 def test_the_specification_is_part_of_the_material() -> None:

@@ -10,6 +10,9 @@ import pytest
 from council.errors import UsageError
 from council.planning.plan import Plan, preview_packet
 from council.protocols.common.perspectives import list_presets, load_preset
+from council.protocols.judges.options import JudgesOptions
+from council.protocols.judges.rules import Vote
+from council.protocols.judges.verdict import may_disagree
 from council.runs.service import Convener
 from tests.trusted_project import trust_project
 
@@ -97,7 +100,8 @@ async def test_only_brainstorm_and_research_have_a_chair() -> None:
 
 async def test_a_debate_asks_every_judge_twice() -> None:
     debate = await plan(debate=True, deep=True)
-    assert phases(debate) == [("r1", 3, True), ("r2", 3, True)] and debate.calls == (6, 6)
+    assert phases(debate) == [("r1", 3, True), ("r2", 3, True), ("grouping", 1, False)]
+    assert debate.calls == (6, 7)
 
 
 @pytest.mark.behaviour("002-bench-cap")
@@ -153,6 +157,28 @@ async def test_the_environment_overrides_the_profile_and_the_settings() -> None:
 @pytest.mark.behaviour("20-mixed-pairs")
 async def test_seats_of_a_mixed_council_have_no_fallbacks() -> None:
     assert {seat.fallbacks for seat in (await plan(settings=TWO, mixed=True)).roster.seats} == {()}
+
+
+@pytest.mark.behaviour("20-disagree-by-choice")
+async def test_families_may_disagree_only_if_the_user_chose_them() -> None:
+    assert (await plan(settings=TWO)).options["may_disagree"] is False
+    assert (await plan(settings=TWO, mixed=True)).options["may_disagree"] is True
+    seated = TWO + '[seats.judge-1]\nmodel = "sim:other"\n'
+    assert (await plan(settings=seated)).options["may_disagree"] is True
+
+
+@pytest.mark.behaviour("20-disagree-by-choice")
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (JudgesOptions(may_disagree=False), False),
+        (JudgesOptions(may_disagree=True), True),
+        (JudgesOptions(), True),  # a plan of an earlier version
+    ],
+)
+def test_a_verdict_takes_from_the_plan_whether_families_may_disagree(options: JudgesOptions, expected: bool) -> None:
+    votes = [Vote("judge-1", "anthropic", "PASS", "HIGH"), Vote("judge-2", "openai", "FAIL", "HIGH")]
+    assert may_disagree(options, votes) is expected
 
 
 async def test_the_environment_overrides_the_file_for_the_second_family() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from council.errors import UsageError
@@ -22,15 +22,15 @@ PRESET = ("attacker", "defender", "compliance")
         ({}, 2, 2),
         ({"quick": True}, 1, 1),
         ({"deep": True}, 3, 3),
-        ({"mixed": True}, 6, 6),
+        ({"families": 2}, 6, 6),
         ({"debate": True}, 2, 2),
         ({"deep": True, "debate": True}, 3, 3),
         ({"count": 4}, 4, 4),
-        ({"count": 4, "mixed": True}, 8, 8),
+        ({"count": 4, "families": 2}, 8, 8),
         ({"count": 1, "deep": True}, 1, 1),
         ({"explorers": 3}, 2, 8),
         ({"deep": True, "explorers": 3}, 3, 12),
-        ({"mixed": True, "explorers": 1}, 6, 12),
+        ({"families": 2, "explorers": 1}, 6, 12),
         ({"default_count": 3}, 3, 3),
         ({"default_count": 2, "deep": True}, 3, 3),
     ],
@@ -44,7 +44,7 @@ def test_flags_set_the_number_of_judges_and_agents(flags: dict[str, Any], judges
 def test_perspectives_raise_the_count_and_never_lower_it() -> None:
     assert count_judges(perspectives=PRESET).judges == 3
     assert count_judges(perspectives=("one",), deep=True).judges == 3
-    assert count_judges(perspectives=PRESET, mixed=True).per_family == 3
+    assert count_judges(perspectives=PRESET, families=2).per_family == 3
 
 
 @pytest.mark.behaviour("002-bench-count-overrides")
@@ -56,7 +56,7 @@ def test_count_overrides_the_perspectives_and_names_those_it_drops() -> None:
 
 @pytest.mark.behaviour("002-bench-cap")
 def test_mixed_with_two_explorers_scales_to_two_judges_per_family() -> None:
-    bench = count_judges(mixed=True, explorers=2)
+    bench = count_judges(families=2, explorers=2)
     assert (bench.per_family, bench.judges, bench.agents, bench.requested, bench.is_scaled_down) == (2, 4, 12, 3, True)
 
 
@@ -71,7 +71,7 @@ def test_an_explicit_count_over_the_cap_is_refused_with_the_sum() -> None:
     with pytest.raises(
         UsageError, match=r"count=4 makes 8 judges x \(1 \+ 2 explorers\) = 24 agents.*lower count to 2"
     ):
-        count_judges(mixed=True, count=4, explorers=2)
+        count_judges(families=2, count=4, explorers=2)
     with pytest.raises(UsageError, match="13 agents"):
         count_judges(count=13)
 
@@ -80,21 +80,27 @@ def test_an_explicit_count_over_the_cap_is_refused_with_the_sum() -> None:
 def test_a_debate_with_one_judge_is_refused() -> None:
     with pytest.raises(UsageError, match="debate=True needs at least 2 judges"):
         count_judges(debate=True, count=1)
-    assert count_judges(debate=True, count=1, mixed=True).judges == 2
+    assert count_judges(debate=True, count=1, families=2).judges == 2
 
 
 @given(
-    mixed=st.booleans(),
+    families=st.integers(1, 4),
     deep=st.booleans(),
     explorers=st.integers(0, 5),
     names=st.lists(st.text(min_size=1), max_size=20, unique=True),
 )
 def test_there_is_at_least_one_judge_within_the_cap_and_no_perspective_is_lost(
-    mixed: bool, deep: bool, explorers: int, names: list[str]
+    families: int, deep: bool, explorers: int, names: list[str]
 ) -> None:
-    bench = count_judges(perspectives=names, mixed=mixed, deep=deep, explorers=explorers)
+    assume(families * (1 + explorers) <= MAX_AGENTS)
+    bench = count_judges(perspectives=names, families=families, deep=deep, explorers=explorers)
     assert bench.judges >= 1 and bench.agents <= MAX_AGENTS
     assert [*bench.perspectives, *bench.dropped_perspectives] == names
+
+
+def test_explorers_that_leave_no_room_for_a_judge_are_refused() -> None:
+    with pytest.raises(UsageError, match="3 vendor families with 4 explorers makes 15 agents, over the cap of 12"):
+        count_judges(families=3, explorers=4)
 
 
 def test_a_name_becomes_a_slug() -> None:

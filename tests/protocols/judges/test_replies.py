@@ -89,7 +89,7 @@ def test_the_second_round_debates_and_changes_before_it_rules() -> None:
     assert list(properties["withdrawn"]["items"]["properties"]) == ["id", "why"]
     notes = properties["debate_notes"]["properties"]
     assert list(notes) == ["revised_from", "steel_man", "challenges", "acknowledgments"]
-    assert list(notes["challenges"]["items"]["properties"]) == ["target_judge", "claim", "response"]
+    assert list(notes["challenges"]["items"]["properties"]) == ["target_judge", "finding", "claim", "response"]
     assert list(notes["acknowledgments"]["items"]["properties"]) == ["source_judge", "point", "impact"]
     assert notes["challenges"]["items"]["properties"]["target_judge"]["enum"] == ["judge-2"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from council.render.markdown import render_document
+from council.render.markdown import render_answer, render_document
 from tests.protocols.judges.runs import (
     bench_plan,
     debated,
@@ -25,7 +25,8 @@ from tests.render.runs import RunBuilder, seat
 
 
 def headings(text: str) -> list[str]:
-    return [line for line in text.splitlines() if line.startswith("#")]
+    """Return the headings of sections; findings have headings of the fourth level."""
+    return [line for line in text.splitlines() if line.startswith("#") and not line.startswith("#### ")]
 
 
 def section(text: str, heading: str) -> str:
@@ -70,17 +71,45 @@ def test_profile_rule_and_plan_warnings_are_in_the_header() -> None:
 
 
 @pytest.mark.behaviour("20-report-validate")
-def test_shared_findings_are_a_table_and_single_ones_are_attributed() -> None:
+def test_shared_and_single_findings_are_blocks_that_name_their_judges() -> None:
     text = render_document(validated().minutes)
     assert section(text, "### Shared Findings").splitlines() == [
-        "| Finding | Severity | Found by | Fix | Ref |",
-        "|---|---|---|---|---|",
-        "| tokens never expire | critical | 2 of 2: judge-1, judge-2 | compare exp | src/auth.py:2 |",
-    ]
-    assert section(text, "### Single-Judge Findings") == (
-        "- **judge-1** found (minor security) at `src/no.py:9` (not found in the packet): no docstring. "
-        "Fix: compare exp. Why: forgotten."
-    )
+        "#### critical security · `src/auth.py:2` · 2 of 2", "", "tokens never expire", "", "**Fix:** compare exp", "",
+        "**Why:** forgotten", "", "*found by judge-1, judge-2*",
+    ]  # fmt: skip
+    assert section(text, "### Single-Judge Findings").splitlines() == [
+        "#### minor security · `src/no.py:9` (not found in the packet) · 1 of 2", "", "no docstring", "", "**Fix:** compare exp",
+        "", "**Why:** forgotten", "", "**Ref:** PEP 257", "", "*found by judge-1*",
+    ]  # fmt: skip
+
+
+CODE_FIX = "if payload['exp'] <= now():\n    raise Expired()"
+
+
+@pytest.mark.behaviour("20-finding-blocks")
+def test_a_fix_of_several_lines_is_a_code_block_in_the_language_of_its_file() -> None:
+    row = finding("Tokens never expire.", "judge-1", fix=CODE_FIX, path="src/auth.py", recommendation="Check exp.")
+    text = render_document(validated(findings=[row]).minutes)
+    assert f"**Fix:** Check exp.\n\n```py\n{CODE_FIX}\n```\n" in text
+
+
+@pytest.mark.behaviour("20-finding-blocks")
+def test_a_fence_in_a_fix_keeps_its_language_and_the_words_around_it() -> None:
+    row = finding("Bad SQL.", "judge-1", fix="Bind it:\n```sql\nSELECT 1\n```\nThen test it.", recommendation="")
+    text = render_document(validated(findings=[row]).minutes)
+    assert "**Fix:** Bind it:\n\n```sql\nSELECT 1\n```\n\nThen test it.\n" in text
+
+
+@pytest.mark.behaviour("20-finding-blocks")
+def test_holders_the_clerk_and_close_findings_are_named() -> None:
+    said = {"severity": "minor", "location": "src/auth.py:2", "location_note": "", "description": "No expiry."}
+    by_judge = [said | {"seat": "judge-1", "id": "judge-1.F1"}, {"seat": "judge-2", "id": "", "supports": True}]
+    row = finding("Tokens never expire.", "judge-1", held_by=["judge-1", "judge-2"], by_judge=by_judge,
+                  grouped_by="clerk", possibly_same=["judge-2.F9"], id="judge-1.F1")  # fmt: skip
+    near = finding("No limit.", "judge-2", id="judge-2.F9", location="src/b.py:7")
+    text = section(render_document(validated(findings=[row, near]).minutes), "### Shared Findings")
+    assert "*found by judge-1.F1; also held by judge-2; grouped by the clerk*  \n" in text
+    assert "*possibly the same as judge-2.F9 (src/b.py:7)*" in text
 
 
 @pytest.mark.behaviour("20-report-validate")
@@ -104,7 +133,8 @@ def test_persona_is_named_with_its_perspective() -> None:
         "x", verdict="FAIL", findings=[finding("a bypass", "judge-attacker")], details=details()
     )
     text = render_document(builder.minutes)
-    assert "- **Red** (attacker) found (critical security) at `src/auth.py:2`: a bypass." in text
+    assert "#### critical security · `src/auth.py:2` · 1 of 2\n\na bypass\n" in text
+    assert "*found by Red (attacker) [judge-attacker]*" in text
     assert "| Family | attacker | Family verdict |" in text
 
 
@@ -145,7 +175,7 @@ def test_interrupted_validate_is_marked_and_keeps_its_findings() -> None:
     text = render_document(interrupted().minutes)
     assert text.startswith("## Council Consensus: INCOMPLETE\n\n> INCOMPLETE: interrupted")
     assert "| scripted | WARN (LOW) | no answer before the run ended | none |" in text
-    assert "- **judge-1** found (minor) at `a.py:3` (not checked): odd name. Fix: No fix specified." in text
+    assert "#### minor · `a.py:3` (not checked) · 1 of 1\n\nodd name\n\n*found by judge-1*" in text
     assert "digest" not in text
     assert "Council stopped after" in text and "`council resume r7k2`" in text
 
@@ -160,12 +190,12 @@ def test_report_without_changes_has_no_empty_sections() -> None:
 
 
 @pytest.mark.behaviour("40-terminal-sequences")
-def test_model_text_stays_in_its_cell_and_line() -> None:
-    hostile = "a | b\n### Recommendation\n\x1b[31mship it"
+def test_model_text_starts_no_section_table_rule_or_line_of_ours() -> None:
+    hostile = "| a | b |\n|---|---|\n### Recommendation\n\x1b[31mship it\n---\nTrust: HIGH"
     rows = [finding(hostile, "judge-1", "judge-2"), finding(hostile, "judge-1")]
     text = render_document(validated(findings=rows).minutes)
     assert headings(text).count("### Recommendation") == 1
-    assert "| a \\| b ### Recommendation ship it | critical |" in text
+    assert "\\| a | b |\n\\|---|---|\n\\### Recommendation\nship it\n\\---\n> Trust: HIGH\n" in text
     assert "\x1b" not in text
 
 
@@ -224,8 +254,20 @@ def test_quick_report_has_verdict_json_and_analysis() -> None:
     text = render_document(builder.minutes)
     assert headings(text) == ["# Council Quick Check: recent", "## Verdict: WARN", "## Analysis"]
     assert "**Date:** 2027-01-15  \n**Mode:** quick (single-agent)  \n**Target:** recent  \n" in text
-    assert json.loads(text.split("```json\n")[1].split("```")[0]) == reply
+    assert json.loads(text.split("```json\n")[1].split("```")[0]) == reply | {"confidence": "LOW"}
     assert "`council validate recent`" in text.split("---")[-1]
+
+
+@pytest.mark.behaviour("20-quick-confidence")
+def test_quick_report_shows_one_confidence() -> None:
+    quick = bench_plan(seat("judge-1", "Judge"), options={"quick": True})
+    builder = RunBuilder(quick).phase("judge")
+    builder.answer("judge-1", "**Verdict: WARN** (confidence HIGH)\n\nIt leaks.", reply=opinion("WARN", "HIGH"))
+    builder.end_phase().close("x", verdict="WARN", confidence="MEDIUM", details=details(quick=True))
+    text = render_document(builder.minutes)
+    assert "HIGH" not in text and "MEDIUM" not in text
+    assert "**Trust:** LOW" in text and '"confidence": "LOW"' in text
+    assert "**Verdict: WARN** (confidence LOW)" in section(text, "## Analysis")
 
 
 def brainstormed(**more: Any) -> RunBuilder:
@@ -270,8 +312,23 @@ def test_research_report_has_facets_themes_open_questions_and_recommendation() -
     whole = {"themes": [{"name": "Lifetime", "findings": ["never checked"]}], "open_questions": ["who revokes?"]}
     text = render_document(builder.close("Read it.", details={"consolidation": whole, "judges": {}}).minutes)
     assert headings(text) == [
-        "## Council Research: auth", "### Facets Explored", "### Synthesized Findings", "#### Lifetime", "### Open Questions",
+        "## Council Research: auth", "### Facets Explored", "### Synthesized Findings", "### Open Questions",
         "### Recommendation",
     ]  # fmt: skip
     assert "| Flow | judge-1 | tokens<br>no expiry |" in text
     assert "- who revokes?" in section(text, "### Open Questions")
+
+
+@pytest.mark.behaviour("20-report-research")
+def test_research_answer_has_no_trade_offs() -> None:
+    builder = RunBuilder(bench_plan(task="research", question="auth", target=None)).phase("consolidate")
+    reply = {
+        "trade_offs": [{"option": "Redis", "buys": "speed", "costs": "a service"}], "open_questions": ["Who revokes?"],
+        "themes": [{"name": "Lifetime", "findings": ["never checked"]}], "recommendation": "Read it.", "shared_by": [],
+    }  # fmt: skip
+    builder.answer("chair", "### Trade-offs\n- **Redis**: speed", reply=reply).end_phase().close("Read it.")
+    text = render_answer(builder.minutes)
+    assert "Trade-offs" not in text and "Redis" not in text
+    assert text.startswith(
+        "### Lifetime\n- never checked\n\nOpen questions:\n- Who revokes?\n\nRecommendation: Read it."
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from council.engine.minutes import Minutes
+from council.protocols.judges.finding_blocks import split_code
 from council.render.markdown import render_answer, render_verbose
 from tests.protocols.judges.runs import bench_plan, debated, details, finding, judged, nothing_changed, split, validated
 from tests.render.runs import RunBuilder, plan
@@ -22,14 +23,87 @@ def test_verdict_comes_first_then_findings_each_judge_and_the_next_step() -> Non
     assert render_answer(validated().minutes).splitlines()[:-4] == [
         "WARN  2 of 2 judges",
         "",
-        "critical     src/auth.py:2                          tokens never expire  2 of 2  fix: check it",
-        "minor        src/no.py:9 (not found in the packet)  no docstring  1 of 2  fix: check it",
+        "── 1 finding that several judges hold",
+        "",
+        "critical  src/auth.py:2  2 of 2",
+        "  tokens never expire",
+        "  Fix: compare exp",
+        "  · found by judge-1, judge-2",
+        "",
+        "── 1 finding of one judge",
+        "",
+        "minor  src/no.py:9 (not found in the packet)  1 of 2",
+        "  no docstring",
+        "  Fix: compare exp",
+        "  · found by judge-1",
         "",
         "judge-1      WARN: Tokens live on.  → Do it.",
         "judge-2      PASS: Fine.  → Do it.",
         "",
+        "shared       critical src/auth.py:2 (2 of 2): tokens never expire",
         "next step    Compare exp.",
     ]
+
+
+LONG = "The retry loop sleeps while it holds the row lock, so every other worker waits. " * 12
+
+
+@pytest.mark.behaviour("20-finding-blocks")
+def test_a_long_description_is_whole_and_a_fix_keeps_its_lines() -> None:
+    fix = "for attempt in range(3):\n    with session.begin():\n        return charge(account)"
+    row = finding(LONG.strip(), "judge-1", fix=fix, recommendation="Sleep outside of the transaction.")
+    lines = answer_lines(validated(findings=[row]).minutes)
+    at = lines.index(f"  {LONG.strip()}")
+    assert lines[at + 1 : at + 7] == [
+        "",
+        "  Fix: Sleep outside of the transaction.",
+        "      for attempt in range(3):",
+        "          with session.begin():",
+        "              return charge(account)",
+        "  · found by judge-1",
+    ]
+
+
+@pytest.mark.behaviour("20-finding-blocks")
+def test_a_finding_of_several_judges_is_above_a_worse_one_of_one_judge() -> None:
+    rows = [finding("worse", "judge-1"), finding("shared", "judge-1", severity="minor", held_by=["judge-1", "judge-2"])]
+    lines = answer_lines(validated(findings=rows).minutes)
+    assert lines.index("  shared") < lines.index("  worse")
+
+
+@pytest.mark.behaviour("20-finding-blocks")
+def test_a_caveat_keeps_its_bracket() -> None:
+    row = finding("no docstring", "judge-1", location="jwt.py:34", verified=False, location_note="quote not found")
+    lines = answer_lines(validated(findings=[row]).minutes)
+    assert "critical  jwt.py:34 (not found in the packet; quote not found)  1 of 2" in lines
+
+
+@pytest.mark.behaviour("20-finding-blocks")
+def test_minor_findings_of_a_long_list_are_counted_and_severe_ones_are_all_shown() -> None:
+    severe = [finding(f"severe {n}", "judge-1", severity="significant") for n in range(9)]
+    minor = [finding(f"minor {n}", "judge-1", severity="minor") for n in range(5)]
+    lines = answer_lines(validated(findings=[*severe, *minor]).minutes)
+    assert [line for line in lines if line.startswith("  minor")] == ["  minor 0"]
+    assert sum(line.startswith("  severe") for line in lines) == 9
+    assert "and 4 minor ones: council report r7k2" in lines
+    assert "── 14 findings of one judge each" in lines
+
+
+@pytest.mark.behaviour("20-finding-blocks")
+@pytest.mark.parametrize(
+    ("fix", "is_code"),
+    [
+        ("if exp < now:\n    raise Expired()", True),
+        ("SELECT id FROM users WHERE id = %s;", True),
+        ("Object token = new Token();", True),
+        ("cur.execute(sql, (name,))", True),
+        ("Compare `exp` with the clock before you call decode(token).", False),
+        ("compare exp", False),
+        ("1. Read the file once.\n2. Close it in `finally`.", False),
+    ],
+)
+def test_code_and_sentences_of_a_fix_are_told_apart(fix: str, is_code: bool) -> None:
+    assert [block.is_code for block in split_code(fix, is_fix=True)] == [is_code]
 
 
 @pytest.mark.behaviour("50-verdict-output", "20-report-disagree")
@@ -51,13 +125,13 @@ def test_degradation_is_below_the_verdict_and_above_the_findings() -> None:
         .mark_absent("judge-2", "failed(size)", "")
     )
     builder.close("Go.", verdict="WARN", confidence="LOW", findings=[finding()], details=details())
-    first, second, blank, found, *_ = render_answer(builder.minutes).splitlines()
+    first, second, blank, title, _, found, *_ = render_answer(builder.minutes).splitlines()
     assert first == "WARN  1 of 2 judges"
     assert second == (
         "! judge-2 did not answer (scripted:m1: the prompt did not fit the context window). "
         "What follows is from one of two seats, so weigh it accordingly."
     )
-    assert (blank, found[:8]) == ("", "critical")
+    assert (blank, title, found[:8]) == ("", "── 1 finding of one judge", "critical")
 
 
 @pytest.mark.behaviour("20-group-shows-all", "20-possibly-same", "20-findings-stand")
@@ -72,11 +146,17 @@ def test_a_group_names_its_judges_and_close_or_withdrawn_findings() -> None:
     gone = {"seat": "judge-1", "id": "judge-1.F2", "finding": "no docstring", "severity": "minor", "why": "It has one."}
     fields = details(withdrawn=[gone], problems=["judge-2 withdraws judge-1.F1, a finding of judge-1: it remains."])
     lines = render_answer(validated(findings=[row], details=fields).minutes).splitlines()
-    assert lines[1:6] == [
+    assert lines[1:13] == [
         "! judge-2 withdraws judge-1.F1, a finding of judge-1: it remains.",
         "",
-        "critical     src/auth.py:2  tokens never expire  3 of 3 (judge-1.F1, judge-2.F3, judge-3 supports it)  fix: check it"
-        "  possibly the same as judge-2.F1",
+        "── 1 finding that several judges hold",
+        "",
+        "critical  src/auth.py:2  3 of 3",
+        "  tokens never expire",
+        "  Fix: compare exp",
+        "  · found by judge-1.F1, judge-2.F3; also held by judge-3",
+        "  · possibly the same as judge-2.F1",
+        "",
         "withdrawn    judge-1.F2 (minor) no docstring Reason: It has one.",
         "",
     ]

@@ -17,7 +17,13 @@ from pathlib import Path
 import click
 
 from council.doors.cli.ci_log import CI_VARIABLES, guard_output
-from council.doors.cli.params import COMPLETE_VARIABLE, MANAGEMENT_COMMANDS, place_continued_run, split_command
+from council.doors.cli.params import (
+    COMPLETE_VARIABLE,
+    MANAGEMENT_COMMANDS,
+    fill_optional_values,
+    place_continued_run,
+    split_command,
+)
 from council.errors import CouncilError, UnknownRun, UsageError, message_for
 
 
@@ -74,7 +80,7 @@ def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code. Print errors as one line, or as one object with --json."""
     wants_json = _wants_json(_arguments_before_dashes(arguments))
     try:
-        word, rest = split_command(place_continued_run(arguments, _is_run))
+        word, rest = split_command(fill_optional_values(place_continued_run(arguments, _is_run)))
         if word in MANAGEMENT_COMMANDS and (page := _help_page(rest)):
             click.echo(page)
             return 0

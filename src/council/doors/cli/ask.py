@@ -101,11 +101,20 @@ def _print_version(context: click.Context, parameter: click.Parameter, value: bo
         context.exit()
 
 
+class OptionalValue(click.Option):
+    """Flag that may have a value after an equals sign; see `fill_optional_values`."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        return self.opts[0], self.help or ""
+
+
 def make_option(flag: dict[str, Any]) -> click.Option:
     names = [*([flag["short"]] if "short" in flag else []), flag["flag"], flag["name"]]
     if flag.get("negatable"):
         both = f"{flag['flag']}/--no-{flag['flag'][2:]}"
         return click.Option([both, flag["name"]], is_flag=True, default=None, help=flag["help"])
+    if "optional_value" in flag:
+        return OptionalValue(names, metavar="[=N]", default=None, help=flag["help"])
     if flag["kind"] == "bool":
         return click.Option(names, is_flag=True, default=False, help=flag["help"])
     if flag["kind"] == "many":

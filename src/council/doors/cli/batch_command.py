@@ -61,7 +61,7 @@ BAR_WIDTH = 24
 # Flags of a question that set an option of every row.
 ROW_FLAGS = (
     "protocol", "mode", "models", "members", "cheap", "seat", "seat_count", "effort", "strict", "spec", "decision", "base", "no_match", "redact",
-    "skip_secrets", "look", "allow_unpriced", "timeout", "grace", "hedge", "check", "no_warm", "no_resend", "verbose", "report_dir",
+    "skip_secrets", "packet_tokens", "look", "allow_unpriced", "timeout", "grace", "hedge", "check", "no_warm", "no_resend", "verbose", "report_dir",
 )  # fmt: skip
 COMMAND_FLAGS = ("config", "trust", "yes", "no_input", "dry_run", "json", "quiet", "no_color", "ascii")
 

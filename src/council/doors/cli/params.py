@@ -37,7 +37,7 @@ COMMAND_HELP = {
     "replay": "Play a past run again without calls.",
     "report": "Print a report, also as SARIF, JUnit, HTML or GitHub annotations.",
     "gate": "Pass or fail a finished run in CI without calls.",
-    "packet": "Show exactly what would be sent, and which files are skipped.",
+    "packet": "Show what would be sent, why and how large it is, and what is left out.",
     "presets": "List the sets of perspectives for judges.",
     "rosters": "List the rosters: shipped ones and yours.",
     "protocols": "List the protocols: purpose, calls, price and an example.",
@@ -113,6 +113,7 @@ COMMON_FLAGS: list[dict[str, Any]] = [
     {"flag": "--no-stdin", "name": "no_stdin", "kind": "bool", "help": "Ignore standard input."},
     {"flag": "--redact", "name": "redact", "kind": "bool", "help": "Mask secrets in the packet instead of refusing to send it."},
     {"flag": "--skip-secrets", "name": "skip_secrets", "kind": "bool", "help": "Leave files with secrets out of the packet; they count as not reviewed."},
+    {"flag": "--packet-tokens", "name": "packet_tokens", "kind": "int", "metavar": "N", "help": "Budget of the packet of a review in tokens (30000): context that does not fit is left out and listed."},
     {"flag": "--look", "name": "look", "kind": "bool", "help": "Let each seat read files of the project before it answers; secrets and files outside the folder are refused."},
     {"flag": "--strict", "name": "strict", "kind": "bool", "help": "Fail instead of running with less than requested (--mixed without a second family)."},
     {"flag": "--fail-on", "name": "fail_on", "kind": "choice", "choices": ["fail", "warn", "critical", "significant", "never"], "help": "Exit 10 if the review result is this or worse."},
@@ -189,6 +190,14 @@ def place_continued_run(arguments: list[str], is_run: Callable[[str], bool]) -> 
             raise UsageError(f'there is no run "{following}": `council runs` lists them')
         placed.append("--continue=")
     return placed
+
+
+def fill_optional_values(arguments: list[str]) -> list[str]:
+    """Return the arguments with the value "true" for a flag whose optional value is missing: --mixed is --mixed=true."""
+    optional = {flag["flag"] for flag in protocol_flags() if "optional_value" in flag}
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    flags = [f"{argument}=true" if argument in optional else argument for argument in arguments[:end]]
+    return [*flags, *arguments[end:]]
 
 
 def _valued_flags() -> set[str]:

@@ -77,22 +77,31 @@ def gate_command() -> click.Command:
         ["--fail-on"], type=levels, default="fail", show_default=True, help="Fail on this result or worse."
     )
 
-    def gate_(run: str | None, fail_on: str, **params: Any) -> int:
+    rule = click.Option(
+        ["--rule"],
+        type=click.Choice(["corroborated", "consensus"], case_sensitive=False),
+        default="corroborated",
+        show_default=True,
+        help="Rule that combines the verdicts; corroborated requires evidence for a FAIL, consensus does not.",
+    )
+
+    def gate_(run: str | None, fail_on: str, rule: str, **params: Any) -> int:
         async def job(convener: Convener) -> int:
             from council.render.report import build_report
-            from council.runs.ci_gate import evaluate_gate
+            from council.runs.ci_gate import apply_rule, evaluate_gate
 
             value = build_report(await convener.minutes(run or await convener.newest_run()))
-            code, why = evaluate_gate(value, fail_on)
+            code, why = evaluate_gate(value, fail_on, rule)
             if params["json"]:
-                print_json({"run": value["run"], "verdict": value["verdict"], "exit": code, "why": why})
+                verdict = apply_rule(value, rule)[0]["verdict"]
+                print_json({"run": value["run"], "verdict": verdict, "exit": code, "why": why, "rule": rule})
             else:
                 click.echo(why)
             return code
 
         return make_runner(params).with_convener(job)
 
-    return make_command("gate", gate_, run_argument(), level, uses_config=False)
+    return make_command("gate", gate_, run_argument(), level, rule, uses_config=False)
 
 
 # Spending

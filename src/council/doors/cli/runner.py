@@ -56,7 +56,6 @@ from council.doors.cli.views import (
 from council.engine.degraded import format_missing_lines, format_notice_lines
 from council.engine.layout import neutralize_html
 from council.engine.minutes import Minutes
-from council.engine.prompting import dump_packet
 from council.errors import CouncilError, TrustRequired, UsageError
 from council.events import Entry
 from council.planning.intent import Inferred
@@ -115,7 +114,7 @@ class Runner:
         settings |= {"max_cost": params.get("max_cost"), "allow_unpriced": params.get("allow_unpriced") or None}
         settings |= {"grace": check_grace(params.get("grace")), "no_resend": params.get("no_resend") or None}
         settings |= {"no_warm": params.get("no_warm") or None, "hedge": params.get("hedge") or None}
-        settings |= {"check": params.get("check") or None}
+        settings |= {"check": params.get("check") or None, "packet_tokens": params.get("packet_tokens")}
         settings |= {"effort": params.get("effort"), "notify": params.get("notify") or None, "priority": params.get("priority")}  # fmt: skip
         settings |= {"report_dir": params.get("report_dir"), "trust": params.get("trust") or None}
         plain = params.get("no_color") or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
@@ -178,7 +177,9 @@ class Runner:
         return self.with_convener(job)
 
     def show_packet(self, request: RunRequest) -> int:
-        """Print exactly what would be sent, and list the skipped files."""
+        """Print a table of what would be sent and what is left out; with --json, exactly what would be sent."""
+        from council.doors.cli.packet_table import format_packet_table  # only needed for this command
+        from council.doors.cli.tables import fit_table
 
         async def job(convener: Convener) -> int:
             plan = await make_plan(convener, request)
@@ -186,9 +187,9 @@ class Runner:
             if self.json:
                 print_json(preview_packet(plan) | {"receipt": packet.as_json()})
                 return 0
-            click.echo(neutralize_commands(dump_packet(preview_packet(plan)), "json"))
-            skipped = [f"left out {item.path}: {item.why}" for item in packet.skipped]
-            self.print_status([*terminal.format_plan(plan.as_json()), *skipped])
+            table = fit_table(format_packet_table(packet), sys.stdout)
+            click.echo(neutralize_commands("\n".join(table)))
+            self.print_status(terminal.format_plan(plan.as_json()))
             return 0
 
         return self.with_convener(job)

@@ -58,7 +58,7 @@ class CommonOptions(Arguments):
     look: bool | None = None  # None: if the question names the project
 
 
-COMMON_OPTIONS_HELP = "max_cost, effort low|medium|high, timeout, seats {seat: member}, models [1 to 8 members], cheap, check (the answer), spec FILE, base REF, decisions [], attach [FILE], redact, skip_secrets, look (members read project files; default: if the question names the project)"
+COMMON_OPTIONS_HELP = "max_cost, effort low|medium|high, timeout, seats {seat: member}, models [1 to 8 members], cheap, check (the answer), spec FILE, base REF, decisions [], attach [FILE], redact, skip_secrets, look (members read project files; default: if the question is about them)"
 
 
 def _format_options_help() -> str:
@@ -128,8 +128,8 @@ class CancelArguments(Arguments):
 class ListArguments(Arguments):
     limit: int = Field(default=10, ge=1, le=MAX_LISTED)
     unfinished: bool = Field(default=False, description="Only runs that are not complete.")
-    owner: str | None = Field(default=None, description="Only runs of this owner, such as ann@laptop.")
-    project: str | None = Field(default=None, description="Only runs of this repository or folder.")
+    owner: str | None = Field(default=None, description="Only of this owner, such as ann@laptop.")
+    project: str | None = Field(default=None, description="Only of this repository or folder.")
 
 
 @dataclass(frozen=True, slots=True)

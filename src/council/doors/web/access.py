@@ -101,7 +101,7 @@ def check_plan(plan: Plan) -> None:
         raise Forbidden("this token cannot search in files of the server: use another search", field="search")
     if plan.look:
         raise Forbidden("this token cannot let seats read files of the server: omit look", field="look")
-    if plan.roster.helpers:
+    if plan.options.get("explorers"):
         raise Forbidden("this token cannot use explorers, which read files of the server: omit them", field="explorers")
     if any(not file.path.startswith(OWN_MATERIAL) for file in plan.packet.files):
         raise Forbidden("this token cannot use files of the server: send the text in the request", field="targets")

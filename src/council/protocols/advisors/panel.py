@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import cycle
+
 from council.errors import UsageError, option
 from council.protocols.advisors.options import AdvisorsOptions
 from council.protocols.common.rosters import NamedRoster, load_roster
 from council.protocols.panel import Panel, PanelContext
 from council.settings import SEAT_FLAG, SeatSetting
-from council.settings.member_lookup import tier_member
+from council.settings.member_lookup import spread_members, tier_member
 from council.types import Seat
 
 REFEREE = Seat("referee", "Referee")
@@ -21,17 +25,30 @@ SAME_MODEL_WARNING = (
 def advisors_panel(task: str, chosen: AdvisorsOptions, context: PanelContext) -> Panel:
     _check_tier(chosen, context)
     named = load_roster(DEFAULT_ROSTER if chosen.roster is None else chosen.roster, context)
+    default = _default_member(chosen, context)
+    members = _spread_advisors(chosen, named, default, context)
     return Panel(
         seats=named.seats,
         chair=REFEREE,
-        members=named.members,
-        default_member=_default_member(chosen, context),
+        members=members,
+        default_member=default,
         chair_setting=_chair_setting(chosen, named, context),
         warnings=_warn_same_tier(chosen, context),
-        hints=() if chosen.rounds == 1 or _has_several_models(named, context) else (SAME_MODEL_WARNING,),
+        hints=() if chosen.rounds == 1 or _has_several_models(members, context) else (SAME_MODEL_WARNING,),
         options={"tier": chosen.tier or "light"},
-        mixing="" if context.settings.named_members else "one -m for each of them, or a roster with members",
     )
+
+
+def _spread_advisors(
+    options: AdvisorsOptions, roster: NamedRoster, default: str, context: PanelContext
+) -> dict[str, SeatSetting]:
+    """Return the settings of the seats: that of the roster, else a member of each vendor in turn."""
+    tier = "strong" if options.tier == "heavy" else "default"
+    turns = cycle(spread_members(default, tier, context.settings, context.env))
+    return {
+        name: setting if setting.model else replace(setting, model=next(turns))
+        for name, setting in roster.members.items()
+    }
 
 
 def _check_tier(options: AdvisorsOptions, context: PanelContext) -> None:
@@ -63,9 +80,9 @@ def _warn_same_tier(options: AdvisorsOptions, context: PanelContext) -> tuple[st
     )
 
 
-def _has_several_models(roster: NamedRoster, context: PanelContext) -> bool:
+def _has_several_models(members: Mapping[str, SeatSetting], context: PanelContext) -> bool:
     """Return whether the advisors are set to more than one model."""
     if context.settings.named_members:
         return len(set(context.settings.named_members)) > 1
-    settings = {seat.name: context.settings.seats.get(seat.name) or roster.members[seat.name] for seat in roster.seats}
-    return len({one.model for one in settings.values()}) > 1
+    settings = [context.settings.seats.get(name) or setting for name, setting in members.items()]
+    return len({setting.model for setting in settings}) > 1

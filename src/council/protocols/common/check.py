@@ -127,12 +127,18 @@ class Edit(ReplyPart):
     )
 
 
+def read_word_limit(value: Any) -> int:
+    """Return the number in a reply such as 650, "650 words" or "none"; 0 if there is none."""
+    number = re.search(r"\d+", str(value).replace(",", ""))
+    return int(number[0]) if number else 0
+
+
 class Correction(Reply):
     """The author's rulings on the errors, and its edits of the text."""
 
     takes_a_position: ClassVar[bool] = False
     open_choices: ClassVar[frozenset[str]] = frozenset({"issue", "same_as"})
-    defaults: ClassVar[Mapping[str, Any]] = {"edits": []}
+    defaults: ClassVar[Mapping[str, Any]] = {"edits": [], "word_limit": 0}
 
     rulings: Annotated[list[Point], BeforeValidator(none_to_list), BeforeValidator(read_points)] = Field(
         description="one ruling for each listed error, by its id",
@@ -142,13 +148,16 @@ class Correction(Reply):
         description="the changes of the text, in its order; empty if no error is right",
         json_schema_extra=also_named("changes", "corrections"),
     )
+    word_limit: Annotated[int, BeforeValidator(read_word_limit)] = Field(
+        default=0, description="the most words that the question itself allows for the text; 0 if it names no limit"
+    )
 
     @classmethod
     def rehearse(cls, plain: Json, options: Json, *, agree: bool, n: int) -> Json:
         """Return a correction of every error."""
         rulings = [row | {"landed": True} for row in plain["rulings"]]
         edits = [{"issue": row["issue"], "find": "…", "replace": f"{cls.__name__} {n}"} for row in rulings[:1]]
-        return plain | {"rulings": rulings, "edits": edits}
+        return plain | {"rulings": rulings, "edits": edits, "word_limit": 0}
 
     def prose(self) -> str:
         changes = [f"- {edit.find} → {edit.replace}" for edit in self.edits]
@@ -210,6 +219,12 @@ def review_correction(correction: Correction, errors: Mapping[str, FoundError], 
         f"edit {number + 1}: {problem}: copy them exactly, and enough of them"
         for number, problem in edited.problems.items()
     ]
+    words = count_words(edited.text)
+    if words > correction.word_limit > 0 and any(row.landed for row in rulings.rows):
+        found.append(
+            f"the corrected text has {words} words, and the question allows {correction.word_limit}: "
+            "add edits that shorten it, under the id of an error that is right"
+        )
     without = [row.id for row in rulings.distinct if row.landed and not _list_edits(row.id, rulings, correction)]
     if without:
         found.append(f"{', '.join(without)} is right, but no edit names it: add the edit, or rule that it is wrong")

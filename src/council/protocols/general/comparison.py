@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from itertools import combinations, islice
 
 from council.protocols.general.claims import Claim, Dispute, Group, Pair, Relation, SeatAnswer, Side, connected
-from council.protocols.general.values import compare_answers, condition_of, name_key
+from council.protocols.general.values import (
+    compare_answers,
+    condition_of,
+    has_comparable_values,
+    name_key,
+    parse_answer,
+)
 
 MAX_DISPUTES = 10  # disputes put to the members; the rest are only reported
 
@@ -106,6 +112,7 @@ def _compare_pair(a: Claim, b: Claim, clerk: Mapping[Pair, Relation]) -> _PairRe
     """Return the relation of two claims, or None if nothing compares them.
 
     Code decides where the questions are equal, and by numbers and dates inside the clerk's agree and conflict groups.
+    Different answers to equal questions that code cannot judge are a possible dispute if there is no clerk.
     """
     said = clerk.get(frozenset((a.id, b.id)))
     equal = question_key(a.question) == question_key(b.question)
@@ -121,7 +128,17 @@ def _compare_pair(a: Claim, b: Claim, clerk: Mapping[Pair, Relation]) -> _PairRe
     if any(conditions) and not all(conditions):
         decided = _with_one_condition(decided, said)
     relation = decided or said
+    if relation is None and equal and not clerk and _are_different(a, b):
+        relation = "possible"
     return _PairResult(a, b, relation, said, decided is not None) if relation else None
+
+
+def _are_different(a: Claim, b: Claim) -> bool:
+    """Return whether two answers to the same question differ in a way that code cannot judge. "Unknown" is no answer."""
+    if any(parse_answer(one.answer, one.question) is None for one in (a, b)):
+        return False
+    is_decidable = has_comparable_values(a.answer, b.answer, (a.question, b.question))
+    return not is_decidable and name_key(a.answer) != name_key(b.answer)
 
 
 def _with_one_condition(decided: Relation | None, clerk: Relation | None) -> Relation | None:

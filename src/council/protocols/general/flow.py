@@ -11,7 +11,12 @@ from council.protocols.general.comparison import ClerkGroup, Comparison, check_g
 from council.protocols.general.options import GeneralOptions
 from council.protocols.general.replies import ClaimGroups, Position, Reconsidered, SpecSynthesis, Synthesis
 from council.protocols.general.research import run_research
-from council.protocols.general.verdict import Deliberation, build_verdict, build_verdict_without_chair
+from council.protocols.general.verdict import (
+    MAX_FOREIGN_LISTED,
+    Deliberation,
+    build_verdict,
+    build_verdict_without_chair,
+)
 from council.types import Round, Statement, Verdict
 
 CLERK_TOKENS, CLERK_TOKENS_PER_MEMBER = 1600, 500  # for up to three members, and for each further one
@@ -30,12 +35,19 @@ async def general(council: Council, **options: Any) -> Verdict:
         )
     answers = found.seat_answers(first)
     comparison, remarks = await compare(council, answers)
-    table = Deliberation(found, first, answers, comparison, remarks)
+    table = Deliberation(found, first, answers, comparison, remarks, given=list_given(council))
     table.hear(await reconsider(council, chosen, table))
     for move in table.changed_moves():
         why = f"{move.word}, a weak flip: it gives no grounds" if move.is_weak else move.text
         council.note(f"{move.seat} gave way on {move.dispute}", why=why)
     return await synthesise(council, chosen, table)
+
+
+def list_given(council: Council) -> tuple[str, ...]:
+    """Return the question and the texts of the packet, which an answer may quote."""
+    packet = council.packet
+    texts = (packet.diff, packet.spec, packet.environment, *packet.prior_decisions, *packet.commits)
+    return (council.question.text, *(file.content for file in packet.files), *(text for text in texts if text))
 
 
 async def compare(council: Council, answers: list[SeatAnswer]) -> tuple[Comparison, tuple[str, ...]]:
@@ -110,6 +122,14 @@ def _opposing_lines(seat: str, disputes: dict[str, Dispute]) -> list[str]:
     ]
 
 
+def describe_foreign(foreign: list[str]) -> list[str]:
+    """Return the problem that a synthesis is sent back for if it has figures or names from nowhere."""
+    if not foreign:
+        return []
+    listed = ", ".join(f'"{one}"' for one in foreign[:MAX_FOREIGN_LISTED])
+    return [f"has {listed}, which no member and no source mentions: leave it out, or use what they say"]
+
+
 async def synthesise(council: Council, chosen: GeneralOptions, table: Deliberation) -> Verdict:
     """Ask the chair for the answer and check it; send problems back once, then report the rest as caveats."""
     reply = SpecSynthesis if chosen.spec_review else Synthesis
@@ -124,20 +144,28 @@ async def synthesise(council: Council, chosen: GeneralOptions, table: Deliberati
             table=table,
             spec_review=chosen.spec_review,
         )
-        problems = table.find_problems(said.reply)
-        if problems:
+        problems, foreign = table.find_problems(said.reply), table.find_foreign(said.reply)
+        if problems or foreign:
             async with council.phase("again"):
                 try:
                     again = await council.ask(
-                        council.chair, "general/mend", reply=reply, choices=choices, after=said, problems=problems
+                        council.chair,
+                        "general/mend",
+                        reply=reply,
+                        choices=choices,
+                        after=said,
+                        problems=[*problems, *describe_foreign(foreign)],
                     )
                 except ChairAbsent as gone:
                     council.note("the synthesis was not corrected", why=str(gone))
                 else:
                     said, problems = again, table.find_problems(again.reply)
+                    foreign = table.find_foreign(again.reply)
     final = table.remove_failures(said.reply) if problems else said.reply
+    table.foreign = tuple(foreign)
+    final = table.mark_foreign(final) if foreign else final
     if not final.answer.strip():
         raise ChairAbsent("the chair wrote no answer, even when asked again")
-    if final != said.reply:
-        table.remarks = (f"Removed from the answer: {table.describe_removed(said.reply)}.", *table.remarks)
+    if removed := table.describe_removed(said.reply) if problems else "":
+        table.remarks = (f"Removed from the answer: {removed}.", *table.remarks)
     return build_verdict(table, final, problems, asked=len(council.members), question=council.question)

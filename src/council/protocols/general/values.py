@@ -16,6 +16,7 @@ Kind = Literal["yes/no", "number", "date", "name"]
 ABOUT = 0.1  # share of the value that "about" allows
 ROUNDING = 0.05  # largest share by which a rounded number may differ from the exact one
 MAX_ANSWER_CHARS = 200
+TEMPERATURE = "temperature"
 STANCES = frozenset(("supports", "opposes", "qualifies"))
 
 
@@ -79,7 +80,20 @@ def compare_answers(a: str, b: str, questions: tuple[str, str] = ("", "")) -> Re
         return UNDECIDED
     if _differ_in_object(one, other):
         return Result(one.kind, None)
-    return Result(one.kind, _compare_values(one.value, other.value, questions))
+    relation = _compare_values(one.value, other.value, questions)
+    is_spelling = a.casefold().split() == b.casefold().split()  # "100 Mb/s" and "100 MB/s" may mean the same
+    return Result(one.kind, None if is_spelling and relation == "conflict" else relation)
+
+
+def has_comparable_values(a: str, b: str, questions: tuple[str, str] = ("", "")) -> bool:
+    """Return whether code can compare two answers: "at least 5" and "about 8" differ, but they can both be true."""
+    one, other = (parse_answer(text, question) for text, question in zip((a, b), questions, strict=True))
+    if one is None or other is None:
+        return False
+    one, other = _align_years(one, other), _align_years(other, one)
+    if isinstance(one.value, Quantity) and isinstance(other.value, Quantity):
+        return _differ_in_object(one, other) or _align_units(one.value, other.value) is not None
+    return isinstance(one.value, Span) and isinstance(other.value, Span)
 
 
 def parse_answer(text: str, question: str = "") -> ParsedAnswer | None:
@@ -88,10 +102,14 @@ def parse_answer(text: str, question: str = "") -> ParsedAnswer | None:
     if not plain or _NO_VALUE.match(plain):
         return None
     asks_for_name = bool(_NAME_QUESTION.search(question))
+    asks_for_amount = _AMOUNT_QUESTION.search(question) and not _ASKS_YES_NO.match(question)
+    if _NOTHING.fullmatch(plain) and asks_for_amount:
+        return ParsedAnswer("number", Quantity(0.0, 0.0, _unit_in(question)[0]))
     return (
         (None if asks_for_name else _parse_date(plain, bool(_WHEN_QUESTION.search(question))))
         or (None if asks_for_name else _parse_number(plain, question))
         or _parse_yes_no(plain)
+        or _parse_phrase(plain, question)
         or ParsedAnswer("name", plain if re.search(r"\d", plain) else name_key(plain))  # "-10 °" is not "10 °"
     )
 
@@ -112,6 +130,8 @@ def name_key(text: str) -> str:
 
 _NO_VALUE = re.compile(r"(?:it |that )?(?:depends|varies)|(?:un(?:known|clear|certain)|n/?a|not (?:known|clear|sure|necessarily))\b|\?+\Z")  # fmt: skip
 _NAME_QUESTION = re.compile(r"\b(?:which|what)(?: \S+){0,2} (?:version|release)\b", re.IGNORECASE)
+_AMOUNT_QUESTION = re.compile(r"\bhow (?:many|much)\b|\b(?:number|count|cost|price|fee)\b", re.IGNORECASE)
+_NOTHING = re.compile(r"none|nil|nothing|zero|no|not any|free(?: of charge)?|no (?:cost|charge|fee)")
 _WHEN_QUESTION = re.compile(r"\b(?:when|year|date|since|until|deadline)\b", re.IGNORECASE)
 _CONDITION = re.compile(
     r"(?:if|when|unless|only|until|once|provided|assuming|depending|but|except|with|without|under|on|for|during|in|at|after|before|while|as long as|partially|partly|somewhat|sometimes)\b"
@@ -165,6 +185,56 @@ def _parse_yes_no(text: str) -> ParsedAnswer | None:
     return ParsedAnswer("yes/no", bool(found["yes"]), (found["tail"] or found["more"] or "").rstrip(")"))
 
 
+# Words that answer a question with yes or no: each row has words of one meaning and their opposites.
+_OPPOSITES = (
+    ("required requires require needed need needs necessary mandatory compulsory obligatory must obliged", "optional unnecessary voluntary dispensable unneeded"),
+    ("possible allowed allow allows permitted permit permits legal lawful can may permissible admissible", "impossible forbidden prohibited illegal unlawful banned disallowed impermissible"),
+    ("supported support supports available compatible included include includes maintained", "unsupported unavailable incompatible excluded discontinued unmaintained"),
+    ("safe harmless", "unsafe dangerous harmful"),
+    ("recommended recommend should advisable worthwhile sensible", "inadvisable discouraged unwise"),
+    ("enabled active on", "disabled inactive off"),
+    ("reversible", "irreversible"),
+    ("valid", "invalid"),
+    ("sufficient enough adequate", "insufficient inadequate"),
+    ("likely probable", "unlikely improbable"),
+)  # fmt: skip
+_MEANINGS = {
+    word: (n, is_positive)
+    for n, (positive, negative) in enumerate(_OPPOSITES)
+    for words, is_positive in ((positive, True), (negative, False))
+    for word in words.split()
+}
+_ASKS_YES_NO = re.compile(
+    r"\W*(?:is|are|was|were|do|does|did|has|have|had|can|could|may|might|must|should|shall|will|would|need)\b",
+    re.IGNORECASE,
+)
+_PHRASE = re.compile(
+    r"(?:(?:it|this|that|they|one|we|you)(?: is| are|'s|'re)? )?(?P<no>not|isn't|aren't|never|no longer|hardly)?\s*"
+    r"(?:(?:really|strictly|generally|usually|fully|always|currently|officially|legally|explicitly|be|any) )*(?P<word>[a-z]+)"
+    r"(?: anymore| any more| at all)?"
+)
+_NO_LONGER = re.compile(r"(?:no longer|not any ?more|not at all|none|no need|not at present)(?:\Z| (?P<more>.+))")
+_NEGATION = re.compile(r"\b(?:not|no longer|never|without)\b|n['’]t\b", re.IGNORECASE)
+
+
+def _parse_phrase(text: str, question: str) -> ParsedAnswer | None:
+    """Read "not required" or "no longer" as the yes or no that they mean in answer to a question."""
+    if not _ASKS_YES_NO.match(question):
+        return None
+    phrase = _PHRASE.fullmatch(text)
+    meaning = _MEANINGS.get(phrase["word"]) if phrase else None
+    if phrase and meaning:
+        asked = [_MEANINGS[word] for word in re.findall(r"[a-z]+", question.casefold()) if word in _MEANINGS]
+        same = [is_positive for n, is_positive in asked if n == meaning[0]]
+        if len(set(same)) != 1 or _NEGATION.search(question):
+            return None
+        return ParsedAnswer("yes/no", (meaning[1] != bool(phrase["no"])) == same[0])
+    found = _NO_LONGER.fullmatch(text)
+    if not found or _NEGATION.search(question):
+        return None
+    return ParsedAnswer("yes/no", False, found["more"] or "")
+
+
 # Numbers
 
 _SMALL_NUMBERS = re.findall(r"\w+", "zero one two three four five six seven eight nine ten eleven twelve")
@@ -181,8 +251,8 @@ _UNITS: dict[str, tuple[str, float]] = {
     **{name: ("time", factor) for name, factor in _TIME.items()},
     **{name: ("data", 1000.0**n) for n, name in enumerate(("byte", "kb", "mb", "gb", "tb", "pb"))},
     **{name: ("data", 1024.0**n) for n, name in enumerate(("kib", "mib", "gib", "tib"), 1)},
-    **{name: ("bit", 1000.0**n) for n, name in enumerate(("bit", "kbit", "mbit", "gbit", "tbit"))},
-    **{f"{name}ps": ("bit/time", 1000.0**n) for n, name in enumerate(("bit", "kbit", "mbit", "gbit", "tbit"))},
+    **{name: ("data", 1000.0**n / 8) for n, name in enumerate(("bit", "kbit", "mbit", "gbit", "tbit"))},
+    **{f"{name}ps": ("data/time", 1000.0**n / 8) for n, name in enumerate(("bit", "kbit", "mbit", "gbit", "tbit"))},
     **{"mm": ("length", 1e-3), "cm": ("length", 1e-2), "meter": ("length", 1.0), "metre": ("length", 1.0), "km": ("length", 1e3),
        "kilometer": ("length", 1e3), "kilometre": ("length", 1e3), "mile": ("length", 1609.344), "mg": ("mass", 1e-6), "gram": ("mass", 1e-3),
        "kg": ("mass", 1.0), "kilogram": ("mass", 1.0), "tonne": ("mass", 1e3), "ton": ("mass", 1e3)},
@@ -250,11 +320,24 @@ def _spell_out(text: str) -> str:
             rf"({_QUALIFIERS}\s+)?{words}\b(?! (?:an? )?(?:day|hour|minute|week|month|year|dozen|million)\b)", text
         ):
             return (found[1] or "") + _FIXED[words] + text[found.end() :]
-    text = re.sub(r"\ban? (?=(?:hundred|thousand|million|billion|dozen|day|hour|minute|week|month|year)\b)", "1 ", text)
+    scale = r"hundred|thousand|million|billion|dozen"
+    text = re.sub(rf"\ban? (?=(?:{scale}|day|hour|minute|week|month|year)\b)", _count_one, text)  # "5 a day" is a rate
     text = re.sub(rf"\b(?:{'|'.join(_WORDS)})\b", lambda word: str(_WORDS[word[0]]), text)
+    text = re.sub(r"\b([1-9]) nines\b", lambda found: f"{100 - 10.0 ** (2 - int(found[1])):.10g} %", text)
+    text = re.sub(r"\b(?:degrees?|deg\.?|°) ?(celsius|fahrenheit|[cf])\b", lambda found: f"°{found[1][0]}", text)
+    text = re.sub(r"(?<![\d/.])(\d{1,3})/(\d{1,3})(?![\d/.])", _to_percent, text)
     text = re.sub(rf"({_CURRENCY} ?[\d.,]+) ?m\b", r"\1 million", text)
     text = re.sub(r"\b(\d+) (?:in|of|out of) (\d{1,6})(?![\d.,]|\s*[a-z%])", _to_percent, text)
     return re.sub(rf"({_NUM})\s*(%|[a-zµ]+)(\s*(?:-|–|—|to|or|and)\s*(?:{_NUM})\s*\2(?![a-z]))", r"\1\3", text)
+
+
+def _count_one(found: re.Match[str]) -> str:
+    """Return "1 " for an article, unless a number before it makes it a rate: "$1.5k a month"."""
+    return (
+        found[0]
+        if re.search(r"\d|\b(?:one|two|three|four|five|six|ten|twelve)\b", found.string[: found.start()])
+        else "1 "
+    )
 
 
 def _to_percent(found: re.Match[str]) -> str:
@@ -271,7 +354,10 @@ def _parse_unit(rest: str, currency: str | None) -> tuple[str | None, float, str
         return "", 1.0, ""
     if rest[0] in ",;:(":
         return "", 1.0, rest.strip(" ,;:()")
-    if per := re.match(r"/\s*([a-zµ]+)[\s,;:(]*(.*)|per ([a-z]+)[\s,;:(]*(.*)", rest):
+    if per := re.match(
+        r"/\s*([a-zµ]+)[\s,;:(]*(.*)|(?:per|each|an?(?= (?:second|minute|hour|day|week|month|year)\b)) ([a-z]+)[\s,;:(]*(.*)",
+        rest,
+    ):
         return (*_rate("", 1.0, per[1] or per[3]), per[2] or per[4] or "")
     found = _UNIT.match(rest)
     if not found:
@@ -341,7 +427,11 @@ def _compare_quantities(a: Quantity, b: Quantity, questions: tuple[str, str]) ->
 
 
 def _align_units(a: Quantity, b: Quantity) -> tuple[Quantity, Quantity] | None:
-    a, b = _read_m(a, b), _read_m(b, a)
+    a, b = _to_celsius(_read_m(a, b)), _to_celsius(_read_m(b, a))
+    if (a.low == a.high == 0 and not a.unit) or (b.low == b.high == 0 and not b.unit):
+        return a, b  # nothing is nothing in any unit
+    if a.unit != b.unit and a.unit.endswith("/time") and b.unit.endswith("/time") and "/time" in (a.unit, b.unit):
+        return a, b  # "500 rps" and "1 million per day"
     if a.unit.rstrip("~") == b.unit.rstrip("~"):
         inexact = "~" in a.unit + b.unit and a.step != b.step
         return (replace(a, about=a.about or inexact), replace(b, about=b.about or inexact))
@@ -356,6 +446,15 @@ def _align_units(a: Quantity, b: Quantity) -> tuple[Quantity, Quantity] | None:
             return (a, b) if kind in ("transaction/time", "request/time", "query/time") else None
         return a, b
     return None
+
+
+def _to_celsius(one: Quantity) -> Quantity:
+    if one.unit == "°c":
+        return replace(one, unit=TEMPERATURE)
+    if one.unit != "°f":
+        return one
+    low, high = (5 / 9 * (value - 32) for value in (one.low, one.high))
+    return replace(one, low=low, high=high, unit=TEMPERATURE, step=one.step * 5 / 9)
 
 
 def _read_m(one: Quantity, other: Quantity) -> Quantity:
@@ -390,7 +489,7 @@ def _compare_points(a: Quantity, b: Quantity) -> Relation | None:
         return "agree"
     if a.about or b.about:
         return "agree" if apart <= ABOUT * size * (1 + 1e-9) else "conflict"
-    if apart > max(a.step, b.step) / 2 or apart > ROUNDING * size:
+    if apart > max(a.step, b.step) / 2 or (apart > ROUNDING * size and a.unit != TEMPERATURE):
         return "conflict"
     return "agree" if a.unit or b.unit else None  # 3.1 and 3.12 may be versions
 
@@ -412,6 +511,9 @@ _DATE_FORMS = tuple(
     for form in (
         r"(?P<year>(?:19|20)\d\d)-(?P<number>[01]\d)-(?P<day>[0-3]\d)(?:t[\d:.z+]*)?",
         r"(?P<year>(?:19|20)\d\d)-(?P<number>[01]\d)",
+        rf"(?P<day>[0-3]?\d)\.(?P<number>[01]?\d)\.{_YEAR}",
+        rf"(?P<day>1[3-9]|2\d|3[01])/(?P<number>0?[1-9]|1[0-2])/{_YEAR}",
+        rf"(?P<number>0?[1-9]|1[0-2])/(?P<day>1[3-9]|2\d|3[01])/{_YEAR}",
         rf"{_DAY}\.? (?:of )?{_MONTH},? {_YEAR}",
         rf"{_MONTH} {_DAY},? {_YEAR}",
         rf"{_MONTH},? {_YEAR}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from urllib.parse import quote
 
 from council.engine.agreement import join_sides, list_shared_voices, round_voices
@@ -24,6 +25,7 @@ from council.protocols.general.claims import (
     words_by_seat,
 )
 from council.protocols.general.comparison import MAX_DISPUTES, Comparison, has_unlike_names
+from council.protocols.general.origins import Material, find_foreign, mark_foreign
 from council.protocols.general.replies import Position, Reconsidered, SpecSynthesis, Synthesis
 from council.protocols.general.research import SEARCH_SKIPPED, Research
 from council.protocols.general.synthesis import (
@@ -40,10 +42,11 @@ from council.types import Agreement, Difference, Json, Question, Round, Seat, St
 from council.wording import Wording, load_wording
 
 MEMBER_ID_FORMAT = "council_{}"
+MAX_FOREIGN_LISTED = 10
 MAX_FACT_CHARS = 120  # of a question in the reasons for a trust level
 
 
-@dataclass(slots=True)
+@dataclass
 class Deliberation:
     """Both rounds of statements, the comparison of the claims, and what the rules derive from them."""
 
@@ -52,6 +55,8 @@ class Deliberation:
     answers: list[SeatAnswer]
     comparison: Comparison
     remarks: tuple[str, ...] = ()  # about the comparison, shown above the answer
+    given: tuple[str, ...] = ()  # the question, and the texts of the packet
+    foreign: tuple[str, ...] = ()  # what stays in the synthesis and is not from the council
     second: Round[Reconsidered] = field(default_factory=Round)
     disputes: dict[str, Dispute] = field(init=False)  # put to the members, by their names
     overflow_disputes: list[Dispute] = field(init=False)  # over the limit: reported, but no seat is asked about them
@@ -175,6 +180,27 @@ class Deliberation:
         changes = reply.changes if isinstance(reply, SpecSynthesis) and reply.answer.strip() else []
         answer = "\n\n".join([reply.answer, *changes])
         return find_problems(answer, told, self.research.sources_by_number, self.persisting_by_name)
+
+    @cached_property
+    def material(self) -> Material:
+        """What the synthesis may use: statements and sources, the question, and the files of the packet."""
+        said = [*(one.said for one in self.first.values()), *(one.said for one in self.second.values())]
+        entries = [f"{one['title']}\n{one['snippet']}\n{one['url']}" for one in self.research.sources]
+        names = [f"{one.seat.role} {one.seat.name} {one.outcome.served_by}" for one in self.first.values()]
+        return Material([*said, *entries, *self.given[:1]], [*names, *self.given[1:]])
+
+    def find_foreign(self, reply: Synthesis) -> list[str]:
+        """Return the figures, dates and names of the reply that no member and no source mentions."""
+        texts = [reply.answer, *(side.case for one in reply.disagreements for side in one.sides)]
+        texts += reply.changes if isinstance(reply, SpecSynthesis) else []
+        return list(dict.fromkeys(one.text for text in texts for one in find_foreign(text, self.material)))
+
+    def mark_foreign(self, reply: Synthesis) -> Synthesis:
+        """Mark what is not from the council where it first occurs in the answer."""
+        mark = load_wording(detect_language(reply.answer)).heading("not_from_council")
+        return reply.model_copy(
+            update={"answer": mark_foreign(reply.answer, find_foreign(reply.answer, self.material), mark)}
+        )
 
     def remove_failures(self, reply: Synthesis) -> Synthesis:
         """Remove unknown sources and raw JSON from the chair's text."""
@@ -305,6 +331,7 @@ def _base_verdict(
             "resolved": [_dispute_json(table, one) for one in table.resolved_by_name.values()],
             "qualified": [_qualified_json(question, claims) for question, claims in table.qualified],
             "overrides": list(table.comparison.overrides),
+            **({"not_from_council": list(table.foreign)} if table.foreign else {}),
             "struck": table.unknown_citations(), "problems": problems, "queries_failed": list(table.research.failed),
         },
     )  # fmt: skip
@@ -402,6 +429,11 @@ def _escape_url(url: str) -> str:
 
 def _list_caveats(table: Deliberation, problems: list[str], numbers: list[int], question: Question) -> list[str]:
     lines = [f"The synthesis was sent back once and still fails a check: {problem}." for problem in problems]
+    if table.foreign:
+        listed = ", ".join(f'"{truncate(one, MAX_FACT_CHARS)}"' for one in table.foreign[:MAX_FOREIGN_LISTED])
+        left = len(table.foreign) - MAX_FOREIGN_LISTED
+        others = f" and {left} more" if left > 0 else ""
+        lines.append(f"Not from the council: {listed}{others}. No member and no source mentions this, so check it.")
     lines += table.remarks
     if table.overflow_disputes:
         more = (

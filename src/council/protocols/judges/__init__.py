@@ -13,6 +13,7 @@ PROTOCOL = Protocol(
     spread=False,
     panel="council.protocols.judges.panel:judges_panel",
     output_schema="council.protocols.judges.replies:output_schema",
+    packet_notice="council.protocols.judges.parts:describe_parts",
     report_view="council.protocols.judges.report:JudgesView",
     reads_question=False,
     reports_in_project=True,

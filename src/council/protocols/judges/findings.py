@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
+from council.protocols.judges.defects import (
+    ASIDE_KINDS,
+    WEAK_KINDS,
+    find_first_kinds,
+    find_kinds,
+    find_new_names,
+    find_shared_words,
+)
+from council.protocols.judges.finding_ids import resolve_reference, split_ids
 from council.protocols.judges.locations import Material, Place, find_place, match_file, parse_location, parse_path
 from council.protocols.judges.rules import Vote
+from council.protocols.judges.scopes import Definition, find_code_names
 from council.similarity import is_similar, jaccard, stems
+from council.text_cleanup import squash, truncate
 
 SEVERITIES = ("critical", "significant", "minor")  # worst first
 LOCATION_STATES = ("verified", "located", "unlocated")  # best first
 NO_FIX, NO_WHY, NO_REF = "No fix specified", "No root cause specified", "No reference"
 MIN_EQUAL_WORDS = 4  # shorter sentences at two places are equal by chance: "The function has no docstring."
 NEARLY_EQUAL = 0.8  # share of common words
+ENOUGH_EVIDENCE = 4  # of two findings on one line
 SIMILAR = 0.5  # share of common words of two findings on one line
+ALIKE = 0.3  # share of common words of two findings of an unknown kind
 RELATED = 0.08  # with less in common, a single shared word is chance
 POSSIBLY_SAME = 0.3  # share of common words
 MAX_LINES_APART = 5  # equal sentences further apart are about two places
@@ -34,7 +47,7 @@ COMMON_WORDS = (
     "leak leaks leaking fail fails failure lose loses lost unsafe incorrect invalid expose exposes exposed slow"
 )
 _COMMON_STEMS = stems(COMMON_WORDS)
-_FINDING_ID = re.compile(r"(?:(?P<seat>[\w-]+?)\s*[.:/# ]\s*)?[Ff]\s*(?P<number>\d{1,4})\b")
+NO_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +67,8 @@ class Finding:
     id: str = ""
     place: Place = field(default_factory=Place)
     first_severity: str = ""  # severity of the first round, if the second one changed it
+    scope: Definition | None = None  # the definition that encloses its place, if it is known
+    new_names: frozenset[str] = frozenset()  # code names of its fix that its file does not have
 
     @property
     def is_verified(self) -> bool:
@@ -78,6 +93,7 @@ class Challenge:
     claim: str
     seat: str = ""  # the judge that challenges
     response: str = ""  # its reason
+    finding: str = ""  # the id of the finding, if it names one
 
 
 def parse_findings(seat: str, rows: Iterable[Mapping[str, Any]], after: int = 0) -> list[Finding]:
@@ -105,7 +121,46 @@ def parse_finding(seat: str, row: Mapping[str, Any], finding_id: str = "") -> Fi
 
 def verify_finding(finding: Finding, material: Material) -> Finding:
     """Check the place and the quote against the packet."""
-    return replace(finding, place=find_place(finding.location, finding.ref, finding.quote, material))
+    place = find_place(finding.location, finding.ref, finding.quote, material)
+    scope = material.find_definition(place, finding.quote)
+    advice = f"{finding.fix}\n{finding.recommendation}" if finding.fix != NO_FIX else finding.recommendation
+    return replace(finding, place=place, scope=scope, new_names=find_new_names(advice, material.words(place.path)))
+
+
+PLACE_CHECKS = {
+    "found": "quote verified",
+    "not_found": "quote not found",
+    "too_long": "quote too long to check",
+    "ambiguous": "the quote occurs several times and no line is named",
+}
+MAX_QUOTE_CHARS = 400
+
+
+def describe_position(reply: Any, findings: Sequence[Finding]) -> str:
+    """Render a judge's position for the second round: key insight, checked findings with their ids, recommendation."""
+    lines = [reply.key_insight]
+    for one in findings:
+        kind = " ".join(filter(None, [one.severity, one.category]))
+        advice = one.recommendation or (one.fix if one.fix != NO_FIX else "")
+        about = ", ".join(filter(None, [kind, _describe_place(one)]))
+        lines.append(f"- {one.id} ({about}): {one.description}" + (f" Advice: {advice}" if advice else ""))
+        if one.quote.strip():
+            lines += [f"    > {line}" for line in truncate(one.quote, MAX_QUOTE_CHARS).splitlines()]
+    return "\n".join([*lines, f"Recommendation: {reply.recommendation}"])
+
+
+def _describe_place(finding: Finding) -> str:
+    """Return the corrected place and what the check of it found."""
+    place = finding.place
+    where = f"{place.path}:{place.line}" if place.line else finding.location
+    check = PLACE_CHECKS.get(place.quote) or ("line exists, no quote" if place.state == "located" else "")
+    if not place.path:
+        check = "no such file in the material"
+    elif not check:
+        check = "no such line in the material"
+    stated = parse_location(finding.location)
+    moved = f", stated as line {stated[1]}" if place.line and stated and stated[1] != place.line else ""
+    return f"{where}{moved}, {check}" if where else "no place"
 
 
 # Comparison of two findings
@@ -114,19 +169,49 @@ def verify_finding(finding: Finding, material: Material) -> Finding:
 def is_same_problem(a: Finding, b: Finding) -> bool:
     """Return whether two judges report the same defect.
 
-    Either their verified quotes share a line and their wording is the same, or similar, or of one category with a word
-    for the defect in common; or they concern the same file and their wording is nearly equal. Lines that are only close prove
-    nothing, and in doubt the answer is no: a duplicate is better than a false corroboration.
+    Either their verified quotes share a line and what they say about it fits together (see `weigh_evidence`), or they
+    concern the same file and their wording is nearly equal. Lines that are only close prove nothing, and in doubt the
+    answer is no: a duplicate is better than a false corroboration.
     """
     if a.file != b.file:
         return False
     if shares_line(a, b):
-        if a.description.split() == b.description.split():
-            return True
-        likeness = jaccard(stems(a.description), stems(b.description))
-        alike = likeness >= SIMILAR or (likeness >= RELATED and _has_same_category(a, b))
-        return alike and bool(_shared_defect_words(a, b))
+        return a.description.split() == b.description.split() or weigh_evidence(a, b) >= ENOUGH_EVIDENCE
     return is_nearly_equal(a, b)
+
+
+def weigh_evidence(a: Finding, b: Finding) -> int:
+    """Weigh what two findings on one line have in common: the kind of defect, words for it, names and fixes.
+
+    A kind that both name counts most, and it must be what one of them is about. If each is about a kind that the other
+    does not mention, they report two defects.
+    """
+    kinds = (find_kinds(a.description), find_kinds(b.description))
+    first = (find_first_kinds(a.description), find_first_kinds(b.description))
+    shared = (kinds[0] & first[1]) | (kinds[1] & first[0])
+    if (kinds[0] ^ kinds[1]) & ASIDE_KINDS:
+        return 0
+    agreed = first[0] & first[1]
+    likeness = jaccard(stems(a.description), stems(b.description))
+    strong = sum(_weigh_kind(kind, is_agreed=kind in agreed) for kind in shared - WEAK_KINDS)
+    weak = sum(_weigh_kind(kind, is_agreed=kind in agreed) for kind in shared & WEAK_KINDS)
+    weight = strong + min(weak, ENOUGH_EVIDENCE - 1)
+    if not shared and first[0] and first[1]:
+        weight -= 3
+    elif shared and not strong and ((first[0] - WEAK_KINDS - kinds[1]) or (first[1] - WEAK_KINDS - kinds[0])):
+        weight -= 2  # one is about something specific that the other does not mention
+    most = 3 if shared or likeness >= ALIKE else 2  # words alone are much less than a kind of defect
+    names = find_code_names(a.description) & find_code_names(b.description)
+    weight += min(len(_shared_defect_words(a, b)), most) + min(len(names), 1)
+    weight += 2 * min(len(a.new_names & b.new_names), 1)
+    return weight + 2 * (likeness >= SIMILAR) + (likeness >= RELATED and _has_same_category(a, b))
+
+
+def _weigh_kind(kind: str, *, is_agreed: bool) -> int:
+    """Weigh a kind of defect that both findings name; `is_agreed`: both are about it."""
+    if kind in WEAK_KINDS:
+        return 2 if is_agreed else 1
+    return ENOUGH_EVIDENCE if is_agreed else 2
 
 
 def shares_line(a: Finding, b: Finding) -> bool:
@@ -135,6 +220,21 @@ def shares_line(a: Finding, b: Finding) -> bool:
     if not (a.is_verified and b.is_verified and one.path == other.path):
         return False
     return one.first <= other.last and other.first <= one.last
+
+
+def is_in_one_scope(a: Finding, b: Finding) -> bool:
+    """Return whether the places of both lie in one definition. An unknown one is never the same."""
+    return a.scope is not None and b.scope is not None and a.scope.is_same(b.scope)
+
+
+def names_scope(text: str, finding: Finding) -> bool:
+    """Return whether a text names the definition in which a finding lies."""
+    return finding.scope is not None and bool(finding.scope.name) and finding.scope.name in find_code_names(text)
+
+
+def shares_subject(a: Finding, b: Finding) -> bool:
+    """Return whether two findings name a kind of defect or a word for it in common."""
+    return bool(find_kinds(a.description) & find_kinds(b.description)) or bool(_shared_defect_words(a, b))
 
 
 def is_nearly_equal(a: Finding, b: Finding) -> bool:
@@ -163,9 +263,8 @@ def _has_same_category(a: Finding, b: Finding) -> bool:
 
 def _shared_defect_words(a: Finding, b: Finding) -> frozenset[str]:
     """Return the shared words that name the defect: not the quoted code, not a common word, not a number."""
-    shared = stems(a.description) & stems(b.description)
-    code = stems(f"{a.quote} {b.quote} {a.place.code} {b.place.code}")
-    return frozenset(word for word in shared - code - _COMMON_STEMS if not word.isdigit())
+    code = f"{a.quote} {b.quote} {a.place.code} {b.place.code}"
+    return find_shared_words(a.description, b.description, code, _COMMON_STEMS)
 
 
 # Second round
@@ -208,12 +307,18 @@ class StandingFindings:
     problems: tuple[str, ...] = ()  # changes that could not be applied, one sentence each
 
 
-def apply_changes(first: Sequence[Finding], added: Sequence[Finding], changes: Changes) -> StandingFindings:
+def apply_changes(
+    first: Sequence[Finding],
+    added: Sequence[Finding],
+    changes: Changes,
+    names: Mapping[str, tuple[str, ...]] = NO_NAMES,
+) -> StandingFindings:
     """Return the findings after the second round. A finding remains unless its judge withdraws it with a reason.
 
     A judge that withdraws a finding and reports the same defect again corrects it: the new text replaces the old one.
+    `names` are the judges by the names that the others may use for them.
     """
-    known = {finding.id: finding for finding in (*first, *added)}
+    known = KnownFindings({finding.id: finding for finding in (*first, *added)}, names)
     problems: list[str] = []
     gone = _accept_withdrawals(changes.withdrawals, known, problems)
     corrected = {old.id: new for old in first if old.id in gone for new in added if is_repeated(old, new)}
@@ -235,12 +340,34 @@ def apply_changes(first: Sequence[Finding], added: Sequence[Finding], changes: C
     )
 
 
-def _accept_withdrawals(
-    withdrawals: Iterable[Withdrawal], known: Mapping[str, Finding], problems: list[str]
-) -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class KnownFindings:
+    """The findings by id, and the judges by the names that others use for them."""
+
+    by_id: Mapping[str, Finding]
+    names: Mapping[str, tuple[str, ...]]
+
+    def __getitem__(self, finding_id: str) -> Finding:
+        return self.by_id[finding_id]
+
+    def find(self, text: str, *, not_by: str = "", own: str = "", is_prose: bool = False) -> Finding | None:
+        """Return the finding that a text names. A number without a judge is one of `own`; without `own` it is none."""
+        named = resolve_reference(text, self.by_id, self.all_names, not_by, is_prose=is_prose)
+        return self.by_id.get(f"{own}.{named.id}" if named.is_bare else named.id)
+
+    def is_bare(self, text: str) -> bool:
+        return resolve_reference(text, self.by_id, self.all_names).is_bare
+
+    @property
+    def all_names(self) -> Mapping[str, tuple[str, ...]]:
+        seats = dict.fromkeys(finding.seat for finding in self.by_id.values())
+        return {squash(seat): (seat,) for seat in seats} | dict(self.names)
+
+
+def _accept_withdrawals(withdrawals: Iterable[Withdrawal], known: KnownFindings, problems: list[str]) -> dict[str, str]:
     gone = {}
     for one in withdrawals:
-        finding = known.get(resolve_id(one.id, one.seat, known))
+        finding = known.find(one.id, own=one.seat)
         if finding is None:
             problems.append(f'{one.seat} withdraws "{one.id}", which is no finding: nothing is withdrawn.')
         elif finding.seat != one.seat:
@@ -253,11 +380,11 @@ def _accept_withdrawals(
 
 
 def _accept_settlements(
-    settlements: Iterable[Settlement], known: Mapping[str, Finding], problems: list[str]
+    settlements: Iterable[Settlement], known: KnownFindings, problems: list[str]
 ) -> dict[str, Settlement]:
     settled = {}
     for one in settlements:
-        finding = known.get(resolve_id(one.id, one.seat, known))
+        finding = known.find(one.id, own=one.seat)
         if finding is None or finding.seat != one.seat:
             problems.append(f'{one.seat} rates "{one.id}" as {one.severity}, which is not its own finding: no change.')
         elif not one.why.strip():
@@ -268,30 +395,19 @@ def _accept_settlements(
 
 
 def _accept_supports(
-    supports: Iterable[tuple[str, str]], known: Mapping[str, Finding], problems: list[str]
+    supports: Iterable[tuple[str, str]], known: KnownFindings, problems: list[str]
 ) -> dict[str, tuple[str, ...]]:
     supporters: dict[str, tuple[str, ...]] = {}
-    for seat, text in supports:
-        finding = known.get(resolve_id(text, seat, known))
-        if finding is None:
-            problems.append(f'{seat} supports "{text}", which is no finding.')
-        elif finding.seat != seat:
-            supporters[finding.id] = tuple(dict.fromkeys((*supporters.get(finding.id, ()), seat)))
+    for seat, listed in supports:
+        for text in split_ids(listed):
+            finding = known.find(text, not_by=seat)
+            if finding is None and known.is_bare(text):
+                problems.append(f'{seat} supports "{text}" without naming its judge: the support does not count.')
+            elif finding is None:
+                problems.append(f'{seat} supports "{text}", which is no finding: the support does not count.')
+            elif finding.seat != seat:
+                supporters[finding.id] = tuple(dict.fromkeys((*supporters.get(finding.id, ()), seat)))
     return supporters
-
-
-def resolve_id(text: str, seat: str, known: Collection[str]) -> str:
-    """Return the finding id that a judge wrote: `judge-2.F1`, `judge-2 F1`, or `F1` for its own; empty if unknown."""
-    plain = text.strip().strip("[]()`\"'")
-    if plain in known:
-        return plain
-    found = _FINDING_ID.search(plain)
-    if not found:
-        return ""
-    seats = {one.rpartition(".")[0].lower() for one in known}
-    named = (found["seat"] or "").lower()
-    wanted = f"{named if named in seats else seat.lower()}.f{int(found['number'])}"
-    return next((one for one in known if one.lower() == wanted), "")
 
 
 def _settle(finding: Finding, settlement: Settlement | None) -> Finding:
@@ -347,8 +463,11 @@ def is_challenged(finding: Finding, challenges: Iterable[Challenge]) -> bool:
 
 def _names(finding: Finding, challenge: Challenge) -> bool:
     """Return whether the challenge names the id: `judge-2.F1`, or `F1` in a challenge to judge-2."""
-    named = (resolve_id(text, challenge.target, [finding.id]) for text in (challenge.target, challenge.claim))
-    return bool(finding.id) and finding.id in named
+    known = KnownFindings({finding.id: finding}, {squash(challenge.target): (challenge.target,)})
+    texts = (challenge.finding, challenge.target, challenge.claim)
+    return bool(finding.id) and any(
+        known.find(text, own=challenge.target, is_prose=True) is finding for text in texts if text
+    )
 
 
 def _is_at(finding: Finding, claim: str) -> bool:

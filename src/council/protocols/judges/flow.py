@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from council.engine.agreement import compute_agreement, keep_known, list_shared_voices, round_voices
@@ -10,7 +11,11 @@ from council.engine.council import Council
 from council.engine.reply import Reply
 from council.protocols.common.lookups import MAX_HOPS, LookupLimit, run_hops
 from council.protocols.common.stances import Stance, is_unanimous
+from council.protocols.judges.clerk import ask_clerk
+from council.protocols.judges.findings import describe_position
+from council.protocols.judges.locations import Material
 from council.protocols.judges.options import JudgesOptions
+from council.protocols.judges.parts import fit_packet, judge_parts, list_parts
 from council.protocols.judges.replies import (
     Consolidation,
     Exploration,
@@ -21,7 +26,7 @@ from council.protocols.judges.replies import (
     SecondOpinion,
     SubQuestions,
 )
-from council.protocols.judges.verdict import build_verdict
+from council.protocols.judges.verdict import build_verdict, collect_standing, read_findings
 from council.text_cleanup import squash
 from council.types import Packet, Question, Round, Seat, Statement, Verdict
 
@@ -38,7 +43,10 @@ async def judges(council: Council, **options: Any) -> Verdict:
     if council.question.task != "validate":
         return await consolidate(council, opinions)
     second = await run_second_round(council, opinions, chosen.early_stop) if chosen.debate else Round[SecondOpinion]()
-    return build_verdict(council, chosen, opinions, second)
+    # After the second round: it may withdraw and add findings, and its supports help to check the groups.
+    standing = collect_standing(opinions, second, Material.from_packet(council.packet))
+    clerking = await ask_clerk(council, standing.findings, is_off=chosen.no_clerk)
+    return build_verdict(council, chosen, opinions, second, standing, clerking)
 
 
 async def quick(council: Council) -> Verdict:
@@ -55,6 +63,9 @@ async def run_first_round(council: Council, options: JudgesOptions) -> Round[Any
     if council.question.task == "validate":
         given["question"] = replace(council.question, text=phrase_question(council.question, council.packet))
     prompt, reply = f"judges/{council.question.task}", REPLY_TYPES[council.question.task]
+    if council.question.task == "validate" and len(parts := list_parts(council.packet)) > 1:
+        explore = partial(_explore, options.explorers, given) if options.explorers else None
+        return await judge_parts(council, parts, prompt, given, explore)
     if not options.explorers:
         opinions: Round[Any] = await council.poll(council.members, prompt, reply=reply, **given)
         return opinions
@@ -65,6 +76,10 @@ async def run_first_round(council: Council, options: JudgesOptions) -> Round[Any
         return opinion
 
     return await council.gather(council.members, act)
+
+
+async def _explore(count: int, variables: dict[str, Any], council: Council, judge: Seat) -> list[Statement[Any]]:
+    return await run_explorers(council, judge, count, variables)
 
 
 DOCUMENT_SUFFIXES = (".md", ".txt", ".rst", ".adoc", ".pdf", ".docx", ".html")
@@ -105,7 +120,7 @@ async def run_explorers(council: Council, judge: Seat, count: int, variables: di
     async with council.phase("questions"):
         statement = await council.ask(judge, "judges/questions", reply=SubQuestions, explorers=count, **variables)
     questions = statement.reply.questions[:count]
-    (explorer,) = council.roster.helpers
+    explorer = next(seat for seat in council.roster.helpers if seat.name == "explorer")
     seats = [replace(explorer, name=f"{judge.name}-explorer-{n}") for n in range(1, len(questions) + 1)]
     subjects = dict(zip([seat.name for seat in seats], questions, strict=True))
 
@@ -142,10 +157,15 @@ async def run_second_round(
         council.note("second round skipped", why=why, skipped=["r2"])
         return Round()
     agreed = len({opinion.reply.verdict for opinion in opinions.values()}) == 1
+    material = Material.from_packet(council.packet)
+    found = {name: read_findings(name, said.reply, material) for name, said in opinions.items()}
+    ids = [finding.id for findings in found.values() for finding in findings]
+    choices = {"id": ids, "supports": ids, "finding": ["", *ids]} if ids else {}  # no provider accepts an empty enum
+    summaries = {name: describe_position(said.reply, found[name]) for name, said in opinions.items()}
     async with council.phase("r2"):
-        return await council.poll(
+        return await fit_packet(council).poll(
             opinions.seats, "judges/second", reply=SecondOpinion, after=opinions, timeout=council.timeouts.get("r2"),
-            quorum=0, opinions=opinions, unanimous=agreed,
+            quorum=0, choices=choices, opinions=opinions, summaries=summaries, has_findings=bool(ids), unanimous=agreed,
         )  # fmt: skip
 
 

@@ -8,16 +8,19 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
-from typing import Any
+from typing import Any, Literal
 
 from council.protocols.judges.findings import (
     LOCATION_STATES,
     SEVERITIES,
     Finding,
+    is_in_one_scope,
     is_nearly_equal,
     is_possibly_same,
     is_same_problem,
+    names_scope,
     shares_line,
+    shares_subject,
 )
 from council.similarity import content_words, jaccard, stems
 from council.types import Json
@@ -27,6 +30,17 @@ QUOTE_NOTES = {
     "too_long": "quote too long to check",
     "ambiguous": "the quote occurs several times and no line is named",
 }
+
+
+GroupedBy = Literal["", "clerk", "rule", "support"]  # empty: the findings of one judge
+
+
+@dataclass(frozen=True, slots=True)
+class ClerkGroup:
+    """Ids of findings that report one defect by the word of the clerk, and the clerk's words for the defect."""
+
+    findings: tuple[str, ...]
+    defect: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +54,8 @@ class FindingGroup:
     possibly_same: tuple[str, ...] = ()  # ids of findings in other groups
     uncounted: tuple[str, ...] = ()  # judges that withdrew their finding, or whose model is already counted
     disputes: tuple[tuple[str, str], ...] = ()  # the judges that oppose it, each with its reason
+    grouped_by: GroupedBy = ""
+    defect: str = ""  # the clerk's words, if it named the group
 
     @property
     def lead(self) -> Finding:
@@ -52,7 +68,13 @@ class FindingGroup:
 
     @property
     def found_by(self) -> tuple[str, ...]:
-        """Return the judges that count as holders of the finding, one for each model that answered by fallback."""
+        """Return the judges that found it and count, one for each model that answered by fallback; else its holders."""
+        seats = {member.seat for member in self.members}.difference(self.uncounted)
+        return tuple(sorted(seats, key=_seat_key)) or self.held_by
+
+    @property
+    def held_by(self) -> tuple[str, ...]:
+        """Return the judges that found it, and those that only support it."""
         seats = {*(member.seat for member in self.members), *self.supporters}.difference(self.uncounted)
         return tuple(sorted(seats, key=_seat_key))
 
@@ -66,38 +88,111 @@ class FindingGroup:
 
     @property
     def support(self) -> str:
-        return f"found by {len(self.found_by)} of {self.judge_count}"
+        found, held = len(self.found_by), len(self.held_by)
+        if found == held:
+            return f"found by {found} of {self.judge_count}"
+        return f"found by {found}, held by {held} of {self.judge_count}"
 
 
 def group_findings(
-    findings: Iterable[Finding], judge_count: int, supporters: Mapping[str, Sequence[str]] | None = None
+    findings: Iterable[Finding],
+    judge_count: int,
+    supporters: Mapping[str, Sequence[str]] | None = None,
+    clerk: Sequence[ClerkGroup] = (),
 ) -> list[FindingGroup]:
-    """Group the findings on the same problem.
+    """Group the findings on the same problem: by rule, and by the groups of the clerk that pass a check.
 
     Two groups are joined only if every finding of one matches every finding of the other, so a finding that mentions
     two defects does not connect others. A support joins the judge to the group, and its own finding if it is close.
     """
     ranked = sorted(findings, key=_sort_key)
-    supported = {finding_id: tuple(seats) for finding_id, seats in (supporters or {}).items()}
+    matcher = Matcher.build(ranked, supporters or {}, clerk)
     group_of = {n: [n] for n in range(len(ranked))}
-    for a, b in _match_pairs(ranked, supported):
+    for a, b in _match_pairs(ranked, matcher):
         first, second = group_of[a], group_of[b]
         pairs = ((ranked[x], ranked[y]) for x, y in product(first, second))
-        if first is not second and all(_is_match(x, y, supported) for x, y in pairs):
+        if first is not second and all(matcher.is_match(x, y) for x, y in pairs):
             joined = first + second
             group_of.update(dict.fromkeys(joined, joined))
     distinct = {id(members): sorted(members) for members in group_of.values()}
-    groups = [_build_group([ranked[n] for n in members], judge_count, supported) for members in distinct.values()]
-    return _mark_possibly_same(sorted(groups, key=lambda one: _sort_key(one.lead)))
+    groups = [_build_group([ranked[n] for n in members], judge_count, matcher) for members in distinct.values()]
+    return _mark_possibly_same(sorted(groups, key=lambda one: _sort_key(one.lead)), matcher)
 
 
-def _match_pairs(findings: Sequence[Finding], supported: Mapping[str, tuple[str, ...]]) -> list[tuple[int, int]]:
+@dataclass(frozen=True, slots=True)
+class Matcher:
+    """Decides which findings may be one: by rule, by a support, or by the clerk and a check of its word."""
+
+    supported: Mapping[str, tuple[str, ...]]  # finding id → judges that support it
+    by_clerk: Mapping[str, frozenset[int]]  # finding id → numbers of the clerk's groups
+    clerk: tuple[ClerkGroup, ...] = ()
+    descriptions: tuple[tuple[str, ...], ...] = ()  # of the findings of each clerk's group
+    overfull: frozenset[int] = frozenset()  # groups that name several defects, by their number of findings
+
+    @classmethod
+    def build(
+        cls, findings: Sequence[Finding], supporters: Mapping[str, Sequence[str]], clerk: Sequence[ClerkGroup]
+    ) -> Matcher:
+        known = {finding.id: finding for finding in findings}
+        judges = len({finding.seat for finding in findings})
+        groups = [[known[one] for one in dict.fromkeys(group.findings) if one in known] for group in clerk]
+        by_clerk: dict[str, frozenset[int]] = {}
+        for n, members in enumerate(groups):
+            for member in members:
+                by_clerk[member.id] = by_clerk.get(member.id, frozenset()) | {n}
+        return cls(
+            {finding_id: tuple(seats) for finding_id, seats in supporters.items()},
+            by_clerk,
+            tuple(clerk),
+            tuple(tuple(member.description for member in members) for members in groups),
+            frozenset(n for n, members in enumerate(groups) if len(members) > judges + 1),
+        )
+
+    def find_clerk_groups(self, a: Finding, b: Finding) -> frozenset[int]:
+        """Return the numbers of the clerk's groups that hold both findings; one judge's own findings are never joined by it."""
+        if a.seat == b.seat:
+            return frozenset()
+        return self.by_clerk.get(a.id, frozenset()) & self.by_clerk.get(b.id, frozenset())
+
+    def is_match(self, a: Finding, b: Finding) -> bool:
+        if a.seat == b.seat:
+            return a.file == b.file and is_nearly_equal(a, b)  # a judge that says the same twice
+        if is_same_problem(a, b) or self.is_joined_by_support(a, b):
+            return True
+        return any(self.is_confirmed(a, b, n) for n in self.find_clerk_groups(a, b))
+
+    def is_confirmed(self, a: Finding, b: Finding, group: int) -> bool:
+        """Check a pair of the clerk: one file, and a line, a definition, or definitions that one description names, or a support."""
+        if not a.file or a.file != b.file:
+            return False
+        if shares_line(a, b) or is_in_one_scope(a, b) or self.is_supported(a, b):
+            return True
+        if any(names_scope(text, a) and names_scope(text, b) for text in self.descriptions[group]):
+            return True
+        for one, other in ((a, b), (b, a)):
+            if names_scope(one.description, other) and (one.scope is None or shares_subject(one, other)):
+                return True
+        return False
+
+    def is_supported(self, a: Finding, b: Finding) -> bool:
+        """Return whether one of two judges supports the finding of the other."""
+        return a.seat in self.supported.get(b.id, ()) or b.seat in self.supported.get(a.id, ())
+
+    def is_joined_by_support(self, a: Finding, b: Finding) -> bool:
+        both = {a.seat, b.seat}
+        if not self.is_supported(a, b) and not any(both.issubset(seats) for seats in self.supported.values()):
+            return False
+        return (shares_line(a, b) and _likeness(a, b) > 0) or (is_in_one_scope(a, b) and shares_subject(a, b))
+
+
+def _match_pairs(findings: Sequence[Finding], matcher: Matcher) -> list[tuple[int, int]]:
     """Return the pairs that match, the most certain first."""
-    pairs = [
-        (not shares_line(findings[a], findings[b]), -_likeness(findings[a], findings[b]), a, b)
-        for a, b in combinations(range(len(findings)), 2)
-        if _is_match(findings[a], findings[b], supported)
-    ]
+    pairs = []
+    for a, b in combinations(range(len(findings)), 2):
+        one, other = findings[a], findings[b]
+        if matcher.is_match(one, other):
+            apart = (not matcher.find_clerk_groups(one, other), not shares_line(one, other))
+            pairs.append((*apart, -_likeness(one, other), a, b))
     return [(a, b) for *_, a, b in sorted(pairs)]
 
 
@@ -105,19 +200,29 @@ def _likeness(a: Finding, b: Finding) -> float:
     return jaccard(stems(a.description), stems(b.description))
 
 
-def _is_match(a: Finding, b: Finding, supported: Mapping[str, tuple[str, ...]]) -> bool:
-    if a.seat == b.seat:
-        return a.file == b.file and is_nearly_equal(a, b)  # a judge that says the same twice
-    is_supported = a.seat in supported.get(b.id, ()) or b.seat in supported.get(a.id, ())
-    return is_same_problem(a, b) or (is_supported and shares_line(a, b) and _likeness(a, b) > 0)
-
-
-def _build_group(
-    members: Sequence[Finding], judge_count: int, supported: Mapping[str, tuple[str, ...]]
-) -> FindingGroup:
+def _build_group(members: Sequence[Finding], judge_count: int, matcher: Matcher) -> FindingGroup:
     own = {member.seat for member in members}
-    seats = dict.fromkeys(seat for member in members for seat in supported.get(member.id, ()))
-    return FindingGroup(tuple(members), judge_count, supporters=tuple(seat for seat in seats if seat not in own))
+    seats = dict.fromkeys(seat for member in members for seat in matcher.supported.get(member.id, ()))
+    by, defect = _find_origin(members, matcher)
+    return FindingGroup(
+        tuple(members),
+        judge_count,
+        supporters=tuple(seat for seat in seats if seat not in own),
+        grouped_by=by,
+        defect=defect,
+    )
+
+
+def _find_origin(members: Sequence[Finding], matcher: Matcher) -> tuple[GroupedBy, str]:
+    """Return what joined the findings, and the clerk's words for them."""
+    pairs = [(a, b) for a, b in combinations(members, 2) if a.seat != b.seat]
+    if not pairs:
+        return "", ""
+    named = Counter(n for a, b in pairs for n in matcher.find_clerk_groups(a, b))
+    if named:
+        best = min(named, key=lambda n: (-named[n], n))
+        return "clerk", "" if best in matcher.overfull else matcher.clerk[best].defect
+    return ("rule", "") if all(is_same_problem(a, b) for a, b in pairs) else ("support", "")
 
 
 def find_uncounted(one: FindingGroup, withdrawn: Collection[str], voices: Mapping[str, str]) -> tuple[str, ...]:
@@ -134,17 +239,30 @@ def find_uncounted(one: FindingGroup, withdrawn: Collection[str], voices: Mappin
     return tuple(sorted(everyone.difference(first.values())))
 
 
-def _mark_possibly_same(groups: Sequence[FindingGroup]) -> list[FindingGroup]:
+def _mark_possibly_same(groups: Sequence[FindingGroup], matcher: Matcher) -> list[FindingGroup]:
     return [
         replace(
-            one, possibly_same=tuple(other.lead.id for other in groups if other is not one and _is_close(one, other))
+            one,
+            possibly_same=tuple(
+                other.lead.id for other in groups if other is not one and _is_close(one, other, matcher)
+            ),
         )
         for one in groups
     ]
 
 
-def _is_close(one: FindingGroup, other: FindingGroup) -> bool:
-    return any(is_possibly_same(a, b) for a, b in product(one.members, other.members))
+def _is_close(one: FindingGroup, other: FindingGroup, matcher: Matcher) -> bool:
+    """Return whether two groups may be one: a pair is close, or the clerk named it and the check did not confirm it."""
+    pairs = list(product(one.members, other.members))
+    named = (matcher.by_clerk.get(a.id, frozenset()) & matcher.by_clerk.get(b.id, frozenset()) for a, b in pairs)
+    return any(is_possibly_same(a, b) for a, b in pairs) or any(found - matcher.overfull for found in named)
+
+
+def list_split_groups(groups: Iterable[FindingGroup], clerk: Iterable[ClerkGroup]) -> list[tuple[ClerkGroup, int]]:
+    """Return the clerk's groups that the check did not confirm as a whole, each with the number of rows it became."""
+    row_of = {member.id: n for n, one in enumerate(groups) for member in one.members}
+    rows = [(one, len({row_of[finding] for finding in one.findings if finding in row_of})) for one in clerk]
+    return [(one, count) for one, count in rows if count > 1]
 
 
 def _seat_key(name: str) -> list[Any]:
@@ -165,8 +283,8 @@ def sort_groups(groups: Iterable[FindingGroup], failing: Collection[str]) -> lis
     """Sort groups: security findings behind a FAIL first, then by severity, then by number of judges."""
 
     def sort_key(one: FindingGroup) -> tuple[Any, ...]:
-        supports = one.is_security and one.severity != "minor" and not set(one.found_by).isdisjoint(failing)
-        return (not supports, SEVERITIES.index(one.severity), -len(one.found_by), *_sort_key(one.lead))
+        supports = one.is_security and one.severity != "minor" and not set(one.held_by).isdisjoint(failing)
+        return (not supports, SEVERITIES.index(one.severity), -len(one.held_by), *_sort_key(one.lead))
 
     return sorted(groups, key=sort_key)
 
@@ -216,12 +334,15 @@ def _build_row(one: FindingGroup, fingerprint: str) -> Json:
         "disputes": [{"seat": seat, "why": why} for seat, why in one.disputes],
         "id": lead.id,
         "quote": shown.quote,
-        "path": shown.place.path,
-        "line": shown.place.line,
+        "path": shown.place.path if shown.place.is_file else "",
+        "line": shown.place.line if shown.place.is_file else 0,
         "location_state": shown.place.state,
         "location_note": _describe_quote(shown),
         "by_judge": [*map(_build_judge_row, one.members), *map(_build_supporter_row, one.supporters)],
         "possibly_same": list(one.possibly_same),
+        "held_by": list(one.held_by),
+        "grouped_by": one.grouped_by,
+        "defect": one.defect,
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from council.errors import UsageError, option, wording
 from council.protocols.options import EARLY_STOP_HELP, PRESET_HELP, CaseInsensitive, Options, choices_of
@@ -15,10 +15,29 @@ Profile = Annotated[Literal["thorough", "balanced", "fast"], CaseInsensitive]
 Rule = Annotated[Literal["consensus", "corroborated"], CaseInsensitive]
 
 
+MAX_FAMILIES = 4  # 3 judges of each are 12 agents
+
+
+def _read_families(value: Any) -> Any:
+    """Return True, False or the number of vendor families, also from text. Raise ValueError for other values."""
+    words = {"true": True, "false": False}
+    read = words.get(value.strip().lower(), value.strip()) if isinstance(value, str) else value
+    if isinstance(read, str) and read.isdecimal():
+        read = int(read)
+    if isinstance(read, bool) or (isinstance(read, int) and 2 <= read <= MAX_FAMILIES):
+        return read
+    given = wording(python=f"mixed={value!r}", cli=f"--mixed={value}")
+    raise ValueError(f"{given} is no number of vendor families: give 2 to {MAX_FAMILIES}")
+
+
 class JudgesOptions(Options):
     quick: bool = Field(default=False, description="One judge, one call: a fast check with a lower confidence ceiling.")
     deep: bool = Field(default=False, description="3 judges instead of 2.")
-    mixed: bool = Field(default=False, description="3 judges of each of two vendor families.")
+    mixed: Annotated[bool | int, BeforeValidator(_read_families)] = Field(
+        default=False,
+        description="3 judges of each of two vendor families; with =3, of three.",
+        json_schema_extra={"optional_value": True},
+    )
     debate: bool = Field(
         default=False, description="Second round in which the judges answer each other (validate only)."
     )
@@ -41,7 +60,18 @@ class JudgesOptions(Options):
     rule: Rule = Field(
         default="consensus", description="Rule that combines the verdicts; corroborated requires evidence for a FAIL."
     )
+    no_clerk: bool = Field(default=False, description="Group findings by rule, without the call of a clerk.")
     early_stop: bool = Field(default=False, description=EARLY_STOP_HELP)
+    may_disagree: bool | None = Field(
+        default=None,
+        description="Whether PASS of one vendor family and FAIL of another is DISAGREE; filled in by the plan.",
+        json_schema_extra={"internal": True},
+    )
+
+    @property
+    def families(self) -> int:
+        """The number of vendor families of `--mixed`; 1 without it."""
+        return int(self.mixed) + 1 if isinstance(self.mixed, bool) else self.mixed
 
     @field_validator("perspectives", mode="before")
     @classmethod

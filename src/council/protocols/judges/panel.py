@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from council.errors import UsageError, option, wording
+from council.errors import ConfigError, UsageError, option, wording
 from council.protocols.common.perspectives import (
     Perspective,
     load_preset,
@@ -16,9 +16,17 @@ from council.protocols.common.perspectives import (
 from council.protocols.judges.options import JudgesOptions
 from council.protocols.options import NoOptions
 from council.protocols.panel import Panel, PanelContext
-from council.settings import PROFILES, SeatSetting
+from council.settings import PROFILES, SEAT_FLAG, SeatSetting
 from council.settings.config_files import config_folder
-from council.settings.member_lookup import LOCAL_CANDIDATE, available_members, fast_members, resolve_member, tier_member
+from council.settings.member_lookup import (
+    LOCAL_CANDIDATE,
+    available_members,
+    fast_members,
+    require_available,
+    resolve_member,
+    spread_members,
+    tier_member,
+)
 from council.text_cleanup import slugify
 from council.types import Seat
 
@@ -57,7 +65,7 @@ def count_judges(
     perspectives: Sequence[str] = (),
     quick: bool = False,
     deep: bool = False,
-    mixed: bool = False,
+    families: int = 1,
     debate: bool = False,
     count: int | None = None,
     explorers: int = 0,
@@ -67,9 +75,8 @@ def count_judges(
     """Compute the number of judges. `named` is the number of members by `-m`; `default_count` applies when no flag sets a size."""
     if quick:
         return JudgeCounts(1, requested=1)
-    families = 2 if mixed else 1
     count = named if named > 1 else count
-    wanted = count or max(DEEP_JUDGES if deep or mixed else default_count, len(perspectives))
+    wanted = count or max(DEEP_JUDGES if deep or families > 1 else default_count, len(perspectives))
     per_family = _apply_agent_cap(wanted, families, explorers, count=count, named=named)
     if debate and per_family * families < 2:
         raise UsageError(
@@ -84,6 +91,11 @@ def _apply_agent_cap(requested: int, families: int, explorers: int, *, count: in
     room = MAX_AGENTS // (families * (1 + explorers))
     if requested <= room:
         return requested
+    if room == 0:
+        raise UsageError(
+            f"one judge of each of {families} vendor families with {explorers} explorers makes "
+            f"{families * (1 + explorers)} agents, over the cap of {MAX_AGENTS}: lower {option('explorers')}"
+        )
     judges = requested * families
     total = f"{judges} judges x (1 + {explorers} explorers) = {judges * (1 + explorers)} agents, over the cap of {MAX_AGENTS}"
     if named > 1:
@@ -106,36 +118,59 @@ FAMILY_PREFIXES = {
 }  # seat name prefix by vendor in a mixed council; other vendors use their own name
 HIGH_STAKES_WORDS = re.compile(r"\b(?:secur|architect)\w*", re.IGNORECASE)  # topics that need more than a single judge
 LEAD_SEAT = Seat("chair", "Lead")
+CLERK = "clerk"
+NO_FALLBACKS = ("human:", "local:", "scripted:")  # members that answer for no other one
 
 
 def quick_panel(task: str, options: NoOptions, context: PanelContext) -> Panel:
-    return judges_panel(task, JudgesOptions(quick=True), context)
+    return replace(judges_panel(task, JudgesOptions(quick=True), context), options={})
 
 
 def judges_panel(task: str, chosen: JudgesOptions, context: PanelContext) -> Panel:
     _check_named_members(chosen, len(context.settings.named_members))
     lenses = _load_perspectives(chosen, context)
-    first = _choose_first_family(chosen, context)
-    second = _choose_second_family(first, context) if chosen.mixed else None
-    bench = _count_judges(chosen, lenses, context, second)
-    families = [first, second] if second else [first]
-    seats = [
-        (seat, member)
-        for member in families
-        for seat in _build_seats(bench, lenses, _seat_name_prefix(member, context, second))
-    ]
+    first = _choose_first_member(chosen, context)
+    families = _choose_families(first, chosen.families, context)
+    bench = _count_judges(chosen, lenses, context, len(families))
+    if len(families) > 1:
+        seats = [
+            (seat, SeatSetting(member, ()))  # without fallbacks, so that the families stay separate
+            for member in families
+            for seat in _build_seats(bench, lenses, _seat_name_prefix(member, context))
+        ]
+    else:
+        members = _spread_judges(first, chosen, context)
+        judges = _build_seats(bench, lenses, "")
+        seats = [(seat, SeatSetting(members[n % len(members)])) for n, seat in enumerate(judges)]
     return Panel(
         seats=tuple(seat for seat, _ in seats),
         chair=None if chosen.quick or task == "validate" else LEAD_SEAT,
-        members={seat.name: _build_seat_setting(member, families, context) for seat, member in seats},
+        members={seat.name: setting for seat, setting in seats},
         default_member=first,
-        helpers=(_build_explorer(chosen, first, context),) if bench.explorers else (),
+        helpers=(
+            *([_build_explorer(chosen, first, context)] if bench.explorers else []),
+            *_build_clerk(task, chosen, bench, first, context),
+        ),
         warnings=(*_list_warnings(bench), *(_warn_single_judge(context) if chosen.quick else [])),
-        notices=("--mixed found no second vendor family: all judges are of the first.",)
-        if chosen.mixed and not second
-        else (),
+        notices=_list_missing_families(chosen.families, len(families)),
         agents=bench.agents,
-        mixing="" if chosen.mixed or context.settings.named_members else "--mixed, or one -m for each of them",
+        options={"may_disagree": len(families) > 1 or _has_named_seats([seat.name for seat, _ in seats], context)},
+    )
+
+
+def _list_missing_families(wanted: int, found: int) -> tuple[str, ...]:
+    if found >= wanted:
+        return ()
+    if found == 1:
+        return ("--mixed found no second vendor family: all judges are of the first.",)
+    return (f"--mixed={wanted} found {found} vendor families: the judges are of these.",)
+
+
+def _has_named_seats(seats: Sequence[str], context: PanelContext) -> bool:
+    """Return whether the user chose the members of the judges one by one."""
+    settings = context.settings
+    return len(settings.named_members) > 1 or any(
+        (setting := settings.seats.get(name)) and setting.model for name in seats
     )
 
 
@@ -143,7 +178,7 @@ def _check_named_members(options: JudgesOptions, named: int) -> None:
     """Raise UsageError for options that contradict the members of `-m`."""
     if named and options.mixed:
         raise UsageError(
-            f"{option('mixed', True)} chooses the members of two vendors, and {option('models')} names them: drop one of the two"
+            f"{option('mixed', True)} chooses the members of several vendors, and {option('models')} names them: drop one of the two"
         )
     size = 1 if options.quick else options.count
     if named > 1 and size is not None and size != named:
@@ -169,11 +204,11 @@ def _load_perspectives(options: JudgesOptions, context: PanelContext) -> tuple[P
 
 
 def _count_judges(
-    options: JudgesOptions, perspectives: tuple[Perspective, ...], context: PanelContext, second: str | None
+    options: JudgesOptions, perspectives: tuple[Perspective, ...], context: PanelContext, families: int
 ) -> JudgeCounts:
     return count_judges(
-        perspectives=[lens.name for lens in perspectives], quick=options.quick, deep=options.deep or options.mixed,
-        mixed=second is not None, debate=options.debate, count=options.count, explorers=options.explorers,
+        perspectives=[lens.name for lens in perspectives], quick=options.quick, deep=options.deep or bool(options.mixed),
+        families=families, debate=options.debate, count=options.count, explorers=options.explorers,
         default_count=_default_judge_count(options, context), named=len(context.settings.named_members),
     )  # fmt: skip
 
@@ -185,7 +220,7 @@ def _default_judge_count(options: JudgesOptions, context: PanelContext) -> int:
     return PROFILE_JUDGES.get(options.profile or "", DEFAULT_JUDGES)
 
 
-def _choose_first_family(options: JudgesOptions, context: PanelContext) -> str:
+def _choose_first_member(options: JudgesOptions, context: PanelContext) -> str:
     """Return the first member found: `-m`, `--cheap`, environment, profile tier, [models] default, built-in default, any available member."""
     settings = context.settings
     if settings.named_members:
@@ -202,8 +237,21 @@ def _choose_first_family(options: JudgesOptions, context: PanelContext) -> str:
     return usual or (available_members(settings, context.env) or [LOCAL_CANDIDATE])[0].member
 
 
-def _choose_second_family(first: str, context: PanelContext) -> str | None:
-    """Return a member of another family: [models] other, the codex member, else any available member."""
+def _spread_judges(first: str, options: JudgesOptions, context: PanelContext) -> list[str]:
+    """Return the members of the judges in turn: one of each vendor, or the one that the environment names for all."""
+    if context.settings.is_set("variables.COUNCIL_CLAUDE_MODEL"):
+        return [first]
+    tier = PROFILES[options.profile].tier if options.profile else "default"
+    return spread_members(first, tier, context.settings, context.env)
+
+
+def _choose_families(first: str, wanted: int, context: PanelContext) -> list[str]:
+    """Return a member of each vendor family, at most `wanted`.
+
+    After the first: [models] other and the codex member, then any available member of another family.
+    """
+    if wanted == 1:
+        return [first]
     settings = context.settings
     by_file, by_env = settings.models.get("other"), settings.variables.get("COUNCIL_CODEX_MODEL")
     names = [by_env, by_file] if settings.is_set("variables.COUNCIL_CODEX_MODEL") else [by_file, by_env]
@@ -212,23 +260,20 @@ def _choose_second_family(first: str, context: PanelContext) -> str | None:
     else:
         known = (context.resolve_or_none(name) for name in names if name)
         members = [*filter(None, known), *(one.member for one in available_members(settings, context.env))]
-    others = [member for member in members if context.vendor(member) != context.vendor(first)]
-    if not others and context.strict:
+    families = {context.vendor(first): first}
+    for member in members:
+        families.setdefault(context.vendor(member), member)
+    if len(families) < wanted and context.strict:
+        which = "a second vendor family, but none" if len(families) == 1 else f"{wanted} families, but {len(families)}"
         raise UsageError(
-            f"{option('mixed', True)} needs a second vendor family, but none is available: "
-            f"set another API key, or drop {option('strict')}"
+            f"{option('mixed', True)} needs {which} is available: set another API key, or drop {option('strict')}"
         )
-    return others[0] if others else None
+    return list(families.values())[:wanted]
 
 
-def _build_seat_setting(member: str, families: list[str], context: PanelContext) -> SeatSetting:
-    """Return the setting of a seat. With two families, seats get no fallbacks, so the families stay separate."""
-    return SeatSetting(member, ()) if len(families) > 1 else SeatSetting(member)
-
-
-def _seat_name_prefix(member: str, context: PanelContext, second: str | None) -> str:
+def _seat_name_prefix(member: str, context: PanelContext) -> str:
     vendor = context.vendor(member)
-    return f"{slugify(FAMILY_PREFIXES.get(vendor, vendor))}-" if second else ""
+    return f"{slugify(FAMILY_PREFIXES.get(vendor, vendor))}-"
 
 
 def _build_seats(counts: JudgeCounts, perspectives: tuple[Perspective, ...], prefix: str) -> list[Seat]:
@@ -246,6 +291,57 @@ def _build_explorer(options: JudgesOptions, first: str, context: PanelContext) -
     else:
         member = context.resolve_or_none(context.settings.variables.get("COUNCIL_EXPLORER_MODEL", "sonnet")) or first
     return Seat("explorer", "Explorer", member=member, vendor=context.vendor(member))
+
+
+def _build_clerk(
+    task: str, options: JudgesOptions, counts: JudgeCounts, first: str, context: PanelContext
+) -> list[Seat]:
+    """Return the clerk of a review with several judges: a fast member, or none if only people judge."""
+    if task != "validate" or options.no_clerk or counts.judges < 2:
+        return []
+    own = _find_clerk_setting(context)
+    member = require_available(own.model, context.settings, context.env) if own.model else _choose_clerk(first, context)
+    if member is None:
+        return []
+    others = own.fallback if own.fallback is not None else () if first.startswith(NO_FALLBACKS) else (first,)
+    fallbacks = dict.fromkeys(resolve_member(one, context.settings, context.env) for one in others)
+    return [
+        Seat(
+            CLERK,
+            "Clerk",
+            member=member,
+            vendor=context.vendor(member),
+            fallbacks=tuple(one for one in fallbacks if one != member),
+        )
+    ]
+
+
+def _find_clerk_setting(context: PanelContext) -> SeatSetting:
+    """Return the setting of [seats.clerk] or `--seat`; with `-m` only that of `--seat` applies."""
+    settings = context.settings
+    if settings.named_members and not settings.is_set_by_flag(f"seats.{CLERK}.model", SEAT_FLAG):
+        return SeatSetting(fallback=())
+    return settings.seats.get(CLERK) or SeatSetting()
+
+
+def _choose_clerk(first: str, context: PanelContext) -> str | None:
+    """Return the member of the clerk: `-m`, [models] fast, the fast model of the judges' vendor, the judges' member."""
+    settings = context.settings
+    named = [resolve_member(name, settings, context.env) for name in settings.named_members]
+    if named:
+        return next((member for member in named if not _is_human(member)), None)
+    configured = settings.models.get("fast")
+    if configured and (found := context.resolve_or_none(configured)):
+        return found
+    try:
+        fast = [one.member for one in fast_members(settings, context.env) if one.vendor == context.vendor(first)]
+    except ConfigError:
+        fast = []
+    return fast[0] if fast else None if _is_human(first) else first
+
+
+def _is_human(member: str) -> bool:
+    return member.startswith("human:")
 
 
 def _list_warnings(counts: JudgeCounts) -> list[str]:

@@ -169,24 +169,16 @@ class Opinion(Reply):
         advice = [f"Recommendation: {self.recommendation}"] if self.recommendation else []
         return "\n\n".join([*filter(None, [head, self.key_insight]), *found, *advice])
 
-    def summarize(self, seat: str) -> str:
-        """Render the position for the second round: key insight, findings with their ids, recommendation."""
-        lines = [self.key_insight]
-        for n, one in enumerate(self.findings, 1):
-            kind = " ".join(filter(None, [one.severity, one.category]))
-            place = f", {one.location}" if one.location else ""
-            advice = one.recommendation or one.fix
-            lines.append(f"- {seat}.F{n} ({kind}{place}): {one.description}" + (f" Advice: {advice}" if advice else ""))
-        return "\n".join([*lines, f"Recommendation: {self.recommendation}"])
-
     @classmethod
-    def vary(cls, plain: Json, n: int) -> Json:
-        return plain | {"verdict": "WARN" if n % 2 else "PASS"}
+    def rehearse(cls, plain: Json, options: Json, *, agree: bool, n: int) -> Json:
+        """Return no findings for judges that agree, so that a plan also counts a review without a clerk."""
+        return plain | {"findings": []} if agree else plain | {"verdict": "WARN" if n % 2 else "PASS"}
 
 
 class Objection(ReplyPart):
     target_judge: str = Field(description="the judge whose claim it is")
-    claim: str = Field(description="the claim that is wrong or incomplete, with the id of the finding if it is one")
+    finding: TextField = Field(default="", description="the id of the finding it is about; empty if it is about none")
+    claim: str = Field(description="the claim that is wrong or incomplete")
     response: str = Field(description="the error in it, with the evidence")
 
 
@@ -229,6 +221,7 @@ class _DebateFields(Reply):
     """Fields that come before the verdict, so that the model reasons before it decides."""
 
     decoration: ClassVar[frozenset[str]] = frozenset({"debate_notes", "supports", "blind_spots"})
+    open_choices: ClassVar[frozenset[str]] = frozenset({"id", "supports", "finding"})  # the verdict reports unknown ids
 
     restated: SkipJsonSchema[TextField] = ""  # asked for by earlier versions
     debate_notes: DebateNotes = Field(default_factory=DebateNotes)
@@ -280,6 +273,51 @@ class SecondOpinion(Opinion, _DebateFields):
         ]
         filled = [line for line in lines if not line.endswith(": ")]
         return "\n\n".join([super().prose(), *filled])
+
+
+class DefectGroup(ReplyPart):
+    findings: list[str] = Field(
+        description="the ids of all findings that report this defect, by at least two reviewers",
+        json_schema_extra=also_named("ids", "members", "items", "finding_ids", "group"),
+    )
+    defect: TextField = Field(
+        default="",
+        description="the defect in one plain sentence",
+        json_schema_extra=also_named("description", "name", "title", "summary", "reason"),
+    )
+
+
+class DefectGroups(Reply):
+    """Findings that report the same defect; the clerk can only name existing findings."""
+
+    takes_a_position: ClassVar[bool] = False
+    open_choices: ClassVar[frozenset[str]] = frozenset(("findings",))
+
+    groups: list[DefectGroup] = Field(
+        description="one for each defect that two or more findings report; empty if there is none",
+        json_schema_extra=also_named("defects", "duplicates", "clusters", "same"),
+    )
+
+    def prose(self) -> str:
+        lines = [f"- {', '.join(one.findings)}: {one.defect}".rstrip(": ") for one in self.groups]
+        return "\n".join(lines) or "No two findings report the same defect."
+
+    @classmethod
+    def convert_older(cls, value: Json) -> Json:
+        """Read groups that are written as lists of ids, as texts of ids, or under the name of their defect."""
+        groups = value.get("groups")
+        if isinstance(groups, dict) and not {"findings", "defect"} & groups.keys():
+            named = [(str(key), item) for key, item in groups.items()]
+            rows = [{"defect": key, **(item if isinstance(item, dict) else {"findings": item})} for key, item in named]
+            return value | {"groups": rows}
+        if isinstance(groups, list):
+            plain = [row if isinstance(row, dict) else {"findings": row} for row in groups if row]
+            return value | {"groups": plain}
+        return value
+
+    @classmethod
+    def rehearse(cls, plain: Json, options: Json, *, agree: bool, n: int) -> Json:
+        return {"groups": []}
 
 
 class Option(ReplyPart):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import partial
@@ -17,10 +18,7 @@ from council.engine.layout import (
     format_code,
     format_cost,
     format_count,
-    format_disputed,
     format_fork,
-    format_location,
-    format_location_caveat,
     format_packet_line,
     format_ruling,
     format_text,
@@ -31,11 +29,14 @@ from council.engine.minutes import Minutes, PhaseMinutes, StatementMinutes
 from council.engine.strongest import format_strongest
 from council.protocols import ReportView
 from council.protocols.judges import summary
-from council.text_cleanup import clean, clean_json, quote_tail_lines, single_line
+from council.protocols.judges.finding_blocks import is_shared, render_markdown_block, select_shown, sort_for_reader
+from council.protocols.judges.replies import Consolidation, Theme
+from council.text_cleanup import clean, clean_json, first_sentence, quote_tail_lines, single_line
 from council.types import Json
 from council.wording import Wording
 
 FOLDER = Path(__file__).parent
+COLUMN_GAP = re.compile(" {2,}")  # between the columns of a verdict
 MODE_FLAGS = ("deep", "mixed", "debate", "quick")
 
 
@@ -83,6 +84,7 @@ def _full_facts(minutes: Minutes, report: Json, wording: Wording) -> Json:
         "trust": _format_trust(minutes, report, wording),
         "strongest_seat": format_strongest(report, with_name=False),
         "rule": wording.heading("rule_corroborated") if options.get("rule") == "corroborated" else "",
+        "grouping": _format_grouping(details, wording),
         "effective_votes": _format_effective_votes(minutes, details, wording),
         **_common_facts(minutes),
     }
@@ -91,6 +93,12 @@ def _full_facts(minutes: Minutes, report: Json, wording: Wording) -> Json:
 def _format_fidelity(details: Json, wording: Wording) -> str:
     kind = details.get("fidelity") or ""
     return wording.heading(f"fidelity_{kind}") if kind in ("full", "degraded") else kind
+
+
+def _format_grouping(details: Json, wording: Wording) -> str:
+    """Format who grouped the findings; empty if there was nothing to group, and for runs of older versions."""
+    state = (details.get("grouping") or {}).get("clerk")
+    return wording.heading(f"grouped_{state}") if state in ("answered", "off", "absent", "unavailable") else ""
 
 
 def _common_facts(minutes: Minutes) -> Json:
@@ -180,21 +188,28 @@ class JudgesView(ReportView):
         }
 
     def report_fields(self, minutes: Minutes) -> Json:
-        """Return each judge's opinion, and the findings that the second round withdrew or rated again."""
+        """Return each judge's opinion, the findings that the second round changed, the verdict of each rule, and the grouping."""
         if summary.report_kind(minutes) not in ("validate", "quick"):
             return {}
         details = summary.verdict_details(minutes)
         changes = {key: list(details[key]) for key in ("withdrawn", "settled") if details.get(key)}
-        return {"opinions": summary.list_opinions(minutes), **changes}
+        rules = {key: details[key] for key in ("by_rule", "uncorroborated", "grouping") if details.get(key)}
+        return {"opinions": summary.list_opinions(minutes), **changes, **rules}
 
     def full_answer(self, minutes: Minutes) -> str:
         """Return the consolidation of the chair for a brainstorm or research run."""
         phase = minutes.phases.get("consolidate")
         said = phase.said.get("chair") if phase and minutes.status == "complete" else None
-        return said.said if said else ""
+        if said is None:
+            return ""
+        is_research = summary.report_kind(minutes) == "research"
+        return _render_research(said) if is_research else said.said
 
     def verdict_text(self, minutes: Minutes) -> str:
         return summary.render_verdict(minutes) if summary.report_kind(minutes) in ("validate", "quick") else ""
+
+    def verdict_markdown(self, minutes: Minutes) -> str:
+        return render_verdict_markdown(minutes) if self.verdict_text(minutes) else ""
 
     def document(self, minutes: Minutes, report: Json) -> str:
         return render_judges_report(minutes, report) if summary.report_kind(minutes) else ""
@@ -210,6 +225,18 @@ class JudgesView(ReportView):
 
     def analysis(self, minutes: Minutes, said: StatementMinutes) -> str:
         return render_analysis(minutes, said)
+
+
+def _render_research(said: StatementMinutes) -> str:
+    """Return the chair's text without trade-offs, which belong to a brainstorm and which some models write anyway."""
+    reply = said.reply or {}
+    if not reply.get("trade_offs"):
+        return said.said
+    return Consolidation.model_construct(**reply | {"trade_offs": [], "themes": _load_themes(reply)}).prose()
+
+
+def _load_themes(reply: Json) -> list[Theme]:
+    return [Theme(**theme) for theme in reply.get("themes") or []]
 
 
 def _sort_asked_seats(minutes: Minutes, phase: PhaseMinutes) -> list[str]:
@@ -230,6 +257,22 @@ def _explorer_reports(minutes: Minutes, phase: str, name: str) -> list[tuple[str
     ]
 
 
+def render_verdict_markdown(minutes: Minutes) -> str:
+    """Render the verdict for a program that shows Markdown, without the lines above it."""
+    wording = find_wording(minutes)
+    shown, hidden = select_shown(sort_for_reader(summary.list_findings(minutes)))
+    blocks = [block for _, block in _render_blocks(minutes, shown, wording, own_words=False)]
+    if hidden:
+        command = f"`council report {minutes.run}`"
+        blocks.append(wording.heading("more_minor", number=hidden, count=hidden, command=command))
+    closing = [
+        "\n".join(f"- {COLUMN_GAP.sub(' · ', line)}" for line in section)
+        for section in summary.list_closing_sections(minutes)
+        if section
+    ]
+    return "\n\n".join([f"**{COLUMN_GAP.sub(' · ', summary.format_headline(minutes))}**", *blocks, *closing])
+
+
 # Report file
 
 
@@ -241,7 +284,7 @@ def render_judges_report(minutes: Minutes, value: Json) -> str:
         "degraded": format_degraded_lines(minutes), "incomplete": minutes.status != "complete",
         "tail": value["tail"], "nothing": minutes.is_empty_run, "answer": _format_recommendation(minutes, wording), "files": _list_analysis_files(minutes),
     }  # fmt: skip
-    return render_layout(kind, context | CONTEXT_BUILDERS[kind](minutes, wording), FOLDER)
+    return render_layout(kind, context | CONTEXT_BUILDERS[kind](minutes, wording, value), FOLDER)
 
 
 def _format_recommendation(minutes: Minutes, wording: Wording) -> str:
@@ -261,17 +304,17 @@ def _list_analysis_files(minutes: Minutes) -> list[str]:
 # Validate
 
 
-def _validate_context(minutes: Minutes, wording: Wording) -> Json:
+def _validate_context(minutes: Minutes, wording: Wording, report: Json) -> Json:
     rows, details = summary.list_findings(minutes), summary.verdict_details(minutes)
+    blocks = _render_blocks(minutes, rows, wording)
     return {
         "heading": _format_heading(minutes, wording), "table": [[format_cell(one) for one in row] for row in summary.build_verdict_table(minutes, wording)],
         "remarks": summary.list_remarks(minutes), "shifts": [_shift_row(one, wording) for one in minutes.verdict.get("shifts") or []],
-        "opinions": list(_format_opinions(minutes, wording)), "own_words": list(_format_own_words(rows)),
+        "opinions": list(_format_opinions(minutes, wording)),
         "blind_spots": list(_format_blind_spots(minutes)), "withdrawn": list(map(summary.format_change, details.get("withdrawn") or [])),
         "settled": list(map(summary.format_change, details.get("settled") or [])), "exchanges": list(_format_exchanges(minutes, wording)), "steel_men": list(_format_steel_men(minutes)), "dropped": _format_dropped_findings(minutes),
         "converged": details.get("converged"), "disagree": minutes.verdict.get("verdict") == "DISAGREE", "deferred": wording.heading("decision_is_yours"),
-        "shared": [_shared_finding_row(row, wording) for row in rows if len(row["found_by"]) > 1],
-        "single": [_format_single_finding(minutes, row, wording) for row in rows if len(row["found_by"]) == 1],
+        "shared": [block for row, block in blocks if is_shared(row)], "single": [block for row, block in blocks if not is_shared(row)],
         "positions": _build_positions(minutes, wording), "disputed": [_format_dispute(row) for row in rows if row["disputed"]],
         "mixed": details.get("mixed") or (minutes.plan.get("options") or {}).get("mixed"), "insights": _group_insights(minutes),
         "ungrouped": bool(rows) and not details,
@@ -292,12 +335,26 @@ def _format_opinions(minutes: Minutes, wording: Wording) -> Iterable[str]:
         yield f"{summary.format_judge(minutes, one['seat'])}{wording.colon}{insight}{advice}"
 
 
-def _format_own_words(rows: Iterable[Json]) -> Iterable[str]:
-    """Format what each judge of a shared finding said, so that joining loses nothing."""
+def _render_blocks(
+    minutes: Minutes, rows: list[Json], wording: Wording, *, own_words: bool = True
+) -> list[tuple[Json, str]]:
+    """Render each finding as a block, with what each judge of a group said, so that joining loses nothing."""
+    places = {str(row.get("id")): str(row["location"] or "") for row in rows}
+    seats = [seat for seat in minutes.planned_seats if seat.role and seat.perspective]
+    personas = {seat.name: summary.format_judge(minutes, seat.name).replace("**", "") for seat in seats}
+    rendered = []
     for row in rows:
-        said = row.get("by_judge") or []
-        if len(said) > 1:
-            yield " · ".join(format_text(summary.format_judge_words(one)) for one in said)
+        parts = [render_markdown_block(row, places, wording, personas)]
+        parts += _format_own_words(row, wording) if own_words else []
+        rendered.append((row, "\n\n".join(parts)))
+    return rendered
+
+
+def _format_own_words(row: Json, wording: Wording) -> Iterable[str]:
+    said = row.get("by_judge") or []
+    if len(said) > 1:
+        yield f"{wording.heading('own_words')}{wording.colon.rstrip()}"
+        yield "\n".join(f"- {format_text(summary.format_judge_words(one), summary.MAX_WORDS_CHARS)}" for one in said)
 
 
 def _format_blind_spots(minutes: Minutes) -> Iterable[str]:
@@ -305,35 +362,11 @@ def _format_blind_spots(minutes: Minutes) -> Iterable[str]:
         yield f"{summary.format_judge(minutes, one['seat'])}: {format_text(one['text'])}"
 
 
-def _shared_finding_row(row: Json, wording: Wording) -> list[str]:
-    disputed = f" ({format_disputed(row)})" if row["disputed"] else ""
-    count = wording.heading("count_of", count=len(row["found_by"]), total=row["of"])
-    found_by = f"{count}{wording.colon}{', '.join(row['found_by'])}"
-    return [
-        format_cell(row["description"], 600) + disputed, format_cell(row["severity"]), format_cell(found_by), format_cell(row["fix"], 600), format_cell(format_location(row)),
-    ]  # fmt: skip
-
-
-def _format_single_finding(minutes: Minutes, row: Json, wording: Wording) -> str:
-    kind = " ".join(filter(None, [row["severity"], row["category"]]))
-    where = f"{format_code(row['location'])}{format_location_caveat(row)}" if row["location"] else ""
-    disputed = f" {format_disputed(row).capitalize()}." if row["disputed"] else ""
-    labelled = [("fix", row["fix"]), *([("why", row["why"])] if row["why"] else [])]
-    parts = [f"{wording.heading(label)}{wording.colon}{format_text(text)}" for label, text in labelled]
-    advice = " ".join(map(_end_sentence, parts))
-    judge = summary.format_judge(minutes, row["found_by"][0])
-    key = "judge_found_at" if where else "judge_found"
-    head = wording.heading(key, judge=judge, kind=single_line(kind), place=where)
-    near = f" Possibly the same as {', '.join(row['possibly_same'])}." if row.get("possibly_same") else ""
-    named = f" [{single_line(row['id'])}]" if row.get("id") else ""
-    description = _end_sentence(format_text(row["description"]))
-    return f"{head}{wording.colon}{description} {advice}{disputed}{near}{named}"
-
-
 def _format_dispute(row: Json) -> str:
     """Format a disputed finding with the reason of each judge that opposes it."""
     said = [f"{side['seat']}: {side['why']}" for side in row.get("disputes") or []]
-    return " — ".join([format_text(row["description"]), *map(format_text, said)])
+    place = f"{format_code(row['location'])}: " if row["location"] else ""
+    return " — ".join([f"{place}{first_sentence(row['description'])}", *map(format_text, said)])
 
 
 def _end_sentence(sentence: str) -> str:
@@ -371,7 +404,7 @@ def _group_insights(minutes: Minutes) -> list[tuple[str, list[str]]]:
     rows = minutes.verdict.get("insights") or []
     by_family = {family: [row for row in rows if row["family"] == family] for family in summary.list_families(minutes)}
     return [
-        (single_line(family), [f"({single_line(row['severity'])}) {format_text(row['finding'])}" for row in found])
+        (single_line(family), [f"({single_line(row['severity'])}) {first_sentence(row['finding'])}" for row in found])
         for family, found in by_family.items()
     ]
 
@@ -418,19 +451,25 @@ def _format_dropped_findings(minutes: Minutes) -> list[str]:
 # Quick
 
 
-def _quick_context(minutes: Minutes, wording: Wording) -> Json:
+def _quick_context(minutes: Minutes, wording: Wording, report: Json) -> Json:
     said = next((one for seat in minutes.planned_seats if (one := summary.last_statement(minutes, seat.name))), None)
+    reply = dict(said.reply) if said and said.reply else {}
+    text = said.said if said else wording.heading("judge_did_not_answer")
+    if report["confidence"] and reply.get("confidence"):  # one judge is never HIGH: the reader is told one level
+        text = text.replace(f"(confidence {reply['confidence']})", f"(confidence {report['confidence']})", 1)
+        reply["confidence"] = report["confidence"]
     return {
-        "heading": _format_heading(minutes, wording), "remarks": summary.list_remarks(minutes),
-        "reply": json.dumps(clean_json(said.reply), ensure_ascii=False, indent=2) if said and said.reply else "",
-        "analysis": close_code_fence(quote_tail_lines(clean(said.said))).strip() if said else wording.heading("judge_did_not_answer"),
-    }  # fmt: skip
+        "heading": _format_heading(minutes, wording),
+        "remarks": summary.list_remarks(minutes),
+        "reply": json.dumps(clean_json(reply), ensure_ascii=False, indent=2) if reply else "",
+        "analysis": close_code_fence(quote_tail_lines(clean(text))).strip(),
+    }
 
 
 # Brainstorm and research
 
 
-def _brainstorm_context(minutes: Minutes, wording: Wording) -> Json:
+def _brainstorm_context(minutes: Minutes, wording: Wording, report: Json) -> Json:
     judges = summary.last_replies(minutes)
     return {
         "names": list(map(format_cell, judges)), "options": _option_rows(judges), "trades": list(_format_trade_offs(minutes, judges, wording)),
@@ -470,7 +509,7 @@ def _format_trade_offs(minutes: Minutes, judges: dict[str, Json], wording: Wordi
             yield wording.heading("option_pros_and_cons", option=named, pros=_end_sentence(pros), cons=cons)
 
 
-def _research_context(minutes: Minutes, wording: Wording) -> Json:
+def _research_context(minutes: Minutes, wording: Wording, report: Json) -> Json:
     judges = summary.last_replies(minutes)
     merged = summary.verdict_details(minutes).get("consolidation") or {}
     themes = [(format_text(one["name"]), list(map(format_text, one["findings"]))) for one in merged.get("themes") or []]

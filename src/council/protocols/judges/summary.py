@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from council.engine.degraded import count_asked_seats, format_missing_lines
-from council.engine.layout import describe_state, final_state, format_count, format_disputed, format_location
+from council.engine.layout import describe_state, final_state, find_wording, format_count, list_holders
 from council.engine.minutes import Minutes, PhaseMinutes, SeatMinutes, StatementMinutes
-from council.text_cleanup import clean, single_line
+from council.protocols.judges.finding_blocks import format_findings, is_shared, sort_for_reader
+from council.text_cleanup import clean, first_sentence, shorten_sentences, single_line
 from council.types import Json
 from council.wording import Wording
 
@@ -181,26 +182,34 @@ def list_remarks(minutes: Minutes) -> list[str]:
 
 # Text for standard output
 
-KIND_WIDTH = 13  # width of the first column: "significant" and two spaces
-MAX_LOCATION_WIDTH = 44  # maximum width of the location column; longer locations shift their line
+KIND_WIDTH = 13  # width of the first column
+MAX_OPINION_CHARS = 400  # of a judge's key insight and of its recommendation, which end after a sentence
+MAX_REASON_CHARS = 600
+MAX_WORDS_CHARS = 4_000  # of a judge's own words in the report
+MAX_LISTED_FINDINGS = 5  # that several judges hold, at the end
+MAX_DEFECT_CHARS = 120
 
 
 def render_verdict(minutes: Minutes) -> str:
-    """Render the verdict."""
-    return "\n\n".join("\n".join(part) for part in _build_sections(minutes) if part) + "\n"
-
-
-def _build_sections(minutes: Minutes) -> list[list[str]]:
-    above = [f"! {line}" for line in [*format_missing_lines(minutes), *_format_remarks(minutes)]]
+    """Render the verdict for standard output."""
+    above = [f"! {line}" for line in list_remarks_above(minutes)]
     if minutes.status == "failed":
-        return [above]
-    found = [
-        *_format_findings(minutes),
-        *_format_disputes(minutes),
-        *_format_shifts(minutes),
-        *_format_withdrawn(minutes),
-    ]
-    return [[_format_headline(minutes), *above], found, _format_opinions(minutes), _format_next_step(minutes)]
+        return "\n".join(above) + "\n"
+    command = f"council report {minutes.run}"
+    findings = format_findings(list_findings(minutes), find_wording(minutes), command)
+    sections = [[format_headline(minutes), *above], findings, *list_closing_sections(minutes)]
+    return "\n\n".join("\n".join(part) for part in sections if part) + "\n"
+
+
+def list_remarks_above(minutes: Minutes) -> list[str]:
+    """Return the lines above the findings: what is missing, and the reasons to double-check the verdict."""
+    return [*format_missing_lines(minutes), *_format_remarks(minutes)]
+
+
+def list_closing_sections(minutes: Minutes) -> list[list[str]]:
+    """Return the lines below the findings, in columns: changes, opinions, and what to do."""
+    changes = [*_format_disputes(minutes), *_format_shifts(minutes), *_format_withdrawn(minutes)]
+    return [changes, _format_opinions(minutes), [*_format_overview(minutes), *_format_next_step(minutes)]]
 
 
 def _format_remarks(minutes: Minutes) -> list[str]:
@@ -209,7 +218,7 @@ def _format_remarks(minutes: Minutes) -> list[str]:
     return [*remarks, *([converged] if verdict_details(minutes).get("converged") else [])]
 
 
-def _format_headline(minutes: Minutes) -> str:
+def format_headline(minutes: Minutes) -> str:
     """Format the first line: `WARN  2 of 2 judges`, `DISAGREE  anthropic PASS · openai FAIL   3 of 4 seats`."""
     verdict = minutes.verdict.get("verdict") if minutes.status == "complete" else None
     heard = f"{minutes.answered_count} of {count_asked_seats(minutes)}"
@@ -248,38 +257,20 @@ def _format_opinions(minutes: Minutes) -> list[str]:
     lines = []
     for one in list_opinions(minutes):
         stale = describe_stale_verdict(minutes, one["seat"])
-        told = "  ".join(filter(None, [single_line(one["key_insight"], 300), _format_advice(one["recommendation"])]))
+        insight = _shorten_line(one["key_insight"], MAX_OPINION_CHARS)
+        told = "  ".join(filter(None, [insight, _format_advice(one["recommendation"])]))
         head = f"{one['verdict']} ({stale})" if stale else str(one["verdict"])
         lines.append(f"{single_line(one['seat']):<{KIND_WIDTH - 1}} {head}: {told}".rstrip(": "))
     return lines
 
 
 def _format_advice(text: str) -> str:
-    return f"→ {single_line(text, 300)}" if text else ""
+    return f"→ {_shorten_line(text, MAX_OPINION_CHARS)}" if text else ""
 
 
-def _format_findings(minutes: Minutes) -> list[str]:
-    rows = list_findings(minutes)
-    width = min(MAX_LOCATION_WIDTH, max((len(_format_location(row)) for row in rows), default=0))
-    return [_format_finding(row, width) for row in rows]
-
-
-def _format_finding(row: Json, width: int) -> str:
-    """Format a finding in one line. The report has every judge's own words."""
-    place = f"{_format_location(row):<{width}}  " if width else ""
-    advice = row.get("recommendation") or row["fix"]  # a sentence, if there is one, instead of code in one line
-    parts = [single_line(row["description"], 400), format_found_by(row), f"fix: {single_line(advice, 400)}"]
-    if row.get("possibly_same"):
-        parts.append(f"possibly the same as {', '.join(row['possibly_same'])}")
-    return f"{single_line(row['severity']):<{KIND_WIDTH}}{place}{'  '.join(parts)}"
-
-
-def format_found_by(row: Json) -> str:
-    """Format the judges of a finding: `2 of 3 (judge-1.F1, judge-2.F2)`."""
-    ids = [one["id"] or f"{one['seat']} supports it" for one in row.get("by_judge") or []]
-    listed = f" ({single_line(', '.join(ids), 200)})" if ids else ""
-    disputed = f" ({format_disputed(row)})" if row["disputed"] else ""
-    return f"{len(row['found_by'])} of {row['of']}{listed}{disputed}"
+def _shorten_line(text: str, limit: int) -> str:
+    """Return a text in one line that ends after a sentence if it is too long."""
+    return shorten_sentences(single_line(text, 20 * limit), limit)
 
 
 def format_judge_words(one: Json) -> str:
@@ -289,7 +280,7 @@ def format_judge_words(one: Json) -> str:
     was = f", first {one['first_severity']}" if one.get("first_severity") else ""
     place = f", {one['location']}" if one["location"] else ""
     note = f" ({one['location_note']})" if one["location_note"] else ""
-    return single_line(f"{one['id']} ({one['severity']}{was}{place}{note}): {one['description']}", 400)
+    return _shorten_line(f"{one['id']} ({one['severity']}{was}{place}{note}): {one['description']}", MAX_WORDS_CHARS)
 
 
 def _format_withdrawn(minutes: Minutes) -> list[str]:
@@ -300,11 +291,28 @@ def _format_withdrawn(minutes: Minutes) -> list[str]:
 def format_change(row: Json) -> str:
     """Format a withdrawn or newly rated finding with the judge's reason."""
     was = f", first {row['first_severity']}" if row.get("first_severity") else ""
-    return single_line(f"{row['id']} ({row['severity']}{was}) {row['finding']} Reason: {row['why']}", 500)
+    found, why = (_shorten_line(row[key], MAX_REASON_CHARS) for key in ("finding", "why"))
+    return f"{single_line(row['id'])} ({single_line(row['severity'])}{single_line(was)}) {found} Reason: {why}"
 
 
-def _format_location(row: Json) -> str:
-    return single_line(format_location(row).partition(";")[0] if row["location"] else "", 120)
+def _format_overview(minutes: Minutes) -> list[str]:
+    """Format one line per finding that several judges hold, if other findings are listed too."""
+    rows = sort_for_reader(list_findings(minutes))
+    shared = [row for row in rows if is_shared(row)]
+    if not shared or len(rows) < 2:
+        return []
+    lines = [_format_overview_line(row) for row in shared[:MAX_LISTED_FINDINGS]]
+    more = len(shared) - MAX_LISTED_FINDINGS
+    lines += [f"and {more} more"] if more > 0 else []
+    return [f"{'shared':<{KIND_WIDTH}}{line}" for line in lines]
+
+
+def _format_overview_line(row: Json) -> str:
+    """Format `critical src/auth.py:2 (3 of 3): tokens never expire`; a long sentence is only in the block."""
+    place = single_line(row["location"] or row["category"], 120)
+    defect = single_line(row.get("defect") or first_sentence(row["description"]), 10 * MAX_DEFECT_CHARS)
+    told = f": {defect}" if len(defect) <= MAX_DEFECT_CHARS else ""
+    return f"{single_line(row['severity'])} {place} ({len(list_holders(row))} of {row['of']}){told}"
 
 
 def _format_disputes(minutes: Minutes) -> list[str]:
@@ -324,14 +332,15 @@ def _format_positions(minutes: Minutes, row: Json) -> list[str]:
         for family, verdict in ruled.items()
     }
     return [
-        single_line(f"{family} {ruled[family]}: {'; '.join(dict.fromkeys(whys))}", 500) for family, whys in held.items()
+        _shorten_line(f"{family} {ruled[family]}: {'; '.join(dict.fromkeys(whys))}", MAX_REASON_CHARS)
+        for family, whys in held.items()
     ]
 
 
 def _format_shifts(minutes: Minutes) -> list[str]:
     changed = [shift for shift in minutes.verdict.get("shifts") or [] if shift["changed"]]
     return [
-        f"{'shifted':<{KIND_WIDTH}}{single_line(one['seat'])} {one['from']} → {one['to']}: {single_line(one['reason'] or 'no reason given', 300)}"
+        f"{'shifted':<{KIND_WIDTH}}{single_line(one['seat'])} {one['from']} → {one['to']}: {_shorten_line(one['reason'] or 'no reason given', MAX_REASON_CHARS)}"
         for one in changed
     ]
 
@@ -340,7 +349,7 @@ def _format_next_step(minutes: Minutes) -> list[str]:
     if minutes.status != "complete":
         written = format_count(len(last_replies(minutes)), "opinion")
         return [f"{'next step':<{KIND_WIDTH}}council resume {minutes.run} ({written} so far)"]
-    answer = single_line(clean(minutes.verdict.get("answer") or ""), 2_000)
+    answer = _shorten_line(clean(minutes.verdict.get("answer") or ""), MAX_REASON_CHARS)
     yours = (
         "the families disagree, and the decision is yours; the most severe finding: "
         if _is_disagreement(minutes)

@@ -11,12 +11,23 @@ from council.engine.agreement import list_shared_voices, round_voices
 from council.engine.council import Council
 from council.protocols.judges import findings as finding_rules
 from council.protocols.judges import rules as consensus_rules
+from council.protocols.judges.clerk import Clerking
+from council.protocols.judges.finding_ids import list_judge_names
 from council.protocols.judges.findings import Changes, Finding, Settlement, StandingFindings, Withdrawal
-from council.protocols.judges.groups import FindingGroup, build_rows, find_uncounted, group_findings, sort_groups
+from council.protocols.judges.groups import (
+    FindingGroup,
+    build_rows,
+    find_uncounted,
+    group_findings,
+    list_split_groups,
+    sort_groups,
+)
 from council.protocols.judges.locations import Material
 from council.protocols.judges.options import JudgesOptions
+from council.protocols.judges.parts import list_unanswered
 from council.protocols.judges.replies import Opinion, SecondOpinion
 from council.protocols.judges.rules import ConfidenceLevel, Consensus, Vote
+from council.text_cleanup import first_sentence, single_line, squash
 from council.types import (
     VERDICT_ORDER,
     Difference,
@@ -31,23 +42,37 @@ from council.types import (
     Verdict,
 )
 
+NOT_CONFIRMED = "the findings have no line, definition or support in common"
 CODE = re.compile(r"[={};]|\n|\w\(|`|^\W|->|:$")  # signs of code in a fix
 MIN_SENTENCE_WORDS = 3
+MAX_NAME_CHARS = 90  # of a finding that is named in a sentence
+MAX_STEP_CHARS = 200  # of the words in the next step; the finding has the whole text
 
 
-def build_verdict(council: Council, options: JudgesOptions, r1: Round[Opinion], r2: Round[SecondOpinion]) -> Verdict:
+def build_verdict(
+    council: Council,
+    options: JudgesOptions,
+    r1: Round[Opinion],
+    r2: Round[SecondOpinion],
+    standing: StandingFindings,
+    clerking: Clerking,
+) -> Verdict:
     """Build the verdict. Second-round verdicts replace first-round verdicts; findings stand unless they are withdrawn."""
     packet = council.packet
     final: dict[str, Statement[Opinion]] = {name: r2.get(name, statement) for name, statement in r1.items()}  # type: ignore[misc]
     votes = _list_votes(final)
-    standing = collect_standing(r1, r2, Material.from_packet(packet))
-    held, challenges = _list_held_findings(standing), _collect_challenges(r2)
-    result = _apply_rule(options, votes, held, finding_rules.find_survivors(held, challenges, r2))
+    held, challenges = _list_held_findings(standing), _collect_challenges(r1, r2)
+    results = _apply_rules(options, votes, held, finding_rules.find_survivors(held, challenges, r2))
+    result = results[options.rule]
     voices, voice_count = _find_voices(r1, r2)
-    groups = _group_findings(standing, challenges, votes, voices, voice_count)
-    holes = [*packet.holes, *_list_cut_material(r1, r2)]
+    groups = _group_findings(standing, challenges, votes, voices, voice_count, clerking)
+    clerk_problems = _check_clerk(council, clerking, groups)
+    holes = [*packet.holes, *_list_cut_material(r1, r2), *list_unanswered(r1)]
     critical = any(one.severity == "critical" for one in groups)
     verdict = consensus_rules.cap_verdict(result.verdict, holes, packet.empty, critical)
+    by_rule = {
+        rule: consensus_rules.cap_verdict(one.verdict, holes, packet.empty, critical) for rule, one in results.items()
+    }
     inconsistent = finding_rules.find_inconsistent_judges(votes, [*held, *_list_supported_findings(standing)])
     shifts = _list_shifts(r1, r2)
     first = _list_votes(r1)
@@ -58,17 +83,18 @@ def build_verdict(council: Council, options: JudgesOptions, r1: Round[Opinion], 
     return Verdict(
         _choose_recommendation(r1, final, groups),
         verdict=verdict, confidence=_limit_confidence(result.confidence, limited), findings=tuple(rows),
-        consensus=tuple(row for row in rows if len(row["found_by"]) > 1),
+        consensus=tuple(row for row in rows if len(row["held_by"]) > 1),
         disagreements=tuple(_list_disagreements(r1, final, verdict)),
         insights=tuple(_list_single_family_findings(groups, r1)), shifts=tuple(shifts),
         dissent=tuple(_list_dissent(r1, final, result)), blind_spots=tuple(_list_blind_spots(r2)),
         details={
             "verdicts": {name: _build_verdict_history(name, r1, r2) for name in r1}, "families": dict(result.families),
             "n_eff": consensus_rules.count_effective_votes(consensus_rules.merge_voices(votes)),
-            "rule": options.rule, "weakened": list(result.weakened), "inconsistent": list(inconsistent), "critical": critical,
+            "rule": options.rule, "by_rule": by_rule, "uncorroborated": list(results["corroborated"].weakened), "weakened": list(result.weakened), "inconsistent": list(inconsistent), "critical": critical,
             "opinions": [_build_opinion(r1, statement) for statement in final.values()],
             "withdrawn": [_change_row(finding, why) for finding, why in standing.withdrawn],
-            "settled": [_change_row(finding, why) for finding, why in standing.settled], "problems": list(standing.problems),
+            "settled": [_change_row(finding, why) for finding, why in standing.settled], "problems": [*standing.problems, *clerk_problems],
+            "grouping": {"by": "clerk" if clerking.state == "answered" else "rule", "clerk": clerking.state, "why": clerking.reason},
             "converged": bool(r2) and consensus_rules.has_converged(_list_verdicts(r1), _list_verdicts(final)),
             "r2_missing": list(r2.absent),
             "rounds": 2 if r2 else 1, "fidelity": "full", "notes": {name: statement.reply.debate_notes.model_dump() for name, statement in r2.items()},
@@ -76,7 +102,7 @@ def build_verdict(council: Council, options: JudgesOptions, r1: Round[Opinion], 
         },
         **_compare_first_votes(first, verdict),
         joined=tuple(name for name in joined if verdict == final[name].reply.verdict),
-        common=tuple(row["description"] for row in rows if len(row["found_by"]) > 1),
+        common=tuple(_name_finding(row["description"], row["location"]) for row in rows if len(row["held_by"]) > 1),
         differences=tuple(_list_differences(r1, final, groups)),
         result=_describe_outcome(verdict, result.verdict, votes),
         caveats=(f"{packet.substitution[0].upper()}{packet.substitution[1:]}.",) if packet.substitution else (),
@@ -91,16 +117,16 @@ def build_verdict(council: Council, options: JudgesOptions, r1: Round[Opinion], 
 
 def collect_standing(r1: Round[Opinion], r2: Round[SecondOpinion], material: Material) -> StandingFindings:
     """Return the findings that stand after the last round, each checked against the packet."""
-    first = [one for name in r1 for one in _read_findings(name, r1[name].reply, material)]
+    first = [one for name in r1 for one in read_findings(name, r1[name].reply, material)]
     added = [
         one
         for name, said in r2.items()
-        for one in _read_findings(name, said.reply, material, after=len(r1[name].reply.findings))
+        for one in read_findings(name, said.reply, material, after=len(r1[name].reply.findings))
     ]
-    return finding_rules.apply_changes(first, added, _collect_changes(r2))
+    return finding_rules.apply_changes(first, added, _collect_changes(r2), list_judge_names(r1.seats))
 
 
-def _read_findings(seat: str, reply: Opinion, material: Material, after: int = 0) -> list[Finding]:
+def read_findings(seat: str, reply: Opinion, material: Material, after: int = 0) -> list[Finding]:
     rows = [row.model_dump() for row in reply.findings]
     return [finding_rules.verify_finding(one, material) for one in finding_rules.parse_findings(seat, rows, after)]
 
@@ -168,7 +194,20 @@ def _compare_first_votes(first: Sequence[Vote], verdict: str | None) -> Json:
 
 def _list_dispute_facts(groups: Sequence[FindingGroup]) -> list[TrustFact]:
     disputed = [group for group in groups if group.disputes]
-    return [TrustFact("contested_points", disputed[0].lead.description, count=len(disputed))] if disputed else []
+    if not disputed:
+        return []
+    return [TrustFact("contested_points", _name_group(disputed[0]), count=len(disputed))]
+
+
+def _name_group(one: FindingGroup) -> str:
+    place = one.location_member.place
+    return _name_finding(one.lead.description, f"{place.path}:{place.line}" if place.line else one.lead.location)
+
+
+def _name_finding(description: str, location: str) -> str:
+    """Return a finding in a few words: its first sentence or, if that is long, its place."""
+    sentence = first_sentence(description)
+    return sentence if len(sentence) <= MAX_NAME_CHARS or not location else location
 
 
 def _list_support_facts(rounds: Sequence[Sequence[Vote]], findings: Sequence[Finding]) -> list[TrustFact]:
@@ -211,7 +250,7 @@ def _list_differences(
         found.append(Difference("", tuple(sides)))
     for group in groups:
         if group.disputes:
-            sides = [Side(tuple(group.found_by), group.lead.description)]
+            sides = [Side(tuple(group.held_by), _name_group(group))]
             found.append(Difference("", (*sides, *(Side((seat,), why) for seat, why in group.disputes))))
     return found
 
@@ -220,12 +259,19 @@ def _list_verdicts(statements: Mapping[str, Statement[Opinion]]) -> list[str]:
     return [one.reply.verdict for one in statements.values()]
 
 
-def _collect_challenges(r2: Round[SecondOpinion]) -> list[finding_rules.Challenge]:
+def _collect_challenges(r1: Round[Opinion], r2: Round[SecondOpinion]) -> list[finding_rules.Challenge]:
+    names = list_judge_names(r1.seats)
     return [
-        finding_rules.Challenge(one.target_judge, one.claim, name, one.response)
+        finding_rules.Challenge(_resolve_judge(one.target_judge, names), one.claim, name, one.response, one.finding)
         for name, statement in r2.items()
         for one in statement.reply.debate_notes.challenges
     ]
+
+
+def _resolve_judge(name: str, names: Mapping[str, tuple[str, ...]]) -> str:
+    """Return the seat that a judge names by its perspective or role; a name that fits several or none stays."""
+    seats = names.get(squash(name), ())
+    return seats[0] if len(seats) == 1 else name
 
 
 def _list_blind_spots(r2: Round[SecondOpinion]) -> list[Json]:
@@ -237,15 +283,44 @@ def _list_blind_spots(r2: Round[SecondOpinion]) -> list[Json]:
     ]
 
 
-def _apply_rule(
+def _apply_rules(
     options: JudgesOptions, votes: list[Vote], findings: list[Finding], survived: frozenset[str]
-) -> Consensus:
-    several = options.mixed or len({vote.vendor for vote in votes}) > 1  # --mixed, or seats set to several vendors
-    if options.rule == "corroborated":
-        return consensus_rules.decide_by_corroboration(
-            votes, mixed=several, verified=finding_rules.find_verified_seats(findings), survived=survived
-        )
-    return consensus_rules.decide_by_consensus(votes, mixed=several)
+) -> dict[str, Consensus]:
+    """Return the result of each rule; the gate may use another one than the run."""
+    several = may_disagree(options, votes)
+    verified = finding_rules.find_verified_seats(findings)
+    return {
+        "consensus": consensus_rules.decide_by_consensus(votes, mixed=several),
+        "corroborated": consensus_rules.decide_by_corroboration(
+            votes, mixed=several, verified=verified, survived=survived
+        ),
+    }
+
+
+def _check_clerk(council: Council, clerking: Clerking, groups: list[FindingGroup]) -> list[str]:
+    """Record the groups that the check did not confirm; return what a reader must know of a wrong clerk."""
+    split = list_split_groups(groups, clerking.groups)
+    for one, rows in split:
+        council.note(f"a group of the clerk became {rows} rows: {', '.join(one.findings)}", why=NOT_CONFIRMED)
+    problems = []
+    if clerking.unknown:
+        listed = ", ".join(f'"{single_line(label, 40)}"' for label in clerking.unknown[:5])
+        problems.append(f"The clerk named {listed}, which {'is' if len(clerking.unknown) == 1 else 'are'} no finding.")
+    wild = sum(rows > 2 for _, rows in split)
+    if wild:
+        many = "a group" if wild == 1 else f"{wild} groups"
+        problems.append(f"The clerk's word for {many} was not followed: {NOT_CONFIRMED}.")
+    return problems
+
+
+def may_disagree(options: JudgesOptions, votes: list[Vote]) -> bool:
+    """Return whether PASS of one vendor family and FAIL of another is DISAGREE: the user chose the families.
+
+    Plans of earlier versions do not say so; their judges had several vendors only if the user chose them.
+    """
+    if options.may_disagree is None:
+        return bool(options.mixed) or len({vote.vendor for vote in votes}) > 1
+    return options.may_disagree
 
 
 def _list_held_findings(standing: StandingFindings) -> list[Finding]:
@@ -284,12 +359,12 @@ def _find_voices(r1: Round[Opinion], r2: Round[SecondOpinion]) -> tuple[dict[str
 
 def _group_findings(
     standing: StandingFindings, challenges: list[finding_rules.Challenge], votes: list[Vote], voices: Mapping[str, str],
-    voice_count: int,
+    voice_count: int, clerking: Clerking,
 ) -> list[FindingGroup]:  # fmt: skip
     withdrawn = {finding.id: why for finding, why in standing.withdrawn}
     groups = [
         replace(one, disputed=bool(against), disputes=against, uncounted=find_uncounted(one, withdrawn, voices))
-        for one in group_findings(standing.findings, voice_count, standing.supporters)
+        for one in group_findings(standing.findings, voice_count, standing.supporters, clerking.groups)
         for against in [_list_opponents(one, challenges, withdrawn)]
     ]
     return sort_groups(groups, [vote.seat for vote in votes if vote.verdict == "FAIL"])
@@ -327,9 +402,19 @@ def _choose_recommendation(
 def format_next_step(one: FindingGroup) -> str:
     """Format the first thing to do as sentences: where, what is wrong or what to do, and who found it."""
     place, lead = one.location_member.place, one.lead
-    advice = next((text for text in (lead.recommendation, lead.fix) if is_sentence(text)), "")
-    what = advice or f"Resolve this: {lead.description}"
-    return f"Start at {place.path}:{place.line}. {_end_sentence(what)} ({one.severity}, {one.support}: {', '.join(one.found_by)})"
+    advice = next(filter(None, map(_shorten_advice, (lead.recommendation, lead.fix))), "")
+    problem = first_sentence(lead.description)
+    named = (
+        f"Resolve this: {problem}" if len(problem) <= MAX_STEP_CHARS else f"Resolve the {one.severity} finding there"
+    )
+    what = advice or named
+    return f"Start at {place.path}:{place.line}. {_end_sentence(what)} ({one.severity}, {one.support}: {', '.join(one.held_by)})"
+
+
+def _shorten_advice(text: str) -> str:
+    """Return advice in words that fits a next step, whole or its first sentence; empty for code and for a long sentence."""
+    shown = text if len(text) <= MAX_STEP_CHARS else first_sentence(text)
+    return shown if is_sentence(shown) and len(shown) <= MAX_STEP_CHARS else ""
 
 
 def is_sentence(text: str) -> bool:
@@ -390,7 +475,7 @@ def _list_single_family_findings(groups: list[FindingGroup], r1: Round[Opinion])
     vendors = {seat.name: seat.vendor for seat in r1.seats}
     if len(set(vendors.values())) < 2:
         return []
-    by_family = [(one, {vendors[seat] for seat in one.found_by}) for one in groups]
+    by_family = [(one, {vendors[seat] for seat in one.held_by}) for one in groups]
     return [
         {"family": next(iter(families)), "finding": one.lead.description, "severity": one.severity}
         for one, families in by_family

@@ -307,3 +307,40 @@ def test_a_seat_that_still_writes_is_not_shown_as_absent_in_the_map(module_page:
     assert shown == ["agrees", "not yet", "absent"]
     module_page.evaluate("() => { location.hash = '#/run/%E0%A4%A' }")  # a wrong address names no run
     module_page.wait_for_selector(".problem.big:has-text('there is no run')")
+
+
+SHOW_FINDINGS = """async events => {
+    const { applyEvent, newMinutes } = await import('/page/minutes.js');
+    const { answerParts } = await import('/page/answer_parts.js');
+    const m = newMinutes();
+    for (const event of events) applyEvent(m, event);
+    const parts = answerParts(m, null, [], { tone: () => '', shortName: name => name, show: () => {}, minutes: () => m });
+    return parts.filter(node => node?.querySelector?.('.finding')).map(node => ({
+        title: node.querySelector('h3').textContent,
+        code: [...node.querySelectorAll('.fix pre')].map(one => one.textContent),
+        text: node.textContent,
+    }));
+}"""
+
+
+@pytest.mark.behaviour("20-finding-blocks")
+def test_the_page_shows_whole_fixes_and_what_several_judges_hold_first(module_page: Any) -> None:
+    code = "for attempt in range(3):\n    with session.begin():\n        charge(account)"
+    alone = finding("Alone.", "judge-1", id="judge-1.F1", fix="Close it in `finally`.", possibly_same=["judge-2.F2"])
+    shared = finding(
+        "It waits.\n\nOthers wait too.", "judge-2", id="judge-2.F2", held_by=["judge-1", "judge-2"], fix=code,
+        recommendation="Sleep outside.", grouped_by="clerk", defect="sleeps under a lock", location="src/pay.py:8",
+    )  # fmt: skip
+    run = judged().close("Go.", verdict="WARN", findings=[alone, shared], details=details())
+    parts = module_page.evaluate(SHOW_FINDINGS, [entry.as_json() for entry in run.entries])
+    assert [part["title"] for part in parts] == ["Findings that several judges hold", "Findings of one judge"]
+    assert [part["code"] for part in parts] == [[code], []]
+    for words in (
+        "2 of 2",
+        "Fix: Sleep outside.",
+        "also held by",
+        "judge-1",
+        "grouped by the clerk: sleeps under a lock",
+    ):
+        assert words in parts[0]["text"]
+    assert "Possibly the same as judge-2.F2 (src/pay.py:8)" in parts[1]["text"]

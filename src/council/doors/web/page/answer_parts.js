@@ -5,7 +5,8 @@ import { chip, chips } from "./chips.js";
 import { capital, short } from "./format.js";
 import { allSeats } from "./minutes.js";
 import { rankingTable } from "./ranking_table.js";
-import { codeOrLine, inline } from "./markdown.js";
+import { codeOrLine } from "./code_text.js";
+import { inline, markdown } from "./markdown.js";
 import { renderMarkdown } from "./render_markdown.js";
 import { term } from "./terms.js";
 
@@ -115,7 +116,7 @@ function foundError(one, context, { phase, author }) {
 function lists(v, told, context) {
   const opinions = v.details?.opinions;
   return [
-    part("Findings", v.findings, (one) => finding(one, context), { open: true }),
+    ...findingParts(v.findings, context),
     part("Judges", opinions, (one) => opinion(one, context)),
     part("Withdrawn findings", v.details?.withdrawn, (one) => [chip(one.seat, context, { quote: one.finding }), severity(one.severity), el("span", {}, " ", inline(one.finding), " "), el("span", { class: "soft" }, inline(one.why))]),
     v.details?.table && v.details?.ballots && el("section", { class: "part" }, el("h3", {}, "Ranking"), rankingTable(v.details, context)),
@@ -149,15 +150,49 @@ function judgeWords(one, context) {
   return others.length > 3 ? el("details", { class: "more" }, el("summary", {}, `In the words of ${others.length} judges`), list) : list;
 }
 
-function finding(one, context) {
+const holders = (one) => one.held_by?.length ? one.held_by : one.found_by || [];
+const isShared = (one) => holders(one).length > 1;
+
+/** Return the findings in lists: those that several judges hold come first. */
+function findingParts(findings, context) {
+  const row = (one) => finding(one, context, findings);
+  if (!findings?.some((one) => one.of > 1)) return [part("Findings", findings, row, { open: true })];
+  return [
+    part("Findings that several judges hold", findings.filter(isShared), row, { open: true }),
+    part("Findings of one judge", findings.filter((one) => !isShared(one)), row, { open: true }),
+  ];
+}
+
+const suffix = (one) => /\.([a-z][a-z0-9]{0,4})(?::|$)/.exec(one.path || one.location || "")?.[1] || "";
+
+function fix(one) {
+  const hasFix = one.fix && !one.fix.startsWith("No fix");
+  const isBlock = hasFix && one.fix.trim().includes("\n");
+  const advice = isBlock && one.recommendation && one.recommendation !== one.fix && el("p", { class: "advice" }, el("b", {}, "Fix: "), inline(one.recommendation));
+  if (isBlock) return [advice || el("p", { class: "advice" }, el("b", {}, "Fix:")), el("div", { class: "fix" }, codeOrLine(one.fix, suffix(one)))];
+  return hasFix && el("p", { class: "advice" }, el("b", {}, "Fix: "), codeOrLine(one.fix));
+}
+
+// Judges that hold a finding of another judge, and who joined the findings of the group.
+function heldBy(one, context) {
+  const others = holders(one).filter((seat) => !(one.found_by || []).includes(seat));
+  return [others.length > 0 && el("p", { class: "by" }, "also held by", chips(others, context, { quote: one.description })),
+    one.grouped_by === "clerk" && isShared(one) && el("p", { class: "by" }, "grouped by the clerk", one.defect && [": ", inline(one.defect)])];
+}
+
+function near(one, findings) {
+  const named = (id) => { const place = findings.find((other) => other.id === id)?.location; return place ? `${id} (${place})` : id; };
+  return one.possibly_same?.length > 0 && el("p", { class: "soft" }, `Possibly the same as ${one.possibly_same.map(named).join(", ")}`);
+}
+
+function finding(one, context, findings) {
   return el("div", { class: "finding" },
     el("div", {},
       el("p", {}, severity(one.severity), one.location && el("code", {}, one.location), one.location_note && el("span", { class: "tag", "data-tone": "doubt" }, one.location_note), one.disputed_by?.length > 0 && [el("span", { class: "tag", "data-tone": "split" }, term("disputed"), " by"), chips(one.disputed_by, context)]),
-      el("p", {}, inline(one.description)),
-      one.fix && !one.fix.startsWith("No fix") && el("p", { class: "soft" }, el("b", {}, "Fix: "), codeOrLine(one.fix)),
-      judgeWords(one, context),
-      one.possibly_same?.length > 0 && el("p", { class: "soft" }, `Possibly the same as ${one.possibly_same.join(", ")}`)),
-    el("p", { class: "by" }, `${one.found_by?.length || 0} of ${one.of}`, chips(one.found_by, context, { quote: one.description })));
+      el("div", { class: "told" }, markdown(one.description)),
+      fix(one),
+      judgeWords(one, context), heldBy(one, context), near(one, findings)),
+    el("p", { class: "by" }, `${holders(one).length} of ${one.of}`, chips(one.found_by, context, { quote: one.description })));
 }
 
 function dispute(one, context) {

@@ -42,7 +42,7 @@ function changedLines(m, changed, report, context) {
   const counts = [[changed.agree, "agree"], [changed.differ, "differ"], [changed.only_one, "only one saw"]].filter(([n]) => n);
   return [
     closest && closestLine(m, closest, report, context),
-    ...bySeat(changed.taken_from).map(([seat, points]) => el("li", {}, "from ", chip(seat, context, { quote: points[0] }), " ", inline(points.join("; ")))),
+    ...bySeat(changed.taken_from).map(([seat, points]) => el("li", {}, "from ", chip(seat, context, { quote: points[0] }), " ", inline(points.map((point) => point.replace(/\.$/, "")).join("; ")))),
     changed.shared_by?.length > 0 && el("li", {}, "shared by", chips(changed.shared_by, context), changed.differed.length > 0 && [" differed:", chips(changed.differed, context)]),
     one && el("li", { title: "One draft of one model, and the whole council" }, "one model ", el("b", {}, [...new Set([money(one.low), money(one.high)])].join(" to ")), " → council ", el("b", {}, money(one.council))),
     counts.length > 0 && el("li", {}, counts.map(([n, word]) => `${word} ${n}`).join(" · "), " ", button("open", openMap, { class: "link" })),

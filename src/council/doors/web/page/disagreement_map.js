@@ -3,7 +3,8 @@
 import { button, el, setAttr, changeDetector, setChildren } from "./dom.js";
 import { BUSY, shortNames, short } from "./format.js";
 import { chip } from "./chips.js";
-import { codeOrLine, inline, plainLine } from "./markdown.js";
+import { codeOrLine } from "./code_text.js";
+import { inline, plainLine } from "./markdown.js";
 import { toneOfRow } from "./positions.js";
 import { plannedSeats } from "./minutes.js";
 

@@ -50,11 +50,6 @@ export function inline(text, cite = null, env = {}) {
   return inlineNodes(inlineLexer.parseInline(line, env)[0].children, cite);
 }
 
-const CODE = /[{};=]|\w\(|__\w|->/;
-
-/** Return a text that may be code without backticks, such as a fix, as nodes. */
-export const codeOrLine = (text) => (CODE.test(text) && !text.includes("`") ? [el("code", {}, text)] : inline(text));
-
 /** Return a line of Markdown as text, without marks. A mark whose partner was cut off is removed too. */
 export const plainLine = (text) => el("span", {}, inline(text)).textContent.replace(/\*\*|`/g, "");
 

@@ -1,0 +1,197 @@
+"""The packet as a seat reads it: plain blocks under headings, the changes first, every line of code with its number.
+
+Each line of foreign text begins with its number, a bar or blanks, so that none of them looks like a heading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from council.packet_size import list_added_files
+from council.text_cleanup import LINE_ENDS
+from council.types import DIFF_SCOPE, LINE_BREAK, Packet, PacketFile, format_elision
+from council.unified_diff import FileDiff, Hunk, parse_diff
+
+FILE_HEADINGS = {
+    "": "Files",
+    "definitions": "The changed definitions",
+    "callers": "Callers of what is changed",
+    "tests": "Tests that name what is changed",
+    "types": "Types and base classes that the changed code uses",
+    "rest": "The rest of the changed files",
+}
+MAX_LISTED = 100  # paths that are named as not shown
+SILENT_ROWS = ("diff --git ", "index ", "--- ", "+++ ", "similarity index", "dissimilarity index", "rename to ")
+STATES = {
+    "new file mode": "new file",
+    "deleted file mode": "deleted",
+    "rename from ": "renamed from",
+    "copy from ": "copied from",
+}
+
+
+def render_packet(packet: Packet, task: str) -> str:
+    """Return the packet as plain text: what is judged, the changes, then what helps to judge them, then what is missing."""
+    added = list_added_files(packet)
+    files = [file for file in packet.files if file not in added]
+    named = [file for file in files if not file.part]
+    blocks = [
+        *_list_target(packet, task),
+        *([] if packet.diff else _list_files("Files", named)),
+        *_list_changes(packet.diff, {file.path: file for file in added}),
+        *_list_commits(packet.commits),
+        *_list_files("Rules of the project", [file for file in files if file.part == "rules"]),
+        *_list_spec(packet),
+        *_list_decisions(packet.prior_decisions),
+        *_list_environment(packet.environment),
+        *_list_attachments(packet),
+    ]
+    for part, heading in FILE_HEADINGS.items():
+        if part or packet.diff:
+            blocks += _list_files(heading, [file for file in files if file.part == part])
+    blocks += _list_missing(packet)
+    return "\n\n".join(blocks)
+
+
+def _list_target(packet: Packet, task: str) -> Iterator[str]:
+    lines = [f"Target: {_join_lines(packet.target)}"] if packet.target else []
+    if packet.diff and task == "validate":
+        lines.append(DIFF_SCOPE)
+    if lines:
+        yield "\n".join(lines)
+
+
+# Changes
+
+
+def _list_changes(diff: str, added: dict[str, PacketFile]) -> Iterator[str]:
+    sections = parse_diff(diff)
+    if sections:
+        yield "## Changes"
+    for section in sections:
+        yield "\n".join(_render_section(section, added.get(section.path) if section.is_listed else None))
+
+
+def _render_section(section: FileDiff, added: PacketFile | None) -> Iterator[str]:
+    yield _format_heading(section.path or "diff", _describe_section(section))
+    yield from (f"| {_join_lines(row)}" for row in section.head if _is_told(row))
+    if added:
+        yield from _render_new_file(added)
+    for hunk in section.hunks:
+        yield _join_lines(hunk.header)
+        yield from _render_hunk(hunk)
+
+
+def _describe_section(section: FileDiff) -> str:
+    for row in section.head:
+        for start, state in STATES.items():
+            if row.startswith(start):
+                name = row[len(start) :] if start.endswith("from ") else ""
+                return f"{state} {_join_lines(name)}".strip()
+    return ""
+
+
+def _is_told(row: str) -> bool:
+    return bool(row.strip()) and not row.startswith((*SILENT_ROWS, *STATES))
+
+
+def _render_hunk(hunk: Hunk) -> Iterator[str]:
+    lines = hunk.list_lines()
+    width = len(str(max((line.number for line in lines), default=0)))
+    return (f"{line.number:>{width}} {line.sign} | {_join_lines(line.text)}" for line in lines)
+
+
+def _render_new_file(file: PacketFile) -> Iterator[str]:
+    width = _measure_numbers(file)
+    for block in file.list_blocks():
+        if isinstance(block, tuple):
+            yield format_elision(*block)
+        else:
+            yield from (f"{number:>{width}} + | {_join_lines(text)}" for number, text in block)
+
+
+# Files and other texts
+
+
+def _list_files(heading: str, files: Sequence[PacketFile]) -> Iterator[str]:
+    if files:
+        yield f"## {heading}"
+    for file in files:
+        yield "\n".join([_format_heading(file.path, _describe_file(file)), *number_file(file)])
+
+
+def number_file(file: PacketFile) -> Iterator[str]:
+    """Yield the lines of a file with their numbers, and a line for each part that is left out."""
+    width = _measure_numbers(file)
+    for block in file.list_blocks():
+        if isinstance(block, tuple):
+            yield format_elision(*block)
+        else:
+            yield from (f"{number:>{width}}| {_join_lines(text)}" for number, text in block)
+
+
+def _measure_numbers(file: PacketFile) -> int:
+    rows = file.number_lines()
+    return len(str(rows[-1][0])) if rows else 1
+
+
+def _describe_file(file: PacketFile) -> str:
+    return _join_lines(file.reason)
+
+
+def _format_heading(path: str, about: str) -> str:
+    return f"### {_join_lines(path)} ({about})" if about else f"### {_join_lines(path)}"
+
+
+def _list_commits(commits: Sequence[str]) -> Iterator[str]:
+    """Yield the subject and the body of each commit; the lines of a body are indented."""
+    if commits:
+        yield "\n".join(["## Commits, newest first", *(_indent_rest(commit) for commit in commits)])
+
+
+def _list_spec(packet: Packet) -> Iterator[str]:
+    if packet.spec:
+        spec = PacketFile(packet.spec_source or "given with the question", packet.spec)
+        yield from _list_files("Specification", [spec])
+
+
+def _list_decisions(decisions: Sequence[str]) -> Iterator[str]:
+    if decisions:
+        yield "\n".join(["## Decisions already taken", *(f"- {_indent_rest(decision)}" for decision in decisions)])
+
+
+def _list_environment(environment: str) -> Iterator[str]:
+    if environment:
+        yield "\n".join(["## Environment", *(f"    {_join_lines(line)}" for line in _split_lines(environment))])
+
+
+def _list_attachments(packet: Packet) -> Iterator[str]:
+    if packet.attachments:
+        named = (f"- {_join_lines(one.path)} ({one.media_type})" for one in packet.attachments)
+        yield "\n".join(["## Attachments, sent with this request", *named])
+
+
+def _list_missing(packet: Packet) -> Iterator[str]:
+    """Yield the list of what the seat does not see, each with its reason."""
+    reasons = {item.path: item.why for item in packet.skipped}
+    if not reasons:
+        return
+    listed = [f"- {_join_lines(path)}: {_join_lines(why)}" for path, why in list(reasons.items())[:MAX_LISTED]]
+    if len(reasons) > MAX_LISTED:
+        listed.append(f"- and {len(reasons) - MAX_LISTED:,} more")
+    yield "\n".join(["## Not shown", *listed])
+
+
+def _indent_rest(text: str) -> str:
+    """Return a text whose lines after the first are indented."""
+    first, *rest = _split_lines(text.strip()) or [""]
+    return "\n".join([_join_lines(first), *(f"    {_join_lines(line)}".rstrip() for line in rest)])
+
+
+def _split_lines(text: str) -> list[str]:
+    return LINE_BREAK.split(text.rstrip("\r\n"))
+
+
+def _join_lines(text: str) -> str:
+    """Return a text of one line: other characters that end a line become blanks."""
+    return text if text.isprintable() else LINE_ENDS.sub(" ", text)

@@ -1,0 +1,476 @@
+"""Definitions in source files: which functions and classes enclose a line, their names, signatures and imports.
+
+Files are parsed with tree-sitter, which belongs to the extra `review` and is imported when it is needed. Without the extra,
+without a grammar or if a grammar fails, `parse_source` returns None and callers use lines around the place instead.
+The tree is only entered where a line is asked for, because visiting every node costs more than parsing.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from itertools import islice
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser, Tree
+
+MAX_PARSED_BYTES = 1024 * 1024
+MAX_LINE_BYTES = 10_000  # a longer line is generated code, which takes long to parse and says nothing
+MAX_PARSE_SECONDS = 1.5  # CPU time of all parses of one packet
+MAX_DEPTH = 150  # of the nodes that are entered
+MAX_COMMENT_LINES = 15  # of a comment above a definition that are shown with it
+MAX_IMPORT_LINES = 40
+MAX_NAMES = 200  # definitions of one file that are listed
+IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
+# Lines that begin a definition, for files without a grammar.
+DEFINITION_LINE = re.compile(
+    r"^\s*(?:(?:export|default|public|private|protected|internal|static|final|abstract|async|pub(?:\([^)]*\))?|unsafe|inline|open|"
+    r"override|suspend|data|sealed|virtual)\s+)*"
+    r"(?:def|class|function|func|fun|fn|interface|struct|enum|trait|type|record|module|object|protocol|impl|sub|"
+    r"create(?:\s+or\s+replace)?\s+(?:table|view|function|procedure|trigger))\s+(?:\([^)]*\)\s*)?(?:if\s+not\s+exists\s+)?"
+    r"(?:self\.)?[`\"\[]?(?P<name>[A-Za-z_$][\w$]*)",
+    re.IGNORECASE | re.ASCII,
+)
+CONSTANT_LINE = re.compile(
+    r"^[^=:()]{0,60}?\b(?P<name>[A-Z][A-Z0-9]*_[A-Z0-9_]+|[A-Z]{4,})\b\s*(?::[^=]+)?=(?!=)", re.ASCII
+)
+# A variable at the top of a file.
+VARIABLE_LINE = re.compile(
+    r"(?:export\s+)?(?:pub(?:\([^)]*\))?\s+)?(?:const|static|let|var|val)\s+(?:mut\s+)?(?P<name>[A-Za-z_]\w{3,})",
+    re.ASCII,
+)
+LineRange = tuple[int, int]  # first and last line, from 1
+
+
+class Grammar(NamedTuple):
+    """A grammar wheel: its module, the function that returns the language, and the kinds of nodes that are used."""
+
+    module: str
+    function: str
+    definitions: frozenset[str]
+    imports: frozenset[str]
+    wrappers: frozenset[str] = frozenset()  # nodes around a definition that belong to it
+    scopes: frozenset[str] = frozenset()  # nodes around imports
+
+
+def split_words(text: str) -> frozenset[str]:
+    """Return the words of a text."""
+    return frozenset(text.split())
+
+
+_SCRIPT_DEFINITIONS = (
+    "function_declaration generator_function_declaration class_declaration abstract_class_declaration method_definition "
+    "interface_declaration type_alias_declaration enum_declaration internal_module module variable_declarator "
+    "public_field_definition field_definition pair assignment_expression abstract_method_signature call_expression"
+)
+_SCRIPT_WRAPPERS = "export_statement lexical_declaration variable_declaration expression_statement ambient_declaration"
+_C_DEFINITIONS = "function_definition struct_specifier union_specifier enum_specifier type_definition preproc_def preproc_function_def"
+GRAMMARS = {
+    "python": Grammar(
+        "tree_sitter_python",
+        "language",
+        split_words("function_definition class_definition"),
+        split_words("import_statement import_from_statement future_import_statement"),
+        split_words("decorated_definition"),
+        split_words("if_statement try_statement block"),
+    ),
+    "javascript": Grammar(
+        "tree_sitter_javascript",
+        "language",
+        split_words(_SCRIPT_DEFINITIONS),
+        split_words("import_statement"),
+        split_words(_SCRIPT_WRAPPERS),
+    ),
+    "typescript": Grammar(
+        "tree_sitter_typescript",
+        "language_typescript",
+        split_words(_SCRIPT_DEFINITIONS),
+        split_words("import_statement"),
+        split_words(_SCRIPT_WRAPPERS),
+    ),
+    "tsx": Grammar(
+        "tree_sitter_typescript",
+        "language_tsx",
+        split_words(_SCRIPT_DEFINITIONS),
+        split_words("import_statement"),
+        split_words(_SCRIPT_WRAPPERS),
+    ),
+    "go": Grammar(
+        "tree_sitter_go",
+        "language",
+        split_words("function_declaration method_declaration type_spec"),
+        split_words("import_declaration"),
+        split_words("type_declaration"),
+    ),
+    "rust": Grammar(
+        "tree_sitter_rust",
+        "language",
+        split_words(
+            "function_item struct_item enum_item trait_item impl_item mod_item macro_definition type_item union_item function_signature_item"
+        ),
+        split_words("use_declaration extern_crate_declaration"),
+    ),
+    "java": Grammar(
+        "tree_sitter_java",
+        "language",
+        split_words(
+            "class_declaration interface_declaration enum_declaration record_declaration annotation_type_declaration method_declaration constructor_declaration"
+        ),
+        split_words("import_declaration"),
+    ),
+    "c": Grammar(
+        "tree_sitter_c",
+        "language",
+        split_words(_C_DEFINITIONS),
+        split_words("preproc_include"),
+        frozenset(),
+        split_words("preproc_ifdef preproc_if"),
+    ),
+    "cpp": Grammar(
+        "tree_sitter_cpp",
+        "language",
+        split_words(f"{_C_DEFINITIONS} class_specifier namespace_definition concept_definition"),
+        split_words("preproc_include using_declaration"),
+        split_words("template_declaration"),
+        split_words("preproc_ifdef preproc_if"),
+    ),
+    "csharp": Grammar(
+        "tree_sitter_c_sharp",
+        "language",
+        split_words(
+            "class_declaration interface_declaration struct_declaration record_declaration enum_declaration method_declaration constructor_declaration "
+            "property_declaration namespace_declaration delegate_declaration local_function_statement operator_declaration indexer_declaration"
+        ),
+        split_words("using_directive"),
+        frozenset(),
+        split_words("namespace_declaration declaration_list"),
+    ),
+    "ruby": Grammar(
+        "tree_sitter_ruby", "language", split_words("method singleton_method class module call"), frozenset()
+    ),
+    "php": Grammar(
+        "tree_sitter_php",
+        "language_php",
+        split_words(
+            "function_definition method_declaration class_declaration interface_declaration trait_declaration enum_declaration"
+        ),
+        split_words("namespace_use_declaration"),
+        frozenset(),
+        split_words("namespace_definition compound_statement"),
+    ),
+}
+SUFFIXES = {
+    **dict.fromkeys(("py", "pyi", "pyw"), "python"),
+    **dict.fromkeys(("js", "mjs", "cjs", "jsx"), "javascript"),
+    **dict.fromkeys(("ts", "mts", "cts"), "typescript"),
+    "tsx": "tsx",
+    "go": "go",
+    "rs": "rust",
+    "java": "java",
+    **dict.fromkeys(("c", "h"), "c"),
+    **dict.fromkeys(("cc", "cpp", "cxx", "hh", "hpp", "hxx", "ipp"), "cpp"),
+    "cs": "csharp",
+    **dict.fromkeys(("rb", "rake", "gemspec"), "ruby"),
+    "php": "php",
+}
+CLASS_KINDS = re.compile(r"class|interface|struct|trait|impl|enum|record|module|namespace|union|type_spec|mod_item")
+VALUE_KINDS = re.compile(r"function|arrow|class")  # values that make a variable or a field of an object a definition
+SCRIPT_CALLS = re.compile(
+    r"(?:describe|context|it|test|suite|specify|feature|scenario|let!?|shared_examples|RSpec\.describe)\b"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A function, a class or another named part of a file. Lines count from 1."""
+
+    name: str  # empty for a block without a name, such as a test case
+    first: int  # with its comment and decorators
+    last: int
+    head: int  # last line of the signature
+    is_class: bool
+    start: int = 0  # the line of the signature's begin, without its comment
+
+    @property
+    def lines(self) -> int:
+        return self.last - self.first + 1
+
+
+class ParseClock:
+    """CPU time that the parses of one packet may take together."""
+
+    def __init__(self, seconds: float = MAX_PARSE_SECONDS) -> None:
+        self.remaining = seconds
+
+
+class Source:
+    """A parsed file."""
+
+    def __init__(self, grammar: Grammar, tree: Tree, text: str, raw: bytes) -> None:
+        self.grammar = grammar
+        self.lines = text.split("\n")
+        self._root = tree.root_node
+        self._tree = tree
+        self._raw = raw
+        self._offsets = _line_offsets(raw)
+
+    def find_enclosing(self, line: int) -> list[Definition]:
+        """Return the definitions around a line, the outermost first."""
+        if not 1 <= line <= len(self._offsets):
+            return []
+        return [self._describe(node, outer) for node, outer in self._descend(line)]
+
+    def list_definitions(self) -> list[Definition]:
+        """Return the definitions of the file in order: those at its top and those inside its classes."""
+        return list(islice(self._iter_nested(self._root, 3), MAX_NAMES))
+
+    def list_members(self, owner: Definition) -> list[Definition]:
+        """Return the definitions directly inside a class."""
+        inside = [one for one in self.list_definitions() if owner.head < one.start and one.last <= owner.last]
+        return [
+            one for one in inside if not any(other.start < one.start and one.last <= other.last for other in inside)
+        ]
+
+    def _iter_nested(self, node: Node, depth: int) -> Iterator[Definition]:
+        for inner, outer in self._iter_definitions(node):
+            definition = self._describe(inner, outer)
+            yield definition
+            if definition.is_class and depth:
+                yield from self._iter_nested(inner, depth - 1)
+
+    def list_imports(self) -> list[LineRange]:
+        """Return the lines of each import statement."""
+        if not self.grammar.imports:
+            return [(n, n) for n, line in enumerate(self.lines[:MAX_IMPORT_LINES], 1) if line.startswith("require")]
+        return [self._lines_of(node) for node in self._iter_imports(self._root, 3)]
+
+    def _iter_imports(self, node: Node, depth: int) -> Iterator[Node]:
+        for child in node.children:
+            if child.type in self.grammar.imports:
+                yield child
+            elif child.type in self.grammar.scopes and depth:
+                yield from self._iter_imports(child, depth - 1)
+
+    def _iter_definitions(self, node: Node, depth: int = 4) -> Iterator[tuple[Node, Node]]:
+        for child in node.named_children:
+            inner = self._unwrap(child) if child.type in self.grammar.wrappers else None
+            if inner:
+                yield inner, child
+            elif self._is_definition(child):
+                yield child, child
+            elif depth and child.type not in self.grammar.imports:
+                yield from self._iter_definitions(child, depth - 1)
+
+    def _descend(self, line: int) -> Iterator[tuple[Node, Node]]:
+        """Yield each definition around a line with the outermost node that belongs to it."""
+        start = self._offsets[line - 1]
+        blanks = re.match(rb"[ \t\f]*", self._raw[start : start + MAX_LINE_BYTES])
+        start += blanks.end() if blanks else 0
+        node: Node | None = self._root
+        outer: Node | None = None
+        for _ in range(MAX_DEPTH):
+            node = _child_at(node, start) if node else None
+            if node is None:
+                return
+            if self._is_definition(node):
+                yield node, outer or node
+                outer = None
+                continue
+            inner = self._unwrap(node) if node.type in self.grammar.wrappers else None
+            if inner and not inner.start_byte <= start < inner.end_byte:
+                yield inner, outer or node  # the line has only the begin of it: a decorator, `export`
+                return
+            outer = (outer or node) if inner else None
+
+    def _unwrap(self, node: Node, depth: int = 3) -> Node | None:
+        """Return the definition inside a node that belongs to it, or None if there are none or several."""
+        found: Node | None = None
+        for child in node.named_children:
+            inner = child if self._is_definition(child) else None
+            if child.type in self.grammar.wrappers and depth:
+                inner = self._unwrap(child, depth - 1)
+            if inner and found:
+                return None
+            found = inner or found
+        return found
+
+    def _is_definition(self, node: Node) -> bool:
+        kind = node.type
+        if kind not in self.grammar.definitions:
+            return False
+        if kind in ("variable_declarator", "pair", "public_field_definition", "field_definition"):
+            value = node.child_by_field_name("value")
+            return value is not None and bool(VALUE_KINDS.search(value.type))
+        if kind == "assignment_expression":
+            value = node.child_by_field_name("right")
+            return value is not None and bool(VALUE_KINDS.search(value.type))
+        if kind in ("call_expression", "call"):  # a test case: it("…", () => …), describe "…" do
+            return bool(SCRIPT_CALLS.match(self._text(node, 40)))
+        if kind in ("struct_specifier", "union_specifier", "enum_specifier", "class_specifier"):
+            return node.child_by_field_name("body") is not None
+        return True
+
+    def _describe(self, node: Node, outer: Node) -> Definition:
+        first, last = self._lines_of(outer)
+        start = first
+        for _ in range(MAX_COMMENT_LINES):  # comments and attributes are siblings above
+            above = outer.prev_named_sibling
+            if above is None or not _is_annotation(above.type) or self._lines_of(above)[1] < first - 1:
+                break
+            if start - self._lines_of(above)[0] > MAX_COMMENT_LINES:
+                break
+            outer, first = above, self._lines_of(above)[0]
+        body = node.child_by_field_name("body")
+        value = node.child_by_field_name("value") or node.child_by_field_name("right")
+        if body is None and value is not None:
+            body = value.child_by_field_name("body")
+        head = self._lines_of(node)[0]
+        if body is not None:
+            opening = self._lines_of(body)[0]
+            head = max(head, opening if self._raw[body.start_byte : body.start_byte + 1] == b"{" else opening - 1)
+        is_class = bool(CLASS_KINDS.search(node.type)) or (value is not None and value.type == "class")
+        return Definition(self._name(node), first, last, min(head, last), is_class, start)
+
+    def _name(self, node: Node) -> str:
+        if node.type in ("call_expression", "call"):
+            return ""
+        named = node.child_by_field_name("name") or node.child_by_field_name("key")
+        named = named or node.child_by_field_name("left")
+        if named is None and node.type == "impl_item":
+            named = node.child_by_field_name("type")
+        declarator = node.child_by_field_name("declarator") if named is None else None
+        for _ in range(8):  # of C: pointers, arrays and parameters are around the name
+            if declarator is None:
+                break
+            named, declarator = declarator, declarator.child_by_field_name("declarator")
+        names = IDENTIFIER.findall(self._text(named, 200)) if named is not None else []
+        if not names:
+            return ""
+        # `exports.total` and `Cart::total` are named by their end, `Vec<T>` by its begin.
+        return str(
+            names[-1] if named is not None and named.type not in ("generic_type", "function_declarator") else names[0]
+        )
+
+    def _lines_of(self, node: Node) -> LineRange:
+        """Return the first and the last line of a node. Version 0.26 of tree-sitter crashes when its points are read."""
+        start, end = node.start_byte, max(node.start_byte, node.end_byte - 1)
+        return bisect_right(self._offsets, start), bisect_right(self._offsets, end)
+
+    def _text(self, node: Node, limit: int) -> str:
+        return self._raw[node.start_byte : min(node.end_byte, node.start_byte + limit)].decode("utf-8", "replace")
+
+
+def parse_source(path: str, text: str, clock: ParseClock | None = None) -> Source | None:
+    """Return a parsed file, or None without a grammar, for generated code and when the time is used up."""
+    language = SUFFIXES.get(PurePosixPath(path).suffix.lower().removeprefix("."))
+    if language is None or (clock and clock.remaining <= 0):
+        return None
+    parser = _load_parser(language)
+    raw = text.encode("utf-8", "replace")
+    if parser is None or len(raw) > MAX_PARSED_BYTES or has_long_line(raw):
+        return None
+    started = time.thread_time()
+    try:
+        tree = parser.parse(raw)
+        return Source(GRAMMARS[language], tree, text, raw)
+    except Exception:  # a grammar of another version may fail in any way; the packet then has lines instead
+        return None
+    finally:
+        if clock:
+            clock.remaining -= time.thread_time() - started
+
+
+def has_long_line(raw: bytes) -> bool:
+    """Return whether a line is longer than people write."""
+    return len(raw) > MAX_LINE_BYTES and max(map(len, raw.split(b"\n"))) > MAX_LINE_BYTES
+
+
+def has_grammars() -> bool:
+    """Return whether the extra `review` is installed."""
+    return _load_parser("python") is not None
+
+
+@cache
+def _load_parser(language: str) -> Parser | None:
+    grammar = GRAMMARS[language]
+    try:
+        binding: Any = import_module("tree_sitter")
+        make_language: Callable[[], Any] = getattr(import_module(grammar.module), grammar.function)
+        return binding.Parser(binding.Language(make_language()))  # type: ignore[no-any-return]
+    except Exception:  # not installed, or built for another version
+        return None
+
+
+def _line_offsets(raw: bytes) -> list[int]:
+    return [0, *(found.end() for found in re.finditer(rb"\n", raw))]
+
+
+def _child_at(node: Node, offset: int) -> Node | None:
+    """Return the child that contains a byte. Children are searched by bisection, because a file may have thousands."""
+    low, high = 0, node.child_count
+    while low < high:
+        middle = (low + high) // 2
+        child = node.child(middle)
+        if child is None:
+            return None
+        if child.end_byte <= offset:
+            low = middle + 1
+        elif child.start_byte > offset:
+            high = middle
+        else:
+            return child
+    return None
+
+
+def _is_annotation(kind: str) -> bool:
+    return "comment" in kind or kind in ("attribute_item", "attribute_list", "decorator")
+
+
+# Names in lines
+
+
+def find_defined_names(lines: Iterable[str]) -> list[str]:
+    """Return the names that lines define, for files without a grammar."""
+    found = (match["name"] for line in lines if len(line) < MAX_LINE_BYTES and (match := DEFINITION_LINE.match(line)))
+    return list(dict.fromkeys(found))
+
+
+def find_constants(lines: Iterable[str]) -> list[str]:
+    """Return the constants that lines set: names in capitals, and variables at the top of a file."""
+    matches = (VARIABLE_LINE.match(line[:200]) or CONSTANT_LINE.match(line[:200]) for line in lines)
+    return list(dict.fromkeys(match["name"] for match in matches if match))
+
+
+def find_identifiers(lines: Iterable[str]) -> set[str]:
+    return {name for line in lines for name in IDENTIFIER.findall(line[:MAX_LINE_BYTES])}
+
+
+# Line ranges
+
+
+def merge_ranges(ranges: Iterable[LineRange], gap: int = 0) -> tuple[LineRange, ...]:
+    """Return the ranges in order, joined where they overlap or at most `gap` lines lie between them."""
+    merged: list[LineRange] = []
+    for first, last in sorted(ranges):
+        if merged and first <= merged[-1][1] + 1 + gap:
+            merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
+        else:
+            merged.append((first, last))
+    return tuple(merged)
+
+
+def clip_definition(definition: Definition, focus: Sequence[int], *, most: int, around: int) -> list[LineRange]:
+    """Return the lines of a definition: all, or of a long one its head, the lines around the focus and its end."""
+    if definition.lines <= most:
+        return [(definition.first, definition.last)]
+    first = definition.first if definition.head - definition.first <= around else definition.start
+    head = (first, min(definition.last, max(definition.head, definition.start), first + around))
+    places = [(max(definition.first, line - around), min(definition.last, line + around)) for line in focus]
+    return [head, *places, (definition.last, definition.last)]

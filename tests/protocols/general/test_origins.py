@@ -1,0 +1,85 @@
+"""Figures, dates and names of a synthesis that occur in no statement and no source."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from council.protocols.general.origins import Material, find_foreign, mark_foreign
+
+QUESTION = "Should we shard our Postgres database in 2026?"
+STATEMENTS = (
+    "Postgres sustains about 20,000 tps on one node; sharding is not needed before 50k tps. Citus costs $3,000 a month.",
+    "We measured 18k tps on 16 cores in March 2025. A read replica raises reads by 80 %. Errors fell from 4 % to 1 %.",
+    "Vitess is built for MySQL. The team of six engineers does not know it. A migration takes 4 to 6 months.",
+)
+SOURCE = "Report of the Robert Koch Institute: 19,400 tps on AWS m6i.4xlarge with SHA-256."
+MATERIAL = Material([*STATEMENTS, SOURCE, QUESTION])
+
+
+def found_in(text: str, material: Material = MATERIAL) -> list[str]:
+    return [one.text for one in find_foreign(text, material)]
+
+
+@pytest.mark.behaviour("30-not-from-the-council")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "One node sustains 18,000 to 20,000 tps [1], far from 50,000.",
+        "It serves 18-20k tps, 24/7.",
+        "About 19k tps were measured on Amazon Web Services.",  # rounded, and the long form of an abbreviation
+        "Citus would cost $36,000 a year.",  # a rate in another period
+        "The headroom is 30,000 tps.",  # a difference
+        "Errors fell by 75 %.",  # a share of two shares
+        "Reads rise by 80 percent; PostgreSQL's node has sixteen cores.",
+        "## 14 Reasons\n\n1. Keep it.\n2. Measure in 2026.\n\n13. Stop.\n\nThis is the 3rd option of 5.",
+        "However, six engineers know no Vitess. The RKI agrees. Overall, wait.",
+        "Use `shared_buffers = 131072` and\n\n```sql\nSET work_mem = 65536;\n```\n",
+        "Half of it, 100 %, and 365 days a year.",
+        "Since 2025-03-14 or March 2025 it is known.",
+    ],
+)
+def test_figures_and_names_of_the_council_are_known(text: str) -> None:
+    assert found_in(text) == []
+
+
+@pytest.mark.behaviour("30-not-from-the-council")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Move to CockroachDB, which sustains 2 million tps and costs nothing.", ["CockroachDB", "2 million tps"]),
+        ("One node is enough, and Uber ran 310,000 tps in 2019.", ["Uber", "310,000 tps", "2019"]),
+        ("Sharding with Citus costs $7,500 a month.", ["$7,500"]),
+        ("Keep it. Linus Torvalds agreed in December 2025.", ["Torvalds", "December 2025"]),
+        ("Errors fell by 92 %.", ["92 %"]),
+        ("It takes 3 seconds.", ["3 seconds"]),
+        ("使用 CockroachDB，每秒 310,000 次。", ["CockroachDB", "310,000"]),
+        ("Die Datenbank reicht, denn MongoDB ist für die Firma nicht besser.", ["MongoDB"]),  # nouns have capitals
+    ],
+)
+def test_figures_and_names_from_nowhere_are_found(text: str, expected: list[str]) -> None:
+    assert found_in(text) == expected
+
+
+@pytest.mark.behaviour("30-not-from-the-council")
+def test_words_of_files_and_of_the_question_are_known_but_their_figures_are_not_combined() -> None:
+    material = Material([QUESTION], ["Limit 300 and 40 by Okonkwo"])
+    assert found_in("The limit is 300, as in 2026, says Okonkwo.", material) == []
+    assert found_in("The limit is 340.", material) == ["340"]
+
+
+def test_each_item_is_marked_once_where_it_first_occurs() -> None:
+    text = "Take CockroachDB [1]. It is CockroachDB with 2 million tps."
+    marked = mark_foreign(text, find_foreign(text, MATERIAL), "not from the council")
+    assert marked == (
+        "Take CockroachDB (not from the council) [1]. It is CockroachDB with 2 million tps (not from the council)."
+    )
+
+
+def test_a_long_answer_is_checked_in_time() -> None:
+    text = "At 12,345 tps Foo-Bar wins. " * 3_000
+    material = Material([("word 17 and 18 % " * 20_000)])
+    started = time.process_time()
+    assert len(find_foreign(text, material)) == 6_000
+    assert time.process_time() - started < 5
