@@ -16,7 +16,8 @@ from tests.packet.conftest import begin, commit, git, write
 from tests.packet.fake_secrets import some
 
 TOKEN = "ghp_" + some("abcdefABCDEF0123456789", 36, "context")
-FILLER = "".join(f"def unrelated_{n}(value):\n    return value + {n}\n\n\n" for n in range(300))
+FILLER = "".join(f"def unrelated_{n}(value):\n    return value + {n}\n\n\n" for n in range(500))
+STEPS = "".join(f"        step_{n}(self)\n" for n in range(9))
 
 
 def validate(target: str, root: Path, **given: object) -> Packet:
@@ -43,7 +44,7 @@ def assert_lines_are_right(packet: Packet, root: Path) -> None:
 
 @pytest.mark.behaviour("packet-definitions")
 def test_the_definition_around_a_change_is_shown_and_the_rest_of_a_large_file_is_not(root: Path) -> None:
-    text = f"import decimal\nimport json\n\n{FILLER}class Cart:\n    tax = 2\n\n    def total(self):\n        return decimal.Decimal(1)\n\n{FILLER}"
+    text = f"import decimal\nimport json\n\n{FILLER}class Cart:\n    tax = 2\n\n    def total(self):\n{STEPS}        return decimal.Decimal(1)\n\n{FILLER}"
     begin(root, {"cart.py": text})
     write(root, {"cart.py": text.replace("Decimal(1)", "Decimal(2)")})
     packet = validate("", root)
@@ -434,7 +435,8 @@ def test_one_line_of_two_megabytes_is_a_hole_and_stops_nothing(root: Path) -> No
 
 @pytest.mark.behaviour("packet-bad-sources")
 def test_crlf_tabs_and_lone_returns_keep_the_numbers_of_an_editor(root: Path) -> None:
-    body = "".join(f"def f{n}():\r\n\treturn {n}\r\n\r\n" for n in range(400))
+    steps = "\tstep()\r\n" * 9
+    body = "".join(f"def f{n}():\r\n{steps}\treturn {n}\r\n\r\n" for n in range(400))
     text = f"# first\rsecond\r\n{body}"
     begin(root, {"a.py": text})
     (root / "a.py").write_bytes(text.replace("return 300\r", "return 301\r").encode())
@@ -526,8 +528,8 @@ def test_without_the_extra_lines_around_the_changes_and_callers_are_shown(root: 
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [
-        "shop.py definitions ((1181, 1221),) True",
-        "order.py callers ((1194, 1202),) True",
+        "shop.py definitions ((1981, 2021),) True",
+        "order.py callers ((1994, 2002),) True",
         "definitions around the changes False True",
     ]
 
@@ -544,7 +546,7 @@ def test_a_grammar_that_fails_gives_lines_instead(root: Path) -> None:
         "print([(file.path, file.ranges) for file in packet.files], packet.holes)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "[('shop.py', ((1182, 1202),))] ()\n"
+    assert done.stdout == "[('shop.py', ((1982, 2002),))] ()\n"
 
 
 def test_hunks_give_the_numbers_of_both_sides() -> None:

@@ -181,8 +181,9 @@ def test_recent_contains_only_changes_since_three_commits_ago(judges: JudgesWork
 @pytest.mark.behaviour("packet-table", "packet-budget")
 def test_packet_prints_a_table_of_what_is_sent_and_of_what_is_not(judges: JudgesWorkspace, council: Terminal) -> None:
     filler = "".join(f"def unused_{n}():\n    return {n}\n\n\n" for n in range(600))
+    steps = "".join(f"    step_{n}(item)\n" for n in range(9))
     files = {
-        "src/price.py": f"{filler}def price_of(item):\n    return item\n",
+        "src/price.py": f"{filler}def price_of(item):\n{steps}    return item\n",
         "src/order.py": "from price import price_of\n\n\ndef invoice():\n    return price_of(1)\n",
         "AGENTS.md": "Money is always Decimal.\n",
         "large.py": "x = 1\n" * 200_000,

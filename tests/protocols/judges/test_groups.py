@@ -242,6 +242,15 @@ def test_a_confirmed_group_has_the_words_of_the_clerk_and_the_rest_is_possibly_t
     assert (rows[TWICE["refund"].id]["grouped_by"], rows[TWICE["refund"].id]["defect"]) == ("", "")
 
 
+@pytest.mark.behaviour("20-possibly-same")
+def test_two_groups_on_one_line_are_two_if_a_judge_reports_both() -> None:
+    null = [found(seat, "src/auth.py:10", "A null order is refused", n=1) for seat in "ab"]
+    number = [found(seat, "src/auth.py:10", "Unquoted digits no longer work", n=2) for seat in "ab"]
+    named = [ClerkGroup(tuple(one.id for one in pair)) for pair in (null, number)]
+    rows = build_rows(group_findings([*null, *number], 2, clerk=named))
+    assert [(row["found_by"], row["possibly_same"]) for row in rows] == [(["a", "b"], []), (["a", "b"], [])]
+
+
 @pytest.mark.behaviour("20-clerk-checked")
 def test_a_clerk_that_groups_everything_joins_only_what_has_a_place_in_common() -> None:
     groups = by_clerk(" ".join(TWICE))

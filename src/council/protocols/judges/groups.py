@@ -252,10 +252,16 @@ def _mark_possibly_same(groups: Sequence[FindingGroup], matcher: Matcher) -> lis
 
 
 def _is_close(one: FindingGroup, other: FindingGroup, matcher: Matcher) -> bool:
-    """Return whether two groups may be one: a pair is close, or the clerk named it and the check did not confirm it."""
+    """Return whether two groups may be one: a pair is close, or the clerk named it and the check did not confirm it.
+
+    Places alone do not make two groups close if one judge reports both.
+    """
     pairs = list(product(one.members, other.members))
     named = (matcher.by_clerk.get(a.id, frozenset()) & matcher.by_clerk.get(b.id, frozenset()) for a, b in pairs)
-    return any(is_possibly_same(a, b) for a, b in pairs) or any(found - matcher.overfull for found in named)
+    if any(found - matcher.overfull for found in named):
+        return True
+    has_common_judge = any(a.seat == b.seat for a, b in pairs)
+    return not has_common_judge and any(is_possibly_same(a, b) for a, b in pairs)
 
 
 def list_split_groups(groups: Iterable[FindingGroup], clerk: Iterable[ClerkGroup]) -> list[tuple[ClerkGroup, int]]:

@@ -53,7 +53,7 @@ _MODIFIERS = (
 _TYPE_WORDS = r"class|interface|enum|record|struct|trait|union"
 _CONTROL = re.compile(
     r"(?:if|else|elif|for|foreach|while|switch|match|return|case|catch|try|do|with|new|throw|raise|await|yield|delete|using|"
-    r"lock|fixed|when|except|finally|and|or|not|in|is|sizeof|typeof|go|defer|select|super|this|assert|echo|print)\b"
+    r"lock|fixed|when|except|finally|and|or|not|in|is|sizeof|typeof|go|defer|select|super|this|assert|echo|print|synchronized(?=\s*\())\b"
 )
 _PYTHON = (re.compile(rf"(?:async\s+)?def\s+{_NAME}"), re.compile(rf"class\s+{_NAME}"))
 _SCRIPT = (

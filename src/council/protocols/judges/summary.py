@@ -308,11 +308,17 @@ def _format_overview(minutes: Minutes) -> list[str]:
 
 
 def _format_overview_line(row: Json) -> str:
-    """Format `critical src/auth.py:2 (3 of 3): tokens never expire`; a long sentence is only in the block."""
+    """Format `critical src/auth.py:2 (3 of 3): tokens never expire`; a long sentence is cut, its block has all of it."""
     place = single_line(row["location"] or row["category"], 120)
     defect = single_line(row.get("defect") or first_sentence(row["description"]), 10 * MAX_DEFECT_CHARS)
-    told = f": {defect}" if len(defect) <= MAX_DEFECT_CHARS else ""
-    return f"{single_line(row['severity'])} {place} ({len(list_holders(row))} of {row['of']}){told}"
+    return f"{single_line(row['severity'])} {place} ({len(list_holders(row))} of {row['of']}): {_cut_words(defect)}"
+
+
+def _cut_words(text: str) -> str:
+    """Return a text, cut after a word if it is too long."""
+    if len(text) <= MAX_DEFECT_CHARS:
+        return text
+    return f"{text[:MAX_DEFECT_CHARS].rpartition(' ')[0].rstrip(',;:')} …"
 
 
 def _format_disputes(minutes: Minutes) -> list[str]:
