@@ -940,7 +940,9 @@ def _add_indirect_callers(context: Context) -> None:
             around = source.find_enclosing(number)
             if not around or around[-1].is_class or around[-1].name == name:
                 continue
-            ranges = clip_definition(around[-1], [number], most=SHARES["callers"].lines, around=SHARES["callers"].around)
+            ranges = clip_definition(
+                around[-1], [number], most=SHARES["callers"].lines, around=SHARES["callers"].around
+            )
             room = context.soft_size - context.used
             count += context.include(parts, ranges, "callers", f"calls {name}", room)
 

@@ -168,7 +168,7 @@ def test_a_clerk_that_is_wrong_makes_no_false_group_and_the_reader_knows(
     report = council("--deep", *LINE).json
     guard = next(row for row in report["findings"] if row["path"] == "src/auth/middleware.py")
     assert guard["found_by"] == ["judge-1"]
-    assert max(len(row["found_by"]) for row in report["findings"]) == 3  # one description names both definitions
+    assert max(len(row["found_by"]) for row in report["findings"]) == 2  # one definition
     text = (judges.folder / report["report_path"]).read_text(encoding="utf-8")
     assert 'The clerk named "F77", which is no finding.' in text
     one = {"groups": [{"findings": [f"F{n}" for n in range(1, 5)], "defect": "All."}]}

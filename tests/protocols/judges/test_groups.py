@@ -192,6 +192,9 @@ TWICE = {
     "refund": reported("b", 14, "Nothing checks whether it was paid.", n=2),
     "other": reported("c", 3, "A retry bills again.", n=2, path="src/other.py"),
     "nowhere": reported("c", 0, "`pay` may run two times.", n=3),
+    "again": reported(
+        "c", 9, "A retry after a lost response bills again, because `pay` sends the customer no key.", n=5
+    ),
     "lost": reported("c", 0, "Something is wrong with money.", n=4, location=""),
 }
 
@@ -215,8 +218,8 @@ def joined(groups: list[FindingGroup]) -> list[set[str]]:
     [
         ((), []),  # it groups nothing
         (("a b",), [{"a", "b"}]),  # one definition
-        (("a b c",), [{"a", "b", "c"}]),  # one description names both definitions
-        (("a c",), [{"a", "c"}]),
+        (("a b c",), [{"a", "b"}]),  # two definitions, and the words differ
+        (("a again",), [{"a", "again"}]),  # two definitions: one description names the other, and both are alike
         (("b nowhere",), [{"b", "nowhere"}]),  # a finding without a line that names the definition
         (("b card",), []),  # two definitions
         (("b other",), []),  # two files

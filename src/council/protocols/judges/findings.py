@@ -27,7 +27,8 @@ LOCATION_STATES = ("verified", "located", "unlocated")  # best first
 NO_FIX, NO_WHY, NO_REF = "No fix specified", "No root cause specified", "No reference"
 MIN_EQUAL_WORDS = 4  # shorter sentences at two places are equal by chance: "The function has no docstring."
 NEARLY_EQUAL = 0.8  # share of common words
-ENOUGH_EVIDENCE = 4  # of two findings on one line
+ENOUGH_EVIDENCE = 5  # of two findings on one line
+OTHER_SUBJECT = 4  # evidence against: one is about something specific that the other does not mention
 SIMILAR = 0.5  # share of common words of two findings on one line
 ALIKE = 0.3  # share of common words of two findings of an unknown kind
 RELATED = 0.08  # with less in common, a single shared word is chance
@@ -183,8 +184,8 @@ def is_same_problem(a: Finding, b: Finding) -> bool:
 def weigh_evidence(a: Finding, b: Finding) -> int:
     """Weigh what two findings on one line have in common: the kind of defect, words for it, names and fixes.
 
-    A kind that both name counts most, and it must be what one of them is about. If each is about a kind that the other
-    does not mention, they report two defects.
+    A kind that both name counts most, and it must be what one of them is about. If one is about a kind that the other
+    does not mention, they probably report two defects.
     """
     kinds = (find_kinds(a.description), find_kinds(b.description))
     first = (find_first_kinds(a.description), find_first_kinds(b.description))
@@ -198,13 +199,13 @@ def weigh_evidence(a: Finding, b: Finding) -> int:
     weight = strong + min(weak, ENOUGH_EVIDENCE - 1)
     if not shared and first[0] and first[1]:
         weight -= 3
-    elif shared and not strong and ((first[0] - WEAK_KINDS - kinds[1]) or (first[1] - WEAK_KINDS - kinds[0])):
-        weight -= 2  # one is about something specific that the other does not mention
+    if (first[0] - WEAK_KINDS - kinds[1]) or (first[1] - WEAK_KINDS - kinds[0]):
+        weight -= OTHER_SUBJECT
     most = 3 if shared or likeness >= ALIKE else 2  # words alone are much less than a kind of defect
     names = find_code_names(a.description) & find_code_names(b.description)
     weight += min(len(_shared_defect_words(a, b)), most) + min(len(names), 1)
     weight += 2 * min(len(a.new_names & b.new_names), 1)
-    return weight + 2 * (likeness >= SIMILAR) + (likeness >= RELATED and _has_same_category(a, b))
+    return weight + 3 * (likeness >= SIMILAR) + (likeness >= RELATED and _has_same_category(a, b))
 
 
 def _weigh_kind(kind: str, *, is_agreed: bool) -> int:

@@ -32,6 +32,7 @@ QUOTE_NOTES = {
 }
 
 
+ALIKE_ACROSS_DEFINITIONS = 0.25  # share of common words
 GroupedBy = Literal["", "clerk", "rule", "support"]  # empty: the findings of one judge
 
 
@@ -126,7 +127,6 @@ class Matcher:
     supported: Mapping[str, tuple[str, ...]]  # finding id → judges that support it
     by_clerk: Mapping[str, frozenset[int]]  # finding id → numbers of the clerk's groups
     clerk: tuple[ClerkGroup, ...] = ()
-    descriptions: tuple[tuple[str, ...], ...] = ()  # of the findings of each clerk's group
     overfull: frozenset[int] = frozenset()  # groups that name several defects, by their number of findings
 
     @classmethod
@@ -144,7 +144,6 @@ class Matcher:
             {finding_id: tuple(seats) for finding_id, seats in supporters.items()},
             by_clerk,
             tuple(clerk),
-            tuple(tuple(member.description for member in members) for members in groups),
             frozenset(n for n, members in enumerate(groups) if len(members) > judges + 1),
         )
 
@@ -159,20 +158,23 @@ class Matcher:
             return a.file == b.file and is_nearly_equal(a, b)  # a judge that says the same twice
         if is_same_problem(a, b) or self.is_joined_by_support(a, b):
             return True
-        return any(self.is_confirmed(a, b, n) for n in self.find_clerk_groups(a, b))
+        return bool(self.find_clerk_groups(a, b)) and self.is_confirmed(a, b)
 
-    def is_confirmed(self, a: Finding, b: Finding, group: int) -> bool:
-        """Check a pair of the clerk: one file, and a line, a definition, or definitions that one description names, or a support."""
+    def is_confirmed(self, a: Finding, b: Finding) -> bool:
+        """Check a pair of the clerk: one file, and a line, a definition or a support in common.
+
+        A description may name the definition of the other finding instead, if it has no place of its own or if both
+        descriptions are alike.
+        """
         if not a.file or a.file != b.file:
             return False
         if shares_line(a, b) or is_in_one_scope(a, b) or self.is_supported(a, b):
             return True
-        if any(names_scope(text, a) and names_scope(text, b) for text in self.descriptions[group]):
-            return True
-        for one, other in ((a, b), (b, a)):
-            if names_scope(one.description, other) and (one.scope is None or shares_subject(one, other)):
-                return True
-        return False
+        return any(
+            names_scope(one.description, other)
+            and (one.scope is None or _likeness(one, other) >= ALIKE_ACROSS_DEFINITIONS)
+            for one, other in ((a, b), (b, a))
+        )
 
     def is_supported(self, a: Finding, b: Finding) -> bool:
         """Return whether one of two judges supports the finding of the other."""
