@@ -89,6 +89,13 @@ def truncate(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
+def cut_words(text: str, limit: int) -> str:
+    """Return a text, cut after a word if it is too long."""
+    if len(text) <= limit:
+        return text
+    return f"{text[: limit - 1].rpartition(' ')[0].rstrip(',;:')} …"
+
+
 # Letters without a decomposition into a Latin letter, and German umlauts. Soft and hard signs are dropped.
 _SPELLINGS = """ä=ae ö=oe ü=ue ß=ss æ=ae œ=oe ø=o ł=l đ=d ð=d þ=th ħ=h ı=i ŋ=ng ŧ=t ə=e
 а=a б=b в=v г=g д=d е=e ё=e ж=zh з=z и=i й=y к=k л=l м=m н=n о=o п=p р=r с=s т=t у=u ф=f х=kh ц=ts ч=ch ш=sh щ=shch ъ= ы=y ь= э=e

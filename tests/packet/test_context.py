@@ -553,3 +553,62 @@ def test_hunks_give_the_numbers_of_both_sides() -> None:
     section = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@ def f\n a\n-b\n+B\n c\n@@ -10,2 +10,1 @@\n-d\n e\n\\ No newline at end of file\n"
     changed = parse_hunks(section)
     assert (changed.added, changed.removed, changed.gaps, changed.places) == ([2], [2, 10], [2, 10], [2, 10])
+
+
+# What fills a small packet
+
+
+@pytest.mark.behaviour("packet-rules")
+def test_of_long_rules_the_sections_about_the_change_are_sent(root: Path) -> None:
+    chat = "".join(f"## Topic {n}\n\n{'Be kind to each other in every discussion. ' * 20}\n\n" for n in range(20))
+    rule = "## Deprecations\n\nPut each deprecated item behind the feature flag.\n\n"
+    begin(root, {"CONTRIBUTING.md": f"# Contributing\n\n{chat}{rule}{chat}", "shop.py": "def price():\n    return 1\n"})
+    write(root, {"shop.py": "@deprecated\ndef price():\n    return 1\n"})
+    rules = find(validate("", root), "CONTRIBUTING.md")
+    assert "behind the feature flag" in rules.content
+    assert len(rules.content) < 6_000
+    assert_lines_are_right(validate("", root), root)
+
+
+@pytest.mark.behaviour("packet-callers")
+def test_callers_of_callers_in_their_file_are_shown(root: Path) -> None:
+    schedule = f"from clock import rest\n\n\n{FILLER}def estimate(task):\n    return rest(task)\n\n\n{FILLER}def is_due(task):\n    return estimate(task) < 0\n"
+    begin(root, {"clock.py": "def rest(task):\n    return task.end - now()\n", "schedule.py": schedule})
+    write(root, {"clock.py": "def rest(task):\n    return max(task.end - now(), 0)\n"})
+    packet = validate("", root)
+    assert "return estimate(task) < 0" in shown(packet)["schedule.py"]
+    assert "unrelated_7(" not in shown(packet)["schedule.py"]
+
+
+@pytest.mark.behaviour("packet-callers")
+def test_base_classes_of_a_base_class_show_what_uses_the_changed_method(root: Path) -> None:
+    base = (
+        f"class Store:\n    def get_many(self, keys):\n        return dict(zip(keys, self.mget(keys)))\n\n{FILLER}"
+        f"class KeyStore(Store):\n    pass\n\n\n{FILLER}"
+    )
+    files = "from base import KeyStore\n\n\nclass Files(KeyStore):\n    def mget(self, keys):\n        return [read(key) for key in keys]\n"
+    begin(root, {"base.py": base, "files.py": files})
+    write(root, {"files.py": files.replace("for key in keys", "for key in keys if exists(key)")})
+    assert "zip(keys, self.mget(keys))" in shown(validate("", root))["base.py"]
+
+
+@pytest.mark.behaviour("packet-callers")
+def test_functions_that_the_changed_lines_call_are_shown(root: Path) -> None:
+    shop = (
+        f"def discount(order):\n    return order.total / 100\n\n\n{FILLER}def total(order):\n    return order.total\n"
+    )
+    begin(root, {"shop.py": shop, "rates.py": f"def tax_rate(country):\n    return 19\n\n\n{FILLER}"})
+    changed = shop.replace("return order.total\n", "return discount(order) * tax_rate(order.country)\n")
+    write(root, {"shop.py": changed})
+    packet = validate("", root)
+    assert "order.total / 100" in shown(packet)["shop.py"]
+    assert "return 19" in shown(packet)["rates.py"]
+
+
+@pytest.mark.behaviour("packet-definitions")
+def test_a_definition_that_the_diff_shows_as_a_whole_is_not_sent_twice(root: Path) -> None:
+    begin(root, {"shop.py": f"import json\n\n\n{FILLER}{FILLER}"})
+    write(root, {"shop.py": f"import json\n\n\n{FILLER}{FILLER}def dump(order):\n    return json.dumps(order)\n"})
+    packet = validate("", root)
+    assert packet.diff.count("return json.dumps(order)") == 1
+    assert shown(packet) == {"shop.py": "import json\n"}

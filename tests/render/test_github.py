@@ -66,7 +66,7 @@ def test_a_finding_whose_line_does_not_exist_keeps_its_file() -> None:
     command = annotation(row)
     assert list(command.properties) == ["file", "title"]
     assert "Location as stated, not found in the packet: src/auth.py:4000" in command.message
-    assert "Location: quote not found." in command.message
+    assert "Evidence: quote not found." in command.message
 
 
 @pytest.mark.behaviour("20-critical-is-error")

@@ -107,7 +107,7 @@ def test_a_finding_whose_line_does_not_exist_keeps_its_file() -> None:
         "region": {"startLine": 1},
     }
     assert "not found in the packet: src/auth.py:4000" in found["message"]["text"]
-    assert "Location: quote not found." in found["message"]["text"]
+    assert "Evidence: quote not found." in found["message"]["text"]
 
 
 @pytest.mark.behaviour("50-sarif")

@@ -61,7 +61,7 @@ def _format_finding(finding: Json) -> str:
         else [f"Location as stated, not found in the packet: {finding['location']}"]
     )
     if finding.get("location_note"):
-        stated.append(f"Location: {finding['location_note']}.")
+        stated.append(f"Evidence: {finding['location_note']}.")
     said = [
         finding["description"],
         format_fix(finding),

@@ -73,7 +73,7 @@ def _build_finding_case(finding: Json) -> Xml.Element:
 
 def _describe_location(finding: Json) -> str:
     if finding.get("location_note"):
-        return f"Location: {finding['location_note']}."
+        return f"Evidence: {finding['location_note']}."
     if finding.get("location_state") == "located":
         return "The line exists, but the finding does not quote it."
     return "The location was not found in the packet."

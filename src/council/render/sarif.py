@@ -144,7 +144,7 @@ def _format_message(finding: Json) -> str:
     if not (found and found[1]) and finding["location"]:
         lines.append(f"Location as stated, not found in the packet: {finding['location']}")
     if finding.get("location_note"):
-        lines.append(f"Location: {finding['location_note']}.")
+        lines.append(f"Evidence: {finding['location_note']}.")
     return _escape_text("\n".join([*lines, f"({finding['severity']}, {format_found_by(finding)}{disputed})"]))
 
 

@@ -27,6 +27,7 @@ from council.protocols.judges.findings import (
     shares_line,
     verify_finding,
 )
+from council.protocols.judges.groups import build_rows, group_findings
 from council.protocols.judges.locations import Material
 from council.protocols.judges.rules import Vote
 from council.types import Seat
@@ -319,3 +320,30 @@ def test_a_survivor_answered_the_second_round_and_kept_a_challenged_critical_fin
 def test_verified_seats_have_a_verified_finding() -> None:
     rows = [found("a", 3, "d"), found("b", 3, "d", quote=""), found("c", 3, "d", quote="invented()")]
     assert find_verified_seats(rows) == {"a"}
+
+
+@pytest.mark.behaviour("20-from-memory")
+@pytest.mark.parametrize(
+    ("ref", "state", "note"),
+    [
+        ("src/auth.py:1", "verified", ""),
+        ("LIMIT -1 means no limit (from memory; check the documentation)", "located", "from memory"),
+        ("src/auth.py:1; From my memory of the library", "located", "from memory"),
+    ],
+)
+def test_a_finding_from_memory_is_at_best_located_and_still_joined_with_others_on_its_line(
+    ref: str, state: str, note: str
+) -> None:
+    material = Material({"src/auth.py": "return check(token)\n"})
+    row = {
+        "severity": "critical",
+        "description": "The token is never checked for expiry.",
+        "quote": "return check(token)",
+    }
+    one, other = (
+        verify_finding(parse_finding(seat, row | {"location": "src/auth.py:1", "ref": cited}, f"{seat}.F1"), material)
+        for seat, cited in (("a", ref), ("b", "from memory"))
+    )
+    assert (one.state, one.is_verified) == (state, state == "verified")
+    (group,) = build_rows(group_findings([one, other], 2))
+    assert (group["found_by"], group["verified"], group["location_note"]) == (["a", "b"], state == "verified", note)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -16,7 +17,15 @@ from council.protocols.judges.defects import (
     find_shared_words,
 )
 from council.protocols.judges.finding_ids import resolve_reference, split_ids
-from council.protocols.judges.locations import Material, Place, find_place, match_file, parse_location, parse_path
+from council.protocols.judges.locations import (
+    LocationState,
+    Material,
+    Place,
+    find_place,
+    match_file,
+    parse_location,
+    parse_path,
+)
 from council.protocols.judges.rules import Vote
 from council.protocols.judges.scopes import Definition, find_code_names
 from council.similarity import is_similar, jaccard, stems
@@ -48,6 +57,7 @@ COMMON_WORDS = (
     "leak leaks leaking fail fails failure lose loses lost unsafe incorrect invalid expose exposes exposed slow"
 )
 _COMMON_STEMS = stems(COMMON_WORDS)
+FROM_MEMORY = re.compile(r"\bfrom (?:my )?memory\b", re.IGNORECASE)
 NO_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 
@@ -72,8 +82,18 @@ class Finding:
     new_names: frozenset[str] = frozenset()  # code names of its fix that its file does not have
 
     @property
+    def is_from_memory(self) -> bool:
+        """Whether it relies on knowledge that the packet does not have, by the judge's own word."""
+        return FROM_MEMORY.search(self.ref) is not None
+
+    @property
+    def state(self) -> LocationState:
+        """The state of its place; a finding from memory is at most located."""
+        return "located" if self.is_from_memory and self.place.state == "verified" else self.place.state
+
+    @property
     def is_verified(self) -> bool:
-        return self.place.state == "verified"
+        return self.state == "verified"
 
     @property
     def file(self) -> str:
@@ -218,7 +238,7 @@ def _weigh_kind(kind: str, *, is_agreed: bool) -> int:
 def shares_line(a: Finding, b: Finding) -> bool:
     """Return whether the verified quotes of both share a line of one file."""
     one, other = a.place, b.place
-    if not (a.is_verified and b.is_verified and one.path == other.path):
+    if not (one.state == other.state == "verified" and one.path == other.path):
         return False
     return one.first <= other.last and other.first <= one.last
 
@@ -244,7 +264,7 @@ def is_nearly_equal(a: Finding, b: Finding) -> bool:
     is_short = min(len(one), len(other)) < MIN_EQUAL_WORDS
     if jaccard(one, other) < NEARLY_EQUAL or (is_short and not a.place.line == b.place.line != 0):
         return False
-    if a.is_verified and b.is_verified:
+    if a.place.state == b.place.state == "verified":
         return shares_line(a, b)
     lines = [finding.place.line for finding in (a, b) if finding.place.line]
     return len(lines) < 2 or max(lines) - min(lines) <= MAX_LINES_APART
@@ -255,7 +275,7 @@ def is_possibly_same(a: Finding, b: Finding) -> bool:
     if a.seat == b.seat or a.file != b.file:
         return False
     alike = jaccard(stems(a.description), stems(b.description)) >= POSSIBLY_SAME
-    return shares_line(a, b) or (alike and not (a.is_verified and b.is_verified))
+    return shares_line(a, b) or (alike and not a.place.state == b.place.state == "verified")
 
 
 def _has_same_category(a: Finding, b: Finding) -> bool:
@@ -433,7 +453,7 @@ def is_repeated(old: Finding, new: Finding) -> bool:
         return False
     alike = is_similar(jaccard(stems(old.description), stems(new.description)))
     return is_same_problem(old, new) or (
-        alike and not (old.is_verified and new.is_verified and not shares_line(old, new))
+        alike and not (old.place.state == new.place.state == "verified" and not shares_line(old, new))
     )
 
 

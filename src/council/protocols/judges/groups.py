@@ -65,7 +65,7 @@ class FindingGroup:
     @property
     def location_member(self) -> Finding:
         """Return the member whose location is shown: the best checked one."""
-        return min(self.members, key=lambda member: LOCATION_STATES.index(member.place.state))
+        return min(self.members, key=lambda member: LOCATION_STATES.index(member.state))
 
     @property
     def found_by(self) -> tuple[str, ...]:
@@ -163,18 +163,18 @@ class Matcher:
     def is_confirmed(self, a: Finding, b: Finding) -> bool:
         """Check a pair of the clerk: one file, and a line, a definition or a support in common.
 
-        A description may name the definition of the other finding instead, if it has no place of its own or if both
-        descriptions are alike.
+        Or two of these three: a description names the definition of the other finding, a definition is not known, and
+        the descriptions are alike.
         """
         if not a.file or a.file != b.file:
             return False
         if shares_line(a, b) or is_in_one_scope(a, b) or self.is_supported(a, b):
             return True
-        return any(
-            names_scope(one.description, other)
-            and (one.scope is None or _likeness(one, other) >= ALIKE_ACROSS_DEFINITIONS)
-            for one, other in ((a, b), (b, a))
-        )
+        is_unknown = a.scope is None or b.scope is None
+        is_named = names_scope(a.description, b) or names_scope(b.description, a)
+        if _likeness(a, b) >= ALIKE_ACROSS_DEFINITIONS:
+            return is_named or is_unknown
+        return is_named and is_unknown
 
     def is_supported(self, a: Finding, b: Finding) -> bool:
         """Return whether one of two judges supports the finding of the other."""
@@ -281,7 +281,7 @@ def _seat_key(name: str) -> list[Any]:
 def _sort_key(finding: Finding) -> tuple[Any, ...]:
     """Sort key: severity, then the best checked place first; the rest makes the order deterministic."""
     place = finding.place
-    state = LOCATION_STATES.index(place.state)
+    state = LOCATION_STATES.index(finding.state)
     texts = (finding.description, finding.seat, finding.category, finding.location, finding.recommendation, finding.fix)
     rest = (finding.why, finding.ref, finding.quote, finding.id)
     return (SEVERITIES.index(finding.severity), state, place.path, place.line, *texts, *rest)
@@ -344,7 +344,7 @@ def _build_row(one: FindingGroup, fingerprint: str) -> Json:
         "quote": shown.quote,
         "path": shown.place.path if shown.place.is_file else "",
         "line": shown.place.line if shown.place.is_file else 0,
-        "location_state": shown.place.state,
+        "location_state": shown.state,
         "location_note": _describe_quote(shown),
         "by_judge": [*map(_build_judge_row, one.members), *map(_build_supporter_row, one.supporters)],
         "possibly_same": list(one.possibly_same),
@@ -361,7 +361,9 @@ def format_place(finding: Finding) -> str:
 
 
 def _describe_quote(finding: Finding) -> str:
-    return QUOTE_NOTES.get(finding.place.quote, "")
+    if note := QUOTE_NOTES.get(finding.place.quote):
+        return note
+    return "from memory" if finding.is_from_memory else ""
 
 
 def _build_judge_row(finding: Finding) -> Json:
@@ -372,7 +374,7 @@ def _build_judge_row(finding: Finding) -> Json:
         "category": finding.category,
         "description": finding.description,
         "location": format_place(finding),
-        "location_state": finding.place.state,
+        "location_state": finding.state,
         "location_note": _describe_quote(finding),
         "fix": finding.fix,
     }

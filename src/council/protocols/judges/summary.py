@@ -8,7 +8,7 @@ from council.engine.degraded import count_asked_seats, format_missing_lines
 from council.engine.layout import describe_state, final_state, find_wording, format_count, list_holders
 from council.engine.minutes import Minutes, PhaseMinutes, SeatMinutes, StatementMinutes
 from council.protocols.judges.finding_blocks import format_findings, is_shared, sort_for_reader
-from council.text_cleanup import clean, first_sentence, shorten_sentences, single_line
+from council.text_cleanup import clean, cut_words, first_sentence, shorten_sentences, single_line
 from council.types import Json
 from council.wording import Wording
 
@@ -311,14 +311,7 @@ def _format_overview_line(row: Json) -> str:
     """Format `critical src/auth.py:2 (3 of 3): tokens never expire`; a long sentence is cut, its block has all of it."""
     place = single_line(row["location"] or row["category"], 120)
     defect = single_line(row.get("defect") or first_sentence(row["description"]), 10 * MAX_DEFECT_CHARS)
-    return f"{single_line(row['severity'])} {place} ({len(list_holders(row))} of {row['of']}): {_cut_words(defect)}"
-
-
-def _cut_words(text: str) -> str:
-    """Return a text, cut after a word if it is too long."""
-    if len(text) <= MAX_DEFECT_CHARS:
-        return text
-    return f"{text[:MAX_DEFECT_CHARS].rpartition(' ')[0].rstrip(',;:')} …"
+    return f"{single_line(row['severity'])} {place} ({len(list_holders(row))} of {row['of']}): {cut_words(defect, MAX_DEFECT_CHARS)}"
 
 
 def _format_disputes(minutes: Minutes) -> list[str]:

@@ -27,7 +27,7 @@ from council.protocols.judges.options import JudgesOptions
 from council.protocols.judges.parts import list_unanswered
 from council.protocols.judges.replies import Opinion, SecondOpinion
 from council.protocols.judges.rules import ConfidenceLevel, Consensus, Vote
-from council.text_cleanup import first_sentence, single_line, squash
+from council.text_cleanup import cut_words, first_sentence, single_line, squash
 from council.types import (
     VERDICT_ORDER,
     Difference,
@@ -102,7 +102,7 @@ def build_verdict(
         },
         **_compare_first_votes(first, verdict),
         joined=tuple(name for name in joined if verdict == final[name].reply.verdict),
-        common=tuple(_name_finding(row["description"], row["location"]) for row in rows if len(row["held_by"]) > 1),
+        common=tuple(_name_finding(row["description"], row["defect"]) for row in rows if len(row["held_by"]) > 1),
         differences=tuple(_list_differences(r1, final, groups)),
         result=_describe_outcome(verdict, result.verdict, votes),
         caveats=(f"{packet.substitution[0].upper()}{packet.substitution[1:]}.",) if packet.substitution else (),
@@ -200,14 +200,14 @@ def _list_dispute_facts(groups: Sequence[FindingGroup]) -> list[TrustFact]:
 
 
 def _name_group(one: FindingGroup) -> str:
-    place = one.location_member.place
-    return _name_finding(one.lead.description, f"{place.path}:{place.line}" if place.line else one.lead.location)
+    return _name_finding(one.lead.description, one.defect)
 
 
-def _name_finding(description: str, location: str) -> str:
-    """Return a finding in a few words: its first sentence or, if that is long, its place."""
-    sentence = first_sentence(description)
-    return sentence if len(sentence) <= MAX_NAME_CHARS or not location else location
+def _name_finding(description: str, defect: str) -> str:
+    """Return a finding in a few words: its first sentence or the clerk's, the one that fits; else the shorter one, cut."""
+    names = [name for name in (first_sentence(description), defect.rstrip(".")) if name]
+    shortest = min(names, key=len, default="")
+    return next((name for name in names if len(name) <= MAX_NAME_CHARS), cut_words(shortest, MAX_NAME_CHARS))
 
 
 def _list_support_facts(rounds: Sequence[Sequence[Vote]], findings: Sequence[Finding]) -> list[TrustFact]:
