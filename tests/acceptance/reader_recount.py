@@ -5,7 +5,7 @@ Each rule states when a reason is true. A reason of a report that no rule states
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -640,21 +640,25 @@ def format_point(point: Point) -> str:
     return f"{point.text}{mark}{held}" if point.text and held else point.text or held
 
 
+def shorten_points(points: Sequence[str]) -> list[str]:
+    """Return the first point and the number of the others."""
+    more = len(points) - 1
+    rest = [] if more < 1 else [f"{more} more point{'s' * (more > 1)} in the report"]
+    return [*points[:1], *rest]
+
+
 def list_agreements(truth: Truth) -> list[str]:
     reasons = {reason.kind: reason for reason in recount(truth)}
     can_agree = truth.status == "complete" and len(group_voices(truth)) > 1
     if truth.claims:
-        return (
-            [
-                f"{q} {next(said[q] for said in truth.claims.answers.values() if q in said)}"
-                for q in find_agreed(truth.claims)[:1]
-            ]
-            if can_agree
-            else []
-        )
+        agreed = [
+            f"{q} {next(said[q] for said in truth.claims.answers.values() if q in said)}"
+            for q in find_agreed(truth.claims)
+        ]
+        return shorten_points(agreed) if can_agree else []
     if not can_agree or {"not_shared", "not_assessed", "disagree"} & reasons.keys():
         return []
-    parts = list(truth.agreed[:1])
+    parts = shorten_points(truth.agreed)
     is_told = truth.review or truth.is_settled or (truth.attack and truth.attack.is_consensus)  # by the outcome
     if (
         not parts

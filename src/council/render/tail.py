@@ -154,6 +154,8 @@ def _format_positions(minutes: Minutes, trust: Trust, wording: Wording) -> str:
     answered = [seat.name for seat in minutes.planned_seats if seat.statements]
     if common:
         parts.append(single_line(common[0], MAX_POINT_CHARS).rstrip(" .。"))
+        if more := len(common) - 1:
+            parts.append(wording.say("tail", "more", number=more, count=more))
     elif _is_unanimous(verdict, len(answered)) and not _tells_agreement(verdict.get("result")):
         parts.append(_format_all_hold(len(answered), wording))
     if joined := verdict.get("joined"):

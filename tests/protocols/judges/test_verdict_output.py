@@ -40,8 +40,28 @@ def test_verdict_comes_first_then_findings_each_judge_and_the_next_step() -> Non
         "judge-1      WARN: Tokens live on.  → Do it.",
         "judge-2      PASS: Fine.  → Do it.",
         "",
-        "shared       critical src/auth.py:2 (2 of 2): tokens never expire",
         "next step    Compare exp.",
+    ]
+
+
+@pytest.mark.behaviour("20-finding-blocks")
+def test_the_words_of_the_clerk_are_the_title_of_a_finding_of_several_judges() -> None:
+    row = finding(
+        "`exp` is written and never read. It was forgotten.", "judge-1", "judge-2", defect="Tokens never expire."
+    )
+    lines = answer_lines(validated(findings=[row]).minutes)
+    at = lines.index("  Tokens never expire.")
+    assert lines[at + 1 : at + 3] == ["", "  `exp` is written and never read. It was forgotten."]
+    alone = finding("No check.", "judge-1", defect="Tokens never expire.")
+    assert "  Tokens never expire." not in answer_lines(validated(findings=[alone]).minutes)
+
+
+@pytest.mark.behaviour("20-finding-blocks")
+def test_a_long_list_ends_with_one_line_for_each_finding_of_several_judges() -> None:
+    rows = [finding("tokens never expire", "judge-1", "judge-2"), *(finding(f"fault {n}", "judge-1") for n in range(6))]
+    lines = answer_lines(validated(findings=rows).minutes)
+    assert [line for line in lines if line.startswith("shared")] == [
+        "shared       critical src/auth.py:2 (2 of 2): tokens never expire"
     ]
 
 

@@ -11,17 +11,20 @@ from council.engine.layout import fence_code, format_code, format_disputed, form
 from council.protocols.judges.findings import NO_FIX, NO_REF, NO_WHY
 from council.text_cleanup import (
     clean,
+    first_sentence,
     neutralize_commands,
     next_fence,
     quote_tail_lines,
     shorten_sentences,
     single_line,
+    squash,
 )
 from council.types import Json
 from council.wording import Wording
 
 MAX_DESCRIPTION_CHARS = 6_000  # a longer one ends after a sentence
 MAX_FIX_LINES = 200
+MAX_TITLE_CHARS = 300
 MAX_BLOCKS = 10  # at the terminal; further minor findings are only counted
 PROSE_INDENT = "  "
 CODE_INDENT = " " * 6
@@ -127,6 +130,12 @@ def format_place(row: Json) -> str:
     return f"{single_line(location, 200)}{format_location_caveat(row)}" if location else ""
 
 
+def find_title(row: Json) -> str:
+    """Return the defect in one sentence: the clerk's words for a finding of several judges; else empty."""
+    title = single_line(str(row.get("defect") or ""), MAX_TITLE_CHARS)
+    return title if is_shared(row) and squash(title) != squash(first_sentence(row["description"])) else ""
+
+
 def find_fix(row: Json) -> list[TextBlock]:
     """Return what to do: the fix, after the recommendation if the fix is code alone."""
     fix = str(row.get("fix") or "")
@@ -175,7 +184,9 @@ def _format_titles(shared: Sequence[Json], single: Sequence[Json], hidden: int, 
 def _format_block(row: Json, places: Mapping[str, str], wording: Wording) -> list[str]:
     count = wording.heading("count_of", count=len(list_holders(row)), total=row["of"])
     head = "  ".join(filter(None, [single_line(row["severity"]), format_place(row), count]))
-    lines = [head, *_format_prose(row["description"], MAX_DESCRIPTION_CHARS)]
+    title = find_title(row)
+    lines = [head, *([f"{PROSE_INDENT}{title}", ""] if title else [])]
+    lines += _format_prose(row["description"], MAX_DESCRIPTION_CHARS)
     label = f"{wording.heading('fix')}{wording.colon}"
     fix = find_fix(row)
     lines += [""] if any(block.is_code for block in fix) else []
@@ -249,6 +260,8 @@ def render_markdown_block(row: Json, places: Mapping[str, str], wording: Wording
     kind = " ".join(filter(None, [row["severity"], row.get("category") or ""]))
     count = wording.heading("count_of", count=len(list_holders(row)), total=row["of"])
     parts = [f"#### {' · '.join(filter(None, [single_line(kind), place, count]))}"]
+    if title := find_title(row):
+        parts.append(f"**{_render_prose(title).replace('*', '')}**")
     parts += _render_text(row["description"])
     parts += _render_fix(row, wording)
     for key, none in (("why", NO_WHY), ("ref", NO_REF)):

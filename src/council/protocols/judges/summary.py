@@ -296,10 +296,10 @@ def format_change(row: Json) -> str:
 
 
 def _format_overview(minutes: Minutes) -> list[str]:
-    """Format one line per finding that several judges hold, if other findings are listed too."""
+    """Format one line per finding that several judges hold, if the list is too long for one look."""
     rows = sort_for_reader(list_findings(minutes))
     shared = [row for row in rows if is_shared(row)]
-    if not shared or len(rows) < 2:
+    if not shared or len(rows) <= MAX_LISTED_FINDINGS:
         return []
     lines = [_format_overview_line(row) for row in shared[:MAX_LISTED_FINDINGS]]
     more = len(shared) - MAX_LISTED_FINDINGS

@@ -340,7 +340,8 @@ def test_the_page_shows_whole_fixes_and_what_several_judges_hold_first(module_pa
         "Fix: Sleep outside.",
         "also held by",
         "judge-1",
-        "grouped by the clerk: sleeps under a lock",
+        "sleeps under a lock",
+        "grouped by the clerk",
     ):
         assert words in parts[0]["text"]
     assert "Possibly the same as judge-2.F2 (src/pay.py:8)" in parts[1]["text"]

@@ -177,7 +177,7 @@ function fix(one) {
 function heldBy(one, context) {
   const others = holders(one).filter((seat) => !(one.found_by || []).includes(seat));
   return [others.length > 0 && el("p", { class: "by" }, "also held by", chips(others, context, { quote: one.description })),
-    one.grouped_by === "clerk" && isShared(one) && el("p", { class: "by" }, "grouped by the clerk", one.defect && [": ", inline(one.defect)])];
+    one.grouped_by === "clerk" && isShared(one) && el("p", { class: "by" }, "grouped by the clerk")];
 }
 
 function near(one, findings) {
@@ -189,6 +189,7 @@ function finding(one, context, findings) {
   return el("div", { class: "finding" },
     el("div", {},
       el("p", {}, severity(one.severity), one.location && el("code", {}, one.location), one.location_note && el("span", { class: "tag", "data-tone": "doubt" }, one.location_note), one.disputed_by?.length > 0 && [el("span", { class: "tag", "data-tone": "split" }, term("disputed"), " by"), chips(one.disputed_by, context)]),
+      one.defect && isShared(one) && el("p", {}, el("b", {}, inline(one.defect))),
       el("div", { class: "told" }, markdown(one.description)),
       fix(one),
       judgeWords(one, context), heldBy(one, context), near(one, findings)),
