@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -68,6 +69,21 @@ def test_the_pairs_are_enough_and_half_of_them_are_harmless() -> None:
     assert len(EVERY_PAIR) >= 60
     assert len(PAIRS["claim_pairs_holdout"]) * 3 >= len(EVERY_PAIR) - 3
     assert sum(pair["truth"] != "conflict" for pair in EVERY_PAIR) * 2 >= len(EVERY_PAIR)
+
+
+ANSWER_PAIRS: list[dict[str, str]] = json.loads((TESTS / "data" / "answer_pairs.json").read_text(encoding="utf-8"))
+WITHOUT_CLERK = {
+    "conflict": ("dispute", "possible", "qualified"),
+    "agree": ("consensus", "possible", "qualified", "nothing"),
+    "open": ("possible",),  # only the subject decides: nothing is claimed, and nothing is silent
+}
+
+
+@pytest.mark.behaviour("30-never-silent", "30-values-decide")
+@pytest.mark.parametrize("pair", ANSWER_PAIRS, ids=lambda pair: f"{pair['truth']}: {pair['a']} / {pair['b']}")
+def test_answers_of_others_to_one_question_are_never_decided_wrongly_without_a_clerk(pair: dict[str, str]) -> None:
+    rows = [[pair["question"], pair[name], pair[f"sentence_{name}"], ""] for name in "ab"]
+    assert outcome(compare_claims(seats_of(*rows))) in WITHOUT_CLERK[pair["truth"]]
 
 
 @pytest.mark.behaviour("30-claims-compared")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
+from typing import Any
 
 import pytest
 
 from council.protocols.general.origins import Material, find_foreign, mark_foreign
+from tests.paths import TESTS
 
 QUESTION = "Should we shard our Postgres database in 2026?"
 STATEMENTS = (
@@ -83,3 +86,21 @@ def test_a_long_answer_is_checked_in_time() -> None:
     started = time.process_time()
     assert len(find_foreign(text, material)) == 6_000
     assert time.process_time() - started < 5
+
+
+SYNTHESES: list[dict[str, Any]] = json.loads((TESTS / "data" / "syntheses.json").read_text(encoding="utf-8"))
+
+
+def count_found(case: dict[str, Any]) -> tuple[int, int]:
+    """Return how many invented items are found, and how many items are found that are not invented."""
+    found = found_in(case["synthesis"], Material([*case["statements"], *case["sources"], case["question"]]))
+    hits = [item for item in case["foreign"] if any(item in one or one in item for one in found)]
+    wrong = [one for one in found if not any(item in one or one in item for item in case["foreign"])]
+    return len(hits), len(wrong)
+
+
+@pytest.mark.behaviour("30-not-from-the-council")
+def test_most_inventions_are_found_in_texts_of_others_and_few_honest_texts_are_doubted() -> None:
+    counts = [count_found(case) for case in SYNTHESES]
+    assert sum(hits for hits, _ in counts) >= 0.6 * sum(len(case["foreign"]) for case in SYNTHESES)
+    assert sum(wrong == 0 for _, wrong in counts) >= 0.8 * len(SYNTHESES)

@@ -272,7 +272,8 @@ async def test_of_settled_drafts_the_one_with_the_fewest_errors_is_the_answer() 
 
 @pytest.mark.behaviour("10-refine-settled")
 @pytest.mark.parametrize(
-    ("better", "is_followed"), [("this", True), ("Theirs.", True), ("mine", False), ("equal", False), ("perhaps", False)]
+    ("better", "is_followed"),
+    [("this", True), ("Theirs.", True), ("mine", False), ("equal", False), ("perhaps", False)],
 )
 async def test_a_settled_draft_that_its_attacker_finds_better_than_its_own_is_the_answer(
     better: str, is_followed: bool

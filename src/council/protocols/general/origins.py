@@ -1,8 +1,9 @@
 """Origins of a synthesis: its figures, dates and names that occur in no statement and no source.
 
-A figure counts as known if it is in the material, is one of it rounded, or follows from two of one statement by a sum, a
-difference or a product. Small counts, list numbers, ordinals, citations and code are not checked. Names are words with a
-capital that do not start a sentence, because any word has a capital there.
+A figure counts as known if it is in the material, is one of it rounded or in another unit, or follows from figures of one
+statement or of its own sentence by simple arithmetic: a false alarm costs a call and doubts an honest figure. Small counts,
+list numbers, ordinals, citations and code are not checked. Names are words with a capital that do not start a sentence,
+because any word has a capital there; short abbreviations, nationalities and the calendar are not checked.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, permutations, product
 from typing import NamedTuple
 
 from council.language import detect_language
@@ -26,6 +27,8 @@ PERIODS = (3.0, 4.0, 7.0, 8.0, 12.0, 24.0, 30.0, 52.0, 60.0, 365.0, 1000.0)  # a
 ROUNDED_RESULT = 0.02
 NOUN_CAPITALS = ("de",)  # languages that write every noun with a capital
 MIN_STEM_CHARS = 4
+MAX_PLAIN_ABBREVIATION = 4  # letters; a longer one names something
+MAX_TERMS = 5  # figures of a sentence that are added up
 MAX_GAP_CHARS = 8  # read before a name to see whether it starts a sentence
 
 
@@ -62,6 +65,12 @@ class Material:
         return {is_percent: frozenset(values) for is_percent, values in found.items()}
 
     @cached_property
+    def shares(self) -> frozenset[float]:
+        """Percentages that two figures of one sentence have to each other."""
+        sentences = (sentence for text in self.statements for sentence in _SENTENCE.split(text))
+        return frozenset(share for sentence in sentences for share in _compare(_list_values(sentence)))
+
+    @cached_property
     def words(self) -> frozenset[str]:
         found = set(WORD.findall(self.text))
         found |= {re.split("['’]", word)[0] for word in found if "'" in word or "’" in word}
@@ -89,7 +98,11 @@ def find_foreign(text: str, material: Material) -> list[Foreign]:
     plain = _mask(text)
     figures = list(find_figures(plain))
     nearby = _find_nearby(plain, figures, material)
-    found = [figure.as_foreign(text) for figure in figures if not _is_known(figure, material, nearby)]
+    found = [
+        figure.as_foreign(text)
+        for figure in figures
+        if not _is_known(figure, material, nearby) and not _is_computed(figure, plain, material)
+    ]
     found += [date for date in _find_dates(text, plain, material) if not any(_overlap(date, one) for one in found)]
     found += _find_names(text, plain, material)
     return sorted(found, key=lambda one: one.start)
@@ -323,6 +336,65 @@ def _find_nearby(plain: str, figures: Sequence[Figure], material: Material) -> f
     return frozenset(derived)
 
 
+CONVERSIONS = (1.609344, 2.204623, 3.28084, 2.54, 3.785412, 0.4535924, 28.34952, 4.184, 1.0936, 0.6213712)
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=[^a-z])|\n+")
+
+
+def _is_computed(figure: Figure, plain: str, material: Material) -> bool:
+    """Return whether a figure follows from the material and the other figures of its sentence, as exactly as it is written."""
+    start = max((found.end() for found in _SENTENCE.finditer(plain, 0, figure.start)), default=0)
+    end = next((found.start() for found in _SENTENCE.finditer(plain, figure.end)), len(plain))
+    own = _list_values(f"{plain[start : figure.start]}   {plain[figure.end : end]}")
+    if figure.is_percent:
+        return _fits(figure, [*material.shares, *_compare(own)])
+    is_small_count = figure.value <= MAX_SMALL_COUNT and float(figure.value).is_integer()
+    known = () if is_small_count else material.figures  # a small count follows from a whole text by chance
+    return _fits(figure, _convert([*known, *own])) or _fits(figure, _combine(own, known))
+
+
+def _fits(figure: Figure, values: Iterable[float]) -> bool:
+    """Return whether one of the values, rounded as the figure is, is the figure."""
+    allowed = min(figure.step / 2, ROUNDED_RESULT * figure.value) if figure.step > 1 else figure.step / 2
+    return any(abs(value - figure.value) <= allowed * 1.0001 for value in values)
+
+
+def _list_values(text: str) -> list[float]:
+    """Return the figures of a text that are no years, and what its number words say."""
+    found = dict.fromkeys(one.value for one in find_figures(text, words=True))
+    return [value for value in found if not _is_year(value)][:MAX_POOL]
+
+
+def _compare(values: Sequence[float]) -> Iterator[float]:
+    """Yield the percentages that two values have to each other."""
+    for part, whole in permutations(values, 2):
+        if whole:
+            yield from (100 * part / whole, 100 * abs(part - whole) / whole)
+
+
+def _convert(values: Iterable[float]) -> Iterator[float]:
+    """Yield the values in other units: of time, of weight, of length, of temperature, of scale."""
+    for value in values:
+        if _is_year(value):
+            continue
+        yield from (value * 9 / 5 + 32, (value - 32) * 5 / 9)
+        for factor in (*PERIODS, *CONVERSIONS):
+            yield from (value * factor, value / factor)
+
+
+def _combine(own: Sequence[float], known: Iterable[float]) -> Iterator[float]:
+    """Yield what follows from the figures of a sentence: their sums, and each one with a figure of the material."""
+    for start, count in product(range(len(own)), range(2, MAX_TERMS + 1)):
+        yield sum(own[start : start + count])
+    everything = [value for value in known if not _is_year(value)]
+    for one in own:
+        for other in (*own, *everything):
+            yield from (one - other, other - one, one * other, one * other / 60, one * other / 100, one * other / 1000)
+            if other:
+                yield one / other
+            if one:
+                yield other / one
+
+
 def _is_in(figure: Figure, material: Material) -> bool:
     return any(value in material.figures for value in figure.values)
 
@@ -354,6 +426,19 @@ CAPITAL_RUN = re.compile(r"[A-Z][\w'’-]*(?:\s+(?:of|the|for|and|de|der|von)?\s
 _NAME = re.compile(r"(?<![\w'’&./@-])[^\W\d_a-z](?:[\w'’+#&-]*[\w+#])?(?:\.\w+)*")
 _SENTENCE_START = re.compile(r"(?:\A|[.!?:;…。！？]|\n|[(\[{\"“”„«»‘|*_—–>/]|(?<=\s)-)[\s*_\"“„«(\[]*\Z")
 _UNIT_NAME = re.compile(r"[KMGTP](?:i?Bs?|bit|bps|B/s|Hz|W|Wh|J)|[IVXLC]+")  # units, and Roman numerals
+_CALENDAR_AND_PEOPLES = frozenset(
+    re.findall(
+        r"\w+",
+        "mondays tuesdays wednesdays thursdays fridays saturdays sundays christmas easter european american british english "
+        "scottish welsh irish german french italian spanish portuguese dutch belgian swiss austrian danish swedish norwegian "
+        "finnish icelandic polish czech slovak hungarian romanian bulgarian greek turkish russian ukrainian chinese japanese "
+        "korean indian pakistani thai vietnamese indonesian australian canadian mexican brazilian argentinian chilean "
+        "african asian arabic arab israeli egyptian moroccan kenyan nigerian latin europe asia africa america australia "
+        "germany france italy spain portugal netherlands belgium switzerland austria denmark sweden norway finland iceland "
+        "poland ireland britain england scotland greece turkey russia ukraine china japan korea india canada mexico brazil "
+        "europa alemania francia italia españa unido reino allemagne espagne italie deutschland frankreich italien spanien",
+    )
+)
 _COMMON = frozenset(
     re.findall(
         r"\w+",
@@ -389,7 +474,9 @@ def _find_names(text: str, plain: str, material: Material) -> Iterator[Foreign]:
 
 
 def _is_known_name(word: str, material: Material) -> bool:
-    if len(word) < 2 or word.casefold() in _COMMON or _UNIT_NAME.fullmatch(word):
+    if len(word) < 2 or word.casefold() in _COMMON | _CALENDAR_AND_PEOPLES or _UNIT_NAME.fullmatch(word):
+        return True
+    if len(word) <= MAX_PLAIN_ABBREVIATION and word.isalpha() and word.rstrip("s").isupper():
         return True
     parts = [to_latin(part) for part in re.split(r"[-&./]", word) if part]
     return all(_is_known_word(part, material) for part in parts) or to_latin(word) in material.initials
@@ -405,4 +492,6 @@ def _is_known_word(word: str, material: Material) -> bool:
 def _is_spelled_out(name: str, material: Material) -> bool:
     """Return whether the material has the initials of a name: "AWS" for "Amazon Web Services"."""
     words = re.findall(r"[^\W\d_]+", name)
-    return len(words) > 1 and to_latin("".join(word[0] for word in words)) in material.words
+    capitals = [word for word in words if word[0].isupper()]
+    forms = ("".join(word[0] for word in one) for one in (words, capitals, capitals[1:]) if len(one) > 1)
+    return any(to_latin(form) in material.words for form in forms)
