@@ -52,7 +52,7 @@ def test_with_simulated_reviewers_support_raises_precision_and_the_grouping_rule
     result = bench.run_simulation(bench.make_cases(seed=1) * 4, bench.Reviewers(), seed=2)
     recall, precision = ([row[name]["mean"] for row in result["by_support"]] for name in ("recall", "precision"))
     assert recall == sorted(recall, reverse=True) and precision[0] < precision[1] <= precision[2]
-    assert result["grouping"]["precision"]["low"] > 0.9 and result["grouping"]["recall"]["low"] > 0.9
+    assert result["grouping"]["precision"]["low"] > 0.9 and result["grouping"]["recall"]["low"] > 0.7
     assert bench.run_simulation(bench.make_cases(seed=1) * 4, bench.Reviewers(), seed=2) == result
 
 
