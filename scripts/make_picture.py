@@ -29,7 +29,7 @@ TARGET = HERE.parent / "docs" / "council.png"
 CAST = tomllib.loads((HERE / "picture.toml").read_text(encoding="utf-8"))
 ROUNDS = {"Opinion": "r1", "SecondOpinion": "r2"}
 FINDING = re.compile(r"<<<(F\d+) (\S+)\n(?P<text>.*?)\n\2>>>", re.DOTALL)  # as the clerk is shown it
-SIZE = (1220, 1440)
+SIZE = (1220, 2000)
 FIRST_TOKEN_DELAY_S = 0.8  # seconds before the first token
 BACKOFF = 0.2
 PIECE_CHARS = 24  # characters per event
@@ -123,14 +123,19 @@ def take_picture(run: Path, target: Path, width: int, height: int) -> None:
     """Take a screenshot of the exported run in a browser."""
     from playwright.sync_api import sync_playwright
 
-    path = next(found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name)))
+    path = next(
+        found
+        for name in ("chromium", "chromium-headless-shell", "chromium-browser", "google-chrome")
+        if (found := shutil.which(name))
+    )
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": width, "height": height}, reduced_motion="reduce")
         page.goto(run.as_uri())
-        page.wait_for_selector(".answer .prose")
-        page.wait_for_function("() => document.querySelectorAll('.statement[data-showing=said] .prose').length > 5")
-        page.locator("summary", has_text="Judges").first.click()  # closed, so that the timeline and the map are visible
+        page.wait_for_selector(".answer .finding")
+        page.evaluate(  # closed, so that the timeline and the map are visible
+            "() => document.querySelectorAll('details[open]').forEach((one) => { if (one.querySelector('summary')?.textContent.startsWith('Judges')) one.open = false })"
+        )
         page.evaluate("() => window.scrollTo(0, 0)")
         page.screenshot(path=target)
         browser.close()
