@@ -47,6 +47,7 @@ COMMITS_SHARE = 1 / 12
 DEFINITIONS_SHARE = 0.85  # the rest is kept for callers, types and tests
 RULE_NAMES = ("AGENTS.md", "CLAUDE.md", ".github/copilot-instructions.md", "CONTRIBUTING.md")
 RULE_TOKENS = {"CONTRIBUTING.md": 1_500}  # mostly about opening issues
+MAX_CHANGE_CHARS = 200_000  # of a diff whose words are compared with the rules
 MAX_SECTION_LINES = 30  # of a rules file of which only a part is sent
 MAX_RULE_TOKENS = 2_000
 MAX_SUBJECT_CHARS = 200
@@ -382,6 +383,8 @@ def _add_rules(context: Context) -> None:
     paths = _list_rules(context)
     reader = FileReader(context, paths)
     limit = min(context.used + int(context.size * RULES_SHARE), context.room)
+    changed = "\n".join([*context.gate.sections, *context.gate.sections.values()])
+    words = _find_plain_words([changed[:MAX_CHANGE_CHARS]])
     seen: set[str] = set()
     for path in paths:
         parts = reader.read(path)
@@ -389,7 +392,7 @@ def _add_rules(context: Context) -> None:
             continue
         seen.add(parts.text.strip())
         most = RULE_TOKENS.get(PurePosixPath(path).name, MAX_RULE_TOKENS)
-        ranges = _select_rules(context, parts, min(most, limit - context.used))
+        ranges = _select_rules(parts, words, min(most, limit - context.used))
         if ranges:
             context.include(parts, ranges, "rules", "rules of the repository", limit - context.used)
         else:
@@ -411,7 +414,7 @@ def _list_rules(context: Context) -> list[str]:
     ]
 
 
-def _select_rules(context: Context, parts: FileParts, tokens: int) -> list[LineRange]:
+def _select_rules(parts: FileParts, changed: set[str], tokens: int) -> list[LineRange]:
     """Return the whole of a rules file, or the sections that fit: those with most words of the change first."""
     if parts.added_tokens([(1, len(parts.lines))]) <= tokens:
         return [(1, len(parts.lines))]
@@ -419,7 +422,6 @@ def _select_rules(context: Context, parts: FileParts, tokens: int) -> list[LineR
     if len(sections) == 1:
         last = _count_fitting_lines(parts, tokens)
         return [(1, last)] if last else []
-    changed = _find_plain_words([*context.gate.sections, *context.gate.sections.values()])
     words = [_find_plain_words(parts.lines[first - 1 : last]) & changed for first, last in sections]
     counts = Counter(word for found in words for word in found)
     scores = [sum(1 / counts[word] for word in found) for found in words]
