@@ -55,8 +55,8 @@ def error(severity: str = "MAJOR", **fields: str) -> Json:
     }
 
 
-def attack(*errors: Json, same: bool | str = True, **more: Any) -> Json:
-    return {"reply": {"errors": list(errors), "same_conclusion": same, **more}}
+def attack(*errors: Json, same: bool | str = True) -> Json:
+    return {"reply": {"errors": list(errors), "same_conclusion": same}}
 
 
 def rulings(*landed: bool) -> list[Json]:
@@ -268,20 +268,6 @@ async def test_of_settled_drafts_the_one_with_the_fewest_errors_is_the_answer() 
     assert phases(member) == ["draft", "attack"]
     assert f"{DRAFT} (" in minutes.verdict["answer"]
     assert draft_of("alpha") != minutes.verdict["answer"]  # no seat attacks its own draft
-
-
-@pytest.mark.behaviour("10-refine-settled")
-@pytest.mark.parametrize(
-    ("better", "is_followed"),
-    [("this", True), ("Theirs.", True), ("mine", False), ("equal", False), ("perhaps", False)],
-)
-async def test_a_settled_draft_that_its_attacker_finds_better_than_its_own_is_the_answer(
-    better: str, is_followed: bool
-) -> None:
-    small = error("MINOR")
-    script = {f"attack/{name}/{name}": attack() for name in NAMES} | {"attack/beta/beta": attack(small, better=better)}
-    minutes, _ = await run(script)
-    assert minutes.verdict["result"]["seat"] == ("gamma" if is_followed else "alpha")  # beta attacks gamma
 
 
 async def test_one_small_error_without_agreement_is_reason_enough_to_rewrite() -> None:

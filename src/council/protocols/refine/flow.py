@@ -66,11 +66,6 @@ class Attacks:
         }
 
     @property
-    def preferred(self) -> set[str]:
-        """The authors of drafts that their attackers find better than their own."""
-        return {self.targets[name] for name, said in self.by_attacker.items() if said.reply.better == "this"}
-
-    @property
     def is_settled(self) -> bool:
         """Return whether every draft was attacked without harm, and all reach the same conclusion."""
         replies = [said.reply for said in self.by_attacker.values()]
@@ -117,8 +112,8 @@ async def attack_in_ring(council: Council, drafts: Round[None]) -> Attacks:
 
 
 async def return_settled_draft(council: Council, drafts: Round[None], attacks: Attacks) -> Verdict:
-    """Return the best draft by the word of the attackers and the number of errors, with these small errors corrected."""
-    draft = drafts[choose_settled_draft(attacks.errors, list(drafts), attacks.preferred)]
+    """Return the draft in which its attack found the fewest errors, with these small errors corrected."""
+    draft = drafts[choose_settled_draft(attacks.errors, list(drafts))]
     author = draft.seat.name
     errors = attacks.errors_of(author)
     readers = tuple(name for name, target in attacks.targets.items() if target == author)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
@@ -22,19 +22,8 @@ def _read_yes_or_no(value: Any) -> Any:
 YesOrNo = Annotated[bool | None, BeforeValidator(_read_yes_or_no)]
 
 
-BETTER_WORDS = {"this": "this", "draft": "this", "the draft": "this", "theirs": "this", "mine": "mine", "own": "mine", "equal": "equal"}  # fmt: skip
-
-
-def _read_better(value: Any) -> str | None:
-    """Return the better of two drafts; None, which says nothing, for any other word."""
-    return BETTER_WORDS.get(str(value).strip(" .\"'").lower())
-
-
-Better = Annotated[Literal["this", "mine", "equal"] | None, BeforeValidator(_read_better)]
-
-
 class Attack(Critique):
-    """The errors in another seat's draft, whether its conclusion is that of the attacker's own draft, and which is better."""
+    """The errors in another seat's draft, and whether its conclusion is that of the attacker's own draft."""
 
     same_conclusion: Annotated[
         YesOrNo,
@@ -46,22 +35,10 @@ class Attack(Critique):
             | also_named("same_as_mine", "agrees")
         ),
     ] = None
-    better: Annotated[
-        Better,
-        WithJsonSchema(
-            {
-                "type": "string",
-                "enum": ["this", "mine", "equal"],
-                "description": "the draft that serves the person who asked better as a whole: this one, or your own",
-            }
-            | also_named("better_draft", "preferred")
-        ),
-    ] = None
 
     @classmethod
     def rehearse(cls, plain: Json, options: Json, *, agree: bool, n: int) -> Json:
-        said = {"same_conclusion": agree, "better": "equal"}
-        return super().rehearse(plain, options, agree=agree, n=n) | said
+        return super().rehearse(plain, options, agree=agree, n=n) | {"same_conclusion": agree}
 
 
 def _require_text(value: str) -> str:

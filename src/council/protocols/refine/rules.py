@@ -27,12 +27,9 @@ def assign_attackers(seats: Sequence[Seat]) -> dict[str, str]:
     return {seat.name: targets[seat.name] for seat in seats}
 
 
-def choose_settled_draft(errors: DraftErrors, names: Sequence[str], preferred: Collection[str] = ()) -> str:
-    """Return the author of a draft that its attacker prefers to its own, then of the one with the fewest errors.
-
-    A member that finds its own draft better says little; one that finds it worse says much.
-    """
-    return min(names, key=lambda name: (name not in preferred, len(errors.get(name, ()))))
+def choose_settled_draft(errors: DraftErrors, names: Sequence[str]) -> str:
+    """Return the author of the draft with the fewest errors, the first of equal ones."""
+    return min(names, key=lambda name: len(errors.get(name, ())))
 
 
 def is_contradicted(shared_by: Collection[str] | None, opposed: Iterable[frozenset[str]]) -> bool:
