@@ -178,6 +178,32 @@ async def test_an_answer_is_charged_by_its_usage(ledger: Ledger, store: SqliteSt
     assert (await stored_rows(store))[0][1:] == (round(bill * 1e9), False)
 
 
+LIES = {
+    "a million output tokens": Usage(100, 1_000_000),
+    "a million input tokens": Usage(1_000_000, 5),
+    "more cached than sent": Usage(10, 5, 1_000_000),
+    "more written than sent": Usage(10, 5, 0, True, 1_000_000),
+    "everything": Usage(999_999_999, 999_999_999, 999_999_999, True, 999_999_999),
+    "without a final count": Usage(100, 1_000_000, known=False),
+}
+
+
+@pytest.mark.behaviour("40-implausible-usage")
+@pytest.mark.parametrize("usage", LIES.values(), ids=LIES)
+async def test_under_a_cap_no_reported_usage_costs_more_than_the_request_could(ledger: Ledger, usage: Usage) -> None:
+    budget = make_budget(ledger, run=1_000.0)
+    await call(ledger, step("sim:m1", ask=ASK), answering("sim:m1", Answer("Tabs.", usage=usage)), budget=budget)
+    assert 0 < spent(ledger) <= sum(reserved(ledger)) <= 1_000
+    assert {event.estimated for event in events_of(ledger, ev.Billed)} == {True}
+
+
+@pytest.mark.behaviour("40-implausible-usage")
+async def test_also_without_a_cap_no_more_cached_tokens_are_charged_than_were_sent(ledger: Ledger) -> None:
+    member = answering("sim:m1", Answer("Tabs.", usage=Usage(10, 5, 1_000_000)))
+    await call(ledger, step("sim:m1", ask=ASK), member, budget=make_budget(ledger))
+    assert spent(ledger) == 15
+
+
 @pytest.mark.behaviour("40-settle-real-usage")
 @pytest.mark.parametrize("kind", UNBILLED_FAULTS)
 async def test_an_unbilled_fault_costs_nothing(ledger: Ledger, kind: str) -> None:

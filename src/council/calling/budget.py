@@ -147,6 +147,9 @@ class Budget:
         if row is None or row.price is None or row.charged is not None:
             return None
         usd, estimated = _compute_bill(row, attempt, answer, self._attached.pop((key, attempt.n), 0))
+        if self.caps and usd > nanos_to_usd(row.reserved or 0):
+            # The request stated its output limit, so usage above the reservation is not plausible.
+            usd, estimated = nanos_to_usd(row.reserved or 0), True
         self.withdraw(key, attempt.n)
         return ev.Billed(key, key.rpartition("/")[2], attempt.n, attempt.member, usd, estimated)
 
@@ -210,7 +213,8 @@ def _compute_bill(row: SpendingRow, attempt: Attempt, answer: Answer | Fault, at
     if isinstance(answer, Fault):
         return (0.0, False) if answer.kind in UNBILLED_FAULTS else (max_usd, True)
     if answer.usage.known:
-        return _round_to_nanos(exact_cost(answer.usage, price)), False
+        usage = _bound_cached(answer.usage)
+        return _round_to_nanos(exact_cost(usage, price)), usage != answer.usage
     if is_reasoning(attempt.member):  # the thinking tokens are unknown
         return max_usd, True
     usage = answer.usage
@@ -220,6 +224,12 @@ def _compute_bill(row: SpendingRow, attempt: Attempt, answer: Answer | Fault, at
         usage.cached,
     )
     return _round_to_nanos(exact_cost(guess, price)), True
+
+
+def _bound_cached(usage: Usage) -> Usage:
+    """Return the usage with at most as many tokens read from and written to a cache as the input has."""
+    cached = min(usage.cached, usage.input)
+    return replace(usage, cached=cached, written=min(usage.written, usage.input - cached))
 
 
 def _round_to_nanos(bill: Decimal) -> float:

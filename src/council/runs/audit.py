@@ -110,7 +110,7 @@ def _check_bills(record: Record) -> Iterator[str]:
         result = attempts[n - 1].result
         if result is not None and spent.charged is None:
             yield f'request {n} of "{key}" has a result but was never charged'
-        elif (due := _expected_charge(result, spent)) is not None and due != spent.charged:
+        elif (due := _expected_charge(result, spent)) is not None and not _is_due(spent, due):
             yield f'request {n} of "{key}" was charged {format_usd(nanos_to_usd(spent.amount))}, but used {format_usd(nanos_to_usd(due))}'
     billed = sum(
         usd_to_nanos(Decimal(str(event.usd))) for event in _iter_events(record) if isinstance(event, ev.Billed)
@@ -121,6 +121,11 @@ def _check_bills(record: Record) -> Iterator[str]:
     for event in _iter_events(record):
         if isinstance(event, ev.Attempted) and event.most and (event.key, event.n) not in record.spending:
             yield f'request {event.n} of "{event.key}" was sent without a reservation'
+
+
+def _is_due(spent: SpendingRow, due: int) -> bool:
+    """Return whether a charge fits the reported usage. A usage that is not plausible is charged up to a bound, as an estimate."""
+    return spent.charged == due or (spent.estimated and (spent.charged or 0) < due)
 
 
 def _expected_charge(result: Json | None, spent: SpendingRow) -> int | None:
