@@ -399,8 +399,8 @@ def test_a_killed_batch_ends_with_every_row_once_and_buys_nothing_twice(
 def test_a_killed_batch_stays_within_its_limit(workspace: Workspace, council: Terminal) -> None:
     set_prices(workspace)
     rows = write_rows(workspace, 16)
-    for moment in (6, 17, 30):
-        process = workspace.process("batch", rows, "-o", "out.jsonl", "--quiet", "--max-cost", "2", *TRIAD)
+    for moment in (6, 17, 30):  # a limit that does not end the batch before it is killed
+        process = workspace.process("batch", rows, "-o", "out.jsonl", "--quiet", "--max-cost", "20", *TRIAD)
         wait_until(partial(has_sent, workspace, moment), "the batch has come so far")
         kill(process)
     reserved = workspace.rows("SELECT sum(coalesce(charged, reserved)) FROM spending")[0][0] / 1e9
