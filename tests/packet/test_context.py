@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from council.engine.packet_blocks import render_packet
 from council.errors import PacketRefused
 from council.packet import build
 from council.packet.context import parse_hunks
@@ -612,3 +614,18 @@ def test_a_definition_that_the_diff_shows_as_a_whole_is_not_sent_twice(root: Pat
     packet = validate("", root)
     assert packet.diff.count("return json.dumps(order)") == 1
     assert shown(packet) == {"shop.py": "import json\n"}
+
+
+@pytest.mark.behaviour("packet-definitions")
+def test_of_a_file_that_the_diff_mostly_shows_the_other_lines_are_added(root: Path) -> None:
+    kept = "".join(f"def kept_{n}(order):\n    return order.total + {n}\n\n\n" for n in range(12))
+    begin(root, {"shop.py": kept})
+    new = "".join(f"def added_{n}(order):\n    return order.price + {n}\n\n\n" for n in range(40))
+    write(root, {"shop.py": kept + new})
+    packet = validate("", root)
+    content = shown(packet)["shop.py"]
+    assert "kept_0" in content and "added_7(" not in content
+    assert "added_7(" in packet.diff
+    text = render_packet(packet, "validate")
+    assert re.search(r"… lines \d+-\d+: see the changes …", text)
+    assert "not shown …" not in text

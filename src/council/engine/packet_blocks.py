@@ -5,7 +5,7 @@ Each line of foreign text begins with its number, a bar or blanks, so that none 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from council.packet_size import list_added_files
 from council.text_cleanup import LINE_ENDS
@@ -46,9 +46,10 @@ def render_packet(packet: Packet, task: str) -> str:
         *_list_environment(packet.environment),
         *_list_attachments(packet),
     ]
+    changed = _list_shown_lines(packet.diff)
     for part, heading in FILE_HEADINGS.items():
         if part or packet.diff:
-            blocks += _list_files(heading, [file for file in files if file.part == part])
+            blocks += _list_files(heading, [file for file in files if file.part == part], changed)
     blocks += _list_missing(packet)
     return "\n\n".join(blocks)
 
@@ -113,19 +114,36 @@ def _render_new_file(file: PacketFile) -> Iterator[str]:
 # Files and other texts
 
 
-def _list_files(heading: str, files: Sequence[PacketFile]) -> Iterator[str]:
+NO_LINES: Mapping[str, frozenset[int]] = {}
+
+
+def _list_shown_lines(diff: str) -> dict[str, frozenset[int]]:
+    """Return the lines of each new file that the diff shows."""
+    found: dict[str, set[int]] = {}
+    for section in parse_diff(diff):
+        lines = (line for hunk in section.hunks for line in hunk.list_lines())
+        found.setdefault(section.path, set()).update(line.number for line in lines if line.sign != "-")
+    return {path: frozenset(numbers) for path, numbers in found.items()}
+
+
+def _list_files(
+    heading: str, files: Sequence[PacketFile], changed: Mapping[str, frozenset[int]] = NO_LINES
+) -> Iterator[str]:
     if files:
         yield f"## {heading}"
     for file in files:
-        yield "\n".join([_format_heading(file.path, _describe_file(file)), *number_file(file)])
+        rows = number_file(file, changed.get(file.path, frozenset()))
+        yield "\n".join([_format_heading(file.path, _describe_file(file)), *rows])
 
 
-def number_file(file: PacketFile) -> Iterator[str]:
-    """Yield the lines of a file with their numbers, and a line for each part that is left out."""
+def number_file(file: PacketFile, changed: frozenset[int] = frozenset()) -> Iterator[str]:
+    """Yield the lines of a file with their numbers, and a line for each part that is left out or is in the changes."""
     width = _measure_numbers(file)
     for block in file.list_blocks():
         if isinstance(block, tuple):
-            yield format_elision(*block)
+            is_above = changed.issuperset(range(block[0], block[1] + 1))
+            elision = format_elision(*block)
+            yield elision.replace(" not shown", ": see the changes") if is_above else elision
         else:
             yield from (f"{number:>{width}}| {_join_lines(text)}" for number, text in block)
 

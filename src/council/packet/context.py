@@ -57,7 +57,7 @@ TRAILER = re.compile(r"(?:Signed-off-by|Co-authored-by|Reviewed-by|Tested-by|Ack
 CONTEXT_LINES = 20  # around a change in a file without a grammar
 NEAR_LINES = 8  # around a change outside of definitions, and in prose and data
 MAX_MINIFIED_BYTES = 32 * 1024  # of the diff of a minified file
-REPEATED_SHARE = 0.5  # of a file that the diff shows; above it, the whole file would mostly repeat the diff
+REPEATED_SHARE = 0.5  # of a file that the diff shows; above it, only the other lines are added
 MAX_PROSE_BYTES = 1_500  # of prose and data that are shown as a whole
 MAX_NAMES = 30  # changed definitions that are looked up
 MAX_TYPES = 25
@@ -657,15 +657,20 @@ def _select_definitions(
             focus.setdefault(enclosing[-1], []).append(line)
             ranges += [(outer.start, min(outer.head, outer.start + 6)) for outer in enclosing[:-1]]
         elif not any(first <= line <= last for first, last in imports):
-            ranges.append((line - min(around, NEAR_LINES), line + min(around, NEAR_LINES)))
+            near = min(around, NEAR_LINES)
+            if not _shows_all(changed, max(1, line - near), min(len(parts.lines), line + near)):
+                ranges.append((line - near, line + near))
     clipped: list[LineRange] = []
     for definition, lines in focus.items():
         clipped += clip_definition(definition, lines, most=most, around=around)
-        if not changed.shown.issuperset(range(definition.start, definition.last + 1)):  # else the diff shows all of it
+        if not _shows_all(changed, definition.start, definition.last):
             ranges += clip_definition(definition, lines, most=most, around=around)
     selected = [*ranges, *_select_imports(parts, imports, [*ranges, *clipped])]
-    is_new = any(not changed.shown.issuperset(range(first, last + 1)) for first, last in parts.limit(selected))
-    return selected if is_new else []
+    return [(first, last) for first, last in parts.limit(selected, gap=0) if not _shows_all(changed, first, last)]
+
+
+def _shows_all(changed: ChangedLines, first: int, last: int) -> bool:
+    return changed.shown.issuperset(range(first, last + 1))
 
 
 def _add_called(context: Context, texts: dict[str, FileParts]) -> None:
@@ -676,7 +681,8 @@ def _add_called(context: Context, texts: dict[str, FileParts]) -> None:
             continue
         called = {name for text in changed.texts for name in CALLED_NAME.findall(text[:1_000])} - PLAIN_NAMES
         for definition in source.list_definitions():
-            if definition.name in called and not definition.is_class and not parts.shows(definition.start):
+            is_seen = parts.shows(definition.start) or _shows_all(changed, definition.start, definition.last)
+            if definition.name in called and not definition.is_class and not is_seen:
                 ranges = clip_definition(definition, [definition.start], most=60, around=NEAR_LINES)
                 room = context.soft_size - context.used
                 context.include(parts, ranges, "definitions", f"called: {definition.name}", room)
@@ -1032,11 +1038,18 @@ def _add_rest(context: Context, texts: dict[str, FileParts]) -> None:
         changed = context.changed.get(parts.path)
         if not changed or parts.is_whole or _is_generated(parts.path, parts.text):
             continue
-        is_repeated = len(changed.shown) > len(parts.lines) * REPEATED_SHARE
-        if is_repeated and len(parts.text) > MAX_PROSE_BYTES:
-            continue
+        ranges = [(1, len(parts.lines))]
+        if len(changed.shown) > len(parts.lines) * REPEATED_SHARE and len(parts.text) > MAX_PROSE_BYTES:
+            ranges = _list_hidden(changed, len(parts.lines))
         if _is_code(parts.path) or len(parts.text) <= MAX_PROSE_BYTES:
-            context.include(parts, [(1, len(parts.lines))], "rest", "the whole file", context.soft_size - context.used)
+            reason = "the whole file" if ranges[:1] == [(1, len(parts.lines))] else "what the diff does not show"
+            context.include(parts, ranges, "rest", reason, context.soft_size - context.used)
+
+
+def _list_hidden(changed: ChangedLines, last: int) -> list[LineRange]:
+    """Return the lines of a file that its diff does not show."""
+    hidden = [(number, number) for number in range(1, last + 1) if number not in changed.shown]
+    return list(merge_ranges(hidden))
 
 
 # Files of the same side as the change

@@ -1,4 +1,4 @@
-"""Grouping on real reviews: 331 findings of three reviewers of six projects, who worked alone, with their true defects.
+"""Grouping on real reviews: 418 findings of three reviewers of eight projects, who worked alone, with their true defects.
 
 `also` has further defects that a finding mentions, and `unsure` the pairs that an expert could decide otherwise; neither
 counts as a false group. `clerk` has the groups of a strong model that was asked by the prompt of the clerk.
@@ -22,7 +22,7 @@ from council.protocols.judges.locations import Material
 from council.types import PacketFile
 from tests.paths import TESTS
 
-PROJECTS = ("go", "java", "python", "rust", "sql", "typescript")
+PROJECTS = ("go", "java", "javascript", "kotlin", "python", "rust", "sql", "typescript")
 Pair = frozenset[str]
 
 
@@ -86,7 +86,7 @@ def count(clerk: bool) -> tuple[int, int]:
 
 
 def test_the_reviews_are_large_enough() -> None:
-    assert sum(len(load(project).findings) for project in PROJECTS) == 331
+    assert sum(len(load(project).findings) for project in PROJECTS) == 418
 
 
 @pytest.mark.behaviour("20-clerk-groups")

@@ -163,18 +163,17 @@ class Matcher:
     def is_confirmed(self, a: Finding, b: Finding) -> bool:
         """Check a pair of the clerk: one file, and a line, a definition or a support in common.
 
-        Or two of these three: a description names the definition of the other finding, a definition is not known, and
-        the descriptions are alike.
+        Without one, the descriptions must be alike, and one names the definition of the other finding or a definition is
+        not known; or one finding has no line and names the definition of the other.
         """
         if not a.file or a.file != b.file:
             return False
         if shares_line(a, b) or is_in_one_scope(a, b) or self.is_supported(a, b):
             return True
-        is_unknown = a.scope is None or b.scope is None
         is_named = names_scope(a.description, b) or names_scope(b.description, a)
         if _likeness(a, b) >= ALIKE_ACROSS_DEFINITIONS:
-            return is_named or is_unknown
-        return is_named and is_unknown
+            return is_named or a.scope is None or b.scope is None
+        return is_named and not (a.place.line and b.place.line)
 
     def is_supported(self, a: Finding, b: Finding) -> bool:
         """Return whether one of two judges supports the finding of the other."""
