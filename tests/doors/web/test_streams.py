@@ -121,7 +121,7 @@ class StreamingMember(FunctionMember):
 
 @pytest.fixture
 def streaming_run(site: WebServer) -> Iterator[tuple[StreamingMember, Callable[[], str]]]:
-    """Run a council in another thread; yield the member and a function that waits for the run id."""
+    """Run a council in another thread; yield the member and a function that waits until the run is stored, and returns its id."""
     member, named = StreamingMember(), threading.Event()
     names: list[str] = []
 
@@ -137,6 +137,7 @@ def streaming_run(site: WebServer) -> Iterator[tuple[StreamingMember, Callable[[
 
     def name() -> str:
         assert named.wait(60)
+        wait_until(lambda: site.ask("GET", f"/api/runs/{names[0]}").status == 200, "the run is stored")
         return names[0]
 
     with ThreadPoolExecutor(1) as pool:
