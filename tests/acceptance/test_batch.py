@@ -9,15 +9,14 @@ import re
 import signal
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import jsonschema
 import pytest
 
-from tests.acceptance.helpers import SEATS, Json, Terminal, Workspace, kill, wait_for_exit, wait_until
+from tests.acceptance.helpers import SEATS, Json, Terminal, Workspace, kill, wait_for_exit
 from tests.acceptance.pseudo_terminal import PseudoTerminal
-from tests.fake_provider import Reply
+from tests.fake_provider import Gate, Reply
 from tests.paths import ROOT
 from tests.trusted_project import write_user_file
 
@@ -352,8 +351,9 @@ def list_answered(workspace: Workspace) -> set[bytes]:
     return {bytes(body) for (body,) in workspace.rows(query)}
 
 
-def has_sent(workspace: Workspace, count: int) -> bool:
-    return len(workspace.provider.log) >= count
+def hold_from(workspace: Workspace, number: int) -> Gate:
+    """Hold all requests from this number on, so that a batch cannot end before it is killed."""
+    return workspace.provider.hold(lambda seen: seen.n >= number)
 
 
 def kill_batch(workspace: Workspace, council: Terminal, count: int, kills: int, seed: int) -> dict[str, int]:
@@ -362,9 +362,11 @@ def kill_batch(workspace: Workspace, council: Terminal, count: int, kills: int, 
     moments = sorted(chance.sample(range(5, count * CALLS), kills))
     committed: list[tuple[int, set[bytes]]] = []
     for moment in moments:
+        gate = hold_from(workspace, moment)
         process = workspace.process("batch", rows, "-o", "out.jsonl", "--quiet", *TRIAD)
-        wait_until(partial(has_sent, workspace, moment), "the batch has come so far", 300)
+        gate.wait(timeout=300)
         kill(process)
+        gate.release()
         committed.append((len(workspace.provider.log), list_answered(workspace)))
     ended = wait_for_exit(workspace.process("batch", rows, "-o", "out.jsonl", "--quiet", *TRIAD))
     assert ended.code == 0, ended.out + ended.err
@@ -399,10 +401,12 @@ def test_a_killed_batch_ends_with_every_row_once_and_buys_nothing_twice(
 def test_a_killed_batch_stays_within_its_limit(workspace: Workspace, council: Terminal) -> None:
     set_prices(workspace)
     rows = write_rows(workspace, 16)
-    for moment in (6, 17, 30):  # a limit that does not end the batch before it is killed
+    for moment in (6, 17, 30):
+        gate = hold_from(workspace, moment)
         process = workspace.process("batch", rows, "-o", "out.jsonl", "--quiet", "--max-cost", "20", *TRIAD)
-        wait_until(partial(has_sent, workspace, moment), "the batch has come so far")
+        gate.wait()
         kill(process)
+        gate.release()
     reserved = workspace.rows("SELECT sum(coalesce(charged, reserved)) FROM spending")[0][0] / 1e9
     for cap in (reserved + 0.05, 50.0):
         ended = council("batch", rows, "-o", "out.jsonl", "--json", "--max-cost", str(cap), *TRIAD)
