@@ -28,6 +28,7 @@ ROUNDED_RESULT = 0.02
 NOUN_CAPITALS = ("de",)  # languages that write every noun with a capital
 MIN_STEM_CHARS = 4
 MAX_PLAIN_ABBREVIATION = 4  # letters; a longer one names something
+MAX_TOLD = 300  # figures of all statements
 MAX_TERMS = 5  # figures of a sentence that are added up
 MAX_GAP_CHARS = 8  # read before a name to see whether it starts a sentence
 
@@ -63,6 +64,11 @@ class Material:
             for value, is_percent in _derive(text):
                 found[is_percent].add(value)
         return {is_percent: frozenset(values) for is_percent, values in found.items()}
+
+    @cached_property
+    def told(self) -> tuple[float, ...]:
+        """The first figures of the statements, which may be combined with those of a sentence."""
+        return tuple(_list_values("\n".join(self.statements)[:MAX_MATERIAL_CHARS], MAX_TOLD))
 
     @cached_property
     def shares(self) -> frozenset[float]:
@@ -348,7 +354,7 @@ def _is_computed(figure: Figure, plain: str, material: Material) -> bool:
     if figure.is_percent:
         return _fits(figure, [*material.shares, *_compare(own)])
     is_small_count = figure.value <= MAX_SMALL_COUNT and float(figure.value).is_integer()
-    known = () if is_small_count else material.figures  # a small count follows from a whole text by chance
+    known = () if is_small_count else material.told  # a small count follows from a whole text by chance
     return _fits(figure, _convert([*known, *own])) or _fits(figure, _combine(own, known))
 
 
@@ -358,10 +364,10 @@ def _fits(figure: Figure, values: Iterable[float]) -> bool:
     return any(abs(value - figure.value) <= allowed * 1.0001 for value in values)
 
 
-def _list_values(text: str) -> list[float]:
+def _list_values(text: str, most: int = MAX_POOL) -> list[float]:
     """Return the figures of a text that are no years, and what its number words say."""
     found = dict.fromkeys(one.value for one in find_figures(text, words=True))
-    return [value for value in found if not _is_year(value)][:MAX_POOL]
+    return [value for value in found if not _is_year(value)][:most]
 
 
 def _compare(values: Sequence[float]) -> Iterator[float]:
@@ -374,20 +380,17 @@ def _compare(values: Sequence[float]) -> Iterator[float]:
 def _convert(values: Iterable[float]) -> Iterator[float]:
     """Yield the values in other units: of time, of weight, of length, of temperature, of scale."""
     for value in values:
-        if _is_year(value):
-            continue
         yield from (value * 9 / 5 + 32, (value - 32) * 5 / 9)
         for factor in (*PERIODS, *CONVERSIONS):
             yield from (value * factor, value / factor)
 
 
-def _combine(own: Sequence[float], known: Iterable[float]) -> Iterator[float]:
+def _combine(own: Sequence[float], known: Sequence[float]) -> Iterator[float]:
     """Yield what follows from the figures of a sentence: their sums, and each one with a figure of the material."""
     for start, count in product(range(len(own)), range(2, MAX_TERMS + 1)):
         yield sum(own[start : start + count])
-    everything = [value for value in known if not _is_year(value)]
     for one in own:
-        for other in (*own, *everything):
+        for other in (*own, *known):
             yield from (one - other, other - one, one * other, one * other / 60, one * other / 100, one * other / 1000)
             if other:
                 yield one / other

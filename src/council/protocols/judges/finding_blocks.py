@@ -185,7 +185,7 @@ def _format_block(row: Json, places: Mapping[str, str], wording: Wording) -> lis
     count = wording.heading("count_of", count=len(list_holders(row)), total=row["of"])
     head = "  ".join(filter(None, [single_line(row["severity"]), format_place(row), count]))
     title = find_title(row)
-    lines = [head, *([f"{PROSE_INDENT}{title}", ""] if title else [])]
+    lines = [head, *([*_format_prose(title, MAX_TITLE_CHARS), ""] if title else [])]
     lines += _format_prose(row["description"], MAX_DESCRIPTION_CHARS)
     label = f"{wording.heading('fix')}{wording.colon}"
     fix = find_fix(row)
