@@ -629,3 +629,12 @@ def test_of_a_file_that_the_diff_mostly_shows_the_other_lines_are_added(root: Pa
     text = render_packet(packet, "validate")
     assert re.search(r"… lines \d+-\d+: see the changes …", text)
     assert "not shown …" not in text
+
+
+@pytest.mark.behaviour("packet-definitions")
+def test_a_file_that_the_diff_shows_as_a_whole_is_only_in_the_diff(root: Path) -> None:
+    begin(root, {"shop.py": "".join(f"old_{n} = {n}\n" for n in range(150))})
+    write(root, {"shop.py": "".join(f"new_{n} = {n}  # another line\n" for n in range(150))})
+    packet = validate("", root)
+    assert packet.files == ()
+    assert packet.diff.count("another line") == 150

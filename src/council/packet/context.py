@@ -662,9 +662,10 @@ def _select_definitions(
                 ranges.append((line - near, line + near))
     clipped: list[LineRange] = []
     for definition, lines in focus.items():
-        clipped += clip_definition(definition, lines, most=most, around=around)
+        shown = clip_definition(definition, lines, most=most, around=around)
+        clipped += shown
         if not _shows_all(changed, definition.start, definition.last):
-            ranges += clip_definition(definition, lines, most=most, around=around)
+            ranges += shown
     selected = [*ranges, *_select_imports(parts, imports, [*ranges, *clipped])]
     return [(first, last) for first, last in parts.limit(selected, gap=0) if not _shows_all(changed, first, last)]
 
@@ -1041,6 +1042,8 @@ def _add_rest(context: Context, texts: dict[str, FileParts]) -> None:
         ranges = [(1, len(parts.lines))]
         if len(changed.shown) > len(parts.lines) * REPEATED_SHARE and len(parts.text) > MAX_PROSE_BYTES:
             ranges = _list_hidden(changed, len(parts.lines))
+        if not ranges:
+            continue
         if _is_code(parts.path) or len(parts.text) <= MAX_PROSE_BYTES:
             reason = "the whole file" if ranges[:1] == [(1, len(parts.lines))] else "what the diff does not show"
             context.include(parts, ranges, "rest", reason, context.soft_size - context.used)

@@ -60,6 +60,12 @@ def test_validate_report_opens_with_target_mode_judges_and_the_packet() -> None:
 
 
 @pytest.mark.behaviour("20-report-validate")
+def test_judges_of_different_vendors_have_no_line_on_effective_votes() -> None:
+    run = validated(details=details(n_eff=2.0, families={"anthropic": "WARN", "openai": "WARN"}))
+    assert "Effective votes" not in render_document(run.minutes)
+
+
+@pytest.mark.behaviour("20-report-validate")
 def test_profile_rule_and_plan_warnings_are_in_the_header() -> None:
     warned = bench_plan(
         options={"profile": "thorough", "rule": "corroborated"}, warnings=["perspectives dropped: compliance"]

@@ -126,7 +126,8 @@ def _format_judge_counts(minutes: Minutes, wording: Wording) -> str:
 
 
 def _format_effective_votes(minutes: Minutes, details: Json, wording: Wording) -> str:
-    if not details.get("n_eff") or minutes.answered_count < 2:
+    """Return how many votes of judges of one vendor count; empty if each judge has a vendor of its own."""
+    if not details.get("n_eff") or details["n_eff"] >= minutes.answered_count or minutes.answered_count < 2:
         return ""
     return wording.heading("votes_count_as", votes=minutes.answered_count, effective=f"{details['n_eff']:g}")
 
