@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,7 +56,7 @@ TRAIN = "A train leaves at 14:05 and needs 3 h 20 min. When does it arrive?"
         ("Which gas?", "CO", "Co", UNCLEAR), ("Which language?", "C", "C++", UNCLEAR), ("Which blood type?", "A+", "A-", UNCLEAR), ("Which plan?", "Plan A", "Plan B", UNCLEAR), ("Who won?", "Bob beat Alice", "Alice beat Bob", UNCLEAR),
         ("Who wrote it?", "Shakespeare", "William Shakespeare", UNCLEAR), ("Which are the Baltic states?", "Estonia, Latvia and Lithuania", "Lithuania, Estonia, Latvia", SAME),
         ("In which order do they finish?", "Ann, Bo", "Bo, Ann", UNCLEAR), ("Who won, and who lost?", "Ann, Bo", "Bo, Ann", UNCLEAR), ("Give the point.", "3, 4", "4, 3", UNCLEAR), ("What are the roots?", "2 and 3", "3, 2", SAME),
-        ("Should we deploy?", "deploy on Friday", "do not deploy on Friday", DIFFERENT), ("What happens?", "It rises", "It falls", UNCLEAR), ("Which database should we use?", "Use Redis", "Redis", SAME),
+        ("Should we deploy?", "deploy on Friday", "do not deploy on Friday", DIFFERENT), ("What happens?", "It rises", "It falls", DIFFERENT), ("Which database should we use?", "Use Redis", "Redis", SAME),
         # Nothing to compare
         (CAPITAL, "", "Lima", UNCLEAR), (CAPITAL, "", "", UNCLEAR), (CAPITAL, "unknown", "unknown", UNCLEAR), ("Will it rain?", "It depends on the wind", "It depends on the wind", UNCLEAR),
         (CAPITAL, "It cannot be determined", "It cannot be determined", UNCLEAR), (CAPITAL, "Lima " * 80, "Lima " * 80, UNCLEAR),
@@ -63,6 +65,15 @@ TRAIN = "A train leaves at 14:05 and needs 3 h 20 min. When does it arrive?"
 def test_two_conclusions(question: str, a: str, b: str, expected: str) -> None:
     assert compare_conclusions(a, b, question) == expected
     assert compare_conclusions(b, a, question) == expected
+
+
+@pytest.mark.behaviour("10-conclusions-compared")
+def test_pairs_in_the_words_of_models_are_never_decided_wrongly() -> None:
+    path = Path(__file__).parents[1] / "data" / "conclusions.jsonl"
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    found = [(compare_conclusions(row["a"], row["b"], row["question"]), row) for row in rows]
+    assert [row for said, row in found if said not in (UNCLEAR, row["truth"])] == []
+    assert sum(said != UNCLEAR for said, _ in found) >= 24  # of 60
 
 
 @pytest.mark.behaviour("10-conclusions-compared")

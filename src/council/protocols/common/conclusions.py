@@ -210,8 +210,8 @@ def _normalize(text: str) -> str:
     plain = re.sub(r"\\[()\[\],;! ]", " ", plain)
     plain = re.sub(r"\A\s*\$([^$]*[^$\d\s][^$]*|\d+)\$\s*\Z", r"\1", plain)
     plain = re.sub(r"\*\*|__|`|\"|(?<!\w)'|'(?!\w)", "", plain)
-    plain = " ".join(plain.split()).strip(" .!*_;,")
-    return _LABEL.sub("", plain, count=1).strip(" .!*_;,") if _LABEL.match(plain) else plain
+    plain = " ".join(plain.split()).strip(" !*_;,").rstrip(".")
+    return _LABEL.sub("", plain, count=1).strip(" !*_;,") if _LABEL.match(plain) else plain
 
 
 _WORD = re.compile(r"[-+]?\d+(?:[.,:/]\d+)*%?|[^\W\d_](?:[\w'.]*\w)?(?:\+\+|[+#]|-(?=\s|\Z))?|[%$€£¥<>=≤≥≠^×*/°+-]")
@@ -377,7 +377,8 @@ def _compare_choices(a: str, b: str, question: _Question) -> Comparison | None:
 
 def _find_choice(text: str, question: _Question) -> int | None:
     """Return the index of the one option that an answer names without a condition, a hedge or a negation."""
-    bare = _REASON.sub("", _INSTEAD.sub("", text))
+    first, _, more = text.partition(";")
+    bare = _REASON.sub("", _INSTEAD.sub("", first if _count_negations(more) else text))
     if _CONDITIONS.search(bare) or _HEDGES.search(bare) or _count_negations(bare):
         return None
     label = _OPTION_LABEL.fullmatch(bare)
@@ -392,6 +393,7 @@ _PLAIN_NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
 _QUOTIENT = re.compile(r"(?:(\d+) )?([-+]?\d+)/(\d+)")
 _POWER = re.compile(r"([-+]?\d{1,4})(?:\^|\*\*)(\d{1,2})")
 _SCIENTIFIC = re.compile(r"([-+]?\d+(?:\.\d+)?)\s*(?:[×x*]\s*10\s*(?:\^|\*\*)\s*|e)\(?\{?([-+]?\d{1,2})\}?\)?", re.I)
+_LEADING_NUMBER = r"\d+(?:\.\d+)?\s*[×x*]\s*10\s*\^\s*\{?[-+]?\d{1,2}\}?|\d[\d.,]*\d|\d"
 _BEFORE_NUMBER = re.compile(r"(?P<lead>[^\d]*?)(?P<rest>(?:[-+]|about |around |approximately |approx\.? |roughly |~|≈|at least |at most |up to |over |under |more than |less than |fewer than |between )*(?:us\$|[$€£¥]\s?)?\d.*)", re.I | re.S)  # fmt: skip
 _APPROXIMATE = re.compile(
     r"\A(?:about|around|approximately|approx\.?|roughly|circa|ca\.?|~|≈|nearly|almost|some)\s*", re.I
@@ -401,10 +403,57 @@ _TIME = re.compile(
 )
 MIN_DIGITS = 3  # significant digits of a number that may be the rounding of another
 
+_UNITS = dict(
+    zip(
+        re.findall(
+            r"\w+",
+            "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+            "eighteen nineteen",
+        ),
+        range(20),
+        strict=True,
+    )
+)
+_TENS = {
+    word: 10 * n
+    for n, word in enumerate(re.findall(r"\w+", "twenty thirty forty fifty sixty seventy eighty ninety"), 2)
+}
+_SCALES = {"thousand": 1_000, "million": 1_000_000}
+_NUMBER_WORD = rf"(?:{'|'.join([*_UNITS, *_TENS, *_SCALES, 'hundred'])})"
+_NUMBER_WORDS = re.compile(rf"\b{_NUMBER_WORD}(?:(?:[ -]| and ){_NUMBER_WORD})+\b", re.I)
+
+
+def _spell_numbers(text: str) -> str:
+    """Return a text with digits for "one hundred and five", "7 and a half" and ".375"."""
+    text = _NUMBER_WORDS.sub(lambda found: _read_number_words(found[0]), text)
+    text = re.sub(r"\b(\d+) and a half\b", r"\1.5", text)
+    return re.sub(r"(?<![\w.])\.(?=\d)", "0.", text)
+
+
+def _read_number_words(text: str) -> str:
+    """Return the number that words spell, or the words if they are a list: "one two three"."""
+    total, group, last = 0, 0, 10**9
+    for word in re.findall(r"[a-z]+", text.casefold()):
+        if word == "and":
+            continue
+        value = _UNITS.get(word, _TENS.get(word))
+        if value is not None:
+            size = 1 if value < 10 else 10 if value < 20 else 20
+            if size >= last or (last == 10 and size == 1):
+                return text
+            group, last = group + value, size
+        elif word == "hundred" and 0 < group < 10:
+            group, last = group * 100, 100
+        elif word in _SCALES and group:
+            total, group, last = total + group * _SCALES[word], 0, 10**9
+        else:
+            return text
+    return str(total + group)
+
 
 def _compare_values(a: str, b: str, question: _Question) -> Comparison | None:
     """Compare numbers, dates and times of day."""
-    a, b = (_find_value(one, question) for one in (a, b))
+    a, b = (_find_value(_spell_numbers(one), question) for one in (a, b))
     if question.asks_time and (found := _compare_times(a, b)):
         return found
     exact = _compare_exact(a, b, question)
@@ -436,7 +485,8 @@ def _find_value(text: str, question: _Question) -> str:
         lead, rest = text[: mark.start()], text[mark.end() :]
         if "=" not in mark[0] and re.search(r"\d", lead):
             continue  # "3 of 5"
-        if rest and lead and not _count_negations(lead) and _is_subject(lead, question) and not _OR.search(rest):
+        is_subject = _is_subject(lead, question) or ("equals" in mark[0] and bool(re.match(r"[-+]?[\d.]", rest)))
+        if rest and lead and is_subject and not _count_negations(lead) and not _OR.search(rest):
             return _find_value(rest, question)
     found = _BEFORE_NUMBER.fullmatch(text)
     if not found or len(re.findall(r"\d+(?:[.,]\d+)*", text)) != 1:
@@ -512,7 +562,7 @@ def _read_exact(text: str) -> Fraction | None:
 
 def _compare_with_equal_rest(a: str, b: str, question: _Question) -> Comparison | None:
     """Compare two numbers with the same words or the same unknown unit after them."""
-    found = [re.fullmatch(r"([-+]?(?:us\$|[$€£¥])?\s?)(\d[\d.,]*\d|\d)(.*)", one, re.I) for one in (a, b)]
+    found = [re.fullmatch(rf"([-+]?(?:us\$|[$€£¥])?\s?)({_LEADING_NUMBER})(.*)", one, re.I) for one in (a, b)]
     if found[0] is None or found[1] is None or question.asks_version:
         return None
     rests = [re.sub(r"[\s()]", "", one[3]) for one in found if one]  # "Mb/s" is not "MB/s"
@@ -526,9 +576,10 @@ def _are_equal(a: object, b: object, question: _Question) -> bool:
     if isinstance(a, Quantity) and isinstance(b, Quantity):
         if not (a.is_point and b.is_point):
             return (a.low, a.high, a.unit) == (b.low, b.high, b.unit)
-        if a.about or b.about:  # also where the units are converted inexactly
-            return abs(a.low - b.low) <= 1e-9 * max(abs(a.low), abs(b.low))
-        return True
+        apart, size = abs(a.low - b.low), max(abs(a.low), abs(b.low))
+        rounding = max(a.step, b.step) / 2 if max(a.step, b.step) <= size / 10 ** (MIN_DIGITS - 1) else 0.0
+        # "about", also where the units are converted inexactly
+        return not (a.about or b.about) or apart <= max(1e-9 * size, rounding)
     if isinstance(a, Span) and isinstance(b, Span):
         return (a.low, a.high, a.about) == (b.low, b.high, b.about) or bool(
             re.search(r"\b(?:what|which) year\b", question.text, re.I)
@@ -576,6 +627,43 @@ _ADVICE = re.compile(
 )
 _TAKE = re.compile(r"(?:use|using|choose|pick|select|go with|go for|opt for|adopt)\s+(?=\S)", re.I)
 _ARTICLES = frozenset(("a", "an", "the"))
+_OPPOSITES = frozenset(
+    frozenset(pair.split("/"))
+    for pair in [
+        "likely/unlikely",
+        "possible/impossible",
+        "safe/unsafe",
+        "legal/illegal",
+        "increase/decrease",
+        "increases/decreases",
+        "rise/fall",
+        "rises/falls",
+        "before/after",
+        "more/less",
+        "higher/lower",
+        "larger/smaller",
+        "longer/shorter",
+        "faster/slower",
+        "add/remove",
+        "accept/reject",
+        "buy/sell",
+        "keep/remove",
+        "keep/replace",
+        "all/none",
+        "always/never",
+        "even/odd",
+        "positive/negative",
+        "valid/invalid",
+        "true/false",
+        "left/right",
+        "up/down",
+        "enable/disable",
+        "prime/composite",
+        "open/closed",
+        "early/late",
+        "earlier/later",
+    ]
+)
 
 
 def _compare_words(a: str, b: str, question: _Question) -> Comparison | None:
@@ -586,6 +674,8 @@ def _compare_words(a: str, b: str, question: _Question) -> Comparison | None:
     if one and other and one != other and _without_negations(one) == _without_negations(other):
         is_negated = [sum(word in _NEGATIONS for word in words) % 2 for words in (one, other)]
         return "different" if is_negated[0] != is_negated[1] else None
+    if _are_opposites(one, other):
+        return "different"
     return "same" if _are_equal_lists(a, b, question) else None
 
 
@@ -619,6 +709,14 @@ def _without_negations(words: Sequence[str]) -> list[str]:
     return [
         word for word in words if word not in _NEGATIONS and word not in ("do", "does", "did", "is", "should", "to")
     ]
+
+
+def _are_opposites(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Return whether only one word tells two conclusions apart, and the two words are opposites."""
+    if len(one) != len(other):
+        return False
+    pairs = [frozenset(pair) for pair in zip(one, other, strict=True) if pair[0] != pair[1]]
+    return len(pairs) == 1 and pairs[0] in _OPPOSITES
 
 
 def _differ_in_case(a: str, b: str) -> bool:

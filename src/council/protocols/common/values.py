@@ -256,6 +256,7 @@ _UNITS: dict[str, tuple[str, float]] = {
     **{"mm": ("length", 1e-3), "cm": ("length", 1e-2), "meter": ("length", 1.0), "metre": ("length", 1.0), "km": ("length", 1e3),
        "kilometer": ("length", 1e3), "kilometre": ("length", 1e3), "mile": ("length", 1609.344), "mg": ("mass", 1e-6), "gram": ("mass", 1e-3),
        "kg": ("mass", 1.0), "kilogram": ("mass", 1.0), "tonne": ("mass", 1e3), "ton": ("mass", 1e3)},
+    **{"ml": ("volume", 1e-3), "cl": ("volume", 1e-2), "l": ("volume", 1.0), "liter": ("volume", 1.0), "litre": ("volume", 1.0)},
     **dict.fromkeys(("%", "percent", "pct", "prozent"), ("share", 0.01)),
     **dict.fromkeys(("x", "times", "time", "fold", "×"), ("x", 1.0)),
     **{name: (f"{what}/time", 1.0) for name, what in (("tps", "transaction"), ("rps", "request"), ("qps", "query"))},
@@ -390,7 +391,7 @@ def _unit_in(question: str) -> tuple[str, float]:
     found = re.search(r"\bhow many (\w+)|\bin ([a-zµ%]+)\W*\Z|\b(percent|percentage)\b", question.casefold())
     word = next((one for one in found.groups() if one), "") if found else ""
     unit, factor = _look_up("percent" if word == "percentage" else word)
-    return (unit, factor) if unit.rstrip("~") in ("time", "data", "length", "mass", "share") else ("", 1.0)
+    return (unit, factor) if unit.rstrip("~") in ("time", "data", "length", "mass", "volume", "share") else ("", 1.0)
 
 
 def _to_float(text: str) -> float:
