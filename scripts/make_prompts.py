@@ -22,7 +22,7 @@ from council.members.scripted import example_value
 from council.planning.plan import load_panel
 from council.planning.rehearsal import rehearse
 from council.protocols.options import parse_options
-from council.protocols.panel import PanelContext
+from council.protocols.seats import PanelContext
 from council.settings import load_settings
 from council.types import CarryOut, Json, Outcome, Packet, PacketFile, Question, Roster, Skipped, Step
 

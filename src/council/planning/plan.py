@@ -33,7 +33,7 @@ from council.planning.seating import SeatAssignment, Seating, seat_council
 from council.planning.triggers import names_project
 from council.protocols import Protocol, load_reference
 from council.protocols.options import parse_options
-from council.protocols.panel import Panel, PanelContext, resize_seats
+from council.protocols.seats import Panel, PanelContext, resize_seats
 from council.settings import CHECK_FLAG, SEAT_FLAG, Settings, extend_timeout
 from council.settings.member_lookup import ADDED_SEATS, DEFAULT_SEATS
 from council.settings.schema import NO_ATTACHMENTS

@@ -1,4 +1,4 @@
-"""Panels: the seats of a council, built from options and settings before members are assigned."""
+"""Seats of a council before members are assigned: the panel, built from options and settings."""
 
 from __future__ import annotations
 
