@@ -573,6 +573,9 @@ TrustFactKind = Literal[
     "error_dismissed",
     "error_corrected",
     "not_checked",
+    "confirmed_by_reader",
+    "not_argued",
+    "doubts",
     "self_attacked",
     "unsettled_flag",
     "low_marks",
@@ -660,6 +663,7 @@ OutcomeKind = Literal[
     "no_first",
     "built_on",
     "settled",
+    "stopped",
 ]
 
 
@@ -669,9 +673,9 @@ class OutcomeFacts:
 
     kind: OutcomeKind
     seat: str = ""  # whose draft led, or whose answer came first
-    replaced_by: str = ""  # whose draft replaced it
+    replaced_by: str = ""  # whose draft replaced it, or who confirmed it
     word: str = ""  # a verdict
-    count: int = 0  # criticisms that landed, or votes
+    count: int = 0  # criticisms that landed, votes, or calls until a stop
     total: int = 0  # criticisms, or voters
     changes: int = 0  # changes of the leading draft
 

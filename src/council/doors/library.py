@@ -125,6 +125,7 @@ class ProtocolOptions(TypedDict, total=False):
     spec_review: bool
     no_deliberate: bool
     weights: Literal["equal", "track-record"] | None
+    cheap_first: bool
 
 
 class RunOptions(QuestionOptions, RunSettings, ProtocolOptions, total=False):

@@ -516,10 +516,8 @@ def _answered_before(minutes: Minutes, missed: AbsenceMinutes) -> bool:
 
 
 def count_asked_seats(minutes: Minutes) -> int:
-    """Return the number of seats in the plan; 0 if there was nothing to ask."""
-    if minutes.is_empty_run:
-        return 0
-    return len(minutes.plan.get("seats", []))
+    """Return the number of seats in the plan, without those that a complete run did not need; 0 if there was nothing to ask."""
+    return 0 if minutes.is_empty_run else len(minutes.needed_seats)
 
 
 def _format_single_draft(minutes: Minutes) -> list[str]:

@@ -160,6 +160,12 @@ class Minutes:
         return [self.seats[seat["name"]] for seat in self.plan.get("seats", [])]
 
     @property
+    def needed_seats(self) -> list[SeatMinutes]:
+        """The seats of the plan, without those that a complete run did not need to ask."""
+        seats = self.planned_seats
+        return [seat for seat in seats if seat.state != "waiting"] if self.status == "complete" else seats
+
+    @property
     def all_seats(self) -> list[SeatMinutes]:
         return [*self.seats.values(), *([self.chair] if self.chair else [])]
 

@@ -35,7 +35,8 @@ def find_absent_strongest(minutes: Minutes) -> str | None:
     """Return the strongest seat of the plan if it did not answer."""
     seats = minutes.planned_seats
     strongest = find_strongest({seat.name: seat.model for seat in seats}, minutes.plan.get("prices") or {})
-    return next((seat.name for seat in seats if seat.name == strongest and not seat.statements), None)
+    needed = minutes.needed_seats
+    return next((seat.name for seat in needed if seat.name == strongest and not seat.statements), None)
 
 
 def compare_strongest(minutes: Minutes) -> Json | None:

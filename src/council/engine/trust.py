@@ -57,6 +57,9 @@ LIMITS: dict[TrustFactKind, Level] = {
     "error_dismissed": "MEDIUM",
     "error_corrected": "MEDIUM",
     "not_checked": "MEDIUM",
+    "confirmed_by_reader": "MEDIUM",
+    "not_argued": "MEDIUM",
+    "doubts": "MEDIUM",
     "self_attacked": "MEDIUM",
     "unsettled_flag": "MEDIUM",
     "low_marks": "MEDIUM",
@@ -232,7 +235,7 @@ def _is_one_voice(minutes: Minutes) -> bool:
 
 
 def _list_seat_facts(minutes: Minutes, degraded: list[Json]) -> Iterator[TrustFact]:
-    seats = minutes.planned_seats
+    seats = minutes.needed_seats
     answered = [seat for seat in seats if seat.statements]
     absent = tuple(seat.name for seat in seats if not seat.statements)
     asked = count_asked_seats(minutes)

@@ -32,7 +32,7 @@ from council.planning.rehearsal import find_phase_timeouts, find_warm_starts, re
 from council.planning.seating import SeatAssignment, Seating, seat_council
 from council.planning.triggers import names_project
 from council.protocols import Protocol, load_reference
-from council.protocols.options import parse_options
+from council.protocols.options import list_filled_options, parse_options
 from council.protocols.seats import Panel, PanelContext, resize_seats
 from council.settings import CHECK_FLAG, SEAT_FLAG, Settings, extend_timeout
 from council.settings.member_lookup import ADDED_SEATS, DEFAULT_SEATS
@@ -265,10 +265,14 @@ async def make_plan(
     protocol = protocols.get_protocol(intent.protocol)
     question = Question(intent.question, intent.task, intent.target, intent.domain)
     given = parse_options(protocol.name, intent.task, intent.options, protocol.load_options())
-    panel = load_panel(protocol, question, given, where)
+    panel = load_panel(
+        protocol, question, given, replace(where, equal_work_price=lambda name: equal_work_cost(price(name)))
+    )
     _check_seat_count(protocol, panel, where.settings)
-    options = given.model_copy(update=panel.options)
     roster, seating = _seat_roster(protocol, panel, where)
+    prices = list_prices(roster, price)
+    filled = dict.fromkeys(list_filled_options(type(given), "prices"), prices)
+    options = given.model_copy(update={**filled, **panel.options})
     strangers = _check_seat_flags(protocol, roster, where.settings)
     roster = _mark_small_seats(roster, member)
     material = material or Material()
@@ -297,7 +301,7 @@ async def make_plan(
         protocol, intent.why, question, options.model_dump(mode="json"), roster, _add_timeouts(phases, longer, where.settings), calls,
         panel.agents or len(roster.seats), intent.verbose, packet, refusal=panel.refusal, effort=where.settings.effort, given=dict(intent.options),
         cost=cost, cap=cap, cheap=where.settings.cheap and len(where.settings.named_members) != 1,
-        unpriced=tuple(name for name in roster.member_names if price(name) is None), prices=list_prices(roster, price),
+        unpriced=tuple(name for name in roster.member_names if price(name) is None), prices=prices,
         trusted=tuple(where.settings.trusted.destinations) if where.settings.trusted else (),
         warnings=(
             *([word_for(panel.refusal, "cli")] if panel.refusal else []),

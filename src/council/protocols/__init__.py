@@ -210,6 +210,7 @@ SHIPPED_PROTOCOLS = {
     "ranking": "council.protocols.ranking:PROTOCOL",
     "refine": "council.protocols.refine:PROTOCOL",
     "solo": "council.protocols.solo:PROTOCOL",
+    "adaptive": "council.protocols.adaptive:PROTOCOL",
     "quick": "council.protocols.judges:QUICK",
 }
 # Found by name, so that their runs can be resumed and shown, but not offered: `council eval` and /v1 use them.

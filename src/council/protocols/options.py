@@ -31,6 +31,17 @@ def choices_of(kind: Literal["members", "presets", "rosters"]) -> Json:
     return {"choices": kind}
 
 
+def filled_with(kind: Literal["prices"]) -> Json:
+    """Return what the schema of an option says that is no flag: the plan fills it in. `prices`: cost of equal work by member."""
+    return {"internal": True, "filled_with": kind}
+
+
+def list_filled_options(model: type[BaseModel], kind: str) -> list[str]:
+    """Return the options that the plan fills in with this kind of value."""
+    extras = {name: field.json_schema_extra for name, field in model.model_fields.items()}
+    return [name for name, extra in extras.items() if isinstance(extra, dict) and extra.get("filled_with") == kind]
+
+
 def lowercase(value: Any) -> Any:
     return value.strip().lower() if isinstance(value, str) else value
 

@@ -48,6 +48,7 @@ class PanelContext:
     folder: Path
     strict: bool = False
     question: Question | None = None
+    equal_work_price: Callable[[str], float] = lambda member: 0.0  # cost of the same work; 0 if it is unknown or free
 
     def resolve_or_none(self, member: str) -> str | None:
         """Return the full name of the member, or None if it is not available."""
@@ -55,6 +56,14 @@ class PanelContext:
             return resolve_member(member, self.settings, self.env)
         except ConfigError:
             return None
+
+    def price(self, member: str) -> float:
+        """Return the cost of equal work of a member; infinite if its price is unknown."""
+        return self.equal_work_price(member) or float("inf")
+
+    def sort_by_price(self, members: Sequence[str]) -> list[str]:
+        """Return members by price, those without one last in their order."""
+        return sorted(members, key=self.price)
 
     def vendor(self, member: str) -> str:
         return vendor_of(member, self.settings)

@@ -125,6 +125,8 @@ def _choose_outcome(result: Json) -> tuple[str, int]:
         return "votes_single", 1
     if kind in ("consensus", "settled") and total == 2:
         return f"{kind}_both", total
+    if kind == "stopped":
+        return ("stopped" if count else "stopped_uncounted") + ("_all" if total > 2 else ""), count
     if kind == "survived" and not count:
         return "survived_all_failed", total
     if kind in ("survived", "modified") and count == total == 1:
@@ -174,7 +176,7 @@ def _is_unanimous(verdict: Json, answered: int) -> bool:
 
 def _tells_agreement(result: Json | None) -> bool:
     """Return whether the outcome line says already that all agree: by their votes, or as the reason for a phase that was skipped."""
-    return result is not None and result["kind"] in ("votes", "consensus", "settled")
+    return result is not None and result["kind"] in ("votes", "consensus", "settled", "stopped")
 
 
 def _format_difference(differences: Sequence[Json], wording: Wording) -> str:

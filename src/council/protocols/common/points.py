@@ -118,7 +118,8 @@ class Points(Reply):
     @classmethod
     def rehearse(cls, plain: Json, options: Json, *, agree: bool, n: int) -> Json:
         """Return points of which all answers share one, or on which two of them differ."""
-        sides = [{"answers": [label], "position": f"position {label}", "assumes": ""} for label in "AB"]
+        # Labels that do not exist are dropped, so that each answer stands on its own side.
+        sides = [{"answers": [label], "position": f"position {label}", "assumes": ""} for label in "ABCDEFGH"]
         return {
             "agreed": [{"point": "…", "answers": ["all"]}],
             "disputed": [] if agree else [{"point": "…", "sides": sides}],

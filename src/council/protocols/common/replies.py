@@ -18,8 +18,10 @@ __all__ = [
     "Probability",
     "ReplyPart",
     "TextField",
+    "YesOrNo",
     "one_of",
     "read_confidence",
+    "require_text",
     "uppercase",
 ]
 
@@ -171,6 +173,23 @@ TextField = Annotated[str, BeforeValidator(none_to_empty)]
 
 def _drop_none_items(points: list[str]) -> list[str]:
     return [point for point in points if not says_none(point)]
+
+
+YES_WORDS = {"true": True, "yes": True, "false": False, "no": False}
+
+
+def _read_yes_or_no(value: Any) -> Any:
+    """Return True or False for a clear word; None, which says nothing, for any other value."""
+    return value if isinstance(value, bool) else YES_WORDS.get(str(value).strip(" .").lower())
+
+
+YesOrNo = Annotated[bool | None, BeforeValidator(_read_yes_or_no)]
+
+
+def require_text(value: str) -> str:
+    if not value.strip():
+        raise ValueError("it is empty: write the whole answer")
+    return value
 
 
 PointList = Annotated[list[str], AfterValidator(_drop_none_items)]  # without items which say that there is no point

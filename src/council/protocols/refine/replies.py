@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from council.engine.reply import Reply, also_named, one_row_per
 from council.protocols.common.check import Critique
 from council.protocols.common.issues import Point, none_to_list, read_points
+from council.protocols.common.replies import YesOrNo, require_text
 from council.types import Json
-
-YES_WORDS = {"true": True, "yes": True, "false": False, "no": False}
-
-
-def _read_yes_or_no(value: Any) -> Any:
-    """Return True or False for a clear word; None, which says nothing, for any other value."""
-    return value if isinstance(value, bool) else YES_WORDS.get(str(value).strip(" .").lower())
-
-
-YesOrNo = Annotated[bool | None, BeforeValidator(_read_yes_or_no)]
 
 
 class Attack(Critique):
@@ -41,12 +32,6 @@ class Attack(Critique):
         return super().rehearse(plain, options, agree=agree, n=n) | {"same_conclusion": agree}
 
 
-def _require_text(value: str) -> str:
-    if not value.strip():
-        raise ValueError("it is empty: write the whole answer")
-    return value
-
-
 class Rewrite(Reply):
     """The author's rulings on the errors in its draft, and its new answer."""
 
@@ -58,7 +43,7 @@ class Rewrite(Reply):
         description="one ruling for each listed error, by its id",
         json_schema_extra=one_row_per("issue") | also_named("points", "errors", "decisions"),
     )
-    answer: Annotated[str, AfterValidator(_require_text)] = Field(
+    answer: Annotated[str, AfterValidator(require_text)] = Field(
         description="the whole new answer, complete, in Markdown, without mentioning errors or rulings"
     )
 

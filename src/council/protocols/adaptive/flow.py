@@ -1,0 +1,328 @@
+"""Adaptive protocol: two sealed answers and a check; if they do not agree, only what is disputed is argued."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from council.answer_filter import clean_answer
+from council.engine.agreement import NotedAgreement, assess_notes, round_voices
+from council.engine.council import Council
+from council.engine.notes import parse_notes, seat_names
+from council.errors import QuorumLost, SeatAbsent
+from council.protocols.adaptive.replies import Answer, Arguments, Confirmation
+from council.protocols.adaptive.rules import (
+    SKIPPED_BY_AGREEMENT,
+    SKIPPED_BY_POINTS,
+    Decision,
+    FirstAnswers,
+    choose_author,
+    choose_first_seats,
+    choose_speakers,
+    choose_stand_in,
+    choose_supported,
+    compare_by_conclusions,
+    compare_first_answers,
+    count_room,
+    describe_points,
+    describe_reason,
+    judge_check,
+    list_argued_points,
+    list_objections,
+    number_points,
+    order_seats,
+    select_points,
+)
+from council.protocols.common.check import (
+    choose_readers,
+    list_check_facts,
+    make_open_error,
+    number_errors,
+)
+from council.protocols.common.conclusions import Comparison, compare_all
+from council.protocols.common.issues import SEVERE
+from council.protocols.common.lengths import find_word_limit
+from council.protocols.common.points import ComparedAnswers, assess_points, compare_answers
+from council.types import CheckFacts, Difference, Json, OutcomeFacts, Round, Seat, Statement, TrustFact, Verdict
+
+NO_PRICES: Mapping[str, float] = {}
+
+
+@dataclass(slots=True)
+class Progress:
+    """The answers so far, the calls that were made for them, and every decision to stop or to go on."""
+
+    answers: Round[Answer]
+    asked: int
+    decisions: list[Decision] = field(default_factory=list)
+
+    def as_json(self) -> Json:
+        """Return the decisions as fields of the report."""
+        stop = next((one.as_json() for one in self.decisions if one.is_stop), None)
+        others = [one.as_json() for one in self.decisions if not one.is_stop]
+        return {"stopped": stop, "continued": others}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The check of one answer by the author of another one."""
+
+    author: Statement[Answer]
+    reader: Seat
+    said: Statement[Confirmation] | None  # None if the reader did not answer
+
+    @property
+    def facts(self) -> CheckFacts:
+        """Return the check for the report. Small errors stay as remarks."""
+        if self.said is None:
+            return CheckFacts((), self.author.seat.name)
+        errors = number_errors({self.reader.name: self.said})
+        rows = tuple(make_open_error(name, error) for name, error in errors.items())
+        readers = (self.reader.name,)
+        return CheckFacts(readers, self.author.seat.name, rows, last_readers=readers)
+
+    @property
+    def objections(self) -> list[Difference]:
+        """Return the severe errors as points between the author and the reader."""
+        errors = number_errors({self.reader.name: self.said} if self.said else {})
+        severe = {name: error for name, error in errors.items() if error.severity in SEVERE}
+        return list_objections(self.author.seat.name, self.reader.name, severe)
+
+
+async def adaptive(council: Council, cheap_first: bool = False, prices: Mapping[str, float] = NO_PRICES) -> Verdict:
+    """Ask two seats, stop if they agree and a check confirms it; else ask the others and argue what is disputed."""
+    order = order_seats(council.members, prices, cheap_first=cheap_first)
+    progress = await ask_first_seats(council, order)
+    opening = compare_first_answers(progress.answers, council.question.text)
+    check = None
+    if opening.may_stop:
+        check = await check_answer(council, progress, choose_author(progress.answers, prices))
+        if decide_after_check(council, progress, check, opening.comparison, SKIPPED_BY_AGREEMENT):
+            return return_checked_answer(progress, check, opening.comparison, make_agreement(progress.answers))
+    else:
+        decide_to_continue(council, progress, opening)
+    conclusions = compare_by_conclusions(progress.answers)
+    await ask_other_seats(council, progress, order)
+    # The check, or a difference between the only two answers, names the points without the clerk.
+    if check and check.objections:
+        return await argue_and_write(council, progress, check.objections, has_checked=True)
+    is_two_way = len(order) == 2 and opening.comparison == "different"
+    if is_two_way or (check and check.said):
+        return await argue_and_write(council, progress, [conclusions])
+    points = await compare_answers(council, progress.answers, "points")
+    progress.asked += points.state in ("answered", "absent")
+    if is_shared(points, progress.answers):
+        author = choose_supported(progress.answers, prices)
+        comparison = compare_all([said.reply.conclusion for said in progress.answers.values()], council.question.text)
+        check = await check_answer(council, progress, author)
+        if decide_after_check(council, progress, check, comparison, SKIPPED_BY_POINTS):
+            noted = assess_points(points, progress.answers)
+            verdict = return_checked_answer(progress, check, "same", noted)
+            return replace(verdict, notes=points.as_notes())
+        return await argue_and_write(council, progress, check.objections, has_checked=True)
+    is_compared = points.state in ("answered", "unneeded")
+    return await argue_and_write(council, progress, list(points.disputed), is_compared=is_compared)
+
+
+# Answers
+
+
+async def ask_first_seats(council: Council, order: Sequence[Seat]) -> Progress:
+    """Ask two seats of different vendors; the next seat of another vendor takes the place of one that is absent."""
+    async with council.phase("answer"):
+        asked = choose_first_seats(order)
+        answers = await council.poll(asked, "adaptive/answer", quorum=0, reply=Answer)
+        while len(answers) < 2 and (seat := choose_stand_in(order, answers, [one.name for one in asked])):
+            gone = [name for name in answers.absent if name not in answers]
+            council.note(f"{seat.name} answers first in place of {gone[-1]}", why=f"{gone[-1]} did not answer")
+            asked = [*asked, seat]
+            later = await council.poll([seat], "adaptive/answer", quorum=0, reply=Answer)
+            answers = join_rounds(council.members, answers, later)
+    return Progress(answers, len(asked))
+
+
+async def ask_other_seats(council: Council, progress: Progress, order: Sequence[Seat]) -> None:
+    """Ask the seats that were not asked yet."""
+    known = {*progress.answers, *progress.answers.absent}
+    others = [seat for seat in council.members if seat.name not in known]
+    if others:
+        async with council.phase("draft"):
+            drafts = await council.poll(others, "adaptive/answer", quorum=0, reply=Answer)
+        progress.answers = join_rounds(council.members, progress.answers, drafts)
+        progress.asked += len(others)
+    if not progress.answers:
+        reasons = "; ".join(f"{name}: {gone.state}" for name, gone in progress.answers.absent.items())
+        raise QuorumLost(f"0 of {len(order)} seats answered ({reasons})")
+
+
+def join_rounds(seats: Sequence[Seat], *rounds: Round[Answer]) -> Round[Answer]:
+    """Return the statements and absences of several rounds in seating order."""
+    said = {name: one for round_ in rounds for name, one in round_.items()}
+    gone = {name: one for round_ in rounds for name, one in round_.absent.items()}
+    names = [seat.name for seat in seats]
+    return Round([said[name] for name in names if name in said], [gone[name] for name in names if name in gone])
+
+
+def is_shared(points: ComparedAnswers, answers: Round[Answer]) -> bool:
+    """Return whether the clerk found nothing disputed, and all answers reach the same conclusion."""
+    return len(answers) > 1 and not points.disputed and set(points.shared_by or ()) == set(answers)
+
+
+# Check
+
+
+async def check_answer(council: Council, progress: Progress, author: Statement[Answer]) -> Check:
+    """Have the author of another answer check this one, of another vendor where there is one."""
+    others = [seat for seat in progress.answers.seats if seat != author.seat]
+    (reader,) = choose_readers(others, author.seat, 1)
+    progress.asked += 1
+    text = Statement(author.seat, author.key, author.reply.answer, None, author.outcome)  # without its confidence and doubts
+    try:
+        async with council.phase("check"):
+            own = progress.answers[reader.name]
+            said = await council.ask(reader, "adaptive/check", reply=Confirmation, said=text, own=own)
+    except SeatAbsent:
+        return Check(author, reader, None)
+    return Check(author, reader, said)
+
+
+def decide_after_check(
+    council: Council, progress: Progress, check: Check, comparison: Comparison, skipped: Sequence[str]
+) -> bool:
+    """Record whether the check allows a stop, and why."""
+    reason = judge_check(comparison, check.said.reply if check.said else None)
+    author, reader = check.author.seat.name, check.reader.name
+    why = describe_reason(reason, list(progress.answers), author, reader)
+    is_stop = reason == "confirmed"
+    decision = Decision("check", reason, why, is_stop, tuple(skipped) if is_stop else ())
+    progress.decisions.append(decision)
+    what = "stopped after the check" if is_stop else "did not stop after the check"
+    council.note(what, why=why, skipped=decision.skipped)
+    return is_stop
+
+
+def decide_to_continue(council: Council, progress: Progress, opening: FirstAnswers) -> None:
+    """Record why the first answers do not allow a stop."""
+    decision = Decision("answer", opening.reason, describe_reason(opening.reason, opening.seats))
+    progress.decisions.append(decision)
+    council.note("did not stop after the first answers", why=decision.why)
+
+
+def make_agreement(answers: Round[Answer]) -> NotedAgreement:
+    """Return the agreement of two answers with the same conclusion."""
+    noted = assess_notes(None, round_voices(answers))
+    return noted._replace(agreement="full", shared_by=tuple(answers))
+
+
+def return_checked_answer(progress: Progress, check: Check, comparison: Comparison, noted: NotedAgreement) -> Verdict:
+    """Return the answer that was checked, with the facts that limit the trust in it."""
+    answers, author = progress.answers, check.author.seat.name
+    facts: list[TrustFact] = [*noted.trust_facts, *list_check_facts(check.facts)]
+    if comparison != "same":
+        facts.append(TrustFact("confirmed_by_reader", seats=(check.reader.name,), count=1))
+    doubting = tuple(name for name, said in answers.items() if said.reply.doubts)
+    if doubting:
+        facts.append(TrustFact("doubts", seats=doubting, count=len(doubting)))
+    statements: list[Statement[Any]] = [*answers.values(), *([check.said] if check.said else [])]
+    attempts = [said.outcome.attempts for said in statements]
+    calls = sum(attempts) if all(attempts) and not answers.absent else 0
+    result = OutcomeFacts("stopped", author, check.reader.name, count=calls, total=len(answers))
+    return Verdict(
+        clean_answer(check.author.reply.answer),
+        confidence=find_confidence(answers),
+        result=result,
+        check=check.facts,
+        details=progress.as_json(),
+        **noted._replace(trust_facts=tuple(facts))._asdict(),
+    )
+
+
+def find_confidence(answers: Round[Answer]) -> str:
+    """Return the lowest confidence of the answers; MEDIUM for one that is unknown."""
+    levels = [said.reply.confidence or "MEDIUM" for said in answers.values()]
+    return max(levels, key=("HIGH", "MEDIUM", "LOW").index)
+
+
+# Arguments and answer
+
+
+async def argue_and_write(
+    council: Council,
+    progress: Progress,
+    disputed: Sequence[Difference],
+    *,
+    has_checked: bool = False,
+    is_compared: bool = True,
+) -> Verdict:
+    """Have the seats argue what is disputed, and the chair write the answer.
+
+    `has_checked`: the reader has stated its objections, so only the author answers. `is_compared`: the points are known.
+    """
+    points = number_points(disputed)
+    room = count_room(len(council.members), progress.asked)
+    if has_checked:
+        speakers = [point.sides[0].seats[0] for point in disputed[:1]][:room]
+    else:
+        speakers = choose_speakers(disputed, room)
+    arguments = await argue(council, progress.answers, points, speakers)
+    if not arguments and len(progress.answers) > 1:
+        council.note("argue skipped", why=explain_no_arguments(disputed, speakers, is_compared), skipped=["argue"])
+    verdict = await write(council, progress, points, arguments)
+    is_open = not is_compared or (disputed and not arguments)
+    if is_open and len(progress.answers) > 1:
+        return replace(verdict, trust_facts=(*verdict.trust_facts, TrustFact("not_argued")))
+    return verdict
+
+
+def explain_no_arguments(disputed: Sequence[Difference], speakers: Sequence[str], is_compared: bool) -> str:
+    if not is_compared:
+        return "the clerk did not compare the answers, so the disputed points are not known"
+    if not disputed:
+        return "no point is disputed"
+    return "no seat argued" if speakers else "another call would cost more than collaborative"
+
+
+async def argue(
+    council: Council, answers: Round[Answer], points: Mapping[str, Difference], speakers: Sequence[str]
+) -> Round[Arguments]:
+    """Ask each speaker about the points on which it holds a side."""
+    seats = [seat for seat in answers.seats if seat.name in speakers]
+    if not seats:
+        return Round()
+
+    async def speak(apart: Council, seat: Seat) -> Statement[Arguments]:
+        rows = select_points(seat.name, points)
+        return await apart.ask(
+            seat,
+            "adaptive/argue",
+            reply=Arguments,
+            choices={"point": [row["id"] for row in rows]},
+            own=answers[seat.name],
+            points=rows,
+        )
+
+    async with council.phase("argue"):
+        return await council.gather(seats, speak, quorum=0)
+
+
+async def write(
+    council: Council, progress: Progress, points: Mapping[str, Difference], arguments: Round[Arguments]
+) -> Verdict:
+    """Have the chair write the answer from the answers, the disputed points and the arguments."""
+    answers = progress.answers
+    async with council.phase("write"):
+        written = await council.ask(
+            council.chair,
+            "adaptive/write",
+            drafts=answers,
+            points=describe_points(points),
+            arguments=arguments,
+            limit=find_word_limit(said.reply.answer for said in answers.values()),
+        )
+    notes = parse_notes(written.outcome.text, seat_names(answers.seats))
+    noted = assess_notes(notes, round_voices(answers))
+    base = (notes or {}).get("closest_draft")
+    details = progress.as_json() | {"argued": list_argued_points(points, arguments)}
+    result = OutcomeFacts("built_on", base) if base and len(answers) > 1 else None
+    return Verdict(written.text, notes=notes, result=result, details=details, **noted._asdict())

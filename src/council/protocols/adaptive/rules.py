@@ -1,0 +1,253 @@
+"""Rules of the adaptive protocol: which seats answer first, whether it may stop, and who argues which points."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from council.engine.agreement import round_voices
+from council.protocols.adaptive.replies import Answer, Arguments, Confirmation
+from council.protocols.common.check import FoundError
+from council.protocols.common.conclusions import LEVELS, Comparison, compare_conclusions
+from council.types import Difference, Json, Round, Seat, Side, Statement
+
+Reason = Literal[
+    # after the first answers
+    "agreed",
+    "one_answer",
+    "one_vendor",
+    "no_conclusion",
+    "different",
+    "not_sure",
+    "doubts",
+    # after a check
+    "confirmed",
+    "errors",
+    "not_confirmed",
+    "not_checked",
+]
+WHY: Mapping[Reason, str] = {
+    "agreed": "{seats} reached the same conclusion with HIGH confidence and without a doubt",
+    "one_answer": "only {seats} of the first seats answered",
+    "one_vendor": "{seats} have one vendor, so they are one voice",
+    "no_conclusion": "{seats} stated no conclusion",
+    "different": "{seats} reached different conclusions",
+    "not_sure": "{seats} did not answer with HIGH confidence",
+    "doubts": "{seats} named a doubt, or did not say that there is none",
+    "confirmed": "{seats} reached the same conclusion, and {reader} found no severe error in {author}'s answer",
+    "errors": "{reader} found a severe error in {author}'s answer",
+    "not_confirmed": "{reader} did not confirm that {author}'s answer reaches the same conclusion as its own",
+    "not_checked": "{reader} did not check {author}'s answer",
+}
+SKIPPED_BY_AGREEMENT = ("draft", "points", "argue", "write")
+SKIPPED_BY_POINTS = ("argue", "write")
+
+
+class FirstAnswers(NamedTuple):
+    """Whether the first answers allow a stop, and the seats that are the reason."""
+
+    reason: Reason
+    seats: tuple[str, ...]
+    comparison: Comparison = "unclear"
+
+    @property
+    def may_stop(self) -> bool:
+        return self.reason == "agreed"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A decision to stop or to go on, and why."""
+
+    after: str  # the phase
+    reason: Reason
+    why: str
+    is_stop: bool = False
+    skipped: tuple[str, ...] = ()
+
+    def as_json(self) -> Json:
+        row: Json = {"after": self.after, "reason": self.reason, "why": self.why}
+        return row | ({"skipped": list(self.skipped)} if self.is_stop else {})
+
+
+def describe_reason(reason: Reason, seats: Sequence[str], author: str = "", reader: str = "") -> str:
+    return WHY[reason].format(seats=_join_names(seats), author=author, reader=reader)
+
+
+def _join_names(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
+
+
+# Seats
+
+
+def order_seats(seats: Sequence[Seat], prices: Mapping[str, float], *, cheap_first: bool) -> list[Seat]:
+    """Return the seats in the order in which they are asked: with `cheap_first` the cheapest members first.
+
+    A member without a price comes after the others.
+    """
+    if not cheap_first:
+        return list(seats)
+    return sorted(seats, key=lambda seat: prices.get(seat.member, float("inf")))
+
+
+def choose_first_seats(order: Sequence[Seat]) -> list[Seat]:
+    """Return the first seat and the next one of another vendor; the next of any vendor if there is no other."""
+    first, *others = order
+    second = next((seat for seat in others if seat.vendor != first.vendor), None) or next(iter(others), None)
+    return [first, second] if second else [first]
+
+
+def choose_stand_in(order: Sequence[Seat], answers: Round[Any], asked: Collection[str]) -> Seat | None:
+    """Return the seat that is asked in place of an absent one: of another vendor than the seat that answered."""
+    vendors = {said.seat.vendor for said in answers.values()}
+    return next((seat for seat in order if seat.name not in asked and seat.vendor not in vendors), None)
+
+
+def find_vendor(said: Statement[Any]) -> str:
+    """Return the vendor of the member that answered."""
+    served_by = said.outcome.served_by
+    return said.seat.vendor if served_by in ("", said.seat.member) else served_by.partition(":")[0]
+
+
+# Stops
+
+
+def compare_first_answers(answers: Round[Answer], question: str) -> FirstAnswers:
+    """Return whether two sealed answers allow a stop: two vendors, no different conclusions, HIGH confidence, no doubt."""
+    names = tuple(answers)
+    if len(answers) < 2:
+        return FirstAnswers("one_answer", names)
+    voices = set(round_voices(answers).values())
+    if len(voices) < 2 or len({find_vendor(said) for said in answers.values()}) < 2:
+        return FirstAnswers("one_vendor", names)
+    replies = {name: said.reply for name, said in answers.items()}
+    silent = tuple(name for name, reply in replies.items() if not reply.conclusion)
+    if silent:
+        return FirstAnswers("no_conclusion", silent)
+    one, other = (reply.conclusion for reply in replies.values())
+    comparison = compare_conclusions(one, other, question)
+    if comparison == "different":
+        return FirstAnswers("different", names, comparison)
+    unsure = tuple(name for name, reply in replies.items() if reply.confidence != "HIGH")
+    if unsure:
+        return FirstAnswers("not_sure", unsure, comparison)
+    doubting = tuple(name for name, reply in replies.items() if reply.doubts != [])
+    return FirstAnswers("doubts", doubting, comparison) if doubting else FirstAnswers("agreed", names, comparison)
+
+
+def choose_author(answers: Round[Answer], prices: Mapping[str, float]) -> Statement[Answer]:
+    """Return the answer of the cheaper member; the first one if a price is unknown."""
+    if any(said.seat.member not in prices for said in answers.values()):
+        return next(iter(answers.values()))
+    return min(answers.values(), key=lambda said: prices[said.seat.member])
+
+
+def choose_supported(answers: Round[Answer], prices: Mapping[str, float]) -> Statement[Answer]:
+    """Return the answer that its author is surest of: by confidence, then by doubts, then by price, then the first."""
+
+    def rank(said: Statement[Answer]) -> tuple[int, int, float]:
+        reply = said.reply
+        level = LEVELS.index(reply.confidence) if reply.confidence in LEVELS else len(LEVELS)
+        doubts = 1 if reply.doubts is None else len(reply.doubts)
+        return level, doubts, prices.get(said.seat.member, float("inf"))
+
+    return min(answers.values(), key=rank)
+
+
+def judge_check(comparison: Comparison, confirmation: Confirmation | None) -> Reason:
+    """Return whether the check confirms an answer. What it does not say is not confirmed."""
+    if confirmation is None:
+        return "not_checked"
+    if confirmation.is_severe:
+        return "errors"
+    if confirmation.same_conclusion is False or confirmation.is_unread("errors"):
+        return "not_confirmed"
+    return "confirmed" if confirmation.same_conclusion or comparison == "same" else "not_confirmed"
+
+
+# Arguments
+
+
+def count_room(seats: int, asked: int) -> int:
+    """Return how many seats may argue: with the chair's call no more calls than collaborative, which makes 2n + 1."""
+    return max(0, 2 * seats - asked)
+
+
+def compare_by_conclusions(answers: Round[Answer]) -> Difference:
+    """Return the conclusions of two answers as the point on which they differ."""
+    sides = [Side((name,), said.reply.conclusion) for name, said in answers.items()]
+    return Difference("The conclusion", tuple(sides))
+
+
+def list_objections(author: str, reader: str, errors: Mapping[str, FoundError]) -> list[Difference]:
+    """Return the severe errors of a check as points between the author and the reader."""
+    return [
+        Difference(
+            error.flaw,
+            (Side((author,), error.hits or "the answer as it stands"), Side((reader,), error.correction or error.flaw)),
+        )
+        for error in errors.values()
+    ]
+
+
+def choose_speakers(points: Sequence[Difference], room: int) -> list[str]:
+    """Return the seats that argue: one of each side, the most important point first, then the others that hold a side.
+
+    Nobody argues if there is room for one side only.
+    """
+    if room < 2:
+        return []
+    chosen: dict[str, None] = {}
+    for point in points:
+        for side in point.sides:
+            if chosen.keys().isdisjoint(side.seats):
+                chosen[side.seats[0]] = None
+    chosen |= dict.fromkeys(seat for point in points for side in point.sides for seat in side.seats)
+    return list(chosen)[:room]
+
+
+def number_points(points: Sequence[Difference]) -> dict[str, Difference]:
+    return {f"p{n}": point for n, point in enumerate(points, 1)}
+
+
+def select_points(seat: str, points: Mapping[str, Difference]) -> list[Json]:
+    """Return the points on which a seat holds a side: its position, and those of the others."""
+    rows = []
+    for name, point in points.items():
+        own = next((side for side in point.sides if seat in side.seats), None)
+        if own is not None:
+            others = [side for side in point.sides if side is not own]
+            rows.append({"id": name, "point": point.point, "own": own, "others": others})
+    return rows
+
+
+def describe_points(points: Mapping[str, Difference]) -> list[str]:
+    """Return the points with their sides for the chair's prompt."""
+    return [f"{name}: {point.point} {_describe_sides(point.sides)}" for name, point in points.items()]
+
+
+def _describe_sides(sides: Sequence[Side]) -> str:
+    held = [f"{_join_names([seat.capitalize() for seat in side.seats])}: {side.position}" for side in sides]
+    return f"({'; '.join(held)})"
+
+
+def list_argued_points(points: Mapping[str, Difference], arguments: Round[Arguments]) -> list[Json]:
+    """Return the points with their sides and what was argued, for the report."""
+    return [
+        {
+            "id": name,
+            "point": point.point,
+            "sides": [
+                {"seats": list(side.seats), "position": side.position, "assumes": side.assumes} for side in point.sides
+            ],
+            "arguments": [
+                {"seat": seat, "stance": row.stance, "argument": row.argument}
+                for seat, said in arguments.items()
+                for row in said.reply.points
+                if row.point == name
+            ],
+        }
+        for name, point in points.items()
+    ]
