@@ -350,6 +350,12 @@ PROTOCOL_DOCS = (
         "For one strong member: it drafts, attacks its own draft, rewrites it, and does both once more, in one conversation. It ends when an attack finds nothing. "
         "It is the cheap alternative to a council; no other member reads the answer, so trust is at most MEDIUM. Select it with `--protocol solo`. See [Refine](refine.md#solo).",
     ),
+    ProtocolDoc(
+        "adaptive",
+        "For questions with a checkable answer. Two seats of different vendors answer apart, each with a conclusion, a confidence and its doubts. If they agree without a doubt, "
+        "one checks the other's answer, and it is returned: 3 calls. If not, the other seats answer, a clerk names the disputed points, only these are argued, and the chair writes. "
+        "It makes at most as many calls as collaborative. Select it with `--protocol adaptive`, or let `--protocol auto` do so. See [Adaptive](adaptive.md).",
+    ),
 )  # fmt: skip
 
 

@@ -196,7 +196,7 @@ def make_fake_caller(agree: bool, options: Json) -> CarryOut:
         reply = example_value(schema, agree) if schema else None
         if reply and step.reply:
             reply = step.reply.rehearse(reply, options, agree=agree, n=n)
-        return Outcome("ok", json.dumps(reply) if schema else "…", served_by="rehearsal")
+        return Outcome("ok", json.dumps(reply) if schema else "…", served_by=step.chain[0])
 
     return carry_out
 

@@ -17,6 +17,7 @@ from council.render.report_parts import (
     KEEP_OTHER_TYPES,
     Amount,
     AnswerSection,
+    ArguedPoint,
     AttackRow,
     Calls,
     Changed,
@@ -35,6 +36,7 @@ from council.render.report_parts import (
     ReportFinding,
     ReportSeat,
     RulingRow,
+    StopDecision,
     StrongestSeat,
     Tokens,
     Trust,
@@ -104,6 +106,15 @@ class Report(Part, BaseModel):
         list[AttackRow], Field(description="Only of the refine protocol: the errors in the drafts, with the rulings.")
     ] = []
     check: Check | None = None
+    stopped: Annotated[
+        StopDecision | None, Field(description="Only of the adaptive protocol: why it stopped early.")
+    ] = None
+    continued: Annotated[
+        list[StopDecision], Field(description="Only of the adaptive protocol: why it did not stop earlier.")
+    ] = []
+    argued: Annotated[
+        list[ArguedPoint], Field(description="Only of the adaptive protocol: the disputed points and the arguments.")
+    ] = []
     opinions: Annotated[
         list[OpinionRow], Field(description="Only of a review: verdict, key insight and advice of each judge.")
     ] = []

@@ -292,6 +292,46 @@ class AttackRow(Part):
     why: str
 
 
+class StopDecision(Part):
+    """Why an adaptive run stopped or went on after a phase."""
+
+    after: Annotated[str, Field(description="The phase after which it was decided.")]
+    reason: Annotated[
+        Literal[
+            "agreed", "one_answer", "one_vendor", "no_conclusion", "different", "not_sure", "doubts",
+            "confirmed", "errors", "not_confirmed", "not_checked",
+        ],
+        Field(description="confirmed: the check confirmed the answer. All others are reasons to go on."),
+    ]  # fmt: skip
+    why: str
+    skipped: Annotated[list[str], Field(description="The phases that a stop left out.")] = []
+
+
+class ArgumentSide(Part):
+    """One position on a disputed point, and who holds it."""
+
+    seats: list[str]
+    position: str
+    assumes: str
+
+
+class SeatArgument(Part):
+    """What a seat said on a disputed point."""
+
+    seat: str
+    stance: Literal["holds", "concedes"]
+    argument: str
+
+
+class ArguedPoint(Part):
+    """A point on which the answers differ, its sides, and the arguments."""
+
+    id: str
+    point: str
+    sides: list[ArgumentSide]
+    arguments: list[SeatArgument]
+
+
 class ReportFinding(Part):
     """A problem that judges found. A field that its protocol does not set has its default."""
 

@@ -69,8 +69,12 @@ class Check:
     """The check of one answer by the author of another one."""
 
     author: Statement[Answer]
-    reader: Seat
+    own: Statement[Answer]  # the reader's own answer
     said: Statement[Confirmation] | None  # None if the reader did not answer
+
+    @property
+    def reader(self) -> Seat:
+        return self.own.seat
 
     @property
     def facts(self) -> CheckFacts:
@@ -84,10 +88,13 @@ class Check:
 
     @property
     def objections(self) -> list[Difference]:
-        """Return the severe errors as points between the author and the reader."""
-        errors = number_errors({self.reader.name: self.said} if self.said else {})
+        """Return the severe errors as points between the author and the reader; without one, their conclusions."""
+        if self.said is None:
+            return []
+        errors = number_errors({self.reader.name: self.said})
         severe = {name: error for name, error in errors.items() if error.severity in SEVERE}
-        return list_objections(self.author.seat.name, self.reader.name, severe)
+        points = list_objections(self.author.seat.name, self.reader.name, severe)
+        return points or [compare_by_conclusions([self.author, self.own])]
 
 
 async def adaptive(council: Council, cheap_first: bool = False, prices: Mapping[str, float] = NO_PRICES) -> Verdict:
@@ -102,13 +109,12 @@ async def adaptive(council: Council, cheap_first: bool = False, prices: Mapping[
             return return_checked_answer(progress, check, opening.comparison, make_agreement(progress.answers))
     else:
         decide_to_continue(council, progress, opening)
-    conclusions = compare_by_conclusions(progress.answers)
     await ask_other_seats(council, progress, order)
     # The check, or a difference between the only two answers, names the points without the clerk.
-    if check and check.objections:
+    if check and check.said:
         return await argue_and_write(council, progress, check.objections, has_checked=True)
-    is_two_way = len(order) == 2 and opening.comparison == "different"
-    if is_two_way or (check and check.said):
+    if len(order) == 2 and opening.comparison == "different":
+        conclusions = compare_by_conclusions(list(progress.answers.values()))
         return await argue_and_write(council, progress, [conclusions])
     points = await compare_answers(council, progress.answers, "points")
     progress.asked += points.state in ("answered", "absent")
@@ -176,15 +182,17 @@ async def check_answer(council: Council, progress: Progress, author: Statement[A
     """Have the author of another answer check this one, of another vendor where there is one."""
     others = [seat for seat in progress.answers.seats if seat != author.seat]
     (reader,) = choose_readers(others, author.seat, 1)
+    own = progress.answers[reader.name]
     progress.asked += 1
-    text = Statement(author.seat, author.key, author.reply.answer, None, author.outcome)  # without its confidence and doubts
+    text = Statement(
+        author.seat, author.key, author.reply.answer, None, author.outcome
+    )  # without its confidence and doubts
     try:
         async with council.phase("check"):
-            own = progress.answers[reader.name]
             said = await council.ask(reader, "adaptive/check", reply=Confirmation, said=text, own=own)
     except SeatAbsent:
-        return Check(author, reader, None)
-    return Check(author, reader, said)
+        return Check(author, own, None)
+    return Check(author, own, said)
 
 
 def decide_after_check(
@@ -226,7 +234,8 @@ def return_checked_answer(progress: Progress, check: Check, comparison: Comparis
         facts.append(TrustFact("doubts", seats=doubting, count=len(doubting)))
     statements: list[Statement[Any]] = [*answers.values(), *([check.said] if check.said else [])]
     attempts = [said.outcome.attempts for said in statements]
-    calls = sum(attempts) if all(attempts) and not answers.absent else 0
+    is_counted = all(attempts) and len(attempts) == progress.asked  # no absent seat, no clerk, no copy of a fork
+    calls = sum(attempts) if is_counted else 0
     result = OutcomeFacts("stopped", author, check.reader.name, count=calls, total=len(answers))
     return Verdict(
         clean_answer(check.author.reply.answer),

@@ -175,9 +175,9 @@ def count_room(seats: int, asked: int) -> int:
     return max(0, 2 * seats - asked)
 
 
-def compare_by_conclusions(answers: Round[Answer]) -> Difference:
+def compare_by_conclusions(answers: Sequence[Statement[Answer]]) -> Difference:
     """Return the conclusions of two answers as the point on which they differ."""
-    sides = [Side((name,), said.reply.conclusion) for name, said in answers.items()]
+    sides = [Side((said.seat.name,), said.reply.conclusion or "none stated") for said in answers]
     return Difference("The conclusion", tuple(sides))
 
 

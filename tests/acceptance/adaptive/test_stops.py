@@ -1,0 +1,337 @@
+"""Adaptive: when it stops, when it goes on, and what the report says about it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.acceptance.adaptive.fake_solvers import ABSENT, QUESTION, Solvers, make_answer, make_error, seat_vendors
+from tests.acceptance.helpers import Json, Terminal, Workspace, mark
+from tests.fake_provider import Reply
+
+STOPPED_AFTER_CHECK = ["answer/alpha", "answer/beta", "check/beta"]
+
+
+def ask(council: Terminal, *flags: str, question: str = QUESTION) -> Json:
+    done = council("--json", "--protocol", "adaptive", *flags, question)
+    assert done.code == 0, done.err
+    report: Json = done.json
+    return report
+
+
+def kinds(report: Json) -> list[str]:
+    return [fact["kind"] for fact in report["trust"]["facts"]]
+
+
+def phases(workspace: Workspace) -> list[str]:
+    """Return the phases that were held, in order."""
+    return list(dict.fromkeys(key.partition("/")[0] for key in workspace.asked()))
+
+
+# Stops
+
+
+@pytest.mark.behaviour("10-adaptive-stop")
+def test_two_members_that_agree_and_a_check_are_enough(
+    workspace: Workspace, council: Terminal, answers: Solvers
+) -> None:
+    report = ask(council)
+    assert sorted(workspace.asked()) == STOPPED_AFTER_CHECK
+    assert report["status"] == "complete" and report["answer"] == f"It is 408. {mark('alpha', 'answer')}"
+    assert report["stopped"] == {
+        "after": "check",
+        "reason": "confirmed",
+        "why": "alpha and beta reached the same conclusion, and beta found no severe error in alpha's answer",
+        "skipped": ["draft", "points", "argue", "write"],
+    }
+    outcome, trust = report["tail"]
+    assert outcome == (
+        "Outcome: stopped after 3 calls — alpha and beta reached the same conclusion; checked by beta: no error found"
+    )
+    assert trust.startswith("Trust: HIGH") and "members can share an error" in trust
+    assert report["quorum"] == {"needed": 1, "ok": 2, "asked": 2}
+    assert {seat["name"]: seat["state"] for seat in report["seats"]}["gamma"] == "not_asked"
+
+
+@pytest.mark.behaviour("10-adaptive-stop")
+def test_the_report_file_and_the_verbose_text_say_why_it_stopped(
+    workspace: Workspace, council: Terminal, answers: Solvers
+) -> None:
+    done = council("--protocol", "adaptive", "--verbose", QUESTION)
+    why = "alpha and beta reached the same conclusion, and beta found no severe error in alpha's answer"
+    assert f"Stopped: {why}." in done.out
+    (path,) = workspace.reports()
+    assert f"Stopped: {why}." in path.read_text() and "The answer above." in path.read_text()
+
+
+@pytest.mark.behaviour("10-adaptive-check")
+def test_a_small_error_is_shown_and_does_not_prevent_the_stop(
+    workspace: Workspace, council: Terminal, answers: Solvers
+) -> None:
+    answers.confirmation = {"same_conclusion": "yes", "errors": [make_error("MINOR")]}
+    report = ask(council)
+    assert sorted(workspace.asked()) == STOPPED_AFTER_CHECK
+    assert [error["state"] for error in report["check"]["errors"]] == ["open"]
+    assert report["trust"]["level"] == "MEDIUM" and "error_open" in kinds(report)
+
+
+@pytest.mark.behaviour("10-adaptive-trust")
+def test_conclusions_that_only_the_checker_calls_the_same_are_trusted_less(
+    workspace: Workspace, council: Terminal, answers: Solvers
+) -> None:
+    answers.said = {"alpha": make_answer("alpha", "Lima"), "beta": make_answer("beta", "The City of the Kings")}
+    report = ask(council)
+    assert sorted(workspace.asked()) == STOPPED_AFTER_CHECK
+    assert report["trust"]["level"] == "MEDIUM" and "confirmed_by_reader" in kinds(report)
+    answers.confirmation = {"errors": []}  # it does not say
+    assert ask(council)["continued"][0]["reason"] == "not_confirmed"
+
+
+@pytest.mark.behaviour("10-adaptive-cheap-first", "10-adaptive-check")
+def test_cheap_first_asks_the_cheapest_members_and_the_dearer_one_checks(
+    workspace: Workspace, council: Terminal, answers: Solvers
+) -> None:
+    prices = {"north": 9, "east": 3, "south": 1, "west": 1}
+    rows = [f'[prices."{vendor}:*"]\ninput = {usd}\noutput = {usd}\n' for vendor, usd in prices.items()]
+    seat_vendors(workspace, more="\n".join(rows))
+    report = ask(council, "--cheap-first")
+    assert sorted(workspace.asked()) == ["answer/beta", "answer/gamma", "check/beta"]
+    assert report["answer"].endswith(mark("gamma", "answer"))
+    asked = len(workspace.asked())
+    assert ask(council)["answer"].endswith(mark("beta", "answer"))  # alpha and beta, and beta is cheaper
+    assert sorted(workspace.asked(asked)) == ["answer/alpha", "answer/beta", "check/alpha"]
+
+
+# No stop after the first answers
+
+
+@pytest.mark.behaviour("10-adaptive-may-stop")
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (make_answer("beta", confidence="300%"), "not_sure"),
+        (make_answer("beta", confidence="medium"), "not_sure"),
+        (make_answer("beta", confidence="very high", doubts=["the unit"]), "doubts"),
+        (make_answer("beta", confidence=0.95, doubts=None), "doubts"),
+        (make_answer("beta", "418"), "different"),
+        (make_answer("beta", ""), "no_conclusion"),
+    ],
+)
+def test_doubts_unknown_confidence_and_differences_prevent_the_stop(
+    workspace: Workspace, council: Terminal, answers: Solvers, said: Json, reason: str
+) -> None:
+    answers.said["beta"] = said
+    answers.disputed = {"408": ["alpha"], "418": ["beta"]}
+    report = ask(council)
+    assert report["continued"][0]["reason"] == reason and "stopped" not in report
+    assert phases(workspace) == ["answer", "points", "argue", "write"]
+    assert len(workspace.asked()) == 7 and mark("chair", "write") in report["answer"]
+
+
+@pytest.mark.behaviour("10-adaptive-may-stop")
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Here is my answer:\n```json\n{json}\n```\nI hope it helps.",
+        "{json},",
+        '{{"result": {json}}}',
+    ],
+)
+def test_json_in_prose_is_read(workspace: Workspace, council: Terminal, answers: Solvers, said: str) -> None:
+    text = (
+        said.replace("{json}", json.dumps(make_answer("beta", confidence="very high")))
+        .replace("{{", "{")
+        .replace("}}}", "}}")
+    )
+    answers.instead["beta/answer"] = Reply(text=text)
+    ask(council)
+    assert sorted(workspace.asked()) == STOPPED_AFTER_CHECK
+
+
+@pytest.mark.behaviour("10-adaptive-may-stop")
+def test_an_answer_in_prose_counts_as_an_answer_without_a_conclusion(
+    workspace: Workspace, council: Terminal, answers: Solvers
+) -> None:
+    answers.instead["beta/answer"] = Reply(
+        text="Seventeen times twenty-four is four hundred and eight, as twenty times twenty-four shows. mark-beta-answer-mark"
+    )
+    report = ask(council)
+    assert report["continued"][0]["why"] == "beta stated no conclusion"
+    assert report["trust"]["level"] == "MEDIUM"
+
+
+@pytest.mark.behaviour("10-adaptive-one-vendor")
+def test_two_seats_of_one_vendor_are_one_voice(workspace: Workspace, council: Terminal, answers: Solvers) -> None:
+    seat_vendors(workspace, {"alpha": "north", "beta": "north", "gamma": "north"})
+    report = ask(council)
+    assert report["continued"][0] == {
+        "after": "answer",
+        "reason": "one_vendor",
+        "why": "alpha and beta have one vendor, so they are one voice",
+    }
+    assert report["trust"]["level"] != "HIGH"
+
+
+@pytest.mark.behaviour("10-adaptive-first-seats")
+def test_the_second_seat_is_the_next_one_of_another_vendor(
+    workspace: Workspace, council: Terminal, answers: Solvers
+) -> None:
+    seat_vendors(workspace, {"beta": "north"})
+    ask(council)
+    assert sorted(workspace.asked()) == ["answer/alpha", "answer/gamma", "check/gamma"]
+
+
+# Check
+
+
+@pytest.mark.behaviour("10-adaptive-check")
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (Reply(text="The answer looks right to me, I have nothing to add to it."), "not_checked"),
+        (Reply(text='{"same_conclusion": false, "errors": []}'), "not_confirmed"),
+        (ABSENT, "not_checked"),
+        (Reply(refuse=True), "not_checked"),
+    ],
+)
+def test_a_check_that_does_not_confirm_does_not_stop(
+    workspace: Workspace, council: Terminal, answers: Solvers, reply: Reply, reason: str
+) -> None:
+    answers.instead["beta/check"] = reply
+    answers.shared = ()
+    report = ask(council)
+    assert report["continued"][0]["reason"] == reason
+    assert report["status"] == "complete" and mark("chair", "write") in report["answer"]
+
+
+@pytest.mark.behaviour("10-adaptive-objections")
+def test_a_severe_error_is_answered_by_the_author_and_ruled_on_by_the_chair(
+    workspace: Workspace, council: Terminal, answers: Solvers
+) -> None:
+    answers.confirmation = {"same_conclusion": True, "errors": [make_error()]}
+    answers.conceding = ("alpha",)
+    report = ask(council)
+    assert phases(workspace) == ["answer", "check", "argue", "write"] and len(workspace.asked()) == 6
+    assert workspace.asked()[-2:] == ["argue/alpha", "write/chair"]
+    (point,) = report["argued"]
+    assert point["point"] == "It is 418."
+    assert point["arguments"] == [{"seat": "alpha", "stance": "concedes", "argument": mark("alpha", "argue")}]
+    assert "It is 418." in workspace.prompt("write/chair")
+
+
+# The long way
+
+
+@pytest.mark.behaviour("10-adaptive-argue")
+def test_only_the_disputed_points_are_argued(workspace: Workspace, council: Terminal, answers: Solvers) -> None:
+    answers.said["beta"] = make_answer("beta", "418")
+    answers.disputed = {"it is 408": ["alpha", "gamma"], "it is 418": ["beta"]}
+    report = ask(council)
+    assert sorted(key for key in workspace.asked() if key.startswith("argue")) == ["argue/alpha", "argue/beta"]
+    words = workspace.prompt("argue/beta")
+    assert "it is 408" in words and mark("beta", "answer") in words
+    assert mark("alpha", "answer") not in words and mark("gamma", "answer") not in words
+    final = workspace.prompt("write/chair")
+    assert mark("alpha", "argue") in final and mark("gamma", "answer") in final
+    (point,) = report["argued"]
+    assert [side["seats"] for side in point["sides"]] == [["alpha", "gamma"], ["beta"]]
+
+
+@pytest.mark.behaviour("10-adaptive-nothing-disputed")
+def test_answers_without_a_dispute_are_not_argued(workspace: Workspace, council: Terminal, answers: Solvers) -> None:
+    answers.said["beta"] = make_answer("beta", confidence="MEDIUM")
+    report = ask(council)
+    assert phases(workspace) == ["answer", "points", "check"] and len(workspace.asked()) == 5
+    assert report["stopped"]["skipped"] == ["argue", "write"]
+    assert report["tail"][0].startswith("Outcome: stopped early — all 3 answers reach the same conclusion")
+    assert report["trust"]["level"] == "MEDIUM"  # as beta's own confidence
+
+
+@pytest.mark.behaviour("10-adaptive-nothing-disputed")
+def test_a_doubt_that_is_left_limits_trust(workspace: Workspace, council: Terminal, answers: Solvers) -> None:
+    answers.said["beta"] = make_answer("beta", doubts=["whether it is 16"])
+    report = ask(council)
+    assert report["stopped"]["after"] == "check" and report["trust"]["level"] == "MEDIUM"
+    assert "doubts" in kinds(report)
+
+
+@pytest.mark.behaviour("10-adaptive-clerk-absent")
+@pytest.mark.parametrize(
+    "reply", [ABSENT, Reply(text="They all agree, more or less, and I would trust the first one.")]
+)
+def test_without_a_clerk_the_chair_writes_without_arguments(
+    workspace: Workspace, council: Terminal, answers: Solvers, reply: Reply
+) -> None:
+    answers.said["beta"] = make_answer("beta", "418")
+    answers.instead["clerk"] = reply
+    report = ask(council)
+    assert phases(workspace) == ["answer", "points", "write"]
+    assert report["trust"]["level"] == "MEDIUM" and "not_argued" in kinds(report)
+
+
+@pytest.mark.behaviour("10-adaptive-two-seats")
+def test_two_seats_that_differ_argue_their_conclusions_without_a_clerk(
+    workspace: Workspace, council: Terminal, answers: Solvers
+) -> None:
+    answers.said["beta"] = make_answer("beta", "418")
+    answers.notes = {"agreed": [], "contested": [], "closest_draft": "alpha", "recommendation_shared_by": ["alpha"]}
+    report = ask(council, "-m", "north:alpha", "-m", "east:beta", "--seat", "chair=west:chair")
+    assert phases(workspace) == ["answer", "argue", "write"] and len(workspace.asked()) == 5
+    assert report["trust"]["level"] == "LOW"  # no two seats recommend it
+
+
+# Absent seats
+
+
+@pytest.mark.behaviour("10-adaptive-stand-in")
+def test_the_next_seat_takes_the_place_of_an_absent_one(
+    workspace: Workspace, council: Terminal, answers: Solvers
+) -> None:
+    answers.instead["beta"] = ABSENT
+    report = ask(council)
+    assert {"answer/alpha", "answer/gamma", "check/gamma"} <= set(workspace.asked())
+    assert report["stopped"]["reason"] == "confirmed" and report["trust"]["level"] == "MEDIUM"
+    assert report["tail"][0].startswith("Outcome: stopped early — alpha and gamma reached the same conclusion")
+
+
+@pytest.mark.behaviour("10-adaptive-absent")
+@pytest.mark.parametrize(
+    ("absent", "level"),
+    [(["gamma"], "MEDIUM"), (["alpha"], "MEDIUM"), (["beta/argue"], "MEDIUM"), (["alpha/argue", "beta/argue"], "MEDIUM"), (["beta", "gamma"], "LOW")],
+)  # fmt: skip
+def test_an_absent_seat_in_any_phase_does_not_end_the_run(
+    workspace: Workspace, council: Terminal, answers: Solvers, absent: list[str], level: str
+) -> None:
+    answers.said["beta"] = make_answer("beta", "418")
+    answers.disputed = {"408": ["alpha", "gamma"], "418": ["beta"]}
+    answers.instead |= dict.fromkeys(absent, ABSENT)
+    report = ask(council)
+    assert report["status"] == "complete" and mark("chair", "write") in report["answer"]
+    assert report["trust"]["level"] == level, kinds(report)
+
+
+@pytest.mark.behaviour("10-adaptive-absent")
+def test_without_any_answer_the_run_fails(workspace: Workspace, council: Terminal, answers: Solvers) -> None:
+    answers.instead |= dict.fromkeys(("alpha", "beta", "gamma"), ABSENT)
+    done = council("--json", "--protocol", "adaptive", QUESTION)
+    assert (done.code, done.json["status"]) == (1, "failed")
+
+
+@pytest.mark.behaviour("10-adaptive-absent")
+def test_without_a_chair_there_is_a_digest(workspace: Workspace, council: Terminal, answers: Solvers) -> None:
+    answers.said["beta"] = make_answer("beta", "418")
+    answers.disputed = {"408": ["alpha", "gamma"], "418": ["beta"]}
+    answers.instead["chair"] = ABSENT
+    done = council("--json", "--protocol", "adaptive", QUESTION)
+    assert (done.code, done.json["status"]) == (3, "incomplete")
+    assert mark("beta", "answer") in done.json["answer"]
+
+
+@pytest.mark.behaviour("10-adaptive-plan")
+def test_the_plan_shows_a_range_of_calls(workspace: Workspace, council: Terminal, answers: Solvers) -> None:
+    plan: Any = council("--json", "--dry-run", "--protocol", "adaptive", QUESTION).json
+    assert plan["calls"] == {"min": 3, "max": 7}
+    assert [phase["name"] for phase in plan["phases"]] == ["answer", "draft", "points", "argue", "write"]
+    assert workspace.asked() == []
