@@ -1,4 +1,4 @@
-"""Questions with one short factual answer, for which a council is not worth its price."""
+"""Questions with one short factual answer, and questions whose answer can be checked."""
 
 from __future__ import annotations
 
@@ -18,6 +18,50 @@ def is_short_fact(question: str) -> bool:
         return False
     text = sentences[0].without_opening().text.rstrip(" ?？.")
     return bool(_compile_starts().match(text)) and not compile_words(tuple(facts["judgements"])).search(text)
+
+
+CALCULATION = re.compile(
+    r"\bsqrt\(|\b(?:compound|simple) interest\b|\btotal (?:for|of|cost|price)\b|\d\s*(?:%|percent) of\b|"
+    r"[\d)]\s*(?:[+*×÷^=<>]|mod\b)\s*\(?\d|\d\s+[-/]\s+\(?\d|\b(?:calculate|compute|simplify|factori[sz]e|evaluate the expression|solve for|how many|"
+    r"what is the (?:sum|product|probability|remainder|value of|number of|greatest|smallest|least|square root)|which of the following)\b",
+    re.IGNORECASE,
+)
+CLAUSE_END = re.compile(r"[.:;!]\s+(?=\w)")
+NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+MIN_NUMBERS = (
+    2  # of a calculation about the asker's own things: "How many buses do we need for 130 people at 48 seats?"
+)
+
+
+def has_checkable_answer(question: str) -> bool:
+    """Return whether a question asks for a fact, a calculation, or a yes or no about how things are.
+
+    A question for a decision, a plan, an explanation or a text has no such answer.
+    """
+    if is_short_fact(question):
+        return True
+    table = load_triggers()["checkable"]
+    if not question.strip() or len(question.split()) > table["max_words"]:
+        return False
+    sentences = [sentence.without_opening().text.strip() for sentence in read_sentences(question)]
+    asked = next(
+        (text for text in reversed(sentences) if text.endswith(("?", "？"))), sentences[-1] if sentences else ""
+    )
+    asked = CLAUSE_END.split(asked)[-1]
+    if any(_compile_list("creative").match(text) for text in sentences):
+        return False
+    if compile_words(tuple(table["judgements"])).search(asked):
+        return False
+    is_calculation = bool(CALCULATION.search(asked)) and len(NUMBER.findall(question)) >= MIN_NUMBERS
+    if compile_words(tuple(table["own"])).search(asked):
+        return is_calculation
+    clauses = [asked, asked.rpartition(", ")[2]]  # "If a shirt costs $40 after 20 % off, what was its price?"
+    return is_calculation or any(_compile_list("starts").match(clause.rstrip(" ?？.")) for clause in clauses)
+
+
+@cache
+def _compile_list(name: str) -> re.Pattern[str]:
+    return re.compile(join_starts(load_triggers()["checkable"][name]))
 
 
 @cache

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from council.errors import UsageError
+from council.planning.facts import CALCULATION, has_checkable_answer
 from council.planning.intent import ChosenBy, Intent
 from council.planning.plan import Plan, asks_short_fact
 from council.settings.config_files import data_folder
@@ -24,6 +25,7 @@ INDEPENDENT = "triad"  # independent drafts, merged once: the council with the f
 ONE_MODEL = "quick"
 SELF_REVIEW = "solo"
 CHECKED = "refine"
+STOPPING = "adaptive"
 WITH_EXCHANGE = ("collaborative", "adversarial")  # their seats read each other
 MAX_EXTRA_COST = 1.6  # of the advised protocol for an open question, relative to the one that the words choose
 SELF_CONSISTENCY = "self-consistency="  # start of the name of the arm that a council has to beat
@@ -33,19 +35,16 @@ COPIES = (
 )
 ONE_ANSWER = "a question with one short right answer, where independent answers bring most of the gain of a council"
 SHORT_FACT = "a question with one short factual answer, for which one model is enough"
+CHECKABLE = (
+    "the answer can be checked: two members of different vendors answer, and if they agree a check ends it after 3 calls; "
+    "else only what is disputed is argued"
+)
 OPEN_QUESTION = "an open question; more than one round is rarely worth its price"
 OPEN_WITH_VENDORS = (
     "an open question and members of several vendors: each reworks its own answer, and the text that is built on the "
     "best one is checked; in a trial with copies of one model, readers preferred it to collaborative in 60 % of the "
     "comparisons and to one model in 56 %; several vendors were not tested"
 )
-CALCULATION = re.compile(
-    r"\d\s*(?:[+*×÷^=<>]|mod\b)\s*\(?\d|\d\s+[-/]\s+\(?\d|\b(?:calculate|compute|simplify|factori[sz]e|evaluate the expression|solve for|how many|"
-    r"what is the (?:sum|product|probability|remainder|value of|number of|greatest|smallest|least|square root)|which of the following)\b",
-    re.IGNORECASE,
-)
-
-
 DECISION = re.compile(r"\b(?:should|ought|recommend|suggest|better|worth|we|our)\b", re.IGNORECASE)
 
 
@@ -92,7 +91,10 @@ def advise(intent: Intent, default: Plan, results: Sequence[Json]) -> Advice:
     """Return the advice for a request. `default` is the plan that the words alone choose, `results` are those of evaluations."""
     if intent.chosen_by not in (ChosenBy.DEFAULT, ChosenBy.TRIGGER):
         return Advice(intent.protocol, intent.why)
-    if asks_short_fact(intent, default):
+    vendors = {seat.vendor for seat in default.roster.seats}
+    if len(vendors) > 1 and asks_checkable(intent, default):
+        return Advice(STOPPING, CHECKABLE)
+    if asks_short_fact(intent, default):  # seats of one vendor are one voice, so that they cannot confirm each other
         return Advice(ONE_MODEL, SHORT_FACT)
     members = sorted({seat.member for seat in default.roster.seats})
     arms = [(result, arm) for result in results if result.get("members") == members for arm in _list_decided(result)]
@@ -109,10 +111,15 @@ def advise(intent: Intent, default: Plan, results: Sequence[Json]) -> Advice:
         return Advice(intent.protocol, intent.why)
     if CALCULATION.search(intent.question) and not DECISION.search(intent.question):
         return Advice(INDEPENDENT, ONE_ANSWER)
-    vendors = {seat.vendor for seat in default.roster.seats}
     if intent.protocol == "collaborative" and len(vendors) > 1:
         return Advice(CHECKED, OPEN_WITH_VENDORS)
     return Advice(intent.protocol, OPEN_QUESTION)
+
+
+def asks_checkable(intent: Intent, default: Plan) -> bool:
+    """Return whether the words choose nothing else and ask for something that can be checked, without material."""
+    is_plain = intent.chosen_by is ChosenBy.DEFAULT and intent.task == "ask" and default.packet.empty
+    return is_plain and has_checkable_answer(intent.question)
 
 
 def _list_decided(result: Json) -> list[Json]:

@@ -38,7 +38,11 @@ class Answer(ConclusionReply):
         """Return equal firm answers, or opposite ones with a doubt."""
         if agree:
             return plain | {"conclusion": "yes", "confidence": "HIGH", "doubts": []}
-        return plain | {"conclusion": "no" if n % 2 else "yes", "confidence": "LOW", "doubts": ["a figure could not be verified"]}
+        return plain | {
+            "conclusion": "no" if n % 2 else "yes",
+            "confidence": "LOW",
+            "doubts": ["a figure could not be verified"],
+        }
 
 
 class Confirmation(Critique):
