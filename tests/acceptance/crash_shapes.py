@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.acceptance.adaptive.fake_solvers import make_answer
+from tests.acceptance.adaptive.fake_solvers import take_seats as take_solvers
 from tests.acceptance.advisors.fake_advisors import stance_fields
 from tests.acceptance.advisors.fake_advisors import take_seats as take_advisors
 from tests.acceptance.general.fake_general import FakeGeneral
@@ -126,6 +128,30 @@ def prepare_solo(folder: Path, provider: FakeProvider) -> Workspace:
     return workspace
 
 
+def prepare_adaptive(folder: Path, provider: FakeProvider) -> Workspace:
+    """Two members agree, and the check confirms it."""
+    workspace = Workspace(folder, provider)
+    take_solvers(workspace)
+    return workspace
+
+
+def prepare_adaptive_dispute(folder: Path, provider: FakeProvider) -> Workspace:
+    """A member differs, so that the others answer, the clerk names a point and two seats argue it."""
+    workspace = Workspace(folder, provider)
+    answers = take_solvers(workspace)
+    answers.said["beta"] = make_answer("beta", "418")
+    answers.disputed = {"408": ["alpha", "gamma"], "418": ["beta"]}
+    return workspace
+
+
+def prepare_adaptive_faults(folder: Path, provider: FakeProvider) -> Workspace:
+    """A first seat and the clerk do not answer, and another seat takes the place of the first one."""
+    workspace = prepare_adaptive_dispute(folder, provider)
+    answers = workspace.answers
+    answers.instead |= {name: Reply(status=500) for name in ("alpha", "clerk")}
+    return workspace
+
+
 def prepare_check(folder: Path, provider: FakeProvider) -> Workspace:
     """The two readers of an answer find a fatal error and a slip."""
     workspace = Workspace(folder, provider)
@@ -194,6 +220,9 @@ SHAPES = {
     "refine-faults": Shape(prepare_refine_faults, "refine"),
     "refine-two": Shape(prepare_refine, "refine", settings={"models": ["sim:alpha", "sim:beta"]}),
     "solo": Shape(prepare_solo, "solo"),
+    "adaptive": Shape(prepare_adaptive, "adaptive"),
+    "adaptive-dispute": Shape(prepare_adaptive_dispute, "adaptive"),
+    "adaptive-faults": Shape(prepare_adaptive_faults, "adaptive"),
     "collaborative-check": Shape(prepare_check, "collaborative", settings={"check": True}),
     "general": Shape(prepare_general, "general", options={"search": "files:docs"}),
 }

@@ -227,11 +227,39 @@ def test_at_a_terminal_it_asks_which_vendors_to_seat() -> None:
     terminal.type_lines("antropic")
     terminal.wait_for('"antropic" is not in the list')
     terminal.type_lines("openai, google")
+    terminal.wait_for("[Enter for adaptive]: ")
+    terminal.type_lines("")
     done = terminal.wait_for_exit()
     assert done.code == 0, done.err
     assert written()["models"]["default"] == "openai:gpt-mini"
     members = [*(seat["model"] for seat in written()["seats"].values()), *written()["chair"]["fallback"]]
     assert {member.partition(":")[0] for member in members} == {"openai", "google"}
+    assert written()["protocol"] == "adaptive"
+
+
+@pytest.mark.behaviour("00-init-protocol")
+@pytest.mark.usefixtures("set_keys", "vendors")
+def test_at_a_terminal_it_offers_adaptive_as_the_default_protocol(council: Terminal) -> None:
+    terminal = PseudoTerminal(Path.cwd(), "init")
+    terminal.wait_for("[Enter for all]: ")
+    terminal.type_lines("")
+    terminal.wait_for("Default protocol? adaptive (asks two members and stops if they agree), collaborative")
+    terminal.type_lines("adaptiv")
+    terminal.wait_for('"adaptiv" is not in the list')
+    terminal.type_lines("collaborative")
+    assert terminal.wait_for_exit().code == 0
+    assert written()["protocol"] == "collaborative"
+    assert council("init", "--yes").code == 0  # it asks nothing and keeps the key
+    assert written()["protocol"] == "collaborative"
+
+
+@pytest.mark.behaviour("00-init-protocol")
+@pytest.mark.usefixtures("set_keys", "vendors")
+def test_without_a_terminal_or_a_second_vendor_the_default_protocol_stays(
+    council: Terminal,
+) -> None:
+    assert council("init", "--yes").code == 0
+    assert "protocol" not in written()
 
 
 @pytest.mark.behaviour("00-init-asks", "00-init-keeps-the-file")
@@ -241,6 +269,8 @@ def test_at_a_terminal_it_asks_before_it_changes_a_file(answer: str, code: int) 
     write_user_file("timeout = 60\n")
     terminal = PseudoTerminal(Path.cwd(), "init")
     terminal.wait_for("[Enter for all]: ")
+    terminal.type_lines("")
+    terminal.wait_for("[Enter for adaptive]: ")
     terminal.type_lines("")
     terminal.wait_for("? [y/N]: ")
     assert user_file().read_text() == "timeout = 60\n"

@@ -22,7 +22,7 @@ from council.engine.council import Council
 from council.engine.ledger import ForkSource, Ledger, Listener, NullStore
 from council.engine.minutes import Minutes
 from council.engine.prompting import Prompts
-from council.errors import CouncilError, EngineError, RunOwned, StoreError, UsageError
+from council.errors import ConfigError, CouncilError, EngineError, RunOwned, StoreError, UsageError
 from council.events import Entry
 from council.flags import AUTO_PROTOCOL
 from council.members.base import Member
@@ -30,6 +30,7 @@ from council.members.registry import MemberRegistry
 from council.members.wires.http import keep_connections
 from council.money import Price
 from council.packet.secret_filter import redact_value
+from council.planning.intent import ChosenBy, Intent
 from council.planning.plan import (
     Material,
     Plan,
@@ -179,6 +180,8 @@ class Convener(RunRecords):
             can_search=lambda: can_search(self.settings, self.env, folder),
         )  # fmt: skip
         intent = replace(intent, options=await self.add_weights(options) if "weights" in options else options)
+        if protocol is None and after is None:
+            intent, protocol = self._apply_default_protocol(intent, known)
         conversation: Json = {}
         if after:
             record = await self.store.load(await self.resolve_run(after))
@@ -195,6 +198,20 @@ class Convener(RunRecords):
         warnings = (*self.run_context.file_warnings, *plan.warnings, *advice)
         hints = (*self.run_context.hints, *plan.hints)
         return replace(plan, warnings=warnings, hints=hints, continues=after or "", conversation=conversation)
+
+    def _apply_default_protocol(self, intent: Intent, known: Sequence[str]) -> tuple[Intent, str | None]:
+        """Return the intent with the protocol of the settings, if the words chose none; `auto` is returned by its name."""
+        name = self.settings.protocol
+        if name is None or intent.chosen_by is not ChosenBy.DEFAULT:
+            return intent, None
+        origin = self.settings.origins["protocol"]
+        if name == AUTO_PROTOCOL:
+            return intent, AUTO_PROTOCOL
+        if name not in known:
+            raise ConfigError(f'{origin}: protocol = "{name}" is not known: use {", ".join(known)} or {AUTO_PROTOCOL}')
+        if intent.task not in protocols.get_protocol(name).tasks:
+            raise ConfigError(f'{origin}: protocol = "{name}" answers no plain question: use another protocol')
+        return replace(intent, protocol=name, why=f"the key protocol of {Path(origin.name).name}"), None
 
     async def conversation(self, run: str) -> list[Minutes]:
         """Return the runs of the conversation that ends with this run, newest first."""

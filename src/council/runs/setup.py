@@ -24,6 +24,10 @@ from council.settings.config_files import config_folder
 from council.settings.member_lookup import DEFAULT_SEATS, ROUTER, is_available
 from council.types import Json
 
+OFFERED_PROTOCOLS = {  # as the default, with what each does
+    "adaptive": "asks two members and stops if they agree",
+    "collaborative": "always asks all members twice",
+}
 UNREACHABLE_FAULTS = ("net", "stall", "cut", "overload")
 NO_CHAT_MODEL = re.compile(r"embed|whisper|tts|audio|image|dall-e|moderation|rerank|imagen|veo", re.I)
 State = Literal["works", "refused", "unreachable", "untested", "missing"]

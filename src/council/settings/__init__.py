@@ -160,6 +160,7 @@ class Settings:
     telemetry: Mapping[str, bool] = field(default_factory=dict)
     hedge: bool = False  # ask a fallback too when a member is slow
     check: bool = False  # have other seats check the answer
+    protocol: str | None = None  # of a question whose words choose none
     packet_tokens: int = DEFAULT_PACKET_TOKENS  # of the material of a review
     warm_start: bool = True  # send the first of several requests with a common prefix alone, if its vendor caches it
     model_lists: bool = True  # look up once a day which models the vendors list
@@ -463,6 +464,7 @@ def _build_settings(values: Mapping[str, Any], origins: Mapping[str, Origin], va
         providers={name: _build_provider(name, row, origins) for name, row in tree["providers"].items()},
         seats={name: _build_seat(row) for name, row in tree.get("seats", {}).items()},
         chair=_build_seat(tree.get("chair", {})),
+        protocol=tree.get("protocol"),
         timeout=tree.get("timeout"),
         effort=tree.get("effort"),
         report_dir=tree.get("report_dir"),

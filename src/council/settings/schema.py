@@ -169,6 +169,7 @@ ROSTER_KEYS: Mapping[str, Any] = {"about": TEXT_VALUE, "seats": TableList(ROSTER
 
 # "*" matches any name the user chooses.
 CONFIG_KEYS: Mapping[str, Any] = {
+    "protocol": TEXT_VALUE,
     "timeout": SECONDS,
     "report_dir": TEXT_VALUE,
     "effort": _one_of("low", "medium", "high"),
@@ -223,7 +224,7 @@ class Access(Enum):
 # Every key, by its name in KEY_MEANINGS. A key that is missing here needs trust, and a test fails.
 KEYS_BY_ACCESS: Mapping[Access, tuple[str, ...]] = {
     Access.FREE: (
-        "timeout", "effort", "warm_start", "hedge", "check", "packet_tokens", "model_lists", "general.deliberate", "human.timeout",
+        "protocol", "timeout", "effort", "warm_start", "hedge", "check", "packet_tokens", "model_lists", "general.deliberate", "human.timeout",
         "members.MEMBER.images", "members.MEMBER.pdf",
         "vendors",  # a choice among the vendors of the user
         "rosters.NAME.about", "rosters.NAME.seats.name", "rosters.NAME.seats.role", "rosters.NAME.seats.lens",
@@ -276,6 +277,7 @@ _MODEL_MEANING, _FALLBACK_MEANING = (
     "Members asked in this order when the member fails; `[]` means none. Without the key, available members of other vendors are used.",
 )
 KEY_MEANINGS: Mapping[str, str] = {
+    "protocol": "Protocol of a question whose words and flags choose none; `auto`: by `council advise`. Not set: collaborative.",
     "timeout": "Time a member has for one phase, including its retries. Members that think have at least 300 s unless this is set.",
     "report_dir": "Folder for report files. Not set: `.agents/council` for reviews by judges, `reports` of the data folder for all others.",
     "effort": "Reasoning effort of the members that support it.",

@@ -31,6 +31,7 @@ from council.render.terminal import format_plan_notes
 from council.runs.outcome import EXIT_COMPLETE, EXIT_INTERRUPTED, EXIT_NO_ACCESS
 from council.runs.service import Convener
 from council.runs.setup import (
+    OFFERED_PROTOCOLS,
     Source,
     build_values,
     choose_models,
@@ -111,6 +112,8 @@ class Setup:
         if not models:
             return self.finish(EXIT_COMPLETE if self.has_local(sources) else EXIT_NO_ACCESS)
         values = build_values(models, chosen)
+        if protocol := await self.choose_protocol(len(models)):
+            values["protocol"] = protocol
         code = await self.write(values)
         return self.finish(code) if code else await self.conclude(values)
 
@@ -137,6 +140,23 @@ class Setup:
                 click.echo(f'"{unknown[0]}" is not in the list: type one or more of {", ".join(by_name)}', err=True)
                 continue
             return [by_name[name] for name in dict.fromkeys(names)]
+
+    async def choose_protocol(self, vendors: int) -> str | None:
+        """Ask for the default protocol, where two vendors can confirm each other and no file sets one; None: not asked."""
+        if not self.can_ask or vendors < 2 or self.convener.settings.protocol:
+            return None
+        first = next(iter(OFFERED_PROTOCOLS))
+        offers = ", ".join(f"{name} ({about})" for name, about in OFFERED_PROTOCOLS.items())
+        while True:
+            click.echo(f"Default protocol? {offers} [Enter for {first}]: ", err=True, nl=False)
+            with closing(TerminalReader()) as reader:
+                line = await reader.read_line()
+            if line is None:
+                raise click.Abort
+            name = line.strip().lower() or first
+            if name in OFFERED_PROTOCOLS:
+                return name
+            click.echo(f'"{name}" is not in the list: type {" or ".join(OFFERED_PROTOCOLS)}', err=True)
 
     async def offer_local(self, sources: Sequence[Source]) -> list[Source]:
         """Return the embedded model if it is installed and wanted. Nothing else works."""
