@@ -126,7 +126,7 @@ def _choose_outcome(result: Json) -> tuple[str, int]:
     if kind in ("consensus", "settled") and total == 2:
         return f"{kind}_both", total
     if kind == "stopped":
-        return ("stopped" if count else "stopped_uncounted") + ("_all" if total > 2 else ""), count
+        return "stopped_all" if total > 2 else "stopped", count
     if kind == "survived" and not count:
         return "survived_all_failed", total
     if kind in ("survived", "modified") and count == total == 1:

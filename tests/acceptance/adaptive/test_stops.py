@@ -245,7 +245,7 @@ def test_answers_without_a_dispute_are_not_argued(workspace: Workspace, council:
     report = ask(council)
     assert phases(workspace) == ["answer", "points", "check"] and len(workspace.asked()) == 5
     assert report["stopped"]["skipped"] == ["argue", "write"]
-    assert report["tail"][0].startswith("Outcome: stopped early — all 3 answers reach the same conclusion")
+    assert report["tail"][0].startswith("Outcome: stopped after 5 calls — all 3 answers reach the same conclusion")
     assert report["trust"]["level"] == "MEDIUM"  # as beta's own confidence
 
 
@@ -293,7 +293,7 @@ def test_the_next_seat_takes_the_place_of_an_absent_one(
     report = ask(council)
     assert {"answer/alpha", "answer/gamma", "check/gamma"} <= set(workspace.asked())
     assert report["stopped"]["reason"] == "confirmed" and report["trust"]["level"] == "MEDIUM"
-    assert report["tail"][0].startswith("Outcome: stopped early — alpha and gamma reached the same conclusion")
+    assert report["tail"][0].startswith("Outcome: stopped after 4 calls — alpha and gamma reached the same conclusion")
 
 
 @pytest.mark.behaviour("10-adaptive-absent")

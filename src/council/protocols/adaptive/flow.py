@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from council.answer_filter import clean_answer
 from council.engine.agreement import NotedAgreement, assess_notes, round_voices
@@ -232,11 +231,7 @@ def return_checked_answer(progress: Progress, check: Check, comparison: Comparis
     doubting = tuple(name for name, said in answers.items() if said.reply.doubts)
     if doubting:
         facts.append(TrustFact("doubts", seats=doubting, count=len(doubting)))
-    statements: list[Statement[Any]] = [*answers.values(), *([check.said] if check.said else [])]
-    attempts = [said.outcome.attempts for said in statements]
-    is_counted = all(attempts) and len(attempts) == progress.asked  # no absent seat, no clerk, no copy of a fork
-    calls = sum(attempts) if is_counted else 0
-    result = OutcomeFacts("stopped", author, check.reader.name, count=calls, total=len(answers))
+    result = OutcomeFacts("stopped", author, check.reader.name, count=progress.asked, total=len(answers))
     return Verdict(
         clean_answer(check.author.reply.answer),
         confidence=find_confidence(answers),
