@@ -60,7 +60,7 @@ MAX_LISTED_GROUPS = 12
 BAR_WIDTH = 24
 # Flags of a question that set an option of every row.
 ROW_FLAGS = (
-    "protocol", "mode", "models", "members", "cheap", "seat", "seat_count", "effort", "strict", "spec", "decision", "base", "no_match", "redact",
+    "protocol", "mode", "models", "members", "cheap", "seat", "seat_count", "exclude_family", "effort", "strict", "spec", "decision", "base", "no_match", "redact",
     "skip_secrets", "packet_tokens", "look", "allow_unpriced", "timeout", "grace", "hedge", "check", "no_warm", "no_resend", "verbose", "report_dir",
 )  # fmt: skip
 COMMAND_FLAGS = ("config", "trust", "yes", "no_input", "dry_run", "json", "quiet", "no_color", "ascii")

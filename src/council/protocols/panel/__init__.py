@@ -13,5 +13,4 @@ PROTOCOL = Protocol(
     keeps_conversations=False,
     purpose="programs and agents that draw the conclusion themselves: all answers, and where they agree and differ",
     example='council --protocol panel "Which of our two billing designs survives an outage?"',
-    use="Collect",
 )
