@@ -68,6 +68,7 @@ def test_options_describe_themselves_for_a_form(server: WebServer) -> None:
     assert set(about) == {
         "models",
         "cheap",
+        "exclude_family",
         "decisions",
         "effort",
         "redact",

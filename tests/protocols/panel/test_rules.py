@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from council.protocols.common.points import AgreedPoint, ComparedAnswers, UniquePoint
-from council.protocols.panel.rules import Closing, format_digest, list_confidence_facts, nest_headings, read_closing
+from council.protocols.panel.rules import (
+    Closing,
+    build_sections,
+    format_digest,
+    list_confidence_facts,
+    nest_headings,
+    read_closing,
+)
 from council.types import Difference, Side, TrustFact
 from council.wording import load_wording
 
@@ -46,6 +53,10 @@ def test_low_confidence_of_a_seat_is_a_fact_against_trust() -> None:
     assert list_confidence_facts({"alpha": Closing("a", "MEDIUM")}) == []
 
 
+def digest(points: ComparedAnswers, answers: dict[str, str]) -> str:
+    return format_digest(build_sections(points, answers, ENGLISH))
+
+
 POINTS = ComparedAnswers(
     "answered",
     (AgreedPoint("The sea is near.", ("alpha", "beta", "gamma")), AgreedPoint("Trains are full.", ("alpha", "gamma"))),
@@ -57,7 +68,7 @@ POINTS = ComparedAnswers(
 
 @pytest.mark.behaviour("10-panel-digest")
 def test_the_digest_has_the_points_first_and_then_every_whole_answer() -> None:
-    text = format_digest(POINTS, {"alpha": "May.", "beta": "# June\n\nIt is dry.", "gamma": "May!"}, ENGLISH)
+    text = digest(POINTS, {"alpha": "May.", "beta": "# June\n\nIt is dry.", "gamma": "May!"})
     assert (
         text
         == """\
@@ -94,7 +105,7 @@ May!"""
 
 @pytest.mark.behaviour("10-panel-digest")
 def test_a_comparison_that_found_nothing_says_so() -> None:
-    text = format_digest(ComparedAnswers("answered", shared_by=()), {"alpha": "a", "beta": "b"}, ENGLISH)
+    text = digest(ComparedAnswers("answered", shared_by=()), {"alpha": "a", "beta": "b"})
     assert text.startswith(
         "## Where they agree\n\nNone.\n\n## Where they differ, and on which assumption\n\nNone.\n\n## Alpha"
     )
@@ -103,7 +114,7 @@ def test_a_comparison_that_found_nothing_says_so() -> None:
 @pytest.mark.behaviour("10-panel-digest")
 @pytest.mark.parametrize("state", ["absent", "unavailable", "unneeded"])
 def test_without_a_comparison_the_digest_has_only_the_answers(state: str) -> None:
-    assert format_digest(ComparedAnswers(state), {"alpha": "a"}, ENGLISH) == "## Alpha\n\na"  # type: ignore[arg-type]
+    assert digest(ComparedAnswers(state), {"alpha": "a"}) == "## Alpha\n\na"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

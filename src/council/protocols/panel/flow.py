@@ -7,7 +7,14 @@ from dataclasses import replace
 from council.engine.council import Council
 from council.language import detect_language
 from council.protocols.common.points import ComparedAnswers, assess_points, compare_answers
-from council.protocols.panel.rules import describe_points, format_digest, list_confidence_facts, read_closing
+from council.protocols.common.sections import dump_sections
+from council.protocols.panel.rules import (
+    build_sections,
+    describe_points,
+    format_digest,
+    list_confidence_facts,
+    read_closing,
+)
 from council.types import Round, Verdict
 from council.wording import load_wording
 
@@ -34,15 +41,17 @@ def build_verdict(council: Council, answers: Round[None], points: ComparedAnswer
     texts = {name: said.said for name, said in answers.items()}
     closings = {name: read_closing(text) for name, text in texts.items()}
     wording = load_wording(detect_language("\n".join(texts.values()), council.question.text))
+    sections = build_sections(points, texts, wording)
     noted = assess_points(points, answers)
     facts = (*noted.trust_facts, *list_confidence_facts(closings))
     return Verdict(
-        format_digest(points, texts, wording),
+        format_digest(sections),
         caveats=(CAVEATS[points.state],) if points.state in CAVEATS else (),
         consensus=tuple({"point": one.point, "seats": list(one.seats)} for one in points.agreed),
         disagreements=tuple(describe_points(points.disputed)),
         details={
             "clerk": {"state": points.state, "why": points.reason, "unknown": list(points.unknown)},
+            "sections": dump_sections(sections),
             "closings": {name: closing.as_json() for name, closing in closings.items()},
         },
         notes=points.as_notes(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from council.engine.minutes import Minutes, StatementMinutes
 from council.protocols import ReportView
+from council.protocols.common.sections import load_sections
 from council.types import Json
 
 
@@ -18,6 +19,11 @@ class PanelView(ReportView):
         closings = (minutes.verdict.get("details") or {}).get("closings") or {}
         text = said[0].said if said else None
         return {"text": text, "conclusion": None, "confidence": None, **closings.get(seat, {})}
+
+    def answer_sections(self, minutes: Minutes) -> list[tuple[str, str, str]]:
+        """Return the clerk's points first, then the answers; empty without a comparison."""
+        sections = load_sections(minutes.verdict) or []
+        return [*sections] if any(section.name == "decision" for section in sections) else []
 
     def repeats_answer(self, minutes: Minutes, said: StatementMinutes) -> bool:
         """Return whether the digest has a statement: it has every answer of a seat."""

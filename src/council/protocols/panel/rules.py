@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from council.engine.layout import close_code_fence, format_label
 from council.protocols.common.points import ComparedAnswers
 from council.protocols.common.replies import ConfidenceField
+from council.protocols.common.sections import Section
 from council.text_cleanup import single_line
 from council.types import Difference, Json, TrustFact
 from council.wording import Wording
@@ -70,11 +71,18 @@ def describe_points(differences: Iterable[Difference]) -> Iterator[Json]:
 # Digest
 
 
-def format_digest(points: ComparedAnswers, answers: Mapping[str, str], wording: Wording) -> str:
-    """Return what the answers agree on, where they differ and what only one says, then each whole answer."""
-    parts = [format_points(points, len(answers), wording)] if points.state == "answered" else []
-    parts += [f"## {format_label(name)}\n\n{nest_headings(text, 2)}" for name, text in answers.items()]
-    return "\n\n".join(parts)
+def build_sections(points: ComparedAnswers, answers: Mapping[str, str], wording: Wording) -> list[Section]:
+    """Return what the answers agree on, where they differ and what only one says, then every whole answer."""
+    whole = "\n\n".join(f"## {format_label(name)}\n\n{nest_headings(text, 2)}" for name, text in answers.items())
+    told = Section("answers", wording.heading("statements"), whole)
+    if points.state != "answered":
+        return [told]
+    return [Section("decision", wording.heading("positions"), format_points(points, len(answers), wording)), told]
+
+
+def format_digest(sections: Iterable[Section]) -> str:
+    """Return the sections as one text. They have their own headings."""
+    return "\n\n".join(section.text for section in sections)
 
 
 def format_points(points: ComparedAnswers, total: int, wording: Wording) -> str:
