@@ -82,6 +82,13 @@ def test_options_describe_themselves_for_a_form(server: WebServer) -> None:
     assert "security-audit" in [row["name"] for row in members["presets"]]
 
 
+@pytest.mark.behaviour("00-exclude-family")
+def test_a_vendor_that_does_not_exist_is_refused_with_its_field(server: WebServer) -> None:
+    request = {"question": "Where to?", "protocol": "panel", "exclude_family": ["antropic"]}
+    line = server.refused("/api/estimate", request)
+    assert line.startswith('exclude_family: unknown vendor "antropic": did you mean "anthropic"? known are ')
+
+
 @pytest.mark.behaviour("13-model-flag", "13-cheap")
 def test_a_caller_can_name_the_members_of_the_seats(tmp_path: Path) -> None:
     folder = write_project(tmp_path)
