@@ -116,8 +116,10 @@ def read_defaults(params: Json) -> Json:
     named = {
         "protocol": params["protocol"] or params["mode"], "models": parse_members(params["models"], params["members"]),
         "seats": parse_seats(params["seat"]) or None, "decisions": list(params["decision"]) or None,
+        "exclude_family": list(params["exclude_family"]) or None,
     }  # fmt: skip
-    plain = [name for name in ROW_FLAGS if name not in ("protocol", "mode", "models", "members", "seat", "decision")]
+    own = ("protocol", "mode", "models", "members", "seat", "decision", "exclude_family")
+    plain = [name for name in ROW_FLAGS if name not in own]
     flags = [flag for flag in protocol_flags() if params[flag["name"]] is not None]
     named |= {name: params[name] for name in plain if params[name] not in (None, False)}
     named |= {
