@@ -356,6 +356,12 @@ PROTOCOL_DOCS = (
         "one checks the other's answer, and it is returned: 3 calls. If not, the other seats answer, a clerk names the disputed points, only these are argued, and the chair writes. "
         "It makes at most as many calls as collaborative. Select it with `--protocol adaptive`, or let `--protocol auto` do so. See [Adaptive](adaptive.md).",
     ),
+    ProtocolDoc(
+        "panel",
+        "For programs, coding agents and people who draw the conclusion themselves. The seats answer independently, without roles; a clerk, one short call of a light member that sees no names, "
+        "says where the answers agree and differ and which reach the same conclusion; code checks it. There is no chair and no synthesis: the answer is a digest with every whole answer. "
+        "Select it with `--protocol panel`, or over MCP with `council_panel`. See [Panel](panel.md).",
+    ),
 )  # fmt: skip
 
 

@@ -120,6 +120,7 @@ CASES = (
     Case("refine", "a question"),
     Case("solo", "a question"),
     Case("adaptive", "a question"),
+    Case("panel", "a question"),
     Case("quick", "a question with one short answer", "What is the capital of Mongolia?"),
     Case("collaborative", "four seats", members=4),
     Case("collaborative", "seats that look", look=True),
@@ -129,6 +130,7 @@ CASES = (
     Case("refine", "four seats", members=4),
     Case("adaptive", "two seats", members=2),
     Case("adaptive", "four seats", members=4),
+    Case("panel", "four seats", members=4),
     Case("general", "four seats", options={"no_search": True}, members=4),
     Case("judges", "changes in two parts", "recent", "recent", "validate", packet=TWO_FILES, options={"debate": True}),
 )

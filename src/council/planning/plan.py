@@ -26,6 +26,7 @@ from council.packet.gate import decode_stdin
 from council.packet.git import find_repo
 from council.packet.targets import has_changes
 from council.planning.estimate import PriceLookup, RehearsedCall, estimate_cost, with_attachments, with_effort
+from council.planning.exclusion import exclude_from_roster, exclude_vendors, require_members
 from council.planning.facts import is_short_fact
 from council.planning.intent import ChosenBy, Inferred, Intent, parse_intent, place_piped_text
 from council.planning.rehearsal import find_phase_timeouts, find_warm_starts, rehearse_both_ways
@@ -89,6 +90,7 @@ class Plan:
     )  # limits of the look-ups before the first answers, and the seats that make them
     redact_lookups: bool = False
     check: bool = False  # the answer is checked by two other seats and corrected
+    excluded_vendors: tuple[str, ...] = ()  # by `--exclude-family`
     batch: Json = field(default_factory=dict)  # of a row of a batch: the batch, the row and the id of its run
     attachments: tuple[Json, ...] = ()  # images and PDFs, each with the seats and members that cannot see it
 
@@ -115,6 +117,7 @@ class Plan:
             **({"lines": list(self.lines)} if self.lines else {}), **({"hedge": True} if self.hedge else {}), **({"warm_start": list(self.warm_starts)} if self.warm_starts else {}),
             **({"look": self.look} if self.look else {}), **({"check": True} if self.check else {}), **({"prices": dict(self.prices)} if self.prices else {}),
             **({"attachments": list(self.attachments)} if self.attachments else {}),
+            **({"exclude_family": list(self.excluded_vendors)} if self.excluded_vendors else {}),
             **({"helpers": [seat_json(seat, self.timeouts.__getitem__) for seat in self.roster.helpers]} if self.roster.helpers else {}),
         }  # fmt: skip
 
@@ -263,13 +266,16 @@ async def make_plan(
 ) -> Plan:  # fmt: skip
     """Make the plan of an intent. `on_seated` gets the members that are asked first, as soon as nothing refuses the packet."""
     protocol = protocols.get_protocol(intent.protocol)
+    whole, where = where.settings, replace(where, settings=exclude_vendors(where.settings, where.env))
     question = Question(intent.question, intent.task, intent.target, intent.domain)
     given = parse_options(protocol.name, intent.task, intent.options, protocol.load_options())
     panel = load_panel(
         protocol, question, given, replace(where, equal_work_price=lambda name: equal_work_cost(price(name)))
     )
     _check_seat_count(protocol, panel, where.settings)
+    require_members(where.settings, whole, where.env, len(panel.seats))
     roster, seating = _seat_roster(protocol, panel, where)
+    roster = exclude_from_roster(roster, where.settings)
     prices = list_prices(roster, price)
     filled = dict.fromkeys(list_filled_options(type(given), "prices"), prices)
     options = given.model_copy(update={**filled, **panel.options})
@@ -326,7 +332,7 @@ async def make_plan(
         ),
         shared_vendors=seating.shared_vendors, lines=seating.lines, timeouts={name: float(where.settings.member_timeout(name)) for name in roster.member_names},
         inferred=intent.inferred, hedge=where.settings.hedge and any(seat.fallbacks for seat in roster.all_seats), warm_starts=find_warm_starts(phases, longer, member) if where.settings.warm_start else (), attachments=attached,
-        look=look, redact_lookups=material.redact, check=check,
+        look=look, redact_lookups=material.redact, check=check, excluded_vendors=where.settings.excluded_vendors,
     )  # fmt: skip
 
 

@@ -51,11 +51,16 @@ class PanelContext:
     equal_work_price: Callable[[str], float] = lambda member: 0.0  # cost of the same work; 0 if it is unknown or free
 
     def resolve_or_none(self, member: str) -> str | None:
-        """Return the full name of the member, or None if it is not available."""
+        """Return the full name of the member, or None if it is not available or its vendor is excluded."""
         try:
-            return resolve_member(member, self.settings, self.env)
+            found = resolve_member(member, self.settings, self.env)
         except ConfigError:
             return None
+        return found if self.may_use(found) else None
+
+    def may_use(self, member: str) -> bool:
+        """Return whether the vendor of a member is not excluded."""
+        return self.vendor(member) not in self.settings.excluded_vendors
 
     def price(self, member: str) -> float:
         """Return the cost of equal work of a member; infinite if its price is unknown."""

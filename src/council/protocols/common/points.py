@@ -104,16 +104,12 @@ class Points(Reply):
     )
 
     def prose(self) -> str:
-        agreed = [f"- {row.point} ({', '.join(row.answers)})" for row in self.agreed]
-        disputed = [
-            f"- {row.point}: " + "; ".join(f"{', '.join(side.answers)}: {side.position}" for side in row.sides)
-            for row in self.disputed
-        ]
-        unique = [f"- {row.answer}: {row.point}" for row in self.unique]
+        agreed = [f"- {row.point} ({_format_labels(row.answers)})" for row in self.agreed]
+        disputed = [f"- {row.point}: {'; '.join(map(_format_side, row.sides))}" for row in self.disputed]
+        unique = [f"- {_format_labels([row.answer])}: {row.point}" for row in self.unique]
         parts = [("Agreed", agreed), ("Disputed", disputed), ("Only one", unique)]
-        shared = ", ".join(self.shared_conclusion) or "no two answers"
         lists = [f"{title}:\n" + "\n".join(rows) for title, rows in parts if rows]
-        return "\n\n".join([*lists, f"The same conclusion: {shared}"])
+        return "\n\n".join([*lists, f"The same conclusion: {_format_labels(self.shared_conclusion)}"])
 
     @classmethod
     def rehearse(cls, plain: Json, options: Json, *, agree: bool, n: int) -> Json:
@@ -126,6 +122,17 @@ class Points(Reply):
             "unique": [],
             "shared_conclusion": ["all"] if agree else [],
         }
+
+
+def _format_labels(labels: Sequence[str]) -> str:
+    """Return labels in the form that reports replace with the names of seats: "Responses A and C"."""
+    if len(labels) < 2:
+        return f"Response {labels[0]}" if labels else "none"
+    return f"Responses {', '.join(labels[:-1])} and {labels[-1]}"
+
+
+def _format_side(side: SideRow) -> str:
+    return f"{_format_labels(side.answers)}: {side.position}"
 
 
 # Points of seats

@@ -226,7 +226,9 @@ def _choose_first_member(options: JudgesOptions, context: PanelContext) -> str:
     if settings.cheap:
         return fast_members(settings, context.env)[0].member
     if settings.is_set("variables.COUNCIL_CLAUDE_MODEL"):
-        return resolve_member(settings.variables["COUNCIL_CLAUDE_MODEL"], settings, context.env)
+        member = resolve_member(settings.variables["COUNCIL_CLAUDE_MODEL"], settings, context.env)
+        if context.may_use(member):
+            return member
     if options.profile:
         return tier_member(PROFILES[options.profile].tier, settings, context.env)
     if default := settings.models.get("default"):
