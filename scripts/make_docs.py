@@ -227,6 +227,25 @@ CONSENSUS = {
 }  # fmt: skip
 
 
+def make_answer(text: str, conclusion: str) -> Json:
+    return {"answer": text, "conclusion": conclusion, "confidence": "HIGH", "doubts": []}
+
+
+AGREED_ANSWERS: Json = {
+    **{
+        f"{phase}/{name}": {"reply": make_answer("It is 408.", "408")}
+        for phase, name in (("answer", "alpha"), ("answer", "beta"), ("draft", "gamma"))
+    },
+    "check/beta": {"reply": {"same_conclusion": True, "errors": []}},
+}
+DISPUTED: Json = {
+    "agreed": [],
+    "disputed": [{"point": "The product", "sides": [{"answers": ["A"], "position": "408", "assumes": ""}, {"answers": ["B"], "position": "418", "assumes": ""}]}],
+    "unique": [],
+    "shared_conclusion": [],
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class ProtocolDoc:
     """A protocol on the page: its text, and the runs to draw (caption, script, options)."""
@@ -234,6 +253,7 @@ class ProtocolDoc:
     name: str
     paragraph: str
     runs: tuple[tuple[str, Json, Json], ...] = (("", {}, {}),)
+    vendors: tuple[str, ...] = ()  # of the seats and the chair, if they need different ones
 
 
 SEED = "0" * 32  # of the scripted runs
@@ -355,6 +375,11 @@ PROTOCOL_DOCS = (
         "For questions with a checkable answer. Two seats of different vendors answer apart, each with a conclusion, a confidence and its doubts. If they agree without a doubt, "
         "one checks the other's answer, and it is returned: 3 calls. If not, the other seats answer, a clerk names the disputed points, only these are argued, and the chair writes. "
         "It makes at most as many calls as collaborative. Select it with `--protocol adaptive`, or let `--protocol auto` do so. See [Adaptive](adaptive.md).",
+        (
+            ("If two members agree, a check ends it:", AGREED_ANSWERS, {}),
+            ("If they do not, only what is disputed is argued:", AGREED_ANSWERS | {"answer/beta": {"reply": make_answer("It is 418.", "418")}, "points/clerk": {"reply": DISPUTED}}, {}),
+        ),
+        vendors=("north", "east", "south", "west"),
     ),
     ProtocolDoc(
         "panel",
@@ -389,7 +414,10 @@ def _trust_sections() -> list[str]:
 
 
 async def _protocol_sections(shown: ProtocolDoc) -> list[str]:
-    runs = [(caption, *await _scripted_run(shown.name, *how)) for caption, *how in shown.runs]
+    runs = [
+        (caption, *await _scripted_run(shown.name, script, options, shown.vendors))
+        for caption, script, options in shown.runs
+    ]
     plan = runs[0][1]
     drawings = [
         "\n\n".join([caption, f"```mermaid\n{render_mermaid(minutes)}```"]).strip() for caption, _, minutes in runs
@@ -397,16 +425,25 @@ async def _protocol_sections(shown: ProtocolDoc) -> list[str]:
     return [f"## {shown.name}", shown.paragraph, _seat_table(plan), _phase_table(plan), *drawings]
 
 
-async def _scripted_run(name: str, script: Json, options: Json) -> tuple[Plan, Minutes]:
-    """Run a protocol with scripted members in a temporary folder and store."""
+async def _scripted_run(name: str, script: Json, options: Json, vendors: Sequence[str]) -> tuple[Plan, Minutes]:
+    """Run a protocol with scripted members in a temporary folder and store; with `vendors` each seat has its own."""
     with tempfile.TemporaryDirectory() as folder:
         env = {"COUNCIL_DATA": f"{folder}/data", "XDG_CONFIG_HOME": f"{folder}/config"}
         known = protocols.get_protocol(name)
-        seats = {seat.name: "scripted:" for seat in (*known.seats, *([known.chair] if known.chair else []))}
-        (Path(folder) / "council.toml").write_text(
-            '[models]\ndefault = "scripted:"\nstrong = "scripted:"\n', encoding="utf-8"
-        )
-        convener = Convener(Path(folder), env, flags={"seats": seats}, members=[Scripted(script=script)])
+        places = [seat.name for seat in (*known.seats, *([known.chair] if known.chair else []))]
+        seats = dict.fromkeys(places, "scripted:")
+        if vendors:
+            seats = {
+                **{place: f"{vendor}:m" for place, vendor in zip(places, vendors, strict=True)},
+                "clerk": "scripted:",
+            }
+        settings = Path(folder) / "config" / "council" / "config.toml"
+        settings.parent.mkdir(parents=True)
+        tables = [f'[providers.{vendor}]\nwire = "openai"\nbase_url = "http://127.0.0.1:1/v1"\n' for vendor in vendors]
+        models = '[models]\ndefault = "scripted:"\nstrong = "scripted:"\n'
+        settings.write_text("\n".join([models, *tables]), encoding="utf-8")
+        members = [Scripted(member, script) for member in dict.fromkeys(seats.values())]
+        convener = Convener(Path(folder), env, flags={"seats": seats}, members=members)
         try:
             plan = await convener.plan(["What should we do?"], options, protocol=name)
             plan = dataclasses.replace(

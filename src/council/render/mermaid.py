@@ -25,9 +25,14 @@ def render_mermaid(minutes: Minutes) -> str:
 
 
 def _list_phases(minutes: Minutes) -> list[str]:
-    """Return the planned phases, then any others of the run, without phases private to a seat."""
-    plan = [phase["name"] for phase in minutes.plan.get("phases", [])]
-    return [name for name in dict.fromkeys([*plan, *minutes.phases]) if not minutes.is_private_phase(name)]
+    """Return the planned phases, with others after the phase that was held before them, without those private to a seat."""
+    names = [phase["name"] for phase in minutes.plan.get("phases", [])]
+    place = 0
+    for name in minutes.phases:
+        if name not in names:
+            names.insert(place, name)
+        place = names.index(name) + 1
+    return [name for name in names if not minutes.is_private_phase(name)]
 
 
 def _format_phase(minutes: Minutes, name: str) -> list[str]:

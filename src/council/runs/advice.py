@@ -92,10 +92,9 @@ def advise(intent: Intent, default: Plan, results: Sequence[Json]) -> Advice:
     if intent.chosen_by not in (ChosenBy.DEFAULT, ChosenBy.TRIGGER):
         return Advice(intent.protocol, intent.why)
     vendors = {seat.vendor for seat in default.roster.seats}
-    if len(vendors) > 1 and asks_checkable(intent, default):
-        return Advice(STOPPING, CHECKABLE)
-    if asks_short_fact(intent, default):  # seats of one vendor are one voice, so that they cannot confirm each other
-        return Advice(ONE_MODEL, SHORT_FACT)
+    can_stop = len(vendors) > 1  # seats of one vendor are one voice, so that they cannot confirm each other
+    if asks_short_fact(intent, default):
+        return Advice(STOPPING, CHECKABLE) if can_stop else Advice(ONE_MODEL, SHORT_FACT)
     members = sorted({seat.member for seat in default.roster.seats})
     arms = [(result, arm) for result in results if result.get("members") == members for arm in _list_decided(result)]
     better = [(result, arm) for result, arm in arms if arm["against"]["difference"]["mean"] > 0]
@@ -109,6 +108,8 @@ def advise(intent: Intent, default: Plan, results: Sequence[Json]) -> Advice:
         return Advice(SELF_REVIEW, COPIES)
     if intent.chosen_by is ChosenBy.TRIGGER:
         return Advice(intent.protocol, intent.why)
+    if can_stop and asks_checkable(intent, default):
+        return Advice(STOPPING, CHECKABLE)
     if CALCULATION.search(intent.question) and not DECISION.search(intent.question):
         return Advice(INDEPENDENT, ONE_ANSWER)
     if intent.protocol == "collaborative" and len(vendors) > 1:

@@ -64,13 +64,16 @@ class Solvers(FixedAnswers):
         return self.seat_of.get(seen.model, seen.model), PHASES.get(name, "write")
 
     def words(self, seat: str, phase: str, seen: Seen) -> str:
-        replies = {
-            "answer": lambda: self.said.get(seat) or make_answer(seat),
-            "check": lambda: self.confirmation,
-            "points": lambda: self.compare(seen.prompt),
-            "argue": lambda: self.argue(seat, seen),
-        }
-        return json.dumps(replies[phase]()) if phase in replies else self.write(seat)
+        match phase:
+            case "answer":
+                return json.dumps(self.said.get(seat) or make_answer(seat))
+            case "check":
+                return json.dumps(self.confirmation)
+            case "points":
+                return json.dumps(self.compare(seen.prompt))
+            case "argue":
+                return json.dumps(self.argue(seat, seen))
+        return self.write(seat)
 
     def compare(self, prompt: str) -> Json:
         labels = {author: label for label, _, author in LABEL.findall(prompt)}
