@@ -161,9 +161,10 @@ class Minutes:
 
     @property
     def needed_seats(self) -> list[SeatMinutes]:
-        """The seats of the plan, without those that a complete run did not need to ask."""
+        """The seats of the plan, without those that a complete run did not ask because it skipped a phase."""
         seats = self.planned_seats
-        return [seat for seat in seats if seat.state != "waiting"] if self.status == "complete" else seats
+        has_skipped = self.status == "complete" and any(note.skipped for note in self.notes)
+        return [seat for seat in seats if seat.state != "waiting"] if has_skipped else seats
 
     @property
     def all_seats(self) -> list[SeatMinutes]:
