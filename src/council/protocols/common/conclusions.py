@@ -24,6 +24,7 @@ Comparison = Literal["same", "different", "unclear"]
 Level = Literal["HIGH", "MEDIUM", "LOW", ""]
 LEVELS = ("HIGH", "MEDIUM", "LOW")
 MAX_CONCLUSION_CHARS = 300  # a longer one is no conclusion that code can compare
+MAX_QUESTION_CHARS = 1_000  # the end of a long question, which asks
 
 # The typed part of a reply
 
@@ -100,10 +101,10 @@ def compare_all(conclusions: Sequence[str], question: str = "") -> Comparison:
 
 def compare_conclusions(a: str, b: str, question: str = "") -> Comparison:
     """Compare two conclusions of answers to the same question."""
-    texts = [_normalize(one) for one in (a, b)]
+    texts = [_normalize(one[: 2 * MAX_CONCLUSION_CHARS]) for one in (a, b)]
     if not all(texts) or max(map(len, texts)) > MAX_CONCLUSION_CHARS or any(map(_says_nothing, texts)):
         return "unclear"
-    asked = _Question(_normalize(question))
+    asked = _Question(_normalize(question[-MAX_QUESTION_CHARS:]))
     for compare in (_compare_polarities, _compare_choices, _compare_values, _compare_words):
         found = compare(texts[0], texts[1], asked)
         if found:
