@@ -30,10 +30,11 @@ from council.packet_size import split_packet, truncate_packet
 from council.planning.intent import parse_intent
 from council.protocols.adversarial.replies import Attack, Ruling, Triage
 from council.protocols.advisors.replies import RefereeAccount, Stand
+from council.protocols.common.conclusions import compare_conclusions
 from council.protocols.common.perspectives import perspectives_from_file
 from council.protocols.common.rosters import load_roster
-from council.protocols.general.replies import ClaimGroups, Position, Queries, Synthesis
 from council.protocols.common.values import compare_answers
+from council.protocols.general.replies import ClaimGroups, Position, Queries, Synthesis
 from council.protocols.judges.locations import Material, find_place
 from council.protocols.judges.replies import Consolidation, Exploration, Lookups, Opinion
 from council.protocols.ranking.replies import Ballot
@@ -229,6 +230,8 @@ def read_research(text: str) -> None:
     normalise_url(text)
     scan_text(text)
     compare_answers(text, "42 km", (text, text))
+    compare_conclusions(text, "42 km", text)
+    compare_conclusions(text, text, text)
 
 
 def find_values(text: str) -> None:
