@@ -697,6 +697,8 @@ FAULTS = {
     "cut": "502, 504, or the stream broke off",
     "doubt": "a request in flight when the process stopped, and `--no-resend`",
     "hedge": "with `--hedge`, another member answered first, and the request was cancelled",
+    "dropped": "with `--grace`, the other seats had answered and this one had sent nothing",
+    "cancelled": "the run was interrupted while the request was open",
     "stall": "no answer in time, or no content for too long (comments do not count)",
     "empty": "an empty answer", "loop": "repeated text; the stream is stopped early",
     "stub": "a placeholder instead of an answer", "length": "truncated at the length limit",

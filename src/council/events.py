@@ -113,7 +113,10 @@ class Faulted:
 
 @dataclass(frozen=True, slots=True)
 class Billed:
-    """The cost of a request in dollars; `estimated` if the provider did not report its usage."""
+    """The cost of a request in dollars; `estimated` if the provider did not report its usage.
+
+    `in_doubt`: there was no answer and it is unknown whether the request was billed; `usd` is the most that it could be.
+    """
 
     type: ClassVar[str] = "bill"
     key: str
@@ -122,6 +125,7 @@ class Billed:
     member: str
     usd: float
     estimated: bool = False
+    in_doubt: bool = False
 
 
 @dataclass(frozen=True, slots=True)

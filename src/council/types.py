@@ -353,6 +353,7 @@ class Ask:
     effort: str | None = None  # reasoning effort: low | medium | high
     shared: int = 0  # leading characters of the first user message that are the same for every seat
     attachments: tuple[Attachment, ...] = ()  # sent with the first user message
+    max_thinking: int | None = None  # limit of the allowance for thinking, in tokens; None: that of the effort
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,16 +47,23 @@ def by(groups: list[dict[str, Any]], name: str) -> dict[str, Any]:
 
 def test_spending_is_summed_by_day_member_and_run() -> None:
     spent = summarize_spending(ROWS, "2026-11-01", "2026-11-15", None)
-    assert by(spent["days"], "day") == {"2026-11-14": (0.01, 1, 0), "2026-11-15": (0.07, 3, 1)}
-    assert by(spent["members"], "member") == {"sim:m2": (0.05, 1, 0), "sim:m1": (0.03, 2, 0), "odd:m9": (None, 1, 1)}
-    assert by(spent["folders"], "folder") == {"/srv/r2": (0.05, 2, 1), "/srv/r1": (0.03, 2, 0)}
-    assert by(spent["runs"], "run") == {"r1": (0.03, 2, 0), "r2": (0.05, 2, 1)}
+    assert by(spent["days"], "day") == {"2026-11-14": (0.01, 1, 0), "2026-11-15": (0.02, 3, 1)}
+    assert by(spent["members"], "member") == {"sim:m1": (0.03, 2, 0), "sim:m2": (0.0, 1, 0), "odd:m9": (None, 1, 1)}
+    assert by(spent["folders"], "folder") == {"/srv/r1": (0.03, 2, 0), "/srv/r2": (0.0, 2, 1)}
+    assert by(spent["runs"], "run") == {"r1": (0.03, 2, 0), "r2": (0.0, 2, 1)}
     assert [group["name"] for group in spent["runs"]] == ["council-r1", "council-r2"]
 
 
-def test_estimated_and_in_doubt_spending_are_separate() -> None:
+@pytest.mark.behaviour("40-in-doubt-apart")
+def test_what_is_in_doubt_is_not_part_of_what_was_spent() -> None:
     total = summarize_spending(ROWS, "", "2026-11-15", None)["total"]
-    assert (total["usd"], total["estimated"], total["in_doubt"], total["unpriced"]) == (0.08, 0.07, 0.05, 1)
+    assert (total["usd"], total["estimated"], total["in_doubt"], total["unpriced"]) == (0.03, 0.02, 0.05, 1)
+    doubtful = row("r3", charged=3 * CENT, estimated=2, answered=0, usage=None)
+    total = summarize_spending([*ROWS, doubtful], "", "2026-11-15", None)["total"]
+    assert (total["usd"], total["estimated"], total["in_doubt"]) == (0.03, 0.02, 0.08)
+    today = summarize_spending([*ROWS, doubtful], "", "2026-11-15", 1.0)["today"]
+    assert (today["usd"], today["in_doubt"], today["left"]) == (0.10, 0.03, 0.90)  # the cap counts it
+    total = summarize_spending(ROWS, "", "2026-11-15", None)["total"]
     assert total["tokens"] == {"in": 30, "out": 15, "cached": 6}
 
 
@@ -65,6 +72,7 @@ def test_the_rest_of_the_daily_cap_is_never_negative() -> None:
         "day": "2026-11-15",
         "usd": 0.07,
         "reserved": 0.05,
+        "in_doubt": 0.0,
         "cap": 0.1,
         "left": 0.03,
     }
@@ -73,9 +81,18 @@ def test_the_rest_of_the_daily_cap_is_never_negative() -> None:
         "day": "2026-11-16",
         "usd": 0.0,
         "reserved": 0.0,
+        "in_doubt": 0.0,
         "cap": None,
         "left": None,
     }
+
+
+@pytest.mark.behaviour("40-cap-finishes-or-refuses")
+def test_what_a_run_holds_for_later_requests_counts_for_the_day_only() -> None:
+    held = row("r9", key="", n=0, member="", reserved=4 * CENT, charged=None, usage=None)
+    spent = summarize_spending([*ROWS, held], "", "2026-11-15", 0.20)
+    assert (spent["total"]["calls"], spent["total"]["in_doubt"]) == (4, 0.05)
+    assert (spent["today"]["reserved"], spent["today"]["left"]) == (0.09, 0.09)
 
 
 def test_unpriced_spending_is_unknown_and_not_zero() -> None:
@@ -104,7 +121,7 @@ def test_groups_without_a_price_are_one_row_with_their_number() -> None:
     assert merged[-5:] == ["unknown", "30", "30", "300", "150"]
     assert "unpriced: odd:m0, odd:m1, odd:m10, odd:m11, odd:m12 and 25 more" in lines
     folders = [line.split()[0] for line in lines if line.startswith("/srv/")]
-    assert folders == ["/srv/r2", "/srv/r1"], "the most expensive first"
+    assert folders == ["/srv/r1", "/srv/r2"], "the most expensive first"
 
 
 @pytest.mark.behaviour("13-spend-grouped")

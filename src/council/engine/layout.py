@@ -438,9 +438,10 @@ def format_cost(cost: Json, wording: Wording = ENGLISH) -> str:
     remarks = [
         *([t("of_cap", usd=format_usd(cost["cap"]))] if cost.get("cap") is not None else []),
         *([t("partly_estimated")] if cost["estimated"] else []),
+        *([t("doubtful_cost", usd=format_usd(cost["in_doubt"]))] if cost.get("in_doubt") else []),
     ]
     more = wording.enclose(wording.comma.join(remarks)) if remarks else ""
-    return f"{t('cost_usd', usd=format_usd(cost['usd']))}{more}" if cost["usd"] else t("no_cost")
+    return f"{t('cost_usd', usd=format_usd(cost['usd']))}{more}" if cost["usd"] or remarks else t("no_cost")
 
 
 def format_fork(minutes: Minutes) -> str:

@@ -81,6 +81,7 @@ class SeatMinutes:
     usage: Usage = NO_USAGE
     usd: float = 0.0  # billed so far, for members with a known price
     estimated: bool = False  # part of `usd` is an estimate
+    doubtful_usd: float = 0.0  # the most that requests without an answer may have cost
     attempts: int = 0
     seconds: float = 0.0
     statements: int = 0  # statements to the council, without those to its own helpers
@@ -242,9 +243,10 @@ class Minutes:
         return round(sum(seat.usd for seat in self.all_seats), 9)
 
     def in_doubt_usd(self, *seats: str) -> float:
-        """Return the maximum cost of open requests, of these seats or of all."""
-        amounts = [sent.most or 0.0 for sent in self.open_attempts.values() if not seats or sent.seat in seats]
-        return round(sum(amounts), 9)
+        """Return the most that requests without an answer, of these seats or of all, may have cost."""
+        still_open = [sent.most or 0.0 for sent in self.open_attempts.values() if not seats or sent.seat in seats]
+        ended = [seat.doubtful_usd for seat in self.all_seats if not seats or seat.name in seats]
+        return round(sum(still_open) + sum(ended), 9)
 
     def phase_seconds(self, phase: PhaseMinutes, now: float) -> float:
         """Return how long a phase has taken in the process that ended it or works on it now."""
@@ -324,6 +326,9 @@ def _apply_faulted(m: Minutes, event: ev.Faulted, at: float) -> None:
 def _apply_billed(m: Minutes, event: ev.Billed, at: float) -> None:
     m.open_attempts.pop((event.key, event.n), None)
     seat = m.seat(event.seat)
+    if event.in_doubt:
+        seat.doubtful_usd = round(seat.doubtful_usd + event.usd, 9)
+        return
     seat.usd = round(seat.usd + event.usd, 9)
     m.billed[event.key] = event.usd
     seat.estimated |= event.estimated

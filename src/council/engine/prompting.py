@@ -62,6 +62,9 @@ class PlainContext(Context):
 
 _jinja = PlainEnvironment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
 _jinja.context_class = PlainContext
+LENGTH_VARIABLES = frozenset({"words", "limit", "length"})  # a prompt with one of them states the length of an answer
+SCALED_VARIABLES = ("words", "least")
+MIN_SCALED_WORDS = 150
 GIVEN_VARIABLES = frozenset({"seat", "role", "ask", "packet", *_jinja.globals})  # the protocol need not pass them
 
 
@@ -77,6 +80,7 @@ class Prompt:
     words: int | None
     tokens: int | None
     required_variables: frozenset[str]
+    states_length: bool = False  # whether it tells the seat how long the answer may be
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +96,11 @@ class RenderedPrompt:
 class Prompts:
     """Prompts of one run: the folders and the name of its protocol, and the key of its fence marks."""
 
-    def __init__(self, hmac_key: str, folders: Sequence[Path] = (), protocol: str = "") -> None:
+    def __init__(
+        self, hmac_key: str, folders: Sequence[Path] = (), protocol: str = "", *, word_share: float = 1.0
+    ) -> None:
         self.hmac_key = hmac_key.encode()
+        self.word_share = word_share  # of the words that prompts ask for; less than 1 to fit a cap
         self._find = _make_finder(tuple(folders), protocol)
         self.quoted_keys: dict[str, str] = {}  # the key of the statement that is quoted under a fence mark
         self.marks: set[str] = set()  # all marks so far; an answer that repeats one has copied from its prompt
@@ -125,6 +132,8 @@ class Prompts:
         variables = {"packet": NO_PACKET, **variables}
         variables["role"] = prompt.role(variables)
         variables["words"] = variables.get("words") or prompt.words
+        if self.word_share < 1 and prompt.states_length:
+            variables |= {name: self._scale_words(variables[name]) for name in SCALED_VARIABLES if variables.get(name)}
         variables["ask"] = prompt.ask(variables)
         if seat.small:
             return self._render_compact(prompt, variables, conversation)
@@ -137,6 +146,10 @@ class Prompts:
         tokens = variables.get("tokens") or prompt.tokens
         shared, cleaned = self._shared_length(messages), variables["quote"].cleaned
         return RenderedPrompt(messages, None, tokens, variables["words"], shared, cleaned)
+
+    def _scale_words(self, words: int) -> int:
+        """Return fewer words to ask for, in steps of ten. A short answer stays as it is."""
+        return max(min(words, MIN_SCALED_WORDS), 10 * round(words * self.word_share / 10))
 
     def _shared_length(self, messages: tuple[Message, ...]) -> int:
         """Return the length up to the end of the packet; the parts that differ between seats follow it."""
@@ -323,7 +336,7 @@ def load_prompt(path: Path) -> Prompt:
         return Prompt(
             path, _compile(body), _compile(front.get("role", "")), _compile(front.get("ask", "")),
             tuple(_jinja.compile_expression(m, undefined_to_none=False) for m in front.get("material", [])),
-            front.get("words"), front.get("tokens"), frozenset(needs - {"quote", "request_notes", "words"}),
+            front.get("words"), front.get("tokens"), frozenset(needs - {"quote", "request_notes", "words"}), bool(needs & LENGTH_VARIABLES),
         )  # fmt: skip
     except (jinja2.TemplateSyntaxError, ValueError, RecursionError) as error:
         raise PromptError(f'the prompt "{path.name}" cannot be read: {error}') from error

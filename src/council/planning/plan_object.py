@@ -118,6 +118,15 @@ class Conversation(TypedDict):
     rule: Annotated[str, Field(description="The rule that chose the form.")]
 
 
+class PlanLimits(TypedDict):
+    """Output limits of the requests, fitted to a cap."""
+
+    share: Annotated[float, Field(description="0: the lowest output cap of an answer; 1: the usual one.")]
+    words: Annotated[float, Field(description="Share of the words that prompts ask for.")]
+    max_thinking: Annotated[int | None, Field(description="Tokens of thinking per answer; null: by the effort.")]
+    low_effort: Annotated[bool, Field(description="Whether members that think are asked for low effort.")]
+
+
 class PlanWarmStart(TypedDict):
     """A member that one seat of a phase asks first, and the others at its first output."""
 
@@ -194,6 +203,9 @@ class PlanObject(TypedDict):
         Annotated[Literal["low", "medium", "high"], Field(description="Reasoning effort; absent if it is not set.")]
     ]
     cheap: NotRequired[Annotated[bool, Field(description="Whether --cheap chose fast models; absent if it did not.")]]
+    limits: NotRequired[
+        Annotated[PlanLimits, Field(description="Output limits that fit the cap; absent if they are the usual ones.")]
+    ]
     hedge: NotRequired[
         Annotated[bool, Field(description="Whether fallbacks are asked too when a member is slow; absent if not.")]
     ]

@@ -48,11 +48,11 @@ def template_context(
 
 async def rehearse_both_ways(
     protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet,
-    timeouts: Mapping[str, float] = NO_TIMEOUTS, look: bool = False, check: bool = False,
+    timeouts: Mapping[str, float] = NO_TIMEOUTS, look: bool = False, check: bool = False, word_share: float = 1.0,
 ) -> Rehearsal:  # fmt: skip
     """Rehearse with agreeing and with disagreeing seats. The result is cached by everything that the protocol can read."""
     key = (
-        (*_cache_key(protocol, roster, question, options, packet, timeouts), check)
+        (*_cache_key(protocol, roster, question, options, packet, timeouts), check, word_share)
         if packet.empty and not look
         else None
     )
@@ -60,7 +60,16 @@ async def rehearse_both_ways(
         return _REHEARSALS[key]
     ways: tuple[list[RehearsedCall], list[RehearsedCall]] = [], []
     rehearse_way = partial(
-        rehearse, protocol, roster, question, options, packet, timeouts=timeouts, look=look, check=check
+        rehearse,
+        protocol,
+        roster,
+        question,
+        options,
+        packet,
+        timeouts=timeouts,
+        look=look,
+        check=check,
+        word_share=word_share,
     )
     contested = await rehearse_way(agree=False, calls=ways[0])
     if any(call.ask.schema_name for call in ways[0]):
@@ -123,6 +132,7 @@ async def rehearse(
     protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet = EMPTY_PACKET, *, agree: bool,
     calls: list[RehearsedCall] | None = None, answer: CarryOut | None = None,
     timeouts: Mapping[str, float] = NO_TIMEOUTS, look: bool = False, check: bool = False, longest: bool = False,
+    word_share: float = 1.0,
 ) -> list[Entry]:  # fmt: skip
     """Run the whole protocol with fake answers that always agree or always disagree. Free, and renders every prompt.
 
@@ -130,7 +140,7 @@ async def rehearse(
     """
     record = Record("rehearsal", "", "", 0.0, "rehearsal", {})
     limit = StepLimit(protocol.name)
-    prompts = Prompts(record.seed, protocol.prompt_folders, protocol.name)
+    prompts = Prompts(record.seed, protocol.prompt_folders, protocol.name, word_share=word_share)
     answer_step = answer or make_fake_caller(agree, options | {LONGEST_PATH: True} if longest else options)
 
     async def carry_out(step: Step) -> Outcome:

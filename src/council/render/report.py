@@ -186,7 +186,7 @@ def _build_seat(minutes: Minutes, seat: SeatMinutes, view: ReportView) -> Json:
         "confidence": _confidence_label(reply.get("confidence")),
         "file": _analysis_path(minutes, seat.name),
         "tokens": seat.usage.as_json(),
-        "cost": None if _list_unpriced(minutes, [seat]) else round(seat.usd + minutes.in_doubt_usd(seat.name), 9),
+        "cost": None if _list_unpriced(minutes, [seat]) else round(seat.usd, 9),
         "attempts": seat.attempts,
         "seconds": round(seat.seconds, 3),
         **({"hedged": hedges} if (hedges := _list_hedges(minutes, seat.name)) else {}),
@@ -228,14 +228,15 @@ def _analysis_path(minutes: Minutes, name: str) -> str | None:
 
 
 def _build_cost(minutes: Minutes) -> Json:
-    """Return the billed cost plus the maximum of open requests; `estimated` if any part of it is."""
+    """Return the billed cost, with what requests without an answer may have cost apart; `estimated` if any part is."""
     seats = minutes.all_seats
     unpriced = _list_unpriced(minutes, seats)
     in_doubt = minutes.in_doubt_usd()
-    usd = None if unpriced else round(minutes.usd + in_doubt, 9)
-    estimated = any(seat.estimated for seat in seats) or in_doubt > 0
+    usd = None if unpriced else round(minutes.usd, 9)
+    estimated = any(seat.estimated for seat in seats)
     cap = {} if minutes.cap is None else {"cap": minutes.cap}
-    return {"usd": usd, "estimated": estimated, "unpriced": unpriced, **cap}
+    doubtful = {"in_doubt": in_doubt} if in_doubt else {}
+    return {"usd": usd, "estimated": estimated, "unpriced": unpriced, **doubtful, **cap}
 
 
 def _list_unpriced(minutes: Minutes, seats: Iterable[SeatMinutes]) -> list[str]:

@@ -5,7 +5,7 @@ scripts/make_schemas.py generates their JSON Schemas. Needs pydantic: import it 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NotRequired, Self
 
 from pydantic import BaseModel, Field, ValidationError
 from typing_extensions import TypedDict
@@ -292,3 +292,8 @@ class ErrorObject(TypedDict):
     schema: Literal["council.error/1"]
     error: Annotated[Name, Field(description="The problem and the fix, in one line.")]
     exit: Annotated[int, Field(ge=1, le=255, description="The exit code of the process.")]
+    details: NotRequired[
+        Annotated[
+            dict[str, Any], Field(description="What a program needs to know, such as the councils that fit a cap.")
+        ]
+    ]

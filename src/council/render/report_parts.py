@@ -160,9 +160,15 @@ class Calls(Part):
 class Cost(Part):
     """Cost of the run in dollars."""
 
-    usd: Annotated[Amount | None, Field(description="Null if a price is unknown.")]
+    usd: Annotated[Amount | None, Field(description="What was spent. Null if a price is unknown.")]
     estimated: Annotated[bool, Field(description="Whether part of the amount is an estimate.")]
     unpriced: list[str]
+    in_doubt: Annotated[
+        Amount | None,
+        Field(
+            description="The most that requests without an answer may have cost, beside `usd`; absent if there are none."
+        ),
+    ] = None
     cap: Annotated[Amount | None, Field(description="The maximum cost; absent without a cap.")] = None
 
 

@@ -80,7 +80,9 @@ def format_footer(report: Json, *, hints: bool = True, report_path: str = "") ->
 
     `hints` are commands for the next step. The path of a report in the project is shown in their place.
     """
-    doubt = [f"{format_count(report['calls']['in_doubt'], 'call')} in doubt"] if report["calls"]["in_doubt"] else []
+    calls, usd = report["calls"]["in_doubt"], report["cost"].get("in_doubt")
+    amount = [f"at most {format_usd(usd)} in doubt"] if usd else []
+    doubt = amount or ([f"{format_count(calls, 'call')} in doubt"] if calls else [])
     facts = [_format_amount(report["cost"]), *doubt, format_seconds(report["seconds"]), report["run"]]
     return " · ".join([*facts, *(_list_next_steps(report, report_path) if hints else [])])
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from council.errors import UsageError, option
 from council.money import nanos_to_usd
 from council.settings.schema import quote_value
+from council.store.interface import HOLD_KEY, Charge
 from council.types import Json, Usage
 
 DAY_S = 86400
@@ -31,7 +32,9 @@ def parse_since(value: str, now: float) -> str:
 
 
 def summarize_spending(rows: Sequence[Json], since: str, today: str, day_cap: float | None) -> Json:
-    """Return the `council.spend/1` object."""
+    """Return the `council.spend/1` object. What runs hold for requests that are still to be sent counts for today only."""
+    of_today = [row for row in rows if row["day"] == today]
+    rows = [row for row in rows if row["key"] != HOLD_KEY]
     return {
         "schema": "council.spend/1",
         "since": since,
@@ -41,7 +44,7 @@ def summarize_spending(rows: Sequence[Json], since: str, today: str, day_cap: fl
         "folders": sorted(_group_rows(rows, "folder"), key=lambda group: -(group["usd"] or 0.0)),
         "runs": _group_rows(rows, "run"),
         "unpriced": sorted({row["member"] for row in rows if row["reserved"] is None}),
-        "today": _summarize_day([row for row in rows if row["day"] == today], today, day_cap),
+        "today": _summarize_day(of_today, today, day_cap),
     }
 
 
@@ -56,17 +59,25 @@ def _group_rows(rows: Iterable[Json], by: str) -> list[Json]:
 
 
 def _summarize_group(rows: Sequence[Json]) -> Json:
-    """Sum the rows. `usd` includes `estimated` and `in_doubt`, but no unpriced request; it is None if all are unpriced."""
+    """Sum the rows. `usd` is what was spent, with `estimated`; it is None if all requests are unpriced.
+
+    `in_doubt` is the most that requests without an answer may have cost. It is not part of `usd`.
+    """
     usage = sum((Usage.from_json(row["usage"]) for row in rows if row["usage"]), Usage())
     unknown = sum(row["reserved"] is None for row in rows)
     return {
-        "usd": None if rows and unknown == len(rows) else _sum_usd(rows),
-        "estimated": _sum_usd(row for row in rows if row["estimated"] or row["charged"] is None),
-        "in_doubt": _sum_usd(row for row in rows if not row["answered"]),
+        "usd": None if rows and unknown == len(rows) else _sum_usd(row for row in rows if not _is_in_doubt(row)),
+        "estimated": _sum_usd(row for row in rows if row["estimated"] and not _is_in_doubt(row)),
+        "in_doubt": _sum_usd(row for row in rows if _is_in_doubt(row)),
         "calls": len(rows),
         "unpriced": unknown,
         "tokens": usage.as_json(),
     }
+
+
+def _is_in_doubt(row: Json) -> bool:
+    """Return whether a request has no answer and it is unknown whether it was billed, or it is still open."""
+    return row["charged"] is None or row["estimated"] == Charge.IN_DOUBT
 
 
 def _sum_usd(rows: Iterable[Json]) -> float:
@@ -75,8 +86,9 @@ def _sum_usd(rows: Iterable[Json]) -> float:
 
 
 def _summarize_day(rows: Sequence[Json], day: str, cap: float | None) -> Json:
-    """Sum the day. `usd` includes `reserved`, the requests without an answer so far."""
+    """Sum what counts for the cap of a day: `usd` includes `reserved`, open requests and those still to be sent, and `in_doubt`."""
     usd = _sum_usd(rows)
     left = None if cap is None else max(0.0, round(cap - usd, 9))
     reserved = _sum_usd(row for row in rows if row["charged"] is None)
-    return {"day": day, "usd": usd, "reserved": reserved, "cap": cap, "left": left}
+    in_doubt = _sum_usd(row for row in rows if row["charged"] is not None and _is_in_doubt(row))
+    return {"day": day, "usd": usd, "reserved": reserved, "in_doubt": in_doubt, "cap": cap, "left": left}

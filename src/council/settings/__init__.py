@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from council.errors import ConfigError, UsageError, option, wording
-from council.settings.catalogue import RESPONSES_WIRE, catalogue, is_own_host, is_reasoning
+from council.settings.catalogue import RESPONSES_WIRE, catalogue, is_own_host, is_reasoning, split_member
 from council.settings.config_files import (
     config_folder,
     find_ignored_file,
@@ -213,6 +213,13 @@ class Settings:
     def is_thinking(self, member: str) -> bool:
         """Return whether a member thinks before it answers: a reasoning model, or any model with an effort."""
         return is_reasoning(member) or self.effort is not None
+
+    def may_bill_errors(self, member: str) -> bool:
+        """Return whether the endpoint of a member may bill an error status. The vendors with a shipped address do not."""
+        provider = self.providers.get(split_member(member)[0])
+        if provider is None or provider.name not in catalogue().providers:
+            return True
+        return not is_own_host(provider.name, provider.base_url)
 
     def member_timeout(self, member: str) -> float:
         """Return the seconds a member has for a phase that has no special timeout."""

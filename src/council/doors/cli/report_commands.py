@@ -202,7 +202,7 @@ def _format_unpriced(members: list[str]) -> list[str]:
 def _format_total(total: Json) -> str:
     parts = [
         *([f"{format_usd(total['estimated'])} of it estimated"] if total["estimated"] else []),
-        *([f"{format_usd(total['in_doubt'])} in doubt"] if total["in_doubt"] else []),
+        *([f"at most {format_usd(total['in_doubt'])} more in doubt"] if total["in_doubt"] else []),
         *([f"{total['unpriced']:,} unpriced calls"] if total["unpriced"] else []),
     ]
     return ", ".join([f"total {_format_usd(total)}", *parts])

@@ -29,6 +29,12 @@ class ErrorDetail(Body):
     field: Annotated[
         str | None, Field(description="The field of the request that is wrong; null if it is not one field.")
     ]
+    details: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description="What a program needs to know, such as the councils that fit a cap; absent if there is nothing."
+        ),
+    ] = None
 
 
 class ErrorBody(Body):

@@ -210,6 +210,8 @@ class WireMember:
         cap = ask.max_tokens or default
         effort = self.resolve_effort(ask)
         room = THINKING_TOKENS[effort or "medium"] if effort or self.thinks else 0
+        if ask.max_thinking is not None:
+            room = min(room, ask.max_thinking)
         return cap and cap + room
 
 
