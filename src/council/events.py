@@ -122,6 +122,9 @@ class Billed:
     member: str
     usd: float
     estimated: bool = False
+    saved: float | None = (
+        None  # by the vendor's prompt cache, negative if writing cost more; None without known use of it
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from council.money import (
     FREE,
     UNBILLED_FAULTS,
     Price,
+    cache_saving,
     count_attachment_tokens,
     exact_cost,
     format_usd,
@@ -151,7 +152,8 @@ class Budget:
             # The request stated its output limit, so usage above the reservation is not plausible.
             usd, estimated = nanos_to_usd(row.reserved or 0), True
         self.withdraw(key, attempt.n)
-        return ev.Billed(key, key.rpartition("/")[2], attempt.n, attempt.member, usd, estimated)
+        saved = None if estimated else _compute_saving(row, answer)
+        return ev.Billed(key, key.rpartition("/")[2], attempt.n, attempt.member, usd, estimated, saved)
 
     def withdraw(self, key: str, n: int) -> None:
         self._in_flight.discard((key, n))
@@ -224,6 +226,13 @@ def _compute_bill(row: SpendingRow, attempt: Attempt, answer: Answer | Fault, at
         usage.cached,
     )
     return _round_to_nanos(exact_cost(guess, price)), True
+
+
+def _compute_saving(row: SpendingRow, answer: Answer | Fault) -> float | None:
+    """Return the dollars that the vendor's cache saved; None if the answer has no known use of one."""
+    if isinstance(answer, Fault) or not answer.usage.known or not (answer.usage.cached or answer.usage.written):
+        return None
+    return _round_to_nanos(cache_saving(answer.usage, Price.from_json(row.price or {})))
 
 
 def _bound_cached(usage: Usage) -> Usage:

@@ -13,7 +13,21 @@ from council.types import Answer, Ask, Attachment
 
 OnDelta = Callable[[str], None]  # called with each piece of streamed content, and with "" for thinking
 Progress = Callable[[str, int, int], None]  # name of the download, bytes done, bytes total
+MAX_CACHE_POINTS = 4  # of one request, at Anthropic and OpenAI
 DEFAULT_MAX_TOKENS = 8192  # output tokens where no cap is set and the vendor requires one
+
+
+@dataclass(frozen=True, slots=True)
+class CacheRules:
+    """How the vendor of a member caches the beginning of a prompt that several requests have in common."""
+
+    min_tokens: int  # a shorter beginning is not cached
+    has_points: bool = (
+        False  # caches up to marked points, and writing may have a price; else by itself and without a promise
+    )
+    schema_first: bool = (
+        True  # the schema of a typed reply comes before the prompt, so another schema is another beginning
+    )
 
 
 class Member(Protocol):
@@ -69,6 +83,12 @@ class MemberFactory(Protocol):
     """
 
     def __call__(self, name: str, context: MemberContext, /) -> Member: ...
+
+
+def cache_rules(member: Member) -> CacheRules | None:
+    """Return how the member's vendor caches prompts; None if that is not known."""
+    rules: CacheRules | None = getattr(member, "cache_rules", None)
+    return rules
 
 
 def fit_attachments(ask: Ask, member: Member) -> Ask:

@@ -28,6 +28,7 @@ from council.packet.targets import has_changes
 from council.planning.estimate import PriceLookup, RehearsedCall, estimate_cost, with_attachments, with_effort
 from council.planning.facts import is_short_fact
 from council.planning.intent import ChosenBy, Inferred, Intent, parse_intent, place_piped_text
+from council.planning.prompt_cache import CachePoints, find_cache_points, find_rules
 from council.planning.rehearsal import find_phase_timeouts, find_warm_starts, rehearse_both_ways
 from council.planning.seating import SeatAssignment, Seating, seat_council
 from council.planning.triggers import names_project
@@ -37,7 +38,18 @@ from council.protocols.panel import Panel, PanelContext, resize_seats
 from council.settings import CHECK_FLAG, SEAT_FLAG, Settings, extend_timeout
 from council.settings.member_lookup import ADDED_SEATS, DEFAULT_SEATS
 from council.settings.schema import NO_ATTACHMENTS
-from council.types import Attachment, Json, Packet, PacketFile, Question, Roster, Seat, Skipped, repair_surrogates
+from council.types import (
+    Attachment,
+    Json,
+    Packet,
+    PacketFile,
+    Question,
+    Roster,
+    Seat,
+    Skipped,
+    estimate_tokens,
+    repair_surrogates,
+)
 
 TASK_VERBS = ("validate", "brainstorm", "research")
 WORK_TREE_LABEL = "the changes in the work tree"
@@ -82,6 +94,7 @@ class Plan:
     cheap: bool = False  # fast models fill the seats that were not assigned by hand
     hedge: bool = False  # a fallback is asked too when a member is slow
     warm_starts: tuple[Json, ...] = ()  # members that one seat asks first, because their vendor caches the prefix
+    cache_points: CachePoints = field(default_factory=dict)  # of each step, where a vendor is told to cache its request
     lines: tuple[Json, ...] = ()  # lines of the members, such as opus, with the names they have today
     trusted: tuple[str, ...] = ()  # what the trusted settings of the project send, read and write where
     look: Json = field(
@@ -134,6 +147,7 @@ class Plan:
             "given": self.given, "shared_vendors": list(self.shared_vendors), **({"batch": self.batch} if self.batch else {}),
             **({"look": "redact" if self.redact_lookups else "refuse"} if self.look else {}),
             **({"check": True} if self.check else {}),
+            **({"cache_points": self.cache_points} if self.cache_points else {}),
         }  # fmt: skip
 
 
@@ -289,8 +303,14 @@ async def make_plan(
     if attached:
         paths = (shorter, longer, longest)
         shorter, longer, longest = ([with_attachments(call, member) for call in way] for way in paths)
+    points = find_cache_points(
+        [call.as_cached() for call in longer], estimate_tokens(question.text), find_rules(member),
+        warm_start=where.settings.warm_start,
+    )  # fmt: skip
     cost, cap = (
-        estimate_cost(shorter, longer, longest, question.text, price, member, hedge=where.settings.hedge),
+        estimate_cost(
+            shorter, longer, longest, question.text, price, member, hedge=where.settings.hedge, cache_points=points
+        ),
         where.settings.budget.get("max_cost"),
     )
     return Plan(
@@ -321,7 +341,7 @@ async def make_plan(
             *(CHEAP_IN_USE if where.settings.cheap and len(where.settings.named_members) != 1 else ()),
         ),
         shared_vendors=seating.shared_vendors, lines=seating.lines, timeouts={name: float(where.settings.member_timeout(name)) for name in roster.member_names},
-        inferred=intent.inferred, hedge=where.settings.hedge and any(seat.fallbacks for seat in roster.all_seats), warm_starts=find_warm_starts(phases, longer, member) if where.settings.warm_start else (), attachments=attached,
+        inferred=intent.inferred, hedge=where.settings.hedge and any(seat.fallbacks for seat in roster.all_seats), warm_starts=find_warm_starts(phases, longer, points) if where.settings.warm_start else (), cache_points=points, attachments=attached,
         look=look, redact_lookups=material.redact, check=check,
     )  # fmt: skip
 

@@ -235,7 +235,8 @@ def _build_cost(minutes: Minutes) -> Json:
     usd = None if unpriced else round(minutes.usd + in_doubt, 9)
     estimated = any(seat.estimated for seat in seats) or in_doubt > 0
     cap = {} if minutes.cap is None else {"cap": minutes.cap}
-    return {"usd": usd, "estimated": estimated, "unpriced": unpriced, **cap}
+    saving = {} if minutes.cached_saving is None else {"cached_saving": minutes.cached_saving}
+    return {"usd": usd, "estimated": estimated, "unpriced": unpriced, **cap, **saving}
 
 
 def _list_unpriced(minutes: Minutes, seats: Iterable[SeatMinutes]) -> list[str]:

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from council.errors import UsageError, option
-from council.money import nanos_to_usd
+from council.money import ZERO, Price, cache_saving, nanos_to_usd, usd_to_nanos
 from council.settings.schema import quote_value
 from council.types import Json, Usage
 
@@ -66,7 +66,18 @@ def _summarize_group(rows: Sequence[Json]) -> Json:
         "calls": len(rows),
         "unpriced": unknown,
         "tokens": usage.as_json(),
+        "cached_saving": _sum_savings(rows),
     }
+
+
+def _sum_savings(rows: Iterable[Json]) -> float:
+    """Return the dollars that the vendors' prompt caches saved, from the answers with a known use and price."""
+    savings = (
+        cache_saving(Usage.from_json(row["usage"]), Price.from_json(row["price"]))
+        for row in rows
+        if row["usage"] and row.get("price") and row["charged"] is not None and not row["estimated"]
+    )
+    return nanos_to_usd(usd_to_nanos(sum(savings, ZERO)))
 
 
 def _sum_usd(rows: Iterable[Json]) -> float:
