@@ -86,11 +86,21 @@ def find_price(seen: Seen) -> Price:
     return price
 
 
+def list_labels(seen: Seen) -> list[str]:
+    """Return the labels that a reply has to order, each once."""
+    order: dict[str, Any] = (seen.schema or {})["properties"]["order"]
+    return list(order["items"]["enum"])
+
+
 def measure(arguments: list[str], roster: str, extra: str) -> dict[str, Any]:
     """Run one council and return its input cost without and with caches, and the cached shares."""
     with FakeProvider(delay=DELAY_S) as provider, isolated_environment() as (folder, env):
         provider.cache = PromptCache(dict(MIN_TOKENS))
-        provider.values = {"files": lambda seen: [{"path": "notes.md", "first": 1, "last": 80}]}
+        provider.values = {
+            "files": lambda seen: [{"path": "notes.md", "first": 1, "last": 80}],
+            "order": list_labels,
+            "edits": lambda seen: [],
+        }
         env |= dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"), "sk-test-0123456789")
         write_files(folder, provider, roster, extra)
         members = ["-m", f"{roster}:{MODELS[roster]}"] if roster in MODELS else []
