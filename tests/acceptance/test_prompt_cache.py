@@ -222,3 +222,14 @@ def test_an_endpoint_that_rejects_the_parameters_is_asked_without_them(lab: Lab,
     report = council("--json", *PROTOCOLS["triad"]).json
     assert report["status"] == "complete"
     assert [b"prompt_cache" in seen.raw for seen in provider.log].count(False) == 4
+
+
+@pytest.mark.behaviour("29-cache-points")
+def test_a_fork_with_other_members_marks_nothing(lab: Lab, council: Terminal) -> None:
+    """Its plan is not rehearsed again, so nothing is known about what its members are sent twice."""
+    provider = lab("anthropic")
+    run = council("--json", *PROTOCOLS["triad"]).json["run"]
+    sent = len(provider.log)
+    assert council("fork", run, "--seat", "alpha=lab:claude-sonnet-5-5", "--json").json["status"] == "complete"
+    assert len(provider.log) > sent
+    assert all(b"cache_control" not in seen.raw for seen in provider.log[sent:])

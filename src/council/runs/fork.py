@@ -56,6 +56,7 @@ def plan_fork(
         "roster": asdict(roster),
         "fork": fork | {"others": others, "warnings": unasked},
         "shared_vendors": shared,
+        **({"cache_points": {}} if seats else {}),  # they hold for the members that the parent's plan rehearsed
     }
     prices = list_prices(roster, run_context.price)
     return setup, {key: value for key, value in plan.items() if key not in ("trusted", "prices")} | trusted | {
