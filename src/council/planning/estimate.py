@@ -118,7 +118,8 @@ def estimate_cost(
 ) -> Json | None:
     """Return {"low", "expected", "worst", "seats"} in dollars, or None if a price is unknown. `seats` has the expected cost of each.
 
-    With `cache_points`, low and expected include the vendors' prompt caches. With `hedge`, two members of a seat may be asked, so the worst cost is twice that of the most expensive one.
+    With `cache_points`, low and expected include the vendors' prompt caches. With `hedge`, two members of a seat may be
+    asked, so the worst cost is twice that of the most expensive one.
     """
     names = {name for call in (*agreeing_calls, *disagreeing_calls, *longest_calls) for name in call.chain}
     prices = {name: price(name) for name in names}
