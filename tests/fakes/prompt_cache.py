@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tests.fakes.replies import Json, Seen
 
@@ -138,7 +138,3 @@ def _use_longest(blocks: Sequence[Block], known: set[str], least: int, step: int
     size = step * CHARS_PER_TOKEN
     read = max((_common_length(text, other) for other in known), default=0) // size * size
     return CacheUse(read // CHARS_PER_TOKEN if read >= least else 0, 0, (text,) if len(text) >= least else ())
-
-
-def count_tokens(prompt: Any) -> int:
-    return len(str(prompt)) // CHARS_PER_TOKEN + 1
