@@ -126,6 +126,9 @@ class Billed:
     usd: float
     estimated: bool = False
     in_doubt: bool = False
+    saved: float | None = (
+        None  # by the vendor's prompt cache, negative if writing cost more; None without known use of it
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from council.money import (
     FREE,
     UNBILLED_FAULTS,
     Price,
+    cache_saving,
     count_attachment_tokens,
     exact_cost,
     format_usd,
@@ -258,7 +259,9 @@ class Budget:
             usd, certainty = nanos_to_usd(row.reserved or 0), Charge.ESTIMATED
         self.withdraw(key, attempt.n)
         is_estimated, is_doubtful = certainty is not Charge.EXACT, certainty is Charge.IN_DOUBT
-        return ev.Billed(key, key.rpartition("/")[2], attempt.n, attempt.member, usd, is_estimated, is_doubtful)
+        saved = None if is_estimated else _compute_saving(row, answer)
+        seat = key.rpartition("/")[2]
+        return ev.Billed(key, seat, attempt.n, attempt.member, usd, is_estimated, is_doubtful, saved)
 
     def _compute_bill(
         self, row: SpendingRow, attempt: Attempt, answer: Answer | Fault, attached: int
@@ -360,6 +363,13 @@ def _bill_cancelled(row: SpendingRow, attempt: Attempt, attached: int) -> float:
     usage = Usage(attached or _input_tokens(attempt.body), output)
     usd = _round_to_nanos(exact_cost(usage, Price.from_json(row.price or {})))
     return min(usd, nanos_to_usd(row.reserved or 0))
+
+
+def _compute_saving(row: SpendingRow, answer: Answer | Fault) -> float | None:
+    """Return the dollars that the vendor's cache saved; None if the answer has no known use of one."""
+    if isinstance(answer, Fault) or not answer.usage.known or not (answer.usage.cached or answer.usage.written):
+        return None
+    return _round_to_nanos(cache_saving(answer.usage, Price.from_json(row.price or {})))
 
 
 def _bound_cached(usage: Usage) -> Usage:

@@ -24,6 +24,7 @@ from council.calling.budget import CallBudget, NoBudget
 from council.calling.concurrency import ConcurrencyLimit, Slot, WarmStart, no_limit
 from council.calling.fallback import FallbackPolicy
 from council.calling.fault_table import FAULT_TABLE, FailedAttempt, NextAttempt, max_retries, next_attempt
+from council.calling.prompt_cache import NO_PROMPT_CACHE, PromptCache
 from council.errors import BudgetSpent, Fault
 from council.members.base import Member, fit_attachments
 from council.notes_filter import NotesFilter
@@ -149,10 +150,12 @@ class Caller:
     is_thinking: Callable[[str], bool] = lambda member: False  # members known to think before they answer
     seen_thinking: set[str] = field(default_factory=set)  # members that thought in this run
     warm_start: WarmStart | None = None  # None: requests with a common prefix start at the same time
+    prompt_cache: PromptCache = NO_PROMPT_CACHE
     make_loop: Callable[[Caller, Step], RetryLoop] = lambda caller, step: RetryLoop(caller, step)
 
     async def __call__(self, step: Step) -> Outcome:
-        return await self.make_loop(self, step).run()
+        ask = self.prompt_cache.mark(step.ask)
+        return await self.make_loop(self, step if ask is step.ask else replace(step, ask=ask)).run()
 
     def member_timeout(self, step: Step, member: str) -> float:
         """Return the seconds of a member for all its attempts at this step."""

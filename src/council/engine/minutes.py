@@ -116,6 +116,7 @@ class Minutes:
     cap: float | None = None  # cost limit in dollars
     priced: set[str] = field(default_factory=set)  # members with a known price that were asked
     billed: dict[str, float] = field(default_factory=dict)  # dollars of the last request by step
+    cached_saving: float | None = None  # dollars that the vendors' prompt caches saved; None without known use of them
     open_attempts: dict[tuple[str, int], ev.Attempted] = field(default_factory=dict)  # requests without a result yet
     verdict: Json = field(default_factory=dict)
     calls: Json = field(default_factory=lambda: {"made": 0, "replayed": 0, "in_doubt": 0})
@@ -332,6 +333,8 @@ def _apply_billed(m: Minutes, event: ev.Billed, at: float) -> None:
     seat.usd = round(seat.usd + event.usd, 9)
     m.billed[event.key] = event.usd
     seat.estimated |= event.estimated
+    if event.saved is not None:
+        m.cached_saving = round((m.cached_saving or 0.0) + event.saved, 9)
 
 
 def _apply_delta(m: Minutes, event: ev.Delta, at: float) -> None:

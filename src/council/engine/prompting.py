@@ -34,6 +34,7 @@ from council.types import Cuts, Json, Message, Packet, PacketFile, Question, Rou
 
 PARTS_FOLDER = Path(__file__).parent / "prompts"  # parts of every request
 NO_PACKET = Packet()
+QUESTION_HEADING = "# Question\n\n"  # start of `full.md`
 PROTOCOLS_FOLDER = Path(__file__).parents[1] / "protocols"  # shipped protocols, each with a folder `prompts`
 SMALL_TEMPERATURE = 0.2
 SMALL_WORDS = 80
@@ -144,20 +145,26 @@ class Prompts:
             user = self._fill_request(variables, user)
         messages = (*(conversation or [_system_message()]), {"role": "user", "content": user.strip()})
         tokens = variables.get("tokens") or prompt.tokens
-        shared, cleaned = self._shared_length(messages), variables["quote"].cleaned
+        shared, cleaned = self._shared_length(messages, f"{variables['question']}"), variables["quote"].cleaned
         return RenderedPrompt(messages, None, tokens, variables["words"], shared, cleaned)
 
     def _scale_words(self, words: int) -> int:
         """Return fewer words to ask for, in steps of ten. A short answer stays as it is."""
         return max(min(words, MIN_SCALED_WORDS), 10 * round(words * self.word_share / 10))
 
-    def _shared_length(self, messages: tuple[Message, ...]) -> int:
-        """Return the length up to the end of the packet; the parts that differ between seats follow it."""
+    def _shared_length(self, messages: tuple[Message, ...], question: str) -> int:
+        """Return the length up to the end of the packet, or of the question if there is no packet.
+
+        The parts that differ between seats follow it.
+        """
         first = next(message["content"] for message in messages if message["role"] == "user")
         mark = self.fence_mark("packet")
         start = first.find(f"<<<Packet {mark}\n") if "<<<Packet " in first else -1
         end = first.find(f"\n{mark}>>>", start) if start >= 0 else -1
-        return end + len(f"\n{mark}>>>") if end >= 0 else 0
+        if end >= 0:
+            return end + len(f"\n{mark}>>>")
+        opening = f"{QUESTION_HEADING}{question}"
+        return len(opening) if first.startswith(opening) else 0
 
     def _fill_request(self, variables: dict[str, Any], body: str) -> str:
         """Return the first message of a conversation: `full.md` with the question, the packet and the body."""

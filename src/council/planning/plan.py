@@ -30,6 +30,7 @@ from council.planning.cap_fit import Cap, CostModel, Shortfall, describe_fit, fi
 from council.planning.estimate import PriceLookup, RehearsedCall, estimate_cost, with_attachments, with_effort
 from council.planning.facts import is_short_fact
 from council.planning.intent import ChosenBy, Inferred, Intent, parse_intent, place_piped_text
+from council.planning.prompt_cache import CachePoints, find_cache_points, find_rules
 from council.planning.rehearsal import find_phase_timeouts, find_warm_starts, rehearse_both_ways
 from council.planning.seating import SeatAssignment, Seating, seat_council
 from council.planning.triggers import names_project
@@ -97,6 +98,7 @@ class Plan:
     cheap: bool = False  # fast models fill the seats that were not assigned by hand
     hedge: bool = False  # a fallback is asked too when a member is slow
     warm_starts: tuple[Json, ...] = ()  # members that one seat asks first, because their vendor caches the prefix
+    cache_points: CachePoints = field(default_factory=dict)  # of each step, where a vendor is told to cache its request
     lines: tuple[Json, ...] = ()  # lines of the members, such as opus, with the names they have today
     trusted: tuple[str, ...] = ()  # what the trusted settings of the project send, read and write where
     look: Json = field(
@@ -152,6 +154,7 @@ class Plan:
             "given": self.given, "shared_vendors": list(self.shared_vendors), "spending": self.spending.as_json(), **({"batch": self.batch} if self.batch else {}),
             **({"look": "redact" if self.redact_lookups else "refuse"} if self.look else {}),
             **({"check": True} if self.check else {}),
+            **({"cache_points": self.cache_points} if self.cache_points else {}),
         }  # fmt: skip
 
 
@@ -319,7 +322,13 @@ async def make_plan(
             spending = fit
             phases, calls, shorter, longer, longest = await rehearse_paths(spending.limits.words)
             fitted = describe_fit(spending, longest, nanos_to_usd(full), cap)
-    cost = estimate_cost(shorter, longer, longest, question.text, price, member, hedge=where.settings.hedge)
+    points = find_cache_points(
+        [call.as_cached() for call in longer], estimate_tokens(question.text), find_rules(member),
+        warm_start=where.settings.warm_start,
+    )  # fmt: skip
+    cost = estimate_cost(
+        shorter, longer, longest, question.text, price, member, hedge=where.settings.hedge, cache_points=points
+    )
     if cost and cap is not None:
         cost["worst"] = min(cost["worst"], cap.left)
     return Plan(
@@ -349,7 +358,7 @@ async def make_plan(
             *(CHEAP_IN_USE if where.settings.cheap and len(where.settings.named_members) != 1 else ()),
         ),
         shared_vendors=seating.shared_vendors, lines=seating.lines, timeouts={name: float(where.settings.member_timeout(name)) for name in roster.member_names},
-        inferred=intent.inferred, hedge=where.settings.hedge and any(seat.fallbacks for seat in roster.all_seats), warm_starts=find_warm_starts(phases, longer, member) if where.settings.warm_start else (), attachments=attached,
+        inferred=intent.inferred, hedge=where.settings.hedge and any(seat.fallbacks for seat in roster.all_seats), warm_starts=find_warm_starts(phases, longer, points) if where.settings.warm_start else (), cache_points=points, attachments=attached,
         look=look, redact_lookups=material.redact, check=check,
     )  # fmt: skip
 

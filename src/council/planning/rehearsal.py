@@ -11,14 +11,13 @@ from functools import partial
 from types import MappingProxyType
 
 from council import events as ev
-from council.calling.concurrency import MIN_WARM_TOKENS, caches_prefix
+from council.calling.concurrency import MIN_WARM_TOKENS
 from council.engine.council import Council
 from council.engine.ledger import Ledger, NullStore
 from council.engine.prompting import Prompts
 from council.engine.reply_form import LONGEST_PATH
 from council.errors import CouncilError, EngineError
 from council.events import Entry
-from council.members.base import Member
 from council.members.scripted import example_value
 from council.planning.domains import focus_line
 from council.planning.estimate import RehearsedCall, build_call
@@ -242,10 +241,10 @@ def find_phase_timeouts(calls: Iterable[RehearsedCall], timeout: Callable[[float
 
 
 def find_warm_starts(
-    phases: Iterable[Json], calls: Iterable[RehearsedCall], member: Callable[[str], Member]
+    phases: Iterable[Json], calls: Iterable[RehearsedCall], cache_points: Mapping[str, object]
 ) -> tuple[Json, ...]:
     """Return the members that several seats of a phase ask with the same long prefix, if their vendor caches it."""
-    long = [call for call in calls if call.shared_tokens > MIN_WARM_TOKENS and caches_prefix(member(call.chain[0]))]
+    long = [call for call in calls if call.shared_tokens > MIN_WARM_TOKENS and call.key in cache_points]
     seats = {call.key.rpartition("/")[2] for call in long}
     asked = Counter((_strip_seat_names(call.key.rpartition("/")[0], seats), call.chain[0]) for call in long)
     parallel = {phase["name"] for phase in phases if phase["parallel"]}

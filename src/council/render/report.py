@@ -236,7 +236,8 @@ def _build_cost(minutes: Minutes) -> Json:
     estimated = any(seat.estimated for seat in seats)
     cap = {} if minutes.cap is None else {"cap": minutes.cap}
     doubtful = {"in_doubt": in_doubt} if in_doubt else {}
-    return {"usd": usd, "estimated": estimated, "unpriced": unpriced, **doubtful, **cap}
+    saving = {} if minutes.cached_saving is None else {"cached_saving": minutes.cached_saving}
+    return {"usd": usd, "estimated": estimated, "unpriced": unpriced, **doubtful, **cap, **saving}
 
 
 def _list_unpriced(minutes: Minutes, seats: Iterable[SeatMinutes]) -> list[str]:

@@ -170,6 +170,13 @@ class Cost(Part):
         ),
     ] = None
     cap: Annotated[Amount | None, Field(description="The maximum cost; absent without a cap.")] = None
+    cached_saving: Annotated[
+        float | None,
+        Field(
+            description="What the tokens read from and written to the vendors' prompt caches would have cost as plain input, "
+            "minus what they cost; negative if writing cost more than reading saved. Absent if no cache was used, or its use is not known."
+        ),
+    ] = None
 
 
 class TrustFactRow(Part):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from council.engine.layout import format_cost, format_count, format_packet_line, format_phase_in, format_size
 from council.engine.minutes import SeatMinutes
 from council.engine.strongest import format_strongest
-from council.money import format_usd
+from council.money import format_saving, format_usd
 from council.text_cleanup import clean_json, single_line
 from council.types import Json
 
@@ -118,7 +118,7 @@ def format_summary(report: Json, verb: str = "") -> list[str]:
     verb = verb or ("replay" if report["status"] == "complete" else "resume")
     return [
         *([f"report {report['report_path']}"] if report["report_path"] else []),
-        f"{format_count(calls['made'], 'call')}{replayed}{doubt} · {spent} · {format_cost(report['cost'])} · {report['seconds']:.1f} s",
+        f"{format_count(calls['made'], 'call')}{replayed}{doubt} · {spent} · {format_cost(report['cost'])}{format_saving(report['cost'].get('cached_saving'))} · {report['seconds']:.1f} s",
         *([single_line(line, 400)] if (line := format_strongest(report)) else []),
         f"{verb}: council {verb} {report['run']}",
     ]

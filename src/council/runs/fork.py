@@ -57,6 +57,7 @@ def plan_fork(
         "fork": fork | {"others": others, "warnings": unasked},
         "shared_vendors": shared,
         "spending": _keep_later_phases(parent.setup.get("spending"), phases[: phases.index(start)]),
+        **({"cache_points": {}} if seats else {}),  # they hold for the members that the parent's plan rehearsed
     }
     prices = list_prices(roster, run_context.price)
     return setup, {key: value for key, value in plan.items() if key not in ("trusted", "prices")} | trusted | {

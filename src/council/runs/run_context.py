@@ -15,6 +15,7 @@ from council.calling.budget import NO_SPENDING_PLAN, Budget, Caps, SpendingPlan
 from council.calling.concurrency import ConcurrencyLimit, RateLimit, WarmStart, get_limit, no_limit
 from council.calling.fallback import FallbackPolicy
 from council.calling.pricing import find_context_window, find_price, own_price
+from council.calling.prompt_cache import PromptCache
 from council.calling.retry import Caller, RetryLoop
 from council.engine.council import Effect
 from council.engine.ledger import Ledger
@@ -188,6 +189,7 @@ class RunContext:
             members, ledger, self.settings.member_timeout, resend, partial(self._concurrency_limit, store), families, budget,
             no_phase_timeout=(HUMAN,), is_thinking=self.settings.is_thinking,
             warm_start=WarmStart() if self.settings.warm_start else None,
+            prompt_cache=PromptCache.from_record(ledger.record),
             make_loop=_make_hedged_loop(store) if self.settings.hedge else RetryLoop,
         )  # fmt: skip
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from council.errors import UsageError, option
-from council.money import nanos_to_usd
+from council.money import ZERO, Price, cache_saving, nanos_to_usd, usd_to_nanos
 from council.settings.schema import quote_value
 from council.store.interface import HOLD_KEY, Charge
 from council.types import Json, Usage
@@ -72,12 +72,23 @@ def _summarize_group(rows: Sequence[Json]) -> Json:
         "calls": len(rows),
         "unpriced": unknown,
         "tokens": usage.as_json(),
+        "cached_saving": _sum_savings(rows),
     }
 
 
 def _is_in_doubt(row: Json) -> bool:
     """Return whether a request has no answer and it is unknown whether it was billed, or it is still open."""
     return row["charged"] is None or row["estimated"] == Charge.IN_DOUBT
+
+
+def _sum_savings(rows: Iterable[Json]) -> float:
+    """Return the dollars that the vendors' prompt caches saved, from the answers with a known use and price."""
+    savings = (
+        cache_saving(Usage.from_json(row["usage"]), Price.from_json(row["price"]))
+        for row in rows
+        if row["usage"] and row.get("price") and row["charged"] is not None and not row["estimated"]
+    )
+    return nanos_to_usd(usd_to_nanos(sum(savings, ZERO)))
 
 
 def _sum_usd(rows: Iterable[Json]) -> float:

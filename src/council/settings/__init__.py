@@ -111,6 +111,7 @@ class Provider:
     first_byte: float | None = None  # None: silence before the first content ends at the member's deadline
     idle: float = 90
     via: str = "wire"  # "pai" sends requests through pydantic-ai instead
+    prompt_cache: bool = False  # it caches prompts as the vendor of its wire does
 
 
 @dataclass(frozen=True, slots=True)
@@ -494,7 +495,18 @@ def _build_provider(name: str, row: Mapping[str, Any], origins: Mapping[str, Ori
         )
     is_built_in = origins[f"providers.{name}.base_url"] == BUILT_IN
     is_own = name == "openai" and (is_built_in or is_own_host(name, row["base_url"]))
-    return Provider(name, **{"vendor": name, **({"wire": RESPONSES_WIRE} if is_own else {}), **row})
+    built = Provider(name, **{"vendor": name, **({"wire": RESPONSES_WIRE} if is_own else {}), **row})
+    return built if "prompt_cache" in row else replace(built, prompt_cache=_has_prompt_cache(built))
+
+
+def _has_prompt_cache(provider: Provider) -> bool:
+    """Return whether an endpoint is known to cache prompts: that of the vendor, and any that has the messages wire.
+
+    Another endpoint may reject the parameters of OpenAI. The marks of the messages wire are part of its format.
+    """
+    vendor = provider.wire.removesuffix("-responses")
+    is_vendor = vendor in ("openai", "google") and is_own_host(vendor, provider.base_url)
+    return vendor == "anthropic" or is_vendor
 
 
 def _check_price(name: str, row: Mapping[str, float], origins: Mapping[str, Origin]) -> Mapping[str, float]:

@@ -183,11 +183,12 @@ def load_spending(db: Connection, run: str) -> dict[tuple[str, int], SpendingRow
 
 def select_spending_since(db: Connection, day: str, user: str | None = None) -> list[Json]:
     """Return every request since that day that may cost money, with its token usage. A fault does not count as an answer."""
+    json_columns = (("usage", 10), ("price", 13))
     of_user = "" if user is None else " AND p.run IN (SELECT run FROM user_runs WHERE name = ?)"
     rows = db.execute(
         f"""SELECT p.run, p.key, p.n, p.member, p.at, p.day, p.reserved, p.charged, p.estimated,
                   s.body IS NOT NULL AND json_extract(s.body, '$.fault') IS NULL,
-                  json_extract(s.body, '$.usage'), r.name, r.folder
+                  json_extract(s.body, '$.usage'), r.name, r.folder, p.price
            FROM spending p LEFT JOIN settled s ON s.run = p.run AND s.key = p.key AND s.n = p.n
                            LEFT JOIN runs r ON r.id = p.run
            WHERE p.day >= ?{of_user} ORDER BY p.at""",
@@ -207,8 +208,12 @@ def select_spending_since(db: Connection, day: str, user: str | None = None) -> 
         "usage",
         "name",
         "folder",
+        "price",
     )
-    return [dict(zip(names, row, strict=True)) | {"usage": json.loads(row[10]) if row[10] else None} for row in rows]
+    return [
+        dict(zip(names, row, strict=True)) | {name: json.loads(row[n]) if row[n] else None for name, n in json_columns}
+        for row in rows
+    ]
 
 
 # Whole runs

@@ -14,7 +14,7 @@ from council.doors.cli.tables import format_folder, format_table
 from council.doors.cli.views import shows_markdown, write_commands, write_document
 from council.engine.minutes import Minutes
 from council.extensions import FORMATS
-from council.money import format_usd
+from council.money import format_saving, format_usd
 from council.render.formats import COMMAND_FORMATS, render_parts_as
 from council.render.markdown import TextPart
 from council.runs.service import Convener
@@ -205,7 +205,7 @@ def _format_total(total: Json) -> str:
         *([f"at most {format_usd(total['in_doubt'])} more in doubt"] if total["in_doubt"] else []),
         *([f"{total['unpriced']:,} unpriced calls"] if total["unpriced"] else []),
     ]
-    return ", ".join([f"total {_format_usd(total)}", *parts])
+    return ", ".join([f"total {_format_usd(total)}", *parts]) + format_saving(total["cached_saving"])
 
 
 def _format_today(today: Json) -> list[str]:

@@ -352,6 +352,7 @@ class SpendingGroup(Body):
     in_doubt: float
     calls: int
     unpriced: int
+    cached_saving: Annotated[float, Field(description="In dollars: what the vendors' prompt caches saved.")]
 
 
 class SpendingToday(Body):
