@@ -103,6 +103,7 @@ class CostEstimate(TypedDict):
     expected: float
     worst: float
     seats: NotRequired[Annotated[dict[str, float], Field(description="Expected cost of each seat.")]]
+    phases: NotRequired[Annotated[dict[str, float], Field(description="Expected cost of each phase.")]]
 
 
 PlanFork = TypedDict("PlanFork", {"run": str, "from": str})

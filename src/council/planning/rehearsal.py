@@ -21,7 +21,7 @@ from council.events import Entry
 from council.members.base import Member
 from council.members.scripted import example_value
 from council.planning.domains import focus_line
-from council.planning.estimate import RehearsedCall, build_call
+from council.planning.estimate import RehearsedCall, build_call, strip_seat_names
 from council.protocols import Protocol, run_flow
 from council.store.interface import Record
 from council.types import CarryOut, Json, Outcome, Packet, Question, Roster, Step, Verdict
@@ -210,7 +210,7 @@ def _summarize_phases(entries: Sequence[Entry]) -> tuple[Json, ...]:
     for event in (entry.event for entry in entries):
         if isinstance(event, ev.Asked):
             waiting.add(event.key)
-            name = _strip_seat_names(event.phase, seats)
+            name = strip_seat_names(event.phase, seats)
             phase = phases.setdefault(name, {"name": name, "calls": 0, "parallel": False})
             phase["calls"] += 1
             phase["parallel"] |= len(waiting) > 1
@@ -226,7 +226,7 @@ def find_phase_timeouts(calls: Iterable[RehearsedCall], timeout: Callable[[float
     seats = {call.ask.key.rpartition("/")[2] for call in asked}
     for call in asked:
         if call.timeout is not None:
-            phase = _strip_seat_names(call.ask.key.rpartition("/")[0], seats)
+            phase = strip_seat_names(call.ask.key.rpartition("/")[0], seats)
             found[phase] = max(found.get(phase, 0.0), timeout(call.timeout, call.chain[0]))
     return found
 
@@ -237,14 +237,8 @@ def find_warm_starts(
     """Return the members that several seats of a phase ask with the same long prefix, if their vendor caches it."""
     long = [call for call in calls if call.shared_tokens > MIN_WARM_TOKENS and caches_prefix(member(call.chain[0]))]
     seats = {call.key.rpartition("/")[2] for call in long}
-    asked = Counter((_strip_seat_names(call.key.rpartition("/")[0], seats), call.chain[0]) for call in long)
+    asked = Counter((strip_seat_names(call.key.rpartition("/")[0], seats), call.chain[0]) for call in long)
     parallel = {phase["name"] for phase in phases if phase["parallel"]}
     names = dict.fromkeys(name for (phase, name), count in asked.items() if phase in parallel and count > 1)
     tokens = {call.chain[0]: call.shared_tokens for call in long}
     return tuple({"member": name, "tokens": tokens[name]} for name in names)
-
-
-def _strip_seat_names(phase: str, seats: set[str]) -> str:
-    """Return the phase name without seat names, look-ups and parts: judge/judge-2/explore becomes judge/explore."""
-    first, *rest = phase.split("/")
-    return "/".join([first, *(part for part in rest if part not in seats and not part.startswith(("look-", "part-")))])

@@ -6,7 +6,14 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from council.engine.layout import format_cost, format_count, format_packet_line, format_phase_in, format_size
+from council.engine.layout import (
+    format_cost,
+    format_count,
+    format_packet_line,
+    format_phase_in,
+    format_savings,
+    format_size,
+)
 from council.engine.minutes import SeatMinutes
 from council.engine.strongest import format_strongest
 from council.money import format_usd
@@ -113,10 +120,12 @@ def format_summary(report: Json, verb: str = "") -> list[str]:
     replayed = f", {calls['replayed']} replayed" if calls["replayed"] else ""
     doubt = f", {calls['in_doubt']} in doubt" if calls["in_doubt"] else ""
     spent = f"{'at least ' if tokens.get('unknown') else ''}{tokens['in']:,} tokens in, {tokens['out']:,} out"
+    savings = format_savings(report.get("stops") or [])
+    saved = f" · saved by stops: {savings}" if savings else ""
     verb = verb or ("replay" if report["status"] == "complete" else "resume")
     return [
         *([f"report {report['report_path']}"] if report["report_path"] else []),
-        f"{format_count(calls['made'], 'call')}{replayed}{doubt} · {spent} · {format_cost(report['cost'])} · {report['seconds']:.1f} s",
+        f"{format_count(calls['made'], 'call')}{replayed}{doubt} · {spent} · {format_cost(report['cost'])}{saved} · {report['seconds']:.1f} s",
         *([single_line(line, 400)] if (line := format_strongest(report)) else []),
         f"{verb}: council {verb} {report['run']}",
     ]

@@ -156,14 +156,17 @@ def load_spending(db: Connection, run: str) -> dict[tuple[str, int], SpendingRow
 
 
 def select_spending_since(db: Connection, day: str, user: str | None = None) -> list[Json]:
-    """Return every request since that day that may cost money, with its token usage. A fault does not count as an answer."""
+    """Return every request since that day that may cost money, with its token usage. A fault does not count as an answer.
+
+    Each row has the name, folder, protocol, status, cost and stops of its run; they are None for a removed run.
+    """
     of_user = "" if user is None else " AND p.run IN (SELECT run FROM user_runs WHERE name = ?)"
     rows = db.execute(
         f"""SELECT p.run, p.key, p.n, p.member, p.at, p.day, p.reserved, p.charged, p.estimated,
                   s.body IS NOT NULL AND json_extract(s.body, '$.fault') IS NULL,
-                  json_extract(s.body, '$.usage'), r.name, r.folder
+                  json_extract(s.body, '$.usage'), r.name, r.folder, r.protocol, r.status, r.cost, r.stops, r.saved
            FROM spending p LEFT JOIN settled s ON s.run = p.run AND s.key = p.key AND s.n = p.n
-                           LEFT JOIN runs r ON r.id = p.run
+                           LEFT JOIN summaries r ON r.id = p.run
            WHERE p.day >= ?{of_user} ORDER BY p.at""",
         (day,) if user is None else (day, user),
     )
@@ -181,6 +184,11 @@ def select_spending_since(db: Connection, day: str, user: str | None = None) -> 
         "usage",
         "name",
         "folder",
+        "protocol",
+        "status",
+        "cost",
+        "stops",
+        "saved",
     )
     return [dict(zip(names, row, strict=True)) | {"usage": json.loads(row[10]) if row[10] else None} for row in rows]
 

@@ -72,7 +72,7 @@ def _should_stop(council: Council, chosen: AdvisorsOptions, transcript: list[Rou
     why = _stop_reason(chosen, transcript, len(left))
     if why:
         phases = [f"r{n}" for n in left]
-        council.note(f"{', '.join(phases)} skipped", why=why, skipped=phases)
+        council.note(f"{', '.join(phases)} skipped", why=why, skipped=phases, by_absence=len(transcript[-1]) < 2)
     return bool(why)
 
 

@@ -25,6 +25,7 @@ async def collaborative(council: Council) -> Verdict:
             "improve skipped",
             why="there is only one draft, so there is nothing to improve it with",
             skipped=["improve"],
+            by_absence=True,
         )
     openings = {draft.seat.label: find_opening(draft.text) for draft in drafts.values()} if improved else {}
     async with council.phase("synthesise"):
