@@ -33,7 +33,7 @@ from council.protocols.advisors.replies import RefereeAccount, Stand
 from council.protocols.common.perspectives import perspectives_from_file
 from council.protocols.common.rosters import load_roster
 from council.protocols.general.replies import ClaimGroups, Position, Queries, Synthesis
-from council.protocols.general.values import compare_answers
+from council.protocols.common.values import compare_answers
 from council.protocols.judges.locations import Material, find_place
 from council.protocols.judges.replies import Consolidation, Exploration, Lookups, Opinion
 from council.protocols.panel import PanelContext
