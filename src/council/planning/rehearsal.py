@@ -73,7 +73,8 @@ async def rehearse_both_ways(
         calls: list[RehearsedCall] = []
         await rehearse_way(agree=False, calls=calls, longest=True)
         longest = tuple(calls)
-    done = _summarize_phases(contested), (len(shorter), len(longest)), shorter, longer, longest
+    phases = _mark_skippable(_summarize_phases(contested), shorter)
+    done = phases, (len(shorter), len(longest)), shorter, longer, longest
     if key and len(_REHEARSALS) < MAX_CACHED_REHEARSALS:
         _REHEARSALS[key] = done
     return done
@@ -196,7 +197,7 @@ def make_fake_caller(agree: bool, options: Json) -> CarryOut:
         reply = example_value(schema, agree) if schema else None
         if reply and step.reply:
             reply = step.reply.rehearse(reply, options, agree=agree, n=n)
-        return Outcome("ok", json.dumps(reply) if schema else "…", served_by="rehearsal")
+        return Outcome("ok", json.dumps(reply) if schema else "…", served_by=step.chain[0])
 
     return carry_out
 
@@ -217,6 +218,13 @@ def _summarize_phases(entries: Sequence[Entry]) -> tuple[Json, ...]:
         elif isinstance(event, ev.Stated):
             waiting.discard(event.key)  # a joined statement was not asked for
     return tuple(phases.values())
+
+
+def _mark_skippable(phases: Iterable[Json], shorter: Sequence[RehearsedCall]) -> tuple[Json, ...]:
+    """Return the phases; those that the shorter path does not have are skippable."""
+    seats = {call.key.rpartition("/")[2] for call in shorter}
+    held = {strip_seat_names(call.key.rpartition("/")[0], seats) for call in shorter}
+    return tuple(phase if phase["name"] in held else phase | {"skippable": True} for phase in phases)
 
 
 def find_phase_timeouts(calls: Iterable[RehearsedCall], timeout: Callable[[float, str], float]) -> dict[str, float]:

@@ -38,6 +38,7 @@ def format_plan(plan: Json) -> list[str]:
         *_format_trusted(plan),
         *_format_price(plan),
         _format_calls(plan.get("calls") or {}),
+        *_format_skippable(plan),
         *format_warnings([*plan.get("warnings", []), *plan.get("notices", [])]),
     ]
 
@@ -276,6 +277,17 @@ def _format_members(seat: Json) -> str:
 def _format_calls(calls: Json) -> str:
     low, high = calls.get("min", 0), calls.get("max", 0)
     return format_count(high, "call") if low == high else f"{low} to {high} calls"
+
+
+def _format_skippable(plan: Json) -> list[str]:
+    """Format `improve may not be needed: then 4 calls, low $0.20`; no line if every phase is held."""
+    names = [phase["name"] for phase in plan["phases"] if phase.get("skippable")]
+    if not names:
+        return []
+    listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    low = (plan.get("cost") or {}).get("low")
+    price = f", low {format_usd(low)}" if low else ""
+    return [f"{listed} may not be needed: then {format_count(plan['calls']['min'], 'call')}{price}"]
 
 
 def _packet_lines(packet: Json) -> list[str]:
