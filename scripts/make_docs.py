@@ -272,7 +272,7 @@ PROTOCOL_DOCS = (
         "collaborative",
         "For plans, designs and ideas. The seats answer independently; then each reads the "
         "other drafts and improves its own; then the chair writes the answer and decides where the seats still differ. This is the default; "
-        "the prefix `collaborative council:` or `collaborative mode:` also selects it, also for a choice.",
+        "the prefix `collaborative council:` or `collaborative mode:` also selects it, also for a choice. With `--early-stop`, drafts that state the same conclusion with HIGH confidence and without a doubt are not improved: the chair writes the answer from them (4 calls).",
     ),
     ProtocolDoc(
         "adversarial",

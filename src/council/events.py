@@ -197,12 +197,16 @@ class LookedUp:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """The protocol made a decision worth recording; `skipped` are the phases that are not held because of it."""
+    """The protocol made a decision worth recording; `skipped` are the phases that are not held because of it.
+
+    `by_absence`: they could not be held, because seats are absent. Otherwise they were not needed, and the run has saved them.
+    """
 
     type: ClassVar[str] = "note"
     what: str
     why: str
     skipped: list[str] = field(default_factory=list)
+    by_absence: bool = False
 
 
 @dataclass(frozen=True, slots=True)

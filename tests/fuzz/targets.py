@@ -32,8 +32,8 @@ from council.protocols.adversarial.replies import Attack, Ruling, Triage
 from council.protocols.advisors.replies import RefereeAccount, Stand
 from council.protocols.common.perspectives import perspectives_from_file
 from council.protocols.common.rosters import load_roster
+from council.protocols.common.values import compare_answers
 from council.protocols.general.replies import ClaimGroups, Position, Queries, Synthesis
-from council.protocols.general.values import compare_answers
 from council.protocols.judges.locations import Material, find_place
 from council.protocols.judges.replies import Consolidation, Exploration, Lookups, Opinion
 from council.protocols.panel import PanelContext

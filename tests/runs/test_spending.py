@@ -22,6 +22,11 @@ def row(run: str, member: str = "sim:m1", day: str = "2026-11-15", **more: Any) 
         "at": 1.0,
         "day": day,
         "folder": f"/srv/{run}",
+        "protocol": "triad",
+        "status": "complete",
+        "cost": 0.03,
+        "stops": None,
+        "saved": None,
     }
     money = {
         "reserved": 5 * CENT,
@@ -103,6 +108,67 @@ def test_unpriced_spending_is_unknown_and_not_zero() -> None:
 
 def test_unpriced_members_are_listed() -> None:
     assert summarize_spending(ROWS, "", "2026-11-15", None)["unpriced"] == ["odd:m9"]
+
+
+# Protocols and what stops saved
+
+
+def removed(run: str, **more: Any) -> dict[str, Any]:
+    """Return the row of a run that was removed: only its spending is left."""
+    gone = dict.fromkeys(("name", "folder", "protocol", "status", "cost", "stops", "saved"))
+    return row(run, **gone) | more
+
+
+@pytest.mark.behaviour("money-spend-protocols")
+def test_runs_are_summed_by_protocol_with_the_mean_of_complete_ones_and_what_stops_saved() -> None:
+    rows = [
+        row("a1", protocol="adversarial", cost=0.30, stops=1, saved=0.09),
+        row("a1", protocol="adversarial", cost=0.30, stops=1, saved=0.09),
+        row("a2", protocol="adversarial", cost=0.10, stops=2, saved=0.05),
+        row("a3", protocol="adversarial", cost=0.02, status="incomplete"),
+        row("t1", charged=4 * CENT, protocol="gone-protocol", cost=0.04),
+    ]
+    spent = summarize_spending(rows, "", "2026-11-15", None)
+    found = {group.pop("protocol"): group for group in spent["protocols"]}
+    assert list(found) == ["adversarial", "gone-protocol"]
+    counts = ("runs", "complete", "mean", "stops", "saved", "calls", "usd")
+    assert [found["adversarial"][name] for name in counts] == [3, 2, 0.2, 3, 0.14, 4, 0.04]
+    assert [found["gone-protocol"][name] for name in counts] == [1, 1, 0.04, 0, 0.0, 1, 0.04]
+    assert [spent["total"][name] for name in counts] == [4, 3, pytest.approx(0.44 / 3), 3, 0.14, 5, 0.08]
+
+
+@pytest.mark.behaviour("money-spend-protocols")
+def test_a_saving_without_a_price_is_unknown_and_a_removed_run_has_no_protocol() -> None:
+    unknown = {"reserved": None, "charged": None, "cost": None}
+    rows = [row("u1", protocol="refine", stops=1, saved=None, **unknown), removed("r9")]
+    spent = summarize_spending(rows, "", "2026-11-15", None)
+    found = {group["protocol"]: group for group in spent["protocols"]}
+    assert (found["refine"]["stops"], found["refine"]["saved"], found["refine"]["mean"]) == (1, None, None)
+    assert [found[""][name] for name in ("runs", "complete", "mean", "stops", "saved")] == [1, 0, None, 0, 0.0]
+    known = summarize_spending([*rows, row("k1", stops=1, saved=0.02)], "", "2026-11-15", None)
+    assert known["total"]["saved"] == 0.02, "stops without a price are left out, as in the cost"
+    empty = summarize_spending([], "", "2026-11-15", None)
+    assert (empty["protocols"], empty["total"]["runs"], empty["total"]["saved"]) == ([], 0, 0.0)
+
+
+@pytest.mark.behaviour("money-spend-protocols")
+def test_the_table_of_protocols_names_what_is_unknown() -> None:
+    unknown = {"reserved": None, "charged": None, "cost": None}
+    rows = [
+        row("a1", protocol="adversarial", cost=0.3, stops=1, saved=0.09),
+        row("u1", protocol="refine", stops=1, **unknown),
+        row("i1", protocol="solo", status="incomplete", cost=0.01),
+        removed("r9"),
+    ]
+    lines = format_spending(summarize_spending(rows, "", "2026-11-15", None), ("protocol",))
+    table = {line.split()[0]: line.split()[1:] for line in lines[1 : lines.index("")]}
+    assert table["adversarial"] == ["1", "1", "$0.010", "$0.30", "1", "about", "$0.090"]
+    assert table["refine"] == ["1", "1", "unknown", "unknown", "1", "unknown"]
+    assert table["solo"] == ["1", "1", "$0.010"]
+    assert table["(removed"] == ["runs)", "1", "1", "$0.010"]
+    assert "2 stops saved about $0.090, by the estimates of the plans" in lines
+    without = format_spending(summarize_spending([removed("r9")], "", "2026-11-15", None))
+    assert not [line for line in without if "saved" in line and "stops saved" not in line]
 
 
 # The text of `council spend`

@@ -116,7 +116,9 @@ def estimate_cost(
     hedge: bool = False,
     cache_points: CachePoints | None = None,
 ) -> Json | None:
-    """Return {"low", "expected", "worst", "seats"} in dollars, or None if a price is unknown. `seats` has the expected cost of each.
+    """Return {"low", "expected", "worst", "seats", "phases"} in dollars, or None if a price is unknown.
+
+    `seats` and `phases` have the expected cost of each.
 
     With `cache_points`, low and expected include the vendors' prompt caches. With `hedge`, two members of a seat may be
     asked, so the worst cost is twice that of the most expensive one.
@@ -133,15 +135,26 @@ def estimate_cost(
     forecast = partial(forecast_cache, points=cache_points or {}, question_tokens=question_tokens, rules_of=rules_of)
     expected = _usual_costs(disagreeing_calls, question_tokens, known, 1.0, forecast)
     seats: dict[str, Decimal] = {}
+    phases: dict[str, Decimal] = {}
+    seat_names = {call.key[call.key.rfind("/") + 1 :] for call in disagreeing_calls}
     for call, cost in zip(disagreeing_calls, expected, strict=True):
-        seat = call.key[call.key.rfind("/") + 1 :]
-        seats[seat] = seats[seat] + cost if seat in seats else cost
+        phase, _, seat = call.key.rpartition("/")
+        phase = strip_seat_names(phase, seat_names)
+        seats[seat] = seats.get(seat, Decimal(0)) + cost
+        phases[phase] = phases.get(phase, Decimal(0)) + cost
     return {
         "low": _round_usd(sum(_usual_costs(agreeing_calls, question_tokens, known, 0.5, forecast), Decimal(0))),
         "expected": _round_usd(sum(expected, Decimal(0))),
         "worst": _round_usd(_worst_cost(longest_calls, question_tokens, known, member) * (2 if hedge else 1)),
         "seats": {seat: _round_usd(cost) for seat, cost in seats.items()},
+        "phases": {phase: _round_usd(cost) for phase, cost in phases.items()},
     }
+
+
+def strip_seat_names(phase: str, seats: set[str]) -> str:
+    """Return the phase name without seat names, look-ups and parts: judge/judge-2/explore becomes judge/explore."""
+    first, *rest = phase.split("/")
+    return "/".join([first, *(part for part in rest if part not in seats and not part.startswith(("look-", "part-")))])
 
 
 def _usual_costs(

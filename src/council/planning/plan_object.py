@@ -38,6 +38,9 @@ class PlanPhase(TypedDict):
     timeout: NotRequired[
         Annotated[float, Field(gt=0, description="Seconds of each member, if the phase has its own timeout.")]
     ]
+    skippable: NotRequired[
+        Annotated[bool, Field(description="Whether it may not be needed, as when the seats agree; absent if not.")]
+    ]
 
 
 class PlanCalls(TypedDict):
@@ -103,6 +106,7 @@ class CostEstimate(TypedDict):
     expected: float
     worst: float
     seats: NotRequired[Annotated[dict[str, float], Field(description="Expected cost of each seat.")]]
+    phases: NotRequired[Annotated[dict[str, float], Field(description="Expected cost of each phase.")]]
 
 
 PlanFork = TypedDict("PlanFork", {"run": str, "from": str})

@@ -20,7 +20,7 @@ from council.errors import CouncilError, EngineError
 from council.events import Entry
 from council.members.scripted import example_value
 from council.planning.domains import focus_line
-from council.planning.estimate import RehearsedCall, build_call
+from council.planning.estimate import RehearsedCall, build_call, strip_seat_names
 from council.protocols import Protocol, run_flow
 from council.store.interface import Record
 from council.types import CarryOut, Json, Outcome, Packet, Question, Roster, Step, Verdict
@@ -81,7 +81,8 @@ async def rehearse_both_ways(
         calls: list[RehearsedCall] = []
         await rehearse_way(agree=False, calls=calls, longest=True)
         longest = tuple(calls)
-    done = _summarize_phases(contested), (len(shorter), len(longest)), shorter, longer, longest
+    phases = _mark_skippable(_summarize_phases(contested), shorter)
+    done = phases, (len(shorter), len(longest)), shorter, longer, longest
     if key and len(_REHEARSALS) < MAX_CACHED_REHEARSALS:
         _REHEARSALS[key] = done
     return done
@@ -205,7 +206,7 @@ def make_fake_caller(agree: bool, options: Json) -> CarryOut:
         reply = example_value(schema, agree) if schema else None
         if reply and step.reply:
             reply = step.reply.rehearse(reply, options, agree=agree, n=n)
-        return Outcome("ok", json.dumps(reply) if schema else "…", served_by="rehearsal")
+        return Outcome("ok", json.dumps(reply) if schema else "…", served_by=step.chain[0])
 
     return carry_out
 
@@ -219,13 +220,20 @@ def _summarize_phases(entries: Sequence[Entry]) -> tuple[Json, ...]:
     for event in (entry.event for entry in entries):
         if isinstance(event, ev.Asked):
             waiting.add(event.key)
-            name = _strip_seat_names(event.phase, seats)
+            name = strip_seat_names(event.phase, seats)
             phase = phases.setdefault(name, {"name": name, "calls": 0, "parallel": False})
             phase["calls"] += 1
             phase["parallel"] |= len(waiting) > 1
         elif isinstance(event, ev.Stated):
             waiting.discard(event.key)  # a joined statement was not asked for
     return tuple(phases.values())
+
+
+def _mark_skippable(phases: Iterable[Json], shorter: Sequence[RehearsedCall]) -> tuple[Json, ...]:
+    """Return the phases; those that the shorter path does not have are skippable."""
+    seats = {call.key.rpartition("/")[2] for call in shorter}
+    held = {strip_seat_names(call.key.rpartition("/")[0], seats) for call in shorter}
+    return tuple(phase if phase["name"] in held else phase | {"skippable": True} for phase in phases)
 
 
 def find_phase_timeouts(calls: Iterable[RehearsedCall], timeout: Callable[[float, str], float]) -> dict[str, float]:
@@ -235,7 +243,7 @@ def find_phase_timeouts(calls: Iterable[RehearsedCall], timeout: Callable[[float
     seats = {call.ask.key.rpartition("/")[2] for call in asked}
     for call in asked:
         if call.timeout is not None:
-            phase = _strip_seat_names(call.ask.key.rpartition("/")[0], seats)
+            phase = strip_seat_names(call.ask.key.rpartition("/")[0], seats)
             found[phase] = max(found.get(phase, 0.0), timeout(call.timeout, call.chain[0]))
     return found
 
@@ -246,14 +254,8 @@ def find_warm_starts(
     """Return the members that several seats of a phase ask with the same long prefix, if their vendor caches it."""
     long = [call for call in calls if call.shared_tokens > MIN_WARM_TOKENS and call.key in cache_points]
     seats = {call.key.rpartition("/")[2] for call in long}
-    asked = Counter((_strip_seat_names(call.key.rpartition("/")[0], seats), call.chain[0]) for call in long)
+    asked = Counter((strip_seat_names(call.key.rpartition("/")[0], seats), call.chain[0]) for call in long)
     parallel = {phase["name"] for phase in phases if phase["parallel"]}
     names = dict.fromkeys(name for (phase, name), count in asked.items() if phase in parallel and count > 1)
     tokens = {call.chain[0]: call.shared_tokens for call in long}
     return tuple({"member": name, "tokens": tokens[name]} for name in names)
-
-
-def _strip_seat_names(phase: str, seats: set[str]) -> str:
-    """Return the phase name without seat names, look-ups and parts: judge/judge-2/explore becomes judge/explore."""
-    first, *rest = phase.split("/")
-    return "/".join([first, *(part for part in rest if part not in seats and not part.startswith(("look-", "part-")))])

@@ -35,6 +35,7 @@ from council.render.report_parts import (
     ReportFinding,
     ReportSeat,
     RulingRow,
+    Stop,
     StrongestSeat,
     Tokens,
     Trust,
@@ -143,6 +144,9 @@ class Report(Part, BaseModel):
             description="Whether the council changed its strongest seat's answer; absent without two answers or if prices do not tell."
         ),
     ] = None
+    stops: Annotated[
+        list[Stop], Field(description="Phases that were not needed, and what that saved; absent if there are none.")
+    ] = []
     degraded: Annotated[list[Degraded], Field(description="Missing or limited parts, such as absent seats.")]
     quorum: Quorum
     calls: Calls

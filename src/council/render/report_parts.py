@@ -179,6 +179,18 @@ class Cost(Part):
     ] = None
 
 
+class Stop(Part):
+    """Phases of the plan that were not held, because they were not needed."""
+
+    what: str
+    why: str
+    skipped: Annotated[list[str], Field(description="The phases.")]
+    calls: Annotated[Count, Field(description="Their calls, by the plan.")]
+    saved: Annotated[
+        Amount | None, Field(description="Their expected cost in dollars, by the plan; null if a price is unknown.")
+    ]
+
+
 class TrustFactRow(Part):
     """A fact for or against trust."""
 

@@ -1,4 +1,4 @@
-"""Spending of stored runs: sums by day, member, folder and run, and the rest of today's budget."""
+"""Spending of stored runs: sums by day, member, protocol, folder and run, what stops saved, and the rest of today's budget."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ def summarize_spending(rows: Sequence[Json], since: str, today: str, day_cap: fl
     return {
         "schema": "council.spend/1",
         "since": since,
-        "total": _summarize_group(rows),
+        "total": _summarize_group(rows) | _summarize_runs(rows),
         "days": _group_rows(rows, "day"),
         "members": sorted(_group_rows(rows, "member"), key=lambda group: -(group["usd"] or 0.0)),
+        "protocols": sorted(_group_rows(rows, "protocol"), key=lambda group: -(group["usd"] or 0.0)),
         "folders": sorted(_group_rows(rows, "folder"), key=lambda group: -(group["usd"] or 0.0)),
         "runs": _group_rows(rows, "run"),
         "unpriced": sorted({row["member"] for row in rows if row["reserved"] is None}),
@@ -54,8 +55,33 @@ def _group_rows(rows: Iterable[Json], by: str) -> list[Json]:
         groups[row.get(by) or ""].append(row)
     names = {row["run"]: row["name"] for row in rows} if by == "run" else {}
     return [
-        {by: key, **({"name": names[key]} if names else {}), **_summarize_group(group)} for key, group in groups.items()
+        {
+            by: key,
+            **({"name": names[key]} if names else {}),
+            **(_summarize_runs(group) if by == "protocol" else {}),
+            **_summarize_group(group),
+        }
+        for key, group in groups.items()
     ]
+
+
+def _summarize_runs(rows: Iterable[Json]) -> Json:
+    """Count the runs of the rows, with the mean cost of complete ones and what stops saved, by the estimates of their plans.
+
+    `mean` and `saved` have no run without a known price; they are None if no run has one. A removed run counts, but its cost
+    and its stops are not known.
+    """
+    runs = {row["run"]: row for row in rows}.values()
+    costs = [run["cost"] for run in runs if run["status"] == "complete" and run["cost"] is not None]
+    stopped = [run for run in runs if run["stops"]]
+    saved = [run["saved"] for run in stopped if run["saved"] is not None]
+    return {
+        "runs": len(runs),
+        "complete": sum(run["status"] == "complete" for run in runs),
+        "mean": round(sum(costs) / len(costs), 9) if costs else None,
+        "stops": sum(run["stops"] for run in stopped),
+        "saved": round(sum(saved), 9) if saved or not stopped else None,
+    }
 
 
 def _summarize_group(rows: Sequence[Json]) -> Json:

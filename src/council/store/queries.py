@@ -182,15 +182,18 @@ def load_spending(db: Connection, run: str) -> dict[tuple[str, int], SpendingRow
 
 
 def select_spending_since(db: Connection, day: str, user: str | None = None) -> list[Json]:
-    """Return every request since that day that may cost money, with its token usage. A fault does not count as an answer."""
+    """Return every request since that day that may cost money, with its token usage. A fault does not count as an answer.
+
+    Each row has the name, folder, protocol, status, cost and stops of its run; they are None for a removed run.
+    """
     json_columns = (("usage", 10), ("price", 13))
     of_user = "" if user is None else " AND p.run IN (SELECT run FROM user_runs WHERE name = ?)"
     rows = db.execute(
         f"""SELECT p.run, p.key, p.n, p.member, p.at, p.day, p.reserved, p.charged, p.estimated,
                   s.body IS NOT NULL AND json_extract(s.body, '$.fault') IS NULL,
-                  json_extract(s.body, '$.usage'), r.name, r.folder, p.price
+                  json_extract(s.body, '$.usage'), r.name, r.folder, p.price, r.protocol, r.status, r.cost, r.stops, r.saved
            FROM spending p LEFT JOIN settled s ON s.run = p.run AND s.key = p.key AND s.n = p.n
-                           LEFT JOIN runs r ON r.id = p.run
+                           LEFT JOIN summaries r ON r.id = p.run
            WHERE p.day >= ?{of_user} ORDER BY p.at""",
         (day,) if user is None else (day, user),
     )
@@ -209,6 +212,11 @@ def select_spending_since(db: Connection, day: str, user: str | None = None) -> 
         "name",
         "folder",
         "price",
+        "protocol",
+        "status",
+        "cost",
+        "stops",
+        "saved",
     )
     return [
         dict(zip(names, row, strict=True)) | {name: json.loads(row[n]) if row[n] else None for name, n in json_columns}

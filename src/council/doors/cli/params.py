@@ -53,7 +53,7 @@ COMMAND_HELP = {
     "config": "Show the settings and where each comes from; show, edit or create the file.",
     "skill": "Install, list, show or remove the skill for coding agents.",
     "completion": "Print the completion script for bash, zsh or fish.",
-    "spend": "Show spending by day, member and folder; also the rest of today's budget.",
+    "spend": "Show spending by day, member and protocol; also by folder, what stops saved, and the rest of today's budget.",
 }
 MANAGEMENT_COMMANDS = tuple(COMMAND_HELP)
 # Words that look like commands. Alone they never start a run: they run a command, or suggest one.

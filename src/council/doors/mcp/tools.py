@@ -58,7 +58,7 @@ class CommonOptions(Arguments):
     look: bool | None = None  # None: if the question names the project
 
 
-COMMON_OPTIONS_HELP = "max_cost, effort low|medium|high, timeout, seats {seat: member}, models [1 to 8 members], cheap, check (the answer), spec FILE, base REF, decisions [], attach [FILE], redact, skip_secrets, look (members read project files; default: if the question is about them)"
+COMMON_OPTIONS_HELP = "max_cost, effort low|medium|high, timeout, seats {seat: member}, models [1 to 8], cheap, check (the answer), spec FILE, base REF, decisions [], attach [FILE], redact, skip_secrets, look (members read project files; default: if the question names them)"
 
 
 def _format_options_help() -> str:
@@ -99,7 +99,7 @@ class StartArguments(Arguments):
         json_schema_extra={"enum": [*_usable_protocols(), AUTO_PROTOCOL]},
     )
     options: Options = Field(default_factory=dict, description=_format_options_help())
-    folder: str | None = Field(default=None, description="Folder whose files may be read; usually the project root.")
+    folder: str | None = Field(default=None, description="Folder whose files may be read: the project root.")
 
 
 class EstimateArguments(Arguments):
@@ -127,7 +127,7 @@ class CancelArguments(Arguments):
 
 class ListArguments(Arguments):
     limit: int = Field(default=10, ge=1, le=MAX_LISTED)
-    unfinished: bool = Field(default=False, description="Only runs that are not complete.")
+    unfinished: bool = Field(default=False, description="Runs that are not complete.")
     owner: str | None = Field(default=None, description="Only of this owner, such as ann@laptop.")
     project: str | None = Field(default=None, description="Only of this repository or folder.")
 

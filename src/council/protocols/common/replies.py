@@ -19,6 +19,7 @@ __all__ = [
     "ReplyPart",
     "TextField",
     "one_of",
+    "read_confidence",
     "uppercase",
 ]
 
@@ -139,7 +140,8 @@ def _scale(number: float) -> float | None:
     return number / 100 if 10 < number <= 100 else None  # 7 may be of 10 or of 100
 
 
-def _read_confidence_word(value: Any) -> Any:
+def read_confidence(value: Any) -> Any:
+    """Return HIGH, MEDIUM or LOW for a word or a number; any other value as it is."""
     if isinstance(value, str) and (word := _read_word(value, _CONFIDENCE_TABLE)) in _SHARES:
         beside = re.search(r"[\d.,]+\s*%?", value)
         share = parse_share(beside[0].strip(" .,")) if beside else None
@@ -162,7 +164,7 @@ def _read_probability(value: Any) -> Any:
     return value if share is None else share
 
 
-ConfidenceField = Annotated[Literal["HIGH", "MEDIUM", "LOW"], BeforeValidator(_read_confidence_word)]
+ConfidenceField = Annotated[Literal["HIGH", "MEDIUM", "LOW"], BeforeValidator(read_confidence)]
 Probability = Annotated[float, Field(ge=0, le=1), BeforeValidator(_read_probability)]
 TextField = Annotated[str, BeforeValidator(none_to_empty)]
 

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
 
-from council.protocols.general.claims import Claim, Dispute, Group, Pair, Relation, SeatAnswer, Side, connected
-from council.protocols.general.values import (
+from council.protocols.common.values import (
     compare_answers,
     condition_of,
     has_comparable_values,
     name_key,
     parse_answer,
 )
+from council.protocols.general.claims import Claim, Dispute, Group, Pair, Relation, SeatAnswer, Side, connected
 
 MAX_DISPUTES = 10  # disputes put to the members; the rest are only reported
 

@@ -9,8 +9,8 @@ from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
 
+from council.protocols.common.values import name_key
 from council.protocols.general.claims import Dispute, Side
-from council.protocols.general.values import name_key
 from council.wording import Wording
 
 Sources = Mapping[int, Mapping[str, str]]

@@ -156,7 +156,7 @@ def _align_years(one: ParsedAnswer, other: ParsedAnswer) -> ParsedAnswer:
     """Read a bare year as a date if it is compared with one."""
     value = one.value
     if other.kind == "date" and isinstance(value, Quantity) and value.is_point and not value.unit:
-        return _parse_date(str(int(value.low)), True) or one if 1900 <= value.low <= 2100 else one
+        return _parse_date(str(int(value.low)), True) or one if 1000 <= value.low <= 2100 else one
     return one
 
 
@@ -504,7 +504,7 @@ def _widen(one: Quantity) -> Quantity:
 
 _MONTHS = {name: n for n, name in enumerate(re.findall(r"\w+", "jan feb mar apr may jun jul aug sep oct nov dec"), 1)}
 _MONTH = r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
-_YEAR = r"(?P<year>(?:19|20)\d\d)"
+_YEAR = r"(?P<year>1\d\d\d|20\d\d)"
 _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
 _DATE_FORMS = tuple(
     re.compile(form + r"(?:[\s,;:(]+(?P<tail>.*))?\Z")

@@ -1,0 +1,642 @@
+"""Conclusions of answers: the typed part of a reply that states one, and the comparison of two of them.
+
+"same" is said only where code can tell that two conclusions are the same. What it cannot tell is "unclear".
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from itertools import combinations
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+
+from council.answer_text import says_none
+from council.engine.reply import Reply, also_named
+from council.protocols.common.replies import TextField, read_confidence
+from council.protocols.common.values import Quantity, Span, compare_answers, parse_answer
+
+Comparison = Literal["same", "different", "unclear"]
+Level = Literal["HIGH", "MEDIUM", "LOW", ""]
+LEVELS = ("HIGH", "MEDIUM", "LOW")
+MAX_CONCLUSION_CHARS = 300  # a longer one is no conclusion that code can compare
+
+# The typed part of a reply
+
+
+def _read_level(value: Any) -> Any:
+    """Return the level of a confidence; empty for one that says nothing, such as 300 %."""
+    level = read_confidence(value)
+    return level if level in LEVELS else ""
+
+
+def _read_doubts(value: Any) -> Any:
+    if value is None:
+        return None
+    rows = value if isinstance(value, list | tuple) else [value]
+    return [str(next(iter(row.values()), "")) if isinstance(row, Mapping) else str(row) for row in rows]
+
+
+def _drop_empty_doubts(doubts: list[str] | None) -> list[str] | None:
+    return None if doubts is None else [doubt for doubt in doubts if doubt.strip() and not says_none(doubt)]
+
+
+def _keep_first_line(value: str) -> str:
+    return next((line.strip() for line in value.splitlines() if line.strip()), "")
+
+
+LevelField = Annotated[
+    Level,
+    BeforeValidator(_read_level),
+    WithJsonSchema({"type": "string", "enum": list(LEVELS), "description": "how sure you are of the conclusion"}),
+]
+DoubtsField = Annotated[
+    list[str] | None,
+    BeforeValidator(_read_doubts),
+    AfterValidator(_drop_empty_doubts),
+    WithJsonSchema(
+        {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "what could make the conclusion wrong and you could not rule out, one line each; empty if nothing",
+        }
+        | also_named("doubt", "open_doubts", "uncertainties", "concerns")
+    ),
+]
+
+
+class ConclusionReply(Reply):
+    """The part of a reply that states its conclusion. A value that cannot be read says nothing: it is never guessed."""
+
+    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({"conclusion": "", "confidence": "", "doubts": None})
+
+    conclusion: Annotated[TextField, AfterValidator(_keep_first_line)] = Field(
+        default="",
+        description="the conclusion in one short line: the value with its unit, the name, yes or no, the option, or the "
+        "recommended action; the same words for the same thing, and no reasons",
+        json_schema_extra=also_named("final_answer", "short_answer", "bottom_line"),
+    )
+    confidence: LevelField = ""
+    doubts: DoubtsField = None  # None if the reply does not say
+
+    @property
+    def is_firm(self) -> bool:
+        """Return whether the reply states a conclusion with HIGH confidence, and says that there is no doubt."""
+        return bool(self.conclusion) and self.confidence == "HIGH" and self.doubts == []
+
+
+def compare_all(conclusions: Sequence[str], question: str = "") -> Comparison:
+    """Compare all conclusions with each other: "same" if each pair is, "different" if one pair is."""
+    found = {compare_conclusions(a, b, question) for a, b in combinations(conclusions, 2)}
+    return "different" if "different" in found else "same" if found == {"same"} else "unclear"
+
+
+# The comparison
+
+
+def compare_conclusions(a: str, b: str, question: str = "") -> Comparison:
+    """Compare two conclusions of answers to the same question."""
+    texts = [_normalize(one) for one in (a, b)]
+    if not all(texts) or max(map(len, texts)) > MAX_CONCLUSION_CHARS or any(map(_says_nothing, texts)):
+        return "unclear"
+    asked = _Question(_normalize(question))
+    for compare in (_compare_polarities, _compare_choices, _compare_values, _compare_words):
+        found = compare(texts[0], texts[1], asked)
+        if found:
+            return found
+    return "unclear"
+
+
+class _Question:
+    """A question, with what the comparison needs to know about it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.words = frozenset(map(_stem, _split_words(text)))
+        self.content = [word for word in map(_stem, _split_words(text)) if word not in _FUNCTION_STEMS]
+        last = re.split(r"(?<=[.!?:;])\s+", text.strip())[-1]
+        self.last = last
+        self.is_yes_no = bool(_YES_NO_START.match(last)) and not _OR.search(last)
+        self.asks_decision = bool(re.search(r"\b(?:should|shall|would|ought|recommend\w*|better|best)\b", last, re.I))
+        self.asks_order = bool(_ORDER.search(text))
+        self.asks_when = bool(re.search(r"\b(?:when|date|year|day|month|deadline|since|until)\b", text, re.I))
+        self.asks_time = bool(re.search(r"\b(?:when|time|o'clock|hour|arrive|depart|start|end|begin|finish|leave)\w*\b", text, re.I))  # fmt: skip
+        self.asks_version = bool(re.search(r"\b(?:version|release|edition|section|chapter)s?\b", text, re.I))
+        self.options = _find_options(last) or _find_options(text)
+
+    def covers(self, words: Sequence[str]) -> bool:
+        """Return whether the question, or words that say nothing, have all of these words."""
+        return all(word in _FUNCTION_STEMS or word in _HEAD_STEMS or word in self.words for word in map(_stem, words))
+
+
+def _stems(words: str) -> frozenset[str]:
+    return frozenset(map(_stem, words.split()))
+
+
+def _stem(word: str) -> str:
+    """Return a word without the ending of its plural or third person."""
+    word = word.casefold()
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) and word.isalpha():
+        return word[:-3] + "y" if word.endswith("ies") and len(word) > 4 else word[:-1]
+    return word
+
+
+_YES_NO_START = re.compile(
+    r"\W*(?:(?:and|so|but|then|please|now|today|currently),? )*"
+    r"(?:is|are|was|were|am|do|does|did|has|have|had|can|could|may|might|must|should|shall|will|would)\b(?!\s+(?:you|we)\s+(?:tell|say|explain|list|compute|calculate))",
+    re.I,
+)
+_OR = re.compile(r"\b(?:or|versus|vs\.?)\b", re.I)
+_ORDER = re.compile(
+    r"\b(?:order|rank\w*|sort\w*|sequence|first|respectively|chronolog\w*|steps?|from \w+ to|winner|loser|then|before|after|"
+    r"(?:and|,) (?:who|what|which|when|where|how|whose))\b",
+    re.I,
+)
+_FUNCTION_STEMS = _stems(
+    "a an the of in on at to for by with from and so that this these those it its is are was were be been being am do does did has have "
+    "had will would shall should can could may might must we you i they he she there here as than then what which who whom whose "
+    "when where why how much many our your my their his her please just also about into per us me"
+)
+_HEAD_STEMS = _stems(
+    "answer result total value sum solution conclusion final correct overall exactly equal equals amount number count need takes take "
+    "cost costs get gets have has comes come make makes pay pays left remaining altogether hence therefore thus so called named known"
+)
+_NEGATIONS = frozenset(
+    re.findall(
+        r"\w+",
+        "not no never none neither nor without cannot non isnt arent wasnt werent dont doesnt didnt wont cant couldnt shouldnt wouldnt "
+        "mustnt hasnt havent hadnt avoid against nicht kein keine nie ne pas jamais nunca não nao mai",
+    )
+)
+# Words that make a conclusion a different one: a condition, a limit, a part.
+_CONDITIONS = re.compile(
+    r"\b(?:if|unless|only|until|once|provided|providing|assuming|depend\w*|but|except|however|though|although|when|whenever|while|"
+    r"as long as|partial\w*|partly|somewhat|sometimes|subject to|in case|otherwise|mostly|usually|generally|technically|under|within|"
+    r"after|before|except|barring|given|in (?:theory|principle|practice|some|most|many|certain)|for (?:some|most|many|certain|now|small|large)|"
+    r"wenn|falls|sofern|nur|aber|außer|sobald|pero|solo|sólo|salvo|mais|sauf|seulement|sauf|se|si|mas|ma|quando)\b|如果|除非|只有|但|もし|ただし|場合",
+    re.I,
+)
+_HEDGES = re.compile(r"\b(?:probably|likely|unlikely|perhaps|maybe|possibly|presumably|apparently|arguably|might|could|may|seems?|i think|i believe|almost|nearly)\b", re.I)  # fmt: skip
+_NOTHING_SAID = re.compile(
+    r"(?:it |that |this )?(?:depends|varies)\b.*|(?:it is |it's |that is )?(?:un(?:known|clear|certain|decided|determined|answerable)|n/?a|not (?:known|clear|sure|"
+    r"certain|enough|determinable|specified|given|stated|applicable)|insufficient|impossible to (?:say|tell|know)|(?:it )?can(?:not|'t) be (?:determined|known|answered|said)|"
+    r"can(?:no|')t (?:say|tell|determine|answer|know)|i (?:do not|don't|cannot|can't) (?:know|say|answer|tell)|no (?:answer|conclusion|idea)|more information|it is hard to say)\b.*|\?+",
+    re.I,
+)
+
+
+def _says_nothing(text: str) -> bool:
+    return bool(_NOTHING_SAID.fullmatch(text))
+
+
+_FRACTION = re.compile(r"\\d?frac\{([^{}]+)\}\{([^{}]+)\}")
+_LABEL = re.compile(
+    r"(?:(?:my|the|final|short|overall|main) )*(?:conclusion|answer|result|recommendation|verdict|decision|solution)\s*(?:[:=]|is(?: that)?\b:?)\s*",
+    re.I,
+)
+
+
+def _normalize(text: str) -> str:
+    """Return a text without marks of Markdown and LaTeX, quotes and labels, on one line."""
+    plain = unicodedata.normalize("NFKC", text.replace("²", "^2").replace("³", "^3"))
+    plain = plain.translate(str.maketrans("’‘−–“”", "''--\"\""))
+    plain = _FRACTION.sub(r"\1/\2", plain)
+    plain = re.sub(r"\\(?:boxed|text|mathrm|mathbf|textbf)\{([^{}]*)\}", r"\1", plain)
+    plain = re.sub(r"\\(?:times|cdot)\b", "×", plain).replace("\\%", "%").replace("\\$", "$")
+    plain = re.sub(r"\\[()\[\],;! ]", " ", plain)
+    plain = re.sub(r"\A\s*\$([^$]*[^$\d\s][^$]*|\d+)\$\s*\Z", r"\1", plain)
+    plain = re.sub(r"\*\*|__|`|\"|(?<!\w)'|'(?!\w)", "", plain)
+    plain = " ".join(plain.split()).strip(" .!*_;,")
+    return _LABEL.sub("", plain, count=1).strip(" .!*_;,") if _LABEL.match(plain) else plain
+
+
+_WORD = re.compile(r"[-+]?\d+(?:[.,:/]\d+)*%?|[^\W\d_](?:[\w'.]*\w)?(?:\+\+|[+#]|-(?=\s|\Z))?|[%$€£¥<>=≤≥≠^×*/°+-]")
+
+
+def _split_words(text: str) -> list[str]:
+    """Return words, numbers with their sign, and marks that change the meaning."""
+    spaced = re.sub(r"(?<=[^\W\d_])-(?=\w)", " ", text)  # a hyphen, not a sign
+    return [word for word in _WORD.findall(spaced) if word]
+
+
+def _bare(word: str) -> str:
+    return word.casefold().replace("'", "")
+
+
+# Yes and no
+
+_YES_WORDS = "yes|yeah|yep|true|correct|right|ja|oui|sí|да|はい|是|是的|sim"
+_NO_WORDS = "no|nope|false|incorrect|wrong|nein|нет|いいえ|否|不是|não"
+_POLARITY = re.compile(
+    rf"(?:(?:definitely|certainly|clearly|absolutely|of course|indeed|it is|that is|the statement is|the claim is),? )?"
+    rf"(?:(?P<yes>{_YES_WORDS})|(?P<no>{_NO_WORDS}))(?![\w'])(?:\Z|\s*[,.;:(-]+\s*(?P<tail>.+)|\s+(?P<more>.+))",
+    re.I,
+)
+
+
+class _Polarity(NamedTuple):
+    value: bool
+    remark: str = ""  # what follows the yes or no
+
+
+def _compare_polarities(a: str, b: str, question: _Question) -> Comparison | None:
+    """Compare two answers with yes or no. A condition or a hedge beside one leaves it open."""
+    found = [_read_polarity(one, question) for one in (a, b)]
+    one, other = found
+    if one is None and other is None:
+        return None
+    if one is None or other is None:
+        return "unclear" if question.is_yes_no else None
+    if any(_CONDITIONS.search(text) or _HEDGES.search(text) for text in (a, b)):
+        return "same" if _word_keys(a) == _word_keys(b) else "unclear"
+    if one.value != other.value:
+        return "different"
+    remarks = [one.remark, other.remark]
+    if not question.is_yes_no or question.asks_decision:
+        details = [frozenset(_content_stems(text)) - question.words for text in remarks]
+        if any(details) and details[0] != details[1]:
+            return "unclear"  # both say yes, but perhaps to different actions
+    return "same"
+
+
+def _read_polarity(text: str, question: _Question) -> _Polarity | None:
+    """Return the yes or no of an answer, also of one that repeats the statement of the question or denies it."""
+    found = _POLARITY.fullmatch(text)
+    if found and not (found["more"] and not _CONDITIONS.match(found["more"]) and not question.is_yes_no):
+        remark = found["tail"] or found["more"] or ""
+        said = _read_statement(remark, question) if remark else None
+        if said is not None and said != bool(found["yes"]):
+            return None  # "Yes, it is not safe" says both
+        return _Polarity(bool(found["yes"]), remark)
+    said = _read_statement(text, question)
+    return None if said is None else _Polarity(said)
+
+
+def _read_statement(text: str, question: _Question) -> bool | None:
+    """Return whether a sentence says the statement of a question with yes or no, or denies it; None for any other.
+
+    Its words have to be those of the question, all of them and in the same order.
+    """
+    if not question.is_yes_no or _count_negations(question.text):
+        return None
+    words = [_stem(_bare(word)) for word in _split_words(text)]
+    asked = [word for word in map(_stem, map(_bare, _split_words(question.last))) if word not in _FUNCTION_STEMS]
+    content = [word for word in words if word not in _FUNCTION_STEMS and word not in _NEGATIONS]
+    if not content or content != asked:
+        return None
+    return _count_negations(text) % 2 == 0
+
+
+def _count_negations(text: str) -> int:
+    return sum(_is_negation(word) for word in _split_words(text))
+
+
+def _is_negation(word: str) -> bool:
+    return _bare(word) in _NEGATIONS or word.casefold().endswith("n't")
+
+
+def _content_stems(text: str) -> list[str]:
+    return [stem for stem in map(_stem, map(_bare, _split_words(text))) if stem not in _FUNCTION_STEMS]
+
+
+# Named options of the question
+
+_DECISION_WORDS = _stems(
+    "use using choose pick select go take adopt opt prefer recommend recommended option choice better best stay buy should we you with for "
+    "i would suggest deploy run want first one either both instead rather switch is it the a an now"
+) - {"buy", "stay", "switch", "run", "deploy", "both"}
+_INSTEAD = re.compile(
+    r",?\s*(?:\b(?:and )?not\b|\binstead of\b|\brather than\b|\bover\b|\bversus\b|\bvs\.?\b|\bin preference to\b)\s.*",
+    re.I,
+)
+_REASON = re.compile(r"[,;]?\s*\b(?:because|since it|since they|due to|thanks to|as it|as they)\b.*", re.I)
+_ENUMERATED = re.compile(r"\((\w)\)\s*(.*?)(?=[,;]?\s*(?:or\s+)?\(\w\)|[?.]|\Z)|(?<![\w)])([A-Da-d]|[1-4])[).:]\s+(.*?)(?=[,;]?\s+(?:or\s+)?[A-Da-d1-4][).:]\s|[?\n]|\Z)")  # fmt: skip
+_OPTION_LABEL = re.compile(r"(?:(?:option|answer|choice) )?\(?([A-Da-d1-4])(?:\Z|\)\.?|[.:])\s*.*", re.I)
+
+
+def _find_options(text: str) -> tuple[frozenset[str], ...]:
+    """Return the words that tell the named options of a question apart; empty if it names none."""
+    rows = [(found[1] or found[3], found[2] or found[4] or "") for found in _ENUMERATED.finditer(text)]
+    if len(rows) >= 2:
+        own = _tell_apart([words for _, words in rows]) or (frozenset(),) * len(rows)
+        return tuple(words | {f"({label.casefold()})"} for (label, _), words in zip(rows, own, strict=True))
+    found = re.search(r"\bbetween\s+(.{1,80}?)\s+and\s+(.{1,80}?)(?:[?.,;:]|\Z)", text, re.I)
+    if found and re.search(r"\b(?:choose|decide|choice|pick|which)\b", text, re.I):
+        return _tell_apart([found[1], found[2]])
+    parts = re.split(r",?\s+(?:or|vs\.?|versus)\s+", re.split(r"[?.!](?:\s|\Z)", text)[0], flags=re.I)
+    if len(parts) != 2 or re.match(r"(?:not|more|less|fewer|so|later|earlier|another|other)\b", parts[1], re.I):
+        return ()
+    before = re.split(r"[:;(]", parts[0])[-1]
+    listed = [part for part in before.split(",") if part.strip()]
+    tail = re.split(r"[,;:)]", parts[1])[0]
+    if len(listed) > 1 and all(len(part.split()) <= 4 for part in listed[1:]):
+        return _tell_apart([*(_last_words(listed[:1])), *listed[1:], _first_words(tail)])
+    return _tell_apart([*_last_words([listed[-1] if listed else before]), _first_words(tail)])
+
+
+def _last_words(parts: Sequence[str]) -> list[str]:
+    return [" ".join(_strip_decision(part)[-3:]) for part in parts]
+
+
+def _first_words(part: str) -> str:
+    return " ".join(_strip_decision(part)[:3])
+
+
+def _strip_decision(text: str) -> list[str]:
+    return [word for word in _split_words(text) if _stem(_bare(word)) not in _DECISION_WORDS | _FUNCTION_STEMS - {"a"}]
+
+
+def _tell_apart(options: Sequence[str]) -> tuple[frozenset[str], ...]:
+    """Return the stems that only one option has; empty if an option has none."""
+    stems = [frozenset(map(_stem, map(_bare, _split_words(option)))) - _DECISION_WORDS for option in options]
+    own = [
+        words - frozenset().union(*(other for m, other in enumerate(stems) if m != n)) for n, words in enumerate(stems)
+    ]
+    return tuple(own) if len(own) >= 2 and all(own) else ()
+
+
+def _compare_choices(a: str, b: str, question: _Question) -> Comparison | None:
+    """Compare two answers that each choose one of the named options of the question."""
+    if not question.options:
+        return None
+    found = [_find_choice(one, question) for one in (a, b)]
+    if found[0] is None or found[1] is None:
+        return None
+    if found[0] != found[1]:
+        return "different"
+    rest = []
+    for text in (a, b):
+        words = frozenset(_content_stems(_REASON.sub("", _INSTEAD.sub("", text))))
+        rest.append(words - question.options[found[0]] - question.words - _DECISION_WORDS)
+    return "same" if rest[0] == rest[1] else "unclear"
+
+
+def _find_choice(text: str, question: _Question) -> int | None:
+    """Return the index of the one option that an answer names without a condition, a hedge or a negation."""
+    bare = _REASON.sub("", _INSTEAD.sub("", text))
+    if _CONDITIONS.search(bare) or _HEDGES.search(bare) or _count_negations(bare):
+        return None
+    label = _OPTION_LABEL.fullmatch(bare)
+    words = frozenset([f"({label[1].casefold()})"] if label else map(_stem, map(_bare, _split_words(bare))))
+    named = [n for n, own in enumerate(question.options) if words & own]
+    return named[0] if len(named) == 1 else None
+
+
+# Values
+
+_PLAIN_NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
+_QUOTIENT = re.compile(r"(?:(\d+) )?([-+]?\d+)/(\d+)")
+_POWER = re.compile(r"([-+]?\d{1,4})(?:\^|\*\*)(\d{1,2})")
+_SCIENTIFIC = re.compile(r"([-+]?\d+(?:\.\d+)?)\s*(?:[×x*]\s*10\s*(?:\^|\*\*)\s*|e)\(?\{?([-+]?\d{1,2})\}?\)?", re.I)
+_BEFORE_NUMBER = re.compile(r"(?P<lead>[^\d]*?)(?P<rest>(?:[-+]|about |around |approximately |approx\.? |roughly |~|≈|at least |at most |up to |over |under |more than |less than |fewer than |between )*(?:us\$|[$€£¥]\s?)?\d.*)", re.I | re.S)  # fmt: skip
+_APPROXIMATE = re.compile(
+    r"\A(?:about|around|approximately|approx\.?|roughly|circa|ca\.?|~|≈|nearly|almost|some)\s*", re.I
+)
+_TIME = re.compile(
+    r"(?:at )?(\d{1,2})(?:[:.h](\d{2}))?(?::\d{2})?\s*(a\.?m\.?|p\.?m\.?|o'clock|h)?(?:\s*\(?([A-Za-z]{2,5})\)?)?", re.I
+)
+MIN_DIGITS = 3  # significant digits of a number that may be the rounding of another
+
+
+def _compare_values(a: str, b: str, question: _Question) -> Comparison | None:
+    """Compare numbers, dates and times of day."""
+    a, b = (_find_value(one, question) for one in (a, b))
+    if question.asks_time and (found := _compare_times(a, b)):
+        return found
+    exact = _compare_exact(a, b, question)
+    if exact:
+        return exact
+    one, other = parse_answer(a, question.text), parse_answer(b, question.text)
+    if one is None or other is None or {one.kind, other.kind} - {"number", "date"}:
+        return _compare_with_equal_rest(a, b, question)
+    relation = compare_answers(a, b, (question.text, question.text)).relation
+    if relation is None:
+        return _compare_with_equal_rest(a, b, question) or "unclear"
+    tails = [frozenset(_content_stems(answer.tail)) - question.words for answer in (one, other)]
+    is_detailed = any(
+        _CONDITIONS.search(answer.tail) for answer in (one, other) if not question.covers(_split_words(answer.tail))
+    )
+    if relation == "conflict":
+        return "unclear" if is_detailed or _are_close(one.value, other.value) else "different"
+    return (
+        "same"
+        if tails[0] == tails[1] and not is_detailed and _are_equal(one.value, other.value, question)
+        else "unclear"
+    )
+
+
+def _find_value(text: str, question: _Question) -> str:
+    """Return the value in a sentence: "The total is $45.50" is "$45.50", "x = 5" is "5"."""
+    text = _REASON.sub("", text)
+    for mark in re.finditer(r"\s(?:is|are|was|were|equals|be|in|on|of)\s|:\s+|\s*[=≈]\s*", text):
+        lead, rest = text[: mark.start()], text[mark.end() :]
+        if "=" not in mark[0] and re.search(r"\d", lead):
+            continue  # "3 of 5"
+        if rest and lead and not _count_negations(lead) and _is_subject(lead, question) and not _OR.search(rest):
+            return _find_value(rest, question)
+    found = _BEFORE_NUMBER.fullmatch(text)
+    if not found or len(re.findall(r"\d+(?:[.,]\d+)*", text)) != 1:
+        return text
+    lead = found["lead"]
+    words = _split_words(lead)
+    is_repeated = bool(words) and question.covers(words) and not _count_negations(lead)
+    return found["rest"] if is_repeated and not _CONDITIONS.search(lead) else text
+
+
+def _is_subject(text: str, question: _Question) -> bool:
+    """Return whether words only repeat what the question asks for."""
+    words = _split_words(text)
+    is_symbol = len(words) == 1 and len(words[0]) == 1 and words[0].isalpha()
+    return is_symbol or question.covers(words)
+
+
+def _compare_exact(a: str, b: str, question: _Question) -> Comparison | None:
+    """Compare bare numbers, also fractions, powers and scientific notation."""
+    if question.asks_version:
+        return None
+    if question.asks_when and any("/" in one for one in (a, b)):
+        return None
+    approximate = any(_APPROXIMATE.match(one) for one in (a, b))
+    texts = [_APPROXIMATE.sub("", one) for one in (a, b)]
+    if any(re.fullmatch(r"[-+]?[1-9]\d{0,2}[.,]\d{3}", one) for one in texts) and texts[0] != texts[1]:
+        return None  # "1.200" may be a thousand two hundred
+    numbers = [_read_exact(one) for one in texts]
+    one, other = numbers
+    if one is None or other is None:
+        return None
+    return _compare_numbers((one, texts[0]), (other, texts[1]), approximate)
+
+
+def _compare_numbers(a: tuple[Fraction, str], b: tuple[Fraction, str], approximate: bool) -> Comparison:
+    if a[0] == b[0]:
+        return "same"
+    if _is_rounded(*a, b[0]) or _is_rounded(*b, a[0]):
+        return "same"
+    apart = abs(a[0] - b[0])
+    is_close = apart <= max(_place_value(a[1]), _place_value(b[1])) and apart <= max(abs(a[0]), abs(b[0])) / 20
+    if approximate:
+        is_close = is_close or apart <= max(abs(a[0]), abs(b[0])) / 10
+    has_decimals = any("." in text or "/" in text for _, text in (a, b))
+    return "unclear" if is_close and (approximate or has_decimals) else "different"
+
+
+def _is_rounded(number: Fraction, text: str, other: Fraction) -> bool:
+    """Return whether a number with a decimal point and three digits is the rounding of another."""
+    digits = len(re.sub(r"\D", "", text).lstrip("0"))
+    place = _place_value(text)
+    return "." in text and "e" not in text.casefold() and digits >= MIN_DIGITS and abs(number - other) <= place / 2
+
+
+def _place_value(text: str) -> Fraction:
+    decimals = re.search(r"\.(\d+)\Z", text)
+    return (
+        Fraction(1, 10 ** len(decimals[1])) if decimals else Fraction(1) if text.lstrip("+-").isdigit() else Fraction(0)
+    )
+
+
+def _read_exact(text: str) -> Fraction | None:
+    if _PLAIN_NUMBER.fullmatch(text):
+        return Fraction(text.replace(",", ""))
+    if (found := _QUOTIENT.fullmatch(text)) and int(found[3]):
+        return int(found[1] or 0) + Fraction(int(found[2]), int(found[3]))
+    if found := _POWER.fullmatch(text):
+        return Fraction(int(found[1])) ** int(found[2])
+    if found := _SCIENTIFIC.fullmatch(text):
+        return Fraction(found[1]) * Fraction(10) ** int(found[2])
+    return None
+
+
+def _compare_with_equal_rest(a: str, b: str, question: _Question) -> Comparison | None:
+    """Compare two numbers with the same words or the same unknown unit after them."""
+    found = [re.fullmatch(r"([-+]?(?:us\$|[$€£¥])?\s?)(\d[\d.,]*\d|\d)(.*)", one, re.I) for one in (a, b)]
+    if found[0] is None or found[1] is None or question.asks_version:
+        return None
+    rests = [re.sub(r"[\s()]", "", one[3]) for one in found if one]  # "Mb/s" is not "MB/s"
+    if rests[0] != rests[1] or not rests[0] or found[0][1].strip() != found[1][1].strip():
+        return None
+    return _compare_exact(found[0][2], found[1][2], question)
+
+
+def _are_equal(a: object, b: object, question: _Question) -> bool:
+    """Return whether two values that agree are the same: an overlap of ranges is not enough."""
+    if isinstance(a, Quantity) and isinstance(b, Quantity):
+        if not (a.is_point and b.is_point):
+            return (a.low, a.high, a.unit) == (b.low, b.high, b.unit)
+        if a.about or b.about:  # also where the units are converted inexactly
+            return abs(a.low - b.low) <= 1e-9 * max(abs(a.low), abs(b.low))
+        return True
+    if isinstance(a, Span) and isinstance(b, Span):
+        return (a.low, a.high, a.about) == (b.low, b.high, b.about) or bool(
+            re.search(r"\b(?:what|which) year\b", question.text, re.I)
+        )
+    return True  # a bare year beside a date
+
+
+def _are_close(a: object, b: object) -> bool:
+    """Return whether two numbers may be the same one with a sloppy rounding."""
+    if not (isinstance(a, Quantity) and isinstance(b, Quantity) and a.is_point and b.is_point and a.unit == b.unit):
+        return False
+    apart = abs(a.low - b.low)
+    has_decimals = a.step != b.step or min(a.step, b.step) < 1
+    return has_decimals and apart <= max(a.step, b.step) and apart <= max(abs(a.low), abs(b.low)) / 20
+
+
+def _compare_times(a: str, b: str) -> Comparison | None:
+    found = [_TIME.fullmatch(one) for one in (a, b)]
+    if found[0] is None or found[1] is None or not any(one[2] or one[3] for one in found if one):
+        return None
+    minutes, is_sure, zones = [], [], []
+    for one in found:
+        assert one is not None
+        mark = (one[3] or "").casefold().replace(".", "")
+        hour = int(one[1])
+        if hour > 24 or (mark in ("am", "pm") and hour > 12):
+            return None
+        hour = hour % 12 + 12 * (mark == "pm") if mark in ("am", "pm") else hour
+        minutes.append(hour * 60 + int(one[2] or 0))
+        is_sure.append(mark in ("am", "pm") or hour > 12 or hour == 0)
+        zones.append((one[4] or "").casefold())
+    if zones[0] != zones[1]:
+        return "unclear"
+    if all(is_sure) or not any(is_sure):
+        return "same" if minutes[0] == minutes[1] else "different"
+    return "unclear" if (minutes[0] - minutes[1]) % 720 == 0 else "different"
+
+
+# Words
+
+_ADVICE = re.compile(
+    r"(?:(?:i|we) (?:would )?(?:recommend|suggest|advise|choose|prefer)(?: that)?(?: you| we| to)?|(?:you|we|they|one) should|it(?: is|'s) best to|"
+    r"the best (?:option|choice|answer) is(?: to)?)\s+",
+    re.I,
+)
+_TAKE = re.compile(r"(?:use|using|choose|pick|select|go with|go for|opt for|adopt)\s+(?=\S)", re.I)
+_ARTICLES = frozenset(("a", "an", "the"))
+
+
+def _compare_words(a: str, b: str, question: _Question) -> Comparison | None:
+    """Compare the words of two conclusions: equal ones are the same, and those that only a negation tells apart differ."""
+    one, other = (_word_keys(_find_name(text, question)) for text in (a, b))
+    if one == other and one and not _differ_in_case(a, b):
+        return "same"
+    if one and other and one != other and _without_negations(one) == _without_negations(other):
+        is_negated = [sum(word in _NEGATIONS for word in words) % 2 for words in (one, other)]
+        return "different" if is_negated[0] != is_negated[1] else None
+    return "same" if _are_equal_lists(a, b, question) else None
+
+
+def _find_name(text: str, question: _Question) -> str:
+    """Return what a sentence names: "The capital of Peru is Lima" and "Lima is the capital" are "Lima"."""
+    text = _ADVICE.sub("", text, count=1) if _ADVICE.match(text) else text
+    if re.search(r"\b(?:which|what|or)\b", question.text, re.I) and not _count_negations(text):
+        text = _TAKE.sub("", text, count=1) if _TAKE.match(text) else text
+    for found in re.finditer(r"\s(?:is|are|was|were)\s|:\s+|\s*=\s*", text):
+        lead, rest = text[: found.start()], text[found.end() :]
+        if not lead or not rest or _count_negations(text) or re.search(r"\d", lead):
+            continue
+        is_lead, is_rest = (_is_subject(part, question) for part in (lead, rest))
+        if is_lead and not is_rest:
+            return rest
+        if is_rest and not is_lead and ":" not in found[0] and "=" not in found[0]:
+            return lead
+    return text
+
+
+def _word_keys(text: str) -> list[str]:
+    """Return the words for comparison. An A that may be a label stays: "Plan A"."""
+    words = _split_words(text)
+    kept = [word for n, word in enumerate(words) if word not in _ARTICLES and not (n == 0 and word in ("The", "An"))]
+    if len(kept) > 1 and kept[0] == "A":
+        kept = kept[1:]
+    return [_bare(word) for word in kept]
+
+
+def _without_negations(words: Sequence[str]) -> list[str]:
+    return [
+        word for word in words if word not in _NEGATIONS and word not in ("do", "does", "did", "is", "should", "to")
+    ]
+
+
+def _differ_in_case(a: str, b: str) -> bool:
+    """Return whether short words or units differ in the case of letters: "Mb" and "MB", "CO" and "Co"."""
+    for one, other in zip(_split_words(a), _split_words(b), strict=False):
+        if one != other and one.casefold() == other.casefold() and len(one) <= 3:
+            titled = one[1:] == other[1:] and len(one) > 1  # "Red" and "red"
+            if not titled and one.casefold() not in _FUNCTION_STEMS | {"yes", "no"}:
+                return True
+    return False
+
+
+def _are_equal_lists(a: str, b: str, question: _Question) -> bool:
+    """Return whether two lists name the same things, where their order means nothing."""
+    if question.asks_order or _count_negations(a) or _count_negations(b):
+        return False
+    lists = [re.split(r",\s*(?:and\s+)?|;\s*|\s+and\s+|\s*&\s*", _find_name(text, question)) for text in (a, b)]
+    keys = [sorted(" ".join(_word_keys(item)) for item in items if item.strip()) for items in lists]
+    has_numbers = any(re.search(r"\d", item) for item in keys[0])
+    is_set = re.search(r"\b(?:roots?|solutions?|factors?|divisors?|primes?|solve)\b", question.text, re.I)
+    return keys[0] == keys[1] and len(keys[0]) > 1 and (not has_numbers or bool(is_set))
