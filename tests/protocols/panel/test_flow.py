@@ -276,7 +276,8 @@ async def test_unknown_answers_of_the_clerk_are_reported_and_count_nothing() -> 
         AGREE | {"shared_conclusion": ["X", "Y", "Z"], "agreed": [{"point": "p", "answers": ["X", "Y"]}]}
     )
     report = build_report(minutes)
-    assert (report["consensus"], report["trust"]["level"]) == ([], "LOW")
+    assert (report["consensus"], report["trust"]["level"]) == ([], "MEDIUM")
+    assert "agreement was not assessed" in report["trust"]["because"]
     assert set(report["comparison"]["unknown"]) == {"X", "Y", "Z"}
 
 
