@@ -350,6 +350,12 @@ PROTOCOL_DOCS = (
         "For one strong member: it drafts, attacks its own draft, rewrites it, and does both once more, in one conversation. It ends when an attack finds nothing. "
         "It is the cheap alternative to a council; no other member reads the answer, so trust is at most MEDIUM. Select it with `--protocol solo`. See [Refine](refine.md#solo).",
     ),
+    ProtocolDoc(
+        "panel",
+        "For programs, coding agents and people who draw the conclusion themselves. The seats answer independently, without roles; a clerk, one short call of a light member that sees no names, "
+        "says where the answers agree and differ and which reach the same conclusion; code checks it. There is no chair and no synthesis: the answer is a digest with every whole answer. "
+        "Select it with `--protocol panel`, or over MCP with `council_panel`. See [Panel](panel.md).",
+    ),
 )  # fmt: skip
 
 

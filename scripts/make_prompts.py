@@ -22,7 +22,7 @@ from council.members.scripted import example_value
 from council.planning.plan import load_panel
 from council.planning.rehearsal import rehearse
 from council.protocols.options import parse_options
-from council.protocols.panel import PanelContext
+from council.protocols.seats import PanelContext
 from council.settings import load_settings
 from council.types import CarryOut, Json, Outcome, Packet, PacketFile, Question, Roster, Skipped, Step
 
@@ -119,6 +119,7 @@ CASES = (
     Case("judges", "research", task="research", options={"deep": True}),
     Case("refine", "a question"),
     Case("solo", "a question"),
+    Case("panel", "a question"),
     Case("quick", "a question with one short answer", "What is the capital of Mongolia?"),
     Case("collaborative", "four seats", members=4),
     Case("collaborative", "seats that look", look=True),
@@ -126,6 +127,7 @@ CASES = (
     Case("triad", "four seats", members=4),
     Case("ranking", "four seats", members=4),
     Case("refine", "four seats", members=4),
+    Case("panel", "four seats", members=4),
     Case("general", "four seats", options={"no_search": True}, members=4),
     Case("judges", "changes in two parts", "recent", "recent", "validate", packet=TWO_FILES, options={"debate": True}),
 )

@@ -75,7 +75,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 # The only modules of `store` and `members` that packages besides `runs` may import.
 INTERFACES = {"store": {"council.store.interface"}, "members": {"council.members.base", "council.members.scripted"}}
 # Parts of `protocols` that every protocol uses; all other folders in it are protocols.
-SHARED_BY_PROTOCOLS = ("common", "options", "panel")
+SHARED_BY_PROTOCOLS = ("common", "options", "seats")
 # Commands of the CLI that start another door.
 MAY_START_DOORS = {"council.doors.cli.service_commands", "council.doors.cli.management"}
 

@@ -32,6 +32,7 @@ RESERVED_OPTIONS = frozenset(
         "detach",
         "dry_run",
         "effort",
+        "exclude_family",
         "fail_on",
         "folder",
         "format",

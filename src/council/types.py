@@ -538,6 +538,7 @@ class Round(Mapping[str, Statement[T]]):
 
 
 Agreement = Literal["", "full", "partial", "none"]
+CONCLUSIONS = "conclusions"  # detail of a fact: the statements agree with each other, and there is no other answer
 TrustFactKind = Literal[
     # CONTESTED
     "disagree",
@@ -581,6 +582,7 @@ TrustFactKind = Literal[
     "self_attacked",
     "unsettled_flag",
     "low_marks",
+    "unsure",
     "contested_points",
     "no_evidence",
     "no_sources",
@@ -731,6 +733,7 @@ class Verdict:
     details: Json = field(default_factory=dict)  # extra data for the layouts of this protocol
     assessment: str = ""  # the chair's reasons for its confidence, shown after the answer with the trust level
     agreement: Agreement = ""  # whether the first statements agree with the answer; empty: not assessed
+    agreement_on: Literal["answer", "conclusions"] = "answer"  # conclusions: the statements agree with each other
     shared_by: tuple[str, ...] | None = None  # seats whose own first statement recommends the answer; None: unknown
     joined: tuple[str, ...] = ()  # seats that came to it after reading others
     common: tuple[str, ...] = ()  # points that all seats share, the most important first

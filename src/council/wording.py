@@ -12,7 +12,7 @@ from typing import Any
 
 from council.language import LANGUAGES
 from council.text_cleanup import single_line
-from council.types import Json, TrustFact
+from council.types import CONCLUSIONS, Json, TrustFact
 
 MAX_DETAIL_CHARS = 120
 ROUND_PHASE = re.compile(r"r(\d+)")
@@ -20,6 +20,13 @@ ROUND_PHASE = re.compile(r"r(\d+)")
 COUNTED_KINDS = frozenset(
     {"error_open_fatal", "error_open", "error_dismissed_fatal", "error_dismissed", "error_corrected"}
 )
+# Rows of facts about the agreement of seats that reach conclusions without a common answer.
+CONCLUSION_ROWS = {
+    "all_agree": "same_conclusion",
+    "all_hold": "same_conclusion",
+    "partial_agreement": "conclusion_shared_in_part",
+    "not_shared": "conclusion_not_shared",
+}
 # Share of HIGH answers that were right in simulations with strongly correlated errors, in percent: docs/evidence.md.
 HIGH_ACCURACY_PERCENT = 74
 
@@ -165,6 +172,8 @@ class Wording:
 
 def _reason_key(fact: TrustFact) -> str:
     """Return the row of a fact that has several sentences."""
+    if fact.detail == CONCLUSIONS and fact.kind in CONCLUSION_ROWS:
+        return CONCLUSION_ROWS[fact.kind]
     if fact.kind == "partial_agreement" and fact.total:
         return "partial_agreement_counted"
     if fact.kind == "modified" and not fact.total:
@@ -184,6 +193,5 @@ def _support_key(fact: TrustFact) -> str:
         return "all_answered_vendors"
     if fact.kind == "dismissed" and fact.total == 1:
         return "dismissed_single"
-    if fact.kind in ("all_agree", "all_hold", "same_verdict") and fact.count == 2:
-        return f"{fact.kind}_both"
-    return fact.kind
+    key = CONCLUSION_ROWS.get(fact.kind, fact.kind) if fact.detail == CONCLUSIONS else fact.kind
+    return f"{key}_both" if fact.kind in ("all_agree", "all_hold", "same_verdict") and fact.count == 2 else key

@@ -15,6 +15,7 @@ from tests.acceptance.general.test_rounds import opposed
 from tests.acceptance.helpers import QUESTION, Json, Terminal, Workspace
 from tests.acceptance.judges.fake_judges import JudgesWorkspace, finding, look, opinion, second
 from tests.acceptance.judges.project import FILES
+from tests.acceptance.panel.fake_clerk import take_seats as take_panel
 from tests.acceptance.ranking.fake_readers import take_seats as take_readers
 from tests.acceptance.refine.fake_authors import make_error
 from tests.acceptance.refine.fake_authors import take_seats as take_authors
@@ -127,6 +128,23 @@ def prepare_solo(folder: Path, provider: FakeProvider) -> Workspace:
     return workspace
 
 
+def prepare_panel(folder: Path, provider: FakeProvider) -> Workspace:
+    workspace = Workspace(folder, provider)
+    take_panel(workspace)
+    return workspace
+
+
+def prepare_panel_faults(folder: Path, provider: FakeProvider) -> Workspace:
+    """One seat is absent, and the clerk needs a repair turn."""
+    workspace = prepare_panel(folder, provider)
+    workspace.answers.instead |= {"gamma/answer": Reply(status=500), "clerk/compare": _prose_at_first}
+    return workspace
+
+
+def _prose_at_first(seen: Seen) -> Reply | None:
+    return Reply(text="They agree, more or less.") if len(seen.body["messages"]) == 2 else None
+
+
 def prepare_check(folder: Path, provider: FakeProvider) -> Workspace:
     """The two readers of an answer find a fatal error and a slip."""
     workspace = Workspace(folder, provider)
@@ -215,6 +233,8 @@ SHAPES = {
     "refine-faults": Shape(prepare_refine_faults, "refine"),
     "refine-two": Shape(prepare_refine, "refine", settings={"models": ["sim:alpha", "sim:beta"]}),
     "solo": Shape(prepare_solo, "solo"),
+    "panel": Shape(prepare_panel, "panel"),
+    "panel-faults": Shape(prepare_panel_faults, "panel"),
     "collaborative-check": Shape(prepare_check, "collaborative", settings={"check": True}),
     "general": Shape(prepare_general, "general", options={"search": "files:docs"}),
 }

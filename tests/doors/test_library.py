@@ -100,6 +100,19 @@ async def test_convene_parses_words_like_the_command_line() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.behaviour("10-panel-report", "00-exclude-family")
+async def test_a_panel_gives_a_program_every_answer_and_leaves_a_vendor_out() -> None:
+    question = "Is a lock needed here?"
+    report = await council.convene(question, protocol="panel", members=[Scripted()], models=["scripted:"])
+    assert [(seat.name, bool(seat.text)) for seat in report.seats] == [("alpha", True), ("beta", True), ("gamma", True)]
+    assert report.comparison is not None and report.comparison.state == "answered"
+    with pytest.raises(UsageError, match='models names "scripted:", and exclude_family excludes its vendor "scripted"'):
+        await council.convene(
+            question, protocol="panel", members=[Scripted()], models=["scripted:"], exclude_family="scripted"
+        )
+
+
+@pytest.mark.anyio
 async def test_a_stream_yields_the_events_in_order_and_ends() -> None:
     entries = [
         entry async for entry in council.stream("Tabs or spaces?", protocol="triad", members=[Scripted()], seats=SEATS)

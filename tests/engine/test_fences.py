@@ -35,7 +35,7 @@ from council.members.scripted import example_value
 from council.planning.plan import load_panel
 from council.planning.rehearsal import template_context
 from council.protocols.options import parse_options
-from council.protocols.panel import PanelContext
+from council.protocols.seats import PanelContext
 from council.settings import load_settings
 from council.store.interface import Record
 from council.store.sqlite import SqliteStore

@@ -36,8 +36,8 @@ from council.protocols.common.values import compare_answers
 from council.protocols.general.replies import ClaimGroups, Position, Queries, Synthesis
 from council.protocols.judges.locations import Material, find_place
 from council.protocols.judges.replies import Consolidation, Exploration, Lookups, Opinion
-from council.protocols.panel import PanelContext
 from council.protocols.ranking.replies import Ballot
+from council.protocols.seats import PanelContext
 from council.render.markdown import TextPart
 from council.render.terminal_markdown import render_parts
 from council.search.queries import clean_queries

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from council import protocols
 from council.protocols.common.rosters import describe_rosters
-from council.protocols.panel import PanelContext
+from council.protocols.seats import PanelContext
 from council.types import Json
 
 DEFAULT_MODEL = "council"  # the words of the question choose the protocol

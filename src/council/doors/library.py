@@ -48,6 +48,9 @@ class QuestionOptions(TypedDict, total=False):
     models: Annotated[Sequence[str], "Members for the seats in order; a single one fills every seat and the chair."]
     cheap: Annotated[bool, "Use the fast models."]
     seat_count: Annotated[int | None, "Number of seats, 2 to 8."]
+    exclude_family: Annotated[
+        str | Sequence[str] | None, 'Vendors such as "anthropic" that no seat, chair, helper or fallback uses.'
+    ]
     verbose: Annotated[bool, "Store that every statement is to be shown."]
     strict: Annotated[
         bool, "Fail instead of running with less than requested, such as mixed=True without a second vendor."
@@ -147,7 +150,7 @@ class RunRow(TypedDict):
 
 
 FLAG_SETTINGS = (
-    "timeout", "max_cost", "allow_unpriced", "effort", "grace", "hedge", "check", "no_warm", "no_resend", "packet_tokens", "report_dir", "seats", "models", "cheap", "seat_count",
+    "timeout", "max_cost", "allow_unpriced", "effort", "grace", "hedge", "check", "no_warm", "no_resend", "packet_tokens", "report_dir", "seats", "models", "cheap", "seat_count", "exclude_family",
     "profile", "trust",
 )  # fmt: skip
 MATERIAL = ("spec", "decisions", "base", "redact", "skip_secrets", "look")

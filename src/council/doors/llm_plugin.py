@@ -19,7 +19,7 @@ from pydantic import Field
 
 from council.doors.chat_models import ChatModel, list_models, list_rosters
 from council.errors import CouncilError, message_for
-from council.protocols.panel import PanelContext
+from council.protocols.seats import PanelContext
 from council.settings import load_settings
 
 try:

@@ -116,7 +116,7 @@ class FormReader:
             return value
         choice = each or name
         if items.get("type") == "string" and choice in self.choices:
-            if not each and len(rows) == 1 and names_all(rows[0]):
+            if not each and len(rows) == 1 and names_all(rows[0], len(self.choices[choice])):
                 return list(self.choices[choice])
             return [self._match(_pick(item, choice), choice) or item for item in self._split_names(rows, choice)]
         return [self.read(item, items, "", f"{place}.{n}") for n, item in enumerate(rows)]
@@ -288,14 +288,19 @@ _RANK_KEYS = ("rank", "place", "position", "order", "number")
 _ALL = re.compile(
     r"\W*(?:all|both|everyone|everybody)"
     r"(?: (?:of|the|them|two|three|four|five|six|seven|eight|nine|"
-    r"advis[eo]rs|seats|members|judges|drafts|responses|experts))*\W*",
+    r"advis[eo]rs|seats|members|judges|drafts|responses|answers|experts))*\W*",
     re.IGNORECASE,
 )
 
 
-def names_all(value: Any) -> bool:
-    """Return whether a text names all: "all three advisors"."""
-    return isinstance(value, str) and len(value) < 40 and _ALL.fullmatch(value) is not None
+_COUNTS = {"both": 2, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9}
+
+
+def names_all(value: Any, count: int) -> bool:
+    """Return whether a text names all of a number of things: "all three advisors". "Both" of three names none of them."""
+    if not isinstance(value, str) or len(value) >= 40 or not _ALL.fullmatch(value):
+        return False
+    return all(_COUNTS.get(word, count) == count for word in re.findall(r"[a-z]+", value.casefold()))
 
 
 def _sort_by_rank(value: Any) -> Any:
@@ -358,9 +363,9 @@ def _split_lines(text: str, *, always: bool = False) -> list[str]:
 # Choices
 
 _NOISE_WORDS = {
-    "seat", "the", "member", "advisor", "adviser", "judge", "draft", "drafts", "response", "answer", "option", "issue",
-    "point", "attack", "topic", "claim", "label", "candidate", "position", "leader", "id", "by", "from", "of", "expert",
-    "version", "role", "number", "perspective", "view",
+    "seat", "the", "member", "advisor", "adviser", "judge", "draft", "drafts", "response", "responses",
+    "answer", "answers", "option", "issue", "point", "attack", "topic", "claim", "label", "candidate", "position",
+    "leader", "id", "by", "from", "of", "expert", "version", "role", "number", "perspective", "view",
 }  # fmt: skip
 _TAIL = re.compile(r"\s*[:;(\[–—|]|\s+-\s|,\s|[.]\s|'s\b|’s\b")
 _OWN_LABEL = re.compile(r"council[-_ ](?:r\d+[-_ ])?", re.IGNORECASE)  # council-r2-skeptic

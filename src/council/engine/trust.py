@@ -14,7 +14,7 @@ from council.engine.degraded import build_degraded_rows, count_asked_seats
 from council.engine.minutes import Minutes, SeatMinutes
 from council.engine.strongest import find_absent_strongest
 from council.settings.catalogue import LOCAL_MEMBER
-from council.types import Json, TrustFact, TrustFactKind
+from council.types import CONCLUSIONS, Json, TrustFact, TrustFactKind
 
 Level = Literal["HIGH", "MEDIUM", "LOW", "CONTESTED"]
 LEVELS: tuple[Level, ...] = ("HIGH", "MEDIUM", "LOW", "CONTESTED")  # from the highest to the lowest
@@ -60,6 +60,7 @@ LIMITS: dict[TrustFactKind, Level] = {
     "self_attacked": "MEDIUM",
     "unsettled_flag": "MEDIUM",
     "low_marks": "MEDIUM",
+    "unsure": "MEDIUM",
     "contested_points": "MEDIUM",
     "no_evidence": "MEDIUM",
     "no_sources": "MEDIUM",
@@ -198,18 +199,19 @@ def _list_agreement_facts(minutes: Minutes) -> Iterator[TrustFact]:
     shared_by = verdict.get("shared_by")
     holders = tuple(name for name in shared_by or () if name in answered)
     is_shared_by_all = shared_by is None or len(holders) == len(answered)
+    about = CONCLUSIONS if verdict.get("agreement_on") == CONCLUSIONS else ""
     match verdict.get("agreement") or "":
         case "full" if is_shared_by_all and _count_first_voices(minutes) == len(answered):
-            yield TrustFact("all_agree", seats=tuple(answered), count=len(answered))
+            yield TrustFact("all_agree", about, tuple(answered), len(answered))
         case "partial" if shared_by is None:
             yield TrustFact("partial_agreement")
         case "partial" if is_shared_by_all:
             if _count_first_voices(minutes) == len(answered):
-                yield TrustFact("all_hold", seats=tuple(answered), count=len(answered))
+                yield TrustFact("all_hold", about, tuple(answered), len(answered))
         case "partial":
-            yield TrustFact("partial_agreement", "", holders, len(holders), len(answered))
+            yield TrustFact("partial_agreement", about, holders, len(holders), len(answered))
         case "none" if shared_by is not None or "shared_by" not in verdict:
-            yield TrustFact("not_shared")
+            yield TrustFact("not_shared", about)
         case "":
             yield TrustFact("not_assessed")
 

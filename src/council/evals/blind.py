@@ -33,7 +33,7 @@ from council.protocols import Protocol, find_protocol
 from council.protocols.common.lengths import count_words
 from council.protocols.common.replies import TextField
 from council.protocols.options import Options
-from council.protocols.panel import Panel, PanelContext
+from council.protocols.seats import Panel, PanelContext
 from council.settings.member_lookup import Candidate
 from council.text_cleanup import strip_confidence_section
 from council.types import Json, Round, Seat, Verdict

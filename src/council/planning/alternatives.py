@@ -10,7 +10,7 @@ from council.errors import CouncilError
 from council.planning.cap_fit import Alternative
 from council.planning.intent import Intent
 from council.planning.plan import Plan
-from council.protocols.panel import PanelContext
+from council.protocols.seats import PanelContext
 
 MAX_ALTERNATIVES = 3
 MakePlan = Callable[..., Awaitable[Plan]]  # make_plan(intent, where=…)

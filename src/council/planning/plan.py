@@ -28,6 +28,7 @@ from council.packet.git import find_repo
 from council.packet.targets import has_changes
 from council.planning.cap_fit import Cap, CostModel, Shortfall, describe_fit, fit_to_cap
 from council.planning.estimate import PriceLookup, RehearsedCall, estimate_cost, with_attachments, with_effort
+from council.planning.exclusion import exclude_from_roster, exclude_vendors, require_members
 from council.planning.facts import is_short_fact
 from council.planning.intent import ChosenBy, Inferred, Intent, parse_intent, place_piped_text
 from council.planning.prompt_cache import CachePoints, find_cache_points, find_rules
@@ -36,7 +37,7 @@ from council.planning.seating import SeatAssignment, Seating, seat_council
 from council.planning.triggers import names_project
 from council.protocols import Protocol, load_reference
 from council.protocols.options import parse_options
-from council.protocols.panel import Panel, PanelContext, resize_seats
+from council.protocols.seats import Panel, PanelContext, resize_seats
 from council.settings import CHECK_FLAG, SEAT_FLAG, Settings, extend_timeout
 from council.settings.member_lookup import ADDED_SEATS, DEFAULT_SEATS
 from council.settings.schema import NO_ATTACHMENTS
@@ -106,6 +107,7 @@ class Plan:
     )  # limits of the look-ups before the first answers, and the seats that make them
     redact_lookups: bool = False
     check: bool = False  # the answer is checked by two other seats and corrected
+    excluded_vendors: tuple[str, ...] = ()  # by `--exclude-family`
     batch: Json = field(default_factory=dict)  # of a row of a batch: the batch, the row and the id of its run
     attachments: tuple[Json, ...] = ()  # images and PDFs, each with the seats and members that cannot see it
 
@@ -135,6 +137,7 @@ class Plan:
             **({"look": self.look} if self.look else {}), **({"check": True} if self.check else {}), **({"prices": dict(self.prices)} if self.prices else {}),
             **({"attachments": list(self.attachments)} if self.attachments else {}),
             **({"limits": self.spending.limits.as_json()} if self.spending.limits != FULL_OUTPUT else {}),
+            **({"exclude_family": list(self.excluded_vendors)} if self.excluded_vendors else {}),
             **({"helpers": [seat_json(seat, self.timeouts.__getitem__) for seat in self.roster.helpers]} if self.roster.helpers else {}),
         }  # fmt: skip
 
@@ -288,12 +291,15 @@ async def make_plan(
 ) -> Plan:  # fmt: skip
     """Make the plan of an intent, within a cap. `on_seated` gets the members that are asked first, as soon as nothing refuses the packet."""
     protocol = protocols.get_protocol(intent.protocol)
+    whole, where = where.settings, replace(where, settings=exclude_vendors(where.settings, where.env))
     question = Question(intent.question, intent.task, intent.target, intent.domain)
     given = parse_options(protocol.name, intent.task, intent.options, protocol.load_options())
     panel = load_panel(protocol, question, given, where)
     _check_seat_count(protocol, panel, where.settings)
+    require_members(where.settings, whole, where.env, len(panel.seats))
     options = given.model_copy(update=panel.options)
     roster, seating = _seat_roster(protocol, panel, where)
+    roster = exclude_from_roster(roster, where.settings)
     strangers = _check_seat_flags(protocol, roster, where.settings)
     roster = _mark_small_seats(roster, member)
     material = material or Material()
@@ -315,7 +321,7 @@ async def make_plan(
     spending, shortfall, fitted = model.plan_spending(longest, FULL_OUTPUT), None, ""
     if cap is not None:
         full = spending.total
-        fit = await fit_to_cap(model, rehearse_paths, cap, may_be_lowest=has_chosen_members(where.settings))
+        fit = await fit_to_cap(model, rehearse_paths, cap, may_be_lowest=has_chosen_members(whole))
         if isinstance(fit, Shortfall):
             shortfall = fit
         else:
@@ -359,7 +365,7 @@ async def make_plan(
         ),
         shared_vendors=seating.shared_vendors, lines=seating.lines, timeouts={name: float(where.settings.member_timeout(name)) for name in roster.member_names},
         inferred=intent.inferred, hedge=where.settings.hedge and any(seat.fallbacks for seat in roster.all_seats), warm_starts=find_warm_starts(phases, longer, points) if where.settings.warm_start else (), cache_points=points, attachments=attached,
-        look=look, redact_lookups=material.redact, check=check,
+        look=look, redact_lookups=material.redact, check=check, excluded_vendors=where.settings.excluded_vendors,
     )  # fmt: skip
 
 

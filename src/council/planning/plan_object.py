@@ -175,6 +175,9 @@ class PlanObject(TypedDict):
     helpers: NotRequired[
         Annotated[list[PlanSeat], Field(description="Seats that serve the others: an explorer, a clerk.")]
     ]
+    exclude_family: NotRequired[
+        Annotated[list[str], Field(description="Vendors that no seat, chair, helper or fallback uses.")]
+    ]
     phases: list[PlanPhase]
     calls: PlanCalls
     agents: Annotated[Count, Field(description="Seats and their explorers; the chair is not counted.")]

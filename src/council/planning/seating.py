@@ -202,7 +202,7 @@ class _Assigner:
         if name is None:
             return None
         vendor = catalogue().lines[name].vendor
-        is_excluded = self.settings.cheap or (self.settings.vendors and not self.settings.may_choose(vendor))
+        is_excluded = self.settings.cheap or not self.settings.may_choose(vendor)
         member = None if is_excluded else find_default_member(name, self.settings, self.env)
         return Candidate(member, vendor) if member else _find_vendor(vendor, self.candidates)
 

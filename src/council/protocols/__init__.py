@@ -152,6 +152,10 @@ class ReportView:
         """Return extra fields of the report object."""
         return {}
 
+    def seat_fields(self, minutes: Minutes, seat: str) -> Json:
+        """Return extra fields of a seat in the report object."""
+        return {}
+
     def layout_variables(self, minutes: Minutes) -> Json:
         """Return extra variables of the protocol's layouts."""
         return {}
@@ -210,6 +214,7 @@ SHIPPED_PROTOCOLS = {
     "ranking": "council.protocols.ranking:PROTOCOL",
     "refine": "council.protocols.refine:PROTOCOL",
     "solo": "council.protocols.solo:PROTOCOL",
+    "panel": "council.protocols.panel:PROTOCOL",
     "quick": "council.protocols.judges:QUICK",
 }
 # Found by name, so that their runs can be resumed and shown, but not offered: `council eval` and /v1 use them.

@@ -190,6 +190,7 @@ def _build_seat(minutes: Minutes, seat: SeatMinutes, view: ReportView) -> Json:
         "cost": None if _list_unpriced(minutes, [seat]) else round(seat.usd, 9),
         "attempts": seat.attempts,
         "seconds": round(seat.seconds, 3),
+        **view.seat_fields(minutes, seat.name),
         **({"hedged": hedges} if (hedges := _list_hedges(minutes, seat.name)) else {}),
         **({"looked_up": looked} if minutes.lookups and (looked := _list_lookups(minutes, seat.name)) else {}),
     }

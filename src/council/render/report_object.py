@@ -21,6 +21,7 @@ from council.render.report_parts import (
     Calls,
     Changed,
     Check,
+    Comparison,
     Cost,
     Degraded,
     Fork,
@@ -123,6 +124,9 @@ class Report(Part, BaseModel):
         Field(description="Only of a review: the judges whose FAIL the rule corroborated counts as a WARN."),
     ] = []
     grouping: Grouping | None = None
+    comparison: Annotated[
+        Comparison | None, Field(description="Only of the panel protocol: whether the clerk compared the answers.")
+    ] = None
     positions: Annotated[
         list[PositionRow],
         Field(

@@ -93,6 +93,14 @@ class Hedge(Part):
     after: Annotated[Amount, Field(description="Seconds that the first member had had until then.")]
 
 
+class Comparison(Part):
+    """Whether the clerk compared the answers."""
+
+    state: Annotated[str, Field(description="answered, unneeded, unavailable or absent.")]
+    why: Annotated[str, Field(description="The state of the clerk in words.")]
+    unknown: Annotated[list[str], Field(description="Labels that the clerk named and that are no answers.")] = []
+
+
 class SeatLookup(Part):
     """A file, a name or a pattern that a seat looked up in the project before it answered."""
 
@@ -124,6 +132,13 @@ class ReportSeat(Part):
         ),
     ]
     seconds: Amount
+    text: Annotated[
+        str | None, Field(description="Only of the panel protocol: the seat's whole answer; null if it gave none.")
+    ] = None
+    conclusion: Annotated[
+        str | None,
+        Field(description="Only of the panel protocol: the last line of the answer that says it, else null."),
+    ] = None
     hedged: Annotated[
         list[Hedge] | None, Field(description="Phases in which another member was asked too; absent if there are none.")
     ] = None

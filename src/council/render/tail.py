@@ -10,7 +10,7 @@ from council.engine.minutes import Minutes
 from council.engine.trust import Trust
 from council.language import LANGUAGES
 from council.text_cleanup import single_line
-from council.types import Json
+from council.types import CONCLUSIONS, Json
 from council.wording import Wording, load_wording
 
 MAX_REASONS = 3
@@ -141,8 +141,9 @@ def _format_positions(minutes: Minutes, trust: Trust, wording: Wording) -> str:
     verdict = minutes.verdict
     differences = verdict.get("differences") or []
     everyone = next((fact.count for fact in trust.supports if fact.kind == "all_hold"), 0)
+    row = "same_conclusion" if verdict.get("agreement_on") == CONCLUSIONS else "all_hold"
     if differences and everyone:
-        all_hold = _format_all_hold(everyone, wording)
+        all_hold = _format_all_hold(everyone, wording, row)
         but_differ = wording.say("tail", "but_differ", detail=_format_difference(differences, wording))
         return _format_line("agree", wording.semicolon.join([all_hold, but_differ]), wording)
     if differences:
@@ -157,14 +158,14 @@ def _format_positions(minutes: Minutes, trust: Trust, wording: Wording) -> str:
         if more := len(common) - 1:
             parts.append(wording.say("tail", "more", number=more, count=more))
     elif _is_unanimous(verdict, len(answered)) and not _tells_agreement(verdict.get("result")):
-        parts.append(_format_all_hold(len(answered), wording))
+        parts.append(_format_all_hold(len(answered), wording, row))
     if joined := verdict.get("joined"):
         parts.append(wording.say("tail", "joined", number=len(joined), seats=wording.join(joined)))
     return _format_line("agree", wording.semicolon.join(parts), wording) if parts else ""
 
 
-def _format_all_hold(count: int, wording: Wording) -> str:
-    return wording.say("tail", "all_hold_both" if count == 2 else "all_hold", count=count)
+def _format_all_hold(count: int, wording: Wording, row: str) -> str:
+    return wording.say("tail", f"{row}_both" if count == 2 else row, count=count)
 
 
 def _is_unanimous(verdict: Json, answered: int) -> bool:

@@ -68,7 +68,7 @@ NO_LIMIT_USD = 1e6
 LIMIT_GROWTH = 4  # how much more of the batch's limit a row gets that needs more than its estimate
 # Options that are settings of a run.
 SETTING_OPTIONS = (
-    "seats", "models", "cheap", "seat_count", "timeout", "max_cost", "allow_unpriced", "effort", "grace", "hedge", "check", "no_warm", "no_resend", "packet_tokens",
+    "seats", "models", "cheap", "seat_count", "exclude_family", "timeout", "max_cost", "allow_unpriced", "effort", "grace", "hedge", "check", "no_warm", "no_resend", "packet_tokens",
     "report_dir", "profile",
 )  # fmt: skip
 

@@ -31,7 +31,7 @@ DERIVED_ID_CHARS = 12  # of an id that is derived from the row
 ROW_FIELDS = ("id", "question", "options")
 # Options of a question by their names in Python, with the kind of their values.
 COMMON_OPTIONS: Mapping[str, str] = {
-    "protocol": "str", "models": "names", "seats": "seats", "cheap": "bool", "seat_count": "number", "strict": "bool", "verbose": "bool",
+    "protocol": "str", "models": "names", "seats": "seats", "cheap": "bool", "seat_count": "number", "exclude_family": "names", "strict": "bool", "verbose": "bool",
     "material": "str", "spec": "str", "decisions": "texts", "base": "str", "redact": "bool", "skip_secrets": "bool", "packet_tokens": "int", "look": "bool",
     "no_match": "bool", "continues": "str", "options": "object", "timeout": "number", "max_cost": "number",
     "allow_unpriced": "bool", "effort": "str", "grace": "number", "hedge": "bool", "check": "bool", "no_warm": "bool", "no_resend": "bool",

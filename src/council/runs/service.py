@@ -45,7 +45,7 @@ from council.planning.plan import (
 )
 from council.planning.rehearsal import looking_council, template_context
 from council.protocols.common.rosters import describe_rosters
-from council.protocols.panel import PanelContext
+from council.protocols.seats import PanelContext
 from council.render.report import encode_report
 from council.runs import report_files
 from council.runs.audit import RULES_CHANGED, audit_record, describe_version, is_ours, require_first_event

@@ -165,6 +165,7 @@ class Settings:
     warm_start: bool = True  # send the first of several requests with a common prefix alone, if its vendor caches it
     model_lists: bool = True  # look up once a day which models the vendors list
     vendors: tuple[str, ...] = ()  # vendors for seats and fallbacks without a setting; empty: all that are available
+    excluded_vendors: tuple[str, ...] = ()  # vendors of no seat, chair, helper or fallback, by `--exclude-family`
     effort: str | None = None  # reasoning effort; None: the vendor's default
     custom_members: Mapping[str, str] = field(default_factory=dict)  # member object of the caller, by name → vendor
     named_members: tuple[str, ...] = ()  # members of the seats in order, by `-m`; empty if not given
@@ -185,7 +186,7 @@ class Settings:
 
     def may_choose(self, vendor: str) -> bool:
         """Return whether Council may choose this vendor where the settings name no member."""
-        return not self.vendors or vendor in self.vendors
+        return (not self.vendors or vendor in self.vendors) and vendor not in self.excluded_vendors
 
     def is_set(self, key: str) -> bool:
         """Return whether this key or table has a value that is not a built-in default."""
@@ -291,6 +292,7 @@ def _merge_layers(folder: Path, env: Mapping[str, str], flags: Mapping[str, Any]
     settings = _build_settings(values, origins, {name: value for name, (value, _) in variables.items()})
     return replace(
         settings, named_members=(named := _read_named_members(flags.get("models"))), seat_count=_read_seat_count(flags.get("seat_count"), named), cheap=bool(flags.get("cheap")),
+        excluded_vendors=_read_excluded_vendors(flags.get("exclude_family")),
         ignored_file=find_ignored_file(folder, env, config),
         user_prices=_list_prices(user_values) if has_trust else None,
         guards_cap=_has_user_cap(user_values, flags),
@@ -353,6 +355,15 @@ def _read_seat_count(given: int | None, named: Sequence[str]) -> int | None:
             f"{option('seat_count', given)}, but {option('models')} names {len(named)} members: drop one of the two"
         )
     return int(given)
+
+
+def _read_excluded_vendors(given: Any) -> tuple[str, ...]:
+    """Return the vendors of `--exclude-family`, each once: one, several, or several in one text."""
+    texts = [given] if isinstance(given, str) else given or ()
+    vendors = [part.strip().lower() for text in texts for part in str(text).split(",")]
+    if not all(vendors):
+        raise UsageError(f'{option("exclude_family")} "" names no vendor: use a name such as anthropic')
+    return tuple(dict.fromkeys(vendors))
 
 
 def _read_named_members(given: Any) -> tuple[str, ...]:

@@ -109,7 +109,7 @@ async def test_a_client_lists_starts_waits_and_reads_the_result(mode: str, data:
 @pytest.mark.behaviour("50-mcp-tools")
 async def test_a_council_on_the_embedded_model(no_config: None) -> None:
     async with connect() as client:
-        assert len((await client.list_tools()).tools) == 6
+        assert len((await client.list_tools()).tools) == 7
         question = "research whether a cache is worth its trouble"
         run = (await call_tool(client, "council_start", question=question, protocol="quick"))["run"]
         assert (await wait_until_done(client, run))["status"] == "complete"
@@ -416,3 +416,54 @@ def test_a_port_without_http_and_a_missing_folder_are_refused(capsys: pytest.Cap
     for flags, error in ((["--port", "8765"], "needs --http"), (["--folder", "nowhere"], "does not exist")):
         assert run(["mcp", *flags]) == 2
         assert error in capsys.readouterr().err
+
+
+# Panel
+
+PANEL_SCRIPT = """
+["compare/clerk"]
+reply = {{ agreed = [{{ point = "It depends.", answers = ["A", "B"] }}], disputed = [], unique = [], shared_conclusion = ["A", "B", "C"] }}
+["answer/beta"]
+{beta}
+"""
+
+
+def write_panel_script(path: Path, beta: str) -> None:
+    """Configure a clerk that finds agreement, and a beta of this script."""
+    script = path / "panel.toml"
+    script.write_text(PANEL_SCRIPT.format(beta=beta), encoding="utf-8")
+    Path("council.toml").write_text(SCRIPTED.replace('"scripted:"', f'"scripted:{script}"'), encoding="utf-8")
+    trust_project()
+
+
+@pytest.mark.behaviour("50-mcp-panel")
+async def test_a_panel_returns_every_answer_and_the_comparison(tmp_path: Path) -> None:
+    write_panel_script(tmp_path, 'text = "Yes.\\nConclusion: Move it.\\nConfidence: HIGH"')
+    async with connect() as client:
+        found = await call_tool(client, "council_panel", question=QUESTION, exclude_family="anthropic")
+        [row] = (await call_tool(client, "council_list"))["runs"]
+    assert (found["done"], found["status"], found["run"]) == (True, "complete", row["run"])
+    seats = {seat["name"]: seat for seat in found["seats"]}
+    assert list(seats) == ["alpha", "beta", "gamma"] and all(seat["text"] for seat in seats.values())
+    assert (seats["beta"]["conclusion"], seats["beta"]["confidence"]) == ("Move it.", "HIGH")
+    assert [len(one["seats"]) for one in found["consensus"]] == [2]
+    assert found["comparison"]["state"] == "answered"
+    assert found["trust"]["level"] == "MEDIUM"  # one vendor
+    assert "answer" not in found
+
+
+@pytest.mark.behaviour("50-mcp-panel")
+async def test_a_panel_that_takes_longer_returns_its_status(tmp_path: Path) -> None:
+    write_panel_script(tmp_path, "stall = true")
+    async with connect() as client:
+        status = await call_tool(client, "council_panel", question=QUESTION, seconds=1)
+        assert (status["done"], "seats" in status) == (False, False)
+        assert status["line"].startswith("panel ")
+        await call_tool(client, "council_cancel", run=status["run"])
+
+
+@pytest.mark.behaviour("50-mcp-panel")
+async def test_a_vendor_that_does_not_exist_is_one_line() -> None:
+    async with connect() as client:
+        line = await call_refused(client, "council_panel", question=QUESTION, exclude_family=["antropic"])
+    assert line.startswith('exclude_family: unknown vendor "antropic": did you mean "anthropic"? known are ')

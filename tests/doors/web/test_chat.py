@@ -19,6 +19,7 @@ import pytest
 from council.render.tail import format_tail
 from council.runs.tokens import add_token
 from tests.acceptance.helpers import EVERYONE, QUESTION, SEATS, FixedAnswers, mark, wait_until
+from tests.acceptance.panel.fake_clerk import PanelAnswers, write_answer
 from tests.acceptance.refine.fake_authors import Authors, make_error, write_text
 from tests.doors.web.server import Json, WebServer, environment
 from tests.fake_provider import FakeProvider, Reply
@@ -343,6 +344,18 @@ def test_a_corrected_text_is_the_content_once_with_and_without_streaming(
         assert "checked by" in content
     assert (len(streamed.texts("content")), streamed.error, streamed.is_done) == (1, None, True)
     assert "The train is not counted." in streamed.reasoning
+
+
+@pytest.mark.behaviour("50-v1-panel")
+def test_the_digest_of_a_panel_is_the_content_once_with_and_without_streaming(site: ChatSite) -> None:
+    site.answers = site.provider.answer = PanelAnswers()
+    streamed = site.stream(model="council/panel")
+    whole = site.complete(model="council/panel")["choices"][0]["message"]["content"]
+    for content in (streamed.content, whole):
+        assert content.startswith("## Where they agree\n\n- Take the train.")
+        assert [content.count(write_answer(seat)) for seat in ("alpha", "beta", "gamma")] == [1, 1, 1]
+        assert "\nTrust: MEDIUM" in content
+    assert (len(streamed.texts("content")), streamed.error, streamed.is_done) == (1, None, True)
 
 
 @pytest.mark.behaviour("50-v1-solo")

@@ -68,6 +68,7 @@ def test_options_describe_themselves_for_a_form(server: WebServer) -> None:
     assert set(about) == {
         "models",
         "cheap",
+        "exclude_family",
         "decisions",
         "effort",
         "redact",
@@ -79,6 +80,13 @@ def test_options_describe_themselves_for_a_form(server: WebServer) -> None:
     assert all(row["description"] for row in about.values())
     members = server.get("/api/members")
     assert "security-audit" in [row["name"] for row in members["presets"]]
+
+
+@pytest.mark.behaviour("00-exclude-family")
+def test_a_vendor_that_does_not_exist_is_refused_with_its_field(server: WebServer) -> None:
+    request = {"question": "Where to?", "protocol": "panel", "exclude_family": ["antropic"]}
+    line = server.refused("/api/estimate", request)
+    assert line.startswith('exclude_family: unknown vendor "antropic": did you mean "anthropic"? known are ')
 
 
 @pytest.mark.behaviour("13-model-flag", "13-cheap")

@@ -60,7 +60,7 @@ MAX_LISTED_GROUPS = 12
 BAR_WIDTH = 24
 # Flags of a question that set an option of every row.
 ROW_FLAGS = (
-    "protocol", "mode", "models", "members", "cheap", "seat", "seat_count", "effort", "strict", "spec", "decision", "base", "no_match", "redact",
+    "protocol", "mode", "models", "members", "cheap", "seat", "seat_count", "exclude_family", "effort", "strict", "spec", "decision", "base", "no_match", "redact",
     "skip_secrets", "packet_tokens", "look", "allow_unpriced", "timeout", "grace", "hedge", "check", "no_warm", "no_resend", "verbose", "report_dir",
 )  # fmt: skip
 COMMAND_FLAGS = ("config", "trust", "yes", "no_input", "dry_run", "json", "quiet", "no_color", "ascii")
@@ -116,8 +116,10 @@ def read_defaults(params: Json) -> Json:
     named = {
         "protocol": params["protocol"] or params["mode"], "models": parse_members(params["models"], params["members"]),
         "seats": parse_seats(params["seat"]) or None, "decisions": list(params["decision"]) or None,
+        "exclude_family": list(params["exclude_family"]) or None,
     }  # fmt: skip
-    plain = [name for name in ROW_FLAGS if name not in ("protocol", "mode", "models", "members", "seat", "decision")]
+    own = ("protocol", "mode", "models", "members", "seat", "decision", "exclude_family")
+    plain = [name for name in ROW_FLAGS if name not in own]
     flags = [flag for flag in protocol_flags() if params[flag["name"]] is not None]
     named |= {name: params[name] for name in plain if params[name] not in (None, False)}
     named |= {

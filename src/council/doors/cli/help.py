@@ -33,7 +33,7 @@ COMMAND_GROUPS: Mapping[str, tuple[str, ...]] = {
 }
 # One group for each flag of every run, by its name in COMMON_FLAGS. Flags of a protocol are grouped by protocol.
 FLAG_GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Protocol and members": ("protocol", "mode", "models", "members", "cheap", "seat", "seat_count", "effort", "strict"),
+    "Protocol and members": ("protocol", "mode", "models", "members", "cheap", "seat", "seat_count", "exclude_family", "effort", "strict"),
     "Material": ("attach", "spec", "decision", "base", "continued", "no_match", "no_stdin", "redact", "skip_secrets", "packet_tokens", "look"),
     "Cost and time": ("max_cost", "allow_unpriced", "yes", "timeout", "grace", "hedge", "check", "no_warm", "no_resend"),
     "Execution": ("dry_run", "detach", "priority", "no_input", "notify", "config", "trust"),

@@ -94,6 +94,7 @@ COMMON_FLAGS: list[dict[str, Any]] = [
     {"flag": "--cheap", "name": "cheap", "kind": "bool", "help": "Use the fast models of the available vendors for the seats and the chair."},
     {"flag": "--seat", "name": "seat", "kind": "many", "metavar": "NAME=MEMBER", "help": "Assign a member to a seat; repeatable. --seat chair=… sets the chair."},
     {"flag": "--seats", "name": "seat_count", "kind": "int", "metavar": "N", "help": "Number of seats, 2 to 8: fewer cost less. Without it three, or as many as -m names."},
+    {"flag": "--exclude-family", "name": "exclude_family", "kind": "many", "metavar": "VENDOR", "help": "Use no member of this vendor, also not as a fallback; repeatable."},
     {"flag": "--timeout", "name": "timeout", "kind": "float", "metavar": "SECONDS", "help": "Time limit of each member in every phase, including retries (120; 300 for models that think)."},
     {"flag": "--max-cost", "name": "max_cost", "kind": "float", "metavar": "DOLLARS", "help": "Stop before this run could cost more; continue with `council resume --max-cost`."},
     {"flag": "--allow-unpriced", "name": "allow_unpriced", "kind": "bool", "help": "Allow members without a known price, even with a budget."},

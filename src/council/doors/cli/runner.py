@@ -109,6 +109,7 @@ class Runner:
             "models": parse_members(params.get("models") or (), params.get("members")),
             "cheap": params.get("cheap") or None,
             "seat_count": params.get("seat_count"),
+            "exclude_family": params.get("exclude_family") or None,
             "profile": profile,
         }
         settings |= {"max_cost": params.get("max_cost"), "allow_unpriced": params.get("allow_unpriced") or None}

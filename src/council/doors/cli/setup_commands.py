@@ -428,7 +428,7 @@ def _find_trust_request(file: str | None) -> tuple[TrustRequest | None, bool]:
     if file is None:
         return settings.trusted or settings.untrusted, settings.trusted is not None
     from council.protocols.common.rosters import find_trust_request
-    from council.protocols.panel import PanelContext
+    from council.protocols.seats import PanelContext
 
     return find_trust_request(file, PanelContext(settings, os.environ, Path.cwd()))
 

@@ -32,7 +32,12 @@ def _parse_json_text(value: Any) -> Any:
         return value
 
 
+def _wrap_text(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
 Options = Annotated[Json, BeforeValidator(_parse_json_text)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_wrap_text)]  # one name may be a text
 
 
 class Arguments(BaseModel):
@@ -47,6 +52,7 @@ class CommonOptions(Arguments):
     timeout: float | None = None
     seats: dict[str, str] = Field(default_factory=dict)
     models: tuple[str, ...] = ()
+    exclude_family: Names = ()
     cheap: bool = False
     check: bool = False
     spec: str | None = None
@@ -58,7 +64,7 @@ class CommonOptions(Arguments):
     look: bool | None = None  # None: if the question names the project
 
 
-COMMON_OPTIONS_HELP = "max_cost, effort low|medium|high, timeout, seats {seat: member}, models [1 to 8], cheap, check (the answer), spec FILE, base REF, decisions [], attach [FILE], redact, skip_secrets, look (members read project files; default: if the question names them)"
+COMMON_OPTIONS_HELP = "max_cost, effort low|medium|high, timeout, seats {seat: member}, models [1 to 8], exclude_family [vendors], cheap, check, spec FILE, base REF, decisions [], attach [FILE], redact, skip_secrets, look (read project files)"
 
 
 def _format_options_help() -> str:
@@ -76,7 +82,7 @@ def _format_option(row: Json) -> str:
 
 PROTOCOL_HELP = (
     "collaborative (default): one merged answer; adversarial: stress-test; advisors: perspectives; judges: PASS/WARN/FAIL on code; "
-    "general: web research; ranking: blind vote; refine: reworked, checked; triad, solo, quick: cheap{added}. Usually omitted: the question decides."
+    "general: web research; ranking: blind vote; refine: reworked, checked; panel: answers, compared; triad, solo, quick: cheap{added}. Omit it: the question decides."
 )
 
 
@@ -91,7 +97,7 @@ def _format_protocol_help() -> str:
 
 class StartArguments(Arguments):
     question: str = Field(
-        description='Self-contained: the members do not see this chat. May name files, or begin with a task: "validate recent", "brainstorm …", "research …".'
+        description='Self-contained: members do not see this chat. May name files, or begin with "validate recent", "brainstorm …", "research …".'
     )
     protocol: str | None = Field(
         default=None,
@@ -99,7 +105,7 @@ class StartArguments(Arguments):
         json_schema_extra={"enum": [*_usable_protocols(), AUTO_PROTOCOL]},
     )
     options: Options = Field(default_factory=dict, description=_format_options_help())
-    folder: str | None = Field(default=None, description="Folder whose files may be read: the project root.")
+    folder: str | None = Field(default=None, description="Usually the project root; its files may be read.")
 
 
 class EstimateArguments(Arguments):
@@ -111,6 +117,16 @@ class EstimateArguments(Arguments):
     folder: str | None = None
 
 
+class PanelArguments(Arguments):
+    """Arguments of council_panel; council_start describes the question, the options and the folder."""
+
+    question: str
+    exclude_family: Names = Field(default=(), description="Your own vendor: no member of it takes part.")
+    options: Options = Field(default_factory=dict)
+    folder: str | None = None
+    seconds: float = Field(default=MAX_WAIT_S, ge=0)
+
+
 class WaitArguments(Arguments):
     run: str
     seconds: float = Field(default=MAX_WAIT_S, ge=0, json_schema_extra={"maximum": MAX_WAIT_S})
@@ -118,7 +134,7 @@ class WaitArguments(Arguments):
 
 class ResultArguments(Arguments):
     run: str
-    tail: bool = Field(default=True, description="false: answer without outcome, differences and trust at its end.")
+    tail: bool = Field(default=True, description="false: without the lines after the answer.")
 
 
 class CancelArguments(Arguments):
@@ -127,9 +143,9 @@ class CancelArguments(Arguments):
 
 class ListArguments(Arguments):
     limit: int = Field(default=10, ge=1, le=MAX_LISTED)
-    unfinished: bool = Field(default=False, description="Runs that are not complete.")
-    owner: str | None = Field(default=None, description="Only of this owner, such as ann@laptop.")
-    project: str | None = Field(default=None, description="Only of this repository or folder.")
+    unfinished: bool = False
+    owner: str | None = Field(default=None, description="Such as ann@laptop.")
+    project: str | None = Field(default=None, description="Repository or folder.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +158,7 @@ class Tool:
     @property
     def schema(self) -> Json:
         plain: Json = _simplify_schema(self.model.model_json_schema())
+        plain.pop("description", None)  # the docstring of the model
         return plain | {"examples": [self.example]}
 
     def parse_arguments(self, name: str, arguments: Mapping[str, Any]) -> Any:
@@ -154,39 +171,46 @@ class Tool:
 
 TOOLS: dict[str, Tool] = {
     "council_start": Tool(
-        "Ask several language models one question; returns {run} at once, runs in the background and costs money. "
+        "Ask several language models one question; returns {run} at once, costs money. "
         "For real trade-offs, architecture, research, security- or correctness-sensitive review, or when the user asks for a "
-        "council or second opinions. NOT for lookups, arithmetic, command syntax, one-line rewrites, narrow yes/no or anything "
-        "with one obvious path: answer those yourself. Then council_wait until done, then council_result.",
+        "council or second opinions. NOT for lookups, arithmetic, command syntax, one-line rewrites, narrow yes/no or "
+        "one obvious path: answer those yourself. Then council_wait until done, then council_result.",
         StartArguments,
-        {"question": "Should we shard the database or buy a bigger machine?", "protocol": "adversarial"},
-        {"readOnlyHint": False, "destructiveHint": False},
+        {"question": "Shard the database or buy a bigger machine?"},
+        {"destructiveHint": False},
+    ),
+    "council_panel": Tool(
+        "Independent answers of several models and where they agree and differ; you conclude. Costs money. "
+        f"Waits {MAX_WAIT_S:.0f} s: {{done, seats with text, consensus, disagreements, trust}}; if not done, council_wait and council_result.",
+        PanelArguments,
+        {"question": "Does this cache need a lock? …", "exclude_family": ["anthropic"]},
+        {"destructiveHint": False},
     ),
     "council_wait": Tool(
-        f"Wait up to {MAX_WAIT_S:.0f} s for a run, with progress: {{run, status, phase, heard, done, line}}. Call again until done. The run continues if you stop waiting.",
+        f"Wait up to {MAX_WAIT_S:.0f} s for a run: {{run, status, phase, heard, done, line}}. Call again until done. The run continues if you stop waiting.",
         WaitArguments,
-        {"run": EXAMPLE_RUN, "seconds": 30},
+        {"run": EXAMPLE_RUN},
     ),
     "council_result": Tool(
-        "The report of a finished run: answer, verdict, confidence, findings, disagreements, cost. Also tell the user about `degraded` and `dissent`.",
+        "Report of a finished run: answer, verdict, findings, disagreements, cost. Tell the user about `degraded` and `dissent`.",
         ResultArguments,
         {"run": EXAMPLE_RUN},
     ),
     "council_cancel": Tool(
-        "Stop a run. Its answers so far are kept and paid; council_result has the partial report.",
+        "Stop a run. Answers so far are kept and paid.",
         CancelArguments,
         {"run": EXAMPLE_RUN},
-        {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": True},
+        {"destructiveHint": True, "idempotentHint": True},
     ),
     "council_estimate": Tool(
-        "Plan of a council without running it: protocol and why, seats, phases, calls, files sent, cost (low, expected, worst), warnings. Same arguments as council_start; spends nothing.",
+        "Plan of a council, free: protocol, seats, calls, files sent, cost, warnings. Arguments as for council_start.",
         EstimateArguments,
-        {"question": "Which queue fits us?", "protocol": "advisors", "options": {"flow": "debate", "rounds": 2}},
+        {"question": "Which queue fits us?"},
     ),
     "council_list": Tool(
         "Recent runs, unfinished first, with their questions.",
         ListArguments,
-        {"limit": 5, "unfinished": True},
+        {"unfinished": True},
     ),
 }
 
@@ -216,7 +240,7 @@ def split_common_options(options: Json) -> tuple[CommonOptions, Json]:
 
 
 def _simplify_schema(schema: Any) -> Any:
-    """Drop titles, nulls and empty defaults from a schema."""
+    """Drop titles, nulls, empty defaults and what is the default of a schema."""
     if isinstance(schema, list):
         return [_simplify_schema(part) for part in schema]
     if not isinstance(schema, dict):
@@ -228,7 +252,9 @@ def _simplify_schema(schema: Any) -> Any:
 
 
 def _is_redundant(key: str, value: Any) -> bool:
-    return (key == "title" and isinstance(value, str)) or (key == "default" and value in (None, False))
+    if key == "title":
+        return isinstance(value, str)
+    return (key == "default" and value in (None, False, [])) or key == "additionalProperties"  # code refuses others
 
 
 def _format_validation_error(name: str, tool: Tool, error: ErrorDetails) -> str:

@@ -21,6 +21,7 @@ from council.doors.mcp.tools import (
     CommonOptions,
     EstimateArguments,
     ListArguments,
+    PanelArguments,
     ResultArguments,
     StartArguments,
     WaitArguments,
@@ -88,6 +89,21 @@ def _format_outcome(minutes: Minutes) -> str:
 
 def _format_reason(minutes: Minutes) -> str:
     return single_line(minutes.reason or minutes.stopped or "no reason given", 300)
+
+
+PANEL = "panel"
+# Fields of a report that council_panel returns. The digest in `answer` repeats the texts of the seats.
+PANEL_FIELDS = (
+    *("status", "question", "trust", "comparison", "consensus", "disagreements", "notes"),
+    *("degraded", "quorum", "calls", "cost", "seconds"),
+)
+PANEL_SEAT_FIELDS = ("name", "model", "served_by", "vendor", "state", "text", "conclusion", "confidence")
+
+
+def select_panel_fields(report: Json) -> Json:
+    """Return the fields of a panel's report for a program that draws the conclusion itself."""
+    seats = [{name: seat.get(name) for name in PANEL_SEAT_FIELDS} for seat in report["seats"]]
+    return {"seats": seats} | {name: report[name] for name in PANEL_FIELDS if name in report}
 
 
 PROGRESS_INTERVAL_S = 1.0  # seconds between progress reports
@@ -212,6 +228,7 @@ class CouncilTools:
         self._handlers: dict[str, Callable[[Any, ClientContext], Awaitable[Json]]] = {
             "council_start": self.start, "council_wait": self.wait, "council_result": self.result,
             "council_cancel": self.cancel, "council_estimate": self.estimate, "council_list": self.list_runs,
+            "council_panel": self.hold_panel,
         }  # fmt: skip
 
     async def call(self, tool: str, arguments: Any, client: ClientContext) -> Json:
@@ -238,6 +255,22 @@ class CouncilTools:
                 run = await convener.enqueue(plan)
                 await worker_client.ensure_worker(convener.store, run, convener.env)
         return {"run": run}
+
+    async def hold_panel(self, arguments: PanelArguments, client: ClientContext) -> Json:
+        """Start a panel and wait for it. Return its answers and their comparison, or its status if it takes longer."""
+        excluded = {"exclude_family": list(arguments.exclude_family)} if arguments.exclude_family else {}
+        request = StartArguments(
+            question=arguments.question,
+            protocol=PANEL,
+            options={**arguments.options, **excluded},
+            folder=arguments.folder,
+        )
+        run = str((await self.start(request, client))["run"])
+        status = await self.wait(WaitArguments(run=run, seconds=arguments.seconds), client)
+        if not status["done"]:
+            return status
+        report = await self.result(ResultArguments(run=run, tail=False), client)
+        return status | select_panel_fields(report)
 
     async def estimate(self, arguments: EstimateArguments, client: ClientContext) -> Json:
         async with self._plan(arguments, client) as (_, plan):
@@ -280,7 +313,7 @@ class CouncilTools:
     def _make_convener(self, folder: Path, common: CommonOptions, profile: Any, cap: float | None) -> Convener:
         flags: Json = {"timeout": common.timeout, "effort": common.effort, "seats": dict(common.seats) or None}
         flags |= {"models": list(common.models) or None, "cheap": common.cheap or None}
-        flags["check"] = common.check or None
+        flags |= {"check": common.check or None, "exclude_family": list(common.exclude_family) or None}
         flags |= {"max_cost": cap, "allow_unpriced": self.owner.allow_unpriced or None}
         flags |= {"profile": profile if isinstance(profile, str) else None}  # the options check refuses other types
         flags = {name: value for name, value in flags.items() if value is not None}

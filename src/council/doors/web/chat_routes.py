@@ -48,7 +48,7 @@ from council.doors.web.sse import SEND_TIMEOUT_S, RunResponse, StreamCursor, wai
 from council.errors import CouncilError, UsageError
 from council.events import Entry
 from council.planning.plan import Plan
-from council.protocols.panel import PanelContext
+from council.protocols.seats import PanelContext
 from council.runs.service import Convener
 from council.runs.tokens import User
 from council.settings.schema import quote_value

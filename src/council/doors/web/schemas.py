@@ -67,6 +67,11 @@ class RunRequest(BaseModel):
     cheap: bool = Field(
         default=False, title="Fast, cheaper models", description="Use the fast models of the available vendors."
     )
+    exclude_family: list[str] = Field(
+        default_factory=list, title="Excluded vendors",
+        description="Vendors that no seat, chair, helper or fallback uses, such as anthropic.",
+        json_schema_extra={"format": "lines"},
+    )  # fmt: skip
     decisions: list[str] = Field(
         default_factory=list, description="Decisions already made, for the packet.",
         json_schema_extra={"format": "lines"},

@@ -143,7 +143,7 @@ def _make_flags(request: RunRequest, options: Json, cap: float | None) -> Json:
     profile = options.get("profile")
     flags: Json = {"max_cost": cap, "effort": request.effort, "seats": dict(request.seats) or None}
     flags |= {"models": list(request.models) or None, "cheap": request.cheap or None}
-    flags["check"] = request.check or None
+    flags |= {"check": request.check or None, "exclude_family": list(request.exclude_family) or None}
     flags["profile"] = profile if isinstance(profile, str) else None  # the options check refuses other types
     return {name: value for name, value in flags.items() if value is not None}
 

@@ -9,7 +9,7 @@ from itertools import cycle
 from council.errors import UsageError, option
 from council.protocols.advisors.options import AdvisorsOptions
 from council.protocols.common.rosters import NamedRoster, load_roster
-from council.protocols.panel import Panel, PanelContext
+from council.protocols.seats import Panel, PanelContext
 from council.settings import SEAT_FLAG, SeatSetting
 from council.settings.member_lookup import spread_members, tier_member
 from council.types import Seat

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from council.errors import UsageError
-from council.protocols.panel import PanelContext
+from council.protocols.seats import PanelContext
 from council.settings import BUILT_IN, SeatSetting
 from council.settings.config_files import config_folder, read_config
 from council.settings.schema import ROSTER_KEYS, validate_table

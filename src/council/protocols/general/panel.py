@@ -5,7 +5,7 @@ from __future__ import annotations
 from council.errors import SearchNotEnabled
 from council.protocols.common.rosters import load_roster
 from council.protocols.general.options import GeneralOptions
-from council.protocols.panel import Panel, PanelContext, resize_seats
+from council.protocols.seats import Panel, PanelContext, resize_seats
 from council.search import not_enabled_message, resolve_search
 from council.types import Seat
 

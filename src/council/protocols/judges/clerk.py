@@ -8,12 +8,12 @@ from typing import Literal
 
 from council.engine.council import Council
 from council.errors import BudgetSpent, SeatAbsent
+from council.protocols.common.clerk import find_clerk
 from council.protocols.judges.findings import Finding
 from council.protocols.judges.groups import ClerkGroup, format_place
-from council.protocols.judges.panel import CLERK
 from council.protocols.judges.replies import DefectGroups
 from council.text_cleanup import truncate
-from council.types import Packet, Seat
+from council.types import Packet
 
 PHASE = "grouping"
 QUESTION = "Which of these findings report the same defect?"
@@ -42,10 +42,6 @@ class Clerking:
     @property
     def reason(self) -> str:
         return REASONS[self.state]
-
-
-def find_clerk(helpers: Sequence[Seat]) -> Seat | None:
-    return next((seat for seat in helpers if seat.name == CLERK), None)
 
 
 async def ask_clerk(council: Council, findings: Sequence[Finding], *, is_off: bool) -> Clerking:

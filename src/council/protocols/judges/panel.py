@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from council.errors import ConfigError, UsageError, option, wording
+from council.protocols.common.clerk import build_clerk, is_human
 from council.protocols.common.perspectives import (
     Perspective,
     load_preset,
@@ -15,14 +16,13 @@ from council.protocols.common.perspectives import (
 )
 from council.protocols.judges.options import JudgesOptions
 from council.protocols.options import NoOptions
-from council.protocols.panel import Panel, PanelContext
-from council.settings import PROFILES, SEAT_FLAG, SeatSetting
+from council.protocols.seats import Panel, PanelContext
+from council.settings import PROFILES, SeatSetting
 from council.settings.config_files import config_folder
 from council.settings.member_lookup import (
     LOCAL_CANDIDATE,
     available_members,
     fast_members,
-    require_available,
     resolve_member,
     spread_members,
     tier_member,
@@ -118,8 +118,6 @@ FAMILY_PREFIXES = {
 }  # seat name prefix by vendor in a mixed council; other vendors use their own name
 HIGH_STAKES_WORDS = re.compile(r"\b(?:secur|architect)\w*", re.IGNORECASE)  # topics that need more than a single judge
 LEAD_SEAT = Seat("chair", "Lead")
-CLERK = "clerk"
-NO_FALLBACKS = ("human:", "local:", "scripted:")  # members that answer for no other one
 
 
 def quick_panel(task: str, options: NoOptions, context: PanelContext) -> Panel:
@@ -228,7 +226,9 @@ def _choose_first_member(options: JudgesOptions, context: PanelContext) -> str:
     if settings.cheap:
         return fast_members(settings, context.env)[0].member
     if settings.is_set("variables.COUNCIL_CLAUDE_MODEL"):
-        return resolve_member(settings.variables["COUNCIL_CLAUDE_MODEL"], settings, context.env)
+        member = resolve_member(settings.variables["COUNCIL_CLAUDE_MODEL"], settings, context.env)
+        if context.may_use(member):
+            return member
     if options.profile:
         return tier_member(PROFILES[options.profile].tier, settings, context.env)
     if default := settings.models.get("default"):
@@ -299,29 +299,10 @@ def _build_clerk(
     """Return the clerk of a review with several judges: a fast member, or none if only people judge."""
     if task != "validate" or options.no_clerk or counts.judges < 2:
         return []
-    own = _find_clerk_setting(context)
-    member = require_available(own.model, context.settings, context.env) if own.model else _choose_clerk(first, context)
-    if member is None:
-        return []
-    others = own.fallback if own.fallback is not None else () if first.startswith(NO_FALLBACKS) else (first,)
-    fallbacks = dict.fromkeys(resolve_member(one, context.settings, context.env) for one in others)
-    return [
-        Seat(
-            CLERK,
-            "Clerk",
-            member=member,
-            vendor=context.vendor(member),
-            fallbacks=tuple(one for one in fallbacks if one != member),
-        )
-    ]
-
-
-def _find_clerk_setting(context: PanelContext) -> SeatSetting:
-    """Return the setting of [seats.clerk] or `--seat`; with `-m` only that of `--seat` applies."""
-    settings = context.settings
-    if settings.named_members and not settings.is_set_by_flag(f"seats.{CLERK}.model", SEAT_FLAG):
-        return SeatSetting(fallback=())
-    return settings.seats.get(CLERK) or SeatSetting()
+    chosen = _choose_clerk(first, context)
+    others = [] if context.settings.named_members else [first]
+    clerk = build_clerk([*([chosen] if chosen else []), *others], context)
+    return [clerk] if clerk else []
 
 
 def _choose_clerk(first: str, context: PanelContext) -> str | None:
@@ -329,7 +310,7 @@ def _choose_clerk(first: str, context: PanelContext) -> str | None:
     settings = context.settings
     named = [resolve_member(name, settings, context.env) for name in settings.named_members]
     if named:
-        return next((member for member in named if not _is_human(member)), None)
+        return next((member for member in named if not is_human(member)), None)
     configured = settings.models.get("fast")
     if configured and (found := context.resolve_or_none(configured)):
         return found
@@ -337,11 +318,7 @@ def _choose_clerk(first: str, context: PanelContext) -> str | None:
         fast = [one.member for one in fast_members(settings, context.env) if one.vendor == context.vendor(first)]
     except ConfigError:
         fast = []
-    return fast[0] if fast else None if _is_human(first) else first
-
-
-def _is_human(member: str) -> bool:
-    return member.startswith("human:")
+    return fast[0] if fast else None if is_human(first) else first
 
 
 def _list_warnings(counts: JudgeCounts) -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from council.protocols.common.rosters import load_roster
-from council.protocols.panel import Panel, PanelContext, resize_seats
 from council.protocols.ranking.options import RankingOptions
+from council.protocols.seats import Panel, PanelContext, resize_seats
 from council.settings import SEAT_FLAG, SeatSetting
 from council.settings.member_lookup import DEFAULT_SEATS
 from council.types import Seat

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from council.protocols.options import NoOptions
-from council.protocols.panel import Panel, PanelContext
+from council.protocols.seats import Panel, PanelContext
 from council.settings.member_lookup import tier_member
 from council.types import Seat
 

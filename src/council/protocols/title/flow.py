@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from council.engine.council import Council
 from council.protocols.options import NoOptions
-from council.protocols.panel import Panel, PanelContext
+from council.protocols.seats import Panel, PanelContext
 from council.settings.member_lookup import tier_member
 from council.types import Seat, Verdict
 

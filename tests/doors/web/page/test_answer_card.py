@@ -243,6 +243,23 @@ def ranking() -> RunBuilder:
     return answered("ranking").close("Beta's way.", disagreements=[{"issue": "the answer of beta", "positions": sides}])
 
 
+def panel() -> RunBuilder:
+    points = "## Where they agree\n\n- It is safe.\n\n## Where they differ, and on which assumption\n\n- told once"
+    answers = "## Alpha\n\nSpaces.\n\n## Beta\n\nTabs."
+    sides = [{"seat": "alpha", "position": "x", "assumes": ""}, {"seat": "beta", "position": "y", "assumes": ""}]
+    notes = {"agreed": ["It is safe."], "contested": [{"point": "told once", "sides": sides}], "unique": []}
+    sections = [
+        {"name": "decision", "title": "Positions", "text": points},
+        {"name": "answers", "title": "Statements", "text": answers},
+    ]
+    return answered("panel").close(
+        f"{points}\n\n{answers}",
+        disagreements=[{"issue": "told once", "positions": sides}],
+        notes=notes,
+        details={"sections": sections},
+    )
+
+
 def many(count: int) -> RunBuilder:
     names = ("alpha", "beta", "gamma", "delta", "epsilon")[:count]
     builder = RunBuilder(plan(names=names)).phase("draft")
@@ -268,6 +285,7 @@ SHAPES: dict[str, tuple[RunBuilder, list[str], list[str]]] = {
     "general": (general(), ["Move it.", "Where Experts Disagree"], ["told once", "Participating", "Disagreements"]),
     "advisors": (advisors(), ["Move it.Copy Markdown", "Next Steps", "shared byalphabeta differed:gamma"], ["Disagreements"]),
     "ranking": (ranking(), ["Beta's way.", "differ 1"], []),
+    "panel": (panel(), ["Where they agree", "It is safe.", "Statements"], ["Disagreements"]),
 }  # fmt: skip
 
 
@@ -283,6 +301,7 @@ def test_the_card_of_every_shape_tells_each_thing_once(module_page: Any) -> None
         for words in missing:
             assert words not in card["text"], (name, words, card["text"])
         assert card["text"].count("Experts disagree on") <= 1, name
+        assert card["text"].count("It is safe.") <= 1, name
 
 
 SHOW_MAP = """async ([events, rows]) => {

@@ -13,7 +13,8 @@ import { term } from "./terms.js";
 export function answerParts(m, detail, rows, context) {
   const v = m.verdict;
   const sections = detail?.report?.sections || [];
-  return [...checkParts(v.check, context), ...notes(v.notes, context), ...attack(v.details || {}, rows, context), ...lists(v, new Set(sections.map((one) => one.name)), context)];
+  const told = new Set(sections.map((one) => one.name));
+  return [...checkParts(v.check, context), ...(told.has("answers") ? [] : notes(v.notes, context)), ...attack(v.details || {}, rows, context), ...lists(v, told, context)];
 }
 
 export function toSource(n) {
@@ -122,7 +123,7 @@ function lists(v, told, context) {
     v.details?.table && v.details?.ballots && el("section", { class: "part" }, el("h3", {}, "Ranking"), rankingTable(v.details, context)),
     part("Errors in the drafts", v.details?.attacks, (one) => foundError({ ...one, state: ATTACK_STATES[one.landed] }, context, { phase: "attack", author: one.author }), { open: false }),
     part("Agreed", (v.consensus || []).filter((one) => one.claim), (one) => [el("span", {}, inline(one.topic || one.claim)), chips(one.seats, context, { quote: one.claim })]),
-    !opinions && !told.has("disagreements") && !told.has("tensions") && part("Disagreements", v.disagreements, (one) => dispute(one, context), { open: v.disagreements?.length <= 3 && allSeats(context.minutes()).length <= 8 }),
+    !opinions && !["disagreements", "tensions", "answers"].some((name) => told.has(name)) && part("Disagreements", v.disagreements, (one) => dispute(one, context), { open: v.disagreements?.length <= 3 && allSeats(context.minutes()).length <= 8 }),
     !opinions && !told.has("disagreements") && part("Dissent", v.dissent, (one) => [chip(one.seat, context, { quote: one.text }), one.position && el("strong", {}, ` ${one.position}`), !v.details?.rulings?.length && el("span", { class: "soft" }, " ", inline(short(one.text, 400)))], { open: true }),
     part("Claims and their sources", v.claims, (one) => claim(one, context), { open: false }),
     part("Found by one vendor only", v.insights, (one) => [one.severity && severity(one.severity), el("span", {}, inline(one.finding || String(one))), one.family && el("span", { class: "tag" }, term("one vendor", one.family))], { open: false }),

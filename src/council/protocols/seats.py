@@ -1,4 +1,4 @@
-"""Panels: the seats of a council, built from options and settings before members are assigned."""
+"""Seats of a council before members are assigned: the panel, built from options and settings."""
 
 from __future__ import annotations
 
@@ -50,11 +50,16 @@ class PanelContext:
     question: Question | None = None
 
     def resolve_or_none(self, member: str) -> str | None:
-        """Return the full name of the member, or None if it is not available."""
+        """Return the full name of the member, or None if it is not available or its vendor is excluded."""
         try:
-            return resolve_member(member, self.settings, self.env)
+            found = resolve_member(member, self.settings, self.env)
         except ConfigError:
             return None
+        return found if self.may_use(found) else None
+
+    def may_use(self, member: str) -> bool:
+        """Return whether the vendor of a member is not excluded."""
+        return self.vendor(member) not in self.settings.excluded_vendors
 
     def vendor(self, member: str) -> str:
         return vendor_of(member, self.settings)

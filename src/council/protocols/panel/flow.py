@@ -1,0 +1,60 @@
+"""Panel protocol: every seat answers on its own, and the clerk compares the answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from council.engine.council import Council
+from council.language import detect_language
+from council.protocols.common.points import ComparedAnswers, assess_points, compare_answers
+from council.protocols.common.sections import dump_sections
+from council.protocols.panel.rules import (
+    build_sections,
+    describe_points,
+    format_digest,
+    list_confidence_facts,
+    read_closing,
+)
+from council.types import Round, Verdict
+from council.wording import load_wording
+
+CAVEATS: dict[str, str] = {  # by the state of the clerk
+    "unneeded": "Only one seat answered, so there is nothing to compare.",
+    "unavailable": "The answers below were not compared: there is no member for the clerk.",
+    "absent": "The answers below were not compared: the clerk did not answer.",
+}
+STOPPED = "The answers below were not compared: the run stopped first."
+
+
+async def panel(council: Council) -> Verdict:
+    """Collect independent answers, and compare them."""
+    async with council.phase("answer"):
+        answers = await council.poll(council.members, "panel/answer")
+    sealed = build_verdict(council, answers, ComparedAnswers())
+    council.so_far(replace(sealed, caveats=(STOPPED,)), is_answer=True)
+    points = await compare_answers(council, answers, "compare")
+    return build_verdict(council, answers, points)
+
+
+def build_verdict(council: Council, answers: Round[None], points: ComparedAnswers) -> Verdict:
+    """Return the answers and what the clerk found. Code writes the digest; no seat does."""
+    texts = {name: said.said for name, said in answers.items()}
+    closings = {name: read_closing(text) for name, text in texts.items()}
+    wording = load_wording(detect_language("\n".join(texts.values()), council.question.text))
+    sections = build_sections(points, texts, wording)
+    noted = assess_points(points, answers)
+    facts = (*noted.trust_facts, *list_confidence_facts(closings))
+    return Verdict(
+        format_digest(sections),
+        caveats=(CAVEATS[points.state],) if points.state in CAVEATS else (),
+        consensus=tuple({"point": one.point, "seats": list(one.seats)} for one in points.agreed),
+        disagreements=tuple(describe_points(points.disputed)),
+        details={
+            "clerk": {"state": points.state, "why": points.reason, "unknown": list(points.unknown)},
+            "sections": dump_sections(sections),
+            "closings": {name: closing.as_json() for name, closing in closings.items()},
+        },
+        notes=points.as_notes(),
+        agreement_on="conclusions",
+        **(noted._asdict() | {"trust_facts": facts}),
+    )
