@@ -324,7 +324,7 @@ KEY_MEANINGS: Mapping[str, str] = {
     "search.max_results": "Results of each query.",
     "search.base_url": "Address of the SearXNG server.",
     "search.folder": "Folder that the provider `files` searches.",
-    "budget.max_cost": "Cap of each run in dollars. The run stops before a request that could exceed it.",
+    "budget.max_cost": "Cap of each run in dollars. The run is fitted to it, or refused before it starts.",
     "budget.max_cost_per_day": "Cap of all runs of one day on this store.",
     "budget.confirm_above": "At a terminal, ask before a run whose expected cost is higher.",
     "prices.MEMBER.input": "Price of input tokens. `input` and `output` are required.",
