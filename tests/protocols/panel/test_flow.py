@@ -13,7 +13,7 @@ from council.engine.minutes import Minutes
 from council.errors import CouncilError
 from council.members.scripted import Scripted
 from council.render.markdown import render_answer, render_document, render_verbose
-from council.render.report import build_report
+from council.render.report import build_report, read_report
 from council.runs.service import Convener
 
 pytestmark = pytest.mark.anyio
@@ -216,6 +216,14 @@ async def test_the_answer_is_shown_once_on_every_surface() -> None:
     assert [render(minutes).count("May is warm.") for render in (render_answer, render_verbose)] == [1, 1]
     assert "May is warm. (Alpha and Beta)" in render_document(minutes)  # the clerk's own words too, with seats
     assert "Response A" not in render_document(minutes)
+
+
+@pytest.mark.behaviour("10-panel-report")
+async def test_the_report_does_not_say_what_a_council_without_an_answer_changed() -> None:
+    minutes, _ = await run(DIFFER)
+    minutes.plan["prices"] = {"north:m": 1.0, "east:m": 2.0, "south:m": 9.0}
+    report = read_report(minutes)
+    assert "changed" not in report and "strongest" not in report
 
 
 # Absences
