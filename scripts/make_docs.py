@@ -292,7 +292,7 @@ PROTOCOL_DOCS = (
         "collaborative",
         "For plans, designs and ideas. The seats answer independently; then each reads the "
         "other drafts and improves its own; then the chair writes the answer and decides where the seats still differ. This is the default; "
-        "the prefix `collaborative council:` or `collaborative mode:` also selects it, also for a choice.",
+        "the prefix `collaborative council:` or `collaborative mode:` also selects it, also for a choice. With `--early-stop`, drafts that state the same conclusion with HIGH confidence and without a doubt are not improved: the chair writes the answer from them (4 calls).",
     ),
     ProtocolDoc(
         "adversarial",
@@ -746,6 +746,8 @@ FAULTS = {
     "cut": "502, 504, or the stream broke off",
     "doubt": "a request in flight when the process stopped, and `--no-resend`",
     "hedge": "with `--hedge`, another member answered first, and the request was cancelled",
+    "dropped": "with `--grace`, the other seats had answered and this one had sent nothing",
+    "cancelled": "the run was interrupted while the request was open",
     "stall": "no answer in time, or no content for too long (comments do not count)",
     "empty": "an empty answer", "loop": "repeated text; the stream is stopped early",
     "stub": "a placeholder instead of an answer", "length": "truncated at the length limit",

@@ -25,6 +25,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.fakes.dialects import DIALECTS, Dialect, kept_prefix
+from tests.fakes.prompt_cache import CacheUse, PromptCache, list_blocks
 from tests.fakes.replies import Json, Reply, Seen, said_by
 from tests.fakes.sending import bytes_of, keep_alive, refusal, send
 
@@ -73,6 +74,7 @@ class FakeProvider:
         self.booleans: bool | dict[str, bool] = False  # values of a schema's booleans: for all, or by property name
         self.values: Json = {}  # values of a schema's properties by name: a value, or a callable of Seen
         self.answer: Callable[[Seen], Reply | None] | None = None  # if it returns None: the script, then the default
+        self.cache: PromptCache | None = None  # caches by the rules of the vendors; None: marked prefixes of any length
         self._scripts: dict[str, list[Reply]] = {}
         self._always: dict[str, Reply] = {}
         self._kept: set[tuple[str, str]] = set()  # (model, prefix) in the vendor's cache
@@ -216,10 +218,12 @@ class FakeProvider:
         seen = self._note(request, await request.read())
         reply = self._choose(seen)
         seen.status = reply.status
+        used: CacheUse | None = None
         if reply.status == 200 if reply.billed is None else reply.billed:
-            seen.tokens = self._counted(seen, reply)
+            used = self.cache.use(seen) if self.cache else None
+            seen.tokens = self._counted(seen, reply, used)
         try:
-            return await self._respond(request, DIALECTS[seen.wire], seen, reply)
+            return await self._respond(request, DIALECTS[seen.wire], seen, reply, used)
         except ConnectionError:
             return web.Response()  # the client has disconnected
         finally:
@@ -235,9 +239,13 @@ class FakeProvider:
             self._log.append(seen)
         return seen
 
-    def _counted(self, seen: Seen, reply: Reply) -> Json:
+    def _counted(self, seen: Seen, reply: Reply, used: CacheUse | None) -> Json:
         """Count four characters per token. A marked prefix is written to the cache once and then read from it."""
         thoughts = len(reply.thinks) // 4
+        if used:
+            told = {"in": sum(len(block.text) for block in list_blocks(seen)) // 4 + 1}
+            told |= {"out": len(said_by(self._typed, seen, reply)) // 4 + 1 + thoughts}
+            return told | {name: n for name, n in (("cached", used.read), ("written", used.written)) if n}
         tokens = {"in": len(seen.prompt) // 4 + 1, "out": len(said_by(self._typed, seen, reply)) // 4 + 1 + thoughts}
         if prefix := kept_prefix(seen.body) if seen.wire == "anthropic" else "":
             with self._lock:
@@ -262,7 +270,9 @@ class FakeProvider:
             wanted = self.booleans.get(name, False) if isinstance(self.booleans, dict) else self.booleans
         return wanted(seen) if callable(wanted) else wanted
 
-    async def _respond(self, request: web.Request, dialect: Dialect, seen: Seen, reply: Reply) -> web.StreamResponse:
+    async def _respond(
+        self, request: web.Request, dialect: Dialect, seen: Seen, reply: Reply, used: CacheUse | None
+    ) -> web.StreamResponse:
         for gate in list(self._gates):
             await gate.hold(seen)
         await asyncio.sleep(self.delay if reply.delay is None else reply.delay)
@@ -271,6 +281,8 @@ class FakeProvider:
         if reply.status != 200:
             seen.ended = time.monotonic()
             return refusal(dialect, reply)
+        if self.cache and used:
+            self.cache.commit(seen, used)
         streamed = seen.streamed if reply.stream is None else reply.stream
         kind = "text/event-stream" if streamed else "application/json"
         response = web.StreamResponse(headers={"Content-Type": kind, **reply.headers})

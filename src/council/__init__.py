@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         AccessError,
         AuthError,
         BudgetSpent,
+        CapTooLow,
         ChairAbsent,
         ConfigError,
         CouncilError,
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from council.types import Answer, Ask, Question, Roster, Round, Seat, Statement, Usage, Verdict
 
 __all__ = [
-    "AccessError", "Answer", "Ask", "AuthError", "BatchRow", "BatchStream", "BudgetSpent", "ChairAbsent", "Client", "ConfigError", "Convener",
+    "AccessError", "Answer", "Ask", "AuthError", "BatchRow", "BatchStream", "BudgetSpent", "CapTooLow", "ChairAbsent", "Client", "ConfigError", "Convener",
     "Council", "CouncilError", "EngineError", "Entry", "Event", "Fault", "LocalModelError", "Member", "Minutes",
     "PacketRefused", "PromptError", "Protocol", "Question", "QuorumLost", "QuotaError", "Reply", "Report", "Roster",
     "Round", "RunFailed", "RunIncomplete", "RunInterrupted", "RunOptions", "RunOwned", "RunStream", "SearchNotEnabled",
@@ -68,7 +69,7 @@ _EXPORTS = {
     "council.doors.library": ("Client", "RunOptions", "RunStream", "close", "convene", "convene_sync", "stream"),
     "council.engine.council": ("Council",),
     "council.errors": (
-        "AccessError", "AuthError", "BudgetSpent", "ChairAbsent", "ConfigError", "CouncilError", "EngineError", "Fault",
+        "AccessError", "AuthError", "BudgetSpent", "CapTooLow", "ChairAbsent", "ConfigError", "CouncilError", "EngineError", "Fault",
         "LocalModelError", "PacketRefused", "PromptError", "QuorumLost", "QuotaError", "RunFailed", "RunIncomplete",
         "RunInterrupted", "RunOwned", "SearchNotEnabled", "StoreError", "TrustRequired", "UnknownRun", "UsageError",
     ),

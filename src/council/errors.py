@@ -5,6 +5,7 @@ CouncilError                    exit 1
 │   ├── ConfigError             an invalid configuration file or variable
 │   │   └── TrustRequired       a project's file has settings that need trust
 │   ├── PacketRefused           material that must not leave the machine; names file and line, never the secret
+│   ├── CapTooLow               a cap that does not cover the run, which was refused before it existed
 │   ├── PromptError             a missing prompt file, or a prompt that lacks a variable
 │   ├── RunConflict             the run cannot do this in its present state
 │   └── UnknownRun              no run with this id
@@ -71,6 +72,7 @@ class CouncilError(Exception):
     exit_code = 1
     report: Any = None  # a council.Report
     field = ""
+    details: dict[str, Any] | None = None  # what a program needs to know, for errors in JSON
 
     def __init__(self, message: str = "", *, field: str = "") -> None:
         self.template = message  # with the wordings of all interfaces
@@ -106,6 +108,20 @@ class TrustRequired(ConfigError):
 
 class PacketRefused(UsageError):
     """Material that must not leave the machine. The message names file and line, never the secret."""
+
+
+class CapTooLow(UsageError):
+    """A cap that does not cover the run. It was refused before it existed; nothing was spent."""
+
+    def __init__(
+        self, message: str, *, scope: str, cap: float, needed: float, alternatives: list[dict[str, Any]]
+    ) -> None:
+        super().__init__(message, field="max_cost")
+        self.scope = scope  # run | day | user
+        self.cap = cap  # in dollars
+        self.needed = needed  # the lowest cap with which the run can finish
+        self.alternatives = alternatives  # councils that fit: protocol, cheap, and their expected cost in dollars
+        self.details = {"scope": scope, "cap": cap, "needed": needed, "alternatives": alternatives}
 
 
 class PromptError(UsageError):
@@ -209,9 +225,12 @@ class ChairAbsent(RunIncomplete):
 class Fault(CouncilError):
     """One attempt failed. `kind` is a row of the fault table; `said` is the member's text, if any."""
 
-    def __init__(self, kind: str, detail: str, *, said: str = "", retry_after: float | None = None) -> None:
+    def __init__(
+        self, kind: str, detail: str, *, said: str = "", retry_after: float | None = None, has_status: bool = False
+    ) -> None:
         super().__init__(detail)
         self.kind = kind
         self.detail = detail
         self.said = said
         self.retry_after = retry_after
+        self.has_status = has_status  # the endpoint answered with an error status and no output

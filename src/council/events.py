@@ -113,7 +113,10 @@ class Faulted:
 
 @dataclass(frozen=True, slots=True)
 class Billed:
-    """The cost of a request in dollars; `estimated` if the provider did not report its usage."""
+    """The cost of a request in dollars; `estimated` if the provider did not report its usage.
+
+    `in_doubt`: there was no answer and it is unknown whether the request was billed; `usd` is the most that it could be.
+    """
 
     type: ClassVar[str] = "bill"
     key: str
@@ -122,6 +125,10 @@ class Billed:
     member: str
     usd: float
     estimated: bool = False
+    in_doubt: bool = False
+    saved: float | None = (
+        None  # by the vendor's prompt cache, negative if writing cost more; None without known use of it
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,12 +197,16 @@ class LookedUp:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """The protocol made a decision worth recording; `skipped` are the phases that are not held because of it."""
+    """The protocol made a decision worth recording; `skipped` are the phases that are not held because of it.
+
+    `by_absence`: they could not be held, because seats are absent. Otherwise they were not needed, and the run has saved them.
+    """
 
     type: ClassVar[str] = "note"
     what: str
     why: str
     skipped: list[str] = field(default_factory=list)
+    by_absence: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,15 @@ def exact_cost(usage: Usage, price: Price) -> Decimal:
     return sum(sums, ZERO) / MILLION
 
 
+def cache_saving(usage: Usage, price: Price) -> Decimal:
+    """Return what the cached and written tokens would have cost as plain input, minus what they cost.
+
+    It is negative if more was paid for writing than reading saved.
+    """
+    rates = price.rates_for(usage.input)
+    return (usage.cached * (rates.input - rates.cached) + usage.written * (rates.input - rates.write)) / MILLION
+
+
 def cost(usage: Usage, price: Price) -> float:
     """Return the cost in dollars."""
     return float(exact_cost(usage, price))
@@ -146,6 +155,15 @@ def format_usd(usd: float) -> str:
     """Format dollars as `$0.31`, or with two significant digits below ten cents: `$0.0042`."""
     places = 2 if usd >= 0.095 or usd <= 0 else 1 - math.floor(math.log10(usd))
     return f"${usd:,.{places}f}"
+
+
+def format_saving(usd: float | None) -> str:
+    """Format what the vendors' prompt caches saved, to follow a cost; empty if they saved nothing."""
+    if not usd:
+        return ""
+    if usd < 0:
+        return f", {format_usd(-usd)} more for writing to the vendors' caches"
+    return f", {format_usd(usd)} saved by the vendors' caches"
 
 
 def _rates_to_json(rates: Rates) -> Json:

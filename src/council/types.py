@@ -353,6 +353,11 @@ class Ask:
     effort: str | None = None  # reasoning effort: low | medium | high
     shared: int = 0  # leading characters of the first user message that are the same for every seat
     attachments: tuple[Attachment, ...] = ()  # sent with the first user message
+    max_thinking: int | None = None  # limit of the allowance for thinking, in tokens; None: that of the effort
+    cache_points: tuple[
+        int, ...
+    ] = ()  # where the vendor may cache: 0 the end of the shared part, n that of user message n
+    cache_key: str = ""  # the same for all requests of a run, for vendors that route requests by it
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from tests.acceptance.adaptive.fake_solvers import make_answer
 from tests.acceptance.adaptive.fake_solvers import take_seats as take_solvers
 from tests.acceptance.advisors.fake_advisors import stance_fields
 from tests.acceptance.advisors.fake_advisors import take_seats as take_advisors
+from tests.acceptance.fake_drafts import take_seats as take_drafts
 from tests.acceptance.general.fake_general import FakeGeneral
 from tests.acceptance.general.test_rounds import opposed
 from tests.acceptance.helpers import QUESTION, Json, Terminal, Workspace
@@ -178,6 +179,24 @@ def prepare_check(folder: Path, provider: FakeProvider) -> Workspace:
     return workspace
 
 
+def prepare_drafts(folder: Path, provider: FakeProvider) -> Workspace:
+    """Drafts that agree; one seat is absent, and another needs a repair turn."""
+    workspace = Workspace(folder, provider)
+    take_drafts(workspace).instead |= {"gamma": Reply(status=500), "beta/draft": _empty_at_first}
+    return workspace
+
+
+def _empty_at_first(seen: Seen) -> Reply | None:
+    return Reply(text='{"draft": ""}') if len(seen.body["messages"]) == 2 else None
+
+
+def prepare_agreeing_advisors(folder: Path, provider: FakeProvider) -> Workspace:
+    """Advisors that agree after the second round."""
+    workspace = Workspace(folder, provider)
+    take_advisors(workspace).said = {"r1/visionary": stance_fields("against", "stay")}
+    return workspace
+
+
 def prepare_general(folder: Path, provider: FakeProvider) -> Workspace:
     """A search, a second round on a disagreement, and a synthesis that is sent back once."""
     general = FakeGeneral(Workspace(folder, provider), Terminal(lambda: None))
@@ -222,6 +241,7 @@ SHAPES = {
     "triad": Shape(prepare_plain, "triad"),
     "triad-cap": Shape(prepare_priced, "triad", cap=CAP),
     "collaborative": Shape(prepare_plain, "collaborative"),
+    "collaborative-early-stop": Shape(prepare_drafts, "collaborative", options={"early_stop": True}),
     "adversarial": Shape(prepare_plain, "adversarial"),
     "adversarial-faults": Shape(prepare_faults, "adversarial"),
     "judges": Shape(prepare_judges, None, ("validate", "src/auth")),
@@ -233,6 +253,7 @@ SHAPES = {
     "advisors": Shape(prepare_advisors, "advisors"),
     "advisors-debate": Shape(prepare_absent_advisor, "advisors", options={"flow": "debate", "early_stop": True}),
     "advisors-sequential": Shape(prepare_advisors, "advisors", options={"flow": "sequential", "rounds": 2}),
+    "advisors-early-stop": Shape(prepare_agreeing_advisors, "advisors", options={"rounds": 3, "early_stop": True}),
     "ranking": Shape(prepare_ranking, "ranking"),
     "refine": Shape(prepare_refine, "refine"),
     "refine-faults": Shape(prepare_refine_faults, "refine"),

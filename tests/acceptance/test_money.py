@@ -83,8 +83,9 @@ def test_missing_usage_makes_the_cost_an_estimate(priced: Workspace, council: Te
 def test_a_cut_stream_is_charged_its_reservation(priced: Workspace, council: Terminal) -> None:
     priced.answers.instead["alpha/draft"] = [Reply(cut=40)]
     report = adversarial(council)
-    assert report["cost"]["estimated"]
-    assert report["cost"]["usd"] > billed(priced.provider.log)
+    cost, bill = report["cost"], billed(priced.provider.log)
+    assert cost["usd"] < bill < cost["usd"] + cost["in_doubt"]  # the endpoint billed the cut request too
+    assert not cost["estimated"]
     assert council("runs", "fsck").code == 0
 
 
@@ -141,15 +142,16 @@ def test_a_longer_question_costs_more_also_when_the_rehearsal_is_shared(priced: 
 
 @pytest.mark.behaviour("00-exit-budget")
 def test_a_run_stops_at_its_cap_and_resumes_with_a_higher_one(priced: Workspace, council: Terminal) -> None:
-    """The budget covers three drafts of 1.5 cents each, but not the triage."""
-    usage = [{"prompt_tokens": 1000, "completion_tokens": 800}]  # (1,000 × 3 + 800 × 15) / 1,000,000 = $0.015
+    """The drafts are much longer than the output limits of their requests, so that the next phase costs more than planned."""
+    long_text = " ".join(f"word{n}" for n in range(6000))
     for seat in ("alpha", "beta", "gamma"):
-        priced.answers.instead[f"{seat}/draft"] = telling(priced, usage)
-    done = council("--protocol", "collaborative", "--max-cost", "0.13", "--json", QUESTION)
+        priced.answers.instead[f"{seat}/draft"] = [Reply(text=long_text)]
+    cap = council("--protocol", "collaborative", "--max-cost", "0.01", "--json", QUESTION).json["details"]["needed"]
+    done = council("--protocol", "collaborative", "--max-cost", str(cap), "--json", QUESTION)
     sent = len(priced.provider.log)
     report = done.json
     assert (done.code, report["status"], report["verdict"]) == (5, "incomplete", None)
-    assert report["cost"]["usd"] <= 0.13
+    assert report["cost"]["usd"] <= cap
     assert "the budget for this run is used up" in done.err
     assert "skipped(budget)" in {seat["state"] for seat in (*report["seats"], report["chair"])}
     (run,) = priced.runs()
@@ -158,19 +160,12 @@ def test_a_run_stops_at_its_cap_and_resumes_with_a_higher_one(priced: Workspace,
 
     again = council("resume", "--json")
     assert again.code == 5  # the cap of the run still applies
+    assert len(priced.provider.log) == sent
     more = council("resume", "--max-cost", "2.00", "--json")
-    assert (more.code, more.json["status"], more.json["calls"]["replayed"] >= sent) == (0, "complete", True)
+    assert (more.code, more.json["status"], more.json["calls"]["replayed"]) == (0, "complete", sent)
     assert more.json["cost"]["cap"] == 2.0
-    assert more.json["cost"]["usd"] == pytest.approx(billed_twice(priced, usage), abs=1e-9)
+    assert cap < more.json["cost"]["usd"] <= 2.0
     assert council("runs", "fsck").code == 0
-
-
-def billed_twice(workspace: Workspace, drafted: list[Json]) -> float:
-    """Return the cost with the scripted usage for the drafts and the real usage for the rest."""
-    drafts = [seen for seen in workspace.provider.log if workspace.answers.who(seen)[1] == "draft"]
-    rest = [seen for seen in workspace.provider.log if workspace.answers.who(seen)[1] != "draft"]
-    told = drafted[0]
-    return float(len(drafts) * (told["prompt_tokens"] * IN + told["completion_tokens"] * OUT)) / 1e6 + billed(rest)
 
 
 @pytest.mark.behaviour("00-unpriced-refused")
@@ -202,10 +197,10 @@ def test_the_runs_of_a_day_share_the_daily_cap(priced: Workspace, council: Termi
     for seat in ("alpha", "beta", "gamma", "chair"):
         priced.answers.instead[seat] = telling(priced, usage)
     priced.configure(more="[budget]\nmax_cost_per_day = 0.40\n")
-    first, second = (council("--protocol", "triad", "--json", QUESTION) for _ in range(2))
-    assert (first.code, first.json["cost"]["usd"]) == (0, pytest.approx(4 * 0.045))
-    assert second.code == 5
-    assert "raise [budget] max_cost_per_day" in second.err
+    first, second, third = (council("--protocol", "triad", "--json", QUESTION) for _ in range(3))
+    assert (first.code, second.code, first.json["status"], second.json["status"]) == (0, 0, "complete", "complete")
+    assert third.code == 2
+    assert "raise [budget] max_cost_per_day, or run it tomorrow" in third.json["error"]
     (spent,) = priced.rows("SELECT sum(coalesce(charged, reserved)) FROM spending")[0]
     assert spent <= 0.40e9
 
@@ -218,14 +213,12 @@ def test_a_killed_run_is_charged_for_requests_in_flight(priced: Workspace, counc
     kill(process)
     (run,) = priced.runs()
     left = council("report", run, "--json").json["cost"]
-    held = priced.rows("SELECT sum(reserved) FROM spending WHERE charged IS NULL")[0][0] / 1e9
-    assert held > 0
-    assert left["estimated"]
-    assert left["usd"] >= held
+    held = priced.rows("SELECT sum(reserved) FROM spending WHERE charged IS NULL AND key <> ''")[0][0] / 1e9
+    assert left["in_doubt"] == pytest.approx(held) and held > 0
     gate.release()
     report = wait_for_exit(priced.process("resume", run, "--json")).json
-    assert (report["status"], report["cost"]["estimated"], report["cost"]["cap"]) == ("complete", True, 5.0)
-    assert report["cost"]["usd"] >= held
+    assert (report["status"], report["cost"]["cap"]) == ("complete", 5.0)
+    assert report["cost"]["in_doubt"] == pytest.approx(held)
     assert council("runs", "fsck").code == 0
 
 

@@ -118,7 +118,7 @@ def facts(report: Json) -> Json:
 
 
 NEW_FIELDS = {
-    "leader", "leader_reason", "agreed", "contested", "rulings", "positions", "sections", "changed", "strongest", "tail",
+    "leader", "leader_reason", "agreed", "contested", "rulings", "positions", "sections", "changed", "strongest", "tail", "stops",
 }  # computed from the stored events  # fmt: skip
 
 

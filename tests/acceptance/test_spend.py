@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
+from council.money import format_usd
 from tests.acceptance.helpers import QUESTION, Terminal, Workspace, kill
 from tests.acceptance.test_money import PRICES, billed, priced
 from tests.fake_provider import Reply
@@ -78,3 +80,72 @@ def test_an_invalid_date_is_rejected_in_one_line(workspace: Workspace, council: 
     assert done.code == 2
     assert f'"{since}" is not a day' in done.err
     assert done.err.count("\n") == 1
+
+
+# Protocols and what stops saved
+
+
+@pytest.mark.behaviour("money-spend-protocols", "money-stops-saved")
+def test_a_consensus_saves_the_attack_by_the_estimate_of_the_plan(priced: Workspace, council: Terminal) -> None:
+    plan = council("--protocol", "adversarial", "--dry-run", "--json", QUESTION).json
+    assert sum(plan["cost"]["phases"].values()) == pytest.approx(plan["cost"]["expected"], abs=1e-5)
+    assert council("--protocol", "adversarial", QUESTION).code == 0
+    priced.answers.consensus = True
+    done = council("--protocol", "adversarial", "-v", QUESTION)
+    attack = plan["cost"]["phases"]["attack"]
+    assert attack > 0
+    assert f"saved by stops: 2 calls, about {format_usd(attack)}" in done.err
+    report = council("report", "--json").json
+    (stop,) = report["stops"]
+    assert (stop["skipped"], stop["calls"], stop["saved"]) == (["attack"], 2, attack)
+    assert f"| Saved by stops | 2 calls, about {format_usd(attack)} |" in Path(report["report_path"]).read_text("utf-8")
+
+    spent = council("spend", "--json").json
+    (group,) = spent["protocols"]
+    assert group["protocol"] == "adversarial"
+    assert [group[name] for name in ("runs", "complete", "calls", "stops", "saved")] == [2, 2, 12, 1, attack]
+    assert group["mean"] == pytest.approx(spent["total"]["usd"] / 2)
+    told = council("spend", "--by", "protocol").out.splitlines()
+    assert told[0].split() == [
+        "by",
+        "protocol",
+        "runs",
+        "calls",
+        "cost",
+        "per",
+        "complete",
+        "run",
+        "stops",
+        "stops",
+        "saved",
+    ]
+    assert f"1 stop saved about {format_usd(attack)}, by the estimates of the plans" in told
+
+
+@pytest.mark.behaviour("money-spend-protocols", "money-stops-saved")
+def test_without_prices_what_a_stop_saved_is_unknown(workspace: Workspace, council: Terminal) -> None:
+    workspace.answers.consensus = True
+    report = council("--protocol", "adversarial", "--json", QUESTION).json
+    assert [stop["saved"] for stop in report["stops"]] == [None]
+    (group,) = council("spend", "--json").json["protocols"]
+    assert (group["stops"], group["saved"], group["mean"]) == (1, None, None)
+    assert "1 stop; what they saved is unknown, because prices are missing" in council("spend").out
+
+
+@pytest.mark.behaviour("money-spend-protocols")
+def test_a_removed_run_keeps_its_cost_without_a_protocol(priced: Workspace, council: Terminal) -> None:
+    report = council("--protocol", "triad", "--json", QUESTION).json
+    assert council("runs", "rm", report["run"]).code == 0
+    spent = council("spend", "--json").json
+    (group,) = spent["protocols"]
+    assert (group["protocol"], group["runs"], group["complete"], group["mean"]) == ("", 1, 0, None)
+    assert group["usd"] == report["cost"]["usd"]
+    assert any(line.startswith("(removed runs)") for line in council("spend", "--by", "protocol").out.splitlines())
+
+
+@pytest.mark.behaviour("money-stops-saved")
+def test_an_attack_that_absent_seats_prevent_saves_nothing(priced: Workspace, council: Terminal) -> None:
+    priced.answers.instead |= {"beta": Reply(status=401), "gamma": Reply(status=401)}
+    report = council("--protocol", "adversarial", "--json", QUESTION).json
+    assert report["status"] == "incomplete"
+    assert "stops" not in report

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import sys
+import time
 from asyncio.subprocess import PIPE
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -15,12 +18,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from council import events as ev
-from council.calling.budget import Budget, Caps
+from council.calling.budget import Budget, Caps, SpendingPlan, local_date
 from council.calling.fault_table import FAULT_TABLE
 from council.engine.ledger import Ledger
+from council.errors import Fault
 from council.members.base import DEFAULT_MAX_TOKENS
 from council.money import FREE, UNBILLED_FAULTS, Price, Rates
-from council.store.interface import StoreAddress
+from council.store.interface import Record, StoreAddress
 from council.store.run_store import open_store
 from council.store.sqlite import SqliteStore
 from council.types import Answer, Ask, Usage
@@ -149,9 +153,10 @@ async def test_under_a_cap_every_request_sets_max_tokens(ledger: Ledger, words: 
 
 
 async def test_without_a_cap_the_ask_is_unchanged(ledger: Ledger) -> None:
-    assert make_budget(ledger).cap_output(ASK) == ASK
-    assert make_budget(ledger).cap_output(make_ask(KEY)) == make_ask(KEY)
-    assert make_budget(ledger, day=1.0).cap_output(ASK) == ASK  # keeps its own cap
+    member = answering("sim:m1", "Tabs.")
+    assert make_budget(ledger).cap_output(ASK, member) == ASK
+    assert make_budget(ledger).cap_output(make_ask(KEY), member) == make_ask(KEY)
+    assert make_budget(ledger, day=1.0).cap_output(ASK, member) == ASK  # keeps its own cap
 
 
 async def test_the_reservation_includes_thinking_tokens(ledger: Ledger) -> None:
@@ -212,12 +217,49 @@ async def test_an_unbilled_fault_costs_nothing(ledger: Ledger, kind: str) -> Non
     assert events_of(ledger, ev.Billed) == []
 
 
+@pytest.mark.behaviour("40-errors-unbilled")
+@pytest.mark.parametrize("kind", ["server", "cut"])
+async def test_an_error_status_costs_nothing_at_an_endpoint_that_does_not_bill_it(ledger: Ledger, kind: str) -> None:
+    failed = Fault(kind, "500: internal error", has_status=True)
+    for bills_errors in (False, True):
+        asked = step("sim:m1", ask=make_ask(f"draft/{bills_errors}", max_tokens=50))
+        budget = replace(make_budget(ledger), bills_errors={"sim:m1": bills_errors}.__getitem__)
+        await call(ledger, asked, answering("sim:m1", failed), budget=budget)
+        bills = events_of(ledger, ev.Billed)
+        assert bool(bills) is bills_errors
+        assert all(event.in_doubt for event in bills)
+
+
+@pytest.mark.behaviour("40-cancelled-by-stream")
+async def test_a_cancelled_request_is_charged_by_what_was_streamed_plus_a_margin(ledger: Ledger) -> None:
+    streamed, stay = asyncio.Event(), asyncio.Event()
+
+    class Streaming(FunctionMember):
+        async def send(self, body: bytes, on_delta: Callable[[str], None]) -> Answer:
+            on_delta("Tabs are wide. " * 20)
+            streamed.set()
+            await stay.wait()
+            raise AssertionError
+
+    member = Streaming("sim:m1", lambda key: "never")
+    asked = step("sim:m1", ask=make_ask(KEY, max_tokens=5000))
+    task = asyncio.ensure_future(call(ledger, asked, member, budget=make_budget(ledger)))
+    await streamed.wait()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    (event,) = events_of(ledger, ev.Billed)
+    sent = -(-len(member.prepare(asked.ask)) // 3)
+    assert event.usd == sent + math.ceil(300 / 3 * 1.2) + 200  # a token costs a dollar
+    assert (event.estimated, event.in_doubt) == (True, False)
+    assert event.usd < reserved(ledger)[0]
+
+
 @pytest.mark.behaviour("40-in-doubt-is-charged")
 @pytest.mark.parametrize("kind", ["cut", "stall", "server", "cli:exit"])
 async def test_a_request_that_may_be_billed_is_charged_its_reservation(ledger: Ledger, kind: str) -> None:
     await call(ledger, step("sim:m1", ask=ASK), answering("sim:m1", fault(kind)), budget=make_budget(ledger))
     assert spent(ledger) == sum(reserved(ledger)) > 0
-    assert {event.estimated for event in events_of(ledger, ev.Billed)} == {True}
+    assert {event.in_doubt for event in events_of(ledger, ev.Billed)} == {True}
 
 
 def test_unbilled_faults_are_in_the_fault_table() -> None:
@@ -278,12 +320,49 @@ async def test_without_budget_nothing_is_sent_or_stored(ledger: Ledger, store: S
     assert (record.attempts, record.results, record.spending) == ({}, {}, {})
 
 
-@pytest.mark.behaviour("40-skipped-budget")
-async def test_a_retry_that_exceeds_the_cap_is_not_sent(ledger: Ledger) -> None:
+@pytest.mark.behaviour("40-skipped-budget", "40-cap-finishes-or-refuses")
+async def test_a_retry_that_exceeds_the_cap_is_not_sent_and_the_seat_is_absent(ledger: Ledger) -> None:
     member = answering("sim:m1", fault("server"))
     outcome = await call(ledger, step("sim:m1", ask=ASK), member, budget=make_budget(ledger, run=150.0))
-    assert (outcome.state, len(member.calls)) == ("skipped(budget)", 1)
+    assert (outcome.state, len(member.calls)) == ("failed(server)", 1)
+    assert "not asked again: the budget for this run is used up" in outcome.reason
     assert spent(ledger) <= 150.0
+
+
+@pytest.mark.behaviour("40-skipped-budget")
+async def test_a_retry_of_the_chair_that_exceeds_the_cap_stops_the_run(ledger: Ledger) -> None:
+    member = answering("sim:m1", fault("server"))
+    asked = replace(step("sim:m1", ask=ASK), is_chair=True)
+    outcome = await call(ledger, asked, member, budget=make_budget(ledger, run=150.0))
+    assert (outcome.state, len(member.calls)) == ("skipped(budget)", 1)
+
+
+HALF = SpendingPlan(phases=(("draft", 100 * 10**9), ("merge", 100 * 10**9)))
+
+
+@pytest.mark.behaviour("40-cap-finishes-or-refuses")
+async def test_a_retry_leaves_the_money_that_later_phases_need(ledger: Ledger) -> None:
+    """The cap covers a retry of the draft, but then not the merge."""
+    member = answering("sim:m1", fault("server"))
+    budget = replace(make_budget(ledger, run=250.0), plan=HALF)
+    outcome = await call(ledger, step("sim:m1", ask=ASK), member, budget=budget)
+    assert (outcome.state, len(member.calls)) == ("failed(server)", 1)
+    merge = step("sim:m2", ask=make_ask("merge/chair", max_tokens=50))
+    done = await call(ledger, merge, answering("sim:m2", Answer("Tabs.", usage=Usage(1, 1))), budget=budget)
+    assert done.state == "ok"
+
+
+@pytest.mark.behaviour("40-cap-finishes-or-refuses")
+async def test_a_run_holds_the_money_of_its_whole_plan(ledger: Ledger, store: SqliteStore) -> None:
+    first = replace(make_budget(ledger, day=250.0), plan=HALF)
+    assert await first.hold_run() is None
+    today = local_date(time.time())
+    assert await store.sum_day(today) == 200 * 10**9
+    record = Record("rother", "", "", 0.0, "s", {})
+    refused = await replace(make_budget(ledger, day=250.0), plan=HALF, record=record).hold_run()
+    assert refused and (refused.scope, refused.spent) == ("day", 200 * 10**9)
+    await call(ledger, step("sim:m1", ask=ASK), answering("sim:m1", Answer("x", usage=Usage(1, 1))), budget=first)
+    assert await store.sum_day(today) <= 200 * 10**9  # the request is paid from what the run holds
 
 
 async def test_an_exceeded_daily_cap_is_named_in_the_reason(ledger: Ledger) -> None:

@@ -25,7 +25,7 @@ FIRST_EVENTS = 1500  # bytes of a stream with its start and at least one piece o
 
 def ask_of(seat: str, packet: str = PACKET, member: str = "anthropic:m1") -> Step:
     messages = ({"role": "system", "content": "Be brief."}, {"role": "user", "content": f"{packet}You are {seat}."})
-    return replace(step(member, ask=Ask(f"draft/{seat}", messages, shared=len(packet))), seat=seat)
+    return replace(step(member, ask=Ask(f"draft/{seat}", messages, shared=len(packet), cache_points=(0,))), seat=seat)
 
 
 class Wave:
@@ -46,7 +46,7 @@ class Wave:
 
 @pytest.fixture
 async def member(provider: FakeProvider) -> AsyncIterator[WireMember]:
-    member = seated(provider, "anthropic")
+    member = seated(provider, "anthropic", prompt_cache=True)
     yield member
     await member.close()
 
@@ -115,14 +115,14 @@ async def test_a_later_phase_with_a_known_prefix_starts_at_once(
     [
         ("anthropic", PACKET, None),  # --no-warm
         ("anthropic", "Short. ", WarmStart(max_wait=60.0)),
-        ("openai", PACKET, WarmStart(max_wait=60.0)),  # caches by itself, without a promise
+        ("openai", PACKET, WarmStart(max_wait=60.0)),  # an old model caches by itself, without a promise
         ("google", PACKET, WarmStart(max_wait=60.0)),
     ],
 )
 async def test_otherwise_all_seats_start_at_once(
     ledger: Ledger, provider: FakeProvider, wire: str, packet: str, warm: WarmStart | None
 ) -> None:
-    member, gate = seated(provider, wire), provider.hold()
+    member, gate = seated(provider, wire, prompt_cache=True), provider.hold()
     wave = Wave(ledger, member, warm, packet)
     assert len(await asyncio.to_thread(gate.wait, 20.0, 3)) == 3
     gate.release()

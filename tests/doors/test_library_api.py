@@ -295,17 +295,16 @@ class Priced(Scripted):
 
 @pytest.mark.anyio
 @pytest.mark.behaviour("issue-13-raise-for-status")
-async def test_a_run_that_reaches_its_budget_raises_and_can_be_resumed_with_a_larger_one() -> None:
+async def test_a_cap_that_does_not_cover_a_run_raises_with_what_it_needs() -> None:
     seats = dict.fromkeys(SEATS, "acme:m")
     async with council.Client(protocol="triad", members=[Priced("acme:m", {})], seats=seats) as client:
-        report = await client.convene("Tabs or spaces?", max_cost=0.001)
-        with pytest.raises(
-            council.BudgetSpent, match=rf'budget of \$0.001.*client.resume\("{report.run}", max_cost=…\)'
-        ):
-            report.raise_for_status()
-        resumed = await client.resume(report.run, max_cost=1000.0)
-        assert resumed.raise_for_status().answer
-        assert resumed.cost.usd and resumed.cost.cap == 1000.0
+        with pytest.raises(council.CapTooLow, match=r"the cap of \$0.0010 does not cover.*max_cost=") as refused:
+            await client.convene("Tabs or spaces?", max_cost=0.001)
+        assert (refused.value.scope, refused.value.cap) == ("run", 0.001)
+        assert await client.runs() == []
+        report = await client.convene("Tabs or spaces?", max_cost=refused.value.needed)
+        assert report.raise_for_status().answer
+        assert report.cost.usd is not None and report.cost.usd <= refused.value.needed
 
 
 # Client

@@ -14,10 +14,10 @@ import pytest
 from council import events as ev
 from council.engine.council import Council
 from council.engine.reply import Reply
-from council.errors import ChairAbsent, DuplicateKey, EngineError, LedgerMismatch, PromptError, QuorumLost
+from council.errors import BudgetSpent, ChairAbsent, DuplicateKey, EngineError, LedgerMismatch, PromptError, QuorumLost
 from council.members.scripted import Scripted
 from council.store.sqlite import SqliteStore
-from council.types import Json, Roster, Seat, Statement, Verdict
+from council.types import Json, Outcome, Roster, Seat, Statement, Step, Verdict
 from tests.run_session import ALPHA, BETA, CHAIR, GAMMA, ROSTER, FunctionMember, RunSession, open_session
 
 pytestmark = pytest.mark.anyio
@@ -322,6 +322,26 @@ async def test_gather_raises_when_no_seat_answered(store: SqliteStore, folder: P
             await session.council.gather(ALL, two_steps)
     async with session.council.phase("r2"):
         assert not await session.council.gather((), two_steps)
+
+
+@pytest.mark.behaviour("00-exit-budget")
+async def test_in_a_gather_the_others_finish_when_one_seat_is_out_of_budget(store: SqliteStore, folder: Path) -> None:
+    session = await open_session(store, folder)
+    carry_out = session.council.carry_out
+
+    async def refuse_beta(step: Step) -> Outcome:
+        return (
+            Outcome("skipped(budget)", reason="used up")
+            if step.ask.key == "r1/beta/judge/beta"
+            else await carry_out(step)
+        )
+
+    session.council.carry_out = refuse_beta
+    with pytest.raises(BudgetSpent, match="used up"):
+        async with session.council.phase("r1"):
+            await session.council.gather(ALL, two_steps)
+    answered = [event.key for event in session.of_type(ev.Stated)]
+    assert {"r1/alpha/judge/alpha", "r1/gamma/judge/gamma"} <= set(answered)
 
 
 async def test_gather_refuses_the_statement_of_another_seat(store: SqliteStore, folder: Path) -> None:

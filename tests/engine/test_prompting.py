@@ -380,7 +380,7 @@ def test_a_draft_prompt_gives_its_limit_before_its_task(mode: str, seat: str) ->
     text = load_text(f"{mode}/draft{seat}")
     limit = "At most {{ words }} words. Count words as in prose: code and the marks of tables do not count."
     assert text.index(limit) < text.index("1. Begin with your")
-    assert ("on top, at most 300 words" in text) is bool(seat)
+    assert ("on top, at most {{ words // 5 }} words" in text) is bool(seat)
 
 
 @pytest.mark.behaviour("10-optional-variables")

@@ -43,6 +43,12 @@ def test_a_continued_conversation_keeps_its_shared_prefix() -> None:
     assert render_for(ALPHA, before=turns) == (text, shared)
 
 
-def test_without_a_packet_the_shared_prefix_is_empty() -> None:
-    assert render_for(ALPHA, Packet())[1] == 0
+@pytest.mark.behaviour("29-cache-points")
+def test_without_a_packet_seats_share_the_question() -> None:
+    (first, shared), (second, again) = render_for(ALPHA, Packet()), render_for(BETA, Packet())
+    assert shared == again
+    assert first[:shared] == second[:shared] == "# Question\n\nIs it right?"
+
+
+def test_small_members_have_no_shared_prefix() -> None:
     assert render_for(Seat("alpha", small=True))[1] == 0

@@ -49,11 +49,23 @@ def test_the_estimate_follows_the_formula_and_counts_quotes() -> None:
     room = 4200  # three times the words
     read = [400 + asked, 400 + asked + room]
     worst = sum(2 * tokens * IN + (room + 2 * room) * OUT for tokens in read)
-    assert cost == {"low": low / 1e6, "expected": expected / 1e6, "worst": worst / 1e6} | {"seats": cost["seats"]}
+    assert cost == {"low": low / 1e6, "expected": expected / 1e6, "worst": worst / 1e6} | {
+        "seats": cost["seats"],
+        "phases": cost["phases"],
+    }
     assert cost["seats"] == {
         "aa": pytest.approx(((400 + asked) * IN + 1400 * OUT) / 1e6),
         "bb": pytest.approx(cost["expected"] - cost["seats"]["aa"]),
     }
+
+
+@pytest.mark.behaviour("money-phase-costs")
+def test_the_expected_cost_is_split_by_phase_without_the_names_of_seats() -> None:
+    calls = [call("judge/judge-1"), call("judge/judge-1/explore/judge-1-e1"), call("judge/judge-2"), call("r2/judge-1")]
+    cost = estimated(calls[:1], calls)
+    assert list(cost["phases"]) == ["judge", "judge/explore", "r2"]
+    assert sum(cost["phases"].values()) == pytest.approx(cost["expected"])
+    assert cost["phases"]["judge"] == pytest.approx(2 * cost["phases"]["r2"])
 
 
 @pytest.mark.behaviour("00-plan-cost")

@@ -27,6 +27,7 @@ def test_flags_belong_to_the_specified_protocols() -> None:
     for row in build_flag_table():
         for owner in row["owners"]:
             owned.setdefault(owner, set()).add(row["flag"])
+    assert owned["collaborative"] == {"--early-stop"}
     assert owned["advisors"] == {"--flow", "--rounds", "--tier", "--roster", "--early-stop"}
     assert owned["general"] == {"--search", "--no-search", "--spec-review", "--no-deliberate", "--preset"}
     judges = "quick deep mixed debate preset perspectives perspectives-file count explorers explorer-model technique profile rule no-clerk early-stop"
@@ -109,7 +110,7 @@ def test_perspectives_are_split_at_commas() -> None:
     assert isinstance(options, JudgesOptions) and options.perspectives == ("security-auditor", "perf-critic")
 
 
-@pytest.mark.parametrize("protocol", ["collaborative", "adversarial", "triad", "quick"])
+@pytest.mark.parametrize("protocol", ["adversarial", "triad", "quick"])
 def test_protocols_without_options_take_none(protocol: str) -> None:
     assert parse_options(protocol, "ask", {}).model_dump() == {}
 

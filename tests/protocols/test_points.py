@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from council.engine.reply import parse_reply, read_partial
-from council.protocols.common.points import MAX_DISPUTED, Points, read_points
-from council.types import Difference, Side
+from council.errors import Fault
+from council.protocols.common.points import MAX_DISPUTED, Points, assess_points, read_points
+from council.types import Difference, Round, Seat, Side, Statement
 
 LABELS = {"A": "gamma", "B": "alpha", "C": "beta"}
 SEATS = ("alpha", "beta", "gamma")
@@ -96,8 +97,8 @@ def test_at_most_six_disputes_are_used() -> None:
     assert [one.point for one in read(disputed=rows).disputed] == [f"p{n}" for n in range(MAX_DISPUTED)]
 
 
-@pytest.mark.parametrize("shared", [["A"], [], ["Z"], ["A", "A"]])
-def test_one_answer_shares_its_conclusion_with_none(shared: list[str]) -> None:
+@pytest.mark.parametrize("shared", [["A"], [], ["A", "A"], "none"])
+def test_one_answer_shares_its_conclusion_with_none(shared: Any) -> None:
     assert read(shared_conclusion=shared).shared_by == ()
 
 
@@ -120,7 +121,7 @@ def test_labels_in_the_sentences_become_seats() -> None:
 @pytest.mark.parametrize("words", ["both", "both answers", "all two answers"])
 def test_both_of_three_answers_names_none(words: str) -> None:
     found = read(agreed=[{"point": "p", "answers": words}], shared_conclusion=words)
-    assert (found.agreed, found.shared_by) == ((), ())
+    assert (found.agreed, found.shared_by) == ((), None)
 
 
 @pytest.mark.behaviour("10-points-checked")
@@ -131,3 +132,53 @@ def test_nothing_is_assessed_if_the_disputes_or_the_conclusion_cannot_be_read(lo
     part = read_partial(Points, json.dumps(reply), CHOICES)
     assert part is not None
     assert read_points(part.reply, LABELS, SEATS).shared_by is None
+
+
+@pytest.mark.behaviour("10-points-checked")
+@pytest.mark.parametrize("shared", [["Z"], ["A", "Z"], ["all of them, more or less"], {"text": "the same"}])
+def test_a_group_that_does_not_exist_is_not_assessed(shared: Any) -> None:
+    assert read(shared_conclusion=shared).shared_by is None
+
+
+@pytest.mark.parametrize("lost", [None, True, [["A", "B"], ["C"]]])
+def test_a_conclusion_without_labels_is_not_assessed(lost: Any) -> None:
+    reply = {"agreed": [], "disputed": [], "unique": [], "shared_conclusion": lost}
+    with pytest.raises(Fault):  # it gets a repair turn
+        parse_reply(Points, json.dumps(reply), CHOICES)
+    part = read_partial(Points, json.dumps(reply), CHOICES)
+    assert part is not None
+    assert read_points(part.reply, LABELS, SEATS).shared_by is None
+
+
+@pytest.mark.parametrize(
+    "sides",
+    [
+        {"A": "May", "B": "June"},
+        {"A": {"position": "May"}, "B": {"position": "June", "assumes": None}},
+        ["A: May", "Response B – June"],
+        [{"answer": "A", "view": "May"}, {"response": "B", "says": "June"}],
+    ],
+)
+def test_sides_in_other_forms_are_read(sides: Any) -> None:
+    found = read(disputed=[{"point": "When", "sides": sides}])
+    assert found.disputed == (Difference("When", (Side(("gamma",), "May"), Side(("alpha",), "June"))),)
+
+
+@pytest.mark.parametrize("unique", [{"A": "Rain."}, ["A: Rain."], [{"answers": ["A"], "point": "Rain."}]])
+def test_unique_points_in_other_forms_are_read(unique: Any) -> None:
+    assert [(one.seat, one.point) for one in read(unique=unique).unique] == [("gamma", "Rain.")]
+
+
+def test_json_in_prose_and_in_a_wrapper_is_read() -> None:
+    reply = {"points": {"agreed": [], "disputed": [], "unique": [], "shared_conclusion": ["A", "B"]}}
+    text = f"Here is my comparison:\n```json\n{json.dumps(reply)}\n```\nI hope this helps."
+    assert read_points(parse_reply(Points, text, CHOICES), LABELS, SEATS).shared_by == ("alpha", "gamma")
+
+
+@pytest.mark.behaviour("10-points-checked")
+def test_a_dispute_that_was_dropped_leaves_agreement_not_assessed() -> None:
+    statements = [Statement(Seat(name, member=f"{name}:m"), name, "Go.", None) for name in SEATS]
+    whole = read(shared_conclusion=list(LABELS))
+    lost = read(shared_conclusion=list(LABELS), disputed=[{"point": "When", "sides": [side("A"), side("Z")]}])
+    assert assess_points(whole, Round(statements)).agreement == "full"
+    assert (lost.dropped, assess_points(lost, Round(statements)).agreement) == (1, "")

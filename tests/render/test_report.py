@@ -60,7 +60,7 @@ EVERY_ENDING = [collaborative, adversarial, consensus, one_absent, interrupted, 
 def test_report_has_every_key_in_the_order_of_the_spec(build: Any) -> None:
     value = build_report(build().minutes)
     extra = TRIAGE_KEYS if "leader" in value else []
-    extra = [*extra, *(["strongest"] if build is priced else [])]
+    extra = [*extra, *(["strongest"] if build is priced else []), *(["stops"] if build is consensus else [])]
     assert list(value) == [*KEYS[: KEYS.index("degraded")], *extra, *KEYS[KEYS.index("degraded") :]]
     assert ("leader" in value) == (build in (adversarial, consensus))
     assert all(list(seat) == SEAT_KEYS for seat in [*value["seats"], value["chair"]])

@@ -22,6 +22,11 @@ def row(run: str, member: str = "sim:m1", day: str = "2026-11-15", **more: Any) 
         "at": 1.0,
         "day": day,
         "folder": f"/srv/{run}",
+        "protocol": "triad",
+        "status": "complete",
+        "cost": 0.03,
+        "stops": None,
+        "saved": None,
     }
     money = {
         "reserved": 5 * CENT,
@@ -47,16 +52,23 @@ def by(groups: list[dict[str, Any]], name: str) -> dict[str, Any]:
 
 def test_spending_is_summed_by_day_member_and_run() -> None:
     spent = summarize_spending(ROWS, "2026-11-01", "2026-11-15", None)
-    assert by(spent["days"], "day") == {"2026-11-14": (0.01, 1, 0), "2026-11-15": (0.07, 3, 1)}
-    assert by(spent["members"], "member") == {"sim:m2": (0.05, 1, 0), "sim:m1": (0.03, 2, 0), "odd:m9": (None, 1, 1)}
-    assert by(spent["folders"], "folder") == {"/srv/r2": (0.05, 2, 1), "/srv/r1": (0.03, 2, 0)}
-    assert by(spent["runs"], "run") == {"r1": (0.03, 2, 0), "r2": (0.05, 2, 1)}
+    assert by(spent["days"], "day") == {"2026-11-14": (0.01, 1, 0), "2026-11-15": (0.02, 3, 1)}
+    assert by(spent["members"], "member") == {"sim:m1": (0.03, 2, 0), "sim:m2": (0.0, 1, 0), "odd:m9": (None, 1, 1)}
+    assert by(spent["folders"], "folder") == {"/srv/r1": (0.03, 2, 0), "/srv/r2": (0.0, 2, 1)}
+    assert by(spent["runs"], "run") == {"r1": (0.03, 2, 0), "r2": (0.0, 2, 1)}
     assert [group["name"] for group in spent["runs"]] == ["council-r1", "council-r2"]
 
 
-def test_estimated_and_in_doubt_spending_are_separate() -> None:
+@pytest.mark.behaviour("40-in-doubt-apart")
+def test_what_is_in_doubt_is_not_part_of_what_was_spent() -> None:
     total = summarize_spending(ROWS, "", "2026-11-15", None)["total"]
-    assert (total["usd"], total["estimated"], total["in_doubt"], total["unpriced"]) == (0.08, 0.07, 0.05, 1)
+    assert (total["usd"], total["estimated"], total["in_doubt"], total["unpriced"]) == (0.03, 0.02, 0.05, 1)
+    doubtful = row("r3", charged=3 * CENT, estimated=2, answered=0, usage=None)
+    total = summarize_spending([*ROWS, doubtful], "", "2026-11-15", None)["total"]
+    assert (total["usd"], total["estimated"], total["in_doubt"]) == (0.03, 0.02, 0.08)
+    today = summarize_spending([*ROWS, doubtful], "", "2026-11-15", 1.0)["today"]
+    assert (today["usd"], today["in_doubt"], today["left"]) == (0.10, 0.03, 0.90)  # the cap counts it
+    total = summarize_spending(ROWS, "", "2026-11-15", None)["total"]
     assert total["tokens"] == {"in": 30, "out": 15, "cached": 6}
 
 
@@ -65,6 +77,7 @@ def test_the_rest_of_the_daily_cap_is_never_negative() -> None:
         "day": "2026-11-15",
         "usd": 0.07,
         "reserved": 0.05,
+        "in_doubt": 0.0,
         "cap": 0.1,
         "left": 0.03,
     }
@@ -73,9 +86,18 @@ def test_the_rest_of_the_daily_cap_is_never_negative() -> None:
         "day": "2026-11-16",
         "usd": 0.0,
         "reserved": 0.0,
+        "in_doubt": 0.0,
         "cap": None,
         "left": None,
     }
+
+
+@pytest.mark.behaviour("40-cap-finishes-or-refuses")
+def test_what_a_run_holds_for_later_requests_counts_for_the_day_only() -> None:
+    held = row("r9", key="", n=0, member="", reserved=4 * CENT, charged=None, usage=None)
+    spent = summarize_spending([*ROWS, held], "", "2026-11-15", 0.20)
+    assert (spent["total"]["calls"], spent["total"]["in_doubt"]) == (4, 0.05)
+    assert (spent["today"]["reserved"], spent["today"]["left"]) == (0.09, 0.09)
 
 
 def test_unpriced_spending_is_unknown_and_not_zero() -> None:
@@ -86,6 +108,67 @@ def test_unpriced_spending_is_unknown_and_not_zero() -> None:
 
 def test_unpriced_members_are_listed() -> None:
     assert summarize_spending(ROWS, "", "2026-11-15", None)["unpriced"] == ["odd:m9"]
+
+
+# Protocols and what stops saved
+
+
+def removed(run: str, **more: Any) -> dict[str, Any]:
+    """Return the row of a run that was removed: only its spending is left."""
+    gone = dict.fromkeys(("name", "folder", "protocol", "status", "cost", "stops", "saved"))
+    return row(run, **gone) | more
+
+
+@pytest.mark.behaviour("money-spend-protocols")
+def test_runs_are_summed_by_protocol_with_the_mean_of_complete_ones_and_what_stops_saved() -> None:
+    rows = [
+        row("a1", protocol="adversarial", cost=0.30, stops=1, saved=0.09),
+        row("a1", protocol="adversarial", cost=0.30, stops=1, saved=0.09),
+        row("a2", protocol="adversarial", cost=0.10, stops=2, saved=0.05),
+        row("a3", protocol="adversarial", cost=0.02, status="incomplete"),
+        row("t1", charged=4 * CENT, protocol="gone-protocol", cost=0.04),
+    ]
+    spent = summarize_spending(rows, "", "2026-11-15", None)
+    found = {group.pop("protocol"): group for group in spent["protocols"]}
+    assert list(found) == ["adversarial", "gone-protocol"]
+    counts = ("runs", "complete", "mean", "stops", "saved", "calls", "usd")
+    assert [found["adversarial"][name] for name in counts] == [3, 2, 0.2, 3, 0.14, 4, 0.04]
+    assert [found["gone-protocol"][name] for name in counts] == [1, 1, 0.04, 0, 0.0, 1, 0.04]
+    assert [spent["total"][name] for name in counts] == [4, 3, pytest.approx(0.44 / 3), 3, 0.14, 5, 0.08]
+
+
+@pytest.mark.behaviour("money-spend-protocols")
+def test_a_saving_without_a_price_is_unknown_and_a_removed_run_has_no_protocol() -> None:
+    unknown = {"reserved": None, "charged": None, "cost": None}
+    rows = [row("u1", protocol="refine", stops=1, saved=None, **unknown), removed("r9")]
+    spent = summarize_spending(rows, "", "2026-11-15", None)
+    found = {group["protocol"]: group for group in spent["protocols"]}
+    assert (found["refine"]["stops"], found["refine"]["saved"], found["refine"]["mean"]) == (1, None, None)
+    assert [found[""][name] for name in ("runs", "complete", "mean", "stops", "saved")] == [1, 0, None, 0, 0.0]
+    known = summarize_spending([*rows, row("k1", stops=1, saved=0.02)], "", "2026-11-15", None)
+    assert known["total"]["saved"] == 0.02, "stops without a price are left out, as in the cost"
+    empty = summarize_spending([], "", "2026-11-15", None)
+    assert (empty["protocols"], empty["total"]["runs"], empty["total"]["saved"]) == ([], 0, 0.0)
+
+
+@pytest.mark.behaviour("money-spend-protocols")
+def test_the_table_of_protocols_names_what_is_unknown() -> None:
+    unknown = {"reserved": None, "charged": None, "cost": None}
+    rows = [
+        row("a1", protocol="adversarial", cost=0.3, stops=1, saved=0.09),
+        row("u1", protocol="refine", stops=1, **unknown),
+        row("i1", protocol="solo", status="incomplete", cost=0.01),
+        removed("r9"),
+    ]
+    lines = format_spending(summarize_spending(rows, "", "2026-11-15", None), ("protocol",))
+    table = {line.split()[0]: line.split()[1:] for line in lines[1 : lines.index("")]}
+    assert table["adversarial"] == ["1", "1", "$0.010", "$0.30", "1", "about", "$0.090"]
+    assert table["refine"] == ["1", "1", "unknown", "unknown", "1", "unknown"]
+    assert table["solo"] == ["1", "1", "$0.010"]
+    assert table["(removed"] == ["runs)", "1", "1", "$0.010"]
+    assert "2 stops saved about $0.090, by the estimates of the plans" in lines
+    without = format_spending(summarize_spending([removed("r9")], "", "2026-11-15", None))
+    assert not [line for line in without if "saved" in line and "stops saved" not in line]
 
 
 # The text of `council spend`
@@ -104,7 +187,7 @@ def test_groups_without_a_price_are_one_row_with_their_number() -> None:
     assert merged[-5:] == ["unknown", "30", "30", "300", "150"]
     assert "unpriced: odd:m0, odd:m1, odd:m10, odd:m11, odd:m12 and 25 more" in lines
     folders = [line.split()[0] for line in lines if line.startswith("/srv/")]
-    assert folders == ["/srv/r2", "/srv/r1"], "the most expensive first"
+    assert folders == ["/srv/r1", "/srv/r2"], "the most expensive first"
 
 
 @pytest.mark.behaviour("13-spend-grouped")

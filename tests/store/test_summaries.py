@@ -131,3 +131,29 @@ async def test_pages_and_filters_are_the_same_on_both_stores(store_address: Stor
     assert (await store.match_runs("r"), await store.list_detached()) == (["r0", "r1", "r2", "r3"], ["r1"])
     assert [await store.find_newest(f"folder {n}") for n in (0, 1)] == ["r2", "r3"]
     store.close()
+
+
+@pytest.mark.behaviour("money-spend-protocols")
+async def test_stops_and_what_they_saved_are_summed_with_the_run_on_both_stores(store_address: StoreAddress) -> None:
+    store = open_store(store_address)
+    stops = [{"saved": 0.25, "calls": 2}, {"saved": 0.5, "calls": 1}]
+    reports = {
+        "r0": json.dumps({"cost": {"usd": 0.25}, "stops": stops}),
+        "r1": json.dumps({"cost": {"usd": None}, "stops": [{"saved": None, "calls": 2}]}),  # without prices
+        "r2": json.dumps({"cost": {"usd": 0.5}}),  # of an earlier version, or without a stop
+        "r3": "damaged",
+        "r4": json.dumps({"cost": {"usd": 0.5}, "stops": "damaged"}),
+        "r5": json.dumps({"cost": {"usd": 0.25}, "stops": stops}),
+    }
+    for run, report in reports.items():
+        await store.write(run, [("run", ("a run", "folder", 1.0, "random", setup("Short?")))])
+        await store.write(run, [("reserve", ("draft/alpha", 1, "sim:m1", 1.0, "2026-11-15", "{}", 5))])
+        await store.write(run, [("close", ("complete", report))])
+    await store.write("r5", [("reopen", ())])  # resumed: its report is gone
+    rows = {row["run"]: row for row in await store.list_spending("")}
+    assert {run: (row["stops"] or 0, row["saved"]) for run, row in rows.items()} == {
+        "r0": (2, 0.75), "r1": (1, None), "r2": (0, None), "r3": (0, None), "r4": (0, None), "r5": (0, None),
+    }  # fmt: skip
+    assert (rows["r0"]["protocol"], rows["r0"]["status"], rows["r0"]["cost"]) == ("triad", "complete", 0.25)
+    assert rows["r5"]["status"] == "running"
+    store.close()

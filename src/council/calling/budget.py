@@ -6,8 +6,9 @@ import asyncio
 import json
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from typing import Protocol
 
@@ -18,6 +19,7 @@ from council.money import (
     FREE,
     UNBILLED_FAULTS,
     Price,
+    cache_saving,
     count_attachment_tokens,
     exact_cost,
     format_usd,
@@ -26,19 +28,23 @@ from council.money import (
     usd_to_nanos,
 )
 from council.settings.catalogue import is_reasoning
-from council.store.interface import Attempt, BudgetRefusal, Hold, Record, Row, SpendingRow
-from council.types import Answer, Ask, Usage, estimate_tokens
+from council.store.interface import HOLD_KEY, Attempt, BudgetRefusal, Charge, Hold, Record, Row, SpendingRow
+from council.types import Answer, Ask, Json, Usage, estimate_tokens
 
 TOKENS_PER_WORD = 1.4
 MIN_ANSWER_TOKENS = 2048  # tokens; a lower cap truncates answers and saves little
+CANCELLED_FAULTS = ("hedge", "dropped", "cancelled")  # Council closed the connection, and output has stopped
+# Added to what a cancelled request has streamed, because a vendor may have written more than had arrived.
+CANCEL_MARGIN, CANCEL_MARGIN_TOKENS = 0.2, 200
+THINKING_TOKENS_PER_S = 100
 AttemptId = tuple[str, int]  # step key, attempt number
 
 
 class CallBudget(Protocol):
     """Budget for the requests of one run."""
 
-    def cap_output(self, ask: Ask) -> Ask:
-        """Return the ask with max_tokens set if spending is capped."""
+    def cap_output(self, ask: Ask, member: Member) -> Ask:
+        """Return the ask with its output limits if spending is capped."""
 
     async def reserve(
         self, key: str, n: int, member: Member, ask: Ask, body: bytes, *, may_wait: bool = True
@@ -55,7 +61,7 @@ class CallBudget(Protocol):
 class NoBudget:
     """Budget without caps or records."""
 
-    def cap_output(self, ask: Ask) -> Ask:
+    def cap_output(self, ask: Ask, member: Member) -> Ask:
         return ask
 
     async def reserve(
@@ -80,10 +86,91 @@ def max_answer_tokens(ask: Ask) -> int:
     return min(DEFAULT_MAX_TOKENS, max(MIN_ANSWER_TOKENS, math.ceil(3 * TOKENS_PER_WORD * ask.words)))
 
 
+def min_answer_tokens(ask: Ask) -> int:
+    """Return the lowest output cap for an answer: twice its requested words, so that only a much longer one is cut."""
+    most = max_answer_tokens(ask)
+    if ask.max_tokens is not None or ask.words is None:
+        return most
+    return min(most, math.ceil(2 * TOKENS_PER_WORD * ask.words))
+
+
 def max_billed_tokens(member: Member, ask: Ask) -> int:
     """Return the maximum billed output tokens: the answer cap plus the member's allowance for thinking."""
     output_limit = getattr(member, "max_output_tokens", None)
     return int(output_limit(ask, max_answer_tokens(ask)) if output_limit else max_answer_tokens(ask))
+
+
+@dataclass(frozen=True, slots=True)
+class OutputLimits:
+    """Output limits of the requests of a run, fitted to its cap: from the usual ones down to the lowest."""
+
+    share: float = 1.0  # of the difference between the lowest and the usual output cap of an answer
+    words: float = 1.0  # share of the words that a prompt asks for
+    max_thinking: int | None = None  # tokens of thinking per answer; None: the allowance of the effort
+    low_effort: bool = False  # members that think are asked for low effort, unless the user chose one
+
+    def apply(self, ask: Ask, member: Member) -> Ask:
+        """Return the ask with its output limits."""
+        least, most = min_answer_tokens(ask), max_answer_tokens(ask)
+        effort = ask.effort
+        if self.low_effort and effort is None and getattr(member, "thinks", False):
+            effort = "low"
+        max_tokens = least + math.floor(self.share * (most - least))
+        return replace(ask, max_tokens=max_tokens, effort=effort, max_thinking=self.max_thinking)
+
+    @property
+    def is_reduced(self) -> bool:
+        """Return whether an answer may be cut or asked to be shorter than without a cap."""
+        return self.words < 1 or self.low_effort
+
+    def as_json(self) -> Json:
+        return asdict(self)
+
+
+FULL_OUTPUT = OutputLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class SpendingPlan:
+    """What the requests of a run may cost at most, by top-level phase in their order, and their output limits."""
+
+    limits: OutputLimits = FULL_OUTPUT
+    phases: tuple[tuple[str, int], ...] = ()  # name and billionths of a dollar
+    largest: int = 0  # billionths of a dollar of the most expensive request
+
+    @property
+    def total(self) -> int:
+        return sum(amount for _, amount in self.phases)
+
+    def rest_after(self, phase: str, started: Mapping[str, int]) -> int:
+        """Return what the requests of this and of later phases that have not been sent may cost.
+
+        `started` has the reservations of the first requests of each phase. An unknown phase follows those that have started.
+        """
+        names = [name for name, _ in self.phases]
+        if phase in names:
+            place = names.index(phase)
+        else:
+            place = max((names.index(name) for name in started if name in names), default=-1)
+        later = sum(amount for _, amount in self.phases[place + 1 :])
+        within = dict(self.phases).get(phase, 0) - started.get(phase, 0)
+        return later + max(0, within)
+
+    def as_json(self) -> Json:
+        return {"limits": self.limits.as_json(), "phases": [list(row) for row in self.phases], "largest": self.largest}
+
+    @classmethod
+    def from_json(cls, value: Json) -> SpendingPlan:
+        phases = tuple((str(name), int(amount)) for name, amount in value["phases"])
+        return cls(OutputLimits(**value["limits"]), phases, value["largest"])
+
+
+NO_SPENDING_PLAN = SpendingPlan()
+
+
+def top_phase(key: str) -> str:
+    """Return the top-level phase of a step."""
+    return key.partition("/")[0]
 
 
 # Spending
@@ -117,12 +204,27 @@ class Budget:
     record: Record
     price: Callable[[Member], Price | None]
     caps: Caps = Caps()
+    plan: SpendingPlan = NO_SPENDING_PLAN  # without it, nothing is held for later requests
+    bills_errors: Callable[[str], bool] = lambda member: True  # whether its endpoint may bill an error status
+    _started: Counter[str] = field(default_factory=Counter)  # reservations of the first requests, by top-level phase
     _in_flight: set[AttemptId] = field(default_factory=set)  # this process's requests in flight
     _attached: dict[AttemptId, int] = field(default_factory=dict)  # input tokens of requests with attachments
     _released: asyncio.Event = field(default_factory=asyncio.Event)  # set, then replaced, when one of them finishes
 
-    def cap_output(self, ask: Ask) -> Ask:
-        return replace(ask, max_tokens=max_answer_tokens(ask)) if self.caps else ask
+    def __post_init__(self) -> None:
+        for (key, n), row in self.record.spending.items():
+            self._count_started(key, n, row.reserved or 0)
+
+    def cap_output(self, ask: Ask, member: Member) -> Ask:
+        return self.plan.limits.apply(ask, member) if self.caps else ask
+
+    async def hold_run(self) -> BudgetRefusal | None:
+        """Hold the money for all requests of the plan that have not been sent, or return the cap that refuses it."""
+        if not self.caps:
+            return None
+        phase = next((name for name, _ in reversed(self.plan.phases) if self._started[name]), "")
+        rest = self.plan.rest_after(phase, self._started)
+        return await self.store.reserve(self.record.run, self._make_hold(HOLD_KEY, 0, "", FREE, rest))
 
     async def reserve(
         self, key: str, n: int, member: Member, ask: Ask, body: bytes, *, may_wait: bool = True
@@ -137,7 +239,12 @@ class Budget:
         if ask.attachments:
             self._attached[key, n] = tokens = _count_attached(ask, body, member.vendor)
         nanos = usd_to_nanos(max_cost(tokens, max_billed_tokens(member, ask), price), up=True)
-        await self._reserve_or_wait(self._make_hold(key, n, member.name, price, nanos), may_wait)
+        self._count_started(key, n, nanos)
+        try:
+            await self._reserve_or_wait(self._make_hold(key, n, member.name, price, nanos), may_wait)
+        except BaseException:
+            self._count_started(key, n, -nanos)
+            raise
         self.record.spending[key, n] = SpendingRow(member.name, price.as_json(), nanos)
         self._in_flight.add((key, n))
         return nanos_to_usd(nanos)
@@ -146,17 +253,37 @@ class Budget:
         row = self.record.spending.get((key, attempt.n))
         if row is None or row.price is None or row.charged is not None:
             return None
-        usd, estimated = _compute_bill(row, attempt, answer, self._attached.pop((key, attempt.n), 0))
+        usd, certainty = self._compute_bill(row, attempt, answer, self._attached.pop((key, attempt.n), 0))
         if self.caps and usd > nanos_to_usd(row.reserved or 0):
             # The request stated its output limit, so usage above the reservation is not plausible.
-            usd, estimated = nanos_to_usd(row.reserved or 0), True
+            usd, certainty = nanos_to_usd(row.reserved or 0), Charge.ESTIMATED
         self.withdraw(key, attempt.n)
-        return ev.Billed(key, key.rpartition("/")[2], attempt.n, attempt.member, usd, estimated)
+        is_estimated, is_doubtful = certainty is not Charge.EXACT, certainty is Charge.IN_DOUBT
+        saved = None if is_estimated else _compute_saving(row, answer)
+        seat = key.rpartition("/")[2]
+        return ev.Billed(key, seat, attempt.n, attempt.member, usd, is_estimated, is_doubtful, saved)
+
+    def _compute_bill(
+        self, row: SpendingRow, attempt: Attempt, answer: Answer | Fault, attached: int
+    ) -> tuple[float, Charge]:
+        """Return the cost in dollars and how far it is known. `attached`: input tokens of a request with attachments."""
+        if isinstance(answer, Answer):
+            return _bill_answer(row, attempt, answer, attached)
+        if answer.kind in UNBILLED_FAULTS or (answer.has_status and not self.bills_errors(attempt.member)):
+            return 0.0, Charge.EXACT
+        if answer.kind in CANCELLED_FAULTS:
+            return _bill_cancelled(row, attempt, attached), Charge.ESTIMATED
+        return nanos_to_usd(row.reserved or 0), Charge.IN_DOUBT
 
     def withdraw(self, key: str, n: int) -> None:
         self._in_flight.discard((key, n))
         released, self._released = self._released, asyncio.Event()
         released.set()
+
+    def _count_started(self, key: str, n: int, nanos: int) -> None:
+        """Count a first request as started. A retry is not part of the plan: it is paid from what the others leave."""
+        if n == 1:
+            self._started[top_phase(key)] += nanos
 
     def _make_hold(self, key: str, n: int, member: str, price: Price, nanos: int) -> Hold:
         now = time.time()
@@ -179,13 +306,14 @@ class Budget:
         released = self._released
         while refused := await self._try_reserve(hold):
             if not may_wait or (not self._in_flight and not released.is_set()):
-                raise BudgetSpent(_explain_refusal(refused, self.record.run))
+                raise BudgetSpent(explain_refusal(refused, self.record.run))
             await released.wait()
             released = self._released
 
     async def _try_reserve(self, hold: Hold) -> BudgetRefusal | None:
+        rest = self.plan.rest_after(top_phase(hold.key), self._started)
         try:
-            return await self.store.reserve(self.record.run, hold)
+            return await self.store.reserve(self.record.run, replace(hold, rest=rest))
         except asyncio.CancelledError:  # the request was not sent
             self.store.post(self.record.run, [("release", (hold.key, hold.n))])
             raise
@@ -207,23 +335,41 @@ def _count_attached(ask: Ask, body: bytes, vendor: str) -> int:
     return -(-text // 3) + sum(count_attachment_tokens(one, vendor) for one in ask.attachments)
 
 
-def _compute_bill(row: SpendingRow, attempt: Attempt, answer: Answer | Fault, attached: int = 0) -> tuple[float, bool]:
-    """Return the cost in dollars and whether it is an estimate. `attached`: input tokens of a request with attachments."""
+def _bill_answer(row: SpendingRow, attempt: Attempt, answer: Answer, attached: int) -> tuple[float, Charge]:
     price, max_usd = Price.from_json(row.price or {}), nanos_to_usd(row.reserved or 0)
-    if isinstance(answer, Fault):
-        return (0.0, False) if answer.kind in UNBILLED_FAULTS else (max_usd, True)
     if answer.usage.known:
         usage = _bound_cached(answer.usage)
-        return _round_to_nanos(exact_cost(usage, price)), usage != answer.usage
+        certainty = Charge.EXACT if usage == answer.usage else Charge.ESTIMATED
+        return _round_to_nanos(exact_cost(usage, price)), certainty
     if is_reasoning(attempt.member):  # the thinking tokens are unknown
-        return max_usd, True
+        return max_usd, Charge.ESTIMATED
     usage = answer.usage
     guess = Usage(
         max(usage.input, attached or _input_tokens(attempt.body)),
         max(usage.output, estimate_tokens(answer.text)),
         usage.cached,
     )
-    return _round_to_nanos(exact_cost(guess, price)), True
+    return _round_to_nanos(exact_cost(guess, price)), Charge.ESTIMATED
+
+
+def _bill_cancelled(row: SpendingRow, attempt: Attempt, attached: int) -> float:
+    """Return the cost of a request that Council cancelled: its input, what was streamed, and a margin; at most the reservation.
+
+    A member that thinks may have written as much unseen as a fast one writes in that time.
+    """
+    seconds = asyncio.get_running_loop().time() - attempt.sent_at if attempt.sent_at else 0.0
+    thinking = math.ceil(seconds * THINKING_TOKENS_PER_S) if is_reasoning(attempt.member) else 0
+    output = math.ceil(attempt.received / 3 * (1 + CANCEL_MARGIN)) + CANCEL_MARGIN_TOKENS + thinking
+    usage = Usage(attached or _input_tokens(attempt.body), output)
+    usd = _round_to_nanos(exact_cost(usage, Price.from_json(row.price or {})))
+    return min(usd, nanos_to_usd(row.reserved or 0))
+
+
+def _compute_saving(row: SpendingRow, answer: Answer | Fault) -> float | None:
+    """Return the dollars that the vendor's cache saved; None if the answer has no known use of one."""
+    if isinstance(answer, Fault) or not answer.usage.known or not (answer.usage.cached or answer.usage.written):
+        return None
+    return _round_to_nanos(cache_saving(answer.usage, Price.from_json(row.price or {})))
 
 
 def _bound_cached(usage: Usage) -> Usage:
@@ -236,16 +382,17 @@ def _round_to_nanos(bill: Decimal) -> float:
     return nanos_to_usd(usd_to_nanos(bill))
 
 
-def _explain_refusal(refused: BudgetRefusal, run: str) -> str:
-    scope, fix = "this run", f"raise it with `council resume {run} --max-cost USD`"
+def explain_refusal(refused: BudgetRefusal, run: str, *, is_new: bool = False) -> str:
+    """Return why a reservation was refused and what to do. `is_new`: the run was not started."""
+    resume = f"council resume {run}"
+    scope, fix = "this run", f"raise it with `{resume} --max-cost USD`"
     if refused.scope == "day":
-        scope, fix = "today", f"raise [budget] max_cost_per_day, or run `council resume {run}` tomorrow"
+        later = "run it tomorrow" if is_new else f"run `{resume}` tomorrow"
+        scope, fix = "today", f"raise [budget] max_cost_per_day, or {later}"
     elif refused.scope == "user":
         scope, fix = "this user today", "resume the run tomorrow, or ask the owner of the server for a higher limit"
     spent, cap, requested = (
         format_usd(nanos_to_usd(amount)) for amount in (refused.spent, refused.cap, refused.requested)
     )
-    return (
-        f"the budget for {scope} is used up: {spent} of {cap} is spent or reserved, "
-        f"and the next request could cost {requested}: {fix}"
-    )
+    state, rest = ("does not cover the run", "it") if is_new else ("is used up", "the next requests")
+    return f"the budget for {scope} {state}: {spent} of {cap} is spent or reserved, and {rest} could cost {requested}: {fix}"

@@ -27,7 +27,7 @@ from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from council.calling.fault_table import FAULT_TABLE
-from council.members.base import Member
+from council.members.base import Member, cache_rules
 from council.types import Ask, estimate_tokens
 
 START_SLOTS = 4
@@ -168,11 +168,6 @@ def shared_prefix(ask: Ask) -> str:
     return system + next(message["content"] for message in ask.messages if message["role"] == "user")[: ask.shared]
 
 
-def caches_prefix(member: Member) -> bool:
-    """Return whether the member's vendor caches a marked prefix when it first reads it, so that it pays to wait for that."""
-    return getattr(member, "caches_prefix", False)
-
-
 @dataclass(slots=True)
 class WarmStart:
     """The long prefixes that the requests of one run have in common, each with an event that its first request sets."""
@@ -185,7 +180,8 @@ class WarmStart:
 
         The caller sets the event at the first output, and in any case when the request ends.
         """
-        prefix = shared_prefix(ask) if caches_prefix(member) else ""
+        rules = cache_rules(member) if ask.cache_points else None
+        prefix = shared_prefix(ask) if rules and rules.has_points else ""
         if estimate_tokens(prefix) <= MIN_WARM_TOKENS:
             return None
         key = (member.name, ask.schema_name, ask.effort, hash(prefix))  # a vendor caches them apart

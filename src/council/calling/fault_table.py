@@ -36,6 +36,8 @@ FAULT_TABLE = {
     "cut": FaultPolicy(1, "in_doubt", backs_off=False, is_vendor_wide=True),
     "doubt": FaultPolicy(0, "in_doubt"),  # a request from before a crash, with --no-resend
     "hedge": FaultPolicy(0, "in_doubt"),  # another member answered first
+    "dropped": FaultPolicy(0, "timed_out"),  # the others had finished, and the grace period was over
+    "cancelled": FaultPolicy(0, "in_doubt"),  # the run was interrupted; the request is sent again on resume
     "stall": FaultPolicy(1, "timed_out", backs_off=False, is_vendor_wide=True),
     "empty": FaultPolicy(1, "degenerate", backs_off=False, change="warmer"),
     "loop": FaultPolicy(1, "degenerate", backs_off=False, change="warmer"),

@@ -169,10 +169,12 @@ class HedgedLoop(RetryLoop):
             self.caller.journal.emit(hedge)
         return attempt
 
-    async def _send(self, deadline: MemberDeadline, ask: Ask, body: bytes, slot: Slot) -> Answer | Fault:
+    async def _send(
+        self, deadline: MemberDeadline, ask: Ask, attempt: Attempt, body: bytes, slot: Slot
+    ) -> Answer | Fault:
         if self.race:
             self.race.sent.set()
-        return await super()._send(deadline, ask, body, slot)
+        return await super()._send(deadline, ask, attempt, body, slot)
 
     def _stream(self, deadline: MemberDeadline, text: str) -> None:
         if not self.race or deadline.member.name != self.race.rival:  # the text of one member at a time is shown

@@ -24,6 +24,7 @@ from council.calling.budget import CallBudget, NoBudget
 from council.calling.concurrency import ConcurrencyLimit, Slot, WarmStart, no_limit
 from council.calling.fallback import FallbackPolicy
 from council.calling.fault_table import FAULT_TABLE, FailedAttempt, NextAttempt, max_retries, next_attempt
+from council.calling.prompt_cache import NO_PROMPT_CACHE, PromptCache
 from council.errors import BudgetSpent, Fault
 from council.members.base import Member, fit_attachments
 from council.notes_filter import NotesFilter
@@ -149,10 +150,12 @@ class Caller:
     is_thinking: Callable[[str], bool] = lambda member: False  # members known to think before they answer
     seen_thinking: set[str] = field(default_factory=set)  # members that thought in this run
     warm_start: WarmStart | None = None  # None: requests with a common prefix start at the same time
+    prompt_cache: PromptCache = NO_PROMPT_CACHE
     make_loop: Callable[[Caller, Step], RetryLoop] = lambda caller, step: RetryLoop(caller, step)
 
     async def __call__(self, step: Step) -> Outcome:
-        return await self.make_loop(self, step).run()
+        ask = self.prompt_cache.mark(step.ask)
+        return await self.make_loop(self, step if ask is step.ask else replace(step, ask=ask)).run()
 
     def member_timeout(self, step: Step, member: str) -> float:
         """Return the seconds of a member for all its attempts at this step."""
@@ -226,7 +229,13 @@ class RetryLoop:
                 state = failed[requested].state
                 trial = NextAttempt(self.step.ask, f"fallback: {requested} {state}", requested, state)
             deadline = MemberDeadline(member, self.caller.member_timeout(self.step, member.name), bool(remaining))
-            outcome = await self._try_next(deadline, trial, remaining, failed)
+            try:
+                outcome = await self._try_next(deadline, trial, remaining, failed)
+            except BudgetSpent as spent:
+                if not failed or (self.step.is_chair and not remaining):
+                    raise
+                failed[member.name] = Outcome("skipped(budget)", reason=str(spent))
+                continue
             if outcome.ok or self._stays_in_doubt(outcome.state):
                 return outcome
             failed[member.name] = outcome
@@ -258,13 +267,20 @@ class RetryLoop:
         return await self._try_member(deadline, trial)
 
     async def _try_member(self, deadline: MemberDeadline, trial: NextAttempt) -> Outcome:
-        """Ask one member until it answers or its retries or time are used up."""
+        """Ask one member until it answers, or its retries, its time or the money for a retry are used up."""
         faults: Counter[str] = Counter()
+        last: Fault | None = None
         while True:
-            attempt, answer = await self._run_attempt(deadline, trial)
+            try:
+                attempt, answer = await self._run_attempt(deadline, trial)
+            except BudgetSpent as spent:
+                if last is None or self.step.is_chair:
+                    raise
+                return self._give_up(deadline, Fault(last.kind, f"{last.detail}; not asked again: {spent}"))
             try:
                 accepted = check_answer(answer, self.step, was_repaired=faults["schema"] > 0)
             except Fault as fault:
+                last = fault
                 faults[fault.kind] += 1
                 self._keep_usable_reply(deadline, trial, fault)
                 recorded = attempt.result
@@ -294,7 +310,8 @@ class RetryLoop:
         self, deadline: MemberDeadline, request: NextAttempt, fault: Fault, answer: Answer | Fault
     ) -> FailedAttempt:
         written = answer.usage.output if isinstance(answer, Answer) else 0
-        return FailedAttempt(self.step, deadline.member, request.ask, fault, written)
+        ask = self.caller.budget.cap_output(request.ask, deadline.member)
+        return FailedAttempt(self.step, deadline.member, ask, fault, written)
 
     def _accept(self, deadline: MemberDeadline, request: NextAttempt, state: FinalState, text: str) -> Outcome:
         self.caller.fallbacks.record_answer(self.seat, deadline.member)
@@ -333,7 +350,7 @@ class RetryLoop:
     # One attempt
 
     async def _run_attempt(self, deadline: MemberDeadline, request: NextAttempt) -> tuple[Attempt, Answer | Fault]:
-        ask = self.caller.budget.cap_output(request.ask)
+        ask = self.caller.budget.cap_output(request.ask, deadline.member)
         ask = fit_attachments(ask, deadline.member) if ask.attachments else ask
         body, why = deadline.member.prepare(ask), request.why
         if attempt := self._pop_recorded(deadline.member.name):
@@ -351,7 +368,7 @@ class RetryLoop:
                 attempt = await self._open_attempt(deadline, request, ask, body, why, started)
                 if slot.turn:
                     deadline.postpone(await slot.wait_for_turn())
-                answer = await self._send(deadline, ask, body, slot)
+                answer = await self._send_or_charge(deadline, ask, attempt, body, slot)
                 slot.report_result(answer.kind if isinstance(answer, Fault) else "")
                 return attempt, answer
         finally:
@@ -382,7 +399,22 @@ class RetryLoop:
             round(deadline.seconds_left(), 1),
         )  # fmt: skip
 
-    async def _send(self, deadline: MemberDeadline, ask: Ask, body: bytes, slot: Slot) -> Answer | Fault:
+    async def _send_or_charge(
+        self, deadline: MemberDeadline, ask: Ask, attempt: Attempt, body: bytes, slot: Slot
+    ) -> Answer | Fault:
+        """Send the request. If the run is interrupted, charge what has been streamed; the request stays in doubt."""
+        attempt.sent_at = self.now()
+        try:
+            return await self._send(deadline, ask, attempt, body, slot)
+        except asyncio.CancelledError:
+            if attempt.result is None and not self.drop_reason:
+                cancelled = Fault("cancelled", "interrupted")
+                self.caller.journal.record_charge(self.caller.budget.bill_attempt(self.key, attempt, cancelled))
+            raise
+
+    async def _send(
+        self, deadline: MemberDeadline, ask: Ask, attempt: Attempt, body: bytes, slot: Slot
+    ) -> Answer | Fault:
         detector, size, watch = LoopDetector(), AnswerSize(ask.max_tokens), self.step.watch or SeatWatch()
         watch.has_output = False
         pieces: list[str] = []  # received since the event loop last ran; one packet brings several
@@ -400,6 +432,7 @@ class RetryLoop:
                 raise self._make_stall_fault(deadline)
             if piece:
                 size.received += len(piece) if piece.isascii() else len(piece.encode(errors="replace"))
+                attempt.received = size.received
                 if size.received > size.limit:
                     raise size.fault
                 if not pieces:
@@ -428,7 +461,7 @@ class RetryLoop:
                 self._stream(deadline, shown.flush() if shown else "")
         except Fault as fault:
             detail, said = repair_surrogates(fault.detail), repair_surrogates(fault.said)
-            return Fault(fault.kind, detail, said=said, retry_after=fault.retry_after)
+            return Fault(fault.kind, detail, said=said, retry_after=fault.retry_after, has_status=fault.has_status)
         except TimeoutError as error:
             if not clock.expired():  # a timeout of the member itself
                 return Fault("stall", "timed out waiting for data")
@@ -476,7 +509,7 @@ class RetryLoop:
 
     def _end_dropped_seat(self) -> Outcome:
         """Return the outcome of a seat that the grace period ended."""
-        fault = Fault("stall", self.drop_reason)
+        fault = Fault("dropped", self.drop_reason)
         journal = self.caller.journal
         for attempt in journal.attempts(self.key):
             if attempt.result is None:

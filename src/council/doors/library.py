@@ -82,7 +82,7 @@ class RunSettings(TypedDict, total=False):
     env: Annotated[Mapping[str, str] | None, "Environment variables, with the API keys. Default: those of the process."]
     members: Annotated[Iterable[Member], "Custom member objects. A seat uses one by its name."]
     timeout: Annotated[float | None, "Seconds of each member in every phase, including retries."]
-    max_cost: Annotated[float | None, "Stop before this run could cost more dollars."]
+    max_cost: Annotated[float | None, "Hard limit in dollars: the run is fitted to it, or refused before it starts."]
     allow_unpriced: Annotated[bool, "Allow members without a known price, even with a budget."]
     effort: Annotated[Literal["low", "medium", "high"] | None, "Reasoning effort of members that support it."]
     grace: Annotated[float | None, "Drop a seat with no output this many seconds after the rest of its phase finished."]

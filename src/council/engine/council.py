@@ -294,9 +294,12 @@ class Council:
         """Return search results with title, address and snippet; a failed query has a row with `why`."""
         return await self._run_effect("search", "search", {"queries": list(queries), "freshness": freshness})
 
-    def note(self, what: str, why: str, skipped: Sequence[str] = ()) -> None:
-        """Record a decision of the protocol and its reason; `skipped` are the phases that are not held because of it."""
-        self.ledger.emit_once(ev.Noted(what, why, list(skipped)))
+    def note(self, what: str, why: str, skipped: Sequence[str] = (), *, by_absence: bool = False) -> None:
+        """Record a decision of the protocol and its reason; `skipped` are the phases that are not held because of it.
+
+        The report lists skipped phases as a stop with its saving, unless they are skipped `by_absence` of seats.
+        """
+        self.ledger.emit_once(ev.Noted(what, why, list(skipped), by_absence))
 
     def so_far(self, verdict: Verdict, *, is_answer: bool = False) -> None:
         """Record what is known without the remaining steps. A run that ends early reports it below the digest.

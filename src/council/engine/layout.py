@@ -438,9 +438,21 @@ def format_cost(cost: Json, wording: Wording = ENGLISH) -> str:
     remarks = [
         *([t("of_cap", usd=format_usd(cost["cap"]))] if cost.get("cap") is not None else []),
         *([t("partly_estimated")] if cost["estimated"] else []),
+        *([t("doubtful_cost", usd=format_usd(cost["in_doubt"]))] if cost.get("in_doubt") else []),
     ]
     more = wording.enclose(wording.comma.join(remarks)) if remarks else ""
-    return f"{t('cost_usd', usd=format_usd(cost['usd']))}{more}" if cost["usd"] else t("no_cost")
+    return f"{t('cost_usd', usd=format_usd(cost['usd']))}{more}" if cost["usd"] or remarks else t("no_cost")
+
+
+def format_savings(stops: Sequence[Json], wording: Wording = ENGLISH) -> str:
+    """Format the calls that stops saved, and their expected cost if it is known; empty without stops."""
+    if not stops:
+        return ""
+    calls, amounts = sum(stop["calls"] for stop in stops), [stop["saved"] for stop in stops]
+    counted = wording.heading("calls_counted", number=calls, count=wording.format_number(calls))
+    is_known = all(amount is not None for amount in amounts)
+    usd = sum(amounts) if is_known else 0
+    return f"{counted}{wording.comma}{wording.heading('about_usd', usd=format_usd(usd))}" if usd else counted
 
 
 def format_fork(minutes: Minutes) -> str:

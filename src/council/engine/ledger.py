@@ -18,7 +18,7 @@ from council import events as ev
 from council.errors import DuplicateKey, LedgerMismatch
 from council.events import Entry, Event
 from council.money import usd_to_nanos
-from council.store.interface import Attempt, LedgerStore, Record, Row
+from council.store.interface import HOLD_KEY, Attempt, Charge, LedgerStore, Record, Row
 from council.types import Ask, Json, Outcome, Usage
 
 Listener = Callable[[Entry], None]
@@ -223,7 +223,9 @@ class Ledger:
         """Write the closing event, the status and the report in one transaction."""
         row = self._append_event(event)
         self.record.status, self.record.report = event.status, report(self.record.entries)
-        await self.store.write(self.run, [row, ("hush_all", ()), ("close", (event.status, self.record.report))])
+        await self.store.write(
+            self.run, [row, ("hush_all", ()), ("release", (HOLD_KEY, 0)), ("close", (event.status, self.record.report))]
+        )
 
     @property
     def calls(self) -> dict[str, int]:
@@ -269,9 +271,10 @@ class Ledger:
         if bill is None:
             return []
         charged = usd_to_nanos(Decimal(str(bill.usd)))
+        certainty = Charge.IN_DOUBT if bill.in_doubt else Charge.ESTIMATED if bill.estimated else Charge.EXACT
         held = self.record.spending[bill.key, bill.n]
-        self.record.spending[bill.key, bill.n] = replace(held, charged=charged, estimated=bill.estimated)
-        row: Row = ("charge", (bill.key, bill.n, charged, int(bill.estimated)))
+        self.record.spending[bill.key, bill.n] = replace(held, charged=charged, certainty=certainty)
+        row: Row = ("charge", (bill.key, bill.n, charged, int(certainty)))
         return [row, self._append_event(bill)] if charged else [row]
 
     def stream_delta(self, key: str, seat: str, piece: str) -> None:

@@ -81,6 +81,7 @@ class SeatMinutes:
     usage: Usage = NO_USAGE
     usd: float = 0.0  # billed so far, for members with a known price
     estimated: bool = False  # part of `usd` is an estimate
+    doubtful_usd: float = 0.0  # the most that requests without an answer may have cost
     attempts: int = 0
     seconds: float = 0.0
     statements: int = 0  # statements to the council, without those to its own helpers
@@ -115,6 +116,7 @@ class Minutes:
     cap: float | None = None  # cost limit in dollars
     priced: set[str] = field(default_factory=set)  # members with a known price that were asked
     billed: dict[str, float] = field(default_factory=dict)  # dollars of the last request by step
+    cached_saving: float | None = None  # dollars that the vendors' prompt caches saved; None without known use of them
     open_attempts: dict[tuple[str, int], ev.Attempted] = field(default_factory=dict)  # requests without a result yet
     verdict: Json = field(default_factory=dict)
     calls: Json = field(default_factory=lambda: {"made": 0, "replayed": 0, "in_doubt": 0})
@@ -249,9 +251,10 @@ class Minutes:
         return round(sum(seat.usd for seat in self.all_seats), 9)
 
     def in_doubt_usd(self, *seats: str) -> float:
-        """Return the maximum cost of open requests, of these seats or of all."""
-        amounts = [sent.most or 0.0 for sent in self.open_attempts.values() if not seats or sent.seat in seats]
-        return round(sum(amounts), 9)
+        """Return the most that requests without an answer, of these seats or of all, may have cost."""
+        still_open = [sent.most or 0.0 for sent in self.open_attempts.values() if not seats or sent.seat in seats]
+        ended = [seat.doubtful_usd for seat in self.all_seats if not seats or seat.name in seats]
+        return round(sum(still_open) + sum(ended), 9)
 
     def phase_seconds(self, phase: PhaseMinutes, now: float) -> float:
         """Return how long a phase has taken in the process that ended it or works on it now."""
@@ -331,9 +334,14 @@ def _apply_faulted(m: Minutes, event: ev.Faulted, at: float) -> None:
 def _apply_billed(m: Minutes, event: ev.Billed, at: float) -> None:
     m.open_attempts.pop((event.key, event.n), None)
     seat = m.seat(event.seat)
+    if event.in_doubt:
+        seat.doubtful_usd = round(seat.doubtful_usd + event.usd, 9)
+        return
     seat.usd = round(seat.usd + event.usd, 9)
     m.billed[event.key] = event.usd
     seat.estimated |= event.estimated
+    if event.saved is not None:
+        m.cached_saving = round((m.cached_saving or 0.0) + event.saved, 9)
 
 
 def _apply_delta(m: Minutes, event: ev.Delta, at: float) -> None:

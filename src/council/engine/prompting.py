@@ -34,6 +34,7 @@ from council.types import Cuts, Json, Message, Packet, PacketFile, Question, Rou
 
 PARTS_FOLDER = Path(__file__).parent / "prompts"  # parts of every request
 NO_PACKET = Packet()
+QUESTION_HEADING = "# Question\n\n"  # start of `full.md`
 PROTOCOLS_FOLDER = Path(__file__).parents[1] / "protocols"  # shipped protocols, each with a folder `prompts`
 SMALL_TEMPERATURE = 0.2
 SMALL_WORDS = 80
@@ -62,6 +63,9 @@ class PlainContext(Context):
 
 _jinja = PlainEnvironment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
 _jinja.context_class = PlainContext
+LENGTH_VARIABLES = frozenset({"words", "limit", "length"})  # a prompt with one of them states the length of an answer
+SCALED_VARIABLES = ("words", "least")
+MIN_SCALED_WORDS = 150
 GIVEN_VARIABLES = frozenset({"seat", "role", "ask", "packet", *_jinja.globals})  # the protocol need not pass them
 
 
@@ -77,6 +81,7 @@ class Prompt:
     words: int | None
     tokens: int | None
     required_variables: frozenset[str]
+    states_length: bool = False  # whether it tells the seat how long the answer may be
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +97,11 @@ class RenderedPrompt:
 class Prompts:
     """Prompts of one run: the folders and the name of its protocol, and the key of its fence marks."""
 
-    def __init__(self, hmac_key: str, folders: Sequence[Path] = (), protocol: str = "") -> None:
+    def __init__(
+        self, hmac_key: str, folders: Sequence[Path] = (), protocol: str = "", *, word_share: float = 1.0
+    ) -> None:
         self.hmac_key = hmac_key.encode()
+        self.word_share = word_share  # of the words that prompts ask for; less than 1 to fit a cap
         self._find = _make_finder(tuple(folders), protocol)
         self.quoted_keys: dict[str, str] = {}  # the key of the statement that is quoted under a fence mark
         self.marks: set[str] = set()  # all marks so far; an answer that repeats one has copied from its prompt
@@ -125,6 +133,8 @@ class Prompts:
         variables = {"packet": NO_PACKET, **variables}
         variables["role"] = prompt.role(variables)
         variables["words"] = variables.get("words") or prompt.words
+        if self.word_share < 1 and prompt.states_length:
+            variables |= {name: self._scale_words(variables[name]) for name in SCALED_VARIABLES if variables.get(name)}
         variables["ask"] = prompt.ask(variables)
         if seat.small:
             return self._render_compact(prompt, variables, conversation)
@@ -135,16 +145,26 @@ class Prompts:
             user = self._fill_request(variables, user)
         messages = (*(conversation or [_system_message()]), {"role": "user", "content": user.strip()})
         tokens = variables.get("tokens") or prompt.tokens
-        shared, cleaned = self._shared_length(messages), variables["quote"].cleaned
+        shared, cleaned = self._shared_length(messages, f"{variables['question']}"), variables["quote"].cleaned
         return RenderedPrompt(messages, None, tokens, variables["words"], shared, cleaned)
 
-    def _shared_length(self, messages: tuple[Message, ...]) -> int:
-        """Return the length up to the end of the packet; the parts that differ between seats follow it."""
+    def _scale_words(self, words: int) -> int:
+        """Return fewer words to ask for, in steps of ten. A short answer stays as it is."""
+        return max(min(words, MIN_SCALED_WORDS), 10 * round(words * self.word_share / 10))
+
+    def _shared_length(self, messages: tuple[Message, ...], question: str) -> int:
+        """Return the length up to the end of the packet, or of the question if there is no packet.
+
+        The parts that differ between seats follow it.
+        """
         first = next(message["content"] for message in messages if message["role"] == "user")
         mark = self.fence_mark("packet")
         start = first.find(f"<<<Packet {mark}\n") if "<<<Packet " in first else -1
         end = first.find(f"\n{mark}>>>", start) if start >= 0 else -1
-        return end + len(f"\n{mark}>>>") if end >= 0 else 0
+        if end >= 0:
+            return end + len(f"\n{mark}>>>")
+        opening = f"{QUESTION_HEADING}{question}"
+        return len(opening) if first.startswith(opening) else 0
 
     def _fill_request(self, variables: dict[str, Any], body: str) -> str:
         """Return the first message of a conversation: `full.md` with the question, the packet and the body."""
@@ -323,7 +343,7 @@ def load_prompt(path: Path) -> Prompt:
         return Prompt(
             path, _compile(body), _compile(front.get("role", "")), _compile(front.get("ask", "")),
             tuple(_jinja.compile_expression(m, undefined_to_none=False) for m in front.get("material", [])),
-            front.get("words"), front.get("tokens"), frozenset(needs - {"quote", "request_notes", "words"}),
+            front.get("words"), front.get("tokens"), frozenset(needs - {"quote", "request_notes", "words"}), bool(needs & LENGTH_VARIABLES),
         )  # fmt: skip
     except (jinja2.TemplateSyntaxError, ValueError, RecursionError) as error:
         raise PromptError(f'the prompt "{path.name}" cannot be read: {error}') from error

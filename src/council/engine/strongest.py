@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from council.engine.agreement import find_shared_by
 from council.engine.minutes import Minutes, StatementMinutes
 from council.money import format_usd
-from council.types import Json
+from council.types import CONCLUSIONS, Json
 
 MIN_LEAD = 0.1  # share of its price by which the strongest member costs more than any other
 UNKNOWN_CHANGES = {
@@ -47,7 +47,10 @@ def compare_strongest(minutes: Minutes) -> Json | None:
     names = [seat["name"] for seat in minutes.plan.get("seats") or ()]
     rounds = ({name: phase.said[name] for name in names if name in phase.said} for phase in minutes.phases.values())
     drafts: dict[str, StatementMinutes] = next(filter(None, rounds), {})
-    if len(drafts) < 2 or minutes.status != "complete" or not minutes.verdict.get("answer"):
+    verdict = minutes.verdict
+    if len(drafts) < 2 or minutes.status != "complete" or not verdict.get("answer"):
+        return None
+    if verdict.get("agreement_on") == CONCLUSIONS:  # the council wrote no answer of its own
         return None
     members = {seat.name: seat.model for seat in minutes.planned_seats}
     served = {name: said.served_by for name, said in drafts.items()}

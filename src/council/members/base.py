@@ -13,7 +13,21 @@ from council.types import Answer, Ask, Attachment
 
 OnDelta = Callable[[str], None]  # called with each piece of streamed content, and with "" for thinking
 Progress = Callable[[str, int, int], None]  # name of the download, bytes done, bytes total
+MAX_CACHE_POINTS = 4  # of one request, at Anthropic and OpenAI
 DEFAULT_MAX_TOKENS = 8192  # output tokens where no cap is set and the vendor requires one
+
+
+@dataclass(frozen=True, slots=True)
+class CacheRules:
+    """How the vendor of a member caches the beginning of a prompt that several requests have in common."""
+
+    min_tokens: int  # a shorter beginning is not cached
+    has_points: bool = (
+        False  # caches up to marked points, and writing may have a price; else by itself and without a promise
+    )
+    schema_first: bool = (
+        True  # the schema of a typed reply comes before the prompt, so another schema is another beginning
+    )
 
 
 class Member(Protocol):
@@ -21,7 +35,8 @@ class Member(Protocol):
 
     A subclass needs `name`, `vendor`, `prepare` and `send`. It may also have `price`, a mapping with the keys of
     [prices] in the configuration, in dollars per million tokens. A member that takes attachments has `accepts`, the
-    kinds that it takes ("image", "pdf"): they are in `ask.attachments`, and belong to the first user message.
+    kinds that it takes ("image", "pdf"): they are in `ask.attachments`, and belong to the first user message. A member
+    whose vendor caches prompts may have `cache_rules`; if these have points, it marks its requests at `ask.cache_points`.
     """
 
     name: str  # provider:model, as in the plan
@@ -69,6 +84,12 @@ class MemberFactory(Protocol):
     """
 
     def __call__(self, name: str, context: MemberContext, /) -> Member: ...
+
+
+def cache_rules(member: Member) -> CacheRules | None:
+    """Return how the member's vendor caches prompts; None if that is not known."""
+    rules: CacheRules | None = getattr(member, "cache_rules", None)
+    return rules
 
 
 def fit_attachments(ask: Ask, member: Member) -> Ask:

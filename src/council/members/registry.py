@@ -86,6 +86,8 @@ def _make_provider_member(name: str, provider: Provider, context: MemberContext)
         return make_provider_member(name, provider, key=key, find_inputs=partial(list_inputs, name, context.settings))
     model = find_traits(split_member(name)[1])
     options: Json = {"thinks": model.reasoning, "efforts": model.efforts} if model else {}
+    if provider.prompt_cache:  # wires of packages need not know it
+        options["prompt_cache"] = True
     member: Member = WIRES.load(provider.wire)(
         name, base_url=provider.base_url, model=model_id(name), api_key=key, vendor=provider.vendor,
         structured=provider.structured, connect=provider.connect, token_field=provider.token_field,

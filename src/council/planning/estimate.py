@@ -8,24 +8,39 @@ length of each statement quoted in it. The output is estimated:
     worst       it disagrees and takes every optional step, such as a second check; every answer uses its maximum output and is retried once at twice that, as the fault table
                 allows, by the most expensive member of its seat
 
+Low and expected include the vendors' prompt caches: what an earlier request of the run has sent to the same member is read at
+the rate for cached input, and written at the rate for that where the vendor charges for it (`planning/prompt_cache.py`).
+Worst has no such saving, because a cache can be empty or gone.
+
 With `--look`, each request after a look-up also has the results: usually LOOKED_TOKENS, at worst as many as a seat may get.
 
-All at list price, without savings from a vendor's cache.
+All at list price.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 
 from council.calling.budget import TOKENS_PER_WORD, max_answer_tokens, max_billed_tokens
 from council.calling.concurrency import shared_prefix
 from council.errors import ConfigError
 from council.members.base import Member, list_unseen
 from council.money import FREE, Price, count_attachment_tokens, exact_cost, max_cost
+from council.planning.prompt_cache import (
+    CachedCall,
+    CachePoints,
+    CacheUse,
+    Prefix,
+    find_rules,
+    forecast_cache,
+    list_prefixes,
+)
 from council.settings.catalogue import is_reasoning
 from council.types import Ask, Json, Step, Usage, estimate_tokens
 
@@ -53,17 +68,24 @@ class RehearsedCall:
     ask: Ask  # without its messages
     timeout: float | None = None  # seconds of each member, if the phase has its own
     shared_tokens: int = 0  # of the text that the prompts of all seats begin with
+    form: str = ""  # digest of the schema
+    prefixes: tuple[Prefix, ...] = ()  # beginnings that a vendor may cache
+
+    def as_cached(self) -> CachedCall:
+        return CachedCall(self.key, self.chain[0], f"{self.form} {self.ask.effort or ''}", self.prefixes)
 
 
 def build_call(step: Step, quoted_keys: Mapping[str, str], question: str) -> RehearsedCall:
     """Return the call of a step. `quoted_keys` has the key of the statement under each fence mark."""
     ask = step.ask
     prompt = "\n".join(message["content"] for message in ask.messages)
-    schema = estimate_tokens(json.dumps(ask.schema)) if ask.schema else 0
+    schema_json = json.dumps(ask.schema) if ask.schema else ""
+    schema = estimate_tokens(schema_json)
     return RehearsedCall(
         ask.key, step.chain, estimate_tokens(prompt) + schema - estimate_tokens(question),
         frozenset([*(quoted_keys[mark] for mark in FENCE.findall(prompt) if mark in quoted_keys), *([LOOKED] if LOOKED_FENCE in prompt else [])]),
         ask.words or DEFAULT_ANSWER_WORDS, replace(ask, messages=(), schema=None), step.timeout, estimate_tokens(shared_prefix(ask)) if ask.shared else 0,
+        hashlib.sha256(schema_json.encode()).hexdigest() if schema_json else "", list_prefixes(ask, question),
     )  # fmt: skip
 
 
@@ -92,10 +114,14 @@ def estimate_cost(
     member: Callable[[str], Member],
     *,
     hedge: bool = False,
+    cache_points: CachePoints | None = None,
 ) -> Json | None:
-    """Return {"low", "expected", "worst", "seats"} in dollars, or None if a price is unknown. `seats` has the expected cost of each.
+    """Return {"low", "expected", "worst", "seats", "phases"} in dollars, or None if a price is unknown.
 
-    With `hedge`, two members of a seat may be asked, so the worst cost is twice that of the most expensive one.
+    `seats` and `phases` have the expected cost of each.
+
+    With `cache_points`, low and expected include the vendors' prompt caches. With `hedge`, two members of a seat may be
+    asked, so the worst cost is twice that of the most expensive one.
     """
     names = {name for call in (*agreeing_calls, *disagreeing_calls, *longest_calls) for name in call.chain}
     prices = {name: price(name) for name in names}
@@ -105,27 +131,43 @@ def estimate_cost(
     if all(found == FREE for found in known.values()):
         return {"low": 0.0, "expected": 0.0, "worst": 0.0}
     question_tokens = estimate_tokens(question)
-    expected = _usual_costs(disagreeing_calls, question_tokens, known, 1.0)
+    rules_of = find_rules(member) if cache_points is not None else lambda name: None
+    forecast = partial(forecast_cache, points=cache_points or {}, question_tokens=question_tokens, rules_of=rules_of)
+    expected = _usual_costs(disagreeing_calls, question_tokens, known, 1.0, forecast)
     seats: dict[str, Decimal] = {}
+    phases: dict[str, Decimal] = {}
+    seat_names = {call.key[call.key.rfind("/") + 1 :] for call in disagreeing_calls}
     for call, cost in zip(disagreeing_calls, expected, strict=True):
-        seat = call.key[call.key.rfind("/") + 1 :]
-        seats[seat] = seats[seat] + cost if seat in seats else cost
+        phase, _, seat = call.key.rpartition("/")
+        phase = strip_seat_names(phase, seat_names)
+        seats[seat] = seats.get(seat, Decimal(0)) + cost
+        phases[phase] = phases.get(phase, Decimal(0)) + cost
     return {
-        "low": _round_usd(sum(_usual_costs(agreeing_calls, question_tokens, known, 0.5), Decimal(0))),
+        "low": _round_usd(sum(_usual_costs(agreeing_calls, question_tokens, known, 0.5, forecast), Decimal(0))),
         "expected": _round_usd(sum(expected, Decimal(0))),
         "worst": _round_usd(_worst_cost(longest_calls, question_tokens, known, member) * (2 if hedge else 1)),
         "seats": {seat: _round_usd(cost) for seat, cost in seats.items()},
+        "phases": {phase: _round_usd(cost) for phase, cost in phases.items()},
     }
 
 
+def strip_seat_names(phase: str, seats: set[str]) -> str:
+    """Return the phase name without seat names, look-ups and parts: judge/judge-2/explore becomes judge/explore."""
+    first, *rest = phase.split("/")
+    return "/".join([first, *(part for part in rest if part not in seats and not part.startswith(("look-", "part-")))])
+
+
 def _usual_costs(
-    calls: Sequence[RehearsedCall], question_tokens: int, prices: Mapping[str, Price], share: float
-) -> list[Decimal]:
+    calls: Sequence[RehearsedCall], question_tokens: int, prices: Mapping[str, Price], share: float,
+    forecast: Callable[[Sequence[CachedCall]], Sequence[CacheUse]],
+) -> list[Decimal]:  # fmt: skip
     """Return the cost of each call if the requested member answers at once, with this share of the requested length."""
     answer_tokens = {call.key: _answer_tokens(call, share) for call in calls} | {LOOKED: LOOKED_TOKENS}
+    uses = forecast([call.as_cached() for call in calls])
+    usages = [_estimate_usage(call, answer_tokens, question_tokens, share) for call in calls]
     return [
-        exact_cost(_estimate_usage(call, answer_tokens, question_tokens, share), prices[call.chain[0]])
-        for call in calls
+        exact_cost(replace(usage, cached=use.cached, written=use.written), prices[call.chain[0]])
+        for call, usage, use in zip(calls, usages, uses, strict=True)
     ]
 
 

@@ -23,6 +23,7 @@ from council.planning.phrases import WORD_GAP, compile_phrases, load_triggers, m
 from council.planning.triggers import find_trigger
 from council.protocols import TASKS, find_protocol, is_registered
 
+DEFAULT_PROTOCOL = "collaborative"  # if nothing in the words or flags asks for another
 MAX_VERBOSE_PHRASES = 10  # that are removed from a question
 REVISION_RANGE = re.compile(r"[A-Za-z0-9_@][\w./@~^{}-]*?\.{2,3}[A-Za-z0-9_@][\w./@~^{}-]*")
 
@@ -102,7 +103,7 @@ def parse_intent(
     if not asked and not verb and paths:
         verb = _parse_verb_anywhere(text)
     by_task = None if asked or choice else _choose_by_task(verb, text, paths, names_files)
-    choice = choice or by_task or _choose_by_trigger(text, can_search)
+    choice = choice or _fit_flags(by_task or _choose_by_trigger(text, can_search), flags)
     is_plain = asked or not (verb or paths or piped)
     task = _choose_task(choice.protocol, verb, flags, question=text if is_plain else "", asked=asked)
     question = (
@@ -186,9 +187,17 @@ def _choose_by_flags(flags: Mapping[str, Any], explicit: Choice | None) -> Choic
                 f"a run uses one protocol, drop one of the two {wording(python='options', cli='flags')}",
                 field=f"options.{other}",
             )
+    if all(DEFAULT_PROTOCOL in owned_by for owned_by in owners.values()):
+        return None  # the words decide
     # The flag with the fewest owners decides: --preset together with a flag of general means general.
     decisive = min(owners, key=lambda name: len(owners[name]), default=None)
     return Choice(owners[decisive][0], _format_given(decisive, flags), ChosenBy.FLAG) if decisive else None
+
+
+def _fit_flags(choice: Choice, flags: Mapping[str, Any]) -> Choice:
+    """Return the choice of the words, or the default protocol if the chosen one does not have a given flag."""
+    misfit = next((name for name in flags if choice.protocol not in _find_flag_owners(name, None)), None)
+    return Choice(DEFAULT_PROTOCOL, _format_given(misfit, flags), ChosenBy.FLAG) if misfit else choice
 
 
 def _check_flag_owners(owners: Mapping[str, Sequence[str]], explicit: Choice, flags: Mapping[str, Any]) -> None:
@@ -225,7 +234,7 @@ def _choose_by_task(verb: Verb | None, text: str, paths: Sequence[str], names_fi
 
 def _choose_by_trigger(text: str, can_search: Callable[[], bool]) -> Choice:
     found = find_trigger(text, can_search=can_search)
-    return Choice(*found, ChosenBy.TRIGGER) if found else Choice("collaborative", "the default", ChosenBy.DEFAULT)
+    return Choice(*found, ChosenBy.TRIGGER) if found else Choice(DEFAULT_PROTOCOL, "the default", ChosenBy.DEFAULT)
 
 
 def _choose_task(protocol: str, verb: Verb | None, flags: Mapping[str, Any], *, question: str, asked: bool) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -14,21 +14,24 @@ from typing import Any
 from pydantic import BaseModel
 
 from council import protocols
+from council.calling.budget import FULL_OUTPUT, NO_SPENDING_PLAN, SpendingPlan
 from council.engine.layout import format_count
 from council.engine.prompting import build_dossier
 from council.errors import SearchNotEnabled, UsageError, option, word_for, wording
 from council.events import dump_fields
 from council.members.base import Member, list_unseen
-from council.money import equal_work_cost, format_usd
+from council.money import equal_work_cost, format_usd, nanos_to_usd
 from council.packet import build
 from council.packet.changes import Selection, select_recent, select_work_tree
 from council.packet.gate import decode_stdin
 from council.packet.git import find_repo
 from council.packet.targets import has_changes
+from council.planning.cap_fit import Cap, CostModel, Shortfall, describe_fit, fit_to_cap
 from council.planning.estimate import PriceLookup, RehearsedCall, estimate_cost, with_attachments, with_effort
 from council.planning.exclusion import exclude_from_roster, exclude_vendors, require_members
 from council.planning.facts import is_short_fact
 from council.planning.intent import ChosenBy, Inferred, Intent, parse_intent, place_piped_text
+from council.planning.prompt_cache import CachePoints, find_cache_points, find_rules
 from council.planning.rehearsal import find_phase_timeouts, find_warm_starts, rehearse_both_ways
 from council.planning.seating import SeatAssignment, Seating, seat_council
 from council.planning.triggers import names_project
@@ -38,7 +41,18 @@ from council.protocols.seats import Panel, PanelContext, resize_seats
 from council.settings import CHECK_FLAG, SEAT_FLAG, Settings, extend_timeout
 from council.settings.member_lookup import ADDED_SEATS, DEFAULT_SEATS
 from council.settings.schema import NO_ATTACHMENTS
-from council.types import Attachment, Json, Packet, PacketFile, Question, Roster, Seat, Skipped, repair_surrogates
+from council.types import (
+    Attachment,
+    Json,
+    Packet,
+    PacketFile,
+    Question,
+    Roster,
+    Seat,
+    Skipped,
+    estimate_tokens,
+    repair_surrogates,
+)
 
 TASK_VERBS = ("validate", "brainstorm", "research")
 WORK_TREE_LABEL = "the changes in the work tree"
@@ -75,6 +89,8 @@ class Plan:
     unpriced: tuple[str, ...] = ()  # members without a price
     prices: Mapping[str, float] = field(default_factory=dict)  # member → cost of equal work, if it has a price
     cap: float | None = None  # maximum cost in dollars
+    spending: SpendingPlan = NO_SPENDING_PLAN  # what the requests may cost at most, and their output limits
+    shortfall: Shortfall | None = None  # why the plan does not fit its cap
     given: Json = field(default_factory=dict)  # the options as the user set them, for follow-up runs
     continues: str = ""  # the run whose question and answer are in the packet
     conversation: Json = field(default_factory=dict)  # the earlier turns in the packet, by form
@@ -83,6 +99,7 @@ class Plan:
     cheap: bool = False  # fast models fill the seats that were not assigned by hand
     hedge: bool = False  # a fallback is asked too when a member is slow
     warm_starts: tuple[Json, ...] = ()  # members that one seat asks first, because their vendor caches the prefix
+    cache_points: CachePoints = field(default_factory=dict)  # of each step, where a vendor is told to cache its request
     lines: tuple[Json, ...] = ()  # lines of the members, such as opus, with the names they have today
     trusted: tuple[str, ...] = ()  # what the trusted settings of the project send, read and write where
     look: Json = field(
@@ -101,6 +118,8 @@ class Plan:
             raise UsageError(f"{self.packet.refusal}. No call was made.")
         if self.refusal:
             raise SearchNotEnabled(self.refusal)
+        if self.shortfall:
+            self.shortfall.raise_error()
 
     def as_json(self) -> Json:
         """Return the object `council.plan/1`."""
@@ -117,6 +136,7 @@ class Plan:
             **({"lines": list(self.lines)} if self.lines else {}), **({"hedge": True} if self.hedge else {}), **({"warm_start": list(self.warm_starts)} if self.warm_starts else {}),
             **({"look": self.look} if self.look else {}), **({"check": True} if self.check else {}), **({"prices": dict(self.prices)} if self.prices else {}),
             **({"attachments": list(self.attachments)} if self.attachments else {}),
+            **({"limits": self.spending.limits.as_json()} if self.spending.limits != FULL_OUTPUT else {}),
             **({"exclude_family": list(self.excluded_vendors)} if self.excluded_vendors else {}),
             **({"helpers": [seat_json(seat, self.timeouts.__getitem__) for seat in self.roster.helpers]} if self.roster.helpers else {}),
         }  # fmt: skip
@@ -134,9 +154,10 @@ class Plan:
         return {
             "protocol": self.protocol.name, "question": dump_fields(self.question), "options": self.options,
             "roster": roster, "verbose": self.verbose, "packet": dump_fields(self.packet) | lists, "effort": self.effort,
-            "given": self.given, "shared_vendors": list(self.shared_vendors), **({"batch": self.batch} if self.batch else {}),
+            "given": self.given, "shared_vendors": list(self.shared_vendors), "spending": self.spending.as_json(), **({"batch": self.batch} if self.batch else {}),
             **({"look": "redact" if self.redact_lookups else "refuse"} if self.look else {}),
             **({"check": True} if self.check else {}),
+            **({"cache_points": self.cache_points} if self.cache_points else {}),
         }  # fmt: skip
 
 
@@ -252,6 +273,9 @@ def _infer_changes(words: list[str], material: Material, folder: Path) -> tuple[
 
 
 CHEAP_WITHOUT_EFFECT = ("--cheap has no effect: -m names the member of every seat",)
+FAST_FOR_CAP = (
+    "fast models fill the seats, because the cap of {cap} does not cover the usual ones, which need at least {needed}"
+)
 CHEAP_IN_USE = ("--cheap: seats that no other flag sets use fast models",)
 
 
@@ -263,8 +287,9 @@ def _is_verb_only(words: Sequence[str], intent: Intent) -> bool:
 async def make_plan(
     intent: Intent, where: PanelContext, member: Callable[[str], Member], material: Material | None = None,
     *, price: PriceLookup = lambda name: None, window: Callable[[str], int | None] = lambda name: None, on_seated: Callable[[Iterable[str]], None] | None = None,
+    cap: Cap | None = None,
 ) -> Plan:  # fmt: skip
-    """Make the plan of an intent. `on_seated` gets the members that are asked first, as soon as nothing refuses the packet."""
+    """Make the plan of an intent, within a cap. `on_seated` gets the members that are asked first, as soon as nothing refuses the packet."""
     protocol = protocols.get_protocol(intent.protocol)
     whole, where = where.settings, replace(where, settings=exclude_vendors(where.settings, where.env))
     question = Question(intent.question, intent.task, intent.target, intent.domain)
@@ -292,21 +317,34 @@ async def make_plan(
         require_sight(attached, roster)
     if on_seated and not (packet.refusal or panel.refusal):
         on_seated(seat.member for seat in roster.seats)
-    phases, calls, *ways = await rehearse_both_ways(
-        protocol, roster, question, dict(options), packet, where.settings.phase_timeouts(), look=bool(look), check=check
+    rehearse_paths = partial(
+        _rehearse_paths, protocol, roster, question, dict(options), packet, where.settings, member, look=bool(look), check=check
+    )  # fmt: skip
+    phases, calls, shorter, longer, longest = await rehearse_paths()
+    model = CostModel(roster, estimate_tokens(question.text), price, member)
+    spending, shortfall, fitted = model.plan_spending(longest, FULL_OUTPUT), None, ""
+    if cap is not None:
+        full = spending.total
+        fit = await fit_to_cap(model, rehearse_paths, cap, may_be_lowest=has_chosen_members(whole))
+        if isinstance(fit, Shortfall):
+            shortfall = fit
+        else:
+            spending = fit
+            phases, calls, shorter, longer, longest = await rehearse_paths(spending.limits.words)
+            fitted = describe_fit(spending, longest, nanos_to_usd(full), cap)
+    points = find_cache_points(
+        [call.as_cached() for call in longer], estimate_tokens(question.text), find_rules(member),
+        warm_start=where.settings.warm_start,
+    )  # fmt: skip
+    cost = estimate_cost(
+        shorter, longer, longest, question.text, price, member, hedge=where.settings.hedge, cache_points=points
     )
-    shorter, longer, longest = ([with_effort(call, where.settings.effort) for call in way] for way in ways)
-    if attached:
-        paths = (shorter, longer, longest)
-        shorter, longer, longest = ([with_attachments(call, member) for call in way] for way in paths)
-    cost, cap = (
-        estimate_cost(shorter, longer, longest, question.text, price, member, hedge=where.settings.hedge),
-        where.settings.budget.get("max_cost"),
-    )
+    if cost and cap is not None:
+        cost["worst"] = min(cost["worst"], cap.left)
     return Plan(
         protocol, intent.why, question, options.model_dump(mode="json"), roster, _add_timeouts(phases, longer, where.settings), calls,
         panel.agents or len(roster.seats), intent.verbose, packet, refusal=panel.refusal, effort=where.settings.effort, given=dict(intent.options),
-        cost=cost, cap=cap, cheap=where.settings.cheap and len(where.settings.named_members) != 1,
+        cost=cost, cap=where.settings.budget.get("max_cost"), spending=spending, shortfall=shortfall, cheap=where.settings.cheap and len(where.settings.named_members) != 1,
         unpriced=tuple(name for name in roster.member_names if price(name) is None), prices=prices,
         trusted=tuple(where.settings.trusted.destinations) if where.settings.trusted else (),
         warnings=(
@@ -314,7 +352,6 @@ async def make_plan(
             *(CHEAP_WITHOUT_EFFECT if where.settings.cheap and len(where.settings.named_members) == 1 else ()),
             *panel.warnings,
             *strangers,
-            *_cap_warnings(cost, cap),
             *_packet_warnings(packet),
             *(format_unseen(attached) if attached else ()),
             *([NO_LOOKUPS] if material.look and not look else []),
@@ -323,7 +360,7 @@ async def make_plan(
             *seating.notices,
             *panel.notices,
             *packet.remarks,
-            *filter(None, [protocol.describe_packet(packet, question.task)]),
+            *filter(None, [protocol.describe_packet(packet, question.task), fitted]),
         ),
         hints=(*seating.hints, *panel.hints),
         remarks=(
@@ -331,9 +368,47 @@ async def make_plan(
             *(CHEAP_IN_USE if where.settings.cheap and len(where.settings.named_members) != 1 else ()),
         ),
         shared_vendors=seating.shared_vendors, lines=seating.lines, timeouts={name: float(where.settings.member_timeout(name)) for name in roster.member_names},
-        inferred=intent.inferred, hedge=where.settings.hedge and any(seat.fallbacks for seat in roster.all_seats), warm_starts=find_warm_starts(phases, longer, member) if where.settings.warm_start else (), attachments=attached,
+        inferred=intent.inferred, hedge=where.settings.hedge and any(seat.fallbacks for seat in roster.all_seats), warm_starts=find_warm_starts(phases, longer, points) if where.settings.warm_start else (), cache_points=points, attachments=attached,
         look=look, redact_lookups=material.redact, check=check, excluded_vendors=where.settings.excluded_vendors,
     )  # fmt: skip
+
+
+def has_chosen_members(settings: Settings) -> bool:
+    """Return whether the user has chosen members, so that others must not take their place to fit a cap."""
+    seats = [setting.model for setting in (*settings.seats.values(), settings.chair)]
+    return bool(settings.named_members or settings.cheap or settings.models or any(seats))
+
+
+async def plan_within_cap(intent: Intent, where: PanelContext, make: Callable[..., Awaitable[Plan]]) -> Plan:
+    """Make a plan. If the cap does not cover members that the user did not choose, plan with the fast models."""
+    plan = await make(intent, where=where)
+    if plan.shortfall is None or has_chosen_members(where.settings):
+        return plan
+    fast = replace(where, settings=replace(where.settings, cheap=True))
+    try:
+        cheaper = await make(intent, where=fast)
+    except UsageError:  # there are no fast models
+        return plan
+    if cheaper.shortfall:
+        return plan
+    line = FAST_FOR_CAP.format(cap=format_usd(plan.shortfall.cap.left), needed=format_usd(plan.shortfall.needed))
+    return replace(cheaper, notices=(*cheaper.notices, line))
+
+
+async def _rehearse_paths(
+    protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet, settings: Settings,
+    member: Callable[[str], Member], word_share: float = 1.0, *, look: bool, check: bool,
+) -> tuple[tuple[Json, ...], tuple[int, int], list[RehearsedCall], list[RehearsedCall], list[RehearsedCall]]:  # fmt: skip
+    """Return the phases, the number of calls, and the calls of the shorter, the longer and the longest path."""
+    phases, calls, *ways = await rehearse_both_ways(
+        protocol, roster, question, options, packet, settings.phase_timeouts(), look=look, check=check,
+        word_share=word_share,
+    )  # fmt: skip
+    paths = [[with_effort(call, settings.effort) for call in way] for way in ways]
+    if packet.attachments:
+        paths = [[with_attachments(call, member) for call in path] for path in paths]
+    shorter, longer, longest = paths
+    return phases, calls, shorter, longer, longest
 
 
 def asks_short_fact(intent: Intent, plan: Plan) -> bool:
@@ -464,15 +539,6 @@ def _check_seat_flags(protocol: Protocol, roster: Roster, settings: Settings) ->
                 field="seats",
             )
     return [f"--seat {seat} has no effect: this council has no such seat" for seat in strangers]
-
-
-def _cap_warnings(cost: Json | None, cap: float | None) -> list[str]:
-    """Return one line if the cap is below the estimate: the run would stop before it has an answer."""
-    if cap is None or cost is None or cost["expected"] <= cap:
-        return []
-    return [
-        f"the cap of {format_usd(cap)} is below the expected {format_usd(cost['expected'])}: the run may stop before its end"
-    ]
 
 
 def load_panel(protocol: Protocol, question: Question, options: BaseModel, where: PanelContext) -> Panel:

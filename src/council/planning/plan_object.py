@@ -38,6 +38,9 @@ class PlanPhase(TypedDict):
     timeout: NotRequired[
         Annotated[float, Field(gt=0, description="Seconds of each member, if the phase has its own timeout.")]
     ]
+    skippable: NotRequired[
+        Annotated[bool, Field(description="Whether it may not be needed, as when the seats agree; absent if not.")]
+    ]
 
 
 class PlanCalls(TypedDict):
@@ -103,6 +106,7 @@ class CostEstimate(TypedDict):
     expected: float
     worst: float
     seats: NotRequired[Annotated[dict[str, float], Field(description="Expected cost of each seat.")]]
+    phases: NotRequired[Annotated[dict[str, float], Field(description="Expected cost of each phase.")]]
 
 
 PlanFork = TypedDict("PlanFork", {"run": str, "from": str})
@@ -116,6 +120,15 @@ class Conversation(TypedDict):
     short: Annotated[list[str], Field(description="Sent as the question and the first paragraph of the answer.")]
     left_out: list[str]
     rule: Annotated[str, Field(description="The rule that chose the form.")]
+
+
+class PlanLimits(TypedDict):
+    """Output limits of the requests, fitted to a cap."""
+
+    share: Annotated[float, Field(description="0: the lowest output cap of an answer; 1: the usual one.")]
+    words: Annotated[float, Field(description="Share of the words that prompts ask for.")]
+    max_thinking: Annotated[int | None, Field(description="Tokens of thinking per answer; null: by the effort.")]
+    low_effort: Annotated[bool, Field(description="Whether members that think are asked for low effort.")]
 
 
 class PlanWarmStart(TypedDict):
@@ -197,6 +210,9 @@ class PlanObject(TypedDict):
         Annotated[Literal["low", "medium", "high"], Field(description="Reasoning effort; absent if it is not set.")]
     ]
     cheap: NotRequired[Annotated[bool, Field(description="Whether --cheap chose fast models; absent if it did not.")]]
+    limits: NotRequired[
+        Annotated[PlanLimits, Field(description="Output limits that fit the cap; absent if they are the usual ones.")]
+    ]
     hedge: NotRequired[
         Annotated[bool, Field(description="Whether fallbacks are asked too when a member is slow; absent if not.")]
     ]

@@ -11,17 +11,16 @@ from functools import partial
 from types import MappingProxyType
 
 from council import events as ev
-from council.calling.concurrency import MIN_WARM_TOKENS, caches_prefix
+from council.calling.concurrency import MIN_WARM_TOKENS
 from council.engine.council import Council
 from council.engine.ledger import Ledger, NullStore
 from council.engine.prompting import Prompts
 from council.engine.reply_form import LONGEST_PATH
 from council.errors import CouncilError, EngineError
 from council.events import Entry
-from council.members.base import Member
 from council.members.scripted import example_value
 from council.planning.domains import focus_line
-from council.planning.estimate import RehearsedCall, build_call
+from council.planning.estimate import RehearsedCall, build_call, strip_seat_names
 from council.protocols import Protocol, run_flow
 from council.store.interface import Record
 from council.types import CarryOut, Json, Outcome, Packet, Question, Roster, Step, Verdict
@@ -48,11 +47,11 @@ def template_context(
 
 async def rehearse_both_ways(
     protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet,
-    timeouts: Mapping[str, float] = NO_TIMEOUTS, look: bool = False, check: bool = False,
+    timeouts: Mapping[str, float] = NO_TIMEOUTS, look: bool = False, check: bool = False, word_share: float = 1.0,
 ) -> Rehearsal:  # fmt: skip
     """Rehearse with agreeing and with disagreeing seats. The result is cached by everything that the protocol can read."""
     key = (
-        (*_cache_key(protocol, roster, question, options, packet, timeouts), check)
+        (*_cache_key(protocol, roster, question, options, packet, timeouts), check, word_share)
         if packet.empty and not look
         else None
     )
@@ -60,7 +59,16 @@ async def rehearse_both_ways(
         return _REHEARSALS[key]
     ways: tuple[list[RehearsedCall], list[RehearsedCall]] = [], []
     rehearse_way = partial(
-        rehearse, protocol, roster, question, options, packet, timeouts=timeouts, look=look, check=check
+        rehearse,
+        protocol,
+        roster,
+        question,
+        options,
+        packet,
+        timeouts=timeouts,
+        look=look,
+        check=check,
+        word_share=word_share,
     )
     contested = await rehearse_way(agree=False, calls=ways[0])
     if any(call.ask.schema_name for call in ways[0]):
@@ -73,7 +81,8 @@ async def rehearse_both_ways(
         calls: list[RehearsedCall] = []
         await rehearse_way(agree=False, calls=calls, longest=True)
         longest = tuple(calls)
-    done = _summarize_phases(contested), (len(shorter), len(longest)), shorter, longer, longest
+    phases = _mark_skippable(_summarize_phases(contested), shorter)
+    done = phases, (len(shorter), len(longest)), shorter, longer, longest
     if key and len(_REHEARSALS) < MAX_CACHED_REHEARSALS:
         _REHEARSALS[key] = done
     return done
@@ -123,6 +132,7 @@ async def rehearse(
     protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet = EMPTY_PACKET, *, agree: bool,
     calls: list[RehearsedCall] | None = None, answer: CarryOut | None = None,
     timeouts: Mapping[str, float] = NO_TIMEOUTS, look: bool = False, check: bool = False, longest: bool = False,
+    word_share: float = 1.0,
 ) -> list[Entry]:  # fmt: skip
     """Run the whole protocol with fake answers that always agree or always disagree. Free, and renders every prompt.
 
@@ -130,7 +140,7 @@ async def rehearse(
     """
     record = Record("rehearsal", "", "", 0.0, "rehearsal", {})
     limit = StepLimit(protocol.name)
-    prompts = Prompts(record.seed, protocol.prompt_folders, protocol.name)
+    prompts = Prompts(record.seed, protocol.prompt_folders, protocol.name, word_share=word_share)
     answer_step = answer or make_fake_caller(agree, options | {LONGEST_PATH: True} if longest else options)
 
     async def carry_out(step: Step) -> Outcome:
@@ -210,13 +220,20 @@ def _summarize_phases(entries: Sequence[Entry]) -> tuple[Json, ...]:
     for event in (entry.event for entry in entries):
         if isinstance(event, ev.Asked):
             waiting.add(event.key)
-            name = _strip_seat_names(event.phase, seats)
+            name = strip_seat_names(event.phase, seats)
             phase = phases.setdefault(name, {"name": name, "calls": 0, "parallel": False})
             phase["calls"] += 1
             phase["parallel"] |= len(waiting) > 1
         elif isinstance(event, ev.Stated):
             waiting.discard(event.key)  # a joined statement was not asked for
     return tuple(phases.values())
+
+
+def _mark_skippable(phases: Iterable[Json], shorter: Sequence[RehearsedCall]) -> tuple[Json, ...]:
+    """Return the phases; those that the shorter path does not have are skippable."""
+    seats = {call.key.rpartition("/")[2] for call in shorter}
+    held = {strip_seat_names(call.key.rpartition("/")[0], seats) for call in shorter}
+    return tuple(phase if phase["name"] in held else phase | {"skippable": True} for phase in phases)
 
 
 def find_phase_timeouts(calls: Iterable[RehearsedCall], timeout: Callable[[float, str], float]) -> dict[str, float]:
@@ -226,25 +243,19 @@ def find_phase_timeouts(calls: Iterable[RehearsedCall], timeout: Callable[[float
     seats = {call.ask.key.rpartition("/")[2] for call in asked}
     for call in asked:
         if call.timeout is not None:
-            phase = _strip_seat_names(call.ask.key.rpartition("/")[0], seats)
+            phase = strip_seat_names(call.ask.key.rpartition("/")[0], seats)
             found[phase] = max(found.get(phase, 0.0), timeout(call.timeout, call.chain[0]))
     return found
 
 
 def find_warm_starts(
-    phases: Iterable[Json], calls: Iterable[RehearsedCall], member: Callable[[str], Member]
+    phases: Iterable[Json], calls: Iterable[RehearsedCall], cache_points: Mapping[str, object]
 ) -> tuple[Json, ...]:
     """Return the members that several seats of a phase ask with the same long prefix, if their vendor caches it."""
-    long = [call for call in calls if call.shared_tokens > MIN_WARM_TOKENS and caches_prefix(member(call.chain[0]))]
+    long = [call for call in calls if call.shared_tokens > MIN_WARM_TOKENS and call.key in cache_points]
     seats = {call.key.rpartition("/")[2] for call in long}
-    asked = Counter((_strip_seat_names(call.key.rpartition("/")[0], seats), call.chain[0]) for call in long)
+    asked = Counter((strip_seat_names(call.key.rpartition("/")[0], seats), call.chain[0]) for call in long)
     parallel = {phase["name"] for phase in phases if phase["parallel"]}
     names = dict.fromkeys(name for (phase, name), count in asked.items() if phase in parallel and count > 1)
     tokens = {call.chain[0]: call.shared_tokens for call in long}
     return tuple({"member": name, "tokens": tokens[name]} for name in names)
-
-
-def _strip_seat_names(phase: str, seats: set[str]) -> str:
-    """Return the phase name without seat names, look-ups and parts: judge/judge-2/explore becomes judge/explore."""
-    first, *rest = phase.split("/")
-    return "/".join([first, *(part for part in rest if part not in seats and not part.startswith(("look-", "part-")))])

@@ -8,7 +8,7 @@ from typing import Any
 
 from council.engine.agreement import find_shared_by
 from council.engine.minutes import Minutes, StatementMinutes
-from council.types import Json
+from council.types import CONCLUSIONS, Json
 
 MIN_SHARE = 0.3  # share of the answer's wording below which no draft counts as close to it
 SEQUENCE_WORDS = 3
@@ -17,8 +17,10 @@ MAX_CHARS = 200_000  # of a text that is compared
 
 
 def build_changes(minutes: Minutes, report: Json, positions: Sequence[Json]) -> Json | None:
-    """Return what the facts of a run say about the council's effect; None if the run has no answer."""
+    """Return what the facts of a run say about the council's effect; None if the run has no answer of its own."""
     if minutes.status == "running" or not report["answer"].strip():
+        return None
+    if minutes.verdict.get("agreement_on") == CONCLUSIONS:
         return None
     notes = report.get("notes") or {}
     shared = find_shared_by(minutes)

@@ -73,6 +73,7 @@ def _collect_fields(minutes: Minutes) -> Json:
         **({"check": verdict["check"]} if verdict.get("check") else {}),
         **view.report_fields(minutes),
         **({"strongest": strongest} if (strongest := compare_strongest(minutes)) else {}),
+        **({"stops": stops} if (stops := list_stops(minutes)) else {}),
         "degraded": degraded,
         "quorum": {"needed": protocol.quorum, "ok": minutes.answered_count, "asked": count_asked_seats(minutes)},
         "calls": dict(minutes.calls),
@@ -186,7 +187,7 @@ def _build_seat(minutes: Minutes, seat: SeatMinutes, view: ReportView) -> Json:
         "confidence": _confidence_label(reply.get("confidence")),
         "file": _analysis_path(minutes, seat.name),
         "tokens": seat.usage.as_json(),
-        "cost": None if _list_unpriced(minutes, [seat]) else round(seat.usd + minutes.in_doubt_usd(seat.name), 9),
+        "cost": None if _list_unpriced(minutes, [seat]) else round(seat.usd, 9),
         "attempts": seat.attempts,
         "seconds": round(seat.seconds, 3),
         **view.seat_fields(minutes, seat.name),
@@ -229,14 +230,48 @@ def _analysis_path(minutes: Minutes, name: str) -> str | None:
 
 
 def _build_cost(minutes: Minutes) -> Json:
-    """Return the billed cost plus the maximum of open requests; `estimated` if any part of it is."""
+    """Return the billed cost, with what requests without an answer may have cost apart; `estimated` if any part is."""
     seats = minutes.all_seats
     unpriced = _list_unpriced(minutes, seats)
     in_doubt = minutes.in_doubt_usd()
-    usd = None if unpriced else round(minutes.usd + in_doubt, 9)
-    estimated = any(seat.estimated for seat in seats) or in_doubt > 0
+    usd = None if unpriced else round(minutes.usd, 9)
+    estimated = any(seat.estimated for seat in seats)
     cap = {} if minutes.cap is None else {"cap": minutes.cap}
-    return {"usd": usd, "estimated": estimated, "unpriced": unpriced, **cap}
+    doubtful = {"in_doubt": in_doubt} if in_doubt else {}
+    saving = {} if minutes.cached_saving is None else {"cached_saving": minutes.cached_saving}
+    return {"usd": usd, "estimated": estimated, "unpriced": unpriced, **doubtful, **cap, **saving}
+
+
+def list_stops(minutes: Minutes) -> list[Json]:
+    """Return the phases of the plan that were not needed: why, and what they would have cost by the plan's estimate.
+
+    Phases that could not be held because seats are absent are no stop, nor are phases that the plan does not have.
+    """
+    planned = {phase["name"]: int(phase["calls"]) for phase in minutes.plan.get("phases") or []}
+    stops = []
+    for note in minutes.notes:
+        names = [] if note.by_absence else [name for name in planned if _is_skipped(minutes, name, note.skipped)]
+        if names:
+            calls = sum(planned[name] for name in names)
+            saved = _estimate_phases(minutes.plan.get("cost"), names)
+            stops.append({"what": note.what, "why": note.why, "skipped": names, "calls": calls, "saved": saved})
+    return stops
+
+
+def _is_skipped(minutes: Minutes, phase: str, skipped: Sequence[str]) -> bool:
+    """Return whether a phase of the plan, or the phase it belongs to, was skipped and not held later."""
+    first = phase.split("/")[0]
+    return (phase in skipped or first in skipped) and phase not in minutes.phases and first not in minutes.phases
+
+
+def _estimate_phases(cost: Json | None, phases: Sequence[str]) -> float | None:
+    """Return the expected cost of phases; None if a price is unknown, and for runs of versions without this estimate."""
+    if cost is None:
+        return None
+    if not cost.get("expected"):
+        return 0.0
+    known = cost.get("phases") or {}
+    return round(sum(known[name] for name in phases), 6) if all(name in known for name in phases) else None
 
 
 def _list_unpriced(minutes: Minutes, seats: Iterable[SeatMinutes]) -> list[str]:

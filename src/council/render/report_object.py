@@ -5,7 +5,7 @@ scripts/make_schemas.py generates their JSON Schemas. Needs pydantic: import it 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NotRequired, Self
 
 from pydantic import BaseModel, Field, ValidationError
 from typing_extensions import TypedDict
@@ -37,6 +37,7 @@ from council.render.report_parts import (
     ReportFinding,
     ReportSeat,
     RulingRow,
+    Stop,
     StopDecision,
     StrongestSeat,
     Tokens,
@@ -158,6 +159,9 @@ class Report(Part, BaseModel):
             description="Whether the council changed its strongest seat's answer; absent without two answers or if prices do not tell."
         ),
     ] = None
+    stops: Annotated[
+        list[Stop], Field(description="Phases that were not needed, and what that saved; absent if there are none.")
+    ] = []
     degraded: Annotated[list[Degraded], Field(description="Missing or limited parts, such as absent seats.")]
     quorum: Quorum
     calls: Calls
@@ -307,3 +311,8 @@ class ErrorObject(TypedDict):
     schema: Literal["council.error/1"]
     error: Annotated[Name, Field(description="The problem and the fix, in one line.")]
     exit: Annotated[int, Field(ge=1, le=255, description="The exit code of the process.")]
+    details: NotRequired[
+        Annotated[
+            dict[str, Any], Field(description="What a program needs to know, such as the councils that fit a cap.")
+        ]
+    ]

@@ -175,10 +175,35 @@ class Calls(Part):
 class Cost(Part):
     """Cost of the run in dollars."""
 
-    usd: Annotated[Amount | None, Field(description="Null if a price is unknown.")]
+    usd: Annotated[Amount | None, Field(description="What was spent. Null if a price is unknown.")]
     estimated: Annotated[bool, Field(description="Whether part of the amount is an estimate.")]
     unpriced: list[str]
+    in_doubt: Annotated[
+        Amount | None,
+        Field(
+            description="The most that requests without an answer may have cost, beside `usd`; absent if there are none."
+        ),
+    ] = None
     cap: Annotated[Amount | None, Field(description="The maximum cost; absent without a cap.")] = None
+    cached_saving: Annotated[
+        float | None,
+        Field(
+            description="What the tokens read from and written to the vendors' prompt caches would have cost as plain input, "
+            "minus what they cost; negative if writing cost more than reading saved. Absent if no cache was used, or its use is not known."
+        ),
+    ] = None
+
+
+class Stop(Part):
+    """Phases of the plan that were not held, because they were not needed."""
+
+    what: str
+    why: str
+    skipped: Annotated[list[str], Field(description="The phases.")]
+    calls: Annotated[Count, Field(description="Their calls, by the plan.")]
+    saved: Annotated[
+        Amount | None, Field(description="Their expected cost in dollars, by the plan; null if a price is unknown.")
+    ]
 
 
 class TrustFactRow(Part):

@@ -6,10 +6,17 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from council.engine.layout import format_cost, format_count, format_packet_line, format_phase_in, format_size
+from council.engine.layout import (
+    format_cost,
+    format_count,
+    format_packet_line,
+    format_phase_in,
+    format_savings,
+    format_size,
+)
 from council.engine.minutes import SeatMinutes
 from council.engine.strongest import format_strongest
-from council.money import format_usd
+from council.money import format_saving, format_usd
 from council.text_cleanup import clean_json, single_line
 from council.types import Json
 
@@ -31,6 +38,7 @@ def format_plan(plan: Json) -> list[str]:
         *_format_trusted(plan),
         *_format_price(plan),
         _format_calls(plan.get("calls") or {}),
+        *_format_skippable(plan),
         *format_warnings([*plan.get("warnings", []), *plan.get("notices", [])]),
     ]
 
@@ -80,7 +88,9 @@ def format_footer(report: Json, *, hints: bool = True, report_path: str = "") ->
 
     `hints` are commands for the next step. The path of a report in the project is shown in their place.
     """
-    doubt = [f"{format_count(report['calls']['in_doubt'], 'call')} in doubt"] if report["calls"]["in_doubt"] else []
+    calls, usd = report["calls"]["in_doubt"], report["cost"].get("in_doubt")
+    amount = [f"at most {format_usd(usd)} in doubt"] if usd else []
+    doubt = amount or ([f"{format_count(calls, 'call')} in doubt"] if calls else [])
     facts = [_format_amount(report["cost"]), *doubt, format_seconds(report["seconds"]), report["run"]]
     return " · ".join([*facts, *(_list_next_steps(report, report_path) if hints else [])])
 
@@ -113,10 +123,12 @@ def format_summary(report: Json, verb: str = "") -> list[str]:
     replayed = f", {calls['replayed']} replayed" if calls["replayed"] else ""
     doubt = f", {calls['in_doubt']} in doubt" if calls["in_doubt"] else ""
     spent = f"{'at least ' if tokens.get('unknown') else ''}{tokens['in']:,} tokens in, {tokens['out']:,} out"
+    savings = format_savings(report.get("stops") or [])
+    saved = f" · saved by stops: {savings}" if savings else ""
     verb = verb or ("replay" if report["status"] == "complete" else "resume")
     return [
         *([f"report {report['report_path']}"] if report["report_path"] else []),
-        f"{format_count(calls['made'], 'call')}{replayed}{doubt} · {spent} · {format_cost(report['cost'])} · {report['seconds']:.1f} s",
+        f"{format_count(calls['made'], 'call')}{replayed}{doubt} · {spent} · {format_cost(report['cost'])}{format_saving(report['cost'].get('cached_saving'))}{saved} · {report['seconds']:.1f} s",
         *([single_line(line, 400)] if (line := format_strongest(report)) else []),
         f"{verb}: council {verb} {report['run']}",
     ]
@@ -267,6 +279,17 @@ def _format_members(seat: Json) -> str:
 def _format_calls(calls: Json) -> str:
     low, high = calls.get("min", 0), calls.get("max", 0)
     return format_count(high, "call") if low == high else f"{low} to {high} calls"
+
+
+def _format_skippable(plan: Json) -> list[str]:
+    """Format `improve may not be needed: then 4 calls, low $0.20`; no line if every phase is held."""
+    names = [phase["name"] for phase in plan["phases"] if phase.get("skippable")]
+    if not names:
+        return []
+    listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    low = (plan.get("cost") or {}).get("low")
+    price = f", low {format_usd(low)}" if low else ""
+    return [f"{listed} may not be needed: then {format_count(plan['calls']['min'], 'call')}{price}"]
 
 
 def _packet_lines(packet: Json) -> list[str]:

@@ -19,8 +19,18 @@ from typing import Any
 
 from council import events as ev
 from council import protocols
+from council.calling.budget import SpendingPlan, local_date
 from council.engine.minutes import Minutes
-from council.errors import CouncilError, StoreError, TrustRequired, UnknownRun, UsageError, message_for
+from council.errors import (
+    BudgetSpent,
+    CapTooLow,
+    CouncilError,
+    StoreError,
+    TrustRequired,
+    UnknownRun,
+    UsageError,
+    message_for,
+)
 from council.flags import flag_table, negatable_options
 from council.members.base import Member
 from council.members.human import HUMAN
@@ -82,9 +92,11 @@ class StoredRun:
     """A stored run of a row that is to be continued, its cost so far and its estimate."""
 
     run: str
-    usd: float = 0.0
+    usd: float = 0.0  # with what is in doubt
+    in_doubt: float = 0.0
     cost: Json | None = None
     has_limit: bool = False  # a cost limit is stored with it
+    need: int = 0  # billionths of a dollar that its requests may cost at most; 0 if unknown
 
 
 class QuestionBatch:
@@ -231,7 +243,9 @@ class QuestionBatch:
         self.progress.usd_before += usd
         if self.table.get_state(row.id) != LEFT_OUT:
             has_limit = record.setup.get("max_cost") is not None
-            self._stored[row.id] = StoredRun(run, usd, plan.get("cost"), has_limit)
+            in_doubt = nanos_to_usd(sum(spent.amount for spent in record.spending.values() if spent.is_in_doubt))
+            need = SpendingPlan.from_json(kept).total if (kept := record.setup.get("spending")) else 0
+            self._stored[row.id] = StoredRun(run, usd, in_doubt, plan.get("cost"), has_limit, need)
             self.table.mark_started(row.id)
         return True
 
@@ -261,8 +275,8 @@ class QuestionBatch:
             self._run_row = run_by_workers
         self.output.remove_rows(self._retried)
         now, cap = self.progress, self.settings.max_cost
-        if cap is not None:
-            self._pool = CostPool(_to_nanos(cap), _to_nanos(now.usd_before))
+        if (limit := await self._find_limit(cap)) is not None:
+            self._pool = CostPool(limit, _to_nanos(now.usd_before))
         order, now.started = iter(self.table.order_pending()), time.monotonic()
         count = min(self.settings.concurrency, now.left)
         workers = [asyncio.ensure_future(self._work(order, stop, on_row)) for _ in range(count)]
@@ -275,6 +289,14 @@ class QuestionBatch:
                 await stopping
         stopped = "interrupted" if stop.is_set() and now.left else self._halted
         return Summary(now, self.output.path, stopped, cap)
+
+    async def _find_limit(self, cap: float | None) -> int | None:
+        """Return the limit of the batch with its earlier rows: its own, or what is left of the day if that is less."""
+        limits = [] if cap is None else [_to_nanos(cap)]
+        if (day := self._records.caps.day) is not None:
+            spent = await self._records.store.sum_day(local_date(time.time()))
+            limits.append(_to_nanos(self.progress.usd_before) + max(0, _to_nanos(day) - spent))
+        return min(limits, default=None)
 
     async def _close_pool(self, stop: StopEvent) -> None:
         await stop.wait()
@@ -312,7 +334,7 @@ class QuestionBatch:
 
     async def _end_row(self, row: Row, stop: StopEvent) -> EndedRow | None:
         """Run a row. Return its result, or None if it was stopped and is to be continued later."""
-        before = self._stored.get(row.id, StoredRun("")).usd
+        before = self._stored.get(row.id, StoredRun(""))
         try:
             minutes, is_ended = await self._ask(row, stop)
         except StoreError:
@@ -326,7 +348,8 @@ class QuestionBatch:
         if minutes is None:
             return None
         report, usd = minutes.report or build_report(minutes), _known_cost(minutes)
-        self.progress.usd += usd - before
+        self.progress.usd += usd - before.usd
+        self.progress.in_doubt += minutes.in_doubt_usd() - before.in_doubt
         self.progress.unknown_cost |= report["cost"]["usd"] is None
         self.progress.estimated_cost |= report["cost"]["estimated"]
         if not is_ended:
@@ -362,18 +385,26 @@ class QuestionBatch:
             label["seed"] = hashlib.sha256(
                 f"{self.settings.seed}\n{row.id}".encode("utf-8", "surrogatepass")
             ).hexdigest()[:32]
-        self._stored[row.id] = stored = StoredRun(run, cost=plan.cost)
-        return await self._run_within_limit(RowRun(run, replace(plan, batch=label)), flags, stop, stored, own_cap)
+        self._stored[row.id] = stored = StoredRun(run, cost=plan.cost, need=plan.spending.total)
+        plan = replace(plan, batch=label)
+        minutes, is_ended = await self._run_within_limit(RowRun(run, plan, row=row), flags, stop, stored, own_cap)
+        if minutes is None:  # it was not started
+            del self._stored[row.id]
+        return minutes, is_ended
 
     async def _run_within_limit(
         self, task: RowRun, flags: Json, stop: StopEvent, stored: StoredRun, own_cap: float | None
     ) -> tuple[Minutes | None, bool]:
         """Run a row within the limit of the batch. A row that needs more than its part gets more, if there is more."""
-        pool, cost, spent = self._pool, stored.cost, _to_nanos(stored.usd)
+        pool, spent = self._pool, _to_nanos(stored.usd)
         if pool is None:
             minutes = await self._execute(task, flags, stop)
             return minutes, self._has_ended(minutes, own_cap)
-        wanted = _choose_limit(cost) if cost else pool.cap // (4 * self.settings.concurrency)
+        wanted = (
+            round_up(stored.need)
+            if stored.need
+            else _guess_limit(stored.cost, pool.cap // (4 * self.settings.concurrency))
+        )
         own = None if own_cap is None else _to_nanos(own_cap)
         while True:
             most = wanted if own is None else min(wanted, max(0, own - spent))
@@ -381,10 +412,16 @@ class QuestionBatch:
             if limit is None:
                 self._halted = self._halted or "budget"
                 return None, False
-            is_all, after = limit < spent + most or limit == own, limit
+            is_all, after = limit < spent + most or limit == own, spent
             try:
                 minutes = await self._execute(task, flags | {"max_cost": nanos_to_usd(limit)}, stop)
                 after = _to_nanos(_known_cost(minutes))
+            except (CapTooLow, BudgetSpent):  # the rest of the limit does not cover the row, which could not finish
+                self._halted = self._halted or "budget"
+                return None, False
+            except BaseException:
+                after = limit
+                raise
             finally:
                 await pool.give_back(limit, after)
             if minutes.stopped != "budget" or is_all:
@@ -403,13 +440,22 @@ class QuestionBatch:
     async def _execute(self, task: RowRun, flags: Json, stop: StopEvent) -> Minutes:
         if task.plan is not None:
             async with self._conveners.use(flags) as convener:
-                plan = replace(task.plan, cap=flags.get("max_cost", task.plan.cap))
+                plan = await self._fit_plan(convener, task, flags.get("max_cost", task.plan.cap))
                 return await self._run_row(convener, replace(task, plan=plan), stop)
         convener = self._make_convener(flags)  # continuing a run changes its convener
         try:
             return await self._run_row(convener, task, stop)
         finally:
             await convener.close()
+
+    async def _fit_plan(self, convener: Convener, task: RowRun, cap: float | None) -> Plan:
+        """Return the plan of a row within its limit. Raise CapTooLow if the row could not finish."""
+        assert task.plan
+        if cap is None or task.row is None or task.plan.spending.total <= _to_nanos(cap):
+            return replace(task.plan, cap=cap)
+        plan = await self._plan(convener, task.row)
+        convener.check_plan(plan)
+        return replace(plan, batch=task.plan.batch)
 
     async def close(self) -> None:
         """Release the conveners, the rows and the output file."""
@@ -443,9 +489,9 @@ def _to_nanos(usd: float) -> int:
     return usd_to_nanos(Decimal(str(usd)), up=True)
 
 
-def _choose_limit(cost: Json) -> int:
-    """Return a limit for a row that is rarely too low: requests reserve their worst case, but not all at once."""
-    return round_up(_to_nanos(max(cost["expected"] * 1.5, cost["worst"] / 4)))
+def _guess_limit(cost: Json | None, default: int) -> int:
+    """Return a limit for a row of an earlier version that is rarely too low: requests reserve their worst case."""
+    return round_up(_to_nanos(max(cost["expected"] * 1.5, cost["worst"] / 4))) if cost else default
 
 
 def _known_cost(minutes: Minutes) -> float:

@@ -34,6 +34,7 @@ class RowRun:
     run: str
     plan: Plan | None = None
     resend: bool = True
+    row: Row | None = None  # of a plan, which may have to fit a lower limit
 
 
 RunRow = Callable[[Convener, RowRun, StopEvent], Awaitable[Minutes]]

@@ -254,12 +254,13 @@ def parse_line(line: bytes) -> EndedRow:
 
 
 def sum_known_cost(report: Any) -> float:
-    """Return the cost of a report in dollars; of members without a price nothing is known."""
+    """Return the cost of a report in dollars with what is in doubt; of members without a price nothing is known."""
     with suppress(KeyError, TypeError):
+        in_doubt = float(report["cost"].get("in_doubt") or 0)
         if report["cost"]["usd"] is not None:
-            return float(report["cost"]["usd"])
+            return float(report["cost"]["usd"]) + in_doubt
         seats = [*report["seats"], *([report["chair"]] if report["chair"] else [])]
-        return sum(float(seat["cost"] or 0) for seat in seats)
+        return sum(float(seat["cost"] or 0) for seat in seats) + in_doubt
     return 0.0
 
 
@@ -285,6 +286,7 @@ class BatchCost(TypedDict):
     before: float  # of all rows in earlier processes
     cap: float | None
     unknown: bool  # a member without a price was asked
+    in_doubt: float  # the most that requests without an answer may have cost, beside `usd`
     estimated: bool  # part of the cost is an estimate
     estimate: float | None  # of all rows of the file, from a sample
 
@@ -324,7 +326,8 @@ class Progress:
     already_done: int
     usd_before: float = 0.0  # cost of all rows in earlier processes
     usd_selected: float = 0.0  # the part of it for selected rows that had ended
-    usd: float = 0.0  # cost in this process
+    usd: float = 0.0  # cost in this process, with what is in doubt
+    in_doubt: float = 0.0  # the part of `usd` that requests without an answer may have cost
     complete: int = 0
     incomplete: int = 0
     failed: int = 0
@@ -394,7 +397,7 @@ class Summary:
             "schema": "council.batch/1", "output": str(self.output), "rows": now.rows, "selected": now.selected,
             "already_done": now.already_done, "complete": now.complete, "incomplete": now.incomplete, "failed": now.failed,
             "left": now.left, "stopped": self.stopped,
-            "cost": {"usd": round(now.usd, 9), "before": round(now.usd_before, 9), "cap": self.cap, "unknown": now.unknown_cost, "estimated": now.estimated_cost,
+            "cost": {"usd": round(now.usd - now.in_doubt, 9), "in_doubt": round(now.in_doubt, 9), "before": round(now.usd_before, 9), "cap": self.cap, "unknown": now.unknown_cost, "estimated": now.estimated_cost,
                      "estimate": None if self.estimate is None else round(self.estimate, 9)},
             "seconds": round(now.seconds, 3), "failures": [failure.as_json() for failure in now.failures],
         }  # fmt: skip

@@ -56,6 +56,8 @@ def plan_fork(
         "roster": asdict(roster),
         "fork": fork | {"others": others, "warnings": unasked},
         "shared_vendors": shared,
+        "spending": _keep_later_phases(parent.setup.get("spending"), phases[: phases.index(start)]),
+        **({"cache_points": {}} if seats else {}),  # they hold for the members that the parent's plan rehearsed
     }
     prices = list_prices(roster, run_context.price)
     return setup, {key: value for key, value in plan.items() if key not in ("trusted", "prices")} | trusted | {
@@ -70,6 +72,13 @@ def plan_fork(
         "unpriced": [name for name in roster.member_names if run_context.price(name) is None],
         **({"prices": prices} if prices else {}),
     }
+
+
+def _keep_later_phases(spending: Json | None, earlier: Collection[str]) -> Json | None:
+    """Return what the phases of a fork may cost at most: those that reuse answers cost nothing."""
+    if not spending:
+        return spending
+    return spending | {"phases": [row for row in spending["phases"] if row[0] not in earlier]}
 
 
 def _phases_by_other_members(parent: Record, now: Roster, before: list[str]) -> dict[str, list[str]]:

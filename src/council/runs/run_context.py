@@ -11,10 +11,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
-from council.calling.budget import Budget, Caps
+from council.calling.budget import NO_SPENDING_PLAN, Budget, Caps, SpendingPlan
 from council.calling.concurrency import ConcurrencyLimit, RateLimit, WarmStart, get_limit, no_limit
 from council.calling.fallback import FallbackPolicy
 from council.calling.pricing import find_context_window, find_price, own_price
+from council.calling.prompt_cache import PromptCache
 from council.calling.retry import Caller, RetryLoop
 from council.engine.council import Effect
 from council.engine.ledger import Ledger
@@ -35,7 +36,7 @@ from council.settings.config_files import cache_folder, find_names
 from council.settings.key_storage import KeyEnvironment
 from council.settings.network import find_key_leaks
 from council.settings.schema import SPECIAL_MEMBERS
-from council.store.interface import Store, WorkerStore
+from council.store.interface import Record, Store, WorkerStore
 from council.store.shared import close_stores
 from council.types import CarryOut, Json, Roster, Step
 from council.version import RULES, __version__
@@ -162,6 +163,17 @@ class RunContext:
             if check:
                 check()
 
+    def make_budget(self, record: Record, store: Store) -> Budget:
+        """Return the budget of a run, with what it holds for the requests that are still to be sent."""
+        return Budget(
+            store,
+            record,
+            lambda member: self.price(member.name),
+            self.caps,
+            spending_plan(record.setup),
+            self.settings.may_bill_errors,
+        )
+
     # Calls
 
     def make_caller(self, ledger: Ledger, roster: Roster, store: Store) -> CarryOut:
@@ -171,12 +183,13 @@ class RunContext:
             ledger.on_event = trace_run(ledger, content=bool(self.settings.telemetry.get("content")))
         families = FallbackPolicy.from_record({seat.name: seat.vendor for seat in roster.seats}, ledger.record)
         resend = not self.flags.get("no_resend")
-        purse = Budget(store, ledger.record, lambda member: self.price(member.name), self.caps)
+        budget = self.make_budget(ledger.record, store)
         members = self.members.with_human_input(StoredQuestions(store, ledger.run))
         return Caller(
-            members, ledger, self.settings.member_timeout, resend, partial(self._concurrency_limit, store), families, purse,
+            members, ledger, self.settings.member_timeout, resend, partial(self._concurrency_limit, store), families, budget,
             no_phase_timeout=(HUMAN,), is_thinking=self.settings.is_thinking,
             warm_start=WarmStart() if self.settings.warm_start else None,
+            prompt_cache=PromptCache.from_record(ledger.record),
             make_loop=_make_hedged_loop(store) if self.settings.hedge else RetryLoop,
         )  # fmt: skip
 
@@ -235,6 +248,12 @@ def _make_lookup_effect(root: Path, *, redact: bool) -> Effect:
         return await asyncio.to_thread(look, root, wanted, redact=redact)
 
     return run_lookup
+
+
+def spending_plan(setup: Json) -> SpendingPlan:
+    """Return what the requests of a stored run may cost at most. Earlier versions did not store it."""
+    stored = setup.get("spending")
+    return SpendingPlan.from_json(stored) if stored else NO_SPENDING_PLAN
 
 
 def close_shared() -> None:

@@ -16,20 +16,22 @@ from typing import Any
 
 from council import events as ev
 from council import protocols
-from council.calling.budget import Caps, local_date
+from council.calling.budget import Caps, explain_refusal, local_date
 from council.calling.concurrency import RUN_LIMIT
 from council.engine.council import Council
 from council.engine.ledger import ForkSource, Ledger, Listener, NullStore
 from council.engine.minutes import Minutes
 from council.engine.prompting import Prompts
-from council.errors import ConfigError, CouncilError, EngineError, RunOwned, StoreError, UsageError
+from council.errors import BudgetSpent, ConfigError, CouncilError, EngineError, RunOwned, StoreError, UsageError
 from council.events import Entry
 from council.flags import AUTO_PROTOCOL
 from council.members.base import Member
 from council.members.registry import MemberRegistry
 from council.members.wires.http import keep_connections
-from council.money import Price
+from council.money import Price, nanos_to_usd
 from council.packet.secret_filter import redact_value
+from council.planning.alternatives import find_alternatives
+from council.planning.cap_fit import Cap
 from council.planning.intent import ChosenBy, Intent
 from council.planning.plan import (
     Material,
@@ -37,6 +39,7 @@ from council.planning.plan import (
     hint_one_model,
     make_plan,
     packet_from,
+    plan_within_cap,
     question_from,
     read_request,
     roster_from,
@@ -65,7 +68,7 @@ from council.runs.outcome import (
     wait_for_release,
 )
 from council.runs.report_files import choose_report_path, emit_votes, find_report_folder, last_report_path, redact_event
-from council.runs.run_context import PERSISTED_FLAGS, RunContext
+from council.runs.run_context import PERSISTED_FLAGS, RunContext, spending_plan
 from council.runs.spending import summarize_spending
 from council.search import can_search
 from council.settings import Settings
@@ -144,6 +147,22 @@ class Convener(RunRecords):
         rows, cap = await self.store.list_spending(since, user), self.caps.day if user is None else user_cap
         return summarize_spending(rows, since, local_date(time.time()), cap)
 
+    async def _find_cap(self) -> Cap | None:
+        """Return the cap that leaves the least money for a new run; None without a cap."""
+        caps, today = self.caps, local_date(time.time())
+        found = [Cap(caps.run)] if caps.run is not None else []
+        if caps.day is not None:
+            found.append(Cap(caps.day, "day", nanos_to_usd(await self.store.sum_day(today))))
+        if caps.user_day is not None:
+            found.append(Cap(caps.user_day, "user", nanos_to_usd(await self.store.sum_day(today, caps.user))))
+        return min(found, key=lambda cap: cap.left, default=None)
+
+    async def _hold_budget(self, ledger: Ledger) -> None:
+        """Hold the money for the whole run. Raise BudgetSpent if a cap does not cover it."""
+        refused = await self.run_context.make_budget(ledger.record, self.store).hold_run()
+        if refused:
+            raise BudgetSpent(explain_refusal(refused, ledger.run, is_new=ledger.record.is_new))
+
     def _restore_flags(self, setup: Json) -> None:
         """Restore the flags stored with a run; flags given now take precedence."""
         for flag in (*PERSISTED_FLAGS, "effort", "trusted"):
@@ -192,8 +211,15 @@ class Convener(RunRecords):
             await self.run_context.refresh_models()
         where = PanelContext(self.settings, self.env, folder, strict)
         on_seated = self.members.connect_ahead if will_run else None
-        make = partial(make_plan, where=where, member=self.members, material=material, price=self.price, window=self.context_window, on_seated=on_seated)  # fmt: skip
-        plan = await (self.plan_by_advice(intent, make) if protocol == AUTO_PROTOCOL else make(intent))
+        cap = await self._find_cap()
+        make = partial(make_plan, member=self.members, material=material, price=self.price, window=self.context_window, on_seated=on_seated, cap=cap)  # fmt: skip
+        make_within_cap = partial(plan_within_cap, where=where, make=make)
+        plan = await (
+            self.plan_by_advice(intent, make_within_cap) if protocol == AUTO_PROTOCOL else make_within_cap(intent)
+        )
+        if plan.shortfall:
+            found = await find_alternatives(intent, plan, partial(make, on_seated=None), where)
+            plan = replace(plan, shortfall=replace(plan.shortfall, alternatives=found))
         advice = [] if after else hint_one_model(intent, plan)
         warnings = (*self.run_context.file_warnings, *plan.warnings, *advice)
         hints = (*self.run_context.hints, *plan.hints)
@@ -332,6 +358,7 @@ class Convener(RunRecords):
     ) -> Minutes:
         async with store.lock_run(record.run, is_new=record.is_new):
             ledger = Ledger(store, record, on_event, redact=redact_event, source=await self._load_inheritance(record))
+            await self._hold_budget(ledger)
             convened = ev.Convened(record.run, record.name, plan, record.folder)
             ledger.emit(convened, ("run", _format_run_row(record)), may_wait=True)
             note_other_version(ledger)
@@ -364,6 +391,7 @@ class Convener(RunRecords):
                 self.store, record, on_event, strict=is_ours(record), redact=redact_event,
                 source=await self._load_inheritance(record),
             )  # fmt: skip
+            await self._hold_budget(ledger)
             if len(record.entries) == 1:  # queued, never started
                 await self.store.write(run, [("reopen", ())])
             else:
@@ -441,7 +469,8 @@ class Convener(RunRecords):
         setup = ledger.record.setup
         question, roster = question_from(setup), roster_from(setup)
         protocol = protocols.get_protocol(setup["protocol"])
-        prompts = Prompts(ledger.record.seed, protocol.prompt_folders, protocol.name)
+        words = spending_plan(setup).limits.words
+        prompts = Prompts(ledger.record.seed, protocol.prompt_folders, protocol.name, word_share=words)
         day = setup.get("day") or _utc_date(ledger.record.created)
         return (looking_council() if setup.get("look") else Council)(
             roster, question, ledger=ledger, prompts=prompts,

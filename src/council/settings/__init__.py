@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from council.errors import ConfigError, UsageError, option, wording
-from council.settings.catalogue import RESPONSES_WIRE, catalogue, is_own_host, is_reasoning
+from council.settings.catalogue import RESPONSES_WIRE, catalogue, is_own_host, is_reasoning, split_member
 from council.settings.config_files import (
     config_folder,
     find_ignored_file,
@@ -111,6 +111,7 @@ class Provider:
     first_byte: float | None = None  # None: silence before the first content ends at the member's deadline
     idle: float = 90
     via: str = "wire"  # "pai" sends requests through pydantic-ai instead
+    prompt_cache: bool = False  # it caches prompts as the vendor of its wire does
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +216,13 @@ class Settings:
     def is_thinking(self, member: str) -> bool:
         """Return whether a member thinks before it answers: a reasoning model, or any model with an effort."""
         return is_reasoning(member) or self.effort is not None
+
+    def may_bill_errors(self, member: str) -> bool:
+        """Return whether the endpoint of a member may bill an error status. The vendors with a shipped address do not."""
+        provider = self.providers.get(split_member(member)[0])
+        if provider is None or provider.name not in catalogue().providers:
+            return True
+        return not is_own_host(provider.name, provider.base_url)
 
     def member_timeout(self, member: str) -> float:
         """Return the seconds a member has for a phase that has no special timeout."""
@@ -500,7 +508,18 @@ def _build_provider(name: str, row: Mapping[str, Any], origins: Mapping[str, Ori
         )
     is_built_in = origins[f"providers.{name}.base_url"] == BUILT_IN
     is_own = name == "openai" and (is_built_in or is_own_host(name, row["base_url"]))
-    return Provider(name, **{"vendor": name, **({"wire": RESPONSES_WIRE} if is_own else {}), **row})
+    built = Provider(name, **{"vendor": name, **({"wire": RESPONSES_WIRE} if is_own else {}), **row})
+    return built if "prompt_cache" in row else replace(built, prompt_cache=_has_prompt_cache(built))
+
+
+def _has_prompt_cache(provider: Provider) -> bool:
+    """Return whether an endpoint is known to cache prompts: that of the vendor, and any that has the messages wire.
+
+    Another endpoint may reject the parameters of OpenAI. The marks of the messages wire are part of its format.
+    """
+    vendor = provider.wire.removesuffix("-responses")
+    is_vendor = vendor in ("openai", "google") and is_own_host(vendor, provider.base_url)
+    return vendor == "anthropic" or is_vendor
 
 
 def _check_price(name: str, row: Mapping[str, float], origins: Mapping[str, Origin]) -> Mapping[str, float]:

@@ -147,6 +147,7 @@ PROVIDER_KEYS: Mapping[str, ValueType] = {
     "first_byte": SECONDS,
     "idle": SECONDS,
     "via": _one_of("wire", "pai"),
+    "prompt_cache": BOOLEAN,
 }
 AGENT_KEYS: Mapping[str, ValueType] = {"first_byte": SECONDS, "idle": SECONDS, "pass_env": VARIABLE_NAMES}
 PRICE_KEYS: Mapping[str, ValueType] = {
@@ -240,7 +241,7 @@ KEYS_BY_ACCESS: Mapping[Access, tuple[str, ...]] = {
     Access.TRUSTED: (
         "providers.NAME.wire", "providers.NAME.base_url", "providers.NAME.api_key_env", "providers.NAME.vendor",
         "providers.NAME.max_connections", "providers.NAME.rate", "providers.NAME.structured", "providers.NAME.token_field", "providers.NAME.backoff",
-        "providers.NAME.connect", "providers.NAME.first_byte", "providers.NAME.idle", "providers.NAME.via",
+        "providers.NAME.connect", "providers.NAME.first_byte", "providers.NAME.idle", "providers.NAME.via", "providers.NAME.prompt_cache",
         "search.provider", "search.max_results", "search.base_url", "search.folder",
         "prices.MEMBER.input", "prices.MEMBER.cached", "prices.MEMBER.write", "prices.MEMBER.output",
         "commands.AGENT.first_byte", "commands.AGENT.idle", "commands.AGENT.pass_env",
@@ -295,6 +296,7 @@ KEY_MEANINGS: Mapping[str, str] = {
     "providers.NAME.max_connections": "Largest number of parallel calls.",
     "providers.NAME.rate": "Largest number of requests per second: over all workers of a shared store, otherwise of one process. Not set: no limit.",
     "providers.NAME.structured": "How typed replies are requested; `prompt` is for endpoints that support neither form.",
+    "providers.NAME.prompt_cache": "Whether the endpoint caches prompts as the vendor of its wire does; default: true for the messages wire, and at the addresses of OpenAI and Google. If true, requests have the vendor's parameters for it.",
     "providers.NAME.token_field": "Request field for the output limit, on the openai wire.",
     "providers.NAME.backoff": "Seconds before the first retry; doubles each time.",
     "providers.NAME.connect": "Time to connect.",
@@ -324,7 +326,7 @@ KEY_MEANINGS: Mapping[str, str] = {
     "search.max_results": "Results of each query.",
     "search.base_url": "Address of the SearXNG server.",
     "search.folder": "Folder that the provider `files` searches.",
-    "budget.max_cost": "Cap of each run in dollars. The run stops before a request that could exceed it.",
+    "budget.max_cost": "Cap of each run in dollars. The run is fitted to it, or refused before it starts.",
     "budget.max_cost_per_day": "Cap of all runs of one day on this store.",
     "budget.confirm_above": "At a terminal, ask before a run whose expected cost is higher.",
     "prices.MEMBER.input": "Price of input tokens. `input` and `output` are required.",

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -76,6 +76,11 @@ class Attempt:
     member: str
     body: bytes
     result: Json | None = None
+    received: int = 0  # bytes of the answer so far, in this process
+    sent_at: float = 0.0  # time of the event loop, in this process
+
+
+HOLD_KEY = ""  # of the row with the money that a run holds for requests that are still to be sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,7 @@ class Hold:
     day_cap: int | None = None
     user_cap: int | None = None  # of one user and day
     user: str = ""
+    rest: int = 0  # held for the requests of the run that are still to be sent
 
     def as_row(self) -> tuple[object, ...]:
         return (self.key, self.n, self.member, self.at, self.day, self.price, self.reserved)
@@ -108,6 +114,14 @@ class BudgetRefusal:
     requested: int
 
 
+class Charge(IntEnum):
+    """How far the charge of a request is known: the column `estimated` of its spending row."""
+
+    EXACT = 0  # from the usage that the endpoint reported
+    ESTIMATED = 1
+    IN_DOUBT = 2  # without an answer: the most that it could cost
+
+
 @dataclass(frozen=True, slots=True)
 class SpendingRow:
     """Stored spending of one request. `reserved` is None if the price is unknown, `charged` until there is an answer."""
@@ -116,7 +130,16 @@ class SpendingRow:
     price: Json | None
     reserved: int | None
     charged: int | None = None
-    estimated: bool = False
+    certainty: Charge = Charge.EXACT
+
+    @property
+    def estimated(self) -> bool:
+        return self.certainty is not Charge.EXACT
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Return whether the request has no answer and may have been billed, or is still open."""
+        return self.charged is None or self.certainty is Charge.IN_DOUBT
 
     @property
     def amount(self) -> int:
@@ -310,6 +333,9 @@ class Store(LedgerStore, Protocol):
 
     async def reserve(self, run: str, hold: Hold) -> BudgetRefusal | None:
         """Reserve money for one request within the caps, over all processes, or return the cap that refuses it."""
+
+    async def sum_day(self, day: str, user: str | None = None) -> int:
+        """Return what the runs of a day, or those of a user, have spent, reserved and hold."""
 
     async def list_spending(self, day: str, user: str | None = None) -> list[Json]: ...
 

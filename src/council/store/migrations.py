@@ -126,6 +126,26 @@ ADD_OUTCOMES = (
     """CREATE TABLE outcomes (run TEXT PRIMARY KEY, at REAL NOT NULL, label TEXT NOT NULL, value TEXT NOT NULL, note TEXT NOT NULL,
        seats TEXT NOT NULL) STRICT, WITHOUT ROWID""",
 )
+# The stops of a run, and what they saved by the plan's estimate, in dollars; null if it is not known.
+STOPS_COLUMNS = f"{TITLED_COLUMNS}, stops, saved"
+FILL_STOPS = f"INSERT INTO summaries ({STOPS_COLUMNS}) SELECT * FROM run_summaries"
+FILL_STOPS_IN_ORDER = f"{FILL_STOPS} ORDER BY (SELECT rowid FROM runs WHERE runs.id = run_summaries.id)"
+ADD_STOPS = (
+    "ALTER TABLE summaries ADD COLUMN stops ANY",
+    "ALTER TABLE summaries ADD COLUMN saved ANY",
+    "DROP TRIGGER run_added",
+    "DROP TRIGGER run_changed",
+    "DROP VIEW run_summaries",
+    ADD_TITLES[6]
+    .replace(TITLED_COLUMNS, STOPS_COLUMNS)
+    .replace(
+        "json_extract(report, '$.cost.estimated')",
+        """json_extract(report, '$.cost.estimated'), json_array_length(report, '$.stops'),
+       iif(json_type(report, '$.stops') = 'array', (SELECT sum(json_extract(value, '$.saved')) FROM json_each(report, '$.stops')), NULL)""",
+    ),
+    ADD_TITLES[-3].replace(TITLED_COLUMNS, STOPS_COLUMNS),  # run_added
+    ADD_TITLES[-2].replace(TITLED_COLUMNS, STOPS_COLUMNS),  # run_changed
+)
 MIGRATIONS: list[tuple[str, ...]] = [
     CREATE_TABLES,
     ADD_SPENDING,
@@ -138,4 +158,5 @@ MIGRATIONS: list[tuple[str, ...]] = [
     ADD_USERS,
     ADD_TITLES,
     ADD_OUTCOMES,
+    ADD_STOPS,
 ]

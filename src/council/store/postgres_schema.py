@@ -180,7 +180,25 @@ OUTCOMES = (
     """CREATE TABLE outcomes (run TEXT COLLATE "C" PRIMARY KEY, at DOUBLE PRECISION NOT NULL, label TEXT NOT NULL,
        value TEXT NOT NULL, note TEXT NOT NULL, seats TEXT NOT NULL)""",
 )
-MIGRATIONS: list[tuple[str, ...]] = [(*FUNCTIONS, *TABLES, *INDEXES, *TRIGGERS), WORKERS, USERS, TITLES, OUTCOMES]
+# The stops of a run, and what they saved by the plan's estimate, in dollars; null if it is not known.
+SUM_STOPS = """SELECT count(*), sum((one ->> 'saved')::double precision) INTO NEW.stops, NEW.saved
+               FROM json_array_elements(coalesce(value -> 'stops', '[]'::json)) one;"""
+STOPS = (
+    "ALTER TABLE runs ADD COLUMN stops INTEGER",
+    "ALTER TABLE runs ADD COLUMN saved DOUBLE PRECISION",
+    TITLES[2].replace("title, estimated FROM", "title, estimated, stops, saved FROM"),
+    TITLES[3]
+    .replace("NEW.estimated := NULL;", "NEW.estimated := NULL; NEW.stops := NULL; NEW.saved := NULL;")
+    .replace(COST_LINE, f"{COST_LINE} {SUM_STOPS}"),
+)
+MIGRATIONS: list[tuple[str, ...]] = [
+    (*FUNCTIONS, *TABLES, *INDEXES, *TRIGGERS),
+    WORKERS,
+    USERS,
+    TITLES,
+    OUTCOMES,
+    STOPS,
+]
 
 # Statements of the queries that PostgreSQL spells differently.
 REPLACED = {

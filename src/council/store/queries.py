@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from council import events as ev
 from council.errors import StoreError, UnknownRun, wording
 from council.store import summaries
-from council.store.interface import Attempt, BudgetRefusal, Connection, Hold, Record, SpendingRow
+from council.store.interface import HOLD_KEY, Attempt, BudgetRefusal, Charge, Connection, Hold, Record, SpendingRow
 from council.store.summaries import NO_LIMIT
 from council.store.texts import TextReader, index_older_runs, reset_index, unindex_run
 from council.store.texts import search_runs as search_texts
@@ -56,6 +56,7 @@ def delete_run(db: Connection, run: str) -> None:
         db.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
     db.execute(f"DELETE FROM settled WHERE run = ? AND NOT {HAS_SPENDING}", (run,))
     db.execute("UPDATE settled SET body = json_object('usage', json_extract(body, '$.usage')) WHERE run = ?", (run,))
+    db.execute("DELETE FROM spending WHERE run = ? AND key = ?", (run, HOLD_KEY))
     db.execute("UPDATE outcomes SET value = '', note = '' WHERE run = ?", (run,))
     db.execute("DELETE FROM runs WHERE id = ?", (run,))
 
@@ -126,13 +127,17 @@ SPENDING_STATEMENTS = {
     "release": "DELETE FROM spending WHERE run = ? AND key = ? AND n = ? AND charged IS NULL",
     "charge": "UPDATE spending SET charged = ?4, estimated = ?5 WHERE run = ?1 AND key = ?2 AND n = ?3",
 }
-SUM_SPENT = "SELECT CAST(coalesce(sum(coalesce(charged, reserved)), 0) AS BIGINT) FROM spending WHERE {} AND NOT (run = ? AND key = ? AND n = ?)"
+SUM_SPENT = "SELECT CAST(coalesce(sum(coalesce(charged, reserved)), 0) AS BIGINT) FROM spending WHERE {}"
+NOT_THIS = "NOT (run = ? AND ((key = ? AND n = ?) OR key = ?))"
 OF_USER = "day = ? AND run IN (SELECT run FROM user_runs WHERE name = ?)"
 
 
 def reserve_spending(db: Connection, run: str, hold: Hold) -> BudgetRefusal | None:
-    """Reserve money within the caps of the run, the day and the user, or return the cap that refuses it."""
-    row = hold.as_row()
+    """Reserve money within the caps of the run, the day and the user, or return the cap that refuses it.
+
+    The same transaction updates what the run holds for requests that are still to be sent.
+    """
+    requested = hold.reserved + hold.rest
     for scope, cap, condition, values in (
         ("run", hold.run_cap, "run = ?", (run,)),
         ("day", hold.day_cap, "day = ?", (hold.day,)),
@@ -140,30 +145,55 @@ def reserve_spending(db: Connection, run: str, hold: Hold) -> BudgetRefusal | No
     ):
         if cap is None:
             continue
-        (spent,) = db.execute(SUM_SPENT.format(condition), (*values, run, hold.key, hold.n)).fetchone()
-        if spent + hold.reserved > cap:
-            return BudgetRefusal(scope, cap, spent, hold.reserved)
-    db.execute(SPENDING_STATEMENTS["reserve"], (run, *row))
+        others = (*values, run, hold.key, hold.n, HOLD_KEY)
+        (spent,) = db.execute(SUM_SPENT.format(f"{condition} AND {NOT_THIS}"), others).fetchone()
+        if spent + requested > cap:
+            return BudgetRefusal(scope, cap, spent, requested)
+    db.execute(SPENDING_STATEMENTS["reserve"], (run, *hold.as_row()))
+    if hold.key != HOLD_KEY:
+        _update_hold(db, run, hold)
     return None
 
 
+def _update_hold(db: Connection, run: str, hold: Hold) -> None:
+    """Store what the run still holds; nothing if it holds nothing and never did."""
+    db.execute("DELETE FROM spending WHERE run = ? AND key = ?", (run, HOLD_KEY))
+    if hold.rest:
+        row = (HOLD_KEY, 0, "", hold.at, hold.day, hold.price, hold.rest)
+        db.execute(SPENDING_STATEMENTS["reserve"], (run, *row))
+
+
+def sum_day(db: Connection, day: str, user: str | None = None) -> int:
+    """Return what the runs of a day, or those of a user, have spent, reserved and hold."""
+    condition, values = ("day = ?", (day,)) if user is None else (OF_USER, (day, user))
+    (spent,) = db.execute(SUM_SPENT.format(condition), values).fetchone()
+    return int(spent)
+
+
 def load_spending(db: Connection, run: str) -> dict[tuple[str, int], SpendingRow]:
-    rows = db.execute("SELECT key, n, member, price, reserved, charged, estimated FROM spending WHERE run = ?", (run,))
+    rows = db.execute(
+        "SELECT key, n, member, price, reserved, charged, estimated FROM spending WHERE run = ? AND key <> ?",
+        (run, HOLD_KEY),
+    )
     return {
-        (key, n): SpendingRow(member, json.loads(price) if price else None, reserved, charged, bool(estimated))
+        (key, n): SpendingRow(member, json.loads(price) if price else None, reserved, charged, Charge(estimated))
         for key, n, member, price, reserved, charged, estimated in rows
     }
 
 
 def select_spending_since(db: Connection, day: str, user: str | None = None) -> list[Json]:
-    """Return every request since that day that may cost money, with its token usage. A fault does not count as an answer."""
+    """Return every request since that day that may cost money, with its token usage. A fault does not count as an answer.
+
+    Each row has the name, folder, protocol, status, cost and stops of its run; they are None for a removed run.
+    """
+    json_columns = (("usage", 10), ("price", 13))
     of_user = "" if user is None else " AND p.run IN (SELECT run FROM user_runs WHERE name = ?)"
     rows = db.execute(
         f"""SELECT p.run, p.key, p.n, p.member, p.at, p.day, p.reserved, p.charged, p.estimated,
                   s.body IS NOT NULL AND json_extract(s.body, '$.fault') IS NULL,
-                  json_extract(s.body, '$.usage'), r.name, r.folder
+                  json_extract(s.body, '$.usage'), r.name, r.folder, p.price, r.protocol, r.status, r.cost, r.stops, r.saved
            FROM spending p LEFT JOIN settled s ON s.run = p.run AND s.key = p.key AND s.n = p.n
-                           LEFT JOIN runs r ON r.id = p.run
+                           LEFT JOIN summaries r ON r.id = p.run
            WHERE p.day >= ?{of_user} ORDER BY p.at""",
         (day,) if user is None else (day, user),
     )
@@ -181,8 +211,17 @@ def select_spending_since(db: Connection, day: str, user: str | None = None) -> 
         "usage",
         "name",
         "folder",
+        "price",
+        "protocol",
+        "status",
+        "cost",
+        "stops",
+        "saved",
     )
-    return [dict(zip(names, row, strict=True)) | {"usage": json.loads(row[10]) if row[10] else None} for row in rows]
+    return [
+        dict(zip(names, row, strict=True)) | {name: json.loads(row[n]) if row[n] else None for name, n in json_columns}
+        for row in rows
+    ]
 
 
 # Whole runs
@@ -490,6 +529,10 @@ class RunQueries(ABC):
     async def list_outcomes(self, run: str | None = None) -> list[Json]:
         """Return the outcome of one run, or of all runs, oldest first."""
         return await self._read(lambda db: select_outcomes(db, run))
+
+    async def sum_day(self, day: str, user: str | None = None) -> int:
+        """Return what the runs of a day, or those of a user, have spent, reserved and hold."""
+        return await self._read(lambda db: sum_day(db, day, user))
 
     async def list_spending(self, day: str, user: str | None = None) -> list[Json]:
         """Return every request since that day that may cost money, of one user or of all, oldest first."""

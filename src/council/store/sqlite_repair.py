@@ -14,7 +14,7 @@ from pathlib import Path
 
 from council.errors import StoreError, UsageError
 from council.store.locks import is_busy, is_locked
-from council.store.migrations import FILL_TITLED_IN_ORDER
+from council.store.migrations import FILL_STOPS_IN_ORDER
 from council.store.sqlite import (
     WRITE_TIMEOUT_S,
     explain_error,
@@ -137,7 +137,7 @@ def _copy_readable_rows(source: Path, target: Path) -> list[str]:
         new.execute("BEGIN")
         lost = [table for table in tables if table not in DERIVED_TABLES and not _copy_table(old, new, table)]
         new.execute("DELETE FROM summaries")  # rows may have been copied in reverse order
-        new.execute(FILL_TITLED_IN_ORDER)
+        new.execute(FILL_STOPS_IN_ORDER)
         new.execute("COMMIT")
         new.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return lost

@@ -21,10 +21,10 @@ from tests.acceptance.helpers import QUESTION, Result, Terminal, Workspace
         (("--flow", "debat"), 'council: unknown flow "debat": did you mean "debate"? known are parallel, sequential, debate\n'),
         (("--flow", "zigzag"), 'council: unknown flow "zigzag": known are parallel, sequential, debate\n'),
         (("--tier", "heavier"), 'council: unknown tier "heavier": did you mean "heavy"? known are light, medium, heavy\n'),
-        (("--early-stop",), "council: --early-stop needs at least 2 rounds: set --rounds 2 to 5 (judges: --debate), or drop it\n"),
+        (("--early-stop", "--protocol", "advisors"), "council: --early-stop needs at least 2 rounds: set --rounds 2 to 5 (judges: --debate), or drop it\n"),
         (("--early-stop", "--flow", "sequential"), "council: --early-stop needs at least 2 rounds: set --rounds 2 to 5 (judges: --debate), or drop it\n"),
         (("--early-stop", "--deep"), "council: --early-stop needs --debate: add it, or drop --early-stop\n"),
-        (("--early-stop", "--protocol", "triad"), "council: --early-stop belongs to advisors, but --protocol chose triad: drop one of the two\n"),
+        (("--early-stop", "--protocol", "triad"), "council: --early-stop belongs to collaborative, but --protocol chose triad: drop one of the two\n"),
     ],
 )  # fmt: skip
 def test_wrong_flags_give_a_one_line_error(

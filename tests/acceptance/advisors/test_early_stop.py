@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.acceptance.advisors.fake_advisors import FakeAdvisors, keys, stance_fields, text_of, words_in
@@ -30,7 +32,7 @@ def test_unanimity_ends_the_debate_and_notes_the_saved_calls(workspace: Workspac
     report = council("--json", "--flow", "debate", "--early-stop", QUESTION).json
     assert schema_names(workspace) == ["Stand"] * 3 + ["Refereed"]
     assert report["calls"]["made"] == 4
-    why = "the debate ended early: all 3 agree with HIGH confidence after round 1; 6 calls saved"
+    why = "the debate ended early: all 3 agree with HIGH confidence after round 1, all of one vendor; 6 calls saved"
     assert f"r2, r3 skipped: {why}" in text_of(workspace, report)
     assert [seat["confidence"] for seat in report["seats"]] == ["HIGH"] * 3
     assert words_in(workspace.prompt("referee/referee")) == keys("r1")
@@ -107,3 +109,57 @@ def test_declared_changes_are_recorded_without_a_referee(
     tally = done.json["answer"].partition("### Tally")[2]
     assert "- Pragmatist: for: move it\n- Visionary: against: stay\n- Skeptic: for: move it" in tally
     assert tally.endswith("### Dissent\n\n- Visionary: against: stay")
+
+
+# Voices and choices
+
+
+@pytest.mark.usefixtures("answers")
+@pytest.mark.behaviour("10-early-stop-ends")
+@pytest.mark.parametrize("flow", ["parallel", "sequential", "debate"])
+def test_every_flow_stops_after_two_rounds_or_more_and_says_what_it_saved(
+    workspace: Workspace, council: Terminal, flow: str
+) -> None:
+    flags = ("--flow", flow, "--rounds", "2", "--early-stop")
+    plan = council("--dry-run", "--json", *flags, QUESTION).json
+    assert plan["calls"] == {"min": 4, "max": 7}
+    assert [phase["name"] for phase in plan["phases"] if phase.get("skippable")] == ["r2"]
+    assert "r2 may not be needed: then 4 calls" in council("--dry-run", *flags, QUESTION).out
+    report = council("--json", *flags, QUESTION).json
+    assert report["calls"]["made"] == 4
+    assert [(stop["skipped"], stop["calls"], stop["saved"]) for stop in report["stops"]] == [(["r2"], 3, None)]
+
+
+@pytest.mark.behaviour("10-early-stop-voices")
+def test_advisors_that_one_member_answers_for_by_fallback_are_one_voice(
+    workspace: Workspace, council: Terminal, answers: FakeAdvisors
+) -> None:
+    seats = "\n".join(
+        f'[seats.{name}]\nmodel = "sim:{name}"\nfallback = {json.dumps(fallback)}'
+        for name, fallback in (("pragmatist", []), ("visionary", ["sim:pragmatist"]), ("skeptic", ["sim:pragmatist"]))
+    )
+    workspace.configure(more=seats)
+    answers.instead |= {"visionary": Reply(status=500), "skeptic": Reply(status=500)}
+    report = council("--json", "--rounds", "2", "--early-stop", QUESTION).json
+    assert {seat["served_by"] for seat in report["seats"]} == {"sim:pragmatist"}
+    assert keys("r2") <= set(workspace.asked())
+    assert "stops" not in report
+
+
+@pytest.mark.behaviour("10-early-stop-goes-on")
+@pytest.mark.parametrize(
+    ("choice", "other"),
+    [
+        ("Redis, not Postgres", "Postgres, not Redis"),
+        ("buy", "buy vendor A"),
+        ("move it", "do not move it"),
+        ("move it", "move it now"),
+    ],
+)
+def test_choices_that_may_mean_different_things_keep_the_debate(
+    workspace: Workspace, council: Terminal, answers: FakeAdvisors, choice: str, other: str
+) -> None:
+    answers.said = {f"r1/{name}": stance_fields(choice=choice) for name in ("pragmatist", "visionary")}
+    answers.said["r1/skeptic"] = stance_fields(choice=other)
+    council("--json", "--rounds", "2", "--early-stop", QUESTION)
+    assert keys("r2") <= set(workspace.asked())

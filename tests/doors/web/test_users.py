@@ -229,22 +229,24 @@ async def test_the_cap_of_a_user_holds_over_all_runs_and_survives_their_removal(
 
 
 @pytest.mark.behaviour("50-users-cap")
-def test_a_run_over_the_cap_of_its_user_stops_before_the_next_request(provider: FakeProvider, tmp_path: Path) -> None:
+def test_a_run_that_the_cap_of_its_user_does_not_cover_is_refused(provider: FakeProvider, tmp_path: Path) -> None:
     table = Workspace(write_project(tmp_path), provider)
     table.configure(more='[prices."sim:*"]\ninput = 1.0\noutput = 5.0\n')
     site = Site(table.folder, environment(tmp_path))
     try:
-        ann = site.add_user("ann", max_cost=0.000001)
-        run = site.start_as(ann)
-        ended = site.wait_for_end(run)
-        assert (ended["minutes"]["stopped"], provider.log) == ("budget", [])
-        assert "this user today" in ended["minutes"]["reason"]
+        ann, bob = site.add_user("ann", max_cost=0.000001), site.add_user("bob", max_cost=1.0)
+        refused = site.ask_as(ann, "POST", "/api/runs", {"question": QUESTION})
+        assert (refused.status, refused.json["error"]["code"], provider.log) == (422, "cap_too_low", [])
+        assert "left of this user's" in refused.json["error"]["message"]
+        assert refused.json["error"]["details"]["needed"] > 0.000001
         spent = site.ask_as(ann, "GET", "/api/spend?since=today").json["today"]
         assert (spent["usd"], spent["cap"]) == (0.0, 0.000001)
+        run = site.start_as(bob)
+        assert site.wait_for_end(run)["status"] == "complete"
         fork = site.ask("POST", f"/api/runs/{run}/fork", {})
         assert fork.status == 202, fork.body
         assert site.wait_for_end(fork.json["run"])["status"] == "complete"  # the owner pays for the own fork
-        assert {row["owner"] == "token:ann" for row in site.get("/api/runs")["runs"]} == {True, False}
+        assert {row["owner"] == "token:bob" for row in site.get("/api/runs")["runs"]} == {True, False}
     finally:
         site.close()
 

@@ -105,6 +105,20 @@ def test_a_body_fits_the_published_parameters(wire: str, ask: Ask, thinks: bool)
 
 
 @every_wire
+@pytest.mark.behaviour("29-cache-openai")
+@pytest.mark.parametrize("attachments", [(), (PICTURE, PAGES)])
+@pytest.mark.parametrize("points", [(), (0,), (1, 2), (0, 1, 2)])
+def test_a_body_with_cache_points_fits_the_published_parameters(
+    wire: str, points: tuple[int, ...], attachments: tuple[Attachment, ...]
+) -> None:
+    ask = replace(ASK, messages=TURNS, shared=2, cache_points=points, cache_key="council-0", attachments=attachments)
+    body = body_of(wire, ask, model="gpt-6.1-sol", prompt_cache=True)
+    check(wire, body)
+    marks = json.dumps(body).count("prompt_cache_breakpoint") + json.dumps(body).count("cache_control")
+    assert marks == (0 if wire == "google" else len(points))
+
+
+@every_wire
 @pytest.mark.parametrize("form", REPLY_TYPES.values(), ids=list(REPLY_TYPES))
 @pytest.mark.parametrize("structured", ["json_schema", "json_object", "prompt"])
 def test_a_typed_body_fits_the_published_parameters(wire: str, form: type[Reply], structured: str) -> None:

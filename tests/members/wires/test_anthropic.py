@@ -17,7 +17,10 @@ from tests.fakes.members import ASK, SCHEMA, asked, fault, member_at, seated
 pytestmark = pytest.mark.anyio
 PACKET = "The packet: " + "line after line, " * 400
 SHOWN = replace(
-    ASK, messages=(ASK.messages[0], {"role": "user", "content": f"{PACKET}You are Alpha."}), shared=len(PACKET)
+    ASK,
+    messages=(ASK.messages[0], {"role": "user", "content": f"{PACKET}You are Alpha."}),
+    shared=len(PACKET),
+    cache_points=(0,),
 )
 
 
@@ -50,24 +53,49 @@ def test_effort_and_schema_share_output_config() -> None:
 
 
 @pytest.mark.behaviour("issue-5-cache-marks")
-def test_cache_markers_follow_the_system_prompt_and_the_shared_packet() -> None:
-    told = body(SHOWN)
+def test_a_cache_marker_follows_the_shared_packet() -> None:
+    told = body(SHOWN, prompt_cache=True)
     first, second = told["messages"][0]["content"]
     assert first == {"type": "text", "text": PACKET, "cache_control": {"type": "ephemeral"}}
     assert second == {"type": "text", "text": "You are Alpha."}
-    assert told["system"][0]["cache_control"] == {"type": "ephemeral"}
-    assert json.dumps(told).count("cache_control") == 2
+    assert json.dumps(told).count("cache_control") == 1
 
 
-def test_without_a_shared_prefix_there_are_no_cache_markers() -> None:
-    assert "cache_control" not in json.dumps(body(ASK))
+@pytest.mark.behaviour("29-cache-points")
+def test_a_continued_conversation_is_marked_at_the_ends_of_user_messages() -> None:
+    turns = ({"role": "assistant", "content": "Yes."}, {"role": "user", "content": "Why?"})
+    told = body(replace(SHOWN, messages=(*SHOWN.messages, *turns), cache_points=(0, 1, 2)), prompt_cache=True)
+    marked = [["cache_control" in block for block in turn["content"]] for turn in told["messages"]]
+    assert marked == [[True, True], [False], [True]]
+
+
+@pytest.mark.behaviour("29-cache-points")
+def test_a_request_has_at_most_four_cache_markers() -> None:
+    turns = ({"role": "assistant", "content": "Yes."}, {"role": "user", "content": "Why?"}) * 6
+    told = body(replace(SHOWN, messages=(*SHOWN.messages, *turns), cache_points=tuple(range(8))), prompt_cache=True)
+    assert json.dumps(told).count("cache_control") == 4
+
+
+@pytest.mark.behaviour("29-cache-points")
+@pytest.mark.parametrize(
+    ("ask", "prompt_cache"),
+    [
+        (ASK, True),
+        (replace(SHOWN, cache_points=()), True),  # no other request begins so
+        (replace(SHOWN, shared=0), True),  # it was truncated
+        (replace(SHOWN, bare=True), True),
+        (SHOWN, False),
+    ],
+)
+def test_otherwise_there_are_no_cache_markers(ask: Ask, prompt_cache: bool) -> None:
+    assert "cache_control" not in json.dumps(body(ask, prompt_cache=prompt_cache))
 
 
 @pytest.mark.behaviour("issue-5-cache-marks")
 async def test_seats_share_the_cache_and_usage_reports_writes_and_reads(provider: FakeProvider) -> None:
     other = replace(SHOWN, messages=(SHOWN.messages[0], {"role": "user", "content": f"{PACKET}You are Beta."}))
-    first, _ = await asked(seated(provider, "anthropic"), SHOWN)
-    second, _ = await asked(seated(provider, "anthropic"), other)
+    first, _ = await asked(seated(provider, "anthropic", prompt_cache=True), SHOWN)
+    second, _ = await asked(seated(provider, "anthropic", prompt_cache=True), other)
     kept = (len("Be brief.") + len(PACKET)) // 4
     assert (first.usage.written, first.usage.cached) == (kept, 0)
     assert (second.usage.written, second.usage.cached) == (0, kept)

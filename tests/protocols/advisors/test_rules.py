@@ -57,7 +57,9 @@ def test_a_statement_is_too_long_over_twice_its_limit(words: int, long: bool) ->
         ([("against", "stay", "HIGH")] * 2, True),
         ([("conditional", "move after the audit", "HIGH")] * 3, True),
         ([("for", "Move the archive", "HIGH"), ("for", "move archive", "HIGH")], True),  # articles are ignored
-        ([("for", "move it", "HIGH"), ("for", "move it now", "HIGH")], True),  # more words, no qualifier
+        ([("for", "move it", "HIGH"), ("for", "move it now", "HIGH")], False),  # more words may be another action
+        ([("for", "Redis, not Postgres", "HIGH"), ("for", "Postgres, not Redis", "HIGH")], False),
+        ([("for", "buy", "HIGH"), ("for", "buy vendor A", "HIGH")], False),
         ([("for", "", "HIGH"), ("for", "", "HIGH")], True),  # no choices, one stance
         ([], False),
         ([("for", "move it", "HIGH")], False),  # one seat is not unanimous

@@ -13,7 +13,7 @@ from council.engine.minutes import Minutes
 from council.errors import CouncilError
 from council.members.scripted import Scripted
 from council.render.markdown import render_answer, render_document, render_verbose
-from council.render.report import build_report
+from council.render.report import build_report, read_report
 from council.runs.service import Convener
 
 pytestmark = pytest.mark.anyio
@@ -218,6 +218,14 @@ async def test_the_answer_is_shown_once_on_every_surface() -> None:
     assert "Response A" not in render_document(minutes)
 
 
+@pytest.mark.behaviour("10-panel-report")
+async def test_the_report_does_not_say_what_a_council_without_an_answer_changed() -> None:
+    minutes, _ = await run(DIFFER)
+    minutes.plan["prices"] = {"north:m": 1.0, "east:m": 2.0, "south:m": 9.0}
+    report = read_report(minutes)
+    assert "changed" not in report and "strongest" not in report
+
+
 # Absences
 
 
@@ -276,7 +284,8 @@ async def test_unknown_answers_of_the_clerk_are_reported_and_count_nothing() -> 
         AGREE | {"shared_conclusion": ["X", "Y", "Z"], "agreed": [{"point": "p", "answers": ["X", "Y"]}]}
     )
     report = build_report(minutes)
-    assert (report["consensus"], report["trust"]["level"]) == ([], "LOW")
+    assert (report["consensus"], report["trust"]["level"]) == ([], "MEDIUM")
+    assert "agreement was not assessed" in report["trust"]["because"]
     assert set(report["comparison"]["unknown"]) == {"X", "Y", "Z"}
 
 

@@ -167,6 +167,7 @@ def _print_error(error: CouncilError, wants_json: bool) -> int:
         from council.text_cleanup import neutralize_commands
 
         value = {"schema": "council.error/1", "error": message, "exit": error.exit_code}
+        value |= {"details": error.details} if error.details else {}
         print(neutralize_commands(json.dumps(value, ensure_ascii=False), "json"))
     else:
         from council.render.text_layout import fit_lines

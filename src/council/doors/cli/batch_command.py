@@ -360,7 +360,9 @@ def _format_cost(summary: Summary) -> str:
     unknown = ", without members that have no price" if now.unknown_cost else ""
     before = f", {format_usd(now.usd + now.usd_before)} with earlier runs" if now.usd_before else ""
     about = "about " if now.estimated_cost else ""
-    return f"cost: {about}{format_usd(now.usd)}{before}{unknown}; {_format_seconds(now.seconds)}"
+    doubt = f", at most {format_usd(now.in_doubt)} more in doubt" if now.in_doubt > 0 else ""
+    spent = format_usd(now.usd - now.in_doubt)
+    return f"cost: {about}{spent}{doubt}{before}{unknown}; {_format_seconds(now.seconds)}"
 
 
 def _format_rate(rate: float) -> str:

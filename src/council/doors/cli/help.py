@@ -101,6 +101,7 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "spend": (
         ("council spend --since 7d", "the last seven days"),
         ("council spend --by run", "every run with its cost"),
+        ("council spend --by protocol", "the mean cost of a run, and what stops saved"),
     ),
     "trust": (
         ("council trust", "show what needs trust here, and trust it"),

@@ -53,7 +53,7 @@ COMMAND_HELP = {
     "config": "Show the settings and where each comes from; show, edit or create the file.",
     "skill": "Install, list, show or remove the skill for coding agents.",
     "completion": "Print the completion script for bash, zsh or fish.",
-    "spend": "Show spending by day, member and folder; also the rest of today's budget.",
+    "spend": "Show spending by day, member and protocol; also by folder, what stops saved, and the rest of today's budget.",
 }
 MANAGEMENT_COMMANDS = tuple(COMMAND_HELP)
 # Words that look like commands. Alone they never start a run: they run a command, or suggest one.
@@ -96,7 +96,7 @@ COMMON_FLAGS: list[dict[str, Any]] = [
     {"flag": "--seats", "name": "seat_count", "kind": "int", "metavar": "N", "help": "Number of seats, 2 to 8: fewer cost less. Without it three, or as many as -m names."},
     {"flag": "--exclude-family", "name": "exclude_family", "kind": "many", "metavar": "VENDOR", "help": "Use no member of this vendor, also not as a fallback; repeatable."},
     {"flag": "--timeout", "name": "timeout", "kind": "float", "metavar": "SECONDS", "help": "Time limit of each member in every phase, including retries (120; 300 for models that think)."},
-    {"flag": "--max-cost", "name": "max_cost", "kind": "float", "metavar": "DOLLARS", "help": "Stop before this run could cost more; continue with `council resume --max-cost`."},
+    {"flag": "--max-cost", "name": "max_cost", "kind": "float", "metavar": "DOLLARS", "help": "Hard limit of this run: it is fitted to it, or refused before it starts."},
     {"flag": "--allow-unpriced", "name": "allow_unpriced", "kind": "bool", "help": "Allow members without a known price, even with a budget."},
     {"flag": "--grace", "name": "grace", "kind": "float", "metavar": "SECONDS", "help": "Drop a seat with no output SECONDS after the rest of its phase finished."},
     {"flag": "--hedge", "name": "hedge", "kind": "bool", "help": "When a member takes longer than usual, ask the seat's fallback too; the first complete answer counts."},

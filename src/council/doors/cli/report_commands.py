@@ -12,9 +12,10 @@ from council.doors.cli.params import ChoiceParam, print_json, run_argument
 from council.doors.cli.runner import make_command, make_runner, text_options
 from council.doors.cli.tables import format_folder, format_table
 from council.doors.cli.views import shows_markdown, write_commands, write_document
+from council.engine.layout import format_count
 from council.engine.minutes import Minutes
 from council.extensions import FORMATS
-from council.money import format_usd
+from council.money import format_saving, format_usd
 from council.render.formats import COMMAND_FORMATS, render_parts_as
 from council.render.markdown import TextPart
 from council.runs.service import Convener
@@ -109,8 +110,8 @@ def gate_command() -> click.Command:
 DEFAULT_SINCE = "30d"
 
 
-SPEND_GROUPS = {"day": "days", "member": "members", "folder": "folders", "run": "runs"}
-DEFAULT_SPEND_GROUPS = ("day", "member", "folder")
+SPEND_GROUPS = {"day": "days", "member": "members", "protocol": "protocols", "folder": "folders", "run": "runs"}
+DEFAULT_SPEND_GROUPS = ("day", "member", "protocol", "folder")
 MAX_LISTED_MEMBERS = 5
 
 
@@ -126,7 +127,7 @@ def spend_command() -> click.Command:
         ["--by"],
         multiple=True,
         type=ChoiceParam(list(SPEND_GROUPS), case_sensitive=False),
-        help="Group by this; repeatable. Default: day, member and folder.",
+        help="Group by this; repeatable. Default: day, member, protocol and folder.",
     )
 
     def spend(since: str, by: tuple[str, ...], **params: Any) -> int:
@@ -152,13 +153,16 @@ def format_spending(spent: Json, by: Sequence[str] = DEFAULT_SPEND_GROUPS) -> li
     return [
         *(line for group in dict.fromkeys(by) for line in (*_format_groups(group, spent[SPEND_GROUPS[group]]), "")),
         _format_total(spent["total"]),
+        *_format_stops(spent["total"]),
         *_format_unpriced(spent["unpriced"]),
         *_format_today(spent["today"]),
     ]
 
 
 def _format_groups(by: str, groups: list[Json]) -> list[str]:
-    """Return a table of groups. Groups without any price are one row with their number."""
+    """Return a table of groups. Groups without any price are one row with their number, unless they are protocols."""
+    if by == "protocol":
+        return _format_protocols(groups)
     priced = [group for group in groups if group["usd"] is not None]
     unknown = [group for group in groups if group["usd"] is None]
     rows = [_format_group(_group_label(by, group), group) for group in priced]
@@ -169,7 +173,37 @@ def _format_groups(by: str, groups: list[Json]) -> list[str]:
     return format_table([f"by {by}", "cost", "calls", "unpriced", "tokens in", "tokens out"], rows, right=range(1, 6))
 
 
+def _format_protocols(groups: list[Json]) -> list[str]:
+    columns = ["by protocol", "runs", "calls", "cost", "per complete run", "stops", "stops saved"]
+    rows = [
+        [
+            _group_label("protocol", group),
+            f"{group['runs']:,}",
+            f"{group['calls']:,}",
+            _format_usd(group),
+            _format_mean(group),
+            f"{group['stops']:,}" if group["stops"] else "",
+            _format_saved(group) if group["stops"] else "",
+        ]
+        for group in groups
+    ]
+    return format_table(columns, rows, right=range(1, len(columns)))
+
+
+def _format_mean(group: Json) -> str:
+    """Return the mean cost of the complete runs; empty if there are none."""
+    if not group["complete"]:
+        return ""
+    return "unknown" if group["mean"] is None else format_usd(group["mean"])
+
+
+def _format_saved(group: Json) -> str:
+    return "unknown" if group["saved"] is None else f"about {format_usd(group['saved'])}"
+
+
 def _group_label(by: str, group: Json) -> str:
+    if by == "protocol":
+        return str(group["protocol"] or "(removed runs)")
     if by == "folder":
         return format_folder(group["folder"]) if group["folder"] else "(removed runs)"
     return f"{group['run']} {group['name'] or '(removed)'}" if by == "run" else str(group[by])
@@ -202,10 +236,20 @@ def _format_unpriced(members: list[str]) -> list[str]:
 def _format_total(total: Json) -> str:
     parts = [
         *([f"{format_usd(total['estimated'])} of it estimated"] if total["estimated"] else []),
-        *([f"{format_usd(total['in_doubt'])} in doubt"] if total["in_doubt"] else []),
+        *([f"at most {format_usd(total['in_doubt'])} more in doubt"] if total["in_doubt"] else []),
         *([f"{total['unpriced']:,} unpriced calls"] if total["unpriced"] else []),
     ]
-    return ", ".join([f"total {_format_usd(total)}", *parts])
+    return ", ".join([f"total {_format_usd(total)}", *parts]) + format_saving(total["cached_saving"])
+
+
+def _format_stops(total: Json) -> list[str]:
+    """Return one line with what phases would have cost that were not needed; none without stops."""
+    if not total["stops"]:
+        return []
+    stops = format_count(total["stops"], "stop")
+    if total["saved"] is None:
+        return [f"{stops}; what they saved is unknown, because prices are missing"]
+    return [f"{stops} saved {_format_saved(total)}, by the estimates of the plans"]
 
 
 def _format_today(today: Json) -> list[str]:

@@ -29,6 +29,12 @@ class ErrorDetail(Body):
     field: Annotated[
         str | None, Field(description="The field of the request that is wrong; null if it is not one field.")
     ]
+    details: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description="What a program needs to know, such as the councils that fit a cap; absent if there is nothing."
+        ),
+    ] = None
 
 
 class ErrorBody(Body):
@@ -346,6 +352,26 @@ class SpendingGroup(Body):
     in_doubt: float
     calls: int
     unpriced: int
+    cached_saving: Annotated[float, Field(description="In dollars: what the vendors' prompt caches saved.")]
+
+
+class RunCounts(Body):
+    """Runs, and what their stops saved."""
+
+    runs: int
+    complete: int
+    mean: Annotated[
+        float | None, Field(description="Mean cost of the complete runs in dollars; null if no price is known.")
+    ]
+    stops: Annotated[int, Field(description="How often phases were not needed.")]
+    saved: Annotated[
+        float | None,
+        Field(description="Expected cost of these phases in dollars, by the plans; null if no price is known."),
+    ]
+
+
+class SpendingOfRuns(SpendingGroup, RunCounts):
+    """A sum of requests with their runs: of one protocol, or of all. The protocol of removed runs is empty."""
 
 
 class SpendingToday(Body):
@@ -361,9 +387,10 @@ class Spending(Body):
 
     schema_name: Annotated[Literal["council.spend/1"], Field(alias="schema")]
     since: str
-    total: SpendingGroup
+    total: SpendingOfRuns
     days: list[SpendingGroup]
     members: list[SpendingGroup]
+    protocols: list[SpendingOfRuns]
     folders: list[SpendingGroup]
     runs: list[SpendingGroup]
     unpriced: list[str]

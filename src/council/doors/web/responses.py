@@ -14,6 +14,7 @@ from starlette.responses import Response
 from council.engine.degraded import format_degraded_lines
 from council.engine.minutes import AbsenceMinutes, Minutes, PhaseMinutes, SeatMinutes, StatementMinutes
 from council.errors import (
+    CapTooLow,
     ConfigError,
     CouncilError,
     LedgerMismatch,
@@ -53,7 +54,7 @@ class UnknownModel(UsageError):
 COUNCIL_ERRORS: dict[type[CouncilError], tuple[int, str]] = {
     Forbidden: (403, "forbidden"), UnknownModel: (404, "model_not_found"), UnknownEval: (404, "unknown_eval"), KeyReused: (422, "idempotency_key_reused"), UnknownRun: (404, "unknown_run"), RunOwned: (409, "run_owned"), RunConflict: (409, "run_conflict"),
     LedgerMismatch: (409, "ledger_mismatch"), TrustRequired: (400, "trust_required"), ConfigError: (400, "invalid_configuration"),
-    PacketRefused: (400, "packet_refused"), UsageError: (400, "invalid_request"), SearchNotEnabled: (400, "search_not_enabled"),
+    CapTooLow: (422, "cap_too_low"), PacketRefused: (400, "packet_refused"), UsageError: (400, "invalid_request"), SearchNotEnabled: (400, "search_not_enabled"),
     StoreError: (503, "store_unavailable"), CouncilError: (500, "internal_error"),
 }  # fmt: skip
 CHAT_PATH = "/v1/"  # its errors have the format of OpenAI
@@ -78,12 +79,12 @@ def encode_json(content: Any) -> str:
 
 
 def error_response(
-    status: int, code: str, line: str, field: str = "", exit_: int = 2, *, path: str = ""
+    status: int, code: str, line: str, field: str = "", exit_: int = 2, *, path: str = "", details: Json | None = None
 ) -> ApiResponse:
     """Return an error in the format of the path."""
     if path.startswith(CHAT_PATH):
         return ApiResponse(chat_error_json(status, code, line, field), status)
-    return ApiResponse(error_json(code, line, field, exit_), status)
+    return ApiResponse(error_json(code, line, field, exit_, details), status)
 
 
 def chat_error_json(status: int, code: str, line: str, field: str = "") -> Json:
@@ -92,13 +93,10 @@ def chat_error_json(status: int, code: str, line: str, field: str = "") -> Json:
     return {"error": {"message": line, "type": kind, "param": field or None, "code": code}}
 
 
-def error_json(code: str, line: str, field: str = "", exit_: int = 2) -> Json:
+def error_json(code: str, line: str, field: str = "", exit_: int = 2, details: Json | None = None) -> Json:
     """Return an error. `field` is the field of the request that is wrong; `exit` is the exit code of older versions."""
-    return {
-        "schema": "council.error/2",
-        "error": {"code": code, "message": line, "field": field or None},
-        "exit": exit_,
-    }
+    error = {"code": code, "message": line, "field": field or None} | ({"details": details} if details else {})
+    return {"schema": "council.error/2", "error": error, "exit": exit_}
 
 
 def format_internal_error(problem: BaseException) -> str:
@@ -111,7 +109,7 @@ async def on_council_error(request: Request, problem: Exception) -> ApiResponse:
     assert isinstance(problem, CouncilError)
     status, code = next(found for kind, found in COUNCIL_ERRORS.items() if isinstance(problem, kind))
     line, path = message_for(problem, "http"), request.url.path
-    return error_response(status, code, line, problem.field, problem.exit_code, path=path)
+    return error_response(status, code, line, problem.field, problem.exit_code, path=path, details=problem.details)
 
 
 async def on_http_error(request: Request, problem: Exception) -> ApiResponse:

@@ -85,6 +85,9 @@ EXAMPLE_SPEND = {
     "total": {"usd": 0.29},
     "days": [],
     "members": [],
+    "protocols": [
+        {"protocol": "adversarial", "usd": 0.29, "runs": 1, "complete": 1, "mean": 0.29, "stops": 1, "saved": 0.09}
+    ],
     "runs": [],
 }
 
@@ -194,7 +197,7 @@ async def get_packet(run: RunId, app_state: AppStateDep) -> ApiResponse:
 async def get_spend(
     app_state: AppStateDep, user: UserDep, since: Annotated[str, Query(max_length=40)] = "30d"
 ) -> ApiResponse:
-    """Return spending by day, member and run since a day (2026-11-15, today, 7d, all), and the rest of today's budget."""
+    """Return spending by day, member, protocol and run since a day (2026-11-15, today, 7d, all), and the rest of today's budget."""
     day, convener = parse_since(since, time.time()), app_state.shared_convener
     if user.sees_all:
         return ApiResponse(await convener.spending(day))

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from council.members.base import DEFAULT_MAX_TOKENS
+from council.members.base import DEFAULT_MAX_TOKENS, CacheRules
 from council.members.wires.schema_dialects import ANTHROPIC, convert_schema
 from council.members.wires.stream_parser import StreamParser, read_text
-from council.members.wires.wire import WireMember
-from council.types import Ask, Attachment, Json, Message, Usage
+from council.members.wires.wire import WireMember, split_at_points
+from council.types import Ask, Attachment, Json, Usage
 
 API_VERSION = "2026-10-21"  # this version has no temperature parameter
 CACHE_MARKER = {"type": "ephemeral"}  # the vendor may cache the prompt up to this block
+MIN_CACHED_TOKENS = 1024
+# Models with another minimum, by the beginning of their names.
+MIN_CACHED_TOKENS_OF = {
+    "claude-opus-4-5": 4096, "claude-opus-4-6": 4096, "claude-haiku-4-5": 4096, "claude-opus-4-7": 2048,
+    "claude-3-haiku": 2048, "claude-3-5-haiku": 2048,
+}  # fmt: skip
 
 
 class MessagesParser(StreamParser):
@@ -87,7 +93,6 @@ class AnthropicMember(WireMember):
     parser = MessagesParser
     path = "/messages"
     list_path = "/models?limit=1000"
-    caches_prefix = True
 
     def headers(self, key: str) -> Mapping[str, str]:
         return {"anthropic-version": API_VERSION, **({"x-api-key": key} if key else {})}
@@ -101,10 +106,13 @@ class AnthropicMember(WireMember):
             "max_tokens": self.max_output_tokens(ask, DEFAULT_MAX_TOKENS),
             "stream": True,
         }
-        shared = 0 if ask.bare else ask.shared
         if system:
-            body["system"] = [_make_block(system, is_cached=bool(shared))]
-        body["messages"] = [_make_turn(turn, shared if n == 0 else 0) for n, turn in enumerate(turns)]
+            body["system"] = [_make_block(system)]
+        pieces = split_at_points(turns, ask.shared, self.list_cache_points(ask))
+        body["messages"] = [
+            {"role": turn["role"], "content": [_make_block(text, is_cached=is_point) for text, is_point in parts]}
+            for turn, parts in zip(turns, pieces, strict=True)
+        ]
         if ask.attachments:
             body["messages"] = self.attach(body["messages"], ask, "content")
         return body | self._thinking_config(ask) | self._output_config(ask)
@@ -113,6 +121,10 @@ class AnthropicMember(WireMember):
         kind = "image" if attachment.kind == "image" else "document"
         source = {"type": "base64", "media_type": attachment.media_type, "data": attachment.data}
         return {"type": kind, "source": source}
+
+    def find_cache_rules(self) -> CacheRules:
+        least = (tokens for name, tokens in MIN_CACHED_TOKENS_OF.items() if self.model.startswith(name))
+        return CacheRules(next(least, MIN_CACHED_TOKENS), has_points=True)
 
     def _thinking_config(self, ask: Ask) -> Json:
         # Without displayed thinking, a thinking model looks like a stalled one.
@@ -125,17 +137,6 @@ class AnthropicMember(WireMember):
         if self.structured_mode(ask) == "json_schema":
             output["format"] = {"type": "json_schema", "schema": convert_schema(ask.schema, ANTHROPIC)}
         return {"output_config": output} if output else {}
-
-
-def _make_turn(turn: Message, shared: int) -> Json:
-    """Build a turn. Split off the part that all seats share, so that it is cached once for all of them."""
-    text = turn["content"]
-    parts = (
-        [_make_block(text[:shared], is_cached=True), _make_block(text[shared:])]
-        if 0 < shared < len(text)
-        else [_make_block(text)]
-    )
-    return {"role": turn["role"], "content": parts}
 
 
 def _make_block(text: str, *, is_cached: bool = False) -> Json:

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 from urllib.parse import quote
 
+from council.members.base import CacheRules
 from council.members.wires.schema_dialects import GOOGLE, convert_schema
 from council.members.wires.stream_parser import StreamParser
 from council.members.wires.wire import WireMember
 from council.types import Ask, Attachment, Json, Usage
 
+MIN_CACHED_TOKENS, OLD_MIN_CACHED_TOKENS = 4096, 2048  # the old one is that of Gemini 2
 ROLES = {"assistant": "model"}
 REFUSAL_REASONS = (
     "safety",
@@ -117,6 +119,10 @@ class GoogleMember(WireMember):
 
     def make_part(self, attachment: Attachment) -> Json:
         return {"inlineData": {"mimeType": attachment.media_type, "data": attachment.data}}
+
+    def find_cache_rules(self) -> CacheRules:
+        least = OLD_MIN_CACHED_TOKENS if self.model.startswith("gemini-2") else MIN_CACHED_TOKENS
+        return CacheRules(least, schema_first=False)
 
     def _generation_config(self, ask: Ask) -> Json:
         config: Json = {}

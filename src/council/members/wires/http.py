@@ -318,7 +318,9 @@ class Endpoint:
         hint = CONFIG_HINTS.get(kind, ("", ""))
         advice = hint[1] if status >= 400 and hint[0] in message else ""
         check = f"; check {self.key_name}" if kind == "auth" and self.key_name else ""
-        return Fault(kind, self.format_detail(f"{status}: {message}{advice}") + check, retry_after=after)
+        return Fault(
+            kind, self.format_detail(f"{status}: {message}{advice}") + check, retry_after=after, has_status=True
+        )
 
     def format_detail(self, message: str) -> str:
         return redact_line(message, self.secrets)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from council.members.base import OnDelta
+from council.members.base import CacheRules, OnDelta
 from council.members.wires.schema_dialects import OPENAI, convert_schema
 from council.members.wires.stream_parser import StreamParser, ThinkingFilter, read_text
-from council.members.wires.wire import WireMember, data_url
+from council.members.wires.wire import WireMember, data_url, split_at_points
 from council.types import Ask, Attachment, Json, Usage
+
+MIN_CACHED_TOKENS = 1024
+GPT_VERSION = re.compile(r"gpt-(\d+)(?:\.(\d+))?(?![\d.])")
+FIRST_WITH_BREAKPOINTS = (5, 6)  # earlier models cache by themselves, and reject the options
 
 
 class ChatCompletionParser(StreamParser):
@@ -113,17 +118,39 @@ class OpenAIMember(WireMember):
             body["reasoning_effort"] = effort
         if (max_tokens := self.max_output_tokens(ask)) is not None:
             body[self.token_field] = max_tokens
-        return body | self._response_format(ask)
+        return body | self.cache_options(ask) | self._response_format(ask)
 
     def build_turns(self, ask: Ask) -> list[Any]:
-        """Return the messages. Only with attachments, the content of the first user message is a list of parts."""
-        messages = self.build_messages(ask)
-        if not ask.attachments:
+        """Return the messages. Only with attachments or cache points, the content of a user message is a list of parts."""
+        messages, points = self.build_messages(ask), self.list_cache_points(ask)
+        if not ask.attachments and not points:
             return messages
         first = next(n for n, message in enumerate(messages) if message["role"] == "user")
         turns: list[Json] = [dict(message) for message in messages]
-        turns[first]["content"] = [{"type": self.text_type, "text": messages[first]["content"]}]
-        return self.attach(turns, ask, "content")
+        for n, pieces in enumerate(split_at_points(messages, ask.shared, points)):
+            if any(is_point for _, is_point in pieces) or (n == first and (ask.attachments or len(pieces) > 1)):
+                turns[n]["content"] = [self._make_text(text, is_point) for text, is_point in pieces]
+        return self.attach(turns, ask, "content") if ask.attachments else turns
+
+    def _make_text(self, text: str, is_point: bool) -> Json:
+        point = {"prompt_cache_breakpoint": {"mode": "explicit"}} if is_point else {}
+        return {"type": self.text_type, "text": text, **point}
+
+    def cache_options(self, ask: Ask) -> Json:
+        """Return the options of the prompt cache.
+
+        Without the explicit mode, a model with breakpoints writes the whole request to the cache at a higher price, where
+        only a request that continues it can read it.
+        """
+        if self.cache_rules is None or ask.bare:
+            return {}
+        key = {"prompt_cache_key": ask.cache_key} if ask.cache_key else {}
+        return key | ({"prompt_cache_options": {"mode": "explicit"}} if self.cache_rules.has_points else {})
+
+    def find_cache_rules(self) -> CacheRules:
+        version = GPT_VERSION.match(self.model)
+        numbers = (int(version[1]), int(version[2] or 0)) if version else (0, 0)
+        return CacheRules(MIN_CACHED_TOKENS, has_points=numbers >= FIRST_WITH_BREAKPOINTS)
 
     def make_part(self, attachment: Attachment) -> Json:
         if attachment.kind == "image":

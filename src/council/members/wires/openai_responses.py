@@ -130,7 +130,7 @@ class ResponsesMember(OpenAIMember):
             body["temperature"] = ask.temperature
         if (max_tokens := self.max_output_tokens(ask)) is not None:
             body["max_output_tokens"] = max_tokens
-        return body | self._reasoning(ask) | self._text_format(ask)
+        return body | self.cache_options(ask) | self._reasoning(ask) | self._text_format(ask)
 
     async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
         """Send a request. One that an earlier version stored for the chat wire goes to that wire."""

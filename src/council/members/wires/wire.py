@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from council.errors import Fault
-from council.members.base import OnDelta, Progress
+from council.members.base import MAX_CACHE_POINTS, CacheRules, OnDelta, Progress
 from council.members.wires.error_responses import is_refusal
 from council.members.wires.http import ByteLimits, Endpoint, network_errors
 from council.members.wires.stream_parser import StreamParser, load_json
@@ -52,7 +52,6 @@ class WireMember:
     parser: ClassVar[type[StreamParser]]
     path: str  # request path under base_url
     list_path: ClassVar[str] = "/models"  # for all models in one page
-    caches_prefix: ClassVar[bool] = False  # the vendor caches a marked prefix when it first reads it
 
     def __init__(
         self,
@@ -75,6 +74,7 @@ class WireMember:
         token_field: str = "max_tokens",
         limits: ByteLimits | None = None,
         find_inputs: Callable[[], Collection[str]] = tuple,
+        prompt_cache: bool = False,  # the endpoint caches prompts as the vendor of this wire does
     ) -> None:
         key = (api_key or "").strip()
         headers = self.headers(key)
@@ -84,6 +84,7 @@ class WireMember:
         self.name, self.model, self.vendor, self.small, self.free = name, model, vendor, small, free
         self.structured, self.thinks, self.efforts, self.token_field = structured, thinks, tuple(efforts), token_field
         self.first_byte, self.idle, self.backoff, self._find_inputs = first_byte, idle, backoff, find_inputs
+        self.cache_rules = self.find_cache_rules() if prompt_cache else None
 
     @property
     def accepts(self) -> Collection[str]:
@@ -101,6 +102,10 @@ class WireMember:
     def make_part(self, attachment: Attachment) -> Json:
         """Return an attachment in the format of the vendor, as a part of the first user message."""
         raise NotImplementedError
+
+    def find_cache_rules(self) -> CacheRules | None:
+        """Return how the vendor of this wire caches prompts of the model; None if that is not known."""
+        return None
 
     # Shared by all wires
 
@@ -191,6 +196,11 @@ class WireMember:
             return list(ask.messages)
         return append_schema(ask.messages, ask.schema)
 
+    def list_cache_points(self, ask: Ask) -> tuple[int, ...]:
+        """Return the points up to which the vendor is told to cache this request, at most MAX_CACHE_POINTS."""
+        is_marked = self.cache_rules and self.cache_rules.has_points and ask.shared and not ask.bare
+        return ask.cache_points[-MAX_CACHE_POINTS:] if is_marked else ()
+
     def attach(self, turns: list[Json], ask: Ask, key: str) -> list[Json]:
         """Return the turns with the attachments before the parts of the first user turn, whose list of parts is `key`."""
         first = next(n for n, turn in enumerate(turns) if turn["role"] == "user")
@@ -210,7 +220,28 @@ class WireMember:
         cap = ask.max_tokens or default
         effort = self.resolve_effort(ask)
         room = THINKING_TOKENS[effort or "medium"] if effort or self.thinks else 0
+        if ask.max_thinking is not None:
+            room = min(room, ask.max_thinking)
         return cap and cap + room
+
+
+def split_at_points(messages: Sequence[Message], shared: int, points: Collection[int]) -> list[list[tuple[str, bool]]]:
+    """Return the text of each message in pieces, each with whether the vendor may cache up to its end.
+
+    If a request has points, its first user message is always split at the end of the shared part, so that the pieces of
+    several requests are the same.
+    """
+    pieces: list[list[tuple[str, bool]]] = []
+    turn = 0
+    for message in messages:
+        text, is_user = message["content"], message["role"] == "user"
+        turn += is_user
+        is_point = is_user and turn in points
+        if is_user and turn == 1 and points and 0 < shared < len(text):
+            pieces.append([(text[:shared], 0 in points), (text[shared:], is_point)])
+        else:
+            pieces.append([(text, is_point)])
+    return pieces
 
 
 def data_url(attachment: Attachment) -> str:

@@ -111,7 +111,8 @@ def find_attacks_by_author(leader: Statement[None], attacks: Round[Attack]) -> l
 async def answer_from_single_draft(council: Council, drafts: Round[None]) -> Verdict:
     """Return an answer without an outcome: with one draft, no seat could test it."""
     (leader,) = drafts.values()
-    council.note("attack skipped", why="there is only one draft, so no other seat can test it", skipped=["attack"])
+    why = "there is only one draft, so no other seat can test it"
+    council.note("attack skipped", why=why, skipped=["attack"], by_absence=True)
     async with council.phase("verdict"):
         ruling = await ask_for_ruling(council, drafts, leader, Round(), consensus=False)
     return Verdict(

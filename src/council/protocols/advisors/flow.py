@@ -19,7 +19,7 @@ from council.protocols.advisors.rules import (
 )
 from council.protocols.common.lengths import find_word_limit
 from council.protocols.common.sections import dump_sections
-from council.protocols.common.stances import Stance, is_unanimous
+from council.protocols.common.stances import Stance, describe_vendor, is_unanimous
 from council.types import STATES_OUT_FOR_RUN, Difference, Json, Round, TrustFact, Verdict
 
 MIN_VERDICT_WORDS = 250
@@ -69,14 +69,14 @@ def _note_changes(council: Council, transcript: list[Round[Any]]) -> None:
 def _should_stop(council: Council, chosen: AdvisorsOptions, transcript: list[Round[Any]]) -> bool:
     """Return whether to skip the remaining rounds, and note why."""
     left = range(len(transcript) + 1, chosen.rounds + 1)
-    why = _stop_reason(chosen, transcript, len(left))
+    why = _stop_reason(chosen, transcript, len(left), council.question.text)
     if why:
         phases = [f"r{n}" for n in left]
-        council.note(f"{', '.join(phases)} skipped", why=why, skipped=phases)
+        council.note(f"{', '.join(phases)} skipped", why=why, skipped=phases, by_absence=len(transcript[-1]) < 2)
     return bool(why)
 
 
-def _stop_reason(chosen: AdvisorsOptions, transcript: list[Round[Any]], left: int) -> str:
+def _stop_reason(chosen: AdvisorsOptions, transcript: list[Round[Any]], left: int, question: str) -> str:
     """Return why no further round is needed, or an empty string."""
     if len(transcript[-1]) < 2:
         return "only one advisor is left"
@@ -86,11 +86,20 @@ def _stop_reason(chosen: AdvisorsOptions, transcript: list[Round[Any]], left: in
         one.seat.name not in stances for one in awaited
     ):  # has not answered yet and is asked again in the next round
         return ""
-    if not chosen.early_stop or not is_unanimous(list(stances.values())):
+    if not chosen.early_stop or not is_unanimous(list(stances.values()), question):
+        return ""
+    latest = _latest_statements(transcript)
+    if len(set(round_voices(latest).values())) < 2:  # by fallback one member answered for all of them
         return ""
     who = "both" if len(stances) == 2 else f"all {len(stances)}"
-    agreed = f"{who} agree with HIGH confidence after round {len(transcript)}"
+    vendor = describe_vendor(latest.values())
+    agreed = f"{who} agree with HIGH confidence after round {len(transcript)}{vendor}"
     return f"the debate ended early: {agreed}; {left * len(transcript[-1])} calls saved"
+
+
+def _latest_statements(transcript: list[Round[Any]]) -> Round[Any]:
+    """Return the last statement of each advisor that has spoken."""
+    return Round(list({name: one for said in transcript for name, one in said.items()}.values()))
 
 
 def _latest_stances(transcript: list[Round[Any]]) -> dict[str, Stance]:
@@ -125,8 +134,7 @@ async def _referee(council: Council, transcript: list[Round[Any]], flow: Flow) -
         )
     reply = ruling.reply
     shifts = _combine_shifts(reply, _declared_changes(transcript))
-    latest = {name: one for said in transcript for name, one in said.items()}
-    voices = round_voices(Round(list(latest.values())))
+    voices = round_voices(_latest_statements(transcript))
     tensions = reply.tensions
     moved = {one["seat"] for one in shifts if one["changed"]}
     shared_by = keep_known(reply.known_shared_by, heard)

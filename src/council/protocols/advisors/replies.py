@@ -14,6 +14,7 @@ from council.engine.reply_form import LIST_MARKER, Choices
 from council.language import LANGUAGES, detect_language
 from council.protocols.common.replies import ConfidenceField, PointList, TextField, one_of
 from council.protocols.common.sections import Section
+from council.protocols.common.stances import REHEARSED_CHOICE
 from council.types import Json
 from council.wording import Wording, load_wording
 
@@ -49,8 +50,9 @@ class Stand(Reply):
         return f"{self.statement.rstrip()}\n\n**Stance:** {self.stance}. **Choice:** {_one_line(self.choice)}"
 
     @classmethod
-    def vary(cls, plain: Json, n: int) -> Json:
-        return plain | {"stance": "against" if n % 2 else "for"}
+    def rehearse(cls, plain: Json, options: Json, *, agree: bool, n: int) -> Json:
+        stance = "against" if n % 2 and not agree else "for"
+        return plain | {"stance": stance, "choice": REHEARSED_CHOICE, "confidence": "HIGH"}
 
 
 ADVISOR_NAMES = also_named("name", "role", "seat", "who", "member", "speaker")

@@ -12,6 +12,7 @@ PROTOCOL = Protocol(
     "collaborative",
     "council.protocols.collaborative.flow:collaborative",
     SEATS,
+    options="council.protocols.collaborative.options:CollaborativeOptions",
     summary="draft independently, improve on each other, synthesise",
     resizable=True,
     reads_question=False,

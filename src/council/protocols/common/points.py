@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
@@ -31,7 +32,7 @@ REASONS: Mapping[ClerkState, str] = {
 }
 
 Labels = Annotated[list[str], BeforeValidator(none_to_list)]
-_ANSWERS = also_named("responses", "labels", "held_by", "by", "members", "seats", "who")
+_ANSWERS = also_named("responses", "response", "labels", "label", "held_by", "by", "members", "seats", "seat", "who")
 _POINT = also_named("text", "claim", "statement", "issue", "topic", "question", "summary", "description")
 
 
@@ -112,6 +113,23 @@ class Points(Reply):
         return "\n\n".join([*lists, f"The same conclusion: {_format_labels(self.shared_conclusion)}"])
 
     @classmethod
+    def convert_older(cls, value: Json) -> Json:
+        """Read sides and points that are written under their labels or as texts such as `A: May`."""
+        given = dict(value)
+        shared = given.get("shared_conclusion")
+        if isinstance(shared, dict):
+            given["shared_conclusion"] = next(
+                (shared[key] for key in LABEL_KEYS if isinstance(shared.get(key), list)), shared
+            )
+        elif shared is None:  # null does not say that no two share a conclusion
+            given.pop("shared_conclusion", None)
+        if isinstance(given.get("disputed"), list):
+            given["disputed"] = [_convert_dispute(row) for row in given["disputed"]]
+        if "unique" in given:
+            given["unique"] = _convert_rows(given["unique"], "answer", "point")
+        return given
+
+    @classmethod
     def rehearse(cls, plain: Json, options: Json, *, agree: bool, n: int) -> Json:
         """Return points of which all answers share one, or on which two of them differ."""
         # Labels that do not exist are dropped, so that each answer stands on its own side.
@@ -122,6 +140,29 @@ class Points(Reply):
             "unique": [],
             "shared_conclusion": ["all"] if agree else [],
         }
+
+
+LABEL_KEYS = ("answers", "labels", "responses", "seats", "members", "by")
+_LABEL_AND_TEXT = re.compile(r"\s*(?P<labels>[^:–—]{1,60}?)\s*(?::|[–—]|\s-\s)\s*(?P<text>\S.*)", re.DOTALL)
+
+
+def _convert_dispute(row: Any) -> Any:
+    return {**row, "sides": _convert_rows(row["sides"], "answers", "position")} if _has_sides(row) else row
+
+
+def _has_sides(row: Any) -> bool:
+    return isinstance(row, dict) and isinstance(row.get("sides"), dict | list)
+
+
+def _convert_rows(rows: Any, label: str, text: str) -> Any:
+    """Return rows of objects for an object with the labels as keys, and for texts that begin with a label."""
+    if isinstance(rows, dict) and not {label, text} & rows.keys():
+        rows = [{label: key, **(one if isinstance(one, dict) else {text: one})} for key, one in rows.items()]
+    if not isinstance(rows, list):
+        return rows
+    found = [_LABEL_AND_TEXT.fullmatch(row) if isinstance(row, str) else None for row in rows]
+    pairs = zip(rows, found, strict=True)
+    return [{label: one["labels"], text: one["text"]} if one else row for row, one in pairs]
 
 
 def _format_labels(labels: Sequence[str]) -> str:
@@ -164,6 +205,7 @@ class ComparedAnswers:
     unique: tuple[UniquePoint, ...] = ()
     shared_by: tuple[str, ...] | None = None  # the seats that reach the same conclusion; None: not assessed
     unknown: tuple[str, ...] = ()  # labels that it named and that are no answers
+    dropped: int = 0  # disputed points that code dropped
     why: str = ""  # why it did not answer
 
     @property
@@ -244,7 +286,7 @@ def read_points(reply: Points, labels: Mapping[str, str], seats: Sequence[str]) 
     def read_text(text: str) -> str:
         return single_line(replace_labels(text, names), MAX_POINT_CHARS)
 
-    disputed = []
+    disputed, dropped = [], 0
     for row in reply.disputed:
         held = [
             (seat, read_text(side.position), read_text(side.assumes))
@@ -254,11 +296,15 @@ def read_points(reply: Points, labels: Mapping[str, str], seats: Sequence[str]) 
         difference = Difference(read_text(row.point), join_sides(held))
         if is_dispute(difference):
             disputed.append(difference)
+        else:
+            dropped += 1
     opposed = {_normalize(one.point) for one in disputed}
     agreed = [AgreedPoint(read_text(row.point), list_seats(row.answers)) for row in reply.agreed]
     unique = [UniquePoint(seat, read_text(row.point)) for row in reply.unique for seat in list_seats([row.answer])]
     shared = list_seats(reply.shared_conclusion)
     is_assessed = not (reply.is_unread("shared_conclusion") or reply.is_unread("disputed"))
+    if len(shared) < 2 and any(label not in labels for label in reply.shared_conclusion):
+        is_assessed = False  # it names a group that does not exist
     return ComparedAnswers(
         "answered",
         tuple(one for one in agreed if one.point and len(one.seats) > 1 and _normalize(one.point) not in opposed)[
@@ -268,6 +314,7 @@ def read_points(reply: Points, labels: Mapping[str, str], seats: Sequence[str]) 
         tuple(one for one in unique if one.point)[:MAX_UNIQUE],
         (shared if len(shared) > 1 else ()) if is_assessed else None,
         tuple(unknown),
+        dropped,
     )
 
 
@@ -284,5 +331,7 @@ def _normalize(text: str) -> str:
 def assess_points(points: ComparedAnswers, answers: Round[Any]) -> NotedAgreement:
     """Return the agreement of the answers as fields of a verdict; not assessed if the clerk did not compare them."""
     noted = assess_notes(points.as_notes(), round_voices(answers))
+    if noted.agreement == "full" and points.dropped:  # the clerk saw a dispute that it did not name well
+        noted = noted._replace(agreement="")
     common = tuple(one.point for one in points.agreed if len(one.seats) == len(answers))
     return noted._replace(common=common)

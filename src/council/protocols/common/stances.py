@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from typing import Any
 
+from council.types import Statement
+
+REHEARSED_CHOICE = "unanimous"  # two equal choices of this word are the same for every question
 ARTICLES = ("a", "an", "the", "The")  # the A of "vendor A" is not an article
 # Words that negate or qualify a recommendation: with one more of them it is a different recommendation.
 QUALIFIER_WORDS = frozenset(
@@ -29,11 +32,40 @@ class Stance:
     evidence: str = ""
 
 
-def is_unanimous(stances: Sequence[Stance]) -> bool:
-    """Return whether two or more seats have the same stance and choice, all with HIGH confidence."""
+def is_unanimous(stances: Sequence[Stance], question: str = "") -> bool:
+    """Return whether two or more seats have the same stance and choice, all with HIGH confidence.
+
+    Choices are the same only if code can tell that they are: more words may mean another action.
+    """
     if len(stances) < 2 or any(one.confidence != "HIGH" or one.stance == "undecided" for one in stances):
         return False
-    return not any(stances_differ(one, other) for one, other in combinations(stances, 2))
+    if len({one.stance for one in stances}) > 1:
+        return False
+    choices = [one.choice.strip() for one in stances]
+    if not any(choices):
+        return True
+    from council.protocols.common.conclusions import compare_all  # not loaded for verdicts without a choice
+
+    return compare_all(choices, question) == "same"
+
+
+def has_two_members(statements: Iterable[Statement[Any]]) -> bool:
+    """Return whether two members or more answered: seats of one member are one voice."""
+    return len({said.outcome.served_by or said.seat.member for said in statements}) > 1
+
+
+def describe_vendor(statements: Iterable[Statement[Any]]) -> str:
+    """Return a remark for statements that are all of one vendor, whose agreement means less; else an empty string.
+
+    The vendor of a fallback is known by its provider only.
+    """
+    vendors = {
+        said.seat.vendor
+        if said.outcome.served_by in ("", said.seat.member)
+        else said.outcome.served_by.partition(":")[0]
+        for said in statements
+    }
+    return ", all of one vendor" if len(vendors) == 1 else ""
 
 
 def stances_differ(one: Stance, other: Stance) -> bool:

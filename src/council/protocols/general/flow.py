@@ -102,7 +102,8 @@ async def reconsider(council: Council, chosen: GeneralOptions, table: Deliberati
         council.note(f"{name} is disputed: {one.question}", why=one.format_positions())
     if not seats or chosen.no_deliberate:
         off = "deliberation is off: disputes stay open"
-        council.note("r2 skipped", why=off if seats else "no contradiction was found", skipped=["r2"])
+        why = off if seats else "no contradiction was found"
+        council.note("r2 skipped", why=why, skipped=["r2"], by_absence=len(table.first) < 2)
         return Round()
     async with council.phase("r2"):
         return await council.poll(

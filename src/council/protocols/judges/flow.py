@@ -149,7 +149,8 @@ async def run_second_round(
 ) -> Round[SecondOpinion]:
     """Show each judge the other verdicts and ask again. An absent judge keeps its first verdict."""
     if len(opinions) < 2:
-        council.note("second round skipped", why="only one judge answered the first round", skipped=["r2"])
+        why = "only one judge answered the first round"
+        council.note("second round skipped", why=why, skipped=["r2"], by_absence=True)
         return Round()
     if early_stop and is_unanimous([_to_stance(statement) for statement in opinions.values()]):
         verdict = next(iter(opinions.values())).reply.verdict

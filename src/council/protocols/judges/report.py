@@ -21,6 +21,7 @@ from council.engine.layout import (
     format_fork,
     format_packet_line,
     format_ruling,
+    format_savings,
     format_text,
     format_trust_fact,
     render_layout,
@@ -140,9 +141,11 @@ def build_footer(minutes: Minutes, value: Json) -> list[str]:
     ended = wording.heading("completed_in" if is_complete else "stopped_after", seconds=seconds)
     calls, tokens = value["calls"]["made"], value["tokens"]
     cost = format_cost(value["cost"], wording)
+    saved = format_savings(value.get("stops") or [], wording)
     sent, received = wording.format_number(tokens["in"]), wording.format_number(tokens["out"])
     parts = [
         f"{cost[:1].upper()}{cost[1:]}",
+        *([f"{wording.heading('saved_by_stops')}{wording.colon}{saved}"] if saved else []),
         wording.heading("calls_counted", number=calls, count=calls),
         wording.heading("tokens_counted", sent=sent, received=received),
         f"`council {'replay' if is_complete else 'resume'} {minutes.run}`",

@@ -12,5 +12,5 @@ PROTOCOL = Protocol(
     reads_question=False,
     keeps_conversations=False,
     purpose="programs and agents that draw the conclusion themselves: all answers, and where they agree and differ",
-    example='council --protocol panel "Which of our two billing designs survives an outage?"',
+    example='council --protocol panel "Does our cache need a lock around its refresh?"',
 )

@@ -98,7 +98,10 @@ async def attack_in_ring(council: Council, drafts: Round[None]) -> Attacks:
     """Have every author attack one other draft."""
     if len(drafts) < 2:
         council.note(
-            "attack skipped", why="there is only one draft, so no other seat can attack it", skipped=["attack"]
+            "attack skipped",
+            why="there is only one draft, so no other seat can attack it",
+            skipped=["attack"],
+            by_absence=True,
         )
         return Attacks(Round(), {})
     targets = assign_attackers(drafts.seats)

@@ -2,7 +2,7 @@
 
 import { formatAttempt } from "./minutes.js";
 import { el, changeDetector, setChildren } from "./dom.js";
-import { amount, formatSeconds, formatState, number, OK, short } from "./format.js";
+import { amount, formatSeconds, formatState, money, number, OK, short } from "./format.js";
 
 export function attemptsTab(context) {
   const node = el("div", { class: "waterfall" });
@@ -77,7 +77,7 @@ function figures(one) {
   const { first, whole } = times(one);
   return [
     first !== null && `first text ${formatSeconds(first)}`, whole !== null && formatSeconds(whole),
-    one.usage && `${number(one.usage.in)} in, ${number(one.usage.out)} out`, one.usd !== null && amount(one.usd, one.estimated, 4), one.open && one.inDoubt && "in doubt",
+    one.usage && `${number(one.usage.in)} in, ${number(one.usage.out)} out`, one.usd !== null && amount(one.usd, one.estimated, 4), one.doubtful > 0 && `at most ${money(one.doubtful, 4)} in doubt`, one.open && one.inDoubt && "in doubt",
   ].filter(Boolean);
 }
 

@@ -41,18 +41,20 @@ export function headerView(context) {
   function updateCost(m, full, detail, live) {
     const { inDoubt } = moneyOf(m, null, live);
     const known = m === full ? detail?.report?.cost : null;
-    const spent = known ? known.usd : m.usd + inDoubt; // what may have been billed counts, as in the report
+    const spent = known ? known.usd : m.usd;
+    const doubtful = known ? known.in_doubt ?? 0 : inDoubt;
     const unknown = known ? known.usd === null : m.unpriced.size > 0;
-    const isEstimated = known ? known.estimated : m.estimated || inDoubt > 0;
+    const isEstimated = known ? known.estimated : m.estimated;
     const cap = m.cap ?? full.plan.cost?.worst ?? null;
     const shown = unknown ? `${amount(m.usd, m.estimated)} plus unknown costs` : amount(spent, isEstimated);
     const limit = m.cap !== null ? `of ${money(m.cap)}` : full.plan.cost?.worst ? `of at most ${money(full.plan.cost.worst)}` : "";
-    setText(cost, [shown, limit].filter(Boolean).join(" "));
+    const doubt = doubtful > 0 ? `(at most ${money(doubtful)} more in doubt)` : "";
+    setText(cost, [shown, doubt, limit].filter(Boolean).join(" "));
     meter.hidden = !cap;
     meter.setAttribute("aria-valuemax", String(cap || 1));
-    meter.setAttribute("aria-valuenow", String(Math.min(spent || 0, cap || 1)));
+    meter.setAttribute("aria-valuenow", String(Math.min((spent || 0) + doubtful, cap || 1)));
     meter.setAttribute("aria-valuetext", cost.textContent);
-    const part = cap ? Math.min(1, (spent || 0) / cap) : 0;
+    const part = cap ? Math.min(1, ((spent || 0) + doubtful) / cap) : 0;
     bar.style.setProperty("--part", part.toFixed(4));
     setAttr(meter, "data-tone", part > 0.9 ? "bad" : part > 0.7 ? "doubt" : "");
   }

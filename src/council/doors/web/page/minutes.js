@@ -89,7 +89,7 @@ const HANDLERS = {
   },
   attempt(m, event) {
     m.live.delete(event.key);
-    m.attempts.push({ ...event, t: m.seconds, end: null, open: true, inDoubt: false, firstText: null, usage: null, fault: null, usd: null, estimated: false });
+    m.attempts.push({ ...event, t: m.seconds, end: null, open: true, inDoubt: false, firstText: null, usage: null, fault: null, usd: null, doubtful: 0, estimated: false });
     if (event.most === null) m.unpriced.add(event.member);
     if (!event.why) return;
     seatOf(m, event.seat).trouble = formatAttempt(event);
@@ -106,12 +106,17 @@ const HANDLERS = {
   },
   bill(m, event) {
     const seat = seatOf(m, event.seat);
+    const attempt = m.attempts.findLast((one) => one.key === event.key && one.n === event.n);
+    if (attempt) Object.assign(attempt, { open: false, end: attempt.end ?? m.seconds });
+    if (event.in_doubt) {
+      if (attempt) attempt.doubtful = event.usd;
+      return;
+    }
     seat.usd += event.usd;
     m.usd += event.usd;
     seat.estimated ||= event.estimated;
     m.estimated ||= event.estimated;
-    const attempt = m.attempts.findLast((one) => one.key === event.key && one.n === event.n);
-    if (attempt) Object.assign(attempt, { usd: event.usd, estimated: event.estimated, open: false, end: attempt.end ?? m.seconds });
+    if (attempt) Object.assign(attempt, { usd: event.usd, estimated: event.estimated });
   },
   delta(m, event) {
     if (!m.live.has(event.key)) {
@@ -192,12 +197,13 @@ export function formatAttempt(event) {
 
 // Queries
 
-/** Money of the requests of a seat, or of all: spent, reserved for open requests, and in doubt where no process waits for them. */
+/** Money of the requests of a seat, or of all: spent, reserved for open requests, and in doubt where there is no answer and no process waits for one. */
 export function moneyOf(m, seat, isLive) {
   const sums = { spent: 0, reserved: 0, inDoubt: 0, isEstimated: false };
   for (const one of m.attempts) {
     if (seat !== null && one.seat !== seat) continue;
     sums.spent += one.usd ?? 0;
+    sums.inDoubt += one.doubtful;
     sums.isEstimated ||= one.estimated;
     if (one.open) sums[isLive && !one.inDoubt ? "reserved" : "inDoubt"] += one.most ?? 0;
   }

@@ -68,16 +68,20 @@ function table(m, context) {
     el("tfoot", {}, el("tr", {}, el("th", { scope: "row" }, "Total"), phases.map((phase) => cell(paid(null, phase))), el("td", {}), cell(paid(null))))));
 }
 
+function doubtReason(failed, live) {
+  if (failed) return `${number(failed)} ${failed === 1 ? "request has" : "requests have"} no answer and may have been billed`;
+  return `${live ? "an earlier process" : "the run"} stopped before these answers were stored`;
+}
+
 function sums(m, live) {
   const plan = m.plan.cost;
   const { inDoubt } = moneyOf(m, null, live);
-  const failed = m.attempts.filter((one) => one.estimated && one.fault).length;
+  const failed = m.attempts.filter((one) => one.doubtful > 0).length;
   const lines = [
     plan ? `Estimate: low ${money(plan.low)}, expected ${money(plan.expected)}, worst ${money(plan.worst)}.` : "",
     m.cap !== null ? `Cap: ${money(m.cap)}.` : "",
     m.estimated ? "Amounts with “est.” are estimates, because the provider reported no usage." : "",
-    failed ? `${number(failed)} of them ${failed === 1 ? "is a failed request" : "are failed requests"} that may have been billed.` : "",
-    inDoubt ? `${money(inDoubt)} at most is in doubt: ${live ? "an earlier process" : "the run"} stopped before these answers were stored.` : "",
+    inDoubt ? `${money(inDoubt)} at most is in doubt, beside what was spent: ${doubtReason(failed, live)}.` : "",
     m.unpriced.size ? `Unknown price: ${[...m.unpriced].join(", ")}.` : "",
   ];
   return el("p", { class: "soft" }, lines.filter(Boolean).join(" "));

@@ -124,9 +124,10 @@ export function railView({ open, opened, compare, removed }) {
 
   async function updateSpend() {
     const spending = await get(`spend?since=${DAYS}d`);
-    const { usd = 0, reserved = 0, day: today } = spending.today || {};
-    const estimated = ((spending.days || []).find((one) => one.day === today)?.estimated || 0) - reserved; // reserves count as estimated there
-    setChildren(spend, el("span", {}, "Spent today"), el("b", {}, amount(usd - reserved, estimated > 1e-9)), reserved > 0 && el("span", { class: "soft" }, `and ${money(reserved)} reserved`), spendChart(spending.days || [], chooseDay));
+    const { usd = 0, reserved = 0, in_doubt: inDoubt = 0, day: today } = spending.today || {};
+    const saved = spending.total?.saved || 0;
+    const estimated = (spending.days || []).find((one) => one.day === today)?.estimated || 0;
+    setChildren(spend, el("span", {}, "Spent today"), el("b", {}, amount(usd - reserved - inDoubt, estimated > 1e-9)), inDoubt > 0 && el("span", { class: "soft" }, `at most ${money(inDoubt)} more in doubt`), reserved > 0 && el("span", { class: "soft" }, `and ${money(reserved)} reserved`), saved > 0 && el("span", { class: "soft" }, `stops saved about ${money(saved)} in ${DAYS} days`), spendChart(spending.days || [], chooseDay));
   }
 
   // Drawing

@@ -1,0 +1,232 @@
+"""Fit of a plan to a cap: output limits with which the requests of all phases fit, or what the run would need.
+
+The limits go down in this order, and the first that fit are used:
+
+    1. the output cap of each answer, from three times the requested words down to twice, and the allowance for
+       thinking, down to that of low effort
+    2. low effort, with half of that allowance
+    3. fewer requested words, down to a quarter
+    4. for members that the user chose, a fifth of the words and half of the allowance again; in place of other members,
+       the fast models of the vendors are planned
+
+One retry is part of the fit where that is possible. Others are paid from what the requests leave.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+from council.calling.budget import OutputLimits, SpendingPlan, max_answer_tokens, max_billed_tokens, top_phase
+from council.errors import CapTooLow, ConfigError, option
+from council.members.base import Member
+from council.money import Price, format_usd, max_cost, nanos_to_usd, usd_to_nanos
+from council.planning.estimate import LOOKED, MAX_LOOKED_TOKENS, PriceLookup, RehearsedCall
+from council.types import Json, Roster
+
+LOW_THINKING_TOKENS = 4096  # the allowance of low effort
+MAX_THINKING_TOKENS = 16384  # the allowance of high effort
+# Share of the requested words and tokens of thinking, both with low effort
+REDUCED_LEVELS = ((1.0, 2048), (0.75, 2048), (0.5, 2048), (0.35, 2048), (0.25, 2048))
+LOWEST_LEVEL = (0.2, 1024)
+SHARE_STEPS = 20  # in which the share of the usual output cap is chosen
+# The body of a request has more bytes than its prompt: escaped line breaks, parameters, and the names of fields.
+BODY_FACTOR = Decimal("1.1")
+BODY_TOKENS = 150
+CENT = Decimal("0.01")
+
+# Share of the requested words → phases, number of calls, and the calls of three paths, the longest last
+RehearsePaths = Callable[[float], Awaitable[tuple[Any, Any, Any, Any, Sequence[RehearsedCall]]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """The lowest cap of a run, and where it comes from."""
+
+    usd: float
+    scope: str = "run"  # run | day | user
+    spent: float = 0.0  # of a day's cap
+
+    @property
+    def left(self) -> float:
+        return max(0.0, self.usd - self.spent)
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A council that fits a cap."""
+
+    usd: float  # its expected cost
+    protocol: str | None = None  # None: the same one
+    cheap: bool = False  # with the fast models
+
+    def describe(self) -> str:
+        named = [option("protocol", self.protocol)] if self.protocol else []
+        cheap = [option("cheap", True)] if self.cheap else []
+        return f"{' '.join([*named, *cheap])} (about {format_usd(self.usd)})"
+
+    def as_json(self) -> Json:
+        return {"protocol": self.protocol, "cheap": self.cheap, "usd": self.usd}
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """Why a plan does not fit its cap: the lowest cap with which it can finish."""
+
+    cap: Cap
+    needed: float
+    alternatives: tuple[Alternative, ...] = ()
+
+    def raise_error(self) -> None:
+        raise CapTooLow(
+            _explain_shortfall(self),
+            scope=self.cap.scope,
+            cap=self.cap.usd,
+            needed=self.needed,
+            alternatives=[one.as_json() for one in self.alternatives],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CostModel:
+    """What the requests of a plan may cost at most."""
+
+    roster: Roster
+    question_tokens: int
+    price: PriceLookup
+    member: Callable[[str], Member]
+
+    def plan_spending(self, calls: Sequence[RehearsedCall], limits: OutputLimits) -> SpendingPlan:
+        """Return what each top-level phase may cost with these limits. A member without a price is not counted."""
+        bounded = [self._limit(call, limits) for call in calls]
+        answer_tokens = {call.key: max_answer_tokens(call.ask) for call in bounded} | {LOOKED: MAX_LOOKED_TOKENS}
+        phases: dict[str, int] = {}
+        largest = 0
+        for call, members in zip(bounded, self._list_possible_members(bounded), strict=True):
+            tokens = call.tokens + self.question_tokens + sum(answer_tokens.get(key, 0) for key in call.quotes)
+            cost = max((self._max_cost(call, name, tokens) for name in members), default=0)
+            phase = top_phase(call.key)
+            phases[phase] = phases.get(phase, 0) + cost
+            largest = max(largest, cost)
+        return SpendingPlan(limits, tuple(phases.items()), largest)
+
+    def _limit(self, call: RehearsedCall, limits: OutputLimits) -> RehearsedCall:
+        member = self._find_member(call.chain[0])
+        return replace(call, ask=limits.apply(call.ask, member)) if member else call
+
+    def _list_possible_members(self, calls: Sequence[RehearsedCall]) -> list[list[str]]:
+        """Return the members that may be asked in place of each call's: those of all seats if a phase asks only some of them."""
+        seats = {seat.name: seat.member for seat in self.roster.seats}
+        asked: dict[str, set[str]] = {}
+        for call in calls:
+            asked.setdefault(top_phase(call.key), set()).add(_seat_of(call))
+        return [
+            [call.chain[0]]
+            if _seat_of(call) not in seats or asked[top_phase(call.key)] >= seats.keys()
+            else list(dict.fromkeys(seats.values()))
+            for call in calls
+        ]
+
+    def _max_cost(self, call: RehearsedCall, name: str, tokens: int) -> int:
+        member, price = self._find_member(name), self.price(name)
+        if member is None or price is None:
+            return 0
+        return _count_nanos(tokens, max_billed_tokens(member, call.ask), price)
+
+    def _find_member(self, name: str) -> Member | None:
+        try:
+            return self.member(name)
+        except ConfigError:  # an invalid member is reported when the seats are assigned
+            return None
+
+
+def _seat_of(call: RehearsedCall) -> str:
+    return call.key.rpartition("/")[2]
+
+
+def _count_nanos(tokens: int, output: int, price: Price) -> int:
+    body_tokens = math.ceil(tokens * BODY_FACTOR) + BODY_TOKENS
+    return usd_to_nanos(max_cost(body_tokens, output, price), up=True)
+
+
+async def fit_to_cap(
+    model: CostModel, rehearse_paths: RehearsePaths, cap: Cap, *, may_be_lowest: bool
+) -> SpendingPlan | Shortfall:
+    """Return the most generous limits with which all requests fit the cap, or what the plan would need.
+
+    Limits that leave money to repeat the most expensive request are preferred.
+    """
+    budget = usd_to_nanos(Decimal(str(cap.left)))
+    tight: SpendingPlan | None = None
+    async for plan in _iter_plans(model, rehearse_paths, may_be_lowest):
+        if plan.total + plan.largest <= budget:
+            return plan
+        if tight is None and plan.total <= budget:
+            tight = plan
+    return tight or Shortfall(cap, round_up_cents(nanos_to_usd(plan.total)))
+
+
+async def _iter_plans(
+    model: CostModel, rehearse_paths: RehearsePaths, may_be_lowest: bool
+) -> AsyncIterator[SpendingPlan]:
+    """Yield the spending plans of all levels, the most generous first."""
+    calls = (await rehearse_paths(1.0))[-1]
+    yield model.plan_spending(calls, OutputLimits())
+    for step in range(SHARE_STEPS - 1, -1, -1):
+        yield model.plan_spending(calls, _share_limits(step / SHARE_STEPS))
+    for words, thinking in (*REDUCED_LEVELS, *([LOWEST_LEVEL] if may_be_lowest else [])):
+        limits = OutputLimits(0.0, words, thinking, low_effort=True)
+        yield model.plan_spending((await rehearse_paths(words))[-1], limits)
+
+
+def _share_limits(share: float) -> OutputLimits:
+    thinking = LOW_THINKING_TOKENS + math.floor(share * (MAX_THINKING_TOKENS - LOW_THINKING_TOKENS))
+    return OutputLimits(share, 1.0, thinking)
+
+
+def round_up_cents(usd: float) -> float:
+    """Return the next whole cent; below ten cents, the next tenth of a cent."""
+    step = CENT if usd >= 0.1 else CENT / 10
+    return float(math.ceil(Decimal(str(usd)) / step) * step)
+
+
+def describe_fit(plan: SpendingPlan, calls: Sequence[RehearsedCall], full: float, cap: Cap) -> str:
+    """Return one line on what a cap changes; empty if answers keep their length and effort."""
+    limits = plan.limits
+    if not limits.is_reduced:
+        return ""
+    changes = []
+    if limits.words < 1:
+        words = max(call.words for call in calls)
+        changes.append(f"answers have at most about {words} words")
+    changes.append("reasoning effort is low")
+    return (
+        f"to fit the cap of {format_usd(cap.left)}, {' and '.join(changes)}; "
+        f"{format_usd(round_up_cents(full))} would cover the full length"
+    )
+
+
+# Refusal
+
+
+def _explain_shortfall(short: Shortfall) -> str:
+    cap = short.cap
+    limits: Mapping[str, str] = {
+        "run": f"the cap of {format_usd(cap.usd)} does not cover this council",
+        "day": f"the {format_usd(cap.left)} left of today's {format_usd(cap.usd)} does not cover this council",
+        "user": f"the {format_usd(cap.left)} left of this user's {format_usd(cap.usd)} today does not cover this council",
+    }
+    fixes = {
+        "run": f"raise it with {option('max_cost', short.needed)}",
+        "day": "raise [budget] max_cost_per_day, or run it tomorrow",
+        "user": "run it tomorrow, or ask the owner of the server for a higher limit",
+    }
+    others = ", ".join(one.describe() for one in short.alternatives)
+    fitting = f"; what fits: {others}" if others else ""
+    return (
+        f"{limits[cap.scope]}, which needs at least {format_usd(short.needed)}: {fixes[cap.scope]}{fitting}. "
+        "No call was made."
+    )
