@@ -13,7 +13,7 @@ from tests.fake_provider import Reply, Seen
 from tests.trusted_project import user_file, write_user_file
 
 KEYS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "google": "GEMINI_API_KEY"}
-PROTOCOLS = ("collaborative", "adversarial", "triad", "advisors", "general", "ranking", "refine", "solo")
+PROTOCOLS = ("collaborative", "adversarial", "triad", "advisors", "general", "ranking", "refine", "solo", "adaptive")
 CAPS = (0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.3, 0.5, 0.8, 1.2, 2.0)
 FLAGS = {"general": ("--no-search",)}
 REFUSED = "does not cover this council"

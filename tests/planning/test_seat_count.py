@@ -24,7 +24,7 @@ async def plan_with(protocol: str, **flags: Any) -> Plan:
 
 
 @pytest.mark.behaviour("00-seats-flag")
-@pytest.mark.parametrize("protocol", ["collaborative", "adversarial", "triad", "ranking", "refine"])
+@pytest.mark.parametrize("protocol", ["collaborative", "adversarial", "triad", "ranking", "refine", "adaptive"])
 @pytest.mark.parametrize("count", [2, 3, 5, 8])
 async def test_a_protocol_has_as_many_seats_as_asked_for(protocol: str, count: int) -> None:
     plan = await plan_with(protocol, seat_count=count)
