@@ -428,7 +428,7 @@ def test_money_and_attempts_show_estimates_reserves_and_times(
     rows = seen.texts(".attempt summary")
     first = next(row for row in rows if row.startswith("draft/beta#1"))
     second = next(row for row in rows if row.startswith("draft/beta#2"))
-    assert "failed (cut)" in first and "est." in first
+    assert "failed (cut)" in first and "in doubt" in first
     assert "first text" in second and " in, " in second and "est." not in second
     seen.page.click("button:has-text('Stop')")
     seen.wait_for_status("incomplete: stopped by you")
