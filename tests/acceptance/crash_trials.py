@@ -681,9 +681,10 @@ def check_money(bench: CrashBench, outcome: Outcome, cap: float) -> Iterator[tup
     """Compare the books with the bill of the endpoint: they cover it, and never exceed the cap."""
     ((nanos,),) = bench.workspace.rows("SELECT sum(coalesce(charged, reserved)) FROM spending")
     books, bill, told = nanos / 1e9, billed(bench.provider.log), outcome.report["cost"]
-    if not bill - 1e-9 <= books <= cap or abs(told["usd"] - books) > 1e-9:
+    in_doubt = told.get("in_doubt", 0.0)
+    if not bill - 1e-9 <= books <= cap or abs(told["usd"] + in_doubt - books) > 1e-9:
         yield "money", f"the books have {books}, the bill {bill}, the cap is {cap}, the report says {told}"
-    if told["estimated"] != (books > bill + 1e-9):
+    if (told["estimated"] or in_doubt > 0) != (books > bill + 1e-9):
         yield "money", f"the books have {books}, the bill {bill}, but the report says {told}"
 
 

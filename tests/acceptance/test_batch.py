@@ -228,7 +228,7 @@ def test_the_limit_of_a_batch_is_never_exceeded(workspace: Workspace, council: T
     set_prices(workspace)
     rows = write_rows(workspace, 12)
     ended_rows = []
-    for cap in (0.14, 0.16, 0.18, None):  # a row needs 12 cents to start, and costs about one
+    for cap in (0.34, 0.36, 0.38, None):  # a row needs about 33 cents to start, and costs about one
         limit = () if cap is None else ("--max-cost", str(cap))
         ended = council("batch", rows, "-o", "out.jsonl", "--json", *limit, *TRIAD)
         billed = sum(seen.tokens["in"] * IN + seen.tokens["out"] * OUT for seen in workspace.provider.log) / 1e6
@@ -258,7 +258,7 @@ def test_a_row_whose_own_limit_cannot_cover_it_is_named_before_anything_is_sent(
 @pytest.mark.behaviour("50-batch-budget")
 def test_the_rest_of_a_day_starts_only_rows_that_can_finish(workspace: Workspace, council: Terminal) -> None:
     set_prices(workspace)
-    write_user_file(f'[prices."sim:*"]\ninput = {IN}\noutput = {OUT}\n[budget]\nmax_cost_per_day = 0.17\n')
+    write_user_file(f'[prices."sim:*"]\ninput = {IN}\noutput = {OUT}\n[budget]\nmax_cost_per_day = 0.38\n')
     rows = write_rows(workspace, 12)
     ended = council("batch", rows, "-o", "out.jsonl", "--json", *TRIAD)
     assert (ended.code, ended.json["stopped"], ended.json["incomplete"], ended.json["failed"]) == (5, "budget", 0, 0)

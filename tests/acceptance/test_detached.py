@@ -332,9 +332,12 @@ def test_an_interrupted_run_is_resumed_in_the_background(detached: Workspace, co
 
 @pytest.mark.behaviour("50-resume-detached")
 def test_flags_of_resume_apply_in_the_background(detached: Workspace, council: Terminal) -> None:
-    write_user_file('[prices."sim:*"]\ninput = 0\noutput = 1000\n')
-    stopped = council("--json", "--max-cost", "0.01", *ARGS, QUESTION)
-    assert stopped.code == 5
+    write_user_file('[prices."sim:*"]\ninput = 3\noutput = 15\n')
+    long_text = " ".join(f"word{n}" for n in range(20_000))  # much more than was asked for
+    detached.answers.instead |= {f"{seat}/draft": [Reply(text=long_text)] for seat in ("alpha", "beta", "gamma")}
+    needed = council("--json", "--max-cost", "0.01", *ARGS, QUESTION).json["details"]["needed"]
+    stopped = council("--json", "--max-cost", str(needed), *ARGS, QUESTION)
+    assert stopped.code == 5, stopped.err
     run = stopped.json["run"]
     assert council("resume", "--detach", run, "--max-cost", "100").code == 0
     watched = council("watch", run, "--json")

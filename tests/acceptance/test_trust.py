@@ -171,18 +171,20 @@ def test_free_keys_need_no_trust(stranger: Terminal) -> None:
 def test_with_trust_the_plan_says_what_goes_where_and_the_users_cap_holds(
     stranger: Terminal, endpoint: FakeProvider
 ) -> None:
-    write_user_file('[budget]\nmax_cost = 0.001\n[prices."evil:*"]\ninput = 3\noutput = 15\n')
+    write_user_file('[budget]\nmax_cost = 5.0\n[prices."evil:*"]\ninput = 3\noutput = 15\n')
     write_project(hostile(endpoint, more='[search]\nprovider = "files"\nfolder = "/"\n'))
     plan = stranger("--trust", "--dry-run", "--json", QUESTION).json
-    assert plan["cap"] == 0.001
+    assert plan["cap"] == 5.0
     for line in (
         f"are sent to {endpoint.base_url}, with the key in STRIPE_SECRET_KEY",
         "read the files of / (outside the project)",
     ):
         assert any(line in said for said in plan["trusted"])
         assert line in stranger("--trust", "--dry-run", QUESTION).out
+    write_user_file('[budget]\nmax_cost = 0.001\n[prices."evil:*"]\ninput = 3\noutput = 15\n')
     done = stranger("--trust", QUESTION)
-    assert (done.code, endpoint.log) == (5, [])
+    assert (done.code, endpoint.log) == (2, [])
+    assert "the cap of $0.0010 does not cover this council" in done.err
     write_user_file("[budget]\nmax_cost_per_day = 0.001\n")
     done = stranger("--trust", QUESTION)
     assert done.code == 2 and "a price of the project does not count for your cap" in done.err
@@ -322,5 +324,6 @@ def test_the_library_refuses_unless_the_caller_trusts(endpoint: FakeProvider) ->
     report = library.convene_sync(QUESTION, protocol="triad", trust=True)
     assert report.status == "complete" and len(endpoint.log) == 4
     write_user_file('[budget]\nmax_cost = 0.001\n[prices."evil:*"]\ninput = 3\noutput = 15\n')
-    report = library.convene_sync(QUESTION, protocol="triad", trust=True)
-    assert (report.status, len(endpoint.log)) == ("incomplete", 4), "the cap of the user"
+    with pytest.raises(library.CapTooLow, match=r"the cap of \$0.0010 does not cover"):  # the cap of the user
+        library.convene_sync(QUESTION, protocol="triad", trust=True)
+    assert len(endpoint.log) == 4

@@ -40,9 +40,9 @@ def test_bills_are_summed_by_seat_and_in_all() -> None:
 
 
 @pytest.mark.behaviour("40-in-doubt-is-charged")
-def test_open_request_counts_with_its_maximum_cost_until_it_is_billed() -> None:
+def test_an_open_request_is_in_doubt_with_its_maximum_cost_until_it_is_billed() -> None:
     builder = asked(RunBuilder(paid_plan()).phase("draft"), "alpha")
-    assert build_report(builder.minutes)["cost"] == {"usd": 0.5, "estimated": True, "unpriced": []}
+    assert build_report(builder.minutes)["cost"] == {"usd": 0.0, "estimated": False, "unpriced": [], "in_doubt": 0.5}
     billed(builder, "alpha", 0.1)
     assert build_report(builder.minutes)["cost"] == {"usd": 0.1, "estimated": False, "unpriced": []}
 
@@ -53,7 +53,18 @@ def test_a_seat_whose_request_was_not_sent_yet_leaves_the_sum_known() -> None:
     builder = RunBuilder(plan(seats=[seat("alpha", model=PAID), seat("beta", model=other)])).phase("draft")
     builder.add(ev.Asked(builder.key("beta"), "draft", "beta", other))
     asked(builder, "alpha")
-    assert build_report(builder.minutes)["cost"] == {"usd": 0.5, "estimated": True, "unpriced": []}
+    assert build_report(builder.minutes)["cost"] == {"usd": 0.0, "estimated": False, "unpriced": [], "in_doubt": 0.5}
+
+
+@pytest.mark.behaviour("40-in-doubt-apart")
+def test_what_is_in_doubt_is_not_part_of_what_was_spent() -> None:
+    builder = RunBuilder(paid_plan()).phase("draft")
+    builder.add(ev.Billed(asked(builder, "alpha").key("alpha"), "alpha", 1, PAID, 0.5, True, True))
+    billed(asked(builder, "alpha", 2), "alpha", 0.1, 2).answer("alpha", "x", served_by=PAID)
+    value = build_report(builder.close().minutes)
+    assert value["cost"] == {"usd": 0.1, "estimated": False, "unpriced": [], "in_doubt": 0.5}
+    assert value["seats"][0]["cost"] == 0.1
+    assert format_cost(value["cost"]) == "cost $0.10 (at most $0.50 more in doubt)"
 
 
 def test_request_that_failed_without_a_bill_is_not_counted() -> None:

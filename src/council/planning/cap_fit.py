@@ -9,7 +9,8 @@ The limits go down in this order, and the first that fit are used:
     4. for members that the user chose, a fifth of the words and half of the allowance again; in place of other members,
        the fast models of the vendors are planned
 
-One retry is part of the fit where that is possible. Others are paid from what the requests leave.
+Only the cap of the run itself goes beyond the first step: the runs of a day and the rows of a batch are not shortened
+because others were started before them. One retry is part of the fit where that is possible. Others are paid from what the requests leave.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ class Cap:
     usd: float
     scope: str = "run"  # run | day | user
     spent: float = 0.0  # of a day's cap
+    may_shorten: bool = True  # whether answers may be asked to be shorter, and other members may take seats
 
     @property
     def left(self) -> float:
@@ -161,7 +163,7 @@ async def fit_to_cap(
     """
     budget = usd_to_nanos(Decimal(str(cap.left)))
     tight: SpendingPlan | None = None
-    async for plan in _iter_plans(model, rehearse_paths, may_be_lowest):
+    async for plan in _iter_plans(model, rehearse_paths, may_shorten=cap.may_shorten, may_be_lowest=may_be_lowest):
         if plan.total + plan.largest <= budget:
             return plan
         if tight is None and plan.total <= budget:
@@ -170,13 +172,15 @@ async def fit_to_cap(
 
 
 async def _iter_plans(
-    model: CostModel, rehearse_paths: RehearsePaths, may_be_lowest: bool
+    model: CostModel, rehearse_paths: RehearsePaths, *, may_shorten: bool, may_be_lowest: bool
 ) -> AsyncIterator[SpendingPlan]:
     """Yield the spending plans of all levels, the most generous first."""
     calls = (await rehearse_paths(1.0))[-1]
     yield model.plan_spending(calls, OutputLimits())
     for step in range(SHARE_STEPS - 1, -1, -1):
         yield model.plan_spending(calls, _share_limits(step / SHARE_STEPS))
+    if not may_shorten:
+        return
     for words, thinking in (*REDUCED_LEVELS, *([LOWEST_LEVEL] if may_be_lowest else [])):
         limits = OutputLimits(0.0, words, thinking, low_effort=True)
         yield model.plan_spending((await rehearse_paths(words))[-1], limits)

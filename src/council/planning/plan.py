@@ -154,7 +154,7 @@ class Plan:
         return {
             "protocol": self.protocol.name, "question": dump_fields(self.question), "options": self.options,
             "roster": roster, "verbose": self.verbose, "packet": dump_fields(self.packet) | lists, "effort": self.effort,
-            "given": self.given, "shared_vendors": list(self.shared_vendors), "spending": self.spending.as_json(), **({"batch": self.batch} if self.batch else {}),
+            "given": self.given, "shared_vendors": list(self.shared_vendors), **({"spending": self.spending.as_json()} if self.spending.phases else {}), **({"batch": self.batch} if self.batch else {}),
             **({"look": "redact" if self.redact_lookups else "refuse"} if self.look else {}),
             **({"check": True} if self.check else {}),
             **({"cache_points": self.cache_points} if self.cache_points else {}),
@@ -322,9 +322,9 @@ async def make_plan(
     )  # fmt: skip
     phases, calls, shorter, longer, longest = await rehearse_paths()
     model = CostModel(roster, estimate_tokens(question.text), price, member)
-    spending, shortfall, fitted = model.plan_spending(longest, FULL_OUTPUT), None, ""
+    spending, shortfall, fitted = NO_SPENDING_PLAN, None, ""
     if cap is not None:
-        full = spending.total
+        full = model.plan_spending(longest, FULL_OUTPUT).total
         fit = await fit_to_cap(model, rehearse_paths, cap, may_be_lowest=has_chosen_members(whole))
         if isinstance(fit, Shortfall):
             shortfall = fit
@@ -382,7 +382,7 @@ def has_chosen_members(settings: Settings) -> bool:
 async def plan_within_cap(intent: Intent, where: PanelContext, make: Callable[..., Awaitable[Plan]]) -> Plan:
     """Make a plan. If the cap does not cover members that the user did not choose, plan with the fast models."""
     plan = await make(intent, where=where)
-    if plan.shortfall is None or has_chosen_members(where.settings):
+    if plan.shortfall is None or not plan.shortfall.cap.may_shorten or has_chosen_members(where.settings):
         return plan
     fast = replace(where, settings=replace(where.settings, cheap=True))
     try:

@@ -247,7 +247,7 @@ def list_stops(minutes: Minutes) -> list[Json]:
 
     Phases that could not be held because seats are absent are no stop, nor are phases that the plan does not have.
     """
-    planned = {phase["name"]: int(phase["calls"]) for phase in minutes.plan.get("phases") or []}
+    planned = {phase["name"]: int(phase.get("calls", 0)) for phase in minutes.plan.get("phases") or []}
     stops = []
     for note in minutes.notes:
         names = [] if note.by_absence else [name for name in planned if _is_skipped(minutes, name, note.skipped)]

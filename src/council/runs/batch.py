@@ -186,9 +186,7 @@ class QuestionBatch:
 
     async def _check_row(self, row: Row, groups: dict[str, PlannedGroup]) -> None:
         options = self._merge(row)
-        flags = select_settings(options)
-        if self.settings.max_cost is not None:  # a member without a price is refused now
-            flags = {"max_cost": self.settings.max_cost} | flags
+        flags = self._add_limit(select_settings(options), self.settings.max_cost)
         async with self._conveners.use(flags) as convener:
             convener.settings.require_trust()
             protocol, known = options.get("protocol"), protocols.protocol_names()
@@ -253,6 +251,12 @@ class QuestionBatch:
 
     def _merge(self, row: Row) -> Json:
         return self.settings.defaults | row.options
+
+    def _add_limit(self, flags: Json, limit: float | None) -> Json:
+        """Return the settings of a row with the limit of the batch, if it has none of its own."""
+        if limit is None or "max_cost" in flags:
+            return flags
+        return flags | {"max_cost": limit, "is_row": True}
 
     async def _plan(self, convener: Convener, row: Row, *, will_run: bool = False) -> Plan:
         options = self._merge(row)
@@ -375,10 +379,11 @@ class QuestionBatch:
             if minutes and minutes.report is None:  # it had ended before: the report as it is stored
                 minutes = await self._records.minutes(stored.run)
             return minutes, is_ended
-        async with self._conveners.use(flags) as convener:
+        limit = nanos_to_usd(self._pool.cap) if self._pool else None
+        async with self._conveners.use(self._add_limit(flags, limit)) as convener:
             plan = await self._plan(convener, row, will_run=True)
             convener.check_plan(plan)
-            own_cap = convener.caps.run
+            own_cap = flags.get("max_cost", self._records.caps.run)
         run = make_run_id(self.output.batch, row, self._generations.get(row.id, 0))
         label = {"batch": self.output.batch, "row": row.id, "hash": row.hash, "run": run}
         if self.settings.seed:
@@ -414,7 +419,7 @@ class QuestionBatch:
                 return None, False
             is_all, after = limit < spent + most or limit == own, spent
             try:
-                minutes = await self._execute(task, flags | {"max_cost": nanos_to_usd(limit)}, stop)
+                minutes = await self._execute(task, flags | {"max_cost": nanos_to_usd(limit), "is_row": True}, stop)
                 after = _to_nanos(_known_cost(minutes))
             except (CapTooLow, BudgetSpent):  # the rest of the limit does not cover the row, which could not finish
                 self._halted = self._halted or "budget"

@@ -150,11 +150,13 @@ class Convener(RunRecords):
     async def _find_cap(self) -> Cap | None:
         """Return the cap that leaves the least money for a new run; None without a cap."""
         caps, today = self.caps, local_date(time.time())
-        found = [Cap(caps.run)] if caps.run is not None else []
+        found = [] if caps.run is None else [Cap(caps.run, may_shorten=not self._flags.get("is_row"))]
         if caps.day is not None:
-            found.append(Cap(caps.day, "day", nanos_to_usd(await self.store.sum_day(today))))
+            spent = nanos_to_usd(await self.store.sum_day(today))
+            found.append(Cap(caps.day, "day", spent, may_shorten=False))
         if caps.user_day is not None:
-            found.append(Cap(caps.user_day, "user", nanos_to_usd(await self.store.sum_day(today, caps.user))))
+            spent = nanos_to_usd(await self.store.sum_day(today, caps.user))
+            found.append(Cap(caps.user_day, "user", spent, may_shorten=False))
         return min(found, key=lambda cap: cap.left, default=None)
 
     async def _hold_budget(self, ledger: Ledger) -> None:

@@ -419,8 +419,8 @@ def test_money_and_attempts_show_estimates_reserves_and_times(
     seen.page.click("#tab-money")
     seen.wait("() => document.querySelector('.money-bars [data-seat=gamma]')?.innerText.includes('reserved')")
     beta = seen.text(".money-bars [data-seat=beta]")
-    assert " est. spent" in beta and "foreseen" in beta
-    assert "est." in seen.text(".run-head .cost")
+    assert " spent" in beta and "foreseen" in beta and "in doubt" in beta
+    assert "more in doubt" in seen.text(".run-head .cost")
     assert seen.page.title().startswith("● ") and "icon-live.svg" in str(
         seen.page.get_attribute("link[rel=icon]", "href")
     )
@@ -428,7 +428,7 @@ def test_money_and_attempts_show_estimates_reserves_and_times(
     rows = seen.texts(".attempt summary")
     first = next(row for row in rows if row.startswith("draft/beta#1"))
     second = next(row for row in rows if row.startswith("draft/beta#2"))
-    assert "failed (cut)" in first and "est." in first
+    assert "failed (cut)" in first and "in doubt" in first
     assert "first text" in second and " in, " in second and "est." not in second
     seen.page.click("button:has-text('Stop')")
     seen.wait_for_status("incomplete: stopped by you")
