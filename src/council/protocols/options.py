@@ -128,6 +128,15 @@ def _is_internal(field: FieldInfo) -> bool:
     return isinstance(field.json_schema_extra, dict) and bool(field.json_schema_extra.get("internal"))
 
 
+def describe_options(model: type[BaseModel]) -> Json:
+    """Return the JSON schema of the options that a user can set."""
+    schema = model.model_json_schema()
+    shown = {
+        name: of for name, of in schema.get("properties", {}).items() if not _is_internal(model.model_fields[name])
+    }
+    return schema | {"properties": shown}
+
+
 def _build_flag_row(name: str, field: FieldInfo) -> Json:
     choices = _literal_choices(field.annotation)
     kind = "choice" if choices else _value_kind(field.annotation)

@@ -14,6 +14,7 @@ from council.extensions import FORMATS, MEMBERS, SEARCH, WIRES, Added, installed
 from council.flags import PROTOCOL_GROUP, flag_table
 from council.money import cost
 from council.planning.plan import Material
+from council.protocols.options import describe_options
 from council.runs.run_context import has_otel
 from council.runs.service import Convener
 from council.search import resolve_search, search_needs
@@ -385,7 +386,7 @@ async def _describe_protocol(name: str, convener: Convener) -> Json:
     try:
         protocol = protocols.get_protocol(name)
         unknown |= {"purpose": protocol.purpose, "use": protocol.use, "example": protocol.example or unknown["example"]}
-        unknown |= {"summary": protocol.summary, "options": protocol.load_options().model_json_schema()}
+        unknown |= {"summary": protocol.summary, "options": describe_options(protocol.load_options())}
         unknown |= {"seats": [seat.name for seat in protocol.seats], "tasks": list(protocol.tasks)}
         plan = await convener.plan([SAMPLE_QUESTION], protocol=name, material=Material(stdin=SAMPLE_TEXT), preview=True)
     except CouncilError as error:
