@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from council import protocols
+from council.protocols.options import describe_options
 from council.runs.service import Convener
 from tests.doors.web.conftest import write_project
 from tests.doors.web.server import QUESTION, SCRIPTED, SEATS, Json, WebServer, environment
@@ -45,7 +46,7 @@ def test_every_protocol_is_described_by_its_own_options_and_a_plan(server: WebSe
     rows = {row["name"]: row for row in server.get("/api/protocols")}
     assert tuple(rows) == protocols.protocol_names()
     for name in protocols.SHIPPED_PROTOCOLS:
-        assert rows[name]["options"] == protocols.get_protocol(name).load_options().model_json_schema()
+        assert rows[name]["options"] == describe_options(protocols.get_protocol(name).load_options())
         assert rows[name]["summary"]
         assert rows[name]["seats"]
         assert rows[name]["tasks"] == list(protocols.get_protocol(name).tasks)
