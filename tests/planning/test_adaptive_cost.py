@@ -76,3 +76,16 @@ async def test_a_stop_is_planned_for_less_than_half(monkeypatch: pytest.MonkeyPa
     assert adaptive.calls == (3, 7)
     assert adaptive.cost is not None and collaborative.cost is not None
     assert adaptive.cost["low"] < 0.5 * collaborative.cost["low"]
+
+
+@pytest.mark.behaviour("10-adaptive-cheap-first")
+async def test_a_free_member_is_cheaper_than_a_priced_one_and_the_clerk_is_the_cheapest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for key in KEYS:
+        monkeypatch.setenv(key, "test")
+    adaptive, _, _ = await plan_both([OPUS, NANO, "scripted:"])
+    prices = adaptive.options["prices"]
+    assert prices["scripted:"] == 0 < prices[NANO] < prices[OPUS]
+    (clerk,) = adaptive.roster.helpers
+    assert (clerk.member, clerk.fallbacks) == ("scripted:", ())

@@ -14,7 +14,18 @@ from council.runs.service import Convener
 
 pytestmark = pytest.mark.anyio
 KEYS = {"a": "ANTHROPIC_API_KEY", "o": "OPENAI_API_KEY", "g": "GEMINI_API_KEY", "r": "OPENROUTER_API_KEY"}
-PROTOCOLS = ("panel", "adaptive", "collaborative", "adversarial", "triad", "ranking", "refine", "advisors", "solo", "quick")
+PROTOCOLS = (
+    "panel",
+    "adaptive",
+    "collaborative",
+    "adversarial",
+    "triad",
+    "ranking",
+    "refine",
+    "advisors",
+    "solo",
+    "quick",
+)
 
 
 @pytest.fixture(autouse=True)

@@ -294,15 +294,15 @@ async def make_plan(
     whole, where = where.settings, replace(where, settings=exclude_vendors(where.settings, where.env))
     question = Question(intent.question, intent.task, intent.target, intent.domain)
     given = parse_options(protocol.name, intent.task, intent.options, protocol.load_options())
-    panel = load_panel(
-        protocol, question, given, replace(where, equal_work_price=lambda name: equal_work_cost(price(name)))
-    )
+    equal_work_price = partial(find_equal_work_price, price)
+    panel = load_panel(protocol, question, given, replace(where, equal_work_price=equal_work_price))
     _check_seat_count(protocol, panel, where.settings)
     require_members(where.settings, whole, where.env, len(panel.seats))
     roster, seating = _seat_roster(protocol, panel, where)
     roster = exclude_from_roster(roster, where.settings)
     prices = list_prices(roster, price)
-    filled = dict.fromkeys(list_filled_options(type(given), "prices"), prices)
+    known = {name: usd for name in roster.member_names if (usd := equal_work_price(name)) is not None}
+    filled = dict.fromkeys(list_filled_options(type(given), "prices"), known)
     options = given.model_copy(update={**filled, **panel.options})
     strangers = _check_seat_flags(protocol, roster, where.settings)
     roster = _mark_small_seats(roster, member)
@@ -422,6 +422,12 @@ def hint_one_model(intent: Intent, plan: Plan) -> list[str]:
     if plan.calls[1] <= 1 or not asks_short_fact(intent, plan):
         return []
     return [f"one model is enough for a short fact: council --protocol quick {shlex.quote(intent.question)}"]
+
+
+def find_equal_work_price(price: PriceLookup, member: str) -> float | None:
+    """Return what equal work costs with a member, 0 if it is free; None if its price is unknown."""
+    found = price(member)
+    return None if found is None else equal_work_cost(found)
 
 
 def list_prices(roster: Roster, price: PriceLookup) -> dict[str, float]:

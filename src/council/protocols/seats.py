@@ -48,7 +48,9 @@ class PanelContext:
     folder: Path
     strict: bool = False
     question: Question | None = None
-    equal_work_price: Callable[[str], float] = lambda member: 0.0  # cost of the same work; 0 if it is unknown or free
+    equal_work_price: Callable[[str], float | None] = lambda member: (
+        None
+    )  # cost of the same work; None if it is unknown
 
     def resolve_or_none(self, member: str) -> str | None:
         """Return the full name of the member, or None if it is not available or its vendor is excluded."""
@@ -64,7 +66,8 @@ class PanelContext:
 
     def price(self, member: str) -> float:
         """Return the cost of equal work of a member; infinite if its price is unknown."""
-        return self.equal_work_price(member) or float("inf")
+        found = self.equal_work_price(member)
+        return float("inf") if found is None else found
 
     def sort_by_price(self, members: Sequence[str]) -> list[str]:
         """Return members by price, those without one last in their order."""

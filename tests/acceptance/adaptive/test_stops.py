@@ -257,6 +257,20 @@ def test_a_doubt_that_is_left_limits_trust(workspace: Workspace, council: Termin
     assert "doubts" in kinds(report)
 
 
+@pytest.mark.behaviour("10-adaptive-argue", "10-conclusions-compared")
+def test_conclusions_that_differ_by_their_values_are_argued_even_if_the_clerk_sees_no_dispute(
+    workspace: Workspace, council: Terminal, answers: Solvers
+) -> None:
+    answers.said["beta"] = make_answer("beta", "418")
+    report = ask(council)  # the clerk calls all conclusions the same
+    assert "stopped" not in report and phases(workspace) == ["answer", "points", "argue", "write"]
+    (point,) = report["argued"]
+    assert [(side["seats"], side["position"]) for side in point["sides"]] == [
+        (["alpha", "gamma"], "408"),
+        (["beta"], "418"),
+    ]
+
+
 @pytest.mark.behaviour("10-adaptive-clerk-absent")
 @pytest.mark.parametrize(
     "reply", [ABSENT, Reply(text="They all agree, more or less, and I would trust the first one.")]

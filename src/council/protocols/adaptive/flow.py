@@ -26,6 +26,7 @@ from council.protocols.adaptive.rules import (
     count_room,
     describe_points,
     describe_reason,
+    join_conclusions,
     judge_check,
     list_argued_points,
     list_objections,
@@ -113,13 +114,16 @@ async def adaptive(council: Council, cheap_first: bool = False, prices: Mapping[
     if check and check.said:
         return await argue_and_write(council, progress, check.objections, has_checked=True)
     if len(order) == 2 and opening.comparison == "different":
-        conclusions = compare_by_conclusions(list(progress.answers.values()))
-        return await argue_and_write(council, progress, [conclusions])
+        return await argue_and_write(council, progress, [compare_by_conclusions(list(progress.answers.values()))])
     points = await compare_answers(council, progress.answers, "points")
     progress.asked += points.state in ("answered", "absent")
-    if is_shared(points, progress.answers):
+    conclusions = {name: said.reply.conclusion for name, said in progress.answers.items()}
+    comparison = compare_all(list(conclusions.values()), council.question.text)
+    disputed = list(points.disputed)
+    if points.state == "answered" and not disputed and comparison == "different":  # code knows better than the clerk
+        disputed = [join_conclusions(conclusions)]
+    if is_shared(points, progress.answers) and not disputed:
         author = choose_supported(progress.answers, prices)
-        comparison = compare_all([said.reply.conclusion for said in progress.answers.values()], council.question.text)
         check = await check_answer(council, progress, author)
         if decide_after_check(council, progress, check, comparison, SKIPPED_BY_POINTS):
             noted = assess_points(points, progress.answers)
@@ -127,7 +131,7 @@ async def adaptive(council: Council, cheap_first: bool = False, prices: Mapping[
             return replace(verdict, notes=points.as_notes())
         return await argue_and_write(council, progress, check.objections, has_checked=True)
     is_compared = points.state in ("answered", "unneeded")
-    return await argue_and_write(council, progress, list(points.disputed), is_compared=is_compared)
+    return await argue_and_write(council, progress, disputed, is_compared=is_compared)
 
 
 # Answers

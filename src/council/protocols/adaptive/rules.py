@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from council.engine.agreement import round_voices
+from council.engine.agreement import join_sides, round_voices
 from council.protocols.adaptive.replies import Answer, Arguments, Confirmation
 from council.protocols.common.check import FoundError
 from council.protocols.common.conclusions import LEVELS, Comparison, compare_conclusions
@@ -179,6 +179,11 @@ def compare_by_conclusions(answers: Sequence[Statement[Answer]]) -> Difference:
     """Return the conclusions of two answers as the point on which they differ."""
     sides = [Side((said.seat.name,), said.reply.conclusion or "none stated") for said in answers]
     return Difference("The conclusion", tuple(sides))
+
+
+def join_conclusions(conclusions: Mapping[str, str]) -> Difference:
+    """Return the conclusions of several seats as the point on which they differ, with equal ones joined."""
+    return Difference("The conclusion", join_sides((seat, text, "") for seat, text in conclusions.items()))
 
 
 def list_objections(author: str, reader: str, errors: Mapping[str, FoundError]) -> list[Difference]:
