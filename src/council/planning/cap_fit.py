@@ -82,9 +82,14 @@ class Shortfall:
     needed: float
     alternatives: tuple[Alternative, ...] = ()
 
+    @property
+    def message(self) -> str:
+        """The problem and the fix in one line, with the wordings of all interfaces."""
+        return _explain_shortfall(self)
+
     def raise_error(self) -> None:
         raise CapTooLow(
-            _explain_shortfall(self),
+            self.message,
             scope=self.cap.scope,
             cap=self.cap.usd,
             needed=self.needed,

@@ -339,7 +339,7 @@ async def make_plan(
     cost = estimate_cost(
         shorter, longer, longest, question.text, price, member, hedge=where.settings.hedge, cache_points=points
     )
-    if cost and cap is not None:
+    if cost and cap is not None and shortfall is None:
         cost["worst"] = min(cost["worst"], cap.left)
     return Plan(
         protocol, intent.why, question, options.model_dump(mode="json"), roster, _add_timeouts(phases, longer, where.settings), calls,

@@ -22,7 +22,16 @@ from council.engine.council import Council
 from council.engine.ledger import ForkSource, Ledger, Listener, NullStore
 from council.engine.minutes import Minutes
 from council.engine.prompting import Prompts
-from council.errors import BudgetSpent, ConfigError, CouncilError, EngineError, RunOwned, StoreError, UsageError
+from council.errors import (
+    BudgetSpent,
+    ConfigError,
+    CouncilError,
+    EngineError,
+    RunOwned,
+    StoreError,
+    UsageError,
+    word_for,
+)
 from council.events import Entry
 from council.flags import AUTO_PROTOCOL
 from council.members.base import Member
@@ -221,7 +230,8 @@ class Convener(RunRecords):
         )
         if plan.shortfall:
             found = await find_alternatives(intent, plan, partial(make, on_seated=None), where)
-            plan = replace(plan, shortfall=replace(plan.shortfall, alternatives=found))
+            shortfall = replace(plan.shortfall, alternatives=found)
+            plan = replace(plan, shortfall=shortfall, warnings=(word_for(shortfall.message, "cli"), *plan.warnings))
         advice = [] if after else hint_one_model(intent, plan)
         warnings = (*self.run_context.file_warnings, *plan.warnings, *advice)
         hints = (*self.run_context.hints, *plan.hints)

@@ -19,7 +19,7 @@ from council.doors.mcp.tools_impl import CouncilTools
 from council.errors import UsageError
 from council.runs.service import Convener
 from tests.doors.mcp.clients import QUESTION, SCRIPTED, call_refused, call_tool, roots_callback
-from tests.trusted_project import trust_project
+from tests.trusted_project import trust_project, write_user_file
 
 pytestmark = pytest.mark.anyio
 Json = dict[str, Any]
@@ -298,6 +298,20 @@ async def test_the_configured_search_address_is_allowed() -> None:
 async def cap_of(client: Client, **options: Any) -> float | None:
     plan = await call_tool(client, "council_estimate", question=QUESTION, options=options)
     return plan["cap"]  # type: ignore[no-any-return]
+
+
+@pytest.mark.behaviour("40-cap-finishes-or-refuses")
+async def test_a_cap_that_does_not_cover_the_run_is_refused_with_what_it_needs() -> None:
+    put("council.toml", PRICED)
+    write_user_file('[prices."sim:*"]\ninput = 1.0\noutput = 2.0\n')
+    async with connect_in_process() as client:
+        short = "the cap of $0.00010 does not cover this council, which needs at least $0.0"
+        assert short in await call_refused(client, "council_start", question=QUESTION, options={"max_cost": 0.0001})
+        plan = await call_tool(client, "council_estimate", question=QUESTION, options={"max_cost": 0.0001})
+        assert any(line.startswith(short) for line in plan["warnings"])
+        assert plan["cost"]["expected"] <= plan["cost"]["worst"]
+        listed = await call_tool(client, "council_list")
+        assert listed["runs"] == []
 
 
 @pytest.mark.behaviour("40-mcp-cap")
