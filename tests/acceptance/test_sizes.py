@@ -313,8 +313,8 @@ def test_a_dry_run_is_refused_where_the_run_is(voices: Voices, council: Terminal
 
 
 @pytest.mark.behaviour("13-dry-run-agrees")
-def test_a_cap_below_the_estimate_is_stated_in_the_plan(voices: Voices, council: Terminal) -> None:
+def test_a_dry_run_refuses_a_cap_as_the_run_would(voices: Voices, council: Terminal) -> None:
     write_user_file('[prices."sim:*"]\ninput = 1\noutput = 10\n')
     low = council("--dry-run", "--max-cost", "0.0001", "-m", "sim:m1", QUESTION)
-    assert (low.code, "is below the expected $" in low.out) == (0, True)
-    assert "below" not in council("--dry-run", "--max-cost", "50", "-m", "sim:m1", QUESTION).out
+    assert (low.code, "does not cover this council" in low.err) == (2, True)
+    assert council("--dry-run", "--max-cost", "50", "-m", "sim:m1", QUESTION).code == 0

@@ -339,7 +339,7 @@ def max_concurrent(provider: FakeProvider) -> int:
 
 @pytest.mark.behaviour("50-worker-limits")
 def test_runs_of_the_worker_share_the_daily_budget(detached: Workspace, council: Terminal) -> None:
-    prices = '[prices."sim:*"]\ninput = 0\noutput = 1000\n[budget]\nmax_cost_per_day = 10\n'
+    prices = '[prices."sim:*"]\ninput = 0\noutput = 1000\n[budget]\nmax_cost_per_day = 20\n'
     detached.configure(more=prices)
     gate = detached.hold("draft")
     runs = [queue_run("triad") for _ in range(3)]
@@ -350,7 +350,7 @@ def test_runs_of_the_worker_share_the_daily_budget(detached: Workspace, council:
     gate.release()
     wait_until(lambda: len(over()) == 3, "all have ended")
     ((spent,),) = detached.rows("SELECT sum(coalesce(charged, reserved)) FROM spending")
-    assert 0 < spent <= 10e9
+    assert 0 < spent <= 20e9
     assert sorted(council("watch", run).code for run in runs) == [0, 5, 5]
     check_store(council)
 

@@ -168,11 +168,10 @@ class Convener(RunRecords):
             found.append(Cap(caps.user_day, "user", spent, may_shorten=False))
         return min(found, key=lambda cap: cap.left, default=None)
 
-    async def _hold_budget(self, ledger: Ledger) -> None:
-        """Hold the money for the whole run. Raise BudgetSpent if a cap does not cover it."""
+    async def _hold_budget(self, ledger: Ledger) -> str:
+        """Hold the money for the rest of the run. Return why a cap does not cover it; "" if it does."""
         refused = await self.run_context.make_budget(ledger.record, self.store).hold_run()
-        if refused:
-            raise BudgetSpent(explain_refusal(refused, ledger.run, is_new=ledger.record.is_new))
+        return explain_refusal(refused, ledger.run, is_new=ledger.record.is_new) if refused else ""
 
     def _restore_flags(self, setup: Json) -> None:
         """Restore the flags stored with a run; flags given now take precedence."""
@@ -370,7 +369,8 @@ class Convener(RunRecords):
     ) -> Minutes:
         async with store.lock_run(record.run, is_new=record.is_new):
             ledger = Ledger(store, record, on_event, redact=redact_event, source=await self._load_inheritance(record))
-            await self._hold_budget(ledger)
+            if refusal := await self._hold_budget(ledger):
+                raise BudgetSpent(refusal)
             convened = ev.Convened(record.run, record.name, plan, record.folder)
             ledger.emit(convened, ("run", _format_run_row(record)), may_wait=True)
             note_other_version(ledger)
@@ -403,13 +403,13 @@ class Convener(RunRecords):
                 self.store, record, on_event, strict=is_ours(record), redact=redact_event,
                 source=await self._load_inheritance(record),
             )  # fmt: skip
-            await self._hold_budget(ledger)
+            refusal = await self._hold_budget(ledger)
             if len(record.entries) == 1:  # queued, never started
                 await self.store.write(run, [("reopen", ())])
             else:
                 await ledger.emit_durably(ev.Resumed(run, self.caps.run), ("hush_all", ()), ("reopen", ()))
             note_other_version(ledger)
-            return await self._deliberate(ledger, stop)
+            return await self._deliberate(ledger, stop, refusal)
 
     async def _load_inheritance(self, record: Record) -> ForkSource | None:
         """Return the answers that a fork may reuse from its parent run, or None if the run is not a fork."""
@@ -449,8 +449,11 @@ class Convener(RunRecords):
                 self.store, record, f"cancelled; {error.message_for('cli')}", "cancelled"
             )
 
-    async def _deliberate(self, ledger: Ledger, stop: StopEvent | None) -> Minutes:
+    async def _deliberate(self, ledger: Ledger, stop: StopEvent | None, refusal: str = "") -> Minutes:
+        """Run the protocol to its end. With a `refusal` of the budget, stored answers are replayed and no request is sent."""
         council = self._make_council(ledger)
+        if refusal:
+            council.carry_out = partial(_skip_step, refusal)
         protocol = protocols.get_protocol(ledger.record.setup["protocol"])
         work = asyncio.ensure_future(
             run_protocol(
@@ -577,6 +580,10 @@ def _format_run_row(record: Record) -> tuple[object, ...]:
 def _utc_date(at: float) -> str:
     """Return the UTC date of a run. Resuming does not change it."""
     return time.strftime("%Y-%m-%d", time.gmtime(at))
+
+
+async def _skip_step(reason: str, step: Step) -> Outcome:
+    return Outcome("skipped(budget)", reason=reason)
 
 
 async def _refuse_step(step: Step) -> Outcome:
