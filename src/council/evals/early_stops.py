@@ -35,9 +35,8 @@ from council.evals.simulation import (
     take_samples,
 )
 from council.evals.statistics import Comparison, Interval, bootstrap_mean, compare
-from council.members.scripted import example_value
 from council.planning.estimate import RehearsedCall, estimate_path_tokens
-from council.planning.rehearsal import rehearse
+from council.planning.rehearsal import make_fake_caller, rehearse
 from council.protocols import CHAIR, Protocol, get_protocol
 from council.types import CarryOut, Json, Outcome, Question, Roster, Seat, Step
 
@@ -102,20 +101,18 @@ async def rehearse_path(path: Path) -> list[RehearsedCall]:
 async def rehearse_adaptive(answers: Answers, is_firm: Sequence[bool], *, objects: bool) -> list[RehearsedCall]:
     """Run the real protocol with these answers, and return its calls."""
     names = [seat.name for seat in get_protocol("adaptive").seats]
-    is_shared = len(set(answers)) == 1
-    agrees = {"Confirmation": not objects, "Points": is_shared}
+    agrees = {"Confirmation": not objects, "Points": len(set(answers)) == 1}
+    callers = {agree: make_fake_caller(agree, {}) for agree in (True, False)}
 
     async def carry_out(step: Step) -> Outcome:
-        kind, schema, reply_type = step.ask.schema_name, step.ask.schema, step.reply
-        if schema is None or reply_type is None:
-            return Outcome("ok", "…", served_by=step.chain[0])
-        agree = agrees.get(kind, False)
-        reply = reply_type.rehearse(example_value(schema, agree), {}, agree=agree, n=0)
-        if kind == "Answer":
-            n = names.index(step.seat)
-            confidence = "HIGH" if is_firm[n] else "MEDIUM"
-            reply = reply | {"conclusion": str(100 + answers[n]), "confidence": confidence, "doubts": []}
-        return Outcome("ok", json.dumps(reply), served_by=step.chain[0])
+        kind = step.ask.schema_name
+        outcome = await callers[agrees.get(kind, False)](step)
+        if kind != "Answer":
+            return outcome
+        n = names.index(step.seat)
+        confidence = "HIGH" if is_firm[n] else "MEDIUM"
+        stated = {"conclusion": str(100 + answers[n]), "confidence": confidence, "doubts": []}
+        return replace(outcome, text=json.dumps(json.loads(outcome.text) | stated))
 
     return await _rehearse(get_protocol("adaptive"), carry_out)
 
@@ -168,9 +165,9 @@ class StopTable:
         used = sum(self.tokens.paths[run.path] for run in self.runs)
         return used / len(self.runs) / self.tokens.collaborative
 
-    @property
-    def against_triad(self) -> Comparison:
-        return compare(self.right["triad"], self.right["adaptive"])
+    def against(self, arm: str) -> Comparison:
+        """Compare adaptive with another arm on the same questions."""
+        return compare(self.right[arm], self.right["adaptive"])
 
     @property
     def saves_enough(self) -> bool:
@@ -189,7 +186,7 @@ class StopTable:
         return {
             "questions": len(self.runs),
             "accuracy": {arm: self.accuracy(arm).as_json() for arm in self.right},
-            "against_triad": self.against_triad.as_json(),
+            "against": {arm: self.against(arm).as_json() for arm in self.right if arm != "adaptive"},
             "paths": {path: round(self.share(path), 6) for path in PATHS},
             "wrong_stops": self.wrong_stops.as_json(),
             "token_share": round(self.token_share, 6),
