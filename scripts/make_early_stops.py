@@ -40,6 +40,7 @@ QUESTIONS, SEED = 10_000, 29
 VARIED_QUESTIONS = 4_000
 SAMPLED = ("self-consistency:samples=3", *SAMPLES_OF_EQUAL_TOKENS)
 WORDS = (None, 900, 600, 300, 150, 60)  # maximum length of every answer; None: as its prompt asks
+SHORT_ANSWER = 300
 MIN_ACCURACY = 0.5  # of a recorded model in the table
 # What each row of the second table changes in the base.
 VARIATIONS: Mapping[str, Json] = {
@@ -102,9 +103,13 @@ def format_grid(grid: Grid) -> list[str]:
     behind = [table.against("collaborative") for table in grid.values()]
     lower = [-100 * one.difference.mean for one in behind if one.difference.high < 0]
     widest = max(table.accuracy(arm).high - table.accuracy(arm).low for table in grid.values() for arm in SAMPLED)
+    cheaper = sum(table.saves_on_triad for table in grid.values())
+    tokens = next(iter(grid.values())).tokens
     return [
         *rows,
         "",
+        f"Triad uses {percent(tokens.triad / tokens.collaborative)} % of collaborative's tokens; adaptive uses fewer than that "
+        f"in {cheaper} of {len(grid)} cells. "
         f"Collaborative is right more often, beyond the interval of the difference, in {len(lower)} of {len(grid)} cells"
         + (f", by {format_range(lower, '.1f')} points. " if lower else ". ")
         + f"The intervals of self-consistency reach at most {50 * widest:.1f} points to each side.",
@@ -134,8 +139,8 @@ def format_variations(grids: Mapping[str, Grid]) -> list[str]:
 
 def format_lengths(grid: Grid, tokens: Mapping[int | None, ArmTokens]) -> list[str]:
     rows = [
-        "| no answer is longer than | stop after 3 calls | dispute | triad | cells with at most 50 % | tokens of the cells |",
-        "|---|---|---|---|---|---|",
+        "| no answer is longer than | stop after 3 calls | dispute | triad | cells with at most 50 % | cells below triad | tokens of the cells |",
+        "|---|---|---|---|---|---|---|",
     ]
     for words, one in tokens.items():
         tables = [replace(table, tokens=one) for table in grid.values()]
@@ -146,14 +151,16 @@ def format_lengths(grid: Grid, tokens: Mapping[int | None, ArmTokens]) -> list[s
             percent(one.paths["disputed"] / whole),
             percent(one.triad / whole),
             f"{sum(table.saves_enough for table in tables)} of {len(tables)}",
+            f"{sum(table.saves_on_triad for table in tables)} of {len(tables)}",
             format_range([100 * table.token_share for table in tables]),
         )
         rows.append(f"| {' | '.join(cells)} |")
     return rows
 
 
-def format_replay(matrix: Matrix, tokens: ArmTokens) -> list[str]:
-    """Return a row for each council of the models in the table, and a sentence about all vendors."""
+def format_replay(matrix: Matrix, tokens: ArmTokens, short: ArmTokens) -> list[str]:
+    """Return a row for each council of the models in the table, and sentences about all vendors and short answers."""
+    shown: list[tuple[StopTable, StopTable]] = []
     rows = [
         "| first two | third | adaptive | triad | best model | stops | wrong stops | tokens | holds |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -161,6 +168,7 @@ def format_replay(matrix: Matrix, tokens: ArmTokens) -> list[str]:
     for council in list_councils(matrix, MIN_ACCURACY):
         every, modelled = replay_both(matrix, council, tokens)
         both = (every, modelled)
+        shown.append(both)
         best = max(every.accuracy(model).mean for model in council)
         names = [model.partition("/")[2] for model in council]
         cells = (
@@ -179,6 +187,8 @@ def format_replay(matrix: Matrix, tokens: ArmTokens) -> list[str]:
     counts = [sum(pair[n].holds for pair in everyone) for n in (0, 1)]
     accurate = [sum(pair[n].is_accurate for pair in everyone) for n in (0, 1)]
     shares = [format_range([100 * pair[n].token_share for pair in everyone]) for n in (0, 1)]
+    shortened = [[replace(pair[n], tokens=short).token_share for pair in shown] for n in (0, 1)]
+    ranges = " / ".join(format_range([100 * share for share in found]) for found in shortened)
     models = sorted({model for council in list_councils(matrix, MIN_ACCURACY) for model in council})
     errors = {model: [not one for one in matrix.right(model)] for model in models}
     return [
@@ -187,7 +197,8 @@ def format_replay(matrix: Matrix, tokens: ArmTokens) -> list[str]:
         f"The errors of these {len(models)} models correlate with {error_correlation(errors):.2f}. With the best model of "
         f"each of the {len(list_vendors(matrix))} vendors, however weak, there are {len(everyone)} such councils: the "
         f"condition holds for {counts[0]} / {counts[1]}, the accuracy alone for {accurate[0]} / {accurate[1]}, and the "
-        f"tokens are {shares[0]} / {shares[1]} %.",
+        f"tokens are {shares[0]} / {shares[1]} %. If no answer is longer than {SHORT_ANSWER} words, the tokens of the "
+        f"councils in the table are {ranges} %.",
     ]
 
 
@@ -266,7 +277,7 @@ def main() -> None:
             found = {", ".join(one): replay_stops(matrix, one, tokens[None]).as_json() for one in list_councils(matrix)}
             print(json.dumps(found, indent=1))
         else:
-            write_part("replayed stops", format_replay(matrix, tokens[None]))
+            write_part("replayed stops", format_replay(matrix, tokens[None], tokens[SHORT_ANSWER]))
         return
     grid = simulate_grid(BASE, QUESTIONS, tokens[None], with_samples=True)
     if chosen.json:

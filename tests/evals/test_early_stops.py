@@ -173,6 +173,7 @@ def test_a_replay_stops_on_equal_answers_and_takes_the_plurality_of_the_others()
     assert table.right["x/a"] == [True, False, True, False, False, False]
     assert table.wrong_stops.mean == 0.5
     assert table.token_share == pytest.approx((2 * 10 + 4 * 50) / 6 / 100)
+    assert table.saves_enough and not table.saves_on_triad  # 37 of 50 and of 35
 
 
 def test_a_false_alarm_of_a_replay_agrees_with_a_third_model_that_is_wrong() -> None:
@@ -226,7 +227,7 @@ def test_the_tables_of_the_page_are_what_the_code_gives() -> None:
         row = make_early_stops.format_grid({(competence, correlation): table})[2]
         check_row(row, estimated=(5, 8))
     for row in make_early_stops.format_lengths({(0.9, 0.0): table}, tokens)[2:]:
-        check_row(row.rsplit(" | ", 2)[0], estimated=(1, 2, 3))  # the last two columns are about all cells
+        check_row(row.rsplit(" | ", 3)[0], estimated=(1, 2, 3))  # the last three columns are about all cells
 
 
 def check_row(row: str, estimated: tuple[int, ...]) -> None:

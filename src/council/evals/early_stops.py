@@ -170,6 +170,11 @@ class StopTable:
         return compare(self.right[arm], self.right["adaptive"])
 
     @property
+    def saves_on_triad(self) -> bool:
+        """Whether adaptive uses fewer tokens than triad, which always asks all seats."""
+        return self.token_share < self.tokens.triad / self.tokens.collaborative
+
+    @property
     def saves_enough(self) -> bool:
         return self.token_share <= MAX_TOKEN_SHARE
 
@@ -191,6 +196,7 @@ class StopTable:
             "wrong_stops": self.wrong_stops.as_json(),
             "token_share": round(self.token_share, 6),
             "saves_enough": self.saves_enough,
+            "saves_on_triad": self.saves_on_triad,
             "is_accurate": self.is_accurate,
             "holds": self.holds,
         }
