@@ -11,17 +11,21 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache, partial
 from itertools import product
 from statistics import NormalDist
+from typing import Literal, NamedTuple, get_args
 
 from council.errors import UsageError
 from council.evals.statistics import Interval, bootstrap_mean, brier_score, compare
 from council.evals.votes import Vote, elect_by_plurality
+from council.protocols.adaptive import rules as adaptive_rules
 from council.protocols.ranking import rules as ranking_rules
-from council.types import Json
+from council.types import Difference, Json, Side
 
 TRUTH = 0  # the right option of every simulated question
 TEMPTING = 1  # the wrong option that correlated errors share
+NO_ANSWER = -1  # an answer that cannot be read: an abstention, equal to no other
 Answers = tuple[int, ...]  # one option per member
 
 
@@ -38,11 +42,19 @@ class Members:
     instability: float = 0.0  # part of a member's own latent value that is new when it is asked again
     truth_pull: float = 0.0  # of moving to the right answer, if another member gives it, per round
     inflation: float = 0.0  # part of the remaining doubt that each round removes from the stated confidence
+    # Stated confidence says little: between a right and a wrong answer, these two find the right one in 6 of 10 cases.
+    firm_if_right: float = 0.8  # of HIGH confidence without a doubt in a right first answer
+    firm_if_wrong: float = 0.6  # the same in a wrong one
+    # A reader whose own answer is the same seldom finds the error in it.
+    catch: float = 0.2  # of objecting to a wrong answer that the reader gave too
+    false_alarm: float = 0.1  # of objecting to a right one
 
     def __post_init__(self) -> None:
         shares = {
             "competence": self.competence, "correlation": (self.correlation,), "conformity": (self.conformity,),
             "instability": (self.instability,), "truth_pull": (self.truth_pull,), "inflation": (self.inflation,),
+            "firm_if_right": (self.firm_if_right,), "firm_if_wrong": (self.firm_if_wrong,), "catch": (self.catch,),
+            "false_alarm": (self.false_alarm,),
         }  # fmt: skip
         for name, values in shares.items():
             if bad := [value for value in values if not 0 <= value <= 1]:
@@ -122,7 +134,9 @@ def _reconsider(
 
 def take_plurality(answers: Sequence[int]) -> int:
     """Return the option that most members give, by the rule that is used for recorded answers."""
-    return int(elect_by_plurality([Vote(str(n), str(option)) for n, option in enumerate(answers)]).answer)
+    votes = [Vote(str(n), "" if option == NO_ANSWER else str(option)) for n, option in enumerate(answers)]
+    answer = elect_by_plurality(votes).answer
+    return int(answer) if answer else NO_ANSWER
 
 
 # Protocols, reduced to what they exchange. The chair takes the plurality.
@@ -132,12 +146,17 @@ def _vote(members: Members, draw: Draw, rng: random.Random) -> int:
     return take_plurality(draw.answers)
 
 
-def _self_consistency(members: Members, draw: Draw, rng: random.Random) -> int:
-    """The strongest member asked again, as often as there are members in two rounds."""
+def take_samples(members: Members, draw: Draw, rng: random.Random, samples: int) -> int:
+    """Return the plurality of the strongest member's first answer and of what it answers when it is asked again."""
     best = max(range(len(members.competence)), key=lambda n: members.competence[n])
     limit = find_limits(members)[best]
-    again = [ask_again(members, draw, best, limit, rng) for _ in range(2 * len(members.competence) - 1)]
+    again = [ask_again(members, draw, best, limit, rng) for _ in range(samples - 1)]
     return take_plurality([draw.answers[best], *again])
+
+
+def _self_consistency(members: Members, draw: Draw, rng: random.Random) -> int:
+    """The strongest member asked again, as often as there are members in two rounds."""
+    return take_samples(members, draw, rng, 2 * len(members.competence))
 
 
 def _debate(rounds: int) -> Callable[[Members, Draw, random.Random], int]:
@@ -175,9 +194,101 @@ def _rank(answer: int, own: int, sees_truth: bool) -> int:
     return 0 if sees_truth and answer == TRUTH else 1 if answer == own else 2
 
 
+# Adaptive: two answers and a check, and only what is disputed is argued
+
+Path = Literal["stopped", "objected", "shared", "shared_objected", "disputed"]
+PATHS: tuple[Path, ...] = get_args(Path)
+STOPS: tuple[Path, ...] = ("stopped", "shared")  # the checked answer is returned
+
+
+class AdaptiveRun(NamedTuple):
+    """The answer of an adaptive run, and the way to it.
+
+    stopped: the first two agree firmly, and the check passes. objected: the reader objects. shared: all agree, but not
+    firmly, and the check passes. shared_objected: the reader objects to that. disputed: they differ.
+    """
+
+    answer: int
+    path: Path
+
+
+Read = Callable[[int, int], int | None]  # author, reader → the reader's position if it objects
+Argue = Callable[[Answers, Sequence[int]], Answers]  # answers, speakers → answers after the arguments
+
+
+def run_adaptive(answers: Answers, is_firm: Sequence[bool], read: Read, argue: Argue) -> AdaptiveRun:
+    """Follow the adaptive protocol. Conclusions are equal or different, the clerk makes no error, the chair takes the plurality."""
+    count = len(answers)
+    stop: Path
+    objection: Path
+    is_shared = count > 1 and len(set(answers)) == 1 and NO_ANSWER not in answers
+    if count > 1 and answers[0] == answers[1] != NO_ANSWER and is_firm[0] and is_firm[1]:
+        author, reader, asked = 0, 1, count + 1
+        stop, objection = "stopped", "objected"
+    elif is_shared:
+        author = next((n for n in range(count) if is_firm[n]), 0)
+        reader, asked = int(author == 0), count + 2
+        stop, objection = "shared", "shared_objected"
+    else:
+        return AdaptiveRun(take_plurality(argue(answers, choose_speakers(answers))), "disputed")
+    position = read(author, reader)
+    if position is None:
+        return AdaptiveRun(answers[author], stop)
+    contested = (*answers[:reader], position, *answers[reader + 1 :])
+    speakers = [author][: adaptive_rules.count_room(count, asked)]
+    return AdaptiveRun(take_plurality(argue(contested, speakers)), objection)
+
+
+@lru_cache(maxsize=4096)
+def choose_speakers(answers: Answers) -> tuple[int, ...]:
+    """Return the members that argue, by the rule of the protocol. The clerk is not asked about two answers."""
+    options = [option for option in dict.fromkeys(answers) if option != NO_ANSWER]
+    sides = [tuple(str(n) for n, held in enumerate(answers) if held == option) for option in options]
+    if len(sides) < 2:
+        return ()
+    room = adaptive_rules.count_room(len(answers), len(answers) + (len(answers) > 2))
+    chosen = adaptive_rules.choose_speakers([Difference("", tuple(Side(seats, "") for seats in sides))], room)
+    return tuple(map(int, chosen))
+
+
+def hold_adaptive(members: Members, draw: Draw, rng: random.Random) -> AdaptiveRun:
+    """Answer one question under the adaptive protocol with simulated members."""
+    shares = [members.firm_if_right if option == TRUTH else members.firm_if_wrong for option in draw.answers]
+    is_firm = [rng.random() < share for share in shares]
+    limits = find_limits(members)
+
+    def read(author: int, reader: int) -> int | None:
+        return object_to(members, draw.answers[author], draw.wrong[reader], members.competence[reader], rng)
+
+    def argue(answers: Answers, speakers: Sequence[int]) -> Answers:
+        said = {n: _reconsider(members, draw, n, limits[n], answers, rng) for n in speakers}
+        return tuple(said.get(n, option) for n, option in enumerate(answers))
+
+    return run_adaptive(draw.answers, is_firm, read, argue)
+
+
+def object_to(members: Members, answer: int, wrong: int, competence: float, rng: random.Random) -> int | None:
+    """Return the position of a reader that objects to an answer like its own, else None.
+
+    Against a right answer it holds the error that it would make. Against a wrong one it works the answer out anew, and is
+    right with its competence.
+    """
+    if rng.random() >= (members.false_alarm if answer == TRUTH else members.catch):
+        return None
+    if answer == TRUTH:
+        return wrong
+    others = [option for option in range(1, members.options) if option != answer]
+    return TRUTH if not others or rng.random() < competence else rng.choice(others)
+
+
+def _adaptive(members: Members, draw: Draw, rng: random.Random) -> int:
+    return hold_adaptive(members, draw, rng).answer
+
+
 PROTOCOLS: Mapping[str, Callable[[Members, Draw, random.Random], int]] = {
     "vote": _vote, "self-consistency": _self_consistency, "collaborative": _debate(1), "advisors:rounds=2": _debate(2),
-    "advisors:rounds=3": _debate(3), "adversarial": _adversarial, "ranking": _ranking,
+    "advisors:rounds=3": _debate(3), "adversarial": _adversarial, "ranking": _ranking, "triad": _vote, "adaptive": _adaptive,
+    "self-consistency:samples=3": partial(take_samples, samples=3),
 }  # fmt: skip
 
 

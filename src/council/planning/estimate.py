@@ -176,6 +176,14 @@ def _estimate_usage(call: RehearsedCall, answer_tokens: Mapping[str, int], quest
     return Usage(_input_tokens(call, answer_tokens, question_tokens), _answer_tokens(call, share) + thoughts)
 
 
+def estimate_path_tokens(calls: Sequence[RehearsedCall], question: str, share: float = 1.0) -> Usage:
+    """Return the input and output tokens of a path if the requested members answer at once, as the expected cost counts them."""
+    question_tokens = estimate_tokens(question)
+    answer_tokens = {call.key: _answer_tokens(call, share) for call in calls} | {LOOKED: LOOKED_TOKENS}
+    used = [_estimate_usage(call, answer_tokens, question_tokens, share) for call in calls]
+    return Usage(sum(one.input for one in used), sum(one.output for one in used))
+
+
 def _worst_cost(
     calls: Sequence[RehearsedCall], question_tokens: int, prices: Mapping[str, Price], member: Callable[[str], Member]
 ) -> Decimal:
