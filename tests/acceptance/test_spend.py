@@ -53,7 +53,7 @@ def test_spend_lists_unpriced_and_in_doubt_requests(priced: Workspace, council: 
     assert "in doubt" in told
     assert "unpriced: sim:beta, sim:chair, sim:gamma" in told
     total = council("spend", "--json").json["total"]
-    assert 0 < total["in_doubt"] and 0 < total["usd"] and total["estimated"] == 0
+    assert total["in_doubt"] > 0 and total["usd"] > 0 and total["estimated"] == 0
 
 
 @pytest.mark.behaviour("00-spend")
