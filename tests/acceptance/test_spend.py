@@ -93,8 +93,11 @@ def test_a_consensus_saves_the_attack_by_the_estimate_of_the_plan(priced: Worksp
     assert council("--protocol", "adversarial", QUESTION).code == 0
     priced.answers.consensus = True
     done = council("--protocol", "adversarial", "-v", QUESTION)
-    attack = plan["cost"]["phases"]["attack"]
-    assert attack > 0
+    (stop,) = council("report", "--json").json["stops"]
+    phases, attack = plan["cost"]["phases"], stop["saved"]
+    spent = council("report", "--json").json["cost"]["usd"]
+    expected = sum(phases.values()) - phases["attack"]
+    assert attack == pytest.approx(phases["attack"] * spent / expected, abs=1e-6)  # by the ratio of the other phases
     assert f"saved by stops: 2 calls, about {format_usd(attack)}" in done.err
     report = council("report", "--json").json
     (stop,) = report["stops"]

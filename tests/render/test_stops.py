@@ -37,6 +37,18 @@ def test_a_skipped_phase_is_listed_with_its_calls_and_its_expected_cost() -> Non
 
 
 @pytest.mark.behaviour("money-stops-saved")
+def test_short_answers_save_less_and_what_only_the_stop_needed_is_subtracted() -> None:
+    run = RunBuilder(plan("adversarial", cost=COST)).phase("draft")
+    run.add(ev.Billed("draft/alpha", "alpha", 1, "sim:m1", 0.05))  # of 0.20 expected
+    run.answer("alpha", "x").phase("check")
+    run.add(ev.Billed("check/beta", "beta", 1, "sim:m1", 0.004))
+    run.answer("beta", "y")
+    run.add(ev.Noted("stopped after the check", "they agree", ["attack", "verdict"]))
+    (stop,) = list_stops(run.minutes)
+    assert (stop["calls"], stop["saved"]) == (2, pytest.approx((0.07 + 0.03) * 0.25 - 0.004))
+
+
+@pytest.mark.behaviour("money-stops-saved")
 def test_a_phase_that_absent_seats_prevent_saves_nothing() -> None:
     assert list_stops(stopped_run(["attack"], by_absence=True).minutes) == []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -243,19 +244,43 @@ def _build_cost(minutes: Minutes) -> Json:
 
 
 def list_stops(minutes: Minutes) -> list[Json]:
-    """Return the phases of the plan that were not needed: why, and what they would have cost by the plan's estimate.
+    """Return the phases of the plan that were not needed: why, and what they would have cost.
 
-    Phases that could not be held because seats are absent are no stop, nor are phases that the plan does not have.
+    Phases that could not be held because seats are absent are no stop, nor are phases that the plan does not have. The
+    calls of a phase that was held to allow the stop, and is not in the plan, are subtracted from the first stop.
     """
     planned = {phase["name"]: int(phase.get("calls", 0)) for phase in minutes.plan.get("phases") or []}
-    stops = []
+    extra = [
+        said for said in minutes.statements if said.phase.split("/")[0] not in {name.split("/")[0] for name in planned}
+    ]
+    stops: list[Json] = []
     for note in minutes.notes:
         names = [] if note.by_absence else [name for name in planned if _is_skipped(minutes, name, note.skipped)]
         if names:
-            calls = sum(planned[name] for name in names)
-            saved = _estimate_phases(minutes.plan.get("cost"), names)
+            calls = sum(planned[name] for name in names) - len(extra)
+            saved = _estimate_saving(minutes, names, [said.key for said in extra])
             stops.append({"what": note.what, "why": note.why, "skipped": names, "calls": calls, "saved": saved})
+            extra = []
     return stops
+
+
+def _estimate_saving(minutes: Minutes, skipped: Sequence[str], extra: Sequence[str]) -> float | None:
+    """Return what skipped phases would have cost, without what the steps in `extra` cost; None if a price is unknown.
+
+    The plan's estimate is reduced in the ratio in which the phases that were held cost less than it expected: short
+    answers would have been followed by short ones.
+    """
+    expected = _estimate_phases(minutes.plan.get("cost"), skipped)
+    if not expected:
+        return expected
+    billed: defaultdict[str, float] = defaultdict(float)  # by top-level phase
+    for key, usd in minutes.billed.items():
+        billed[key.split("/")[0]] += usd
+    phases = minutes.plan["cost"]["phases"]
+    held = {name: usd for name, usd in phases.items() if name not in skipped and billed[name.split("/")[0]]}
+    spent = sum(billed[name] for name in {name.split("/")[0] for name in held})
+    ratio = min(1.0, spent / sum(held.values())) if held else 1.0
+    return round(expected * ratio - sum(minutes.billed.get(key, 0.0) for key in extra), 6)
 
 
 def _is_skipped(minutes: Minutes, phase: str, skipped: Sequence[str]) -> bool:
