@@ -524,6 +524,8 @@ def _format_single_draft(minutes: Minutes) -> list[str]:
     draft = minutes.phases.get("draft")
     if minutes.verdict.get("incomplete"):  # the protocol already gave its reason
         return []
+    if next(iter(minutes.phases), "") != "draft":  # other seats answered in an earlier phase
+        return []
     if not draft or draft.ended is None or len(draft.said) != 1 or count_asked_seats(minutes) < 2:
         return []
     return [f"Only {next(iter(draft.said))} drafted: nothing was compared, the answer rests on one draft."]

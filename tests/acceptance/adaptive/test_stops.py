@@ -237,6 +237,8 @@ def test_only_the_disputed_points_are_argued(workspace: Workspace, council: Term
     assert mark("alpha", "argue") in final and mark("gamma", "answer") in final
     (point,) = report["argued"]
     assert [side["seats"] for side in point["sides"]] == [["alpha", "gamma"], ["beta"]]
+    shown = council("report", report["run"], "--format", "md").out
+    assert "nothing was compared" not in shown  # only gamma answered in the phase draft, but two others before it
 
 
 @pytest.mark.behaviour("10-adaptive-nothing-disputed")

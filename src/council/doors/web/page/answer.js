@@ -49,7 +49,8 @@ function sentence({ seat, phase, state, reason }) {
 function head(m) {
   const v = m.verdict;
   const word = v.verdict || v.outcome || "";
-  const asked = m.plan.seats?.length || 0;
+  const isNeeded = ({ name }) => m.status !== "complete" || m.seats.get(name)?.state !== "waiting"; // a stop needs no further seats
+  const asked = (m.plan.seats || []).filter(isNeeded).length;
   return el("header", { class: "answer-head" },
     el("h2", { id: "answer-title", class: word ? "verdict" : "eyebrow", "data-tone": toneOf(word) || null }, word ? term(word) : "Answer"),
     asked > 0 && el("span", { class: "soft" }, `${answeredCount(m)} of ${asked} seats`));
