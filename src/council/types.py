@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
@@ -408,6 +409,18 @@ class SeatWatch:
 
     has_output: bool = False  # part of the answer has arrived
     drop: Callable[[str], None] = lambda why: None  # drops the seat; set by the caller that executes the step
+
+
+@dataclass(slots=True)
+class Delivery:
+    """How far a request has got, as far as its member tells. It decides whether a request that fails may be billed."""
+
+    is_connecting: bool = False  # no byte of the request was sent
+    is_sent: bool = False  # the request went out on an open connection
+    has_output: bool = False  # text or thinking has arrived
+
+
+current_delivery: ContextVar[Delivery | None] = ContextVar("current_delivery", default=None)
 
 
 @dataclass(frozen=True, slots=True)

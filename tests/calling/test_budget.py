@@ -27,7 +27,7 @@ from council.money import FREE, UNBILLED_FAULTS, Price, Rates
 from council.store.interface import Record, StoreAddress
 from council.store.run_store import open_store
 from council.store.sqlite import SqliteStore
-from council.types import Answer, Ask, Usage
+from council.types import Answer, Ask, Usage, current_delivery
 from tests.calling.budget_process import OUTPUT, a_dime, spend
 from tests.calling.helpers import KEY, RUN, Hanging, answering, call, events_of, fault, interrupt, reload_ledger, step
 from tests.fake_clock import settle, skip
@@ -209,6 +209,13 @@ async def test_also_without_a_cap_no_more_cached_tokens_are_charged_than_were_se
     assert spent(ledger) == 15
 
 
+@pytest.mark.behaviour("40-implausible-usage")
+async def test_an_estimate_has_no_more_cached_tokens_than_were_sent(ledger: Ledger) -> None:
+    member = answering("sim:m1", Answer("Tabs.", usage=Usage(0, 0, 1_000_000, known=False)))
+    await call(ledger, step("sim:m1", ask=ASK), member, budget=make_budget(ledger))
+    assert spent(ledger) == -(-len(member.prepare(ASK)) // 3) + -(-len("Tabs.") // 3)
+
+
 @pytest.mark.behaviour("40-settle-real-usage")
 @pytest.mark.parametrize("kind", UNBILLED_FAULTS)
 async def test_an_unbilled_fault_costs_nothing(ledger: Ledger, kind: str) -> None:
@@ -228,6 +235,74 @@ async def test_an_error_status_costs_nothing_at_an_endpoint_that_does_not_bill_i
         bills = events_of(ledger, ev.Billed)
         assert bool(bills) is bills_errors
         assert all(event.in_doubt for event in bills)
+
+
+@pytest.mark.behaviour("40-errors-after-output")
+async def test_an_error_after_output_is_charged_whatever_its_kind(ledger: Ledger) -> None:
+    """An endpoint that rejects what its own model wrote reports a bad request, after it has sent a part of the answer."""
+
+    class Rejecting(FunctionMember):
+        async def send(self, body: bytes, on_delta: Callable[[str], None]) -> Answer:
+            on_delta("Tabs are")
+            raise Fault("parameter", "the answer does not match the schema")
+
+    await call(ledger, step("sim:m1", ask=ASK), Rejecting("sim:m1", lambda key: ""), budget=make_budget(ledger))
+    assert spent(ledger) == sum(reserved(ledger)) > 0
+    assert {event.in_doubt for event in events_of(ledger, ev.Billed)} == {True}
+
+
+@pytest.mark.behaviour("40-unsent-costs-nothing")
+@pytest.mark.parametrize("end", ["timeout", "interrupt"])
+async def test_a_request_that_ends_while_it_connects_costs_nothing(ledger: Ledger, end: str) -> None:
+    member = Connecting("sim:m1", lambda key: "never")
+    work = call(
+        ledger, step("sim:m1", ask=ASK), member, budget=make_budget(ledger, run=1e6), timeout=lambda member: 60.0
+    )
+    task = asyncio.ensure_future(work)
+    await member.started.wait()
+    if end == "interrupt":
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    else:
+        skip(61)
+        outcome = await task
+        assert (outcome.state, outcome.reason) == ("timed_out", "no connection within 60 s")
+    assert spent(ledger) == 0
+    assert [row.is_in_doubt for row in ledger.record.spending.values()] == [False]
+
+
+@pytest.mark.behaviour("40-dropped-request-in-doubt")
+async def test_a_request_whose_connection_closes_at_once_is_in_doubt_for_its_input_and_a_margin(ledger: Ledger) -> None:
+    """The connection was idle too long, or the endpoint read the request and dropped it: both look the same."""
+
+    class Dropping(FunctionMember):
+        async def send(self, body: bytes, on_delta: Callable[[str], None]) -> Answer:
+            delivery = current_delivery.get()
+            assert delivery
+            delivery.is_sent = True
+            raise Fault("net", "the provider had closed the idle connection")
+
+    member, asked = Dropping("sim:m1", lambda key: ""), step("sim:m1", ask=make_ask(KEY, max_tokens=5000))
+    await call(ledger, asked, member, budget=make_budget(ledger))
+    bills = events_of(ledger, ev.Billed)
+    assert {event.usd for event in bills} == {-(-len(member.prepare(asked.ask)) // 3) + 200}
+    assert len(bills) == 5 and all(event.in_doubt for event in bills)
+
+
+class Connecting(FunctionMember):
+    """A member whose connection is never there."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.started = asyncio.Event()
+
+    async def send(self, body: bytes, on_delta: Callable[[str], None]) -> Answer:
+        delivery = current_delivery.get()
+        assert delivery
+        delivery.is_connecting = True
+        self.started.set()
+        await asyncio.Event().wait()
+        raise AssertionError
 
 
 @pytest.mark.behaviour("40-cancelled-by-stream")

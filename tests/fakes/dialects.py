@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import ClassVar, Protocol
 
-from tests.fakes.replies import Json, Reply, Seen
+from tests.fakes.replies import Json, RawUsage, Reply, Seen
 
 
 class Dialect(Protocol):
@@ -146,6 +146,8 @@ class Responses:
 
     def counted(self, report: Json) -> Json:
         """Convert the usage to the names of the Responses API."""
+        if isinstance(report, RawUsage):
+            return report
         names = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens", "total_tokens": "total_tokens"}
         told: Json = {ours: report[theirs] for theirs, ours in names.items() if theirs in report}
         details = report.get("prompt_tokens_details") or {}
@@ -206,6 +208,8 @@ class Anthropic:
 
     def counted(self, report: Json) -> Json:
         """Convert the usage to Anthropic's names, where cached tokens are separate from the input."""
+        if isinstance(report, RawUsage):
+            return report
         details = report.get("prompt_tokens_details") or {}
         cached, written = details.get("cached_tokens") or 0, details.get("cache_write_tokens") or 0
         told = {"cache_read_input_tokens": cached, "cache_creation_input_tokens": written} if report else {}
@@ -271,6 +275,8 @@ class Google:
         return {"models": [{"name": f"models/{name}"} for name in names]}
 
     def counted(self, report: Json) -> Json:
+        if isinstance(report, RawUsage):
+            return report
         names = {"prompt_tokens": "promptTokenCount", "completion_tokens": "candidatesTokenCount", "total_tokens": "totalTokenCount"}  # fmt: skip
         cached = (report.get("prompt_tokens_details") or {}).get("cached_tokens")
         told = {ours: report[theirs] for theirs, ours in names.items() if theirs in report}

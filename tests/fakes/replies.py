@@ -11,6 +11,10 @@ from typing import Any
 Json = dict[str, Any]
 
 
+class RawUsage(dict[str, Any]):
+    """Usage in the names of a wire, which its dialect sends as it is."""
+
+
 @dataclass(slots=True)
 class Reply:
     """Reply to one request. `Reply()` is a complete, valid answer."""
@@ -42,7 +46,9 @@ class Reply:
     loop: int = 0  # repeat the same sentence this many times
     stream: bool | None = None  # None: as requested; False: one JSON body
     done: bool = True  # ends with the wire's terminator
-    usage: list[Json] | None = None  # usage reports in chat-completions names, one event each; None: the real usage
+    usage: list[Json] | None = (
+        None  # reports in chat-completions names, or RawUsage, one event each; None: the real usage
+    )
     billed: bool | None = None  # None: a 200 answer is billed
     cached: int = 0  # cached prompt tokens, on wires without cache markers
     raw: bytes | None = None  # raw stream that replaces the generated one

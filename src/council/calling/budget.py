@@ -269,7 +269,14 @@ class Budget:
         """Return the cost in dollars and how far it is known. `attached`: input tokens of a request with attachments."""
         if isinstance(answer, Answer):
             return _bill_answer(row, attempt, answer, attached)
-        if answer.kind in UNBILLED_FAULTS or (answer.has_status and not self.bills_errors(attempt.member)):
+        delivery = attempt.delivery
+        if delivery.is_connecting or (answer.has_status and not self.bills_errors(attempt.member)):
+            return 0.0, Charge.EXACT
+        if (
+            answer.kind == "net" and delivery.is_sent
+        ):  # the connection closed at once: the endpoint may have read the request
+            return _bill_cancelled(row, attempt, attached), Charge.IN_DOUBT
+        if answer.kind in UNBILLED_FAULTS and not delivery.has_output:
             return 0.0, Charge.EXACT
         if answer.kind in CANCELLED_FAULTS:
             return _bill_cancelled(row, attempt, attached), Charge.ESTIMATED
@@ -344,11 +351,12 @@ def _bill_answer(row: SpendingRow, attempt: Attempt, answer: Answer, attached: i
     if is_reasoning(attempt.member):  # the thinking tokens are unknown
         return max_usd, Charge.ESTIMATED
     usage = answer.usage
-    guess = Usage(
-        max(usage.input, attached or _input_tokens(attempt.body)),
-        max(usage.output, estimate_tokens(answer.text)),
-        usage.cached,
+    guess = replace(
+        usage,
+        input=max(usage.input, attached or _input_tokens(attempt.body)),
+        output=max(usage.output, estimate_tokens(answer.text)),
     )
+    guess = _bound_cached(guess)
     return _round_to_nanos(exact_cost(guess, price)), Charge.ESTIMATED
 
 

@@ -196,6 +196,7 @@ class HedgedLoop(RetryLoop):
         race.winner = winner
         for attempt in race.in_flight.values():
             if attempt.member != winner and attempt.result is None:
+                race.tasks[attempt.member].cancel()  # before its bill: a request that still connects must not be sent
                 fault = Fault("hedge", f"{winner} answered first")
                 bill = self.caller.budget.bill_attempt(self.key, attempt, fault)
                 stored = result_to_json(fault, given_up=False, passed_on=True) | {"hedged": True}

@@ -30,7 +30,19 @@ from council.members.base import Member, fit_attachments
 from council.notes_filter import NotesFilter
 from council.settings import extend_timeout
 from council.store.interface import Attempt
-from council.types import NO_USAGE, Answer, Ask, FinalState, Json, Outcome, SeatWatch, Step, Usage, repair_surrogates
+from council.types import (
+    NO_USAGE,
+    Answer,
+    Ask,
+    FinalState,
+    Json,
+    Outcome,
+    SeatWatch,
+    Step,
+    Usage,
+    current_delivery,
+    repair_surrogates,
+)
 
 MAX_BACKOFF_S = 30.0
 
@@ -404,6 +416,7 @@ class RetryLoop:
     ) -> Answer | Fault:
         """Send the request. If the run is interrupted, charge what has been streamed; the request stays in doubt."""
         attempt.sent_at = self.now()
+        current_delivery.set(attempt.delivery)
         try:
             return await self._send(deadline, ask, attempt, body, slot)
         except asyncio.CancelledError:
@@ -428,6 +441,7 @@ class RetryLoop:
                 self._note_thinking(deadline, clock)
             if not slot.has_output:
                 slot.on_output()
+            attempt.delivery.has_output = True
             if now() > deadline.at:  # the timeout needs the event loop, which a stream without pauses can keep busy
                 raise self._make_stall_fault(deadline)
             if piece:
@@ -465,7 +479,8 @@ class RetryLoop:
         except TimeoutError as error:
             if not clock.expired():  # a timeout of the member itself
                 return Fault("stall", "timed out waiting for data")
-            return self._make_stall_fault(deadline, getattr(error.__cause__, "__notes__", ()))
+            missing = "connection" if attempt.delivery.is_connecting else "answer"
+            return self._make_stall_fault(deadline, getattr(error.__cause__, "__notes__", ()), missing)
         finally:
             pieces.clear()
         text, usage = repair_surrogates(answer.text), answer.usage.validated()
@@ -481,12 +496,12 @@ class RetryLoop:
         self.caller.seen_thinking.add(name)
         deadline.extend_to(self.caller.member_timeout(self.step, name), timeout)
 
-    def _make_stall_fault(self, deadline: MemberDeadline, notes: Sequence[str] = ()) -> Fault:
+    def _make_stall_fault(self, deadline: MemberDeadline, notes: Sequence[str] = (), missing: str = "answer") -> Fault:
         if deadline.repeated_text:
             piece, deadline.repeated_text = deadline.repeated_text, ""
             return Fault("loop", repair_surrogates(describe_loop(piece)))
         deadline.is_over = True
-        detail = f"no answer within {deadline.seconds:g} s"
+        detail = f"no {missing} within {deadline.seconds:g} s"
         return Fault("stall", "; ".join([detail, *filter(None, notes[:1])]), said="".join(notes[1:]))
 
     def _record_result(

@@ -264,10 +264,10 @@ class Ledger:
     def record_charge(self, bill: ev.Billed | None) -> None:
         """Record the bill of a request that got no answer."""
         if bill:
-            self.store.post(self.run, self._charge_rows(bill))
+            self.store.post(self.run, self._charge_rows(bill, is_ended=False))
 
-    def _charge_rows(self, bill: ev.Billed | None) -> list[Row]:
-        """Return the spending row, with an event unless the charge is zero."""
+    def _charge_rows(self, bill: ev.Billed | None, *, is_ended: bool = True) -> list[Row]:
+        """Return the spending row, with an event. The result of an ended request says enough about a charge of zero."""
         if bill is None:
             return []
         charged = usd_to_nanos(Decimal(str(bill.usd)))
@@ -275,7 +275,7 @@ class Ledger:
         held = self.record.spending[bill.key, bill.n]
         self.record.spending[bill.key, bill.n] = replace(held, charged=charged, certainty=certainty)
         row: Row = ("charge", (bill.key, bill.n, charged, int(certainty)))
-        return [row, self._append_event(bill)] if charged else [row]
+        return [row, self._append_event(bill)] if charged or not is_ended else [row]
 
     def stream_delta(self, key: str, seat: str, piece: str) -> None:
         """Show a piece of an answer at once; write it at most ten times a second, outside the ledger."""

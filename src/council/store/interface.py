@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from council.events import Attempted, Entry
-from council.types import Json, Outcome
+from council.types import Delivery, Json, Outcome
 
 Row = tuple[str, tuple[object, ...]]  # statement name, values after the run id
 
@@ -78,6 +78,7 @@ class Attempt:
     result: Json | None = None
     received: int = 0  # bytes of the answer so far, in this process
     sent_at: float = 0.0  # time of the event loop, in this process
+    delivery: Delivery = field(default_factory=Delivery)  # in this process
 
 
 HOLD_KEY = ""  # of the row with the money that a run holds for requests that are still to be sent

@@ -175,12 +175,22 @@ async def test_an_answer_at_its_length_limit_has_finish_length(provider: FakePro
         Reply(finish="content_filter"),
         Reply(empty=True, finish="content_filter"),
         Reply(refuse=True, stream=False),
-        Reply(status=400, error={"error": {"message": "filtered", "code": "content_filter"}}),
     ],
 )
 async def test_a_refusal_has_finish_refused(provider: FakeProvider, reply: Reply) -> None:
     provider.script("m1", reply)
     assert (await asked(provider.base_url))[0].finish == "refused"
+
+
+async def test_a_refusal_as_an_error_status_is_a_fault_with_a_status(provider: FakeProvider) -> None:
+    provider.script("m1", Reply(status=400, error={"error": {"message": "filtered", "code": "content_filter"}}))
+    caught = await fault(provider.base_url)
+    assert (caught.kind, caught.detail, caught.said) == (
+        "refused",
+        'the member declined to answer: "filtered"',
+        "filtered",
+    )
+    assert caught.has_status  # so that the address of the endpoint decides whether it may be billed
 
 
 async def test_a_framed_stream_may_close_without_done(provider: FakeProvider) -> None:

@@ -11,14 +11,16 @@ import io
 import os
 import re
 import socket
+import sys
+import threading
 import time
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from errno import ECONNREFUSED
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urljoin, urlsplit
@@ -29,11 +31,14 @@ from council.members.base import check_key
 from council.members.wires.error_responses import ErrorResponse, classify_error, parse_error_body, parse_retry_after
 from council.settings.network import is_loopback, proxy_for
 from council.text_cleanup import redact_line
+from council.types import Delivery, current_delivery
 
 if TYPE_CHECKING:
-    from aiohttp import ClientResponse, ClientSession
+    from aiohttp import ClientResponse, ClientSession, TCPConnector
+    from aiohttp.abc import AbstractResolver
 
 
+T = TypeVar("T")
 STALE_CONNECTION_S = 0.5  # a reused connection that fails within this time was already closed by the server
 MAX_ERROR_BODY_BYTES = 64 * 1024  # maximum size of an error body
 MAX_BATCH_LINES = 1_000  # lines that are parsed before the event loop runs again
@@ -72,7 +77,9 @@ class ConnectionPool:
 
         # A semaphore limits the calls, not the connector, so that waiting does not count against the connect timeout.
         self.semaphore = asyncio.Semaphore(limit)
-        connector = aiohttp.TCPConnector(limit=0, force_close=not reuse, socket_factory=_open_socket)
+        connector = _connector_class()(
+            limit=0, force_close=not reuse, socket_factory=_open_socket, resolver=_resolver_class()()
+        )
         self.session: ClientSession = aiohttp.ClientSession(
             connector=connector, auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar()
         )
@@ -99,9 +106,10 @@ class RequestState:
     sent: float = 0.0
     is_new_connection: bool = False
     has_response: bool = False
+    delivery: Delivery = field(default_factory=lambda: current_delivery.get() or Delivery())
 
     def is_stale(self) -> bool:
-        """Return whether the server had closed the reused connection, so it did not process the request."""
+        """Return whether the server closed the reused connection at once: it was idle too long, or the request was dropped."""
         is_reused = not self.is_new_connection and not self.has_response
         return is_reused and time.monotonic() - self.sent < STALE_CONNECTION_S
 
@@ -116,7 +124,83 @@ def _open_socket(address: tuple[Any, ...]) -> socket.socket:
     return socket.socket(*address[:3])
 
 
-T = TypeVar("T")
+@cache
+def _connector_class() -> type[TCPConnector]:
+    import aiohttp
+
+    class Connector(aiohttp.TCPConnector):
+        """Records when a request has its connection: up to then nothing of it was sent."""
+
+        async def connect(self, req: Any, traces: Any, timeout: Any) -> Any:
+            connection = await super().connect(req, traces, timeout)
+            if state := _current_request.get(None):
+                state.delivery.is_connecting, state.delivery.is_sent = False, True
+            return connection
+
+    return Connector
+
+
+@cache
+def _resolver_class() -> type[AbstractResolver]:
+    from aiohttp.abc import AbstractResolver, ResolveResult
+
+    class Resolver(AbstractResolver):
+        """Looks host names up in threads of its own: neither other work nor the end of the process waits for a slow lookup."""
+
+        async def resolve(self, host: str, port: int = 0, family: Any = socket.AF_INET) -> list[ResolveResult]:
+            found = await _run_in_daemon_thread(partial(_look_up, host, port, family))
+            numeric = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+            return [
+                ResolveResult(hostname=host, host=address, port=port, family=kind, proto=proto, flags=numeric)
+                for kind, proto, address in found
+            ]
+
+        async def close(self) -> None:
+            pass
+
+    return Resolver
+
+
+def _look_up(host: str, port: int, family: int) -> list[tuple[int, int, str]]:
+    """Return the addresses of a host, each with its family and protocol."""
+    flags = 0 if sys.platform == "win32" and host == "localhost" else socket.AI_ADDRCONFIG
+    found = []
+    for kind, _, proto, _, address in socket.getaddrinfo(
+        host, port, family=family, type=socket.SOCK_STREAM, flags=flags
+    ):
+        text = str(address[0])
+        if kind == socket.AF_INET6 and len(address) == 4 and address[3]:  # a link-local address needs its interface
+            text = socket.getnameinfo(address, socket.NI_NUMERICHOST | socket.NI_NUMERICSERV)[0]
+        found.append((int(kind), proto, text))
+    return found
+
+
+async def _run_in_daemon_thread(work: Callable[[], T]) -> T:
+    """Return the result of blocking work. If the caller is cancelled, the thread is left alone."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def run() -> None:
+        try:
+            outcome = partial(_settle, future, work(), None)
+        except Exception as error:
+            outcome = partial(_settle, future, None, error)
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(outcome)
+
+    threading.Thread(target=run, daemon=True).start()
+    return await future
+
+
+def _settle(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
+
+
 ReadResponse = Callable[["ClientResponse", asyncio.Timeout], Awaitable[T]]
 PoolKey = tuple[str, int, bool, str | None]  # base_url, limit, reuse, proxy
 Pools = dict[PoolKey, ConnectionPool]
@@ -236,6 +320,7 @@ class Endpoint:
         # Above 1 MiB, aiohttp needs a file object so that sending does not block the event loop.
         data = body if len(body) < 2**20 else io.BytesIO(body)
         pool, state = self.join_pool(), RequestState()
+        state.delivery.is_connecting, state.delivery.is_sent = True, False
         try:
             async with pool.semaphore, asyncio.timeout(first_byte) as clock:
                 pool.timeouts.add(clock)

@@ -133,24 +133,24 @@ class WireMember:
     async def send(self, body: bytes, on_delta: OnDelta) -> Answer:
         parser = self.parser(on_delta)
 
-        async def read(response: ClientResponse, clock: asyncio.Timeout) -> Answer | None:
+        async def read(response: ClientResponse, clock: asyncio.Timeout) -> None:
             if not 200 <= response.status < 300:
-                return await self._handle_error_status(response)
+                raise await self._read_error_status(response)
             await parser.read(response, clock, self.idle, self.endpoint.limits)
-            return None
 
-        refused = await self.endpoint.post(self.path, body, self.first_byte, read, parser.text)
-        return refused or parser.build_answer(self.endpoint.format_detail)
+        await self.endpoint.post(self.path, body, self.first_byte, read, parser.text)
+        return parser.build_answer(self.endpoint.format_detail)
 
-    async def _handle_error_status(self, response: ClientResponse) -> Answer:
-        """Return a refusal if a content filter caused the status, else raise the Fault."""
+    async def _read_error_status(self, response: ClientResponse) -> Fault:
+        """Return the Fault of an error status: a refusal if a content filter caused it."""
         error = await self.endpoint.read_error(response)
         if is_refusal(error):
-            return Answer(self.endpoint.format_detail(error.message), "refused")
+            said = self.endpoint.format_detail(error.message)
+            return Fault("refused", f'the member declined to answer: "{said}"', said=said, has_status=True)
         fault = self.endpoint.make_fault(response, error)
         if fault.kind == "model" and (successor := find_successor(self.model)):
-            raise Fault("model", self.endpoint.format_detail(f"{fault.detail} Its successor is {successor}."))
-        raise fault
+            return Fault("model", self.endpoint.format_detail(f"{fault.detail} Its successor is {successor}."))
+        return fault
 
     async def probe(self) -> str:
         listed = await self.list_models()
