@@ -548,7 +548,26 @@ RELIABILITY_INTRO = """# Reliability
 
 What Council promises, and how each promise is proved. `benchmarks/reliability.toml` lists the promises and the suites; the tables below are generated from it and from the last recorded runs.
 """
-RELIABILITY_END = """## Repeat it
+RELIABILITY_END = """## What an endpoint may do to a bill
+
+`tests/acceptance/endpoint_behaviours.py` is a table of what an endpoint may do, with bad intentions or bad luck. Each row runs under a tight cap, with all endpoints and with one that misbehaves. Spent and in doubt together never exceed the cap, at the end and while requests are open. The report, the store, `council spend` and `/api/spend` agree, and `council runs fsck` finds nothing.
+
+| group | rows | examples | what is charged |
+|---|---|---|---|
+| false usage | 32 | counts of a million, negative, as text, NaN, missing, more cached than sent, sent twice, in another place | the count, at most the reservation; an estimate if it is missing or not plausible |
+| errors | 22 | 401, 429, 500, 503, redirects, error events before and after output, a content filter | nothing for what is never billed, else in doubt |
+| cuts | 11 | cuts and resets at any place, silence, keep-alives only, no terminator | the reservation, in doubt |
+| floods | 11 | a hundred times the output limit, words or thoughts without end, one line, headers, compressed bodies | at most the reservation |
+| odd answers | 12 | empty, refused, cut at the length limit, another schema, terminators twice | the count, at most the reservation |
+| connections | 12 | a host that does not resolve, a refused port, TLS to a plain port, a handshake that never ends, a connection that closes when the request was read | nothing before the request is sent, then in doubt |
+
+The same holds for a chair that misbehaves, for fallbacks, `--hedge`, an interrupted or killed run that is resumed, a batch, and two runs that share the cap of a day. What an endpoint bills without reporting it is not known: if it writes more than its output limit, its own bill can be higher than the cap.
+
+```bash
+pytest -n 2 tests/acceptance/test_endpoint_bills.py
+```
+
+## Repeat it
 
 ```bash
 python benchmarks/reliability.py           # all suites

@@ -112,7 +112,7 @@ def test_slow_lookups_do_not_delay_other_endpoints(provider: FakeProvider, slow_
     async def ask_all() -> list[str]:
         slow = [fault(member_at(f"https://m{n}.invalid/v1", "openai", connect=2.0)) for n in range(40)]
         waiting = [asyncio.ensure_future(one) for one in slow]
-        while len(slow_lookups) < MAX_POOL_THREADS:
+        while len(slow_lookups) < MAX_POOL_THREADS:  # noqa: ASYNC110
             await asyncio.sleep(0)
         provider.script("m1", Reply(status=401))
         quick = await fault(member_at(provider.base_url.replace("127.0.0.1", "localhost"), "openai", connect=1.9))
