@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.helpers import QUESTION, Terminal, Workspace, wait_for_exit
+from tests.acceptance.helpers import QUESTION, Terminal, Workspace, kill, wait_for_exit
 from tests.fake_provider import Reply, Seen
 from tests.trusted_project import user_file, write_user_file
 
@@ -204,3 +204,37 @@ def test_the_rest_of_a_day_starts_only_runs_that_can_finish(vendors: Workspace, 
     assert codes[-1] == 2 and len(codes) > 2
     spent = council("spend", "--json").json["today"]
     assert 0.15 < spent["usd"] <= 0.30
+
+
+@pytest.mark.behaviour("40-cap-finishes-or-refuses")
+@pytest.mark.parametrize("factor", [0.1, 30])
+def test_prices_that_change_during_a_run_do_not_exceed_its_cap(
+    vendors: Workspace, council: Terminal, factor: float
+) -> None:
+    gate = vendors.provider.hold(lambda seen: seen.wire == "google")
+    process = vendors.process("--cheap", "--protocol", "triad", "--max-cost", "0.2", QUESTION)
+    gate.wait()
+    kill(process)
+    gate.release()
+    prices = [f'[prices."{name}:*"]\ninput = {factor}\noutput = {5 * factor}\n' for name in KEYS]
+    write_user_file("\n".join([user_file().read_text(encoding="utf-8"), *prices]))
+    report = council("resume", "--json").json
+    cost = report["cost"]
+    assert cost["usd"] + cost.get("in_doubt", 0) <= 0.2
+    assert report["status"] in ("complete", "incomplete")
+    assert council("runs", "fsck").code == 0
+
+
+@pytest.mark.behaviour("40-cap-finishes-or-refuses", "00-unpriced-refused")
+def test_a_price_unknown_for_one_seat_of_three(vendors: Workspace, council: Terminal) -> None:
+    url = vendors.provider.base_url
+    unknown = f'[providers.odd]\nwire = "openai"\nbase_url = "{url}"\n[seats.beta]\nmodel = "odd:m1"\nfallback = []\n'
+    write_user_file(user_file().read_text(encoding="utf-8") + unknown)
+    flags = ("--protocol", "triad", "--max-cost", "1", "--json")
+    refused = council(*flags, QUESTION)
+    assert refused.code == 2 and 'no price for "odd:m1"' in refused.json["error"]
+    done = council(*flags, "--allow-unpriced", QUESTION)
+    assert (done.code, done.json["status"]) == (0, "complete")
+    assert (done.json["cost"]["usd"], done.json["cost"]["unpriced"]) == (None, ["odd:m1"])
+    ((spent,),) = vendors.rows("SELECT sum(coalesce(charged, reserved)) FROM spending")
+    assert 0 < spent <= 1e9
