@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import random
 import re
+import sqlite3
+import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from council.calling.budget import local_date
 from tests.acceptance.helpers import QUESTION, Terminal, Workspace, kill, wait_for_exit
 from tests.fake_provider import Reply, Seen
 from tests.trusted_project import user_file, write_user_file
 
 KEYS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "google": "GEMINI_API_KEY"}
-PROTOCOLS = ("collaborative", "adversarial", "triad", "advisors", "general", "ranking", "refine", "solo", "adaptive")
+PROTOCOLS = ("collaborative", "adversarial", "triad", "advisors", "general", "ranking", "refine", "solo", "adaptive", "panel")  # fmt: skip
 CAPS = (0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.3, 0.5, 0.8, 1.2, 2.0)
 FLAGS = {"general": ("--no-search",)}
 REFUSED = "does not cover this council"
@@ -72,6 +76,28 @@ def test_no_cap_starts_a_run_that_cannot_finish(vendors: Workspace, council: Ter
     assert council("runs", "fsck").code == 0
 
 
+def use_all_output(seen: Seen) -> Reply:
+    """Return the usual reply, billed for as much output as the request allows."""
+    reply = write_asked_words(seen) or Reply()
+    body, config = seen.body, seen.body.get("generationConfig") or {}
+    names = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+    limit = config.get("maxOutputTokens") or next(body[name] for name in names if name in body)
+    reply.usage = [{"prompt_tokens": len(seen.raw) // 3, "completion_tokens": limit}]
+    return reply
+
+
+@pytest.mark.behaviour("40-cap-finishes-or-refuses")
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_run_whose_members_use_all_of_their_output_finishes_too(
+    vendors: Workspace, council: Terminal, protocol: str
+) -> None:
+    vendors.provider.answer = use_all_output
+    for cap in (0.02, 0.04, 0.13, 0.14, 0.15, 0.3, 0.7, 1.5):
+        flags = ("--protocol", protocol, *FLAGS.get(protocol, ()))
+        done = council(*flags, "--max-cost", str(cap), "--json", QUESTION)
+        assert done.code == 2 or (done.code, done.json["status"]) == (0, "complete"), (cap, done.err)
+
+
 @pytest.mark.behaviour("40-cap-finishes-or-refuses")
 def test_under_a_cap_the_seats_of_a_phase_are_asked_at_once(vendors: Workspace) -> None:
     gate = vendors.provider.hold(lambda seen: True)
@@ -113,11 +139,12 @@ def test_a_cap_between_asks_for_shorter_answers(vendors: Workspace, council: Ter
     done = council("--max-cost", "0.40", "--json", QUESTION)
     assert (done.code, done.json["status"]) == (0, "complete")
     (line,) = (row["reason"] for row in done.json["degraded"] if "to fit the cap" in row["reason"])
-    assert "answers have at most about" in line
+    stated = re.search(r"answers have at most about (\d+) words instead of 1,500", line)
+    assert stated
     asked = {
         int(found[1]) for seen in vendors.provider.log if (found := re.search(r"At most (\d+) words", seen.prompt))
     }
-    assert max(asked) < 1500
+    assert max(asked) == int(stated[1]) < 1500
     limits = [seen.body.get("max_tokens") for seen in vendors.provider.log if seen.wire == "anthropic"]
     assert all(limit and limit < 6300 for limit in limits)
 
@@ -238,3 +265,71 @@ def test_a_price_unknown_for_one_seat_of_three(vendors: Workspace, council: Term
     assert (done.json["cost"]["usd"], done.json["cost"]["unpriced"]) == (None, ["odd:m1"])
     ((spent,),) = vendors.rows("SELECT sum(coalesce(charged, reserved)) FROM spending")
     assert 0 < spent <= 1e9
+
+
+@pytest.mark.behaviour("40-cap-finishes-or-refuses")
+@pytest.mark.parametrize("protocol", ["triad", "ranking", "general"])
+def test_the_stated_length_is_the_one_that_is_asked_for(vendors: Workspace, council: Terminal, protocol: str) -> None:
+    flags = ("--protocol", protocol, *FLAGS.get(protocol, ()))
+    checked = 0
+    for cap in ("0.25", "0.35", "0.45"):
+        sent = len(vendors.provider.log)
+        done = council(*flags, "--max-cost", cap, "--json", QUESTION)
+        prompts = [seen.prompt for seen in vendors.provider.log[sent:]]
+        for line in (row["reason"] for row in done.json["degraded"] if " words instead of " in row["reason"]):
+            stated = re.search(r"at most about (\d+) words instead of ([\d,]+)", line)
+            assert stated and int(stated[1]) < int(stated[2].replace(",", ""))
+            assert any(f"t most {stated[1]} words" in prompt for prompt in prompts)
+            checked += 1
+    assert checked
+
+
+@pytest.mark.behaviour("40-cap-finishes-or-refuses")
+def test_a_higher_cap_never_refuses_what_a_lower_one_allows_beside_a_day_cap(
+    vendors: Workspace, council: Terminal
+) -> None:
+    write_user_file(user_file().read_text(encoding="utf-8") + "\n[budget]\nmax_cost_per_day = 0.45\n")
+    codes = [council("--dry-run", "--max-cost", cap, QUESTION).code for cap in ("0.40", "0.44", "0.46", "1")]
+    assert codes == [0, 0, 0, 0]
+
+
+@pytest.mark.behaviour("40-cap-finishes-or-refuses")
+def test_money_that_a_process_held_before_its_run_was_stored_is_free_again(
+    vendors: Workspace, council: Terminal
+) -> None:
+    write_user_file(user_file().read_text(encoding="utf-8") + "\n[budget]\nmax_cost_per_day = 0.30\n")
+    assert council("--cheap", "--protocol", "triad", QUESTION).code == 0
+    with closing(sqlite3.connect(vendors.data / "council.db")) as db:  # as left by a process that died two minutes ago
+        at, day = time.time() - 120, local_date(time.time())
+        db.execute(
+            "INSERT INTO spending (run, key, n, member, at, day, price, reserved) VALUES ('rgone', '', 0, '', ?, ?, '', ?)",
+            (at, day, 10**9),
+        )
+        db.commit()
+    assert council("spend", "--json").json["today"]["reserved"] == 0
+    assert council("--cheap", "--protocol", "triad", QUESTION).code == 0
+
+
+@pytest.mark.behaviour("40-cap-finishes-or-refuses")
+def test_a_fork_is_fitted_to_its_cap_or_refused(vendors: Workspace, council: Terminal) -> None:
+    run = council("--cheap", "--protocol", "triad", "--json", QUESTION).json["run"]
+    fork = ("fork", run, "--seat", "alpha=anthropic:claude-opus-5.5", "--json", "--max-cost")
+    refused = council(*fork, "0.05")
+    assert refused.code == 2 and REFUSED in refused.json["error"]
+    assert vendors.runs() == [run]
+    for cap in (refused.json["details"]["needed"], 0.3, 1.0):
+        done = council(*fork, str(cap))
+        assert (done.code, done.json["status"]) == (0, "complete"), done.err
+        assert done.json["cost"]["usd"] <= cap
+
+
+@pytest.mark.behaviour("40-cap-finishes-or-refuses", "50-batch-budget")
+def test_a_cap_of_each_run_and_a_limit_of_the_batch_apply_together(vendors: Workspace, council: Terminal) -> None:
+    budget = "\n[budget]\nmax_cost = 0.50\nmax_cost_per_day = 5.00\n"
+    write_user_file(user_file().read_text(encoding="utf-8") + budget)
+    Path("rows.jsonl").write_text(
+        '{"id": "a", "question": "One?"}\n{"id": "b", "question": "Two?"}\n', encoding="utf-8"
+    )
+    for limit in ((), ("--max-cost", "4")):
+        done = council("batch", "rows.jsonl", "-o", f"out{len(limit)}.jsonl", "--json", *limit)
+        assert (done.code, done.json["complete"]) == (0, 2), done.err

@@ -19,9 +19,16 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, NoReturn
 
-from council.calling.budget import OutputLimits, SpendingPlan, max_answer_tokens, max_billed_tokens, top_phase
+from council.calling.budget import (
+    FULL_OUTPUT,
+    OutputLimits,
+    SpendingPlan,
+    max_answer_tokens,
+    max_billed_tokens,
+    top_phase,
+)
 from council.errors import CapTooLow, ConfigError, option
 from council.members.base import Member
 from council.money import Price, format_usd, max_cost, nanos_to_usd, usd_to_nanos
@@ -87,7 +94,7 @@ class Shortfall:
         """The problem and the fix in one line, with the wordings of all interfaces."""
         return _explain_shortfall(self)
 
-    def raise_error(self) -> None:
+    def raise_error(self) -> NoReturn:
         raise CapTooLow(
             self.message,
             scope=self.cap.scope,
@@ -191,6 +198,18 @@ async def _iter_plans(
         yield model.plan_spending((await rehearse_paths(words))[-1], limits)
 
 
+def fit_calls(model: CostModel, calls: Sequence[RehearsedCall], words: float, cap: Cap) -> SpendingPlan | Shortfall:
+    """Return the most generous limits with which calls whose prompts are fixed fit a cap, or what they would need."""
+    shares = [_share_limits(step / SHARE_STEPS) for step in range(SHARE_STEPS, -1, -1)]
+    reduced = [OutputLimits(0.0, 1.0, thinking, low_effort=True) for _, thinking in (REDUCED_LEVELS[0], LOWEST_LEVEL)]
+    budget = usd_to_nanos(Decimal(str(cap.left)))
+    for limits in (FULL_OUTPUT, *shares, *reduced):
+        plan = model.plan_spending(calls, replace(limits, words=words))
+        if plan.total <= budget:
+            return plan
+    return Shortfall(cap, round_up_cents(nanos_to_usd(plan.total)))
+
+
 def _share_limits(share: float) -> OutputLimits:
     thinking = LOW_THINKING_TOKENS + math.floor(share * (MAX_THINKING_TOKENS - LOW_THINKING_TOKENS))
     return OutputLimits(share, 1.0, thinking)
@@ -202,15 +221,22 @@ def round_up_cents(usd: float) -> float:
     return float(math.ceil(Decimal(str(usd)) / step) * step)
 
 
-def describe_fit(plan: SpendingPlan, calls: Sequence[RehearsedCall], full: float, cap: Cap) -> str:
-    """Return one line on what a cap changes; empty if answers keep their length and effort."""
+def describe_fit(
+    plan: SpendingPlan, calls: Sequence[RehearsedCall], full_calls: Sequence[RehearsedCall], full: float, cap: Cap
+) -> str:
+    """Return one line on what a cap changes; empty if answers keep their length and effort.
+
+    `full_calls` are the same calls without a cap, `full` is what they may cost at most.
+    """
     limits = plan.limits
     if not limits.is_reduced:
         return ""
     changes = []
-    if limits.words < 1:
-        words = max(call.words for call in calls)
-        changes.append(f"answers have at most about {words} words")
+    asked = {call.key: call.words for call in full_calls}
+    shortened = [(call.words, asked[call.key]) for call in calls if call.words < asked.get(call.key, 0)]
+    if shortened:
+        words, usual = max(shortened)
+        changes.append(f"answers have at most about {words} words instead of {usual:,}")
     changes.append("reasoning effort is low")
     return (
         f"to fit the cap of {format_usd(cap.left)}, {' and '.join(changes)}; "

@@ -75,15 +75,22 @@ class RehearsedCall:
         return CachedCall(self.key, self.chain[0], f"{self.form} {self.ask.effort or ''}", self.prefixes)
 
 
-def build_call(step: Step, quoted_keys: Mapping[str, str], question: str) -> RehearsedCall:
-    """Return the call of a step. `quoted_keys` has the key of the statement under each fence mark."""
+def build_call(
+    step: Step, quoted_keys: Mapping[str, str], question: str, earlier: Sequence[RehearsedCall] = ()
+) -> RehearsedCall:
+    """Return the call of a step. `quoted_keys` has the key of the statement under each fence mark.
+
+    `earlier` are the calls before it: a continued conversation contains the earlier answers of its seat.
+    """
     ask = step.ask
+    turns = sum(message["role"] == "assistant" for message in ask.messages)
+    own = [call.key for call in earlier if call.key.rpartition("/")[2] == ask.key.rpartition("/")[2]]
     prompt = "\n".join(message["content"] for message in ask.messages)
     schema_json = json.dumps(ask.schema) if ask.schema else ""
     schema = estimate_tokens(schema_json)
     return RehearsedCall(
         ask.key, step.chain, estimate_tokens(prompt) + schema - estimate_tokens(question),
-        frozenset([*(quoted_keys[mark] for mark in FENCE.findall(prompt) if mark in quoted_keys), *([LOOKED] if LOOKED_FENCE in prompt else [])]),
+        frozenset([*(quoted_keys[mark] for mark in FENCE.findall(prompt) if mark in quoted_keys), *([LOOKED] if LOOKED_FENCE in prompt else []), *(own[-turns:] if turns else [])]),
         ask.words or DEFAULT_ANSWER_WORDS, replace(ask, messages=(), schema=None), step.timeout, estimate_tokens(shared_prefix(ask)) if ask.shared else 0,
         hashlib.sha256(schema_json.encode()).hexdigest() if schema_json else "", list_prefixes(ask, question),
     )  # fmt: skip

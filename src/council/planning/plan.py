@@ -317,21 +317,21 @@ async def make_plan(
         require_sight(attached, roster)
     if on_seated and not (packet.refusal or panel.refusal):
         on_seated(seat.member for seat in roster.seats)
-    rehearse_paths = partial(
-        _rehearse_paths, protocol, roster, question, dict(options), packet, where.settings, member, look=bool(look), check=check
+    rehearse_here = partial(
+        rehearse_paths, protocol, roster, question, dict(options), packet, where.settings, member, look=bool(look), check=check
     )  # fmt: skip
-    phases, calls, shorter, longer, longest = await rehearse_paths()
+    phases, calls, shorter, longer, longest = await rehearse_here()
     model = CostModel(roster, estimate_tokens(question.text), price, member)
     spending, shortfall, fitted = NO_SPENDING_PLAN, None, ""
     if cap is not None:
-        full = model.plan_spending(longest, FULL_OUTPUT).total
-        fit = await fit_to_cap(model, rehearse_paths, cap, may_be_lowest=has_chosen_members(whole))
+        full_calls, full = longest, model.plan_spending(longest, FULL_OUTPUT).total
+        fit = await fit_to_cap(model, rehearse_here, cap, may_be_lowest=has_chosen_members(whole))
         if isinstance(fit, Shortfall):
             shortfall = fit
         else:
             spending = fit
-            phases, calls, shorter, longer, longest = await rehearse_paths(spending.limits.words)
-            fitted = describe_fit(spending, longest, nanos_to_usd(full), cap)
+            phases, calls, shorter, longer, longest = await rehearse_here(spending.limits.words)
+            fitted = describe_fit(spending, longest, full_calls, nanos_to_usd(full), cap)
     points = find_cache_points(
         [call.as_cached() for call in longer], estimate_tokens(question.text), find_rules(member),
         warm_start=where.settings.warm_start,
@@ -395,7 +395,7 @@ async def plan_within_cap(intent: Intent, where: PanelContext, make: Callable[..
     return replace(cheaper, notices=(*cheaper.notices, line))
 
 
-async def _rehearse_paths(
+async def rehearse_paths(
     protocol: Protocol, roster: Roster, question: Question, options: Json, packet: Packet, settings: Settings,
     member: Callable[[str], Member], word_share: float = 1.0, *, look: bool, check: bool,
 ) -> tuple[tuple[Json, ...], tuple[int, int], list[RehearsedCall], list[RehearsedCall], list[RehearsedCall]]:  # fmt: skip

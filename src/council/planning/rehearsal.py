@@ -145,7 +145,7 @@ async def rehearse(
 
     async def carry_out(step: Step) -> Outcome:
         if calls is not None:
-            calls.append(build_call(step, prompts.quoted_keys, question.text))
+            calls.append(build_call(step, prompts.quoted_keys, question.text, calls))
         return await answer_step(step)
 
     council = (looking_council() if look else Council)(

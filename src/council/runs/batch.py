@@ -253,8 +253,9 @@ class QuestionBatch:
         return self.settings.defaults | row.options
 
     def _add_limit(self, flags: Json, limit: float | None) -> Json:
-        """Return the settings of a row with the limit of the batch, if it has none of its own."""
-        if limit is None or "max_cost" in flags:
+        """Return the settings of a row with the limit of the batch, if its own cap is not lower."""
+        own = flags.get("max_cost", self._records.caps.run)
+        if limit is None or (own is not None and own <= limit):
             return flags
         return flags | {"max_cost": limit, "is_row": True}
 
@@ -419,7 +420,8 @@ class QuestionBatch:
                 return None, False
             is_all, after = limit < spent + most or limit == own, spent
             try:
-                minutes = await self._execute(task, flags | {"max_cost": nanos_to_usd(limit), "is_row": True}, stop)
+                part = {"max_cost": nanos_to_usd(limit), **({} if limit == own else {"is_row": True})}
+                minutes = await self._execute(task, flags | part, stop)
                 after = _to_nanos(_known_cost(minutes))
             except (CapTooLow, BudgetSpent):  # the rest of the limit does not cover the row, which could not finish
                 self._halted = self._halted or "budget"

@@ -54,7 +54,7 @@ def plan_fork(
     trusted = {"trusted": run_context.settings.trusted.destinations} if run_context.settings.trusted else {}
     setup = parent.setup | {
         "roster": asdict(roster),
-        "fork": fork | {"others": others, "warnings": unasked},
+        "fork": fork | {"others": others, "warnings": unasked, "earlier": phases[: phases.index(start)]},
         "shared_vendors": shared,
         "spending": _keep_later_phases(parent.setup.get("spending"), phases[: phases.index(start)]),
         **({"cache_points": {}} if seats else {}),  # they hold for the members that the parent's plan rehearsed

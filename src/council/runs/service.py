@@ -16,7 +16,7 @@ from typing import Any
 
 from council import events as ev
 from council import protocols
-from council.calling.budget import Caps, explain_refusal, local_date
+from council.calling.budget import Caps, SpendingPlan, explain_refusal, local_date, top_phase
 from council.calling.concurrency import RUN_LIMIT
 from council.engine.council import Council
 from council.engine.ledger import ForkSource, Ledger, Listener, NullStore
@@ -40,7 +40,7 @@ from council.members.wires.http import keep_connections
 from council.money import Price, nanos_to_usd
 from council.packet.secret_filter import redact_value
 from council.planning.alternatives import find_alternatives
-from council.planning.cap_fit import Cap
+from council.planning.cap_fit import Cap, CostModel, Shortfall, fit_calls
 from council.planning.intent import ChosenBy, Intent
 from council.planning.plan import (
     Material,
@@ -51,10 +51,12 @@ from council.planning.plan import (
     plan_within_cap,
     question_from,
     read_request,
+    rehearse_paths,
     roster_from,
 )
 from council.planning.rehearsal import looking_council, template_context
 from council.protocols.common.rosters import describe_rosters
+from council.protocols.options import parse_options
 from council.protocols.seats import PanelContext
 from council.render.report import encode_report
 from council.runs import report_files
@@ -83,7 +85,7 @@ from council.search import can_search
 from council.settings import Settings
 from council.settings.key_storage import add_stored_keys
 from council.store.interface import OPEN_STATUSES, Record, RequestKey, Row, RunStatus, Store
-from council.types import Json, Outcome, Roster, Step
+from council.types import Json, Outcome, Roster, Step, estimate_tokens
 
 CANCEL_POLL_S = 0.5  # seconds between checks for a cancel request
 
@@ -166,7 +168,10 @@ class Convener(RunRecords):
         if caps.user_day is not None:
             spent = nanos_to_usd(await self.store.sum_day(today, caps.user))
             found.append(Cap(caps.user_day, "user", spent, may_shorten=False))
-        return min(found, key=lambda cap: cap.left, default=None)
+        lowest = min(found, key=lambda cap: cap.left, default=None)
+        if lowest and found[0].may_shorten:  # the run is fitted to a cap of its own, so it may be fitted to a lower one
+            return replace(lowest, may_shorten=True)
+        return lowest
 
     async def _hold_budget(self, ledger: Ledger) -> str:
         """Hold the money for the rest of the run. Return why a cap does not cover it; "" if it does."""
@@ -347,8 +352,25 @@ class Convener(RunRecords):
         setup, plan = plan_fork(parent, phase, seats, self.run_context)
         setup |= self.run_context.made_by | self._persisted_flags()
         self.run_context.require_prices(roster_from(setup))
+        if cap := await self._find_cap():
+            setup["spending"] = (await self._fit_fork(setup, cap)).as_json()
         run = await self.store.new_run_id()
         return Record(run, parent.name, parent.folder, time.time(), parent.seed, setup, is_new=True), plan
+
+    async def _fit_fork(self, setup: Json, cap: Cap) -> SpendingPlan:
+        """Return output limits with which the requests of a fork fit its cap. Its prompts are those of the parent's length."""
+        protocol, question, roster = protocols.get_protocol(setup["protocol"]), question_from(setup), roster_from(setup)
+        words = spending_plan(setup).limits.words
+        options = parse_options(protocol.name, question.task, setup["options"], protocol.load_options())
+        *_, calls = await rehearse_paths(
+            protocol, roster, question, dict(options), packet_from(setup), self.settings, self.members, words,
+            look=bool(setup.get("look")), check=bool(setup.get("check")),
+        )  # fmt: skip
+        later = [call for call in calls if top_phase(call.key) not in setup["fork"]["earlier"]]
+        fit = fit_calls(CostModel(roster, estimate_tokens(question.text), self.price, self.members), later, words, cap)
+        if isinstance(fit, Shortfall):
+            fit.raise_error()
+        return fit
 
     async def _make_record(self, plan: Plan) -> Record:
         now, run = time.time(), plan.batch.get("run") or await self.store.new_run_id()

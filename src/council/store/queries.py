@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import sys
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -127,7 +128,12 @@ SPENDING_STATEMENTS = {
     "release": "DELETE FROM spending WHERE run = ? AND key = ? AND n = ? AND charged IS NULL",
     "charge": "UPDATE spending SET charged = ?4, estimated = ?5 WHERE run = ?1 AND key = ?2 AND n = ?3",
 }
-SUM_SPENT = "SELECT CAST(coalesce(sum(coalesce(charged, reserved)), 0) AS BIGINT) FROM spending WHERE {}"
+# What a run holds does not count if the process ended before the run was stored, which takes less than a minute.
+COUNTS = "(key <> ? OR at > ? OR run IN (SELECT id FROM runs))"
+START_S = 60
+SUM_SPENT = (
+    f"SELECT CAST(coalesce(sum(coalesce(charged, reserved)), 0) AS BIGINT) FROM spending WHERE {COUNTS} AND {{}}"
+)
 NOT_THIS = "NOT (run = ? AND ((key = ? AND n = ?) OR key = ?))"
 OF_USER = "day = ? AND run IN (SELECT run FROM user_runs WHERE name = ?)"
 
@@ -145,7 +151,7 @@ def reserve_spending(db: Connection, run: str, hold: Hold) -> BudgetRefusal | No
     ):
         if cap is None:
             continue
-        others = (*values, run, hold.key, hold.n, HOLD_KEY)
+        others = (HOLD_KEY, hold.at - START_S, *values, run, hold.key, hold.n, HOLD_KEY)
         (spent,) = db.execute(SUM_SPENT.format(f"{condition} AND {NOT_THIS}"), others).fetchone()
         if spent + requested > cap:
             return BudgetRefusal(scope, cap, spent, requested)
@@ -166,7 +172,7 @@ def _update_hold(db: Connection, run: str, hold: Hold) -> None:
 def sum_day(db: Connection, day: str, user: str | None = None) -> int:
     """Return what the runs of a day, or those of a user, have spent, reserved and hold."""
     condition, values = ("day = ?", (day,)) if user is None else (OF_USER, (day, user))
-    (spent,) = db.execute(SUM_SPENT.format(condition), values).fetchone()
+    (spent,) = db.execute(SUM_SPENT.format(condition), (HOLD_KEY, time.time() - START_S, *values)).fetchone()
     return int(spent)
 
 
@@ -194,8 +200,8 @@ def select_spending_since(db: Connection, day: str, user: str | None = None) -> 
                   json_extract(s.body, '$.usage'), r.name, r.folder, p.price, r.protocol, r.status, r.cost, r.stops, r.saved
            FROM spending p LEFT JOIN settled s ON s.run = p.run AND s.key = p.key AND s.n = p.n
                            LEFT JOIN summaries r ON r.id = p.run
-           WHERE p.day >= ?{of_user} ORDER BY p.at""",
-        (day,) if user is None else (day, user),
+           WHERE p.day >= ?{of_user} AND (p.key <> ? OR p.at > ? OR r.id IS NOT NULL) ORDER BY p.at""",
+        (day, *([] if user is None else [user]), HOLD_KEY, time.time() - START_S),
     )
     names = (
         "run",
