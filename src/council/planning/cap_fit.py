@@ -171,11 +171,14 @@ async def fit_to_cap(
 ) -> SpendingPlan | Shortfall:
     """Return the most generous limits with which all requests fit the cap, or what the plan would need.
 
-    Limits that leave money to repeat the most expensive request are preferred.
+    Limits that leave money to repeat the most expensive request are preferred, but not to answers of full length and
+    effort: most requests cost much less than they may.
     """
     budget = usd_to_nanos(Decimal(str(cap.left)))
     tight: SpendingPlan | None = None
     async for plan in _iter_plans(model, rehearse_paths, may_shorten=cap.may_shorten, may_be_lowest=may_be_lowest):
+        if tight and plan.limits.is_reduced and not tight.limits.is_reduced:
+            return tight
         if plan.total + plan.largest <= budget:
             return plan
         if tight is None and plan.total <= budget:
@@ -222,11 +225,11 @@ def round_up_cents(usd: float) -> float:
 
 
 def describe_fit(
-    plan: SpendingPlan, calls: Sequence[RehearsedCall], full_calls: Sequence[RehearsedCall], full: float, cap: Cap
+    model: CostModel, plan: SpendingPlan, calls: Sequence[RehearsedCall], full_calls: Sequence[RehearsedCall], cap: Cap
 ) -> str:
     """Return one line on what a cap changes; empty if answers keep their length and effort.
 
-    `full_calls` are the same calls without a cap, `full` is what they may cost at most.
+    `full_calls` are the same calls without a cap.
     """
     limits = plan.limits
     if not limits.is_reduced:
@@ -238,9 +241,10 @@ def describe_fit(
         words, usual = max(shortened)
         changes.append(f"answers have at most about {words} words instead of {usual:,}")
     changes.append("reasoning effort is low")
+    full = nanos_to_usd(model.plan_spending(full_calls, _share_limits(0.0)).total)
     return (
         f"to fit the cap of {format_usd(cap.left)}, {' and '.join(changes)}; "
-        f"{format_usd(round_up_cents(full))} would cover the full length"
+        f"{format_usd(round_up_cents(full))} would cover the full length and effort"
     )
 
 

@@ -20,7 +20,7 @@ from council.engine.prompting import build_dossier
 from council.errors import SearchNotEnabled, UsageError, option, word_for, wording
 from council.events import dump_fields
 from council.members.base import Member, list_unseen
-from council.money import equal_work_cost, format_usd, nanos_to_usd
+from council.money import equal_work_cost, format_usd
 from council.packet import build
 from council.packet.changes import Selection, select_recent, select_work_tree
 from council.packet.gate import decode_stdin
@@ -324,14 +324,14 @@ async def make_plan(
     model = CostModel(roster, estimate_tokens(question.text), price, member)
     spending, shortfall, fitted = NO_SPENDING_PLAN, None, ""
     if cap is not None:
-        full_calls, full = longest, model.plan_spending(longest, FULL_OUTPUT).total
+        full_calls = longest
         fit = await fit_to_cap(model, rehearse_here, cap, may_be_lowest=has_chosen_members(whole))
         if isinstance(fit, Shortfall):
             shortfall = fit
         else:
             spending = fit
             phases, calls, shorter, longer, longest = await rehearse_here(spending.limits.words)
-            fitted = describe_fit(spending, longest, full_calls, nanos_to_usd(full), cap)
+            fitted = describe_fit(model, spending, longest, full_calls, cap)
     points = find_cache_points(
         [call.as_cached() for call in longer], estimate_tokens(question.text), find_rules(member),
         warm_start=where.settings.warm_start,
