@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from council.errors import Fault
 from council.members.wires.stream_parser import ThinkingFilter
 from council.types import Answer, Usage
 from tests.fake_provider import FakeProvider, Reply
@@ -70,3 +73,47 @@ async def test_an_unclosed_think_block_gives_no_text(provider: FakeProvider) -> 
     provider.script("m1", Reply("<think>Tabs? Spaces? Tabs?", finish="length"))
     answer, _ = await asked(provider.base_url)
     assert answer == Answer("", "length", Usage(4, 7), "m1", "fake-1")
+
+
+# Events of several lines
+
+
+def split_events(raw: bytes) -> bytes:
+    """Return a stream in which each JSON event has several data lines, as the standard allows."""
+    lines = []
+    for line in raw.split(b"\n"):
+        data = line.removeprefix(b"data: ")
+        if line.startswith(b"data: {"):
+            text = json.dumps(json.loads(data), indent=1).encode()
+            lines += [b"data: " + part for part in text.split(b"\n")]
+        else:
+            lines.append(line)
+    return b"\n".join(lines)
+
+
+CHUNK = {"choices": [{"delta": {"content": "Ta\nbs"}, "finish_reason": None}]}
+LAST = {
+    "choices": [{"delta": {"content": "."}, "finish_reason": "stop"}],
+    "usage": {"prompt_tokens": 3, "completion_tokens": 2},
+}
+STREAM = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in (CHUNK, LAST)) + b"data: [DONE]\n\n"
+
+
+@pytest.mark.anyio
+@pytest.mark.behaviour("wire.events-of-several-lines")
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+async def test_an_event_may_have_several_data_lines(provider: FakeProvider, end: bytes) -> None:
+    provider.always("m1", Reply(raw=split_events(STREAM).replace(b"\n", end)))
+    answer, _ = await asked(provider.base_url)
+    assert (answer.text, answer.usage.output) == ("Ta\nbs.", 2)
+
+
+@pytest.mark.anyio
+@pytest.mark.behaviour("wire.events-of-several-lines")
+@pytest.mark.parametrize(
+    "broken", [b'data: {"choices": [\n\n', b'data: {"a":\ndata: {"choices": []}\n\n', b"data: {]}\ndata: x\n\n"]
+)
+async def test_an_event_that_is_never_complete_is_unreadable(provider: FakeProvider, broken: bytes) -> None:
+    provider.always("m1", Reply(raw=broken + STREAM.replace(b"data: [DONE]\n\n", b"")))
+    with pytest.raises(Fault, match="unreadable event"):
+        await asked(provider.base_url)

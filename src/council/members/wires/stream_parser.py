@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 MAX_PAUSE_S = 0.05  # seconds between two reads of a stream
 PAUSE_SHARE = 0.05  # of the time since the first byte, so that a short stream ends without delay
 DRAIN_TIMEOUT_S = 0.25  # seconds to wait for the end of a finished body, so that its connection can be reused
+MAX_PARSED_BYTES = 4_000_000  # of an event of several lines, over all attempts to parse it
 MAX_COUNTS = 100  # different names of token counts in one answer
 MAX_JSON_PARTS = 100_000  # objects and lists in one event or body, as each takes 30 times its bytes in memory
 SMALL_JSON_BYTES = 64 * 1024  # too small for so many parts to matter
@@ -57,6 +58,8 @@ class StreamParser:
         self.is_done = False  # the terminator was received
         self.has_new_content = False  # content was received since the timeout was last reset
         self.has_output = False  # text or thinking was received, so the vendor bills for it
+        self.partial: list[bytes] = []  # lines of an event that is not complete
+        self.parsed_bytes = 0  # of that event, over all attempts
         self.has_thinking = False  # this event shows activity but has no answer text
         self.may_think = True  # the text may begin with thinking, so it goes through `filter_thinking`
 
@@ -107,6 +110,8 @@ class StreamParser:
                 self.has_new_content = False
                 clock.reschedule(now() + idle if self.pieces or ended else None)  # thinking may pause
             pause_reading(response, min(MAX_PAUSE_S, PAUSE_SHARE * (now() - started)))
+        if self.partial and not self.is_done:
+            raise make_unreadable(self.partial[0])
         if not self.has_events and (problem := describe_non_model_response(response)):
             raise Fault("endpoint", problem)
         self.is_done = self.is_complete(is_framed(response))
@@ -143,15 +148,43 @@ class StreamParser:
                     self.is_done = True
                     return
                 if data:
-                    self.feed_json(data, self.parse_event)
+                    self.feed_event(data)
                 if self.is_done and not self.has_trailing_events:
                     return
 
+    def feed_event(self, data: bytes) -> None:
+        """Parse one line of data. An event may have several, which are one text together: keep a part until it is complete."""
+        if not self.partial:
+            try:
+                event = load_json(data)
+            except (ValueError, RecursionError):
+                self.partial.append(data)
+                return
+        else:
+            self.partial.append(data)
+            whole = b"\n".join(self.partial)
+            self.parsed_bytes += len(whole)
+            try:
+                event = load_json(whole)
+            except (ValueError, RecursionError):
+                if self.parsed_bytes > MAX_PARSED_BYTES or _is_json(data):
+                    raise make_unreadable(whole) from None
+                return
+            self.partial, self.parsed_bytes = [], 0
+        self.feed_value(event, data, self.parse_event)
+
     def feed_json(self, data: bytes, parse: Callable[[Json], str]) -> None:
         try:
-            piece = parse(load_json(data))
+            value = load_json(data)
+        except (ValueError, RecursionError):
+            raise make_unreadable(data) from None
+        self.feed_value(value, data, parse)
+
+    def feed_value(self, value: Any, data: bytes, parse: Callable[[Json], str]) -> None:
+        try:
+            piece = parse(value)
         except (ValueError, TypeError, AttributeError, RecursionError):
-            raise ValueError(f'unreadable event "{data[:80].decode(errors="replace")}"') from None
+            raise make_unreadable(data) from None
         if piece or self.has_thinking:
             self.has_new_content, self.has_output, self.has_thinking = True, True, False
             self.emit_text(self.filter_thinking(piece) if self.may_think else piece)
@@ -199,6 +232,18 @@ class StreamParser:
         """Mark usage as unknown if a count is invalid, or if it reports no input, or no output for a non-empty answer."""
         usage = usage.validated()
         return usage if usage.input and (usage.output or not text) else replace(usage, known=False)
+
+
+def make_unreadable(data: bytes) -> ValueError:
+    return ValueError(f'unreadable event "{data[:80].decode(errors="replace")}"')
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        load_json(data)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def read_text(value: Any) -> str:
