@@ -765,6 +765,7 @@ FAULTS = {
     "cut": "502, 504, or the stream broke off",
     "doubt": "a request in flight when the process stopped, and `--no-resend`",
     "hedge": "with `--hedge`, another member answered first, and the request was cancelled",
+    "member": "the code of a member raised an exception",
     "dropped": "with `--grace`, the other seats had answered and this one had sent nothing",
     "cancelled": "the run was interrupted while the request was open",
     "stall": "no answer in time, or no content for too long (comments do not count)",

@@ -20,7 +20,7 @@ _STATEMENT_CUT = "the words of "  # prefix of a cut in a statement
 FinalState = Literal[  # how a step of a seat ended
     "ok", "ok_repaired", "truncated", "degenerate", "refused", "in_doubt", "timed_out", "skipped(budget)", "skipped(cancel)",
     "failed(net)", "failed(rate)", "failed(quota)", "failed(overload)", "failed(server)", "failed(schema)", "failed(size)",
-    "failed(model)", "failed(auth)", "failed(endpoint)", "failed(parameter)", "failed(script)", "failed(flood)", "failed(cli:start)",
+    "failed(model)", "failed(auth)", "failed(endpoint)", "failed(parameter)", "failed(member)", "failed(script)", "failed(flood)", "failed(cli:start)",
     "failed(cli:exit)", "failed(cli:error)", "failed(cli:output)", "failed(cli:flood)", "failed(cli:silent)",
 ]  # fmt: skip
 # The state of a seat in a view.

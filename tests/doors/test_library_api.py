@@ -307,6 +307,35 @@ async def test_a_cap_that_does_not_cover_a_run_raises_with_what_it_needs() -> No
         assert report.cost.usd is not None and report.cost.usd <= refused.value.needed
 
 
+class Careless(Scripted):
+    """A member whose code raises what it likes."""
+
+    vendor, fails_in = "acme", "send"
+
+    def prepare(self, ask: council.Ask) -> bytes:
+        if self.fails_in == "prepare":
+            raise KeyError("model")
+        return super().prepare(ask)
+
+    async def send(self, body: bytes, on_delta: Any) -> council.Answer:
+        raise ConnectionError("the line is dead")
+
+
+@pytest.mark.anyio
+@pytest.mark.behaviour("30-member-raises")
+@pytest.mark.parametrize(
+    ("place", "reason"), [("send", "ConnectionError: the line is dead"), ("prepare", "KeyError: 'model'")]
+)
+async def test_a_member_that_raises_is_an_absent_seat_with_the_name_of_the_exception(place: str, reason: str) -> None:
+    careless = Careless("acme:m", {})
+    careless.fails_in = place
+    seats = {**SEATS, "beta": "acme:m"}
+    report = await council.convene("Tabs or spaces?", protocol="triad", members=[Scripted(), careless], seats=seats)
+    assert report.status == "complete"
+    (missing,) = (row for row in report.degraded if row.seat == "beta")
+    assert (missing.state, missing.reason) == ("failed(member)", reason)
+
+
 # Client
 
 

@@ -52,6 +52,7 @@ FAULT_TABLE = {
         0, "failed(endpoint)", is_vendor_wide=True
     ),  # a server answers, but it is not a model endpoint
     "parameter": FaultPolicy(1, "failed(parameter)", backs_off=False, change="bare"),
+    "member": FaultPolicy(0, "failed(member)"),  # its code raised an exception
     "script": FaultPolicy(0, "failed(script)"),
     "flood": FaultPolicy(0, "failed(flood)"),
     # Failures of a command-line agent. A silent one uses up its timeout, so it is not retried.

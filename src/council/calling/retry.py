@@ -25,7 +25,7 @@ from council.calling.concurrency import ConcurrencyLimit, Slot, WarmStart, no_li
 from council.calling.fallback import FallbackPolicy
 from council.calling.fault_table import FAULT_TABLE, FailedAttempt, NextAttempt, max_retries, next_attempt
 from council.calling.prompt_cache import NO_PROMPT_CACHE, PromptCache
-from council.errors import BudgetSpent, Fault
+from council.errors import BudgetSpent, CouncilError, Fault
 from council.members.base import Member, fit_attachments
 from council.notes_filter import NotesFilter
 from council.settings import extend_timeout
@@ -145,6 +145,19 @@ class MemberDeadline:
 
 
 # Retry loop
+
+
+class PrepareFailed(Exception):
+    """A member could not make its request."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.detail)
+        self.fault = fault
+
+
+def make_member_fault(error: Exception) -> Fault:
+    """Return the fault of a member whose code raised an exception, with its name."""
+    return Fault("member", repair_surrogates(f"{type(error).__name__}: {error}".strip(": ")))
 
 
 @dataclass(slots=True)
@@ -289,6 +302,8 @@ class RetryLoop:
                 if last is None or self.step.is_chair:
                     raise
                 return self._give_up(deadline, Fault(last.kind, f"{last.detail}; not asked again: {spent}"))
+            except PrepareFailed as failed:
+                return self._give_up(deadline, failed.fault)
             try:
                 accepted = check_answer(answer, self.step, was_repaired=faults["schema"] > 0)
             except Fault as fault:
@@ -364,7 +379,7 @@ class RetryLoop:
     async def _run_attempt(self, deadline: MemberDeadline, request: NextAttempt) -> tuple[Attempt, Answer | Fault]:
         ask = self.caller.budget.cap_output(request.ask, deadline.member)
         ask = fit_attachments(ask, deadline.member) if ask.attachments else ask
-        body, why = deadline.member.prepare(ask), request.why
+        body, why = self._prepare(deadline.member, ask), request.why
         if attempt := self._pop_recorded(deadline.member.name):
             if attempt.result is not None:
                 return attempt, result_from_json(attempt.result)
@@ -386,6 +401,14 @@ class RetryLoop:
         finally:
             if first_output:
                 first_output.set()
+
+    def _prepare(self, member: Member, ask: Ask) -> bytes:
+        try:
+            return member.prepare(ask)
+        except CouncilError:
+            raise
+        except Exception as error:
+            raise PrepareFailed(make_member_fault(error)) from error
 
     def _pop_recorded(self, member: str) -> Attempt | None:
         """Return the next recorded attempt of a member. Two members may have worked on the step at the same time."""
@@ -481,6 +504,10 @@ class RetryLoop:
                 return Fault("stall", "timed out waiting for data")
             missing = "connection" if attempt.delivery.is_connecting else "answer"
             return self._make_stall_fault(deadline, getattr(error.__cause__, "__notes__", ()), missing)
+        except CouncilError:
+            raise
+        except Exception as error:  # the code of a member must not end the run
+            return make_member_fault(error)
         finally:
             pieces.clear()
         text, usage = repair_surrogates(answer.text), answer.usage.validated()

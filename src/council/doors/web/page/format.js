@@ -23,6 +23,7 @@ const STATES = {
   "failed(auth)": "its key or login was refused",
   "failed(endpoint)": "its base_url does not look like a model API",
   "failed(parameter)": "it rejected a request parameter",
+  "failed(member)": "its code failed",
   "failed(script)": "its script made it fail",
   "failed(flood)": "its response or answer was larger than the limit",
   "skipped(budget)": "the budget did not cover it",
