@@ -64,7 +64,7 @@ STATE_DESCRIPTIONS = {
     "failed(auth)": "the key or login was refused",
     "failed(endpoint)": "base_url does not look like a model API",
     "failed(parameter)": "rejected a request parameter",
-    "failed(member)": "error in its code",
+    "failed(member)": "the code of the member failed",
     "failed(script)": "scripted failure",
     "failed(flood)": "the response was larger than the limit",
     "skipped(budget)": "not asked, because the budget did not cover the request",
