@@ -41,6 +41,7 @@ from council.money import Price, nanos_to_usd
 from council.packet.secret_filter import redact_value
 from council.planning.alternatives import find_alternatives
 from council.planning.cap_fit import Cap
+from council.planning.exclusion import inherit_exclusion
 from council.planning.intent import ChosenBy, Intent
 from council.planning.plan import (
     Material,
@@ -212,14 +213,17 @@ class Convener(RunRecords):
         if protocol is None and after is None:
             intent, protocol = self._apply_default_protocol(intent, known)
         conversation: Json = {}
+        settings = self.settings
         if after:
             record = await self.store.load(await self.resolve_run(after))
-            context = select_turns(read_turns(await load_conversation(self.store, record.run)))
+            earlier = await load_conversation(self.store, record.run)
+            settings = inherit_exclusion(settings, earlier[0].plan.get("exclude_family") or ())
+            context = select_turns(read_turns(earlier))
             intent, after, conversation = continue_protocol(intent, record, known), record.run, context.as_json()
             material = replace(material, earlier=context.files, left_out=context.skipped)
         if self.settings.model_lists and any(map(self.env.get, self.run_context.vendor_keys)):
             await self.run_context.refresh_models()
-        where = PanelContext(self.settings, self.env, folder, strict)
+        where = PanelContext(settings, self.env, folder, strict)
         on_seated = self.members.connect_ahead if will_run else None
         cap = await self._find_cap()
         make = partial(make_plan, member=self.members, material=material, price=self.price, window=self.context_window, on_seated=on_seated, cap=cap)  # fmt: skip
