@@ -42,7 +42,7 @@ from council.packet.secret_filter import redact_value
 from council.planning.alternatives import find_alternatives
 from council.planning.cap_fit import Cap
 from council.planning.exclusion import inherit_exclusion
-from council.planning.intent import ChosenBy, Intent
+from council.planning.intent import ChosenBy, Intent, prefer_protocol
 from council.planning.plan import (
     Material,
     Plan,
@@ -241,18 +241,24 @@ class Convener(RunRecords):
         return replace(plan, warnings=warnings, hints=hints, continues=after or "", conversation=conversation)
 
     def _apply_default_protocol(self, intent: Intent, known: Sequence[str]) -> tuple[Intent, str | None]:
-        """Return the intent with the protocol of the settings, if the words chose none; `auto` is returned by its name."""
+        """Return the intent with the protocol of the settings, if the words chose none; `auto` is returned by its name.
+
+        Flags choose only if the protocol of the settings does not have them."""
         name = self.settings.protocol
-        if name is None or intent.chosen_by is not ChosenBy.DEFAULT:
+        is_flag = intent.chosen_by is ChosenBy.FLAG
+        if name is None or intent.chosen_by not in (ChosenBy.DEFAULT, ChosenBy.FLAG):
             return intent, None
-        origin = self.settings.origins["protocol"]
         if name == AUTO_PROTOCOL:
-            return intent, AUTO_PROTOCOL
-        if name not in known:
+            return intent, None if is_flag else AUTO_PROTOCOL
+        origin = self.settings.origins["protocol"]
+        is_known = name in known
+        if is_flag and (not is_known or intent.task not in protocols.get_protocol(name).tasks):
+            return intent, None
+        if not is_known:
             raise ConfigError(f'{origin}: protocol = "{name}" is not known: use {", ".join(known)} or {AUTO_PROTOCOL}')
         if intent.task not in protocols.get_protocol(name).tasks:
             raise ConfigError(f'{origin}: protocol = "{name}" answers no plain question: use another protocol')
-        return replace(intent, protocol=name, why=f"the key protocol of {Path(origin.name).name}"), None
+        return prefer_protocol(intent, name, f"the key protocol of {Path(origin.name).name}"), None
 
     async def conversation(self, run: str) -> list[Minutes]:
         """Return the runs of the conversation that ends with this run, newest first."""
