@@ -599,6 +599,7 @@ TrustFactKind = Literal[
     "unsettled_flag",
     "low_marks",
     "unsure",
+    "no_confidence",
     "contested_points",
     "no_evidence",
     "no_sources",

@@ -64,6 +64,7 @@ LIMITS: dict[TrustFactKind, Level] = {
     "unsettled_flag": "MEDIUM",
     "low_marks": "MEDIUM",
     "unsure": "MEDIUM",
+    "no_confidence": "MEDIUM",
     "contested_points": "MEDIUM",
     "no_evidence": "MEDIUM",
     "no_sources": "MEDIUM",

@@ -43,6 +43,20 @@ def exclude_vendors(settings: Settings, env: Mapping[str, str]) -> Settings:
     )
 
 
+def inherit_exclusion(settings: Settings, excluded: Iterable[str]) -> Settings:
+    """Return the settings with the exclusion of an earlier run, unless they have their own."""
+    if settings.excluded_vendors:
+        return settings
+    known = list_vendors(settings)
+    return replace(settings, excluded_vendors=tuple(vendor for vendor in excluded if vendor in known))
+
+
+def require_allowed(member: str, excluded: Collection[str], settings: Settings, env: Mapping[str, str]) -> None:
+    """Raise UsageError for a member of an excluded vendor that is named for a seat."""
+    if _find_vendor(member, settings, env) in excluded:
+        raise _contradiction(option("seats"), member, settings, env)
+
+
 def _check_known(excluded: Iterable[str], settings: Settings) -> None:
     known = list_vendors(settings)
     for vendor in excluded:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from enum import Enum
 from functools import cache
@@ -196,8 +196,29 @@ def _choose_by_flags(flags: Mapping[str, Any], explicit: Choice | None) -> Choic
 
 def _fit_flags(choice: Choice, flags: Mapping[str, Any]) -> Choice:
     """Return the choice of the words, or the default protocol if the chosen one does not have a given flag."""
-    misfit = next((name for name in flags if choice.protocol not in _find_flag_owners(name, None)), None)
+    misfit = _find_misfit(choice.protocol, flags)
     return Choice(DEFAULT_PROTOCOL, _format_given(misfit, flags), ChosenBy.FLAG) if misfit else choice
+
+
+def _find_misfit(protocol: str, flags: Iterable[str]) -> str | None:
+    """Return the first flag that a protocol does not have. A registered protocol checks its options by its model."""
+    if is_registered(protocol):
+        return None
+    return next((name for name in flags if protocol not in _find_flag_owners(name, None)), None)
+
+
+def prefer_protocol(intent: Intent, protocol: str, source: str) -> Intent:
+    """Return the intent with the preferred protocol, unless it lacks a given flag: then `why` names the flag.
+
+    `source` says what prefers the protocol."""
+    misfit = _find_misfit(protocol, intent.options)
+    if misfit is None:
+        return replace(intent, protocol=protocol, why=source)
+    flag = _format_given(misfit, intent.options)
+    decisive = intent.why if intent.chosen_by is ChosenBy.FLAG else flag
+    lacking = "it" if decisive == flag else flag
+    why = f"{decisive}: {protocol}, {source}, does not have {lacking}"
+    return replace(intent, why=why, chosen_by=ChosenBy.FLAG)
 
 
 def _check_flag_owners(owners: Mapping[str, Sequence[str]], explicit: Choice, flags: Mapping[str, Any]) -> None:

@@ -96,7 +96,7 @@ class Hedge(Part):
 class Comparison(Part):
     """Whether the clerk compared the answers."""
 
-    state: Annotated[str, Field(description="answered, unneeded, unavailable or absent.")]
+    state: Annotated[str, Field(description="answered, unneeded, unavailable, absent or stopped.")]
     why: Annotated[str, Field(description="The state of the clerk in words.")]
     unknown: Annotated[list[str], Field(description="Labels that the clerk named and that are no answers.")] = []
 

@@ -9,7 +9,7 @@ from itertools import takewhile
 
 from council.engine.minutes import Minutes
 from council.errors import UnknownRun, UsageError, wording
-from council.planning.intent import ChosenBy, Intent
+from council.planning.intent import ChosenBy, Intent, prefer_protocol
 from council.render.report import answer_text
 from council.store.interface import Record, Store
 from council.text_cleanup import single_line
@@ -158,11 +158,14 @@ def _read_turn(minutes: Minutes) -> Turn:
 
 
 def continue_protocol(intent: Intent, record: Record, known: Collection[str]) -> Intent:
-    """Use the protocol of the earlier run, unless words or flags chose another."""
+    """Use the protocol and the options of the earlier run, unless words or flags chose another. Flags given now count."""
     setup = record.setup
     if intent.chosen_by != ChosenBy.DEFAULT or setup["protocol"] not in known:
         return intent
+    preferred = prefer_protocol(intent, setup["protocol"], f"the protocol of {record.run}")
+    if preferred.chosen_by is ChosenBy.FLAG:
+        return preferred
     return replace(
-        intent, protocol=setup["protocol"], task=setup["question"]["task"], options=dict(setup.get("given") or {}),
+        preferred, task=setup["question"]["task"], options=dict(setup.get("given") or {}) | intent.options,
         why=f"same as {record.run}, which it continues",
     )  # fmt: skip

@@ -9,6 +9,7 @@ from council import events as ev
 from council import protocols
 from council.engine.ledger import ForkSource
 from council.errors import UsageError, option
+from council.planning.exclusion import require_allowed
 from council.planning.plan import (
     format_unseen,
     list_attachments,
@@ -41,11 +42,13 @@ def plan_fork(
     start = phase or phases[0]
     if start not in phases:
         raise UsageError(f"run {parent.run} has no phase {quote_value(start)} to fork from: it has {', '.join(phases)}")
+    parent_plan = _find_plan(parent)
+    for member in seats.values():
+        require_allowed(member, parent_plan.get("exclude_family") or (), run_context.settings, run_context.env)
     roster = _assign_members(roster_from(parent.setup), seats, run_context)
     fork = {"run": parent.run, "from": start}
     others = _phases_by_other_members(parent, roster, phases[: phases.index(start)])
     unasked = _warn_unasked_seats(parent, roster, phases[phases.index(start) :])
-    parent_plan = _find_plan(parent)
     spread = protocols.get_protocol(parent_plan["protocol"]).spread
     shared = shared_vendor_notices([(seat.name, seat.vendor) for seat in roster.seats]) if spread else []
     plan = _replace_notices(parent_plan, _list_member_notices(parent), shared)

@@ -41,7 +41,8 @@ from council.money import Price, nanos_to_usd
 from council.packet.secret_filter import redact_value
 from council.planning.alternatives import find_alternatives
 from council.planning.cap_fit import Cap, CostModel, Shortfall, fit_calls
-from council.planning.intent import ChosenBy, Intent
+from council.planning.exclusion import inherit_exclusion
+from council.planning.intent import ChosenBy, Intent, prefer_protocol
 from council.planning.plan import (
     Material,
     Plan,
@@ -217,14 +218,17 @@ class Convener(RunRecords):
         if protocol is None and after is None:
             intent, protocol = self._apply_default_protocol(intent, known)
         conversation: Json = {}
+        settings = self.settings
         if after:
             record = await self.store.load(await self.resolve_run(after))
-            context = select_turns(read_turns(await load_conversation(self.store, record.run)))
+            earlier = await load_conversation(self.store, record.run)
+            settings = inherit_exclusion(settings, earlier[0].plan.get("exclude_family") or ())
+            context = select_turns(read_turns(earlier))
             intent, after, conversation = continue_protocol(intent, record, known), record.run, context.as_json()
             material = replace(material, earlier=context.files, left_out=context.skipped)
         if self.settings.model_lists and any(map(self.env.get, self.run_context.vendor_keys)):
             await self.run_context.refresh_models()
-        where = PanelContext(self.settings, self.env, folder, strict)
+        where = PanelContext(settings, self.env, folder, strict)
         on_seated = self.members.connect_ahead if will_run else None
         cap = await self._find_cap()
         make = partial(make_plan, member=self.members, material=material, price=self.price, window=self.context_window, on_seated=on_seated, cap=cap)  # fmt: skip
@@ -242,18 +246,24 @@ class Convener(RunRecords):
         return replace(plan, warnings=warnings, hints=hints, continues=after or "", conversation=conversation)
 
     def _apply_default_protocol(self, intent: Intent, known: Sequence[str]) -> tuple[Intent, str | None]:
-        """Return the intent with the protocol of the settings, if the words chose none; `auto` is returned by its name."""
+        """Return the intent with the protocol of the settings, if the words chose none; `auto` is returned by its name.
+
+        Flags choose only if the protocol of the settings does not have them."""
         name = self.settings.protocol
-        if name is None or intent.chosen_by is not ChosenBy.DEFAULT:
+        is_flag = intent.chosen_by is ChosenBy.FLAG
+        if name is None or intent.chosen_by not in (ChosenBy.DEFAULT, ChosenBy.FLAG):
             return intent, None
-        origin = self.settings.origins["protocol"]
         if name == AUTO_PROTOCOL:
-            return intent, AUTO_PROTOCOL
-        if name not in known:
+            return intent, None if is_flag else AUTO_PROTOCOL
+        origin = self.settings.origins["protocol"]
+        is_known = name in known
+        if is_flag and (not is_known or intent.task not in protocols.get_protocol(name).tasks):
+            return intent, None
+        if not is_known:
             raise ConfigError(f'{origin}: protocol = "{name}" is not known: use {", ".join(known)} or {AUTO_PROTOCOL}')
         if intent.task not in protocols.get_protocol(name).tasks:
             raise ConfigError(f'{origin}: protocol = "{name}" answers no plain question: use another protocol')
-        return replace(intent, protocol=name, why=f"the key protocol of {Path(origin.name).name}"), None
+        return prefer_protocol(intent, name, f"the key protocol of {Path(origin.name).name}"), None
 
     async def conversation(self, run: str) -> list[Minutes]:
         """Return the runs of the conversation that ends with this run, newest first."""

@@ -96,6 +96,8 @@ def test_a_run_that_is_stopped_before_the_clerk_answers_keeps_the_whole_answers(
     gate.release()
     assert (done.code, done.json["status"], done.json["trust"]["level"]) == (130, "incomplete", "LOW")
     assert all(write_answer(seat) in done.json["answer"] for seat in SEATS)
+    not_compared = {"state": "stopped", "why": "not compared: the run stopped first", "unknown": []}
+    assert done.json["comparison"] == not_compared
     since = len(workspace.provider.log)
     resumed = council("resume", "--json")
     assert (resumed.code, resumed.json["status"]) == (0, "complete"), resumed.err

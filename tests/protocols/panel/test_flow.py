@@ -203,6 +203,52 @@ async def test_low_confidence_of_a_seat_limits_trust() -> None:
     assert (trust["level"], trust["because"]) == ("MEDIUM", ["beta is not confident in its own answer"])
 
 
+def answers_with(*conclusions: str, confidence: str = "Confidence: HIGH") -> Json:
+    texts = [
+        f"({name} wrote this.)\n\nConclusion: {text}\n{confidence}"
+        for name, text in zip(NAMES, conclusions, strict=True)
+    ]
+    return {f"answer/{name}": {"text": text} for name, text in zip(NAMES, texts, strict=True)}
+
+
+@pytest.mark.behaviour("10-panel-conclusions")
+async def test_a_clerk_that_calls_different_conclusions_the_same_is_not_believed() -> None:
+    script = answers_with("408", "418", "Do not use 408")
+    minutes, _ = await run(AGREE, script, question="What is 17 * 24?")
+    report = build_report(minutes)
+    assert report["trust"]["level"] == "LOW"
+    assert "no two seats reach the same conclusion" in report["trust"]["because"]
+    assert report["disagreements"][0]["issue"] == "The conclusion"
+    assert report["notes"]["recommendation_shared_by"] == []
+    assert report["tail"][0].startswith("They differ: The conclusion: 408 (alpha) or 418 (beta)")
+    assert "- The conclusion\n  - Alpha: 408\n  - Beta: 418" in report["answer"]
+
+
+@pytest.mark.behaviour("10-panel-conclusions")
+async def test_a_minority_conclusion_that_the_clerk_missed_is_partial_agreement() -> None:
+    minutes, _ = await run(AGREE, answers_with("408", "418", "408"), question="What is 17 * 24?")
+    trust = build_report(minutes)["trust"]
+    assert trust["level"] == "MEDIUM"
+    assert trust["because"] == ["2 of 3 seats reach the same conclusion (alpha and gamma)", "one point is disputed"]
+
+
+@pytest.mark.behaviour("10-panel-closing", "10-panel-trust")
+@pytest.mark.parametrize("confidence", ["## Confidence\n\nLOW", "**Zuversicht:** NIEDRIG"])
+async def test_low_confidence_in_another_form_limits_trust(confidence: str) -> None:
+    minutes, _ = await run(AGREE, answers_with("Go.", "Go.", "Go.", confidence=confidence))
+    report = build_report(minutes)
+    assert [seat["confidence"] for seat in report["seats"]] == ["LOW"] * 3
+    assert (report["trust"]["level"], kinds(minutes)[0]) == ("MEDIUM", "unsure")
+
+
+@pytest.mark.behaviour("10-panel-trust")
+async def test_confidence_that_cannot_be_read_limits_trust_and_is_told() -> None:
+    minutes, _ = await run(AGREE, answers_with("Go.", "Go.", "Go.", confidence="I checked it."))
+    trust = build_report(minutes)["trust"]
+    because = ["no seat's confidence in its own answer could be read"]
+    assert (trust["level"], trust["because"]) == ("MEDIUM", because)
+
+
 async def test_one_vendor_is_medium_at_most() -> None:
     minutes, _ = await run(AGREE, vendors=("north",))
     assert build_report(minutes)["trust"]["level"] == "MEDIUM"

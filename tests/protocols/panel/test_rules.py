@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from council.language import LANGUAGES
 from council.protocols.common.points import AgreedPoint, ComparedAnswers, UniquePoint
+from council.protocols.panel.closings import Closing, read_closing
 from council.protocols.panel.rules import (
-    Closing,
+    add_different_conclusions,
     build_sections,
     format_digest,
     list_confidence_facts,
     nest_headings,
-    read_closing,
 )
 from council.types import Difference, Side, TrustFact
-from council.wording import load_wording
+from council.wording import load_wording, read_table
 
 ENGLISH = load_wording("en")
 
@@ -34,6 +35,22 @@ ENGLISH = load_wording("en")
         ("In conclusion: nothing", Closing(None, None)),
         ("Go in May.", Closing(None, None)),
         ("", Closing(None, None)),
+        ("Yes.\n\n## Conclusion\n\nUse it.\n\n## Confidence\n\nLOW", Closing("Use it.", "LOW")),
+        ("**Conclusion**\n- Use it.\n\n**Confidence level:**\n**Medium**", Closing("Use it.", "MEDIUM")),
+        ("### Conclusion\n\n### Confidence\n\nHIGH", Closing(None, "HIGH")),
+        ("## Confidence\n\nI have checked every step of this twice.", Closing(None, None)),
+        ("1. Conclusion: Go.\n2. My confidence: LOW", Closing("Go.", "LOW")),
+        ("Conclusion — Go.\nConfidence = high", Closing("Go.", "HIGH")),
+        ("Conclusion: HIGH is the price.\nConfidence: HIGH, but only for May", Closing("HIGH is the price.", None)),
+        ("**Fazit:** Ja.\n**Zuversicht:** NIEDRIG", Closing("Ja.", "LOW")),
+        ("Fazit: Ja.\nZuversicht: gering, weil die Preise geraten sind", Closing("Ja.", "LOW")),
+        ("Fazit: Ja.\nZuversicht: HOCH, aber nur im Mai", Closing("Ja.", None)),
+        ("Fazit: Ja.\nZuversicht: hoch (20 %)", Closing("Ja.", None)),
+        ("Fazit: Ja.\nZuversicht: mittel bis hoch", Closing("Ja.", None)),
+        ("Conclusión: Sí.\nNivel de confianza: alta", Closing("Sí.", "HIGH")),
+        ("Conclusion : Oui.\nConfiance : MOYENNE", Closing("Oui.", "MEDIUM")),
+        ("结论：可以。\n置信度：低", Closing("可以。", "LOW")),
+        ("## 結論\n\nはい。\n\n## 確信度\n\n高い", Closing("はい。", "HIGH")),
     ],
 )
 @pytest.mark.behaviour("10-panel-closing")
@@ -47,10 +64,74 @@ def test_a_conclusion_in_the_middle_of_a_long_answer_is_not_its_conclusion() -> 
     assert read_closing(text) == Closing()
 
 
+@pytest.mark.behaviour("10-panel-closing")
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("level", ["HIGH", "MEDIUM", "LOW"])
+def test_the_words_of_every_language_are_read(language: str, level: str) -> None:
+    table = read_table(language)
+    text = f"{table['headings']['confidence']}: {table['levels'][level]}"
+    assert read_closing(text) == Closing(None, level)
+
+
+@pytest.mark.behaviour("10-panel-closing")
+def test_confidence_that_no_seat_states_is_a_fact_against_trust() -> None:
+    assert list_confidence_facts({"alpha": Closing("a"), "beta": Closing("b")}) == [TrustFact("no_confidence")]
+    assert list_confidence_facts({"alpha": Closing("a"), "beta": Closing("b", "HIGH")}) == []
+    assert list_confidence_facts({}) == []
+
+
 def test_low_confidence_of_a_seat_is_a_fact_against_trust() -> None:
     closings = {"alpha": Closing("a", "HIGH"), "beta": Closing("b", "LOW"), "gamma": Closing()}
     assert list_confidence_facts(closings) == [TrustFact("unsure", "", ("beta",), 1, 3)]
     assert list_confidence_facts({"alpha": Closing("a", "MEDIUM")}) == []
+
+
+# Conclusions
+
+SHARED = ComparedAnswers("answered", shared_by=("alpha", "beta", "gamma"))
+
+
+def conclude(points: ComparedAnswers, *conclusions: str | None, question: str = "What is 17 * 24?") -> ComparedAnswers:
+    names = ("alpha", "beta", "gamma", "delta")
+    closings = {name: Closing(text, "HIGH") for name, text in zip(names, conclusions, strict=False)}
+    return add_different_conclusions(points, closings, question, "The conclusion")
+
+
+@pytest.mark.behaviour("10-panel-conclusions")
+def test_conclusions_that_differ_are_a_dispute_whatever_the_clerk_says() -> None:
+    found = conclude(SHARED, "408", "418", "Do not use 408")
+    assert found.shared_by == ()
+    assert found.disputed[0].point == "The conclusion"
+    assert {side.position for side in found.disputed[0].sides} >= {"408", "418"}
+
+
+@pytest.mark.behaviour("10-panel-conclusions")
+def test_seats_whose_conclusions_are_the_same_still_share_theirs() -> None:
+    found = conclude(SHARED, "408", "418", "408")
+    assert found.shared_by == ("alpha", "gamma")
+    assert found.disputed == (Difference("The conclusion", (Side(("alpha", "gamma"), "408"), Side(("beta",), "418"))),)
+
+
+@pytest.mark.behaviour("10-panel-conclusions")
+@pytest.mark.parametrize("conclusions", [("408", "408.0", "408"), ("Lima", "Rome, perhaps", None), (None, None, None)])
+def test_conclusions_that_code_cannot_tell_apart_leave_the_points_as_they_are(
+    conclusions: tuple[str | None, ...],
+) -> None:
+    assert conclude(SHARED, *conclusions) == SHARED
+
+
+@pytest.mark.behaviour("10-panel-conclusions")
+def test_a_difference_that_the_clerk_named_is_not_repeated() -> None:
+    dispute = Difference("the product", (Side(("alpha", "gamma"), "408"), Side(("beta",), "418")))
+    points = ComparedAnswers("answered", disputed=(dispute,), shared_by=("alpha", "gamma"))
+    assert conclude(points, "408", "418", "408") == points
+    wrong = ComparedAnswers("answered", disputed=(dispute,), shared_by=("alpha", "beta", "gamma"))
+    assert conclude(wrong, "408", "418", "408").shared_by == ("alpha", "gamma")
+
+
+def test_answers_that_were_not_compared_get_no_dispute() -> None:
+    points = ComparedAnswers("absent")
+    assert conclude(points, "408", "418") == points
 
 
 def digest(points: ComparedAnswers, answers: dict[str, str]) -> str:
@@ -112,7 +193,7 @@ def test_a_comparison_that_found_nothing_says_so() -> None:
 
 
 @pytest.mark.behaviour("10-panel-digest")
-@pytest.mark.parametrize("state", ["absent", "unavailable", "unneeded"])
+@pytest.mark.parametrize("state", ["absent", "unavailable", "unneeded", "stopped"])
 def test_without_a_comparison_the_digest_has_only_the_answers(state: str) -> None:
     assert digest(ComparedAnswers(state), {"alpha": "a"}) == "## Alpha\n\na"  # type: ignore[arg-type]
 

@@ -23,12 +23,13 @@ MAX_AGREED, MAX_DISPUTED, MAX_UNIQUE = 8, 6, 16
 MAX_POINT_CHARS = 400
 CLERK_TOKENS, CLERK_TOKENS_PER_ANSWER = 1_200, 200
 # Why there are points, or none.
-ClerkState = Literal["answered", "unneeded", "unavailable", "absent"]
+ClerkState = Literal["answered", "unneeded", "unavailable", "absent", "stopped"]
 REASONS: Mapping[ClerkState, str] = {
     "answered": "compared by the clerk, and checked by code",
     "unneeded": "there are fewer than two answers to compare",
     "unavailable": "not compared: there is no member for the clerk",
     "absent": "not compared: the clerk did not answer",
+    "stopped": "not compared: the run stopped first",
 }
 
 Labels = Annotated[list[str], BeforeValidator(none_to_list)]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from council.engine.council import Council
 from council.language import detect_language
 from council.protocols.common.points import ComparedAnswers, assess_points, compare_answers
 from council.protocols.common.sections import dump_sections
+from council.protocols.panel.closings import read_closing
 from council.protocols.panel.rules import (
+    add_different_conclusions,
     build_sections,
     describe_points,
     format_digest,
     list_confidence_facts,
-    read_closing,
 )
 from council.types import Round, Verdict
 from council.wording import load_wording
@@ -22,16 +21,16 @@ CAVEATS: dict[str, str] = {  # by the state of the clerk
     "unneeded": "Only one seat answered, so there is nothing to compare.",
     "unavailable": "The answers below were not compared: there is no member for the clerk.",
     "absent": "The answers below were not compared: the clerk did not answer.",
+    "stopped": "The answers below were not compared: the run stopped first.",
 }
-STOPPED = "The answers below were not compared: the run stopped first."
 
 
 async def panel(council: Council) -> Verdict:
     """Collect independent answers, and compare them."""
     async with council.phase("answer"):
         answers = await council.poll(council.members, "panel/answer")
-    sealed = build_verdict(council, answers, ComparedAnswers())
-    council.so_far(replace(sealed, caveats=(STOPPED,)), is_answer=True)
+    not_compared = ComparedAnswers("stopped" if len(answers) > 1 else "unneeded")
+    council.so_far(build_verdict(council, answers, not_compared), is_answer=True)
     points = await compare_answers(council, answers, "compare")
     return build_verdict(council, answers, points)
 
@@ -41,6 +40,7 @@ def build_verdict(council: Council, answers: Round[None], points: ComparedAnswer
     texts = {name: said.said for name, said in answers.items()}
     closings = {name: read_closing(text) for name, text in texts.items()}
     wording = load_wording(detect_language("\n".join(texts.values()), council.question.text))
+    points = add_different_conclusions(points, closings, council.question.text, wording.heading("the_conclusion"))
     sections = build_sections(points, texts, wording)
     noted = assess_points(points, answers)
     facts = (*noted.trust_facts, *list_confidence_facts(closings))

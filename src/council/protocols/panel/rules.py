@@ -1,60 +1,77 @@
-"""Rules of the panel protocol: how an answer ends, what that means for trust, and the digest of all answers."""
+"""Rules of the panel protocol: what the conclusions and confidences mean for trust, and the digest of all answers."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
 
-from pydantic import TypeAdapter, ValidationError
-
+from council.engine.agreement import join_sides
 from council.engine.layout import close_code_fence, format_label
-from council.protocols.common.points import ComparedAnswers
-from council.protocols.common.replies import ConfidenceField
+from council.protocols.common.conclusions import compare_all
+from council.protocols.common.points import MAX_DISPUTED, ComparedAnswers
 from council.protocols.common.sections import Section
-from council.text_cleanup import single_line
+from council.protocols.panel.closings import Closing
 from council.types import Difference, Json, TrustFact
 from council.wording import Wording
 
-MAX_CLOSING_LINES = 12  # of an answer, in which its conclusion and its confidence are looked for
-MAX_CONCLUSION_CHARS = 600
 MAX_HEADING_LEVEL = 6
-_CLOSING = re.compile(r"^[\s>*_#-]*(?P<name>conclusion|confidence)[*_\s]*[:：][*_\s]*(?P<text>.*?)[*_\s]*$", re.I)
 _HEADING = re.compile(r"^(#{1,6})(?=\s)")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
-_confidence: TypeAdapter[str] = TypeAdapter(ConfidenceField)
 
 
-@dataclass(frozen=True, slots=True)
-class Closing:
-    """How an answer ends: its conclusion in a sentence, and its confidence. None if it does not say."""
-
-    conclusion: str | None = None
-    confidence: str | None = None  # HIGH | MEDIUM | LOW
-
-    def as_json(self) -> Json:
-        return {"conclusion": self.conclusion, "confidence": self.confidence}
-
-
-def read_closing(text: str) -> Closing:
-    """Return the last lines `Conclusion: …` and `Confidence: …` of an answer. What cannot be read is not guessed."""
-    lines = [line for line in text.splitlines() if line.strip()][-MAX_CLOSING_LINES:]
-    found = {match["name"].lower(): match["text"] for line in lines if (match := _CLOSING.match(line))}
-    conclusion = single_line(found.get("conclusion", ""), MAX_CONCLUSION_CHARS)
-    return Closing(conclusion or None, _read_confidence(found.get("confidence", "")))
-
-
-def _read_confidence(text: str) -> str | None:
-    try:
-        return _confidence.validate_python(text)
-    except ValidationError:
-        return None
+# Trust
 
 
 def list_confidence_facts(closings: Mapping[str, Closing]) -> list[TrustFact]:
-    """Return the fact that seats give their own answers low confidence."""
+    """Return the fact that seats give their own answers low confidence, or that no confidence could be read."""
+    if closings and not any(closing.confidence for closing in closings.values()):
+        return [TrustFact("no_confidence")]
     unsure = tuple(name for name, closing in closings.items() if closing.confidence == "LOW")
     return [TrustFact("unsure", seats=unsure, count=len(unsure), total=len(closings))] if unsure else []
+
+
+def add_different_conclusions(
+    points: ComparedAnswers, closings: Mapping[str, Closing], question: str, title: str
+) -> ComparedAnswers:
+    """Return the clerk's points with the conclusions as a dispute where code finds that they differ.
+
+    A clerk that calls different conclusions the same is wrong about them: then only those that code calls the same are
+    shared. `title` names the dispute.
+    """
+    stated = {name: closing.conclusion for name, closing in closings.items() if closing.conclusion}
+    if points.state != "answered" or compare_all(list(stated.values()), question) != "different":
+        return points
+    compared = {pair: compare_all([stated[name] for name in pair], question) for pair in combinations(stated, 2)}
+    different = [pair for pair, comparison in compared.items() if comparison == "different"]
+    same = [pair for pair, comparison in compared.items() if comparison == "same"]
+    confused = [pair for pair in different if set(pair) <= set(points.shared_by or ())]
+    unnamed = [pair for pair in different if not any(_are_opposed(pair, one) for one in points.disputed)]
+    involved = {name for pair in (*confused, *unnamed) for name in pair}
+    if not involved:
+        return points
+    sides = join_sides((name, text, "") for name, text in stated.items() if name in involved)
+    return replace(
+        points,
+        disputed=(Difference(title, sides), *points.disputed)[:MAX_DISPUTED],
+        shared_by=_find_largest_group(points.shared_by or (), same) if confused else points.shared_by,
+    )
+
+
+def _are_opposed(pair: tuple[str, str], dispute: Difference) -> bool:
+    """Return whether two seats hold different sides of a disputed point."""
+    sides = [number for name in pair for number, side in enumerate(dispute.sides) if name in side.seats]
+    return len(set(sides)) > 1
+
+
+def _find_largest_group(seats: Sequence[str], same: Collection[tuple[str, str]]) -> tuple[str, ...]:
+    """Return the largest group of seats of which all pairs are the same; empty if no two are."""
+    for size in range(len(seats), 1, -1):
+        for group in combinations(seats, size):
+            if all(pair in same for pair in combinations(group, 2)):
+                return group
+    return ()
 
 
 def describe_points(differences: Iterable[Difference]) -> Iterator[Json]:

@@ -1,0 +1,116 @@
+"""Closings of the panel protocol: the conclusion and the confidence with which an answer ends, as models write them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
+
+from council.protocols.common.replies import ConfidenceField
+from council.text_cleanup import single_line
+from council.types import Json
+
+MAX_CLOSING_LINES = 12  # of an answer, in which its conclusion and its confidence are looked for
+MAX_CONCLUSION_CHARS = 600
+# The labels are asked for in English. Models that answer in another language may translate them.
+LABELS: Mapping[str, str] = {
+    "conclusion": "conclusion, conclusions, fazit, schluss, schlussfolgerung, conclusión, conclusione, conclusão, 结论, 結論",
+    "confidence": "confidence, zuversicht, sicherheit, konfidenz, vertrauen, confiance, certitude, confianza, certeza, "
+    "seguridad, confidenza, fiducia, affidabilità, certezza, confiança, 置信度, 可信度, 信心, 把握, 信頼度, 確信度, 確度, 自信",
+}
+LEVEL_WORDS: Mapping[str, str] = {
+    "HIGH": "hoch, sehr hoch, élevé, élevée, très élevée, haute, forte, alta, alto, muy alta, molto alta, muito alta, elevada, "
+    "elevata, 高, 很高, 高い",
+    "MEDIUM": "mittel, mäßig, mittelmäßig, moyen, moyenne, modérée, media, medio, moderada, moderata, média, médio, 中, 中等, 中程度",
+    "LOW": "niedrig, gering, sehr niedrig, sehr gering, schwach, faible, très faible, basse, baja, bajo, muy baja, bassa, basso, "
+    "molto bassa, baixa, baixo, muito baixa, 低, 很低, 较低, 低い",
+}
+_LINE = re.compile(
+    r"^[\s>*_#|\d.)-]*(?P<label>[^\W\d_][\w ]{1,40}?)[*_\s]*(?:$|(?:[:：=]|\s[–—-]\s)[*_\s]*(?P<text>.*?)[*_\s]*$)"
+)
+_BESIDE_LABEL = re.compile(
+    r"^(?:(?:my|the|own|final|overall|level of|niveau de|nivel de|livello di|nivel da|meine) )+| (?:level|score|rating)$"
+)
+_MARKS = re.compile(r"^[\s>*_#•-]+|[\s*_]+$")
+_REMARK = re.compile(r"\s*[,;:(（，；、。.–—-]")
+_confidence: TypeAdapter[str] = TypeAdapter(ConfidenceField)
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """How an answer ends: its conclusion in a sentence, and its confidence. None if it does not say."""
+
+    conclusion: str | None = None
+    confidence: str | None = None  # HIGH | MEDIUM | LOW
+
+    def as_json(self) -> Json:
+        return {"conclusion": self.conclusion, "confidence": self.confidence}
+
+
+class _Labelled(NamedTuple):
+    name: str  # conclusion | confidence
+    text: str  # empty if the line has only the label
+
+
+def read_closing(text: str) -> Closing:
+    """Return the last conclusion and the last confidence of an answer. What cannot be read is not guessed.
+
+    The text is on the line of its label, or on the next one, as after a heading.
+    """
+    lines = [line for line in text.splitlines() if line.strip()][-MAX_CLOSING_LINES:]
+    labelled = [_read_line(line) for line in lines]
+    found: dict[str, str] = {}
+    for number, row in enumerate(labelled):
+        if row is None:
+            continue
+        has_next = number + 1 < len(lines) and labelled[number + 1] is None
+        found[row.name] = row.text or (_MARKS.sub("", lines[number + 1]) if has_next else "")
+    conclusion = single_line(found.get("conclusion", ""), MAX_CONCLUSION_CHARS)
+    is_text = any(char.isalnum() for char in conclusion)
+    return Closing(conclusion if is_text else None, _read_confidence(found.get("confidence", "")))
+
+
+def _read_line(line: str) -> _Labelled | None:
+    """Return the label and the text of a line such as `**Confidence:** LOW` or `## Confidence`; None without a label."""
+    match = _LINE.match(line)
+    name = _LABEL_TABLE.get(_BESIDE_LABEL.sub("", _fold(match["label"]))) if match else None
+    return _Labelled(name, match["text"] or "") if match and name else None
+
+
+def _read_confidence(text: str) -> str | None:
+    try:
+        return _confidence.validate_python(_translate_level(text))
+    except ValidationError:
+        return None
+
+
+def _translate_level(text: str) -> str:
+    """Return a level of another language in English, with its remark. A remark in words may take back a HIGH."""
+    mark = _REMARK.search(text)
+    head, rest = (text[: mark.start()], text[mark.start() :]) if mark else (text, "")
+    level = _LEVEL_TABLE.get(_fold(head))
+    if level is None:
+        return text
+    has_words = any(char.isalpha() for char in rest)
+    if not has_words:
+        return f"{level}{rest}"
+    return text if level == "HIGH" else level
+
+
+def _fold(text: str) -> str:
+    """Return a text in lower case, without accents and marks of Markdown."""
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    plain = "".join(char for char in decomposed if not unicodedata.combining(char))
+    return " ".join(plain.replace("*", " ").replace("_", " ").split())
+
+
+def _index_words(rows: Mapping[str, str]) -> dict[str, str]:
+    return {_fold(word): value for value, words in rows.items() for word in words.split(",")}
+
+
+_LABEL_TABLE = _index_words(LABELS)
+_LEVEL_TABLE = _index_words(LEVEL_WORDS)
