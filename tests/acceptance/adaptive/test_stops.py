@@ -10,6 +10,7 @@ import pytest
 from tests.acceptance.adaptive.fake_solvers import ABSENT, QUESTION, Solvers, make_answer, make_error, seat_vendors
 from tests.acceptance.helpers import Json, Terminal, Workspace, mark
 from tests.fake_provider import Reply
+from tests.trusted_project import trust_project
 
 STOPPED_AFTER_CHECK = ["answer/alpha", "answer/beta", "check/beta"]
 
@@ -172,6 +173,27 @@ def test_two_seats_of_one_vendor_are_one_voice(workspace: Workspace, council: Te
         "why": "alpha and beta have one vendor, so they are one voice",
     }
     assert report["trust"]["level"] != "HIGH"
+
+
+@pytest.mark.behaviour("10-adaptive-one-vendor")
+def test_a_fallback_of_the_same_vendor_behind_another_provider_is_one_voice(
+    workspace: Workspace, council: Terminal, answers: Solvers
+) -> None:
+    more = f'[providers.mirror]\nwire = "openai"\nvendor = "north"\nbase_url = "{workspace.provider.base_url}"\n'
+    seat_vendors(workspace, more=more)
+    path = workspace.folder / "council.toml"
+    row = 'model = "east:beta"\nfallback = '
+    path.write_text(path.read_text().replace(f"{row}[]", f'{row}["mirror:north-model"]'))
+    trust_project(workspace.folder)
+    answers.instead["beta"] = ABSENT
+    answers.seat_of["north-model"] = "second"
+    answers.said["second"] = make_answer("beta")
+    report = ask(council)
+    assert report["continued"][0]["reason"] == "one_vendor"
+    plan = council("--json", "--dry-run", "--protocol", "adaptive", QUESTION).json
+    assert plan["seats"][1]["fallback_vendors"] == {"mirror:north-model": "north"}
+    two = ask(council, "--seat", "gamma=north:alpha")
+    assert "one_vendor" in kinds(two)  # alpha, a fallback of its vendor, and alpha again
 
 
 @pytest.mark.behaviour("10-adaptive-first-seats")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -103,6 +104,9 @@ def test_two_firm_answers_of_two_vendors_with_one_conclusion_may_stop() -> None:
     assert decide(answer(alpha), answer(beta, doubts=["the unit"])) == "doubts"
     assert decide(answer(SAME_VENDOR[0]), answer(SAME_VENDOR[1])) == "one_vendor"
     assert decide(answer(alpha), answer(beta, served_by="a:1")) == "one_vendor"  # by fallback
+    routed = replace(beta, fallback_vendors=(("router:a/1", "a"),))
+    assert decide(answer(alpha), answer(routed, served_by="router:a/1")) == "one_vendor"
+    assert decide(answer(alpha), answer(routed, served_by="router:c/1")) == "agreed"
 
 
 @pytest.mark.behaviour("10-adaptive-may-stop")

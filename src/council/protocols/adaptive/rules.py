@@ -102,14 +102,8 @@ def choose_first_seats(order: Sequence[Seat]) -> list[Seat]:
 
 def choose_stand_in(order: Sequence[Seat], answers: Round[Any], asked: Collection[str]) -> Seat | None:
     """Return the seat that is asked in place of an absent one: of another vendor than the seat that answered."""
-    vendors = {said.seat.vendor for said in answers.values()}
+    vendors = {said.vendor for said in answers.values()}
     return next((seat for seat in order if seat.name not in asked and seat.vendor not in vendors), None)
-
-
-def find_vendor(said: Statement[Any]) -> str:
-    """Return the vendor of the member that answered."""
-    served_by = said.outcome.served_by
-    return said.seat.vendor if served_by in ("", said.seat.member) else served_by.partition(":")[0]
 
 
 # Stops
@@ -121,7 +115,7 @@ def compare_first_answers(answers: Round[Answer], question: str) -> FirstAnswers
     if len(answers) < 2:
         return FirstAnswers("one_answer", names)
     voices = set(round_voices(answers).values())
-    if len(voices) < 2 or len({find_vendor(said) for said in answers.values()}) < 2:
+    if len(voices) < 2 or len({said.vendor for said in answers.values()}) < 2:
         return FirstAnswers("one_vendor", names)
     replies = {name: said.reply for name, said in answers.items()}
     silent = tuple(name for name, reply in replies.items() if not reply.conclusion)
