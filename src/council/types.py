@@ -122,10 +122,17 @@ class Seat:
     vendor: str = ""  # model family, for the independence of seats
     fallbacks: tuple[str, ...] = ()
     small: bool = False  # use the compact template; set by the requested member, also for its fallbacks
+    fallback_vendors: tuple[tuple[str, str], ...] = ()  # fallbacks whose vendor is not their provider, and that vendor
 
     @property
     def label(self) -> str:
         return self.name.capitalize()
+
+    def vendor_of(self, served_by: str) -> str:
+        """Return the vendor of the member that answered for this seat: its own, or a fallback."""
+        if served_by in ("", self.member):
+            return self.vendor
+        return dict(self.fallback_vendors).get(served_by) or served_by.partition(":")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -504,6 +511,11 @@ class Statement(Generic[T]):
         """Return the statement as readable prose."""
         prose = getattr(self.reply, "prose", None)
         return str(prose()) if prose else self.text
+
+    @property
+    def vendor(self) -> str:
+        """Return the vendor of the member that answered."""
+        return self.seat.vendor_of(self.outcome.served_by)
 
 
 @dataclass(frozen=True, slots=True)

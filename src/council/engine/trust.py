@@ -286,9 +286,15 @@ def _is_self_attacked(minutes: Minutes) -> bool:
 
 def list_vendors(minutes: Minutes, answered: list[SeatMinutes]) -> set[str]:
     """Return the vendors of the members that answered, in any phase."""
-    known = {seat.model: seat.vendor for seat in answered}
+    known = {seat.model: seat.vendor for seat in answered} | list_fallback_vendors(minutes.plan)
     served = [said.served_by or seat.model for seat in answered for said in minutes.statements_of(seat.name)]
     return {known.get(member) or member.partition(":")[0] for member in served}
+
+
+def list_fallback_vendors(plan: Json) -> dict[str, str]:
+    """Return the vendors of the fallbacks in a plan that are not their providers."""
+    rows = [*(plan.get("seats") or ()), *filter(None, [plan.get("chair")])]
+    return {member: vendor for row in rows for member, vendor in (row.get("fallback_vendors") or {}).items()}
 
 
 def _list_degraded_facts(rows: Iterable[Json]) -> Iterator[TrustFact]:

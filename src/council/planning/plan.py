@@ -33,7 +33,7 @@ from council.planning.facts import is_short_fact
 from council.planning.intent import ChosenBy, Inferred, Intent, parse_intent, place_piped_text
 from council.planning.prompt_cache import CachePoints, find_cache_points, find_rules
 from council.planning.rehearsal import find_phase_timeouts, find_warm_starts, rehearse_both_ways
-from council.planning.seating import SeatAssignment, Seating, seat_council
+from council.planning.seating import SeatAssignment, Seating, add_fallback_vendors, seat_council
 from council.planning.triggers import names_project
 from council.protocols import Protocol, load_reference
 from council.protocols.options import list_filled_options, parse_options
@@ -167,6 +167,7 @@ def seat_json(seat: Seat, timeout: Callable[[str], float]) -> Json:
     return {
         "name": seat.name, "role": seat.role or None, "perspective": seat.perspective or None, "model": seat.member,
         "vendor": seat.vendor, "fallbacks": list(seat.fallbacks), "timeout": seconds[0], "total_timeout": sum(seconds),
+        **({"fallback_vendors": dict(seat.fallback_vendors)} if seat.fallback_vendors else {}),
     }  # fmt: skip
 
 
@@ -196,7 +197,8 @@ def _load_file(value: Json) -> PacketFile:
 def _load_seat(value: Json) -> Seat:
     """Return a stored seat, ignoring the fields of older versions."""
     known = {name: value[name] for name in Seat.__dataclass_fields__ if name in value}
-    return Seat(**{**known, "fallbacks": tuple(value["fallbacks"])})
+    vendors = tuple((member, vendor) for member, vendor in value.get("fallback_vendors", ()))
+    return Seat(**{**known, "fallbacks": tuple(value["fallbacks"]), "fallback_vendors": vendors})
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +301,7 @@ async def make_plan(
     _check_seat_count(protocol, panel, where.settings)
     require_members(where.settings, whole, where.env, len(panel.seats))
     roster, seating = _seat_roster(protocol, panel, where)
-    roster = exclude_from_roster(roster, where.settings)
+    roster = add_fallback_vendors(exclude_from_roster(roster, where.settings), where.settings)
     prices = list_prices(roster, price)
     known = {name: usd for name in roster.member_names if (usd := equal_work_price(name)) is not None}
     filled = dict.fromkeys(list_filled_options(type(given), "prices"), known)

@@ -21,6 +21,9 @@ class PlanSeat(TypedDict):
     model: Annotated[str, Field(description="The member that is asked first, provider:model.")]
     vendor: Annotated[str, Field(description="The vendor family of the member.")]
     fallbacks: list[str]
+    fallback_vendors: NotRequired[
+        Annotated[dict[str, str], Field(description="Fallbacks whose vendor is not their provider, and that vendor.")]
+    ]
     timeout: NotRequired[
         Annotated[float, Field(gt=0, description="Seconds of the member in a phase that has no special timeout.")]
     ]

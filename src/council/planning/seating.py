@@ -23,13 +23,14 @@ from council.settings.member_lookup import (
     tier_member,
     vendor_of,
 )
-from council.types import Json
+from council.types import Json, Roster, Seat
 
 __all__ = [
     "LOCAL_CANDIDATE",
     "Candidate",
     "SeatAssignment",
     "Seating",
+    "add_fallback_vendors",
     "available_members",
     "resolve_member",
     "seat_council",
@@ -369,6 +370,21 @@ def _merge_settings(own: SeatSetting | None, inherited: SeatSetting | None) -> S
 
 def _count_vendors(seated: Mapping[str, Candidate]) -> Counter[str]:
     return Counter(candidate.vendor for candidate in seated.values())
+
+
+def add_fallback_vendors(roster: Roster, settings: Settings) -> Roster:
+    """Return the roster with the vendors of fallbacks that are not their providers, such as those of a router."""
+
+    def add_vendors(seat: Seat) -> Seat:
+        vendors = {member: vendor_of(member, settings) for member in seat.fallbacks}
+        told = tuple((member, vendor) for member, vendor in vendors.items() if vendor != member.partition(":")[0])
+        return replace(seat, fallback_vendors=told) if told else seat
+
+    return Roster(
+        tuple(map(add_vendors, roster.seats)),
+        add_vendors(roster.chair) if roster.chair else None,
+        tuple(map(add_vendors, roster.helpers)),
+    )
 
 
 def _find_vendor(vendor: str, candidates: Iterable[Candidate]) -> Candidate | None:

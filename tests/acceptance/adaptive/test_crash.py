@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from tests.acceptance.adaptive.fake_solvers import QUESTION, Solvers, make_answer
+from tests.acceptance.adaptive.fake_solvers import ABSENT, QUESTION, Solvers, make_answer
 from tests.acceptance.helpers import Json, Terminal, Workspace, check_store, comparable, kill, mark
 
 ADAPTIVE = ("--json", "--protocol", "adaptive")
@@ -59,6 +59,30 @@ def test_a_stop_killed_during_a_phase_resumes_to_the_same_stop(
     workspace: Workspace, council: Terminal, answers: Solvers, phase: str, count: int
 ) -> None:
     kill_and_resume(workspace, council, phase, count)
+
+
+@pytest.mark.behaviour("10-adaptive-kill-resume")
+@pytest.mark.parametrize(("held", "again"), [("gamma", ["answer/gamma", "answer/delta"]), ("delta", ["answer/delta"])])
+def test_a_run_killed_while_a_stand_in_answers_asks_no_answered_or_absent_seat_again(
+    workspace: Workspace, council: Terminal, answers: Solvers, held: str, again: list[str]
+) -> None:
+    answers.seat_of["delta"] = "delta"
+    answers.instead |= dict.fromkeys(("alpha", "beta"), ABSENT)
+    members = ("north:alpha", "east:beta", "south:gamma", "west:delta")
+    flags = [flag for member in members for flag in ("-m", member)]
+    gate = workspace.hold("answer", held)
+    process = workspace.process(*ADAPTIVE, *flags, "--seat", "chair=west:chair", QUESTION)
+    gate.wait(count=1)
+    kill(process)
+    gate.release()
+    answers.instead.clear()  # they would answer now, but their absence is final
+    since = len(workspace.provider.log)
+    done = council("resume", "--json")
+    assert (done.code, done.json["status"]) == (0, "complete"), done.err
+    asked = workspace.asked(since)
+    assert asked == [*again, "check/delta"]
+    assert done.json["stopped"]["why"].startswith("gamma and delta reached the same conclusion")
+    check_store(council)
 
 
 @pytest.mark.behaviour("10-adaptive-fork")

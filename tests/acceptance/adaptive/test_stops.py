@@ -10,6 +10,7 @@ import pytest
 from tests.acceptance.adaptive.fake_solvers import ABSENT, QUESTION, Solvers, make_answer, make_error, seat_vendors
 from tests.acceptance.helpers import Json, Terminal, Workspace, mark
 from tests.fake_provider import Reply
+from tests.trusted_project import trust_project
 
 STOPPED_AFTER_CHECK = ["answer/alpha", "answer/beta", "check/beta"]
 
@@ -174,6 +175,27 @@ def test_two_seats_of_one_vendor_are_one_voice(workspace: Workspace, council: Te
     assert report["trust"]["level"] != "HIGH"
 
 
+@pytest.mark.behaviour("10-adaptive-one-vendor")
+def test_a_fallback_of_the_same_vendor_behind_another_provider_is_one_voice(
+    workspace: Workspace, council: Terminal, answers: Solvers
+) -> None:
+    more = f'[providers.mirror]\nwire = "openai"\nvendor = "north"\nbase_url = "{workspace.provider.base_url}"\n'
+    seat_vendors(workspace, more=more)
+    path = workspace.folder / "council.toml"
+    row = 'model = "east:beta"\nfallback = '
+    path.write_text(path.read_text().replace(f"{row}[]", f'{row}["mirror:north-model"]'))
+    trust_project(workspace.folder)
+    answers.instead["beta"] = ABSENT
+    answers.seat_of["north-model"] = "second"
+    answers.said["second"] = make_answer("beta")
+    report = ask(council)
+    assert report["continued"][0]["reason"] == "one_vendor"
+    plan = council("--json", "--dry-run", "--protocol", "adaptive", QUESTION).json
+    assert plan["seats"][1]["fallback_vendors"] == {"mirror:north-model": "north"}
+    two = ask(council, "--seat", "gamma=north:alpha")
+    assert "one_vendor" in kinds(two)  # alpha, a fallback of its vendor, and alpha again
+
+
 @pytest.mark.behaviour("10-adaptive-first-seats")
 def test_the_second_seat_is_the_next_one_of_another_vendor(
     workspace: Workspace, council: Terminal, answers: Solvers
@@ -219,6 +241,55 @@ def test_a_severe_error_is_answered_by_the_author_and_ruled_on_by_the_chair(
     assert point["point"] == "It is 418."
     assert point["arguments"] == [{"seat": "alpha", "stance": "concedes", "argument": mark("alpha", "argue")}]
     assert "It is 418." in workspace.prompt("write/chair")
+
+
+@pytest.mark.behaviour("10-adaptive-check-absent")
+@pytest.mark.parametrize("seats", [2, 3])
+def test_an_absent_check_is_not_asked_again(
+    workspace: Workspace, council: Terminal, answers: Solvers, seats: int
+) -> None:
+    answers.instead["beta/check"] = Reply(refuse=True)
+    two = ("-m", "north:alpha", "-m", "east:beta", "--seat", "chair=west:chair") if seats == 2 else ()
+    report = ask(council, *two)  # the clerk says that all share the conclusion
+    assert report["status"] == "complete" and mark("chair", "write") in report["answer"]
+    assert [row["reason"] for row in report["continued"]] == ["not_checked"] and "stopped" not in report
+    assert phases(workspace)[-2:] == ["points", "write"] and report["trust"]["level"] == "MEDIUM"
+    keys = dict.fromkeys(workspace.asked())  # a refusal is asked again
+    assert len(keys) <= 2 * seats + 1
+
+
+@pytest.mark.behaviour("10-adaptive-objections", "10-adaptive-own-facts")
+@pytest.mark.parametrize(
+    ("severity", "conceding", "state", "kind", "level"),
+    [
+        ("MAJOR", ("alpha",), "corrected", "error_corrected", "MEDIUM"),
+        ("MAJOR", (), "dismissed", "error_dismissed", "MEDIUM"),
+        ("FATAL", (), "dismissed", "error_dismissed_fatal", "LOW"),
+    ],
+)
+def test_the_report_of_a_run_that_went_on_says_what_the_check_found_and_what_became_of_it(
+    workspace: Workspace, council: Terminal, answers: Solvers,
+    severity: str, conceding: tuple[str, ...], state: str, kind: str, level: str,
+) -> None:  # fmt: skip
+    answers.confirmation = {"same_conclusion": True, "errors": [make_error(severity)]}
+    answers.conceding = conceding
+    report = ask(council)  # the chair says that all recommended its answer
+    assert report["check"]["readers"] == ["beta"] and report["check"]["author"] == "alpha"
+    (error,) = report["check"]["errors"]
+    assert (error["id"], error["state"], error["why"]) == ("beta-1", state, mark("alpha", "argue"))
+    assert report["trust"]["level"] == level and kind in kinds(report)
+    assert ("contested_points" in kinds(report)) == (not conceding)
+
+
+@pytest.mark.behaviour("10-adaptive-own-facts")
+def test_equal_conclusions_that_a_check_calls_different_are_not_argued(
+    workspace: Workspace, council: Terminal, answers: Solvers
+) -> None:
+    answers.confirmation = {"same_conclusion": False, "errors": []}
+    report = ask(council)
+    assert phases(workspace) == ["answer", "check", "write"]
+    assert report["trust"]["level"] == "MEDIUM" and "not_argued" in kinds(report) and "checked" not in kinds(report)
+    assert "no error found" not in report["tail"][0]
 
 
 # The long way
@@ -298,6 +369,21 @@ def test_two_seats_that_differ_argue_their_conclusions_without_a_clerk(
     assert report["trust"]["level"] == "LOW"  # no two seats recommend it
 
 
+@pytest.mark.behaviour("10-adaptive-own-facts")
+@pytest.mark.parametrize("conceding", [(), ("beta",)])
+def test_a_chair_cannot_count_a_seat_with_another_conclusion_as_agreeing(
+    workspace: Workspace, council: Terminal, answers: Solvers, conceding: tuple[str, ...]
+) -> None:
+    answers.said["beta"] = make_answer("beta", "418")
+    answers.disputed = {"408": ["alpha", "gamma"], "418": ["beta"]}
+    answers.conceding = conceding
+    report = ask(council)  # the chair says that all three recommended 408 at first
+    assert report["trust"]["level"] == "MEDIUM" and "partial_agreement" in kinds(report)
+    assert ("contested_points" in kinds(report)) == (not conceding)
+    assert "2 of 3 seats recommended this at first (alpha and gamma)" in report["tail"][-1]
+    assert not any("all 3" in line for line in report["tail"])
+
+
 # Absent seats
 
 
@@ -312,10 +398,46 @@ def test_the_next_seat_takes_the_place_of_an_absent_one(
     assert report["tail"][0].startswith("Outcome: stopped after 4 calls — alpha and gamma reached the same conclusion")
 
 
+@pytest.mark.behaviour("10-adaptive-stand-in")
+def test_each_stand_in_is_named_with_the_seat_that_it_replaces(
+    workspace: Workspace, council: Terminal, answers: Solvers
+) -> None:
+    answers.instead |= dict.fromkeys(("alpha", "beta"), ABSENT)
+    answers.seat_of["delta"] = "delta"
+    members = ("north:alpha", "east:beta", "south:gamma", "west:delta")
+    flags = [flag for member in members for flag in ("-m", member)]
+    report = ask(council, *flags, "--seat", "chair=west:chair")
+    assert report["stopped"]["reason"] == "confirmed"
+    shown = council("report", report["run"], "--format", "md").out
+    assert "gamma answers first in place of alpha" in shown and "delta answers first in place of beta" in shown
+
+
+@pytest.mark.behaviour("10-adaptive-saved")
+def test_a_stop_saves_only_calls_that_were_not_made(workspace: Workspace, council: Terminal, answers: Solvers) -> None:
+    assert [(stop["skipped"], stop["calls"]) for stop in ask(council)["stops"]] == [
+        (["draft", "points", "argue", "write"], 4)
+    ]
+    answers.instead["beta"] = ABSENT
+    report = ask(council)
+    assert report["stopped"]["skipped"] == ["points", "argue", "write"]  # gamma has answered
+    assert [(stop["skipped"], stop["calls"]) for stop in report["stops"]] == [(["points", "argue", "write"], 3)]
+
+
+@pytest.mark.behaviour("10-adaptive-saved")
+@pytest.mark.parametrize("absent", [("alpha/argue", "beta/argue"), ("clerk",)])
+def test_phases_without_an_answer_are_no_saving(
+    workspace: Workspace, council: Terminal, answers: Solvers, absent: tuple[str, ...]
+) -> None:
+    answers.said["beta"] = make_answer("beta", "418")
+    answers.disputed = {"408": ["alpha", "gamma"], "418": ["beta"]}
+    answers.instead |= dict.fromkeys(absent, ABSENT)
+    assert not ask(council).get("stops")
+
+
 @pytest.mark.behaviour("10-adaptive-absent")
 @pytest.mark.parametrize(
     ("absent", "level"),
-    [(["gamma"], "MEDIUM"), (["alpha"], "MEDIUM"), (["beta/argue"], "MEDIUM"), (["alpha/argue", "beta/argue"], "MEDIUM"), (["beta", "gamma"], "LOW")],
+    [(["gamma"], "LOW"), (["alpha"], "MEDIUM"), (["beta/argue"], "MEDIUM"), (["alpha/argue", "beta/argue"], "MEDIUM"), (["beta", "gamma"], "LOW")],
 )  # fmt: skip
 def test_an_absent_seat_in_any_phase_does_not_end_the_run(
     workspace: Workspace, council: Terminal, answers: Solvers, absent: list[str], level: str

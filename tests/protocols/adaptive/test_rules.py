@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from council.protocols.adaptive.replies import Answer, Confirmation
+from council.protocols.adaptive.replies import Answer, ArgumentRow, Confirmation
 from council.protocols.adaptive.rules import (
     choose_author,
     choose_first_seats,
@@ -16,9 +17,12 @@ from council.protocols.adaptive.rules import (
     compare_first_answers,
     count_room,
     judge_check,
+    keep_agreeing,
+    list_open_points,
     order_seats,
+    settle_errors,
 )
-from council.types import Difference, Outcome, Round, Seat, Side, Statement
+from council.types import CheckedError, Difference, Outcome, Round, Seat, Side, Statement
 
 SEATS = (
     Seat("alpha", member="a:1", vendor="a"),
@@ -100,6 +104,9 @@ def test_two_firm_answers_of_two_vendors_with_one_conclusion_may_stop() -> None:
     assert decide(answer(alpha), answer(beta, doubts=["the unit"])) == "doubts"
     assert decide(answer(SAME_VENDOR[0]), answer(SAME_VENDOR[1])) == "one_vendor"
     assert decide(answer(alpha), answer(beta, served_by="a:1")) == "one_vendor"  # by fallback
+    routed = replace(beta, fallback_vendors=(("router:a/1", "a"),))
+    assert decide(answer(alpha), answer(routed, served_by="router:a/1")) == "one_vendor"
+    assert decide(answer(alpha), answer(routed, served_by="router:c/1")) == "agreed"
 
 
 @pytest.mark.behaviour("10-adaptive-may-stop")
@@ -157,6 +164,9 @@ def test_one_seat_of_each_side_speaks_first_and_never_only_one_side() -> None:
     assert choose_speakers([point("alpha beta", "gamma")], room=1) == []
     assert choose_speakers([point("alpha", "beta"), point("beta", "gamma")], room=2) == ["alpha", "beta"]
     assert choose_speakers([], room=3) == []
+    assert choose_speakers([point("alpha", "beta")], room=1, author="alpha") == ["alpha"]
+    assert choose_speakers([point("alpha", "beta")], room=0, author="alpha") == []
+    assert choose_speakers([], room=3, author="alpha") == []
 
 
 @pytest.mark.behaviour("10-adaptive-cost")
@@ -165,3 +175,63 @@ def test_it_never_makes_more_calls_than_collaborative(seats: int) -> None:
     assert count_room(seats, asked=seats) == seats  # two rounds of all seats, and the chair
     assert count_room(seats, asked=seats + 1) == seats - 1
     assert count_room(seats, asked=2 * seats + 3) == 0
+
+
+def rows(**stances: str) -> dict[str, list[ArgumentRow]]:
+    return {seat: [ArgumentRow(point="p1", stance=stance)] for seat, stance in stances.items()}  # type: ignore[arg-type]
+
+
+@pytest.mark.behaviour("10-adaptive-own-facts")
+@pytest.mark.parametrize(
+    ("stances", "is_open"),
+    [
+        ({"alpha": "holds", "gamma": "concedes"}, False),
+        ({"gamma": "concedes"}, False),
+        ({"alpha": "holds", "gamma": "holds"}, True),
+        ({"alpha": "concedes", "gamma": "concedes"}, True),  # each says that the other is right
+        ({"alpha": "concedes", "beta": "holds", "gamma": "holds"}, True),  # its side is not given up
+        ({"alpha": "holds"}, True),
+        ({}, True),
+    ],
+)
+def test_a_point_is_settled_if_all_sides_but_one_concede(stances: dict[str, str], is_open: bool) -> None:
+    points = {"p1": point("alpha beta", "gamma")}
+    assert bool(list_open_points(points, rows(**stances))) == is_open
+
+
+@pytest.mark.behaviour("10-adaptive-own-facts")
+def test_a_severe_error_is_corrected_if_its_author_concedes_it_and_dismissed_if_it_holds() -> None:
+    errors = [
+        CheckedError(f"beta-{n}", severity, "", "", "", "", None, "", "open")
+        for n, severity in enumerate(("MINOR", "MAJOR", "FATAL", "MAJOR"), 1)
+    ]
+    said = [ArgumentRow(point="p1", stance="concedes"), ArgumentRow(point="p2", stance="holds", argument="no")]
+    settled = settle_errors(errors, said)
+    assert [(error.state, error.landed) for error in settled] == [
+        ("open", None),
+        ("corrected", True),
+        ("dismissed", False),
+        ("open", None),
+    ]
+    assert settled[2].why == "no"
+
+
+@pytest.mark.behaviour("10-adaptive-own-facts")
+@pytest.mark.parametrize(
+    ("conclusions", "base", "kept"),
+    [
+        (("408", "408", "418"), "alpha", ("alpha", "beta")),
+        (("408", "408", "418"), "gamma", ("gamma",)),
+        (("408", "408", "418"), None, ("alpha", "beta")),  # of most seats
+        (("408", "418", "428"), None, None),  # which one the answer has is unknown
+        (("408", "", "418"), "beta", None),
+        (("408", "408", ""), None, ("alpha", "beta", "gamma")),  # it says nothing else
+    ],
+)
+def test_a_seat_with_another_conclusion_does_not_share_the_answer(
+    conclusions: tuple[str, str, str], base: str | None, kept: tuple[str, ...] | None
+) -> None:
+    seats = ("alpha", "beta", "gamma")
+    own = dict(zip(seats, conclusions, strict=True))
+    assert keep_agreeing(seats, own, base, "What is 17 * 24?") == kept
+    assert keep_agreeing(None, own, base, "What is 17 * 24?") is None

@@ -28,11 +28,14 @@ from council.protocols.adaptive.rules import (
     describe_reason,
     join_conclusions,
     judge_check,
+    limit_agreement,
     list_argued_points,
     list_objections,
+    list_open_points,
     number_points,
     order_seats,
     select_points,
+    settle_errors,
 )
 from council.protocols.common.check import (
     choose_readers,
@@ -43,7 +46,7 @@ from council.protocols.common.check import (
 from council.protocols.common.conclusions import Comparison, compare_all
 from council.protocols.common.issues import SEVERE
 from council.protocols.common.lengths import find_word_limit
-from council.protocols.common.points import ComparedAnswers, assess_points, compare_answers
+from council.protocols.common.points import ComparedAnswers, assess_points, compare_answers, is_dispute
 from council.types import CheckFacts, Difference, Json, OutcomeFacts, Round, Seat, Statement, TrustFact, Verdict
 
 NO_PRICES: Mapping[str, float] = {}
@@ -88,13 +91,20 @@ class Check:
 
     @property
     def objections(self) -> list[Difference]:
-        """Return the severe errors as points between the author and the reader; without one, their conclusions."""
+        """Return the severe errors as points between the author and the reader; without one, their conclusions if they differ."""
         if self.said is None:
             return []
         errors = number_errors({self.reader.name: self.said})
         severe = {name: error for name, error in errors.items() if error.severity in SEVERE}
         points = list_objections(self.author.seat.name, self.reader.name, severe)
-        return points or [compare_by_conclusions([self.author, self.own])]
+        conclusions = compare_by_conclusions([self.author, self.own])
+        return points or ([conclusions] if is_dispute(conclusions) else [])
+
+    def settle(self, arguments: Round[Arguments]) -> CheckFacts | None:
+        """Return the check with what the author said about its errors; None if it found none."""
+        said = arguments.get(self.author.seat.name)
+        errors = settle_errors(self.facts.errors, said.reply.points if said else ())
+        return replace(self.facts, errors=errors) if errors else None
 
 
 async def adaptive(council: Council, cheap_first: bool = False, prices: Mapping[str, float] = NO_PRICES) -> Verdict:
@@ -112,7 +122,7 @@ async def adaptive(council: Council, cheap_first: bool = False, prices: Mapping[
     await ask_other_seats(council, progress, order)
     # The check, or a difference between the only two answers, names the points without the clerk.
     if check and check.said:
-        return await argue_and_write(council, progress, check.objections, has_checked=True)
+        return await argue_and_write(council, progress, check.objections, check)
     if len(order) == 2 and opening.comparison == "different":
         return await argue_and_write(council, progress, [compare_by_conclusions(list(progress.answers.values()))])
     points = await compare_answers(council, progress.answers, "points")
@@ -122,14 +132,15 @@ async def adaptive(council: Council, cheap_first: bool = False, prices: Mapping[
     disputed = list(points.disputed)
     if points.state == "answered" and not disputed and comparison == "different":  # code knows better than the clerk
         disputed = [join_conclusions(conclusions)]
-    if is_shared(points, progress.answers) and not disputed:
+    # An absent check is not asked again: with its calls the run would make more than collaborative.
+    if check is None and is_shared(points, progress.answers) and not disputed:
         author = choose_supported(progress.answers, prices)
         check = await check_answer(council, progress, author)
         if decide_after_check(council, progress, check, comparison, SKIPPED_BY_POINTS):
             noted = assess_points(points, progress.answers)
             verdict = return_checked_answer(progress, check, "same", noted)
             return replace(verdict, notes=points.as_notes())
-        return await argue_and_write(council, progress, check.objections, has_checked=True)
+        return await argue_and_write(council, progress, check.objections, check)
     is_compared = points.state in ("answered", "unneeded")
     return await argue_and_write(council, progress, disputed, is_compared=is_compared)
 
@@ -139,15 +150,18 @@ async def adaptive(council: Council, cheap_first: bool = False, prices: Mapping[
 
 async def ask_first_seats(council: Council, order: Sequence[Seat]) -> Progress:
     """Ask two seats of different vendors; the next seat of another vendor takes the place of one that is absent."""
+    asked = choose_first_seats(order)
     async with council.phase("answer"):
-        asked = choose_first_seats(order)
         answers = await council.poll(asked, "adaptive/answer", quorum=0, reply=Answer)
-        while len(answers) < 2 and (seat := choose_stand_in(order, answers, [one.name for one in asked])):
-            gone = [name for name in answers.absent if name not in answers]
-            council.note(f"{seat.name} answers first in place of {gone[-1]}", why=f"{gone[-1]} did not answer")
-            asked = [*asked, seat]
+    number = 0
+    while len(answers) < 2 and (seat := choose_stand_in(order, answers, [one.name for one in asked])):
+        number += 1
+        gone = [one.name for one in asked if one.name not in answers][number - 1]
+        council.note(f"{seat.name} answers first in place of {gone}", why=f"{gone} did not answer")
+        asked = [*asked, seat]
+        async with council.phase(f"draft/{number}"):  # after `answer` has ended: its absences are final on a resume
             later = await council.poll([seat], "adaptive/answer", quorum=0, reply=Answer)
-            answers = join_rounds(council.members, answers, later)
+        answers = join_rounds(council.members, answers, later)
     return Progress(answers, len(asked))
 
 
@@ -206,7 +220,9 @@ def decide_after_check(
     author, reader = check.author.seat.name, check.reader.name
     why = describe_reason(reason, list(progress.answers), author, reader)
     is_stop = reason == "confirmed"
-    decision = Decision("check", reason, why, is_stop, tuple(skipped) if is_stop else ())
+    is_asked = {*progress.answers, *progress.answers.absent} >= {seat.name for seat in council.members}
+    phases = tuple(name for name in skipped if not (name == "draft" and is_asked))
+    decision = Decision("check", reason, why, is_stop, phases if is_stop else ())
     progress.decisions.append(decision)
     what = "stopped after the check" if is_stop else "did not stop after the check"
     council.note(what, why=why, skipped=decision.skipped)
@@ -259,36 +275,36 @@ async def argue_and_write(
     council: Council,
     progress: Progress,
     disputed: Sequence[Difference],
+    check: Check | None = None,
     *,
-    has_checked: bool = False,
     is_compared: bool = True,
 ) -> Verdict:
     """Have the seats argue what is disputed, and the chair write the answer.
 
-    `has_checked`: the reader has stated its objections, so only the author answers. `is_compared`: the points are known.
+    After a `check` the reader has stated its objections, so only the author answers. `is_compared`: the points are known.
     """
     points = number_points(disputed)
     room = count_room(len(council.members), progress.asked)
-    if has_checked:
-        speakers = [point.sides[0].seats[0] for point in disputed[:1]][:room]
-    else:
-        speakers = choose_speakers(disputed, room)
+    speakers = choose_speakers(disputed, room, author=check.author.seat.name if check else "")
     arguments = await argue(council, progress.answers, points, speakers)
-    if not arguments and len(progress.answers) > 1:
-        council.note("argue skipped", why=explain_no_arguments(disputed, speakers, is_compared), skipped=["argue"])
+    if not speakers and len(progress.answers) > 1:
+        is_unneeded = is_compared and not disputed
+        why = explain_no_arguments(disputed, is_compared)
+        council.note("argue skipped", why=why, skipped=["argue"], by_absence=not is_unneeded)
     verdict = await write(council, progress, points, arguments)
-    is_open = not is_compared or (disputed and not arguments)
+    if check and (facts := check.settle(arguments)):
+        verdict = replace(verdict, check=facts, trust_facts=(*verdict.trust_facts, *list_check_facts(facts)))
+    # A check that did not confirm the answer without an objection leaves open what it means.
+    is_open = not is_compared or ((disputed or check) and not arguments)
     if is_open and len(progress.answers) > 1:
         return replace(verdict, trust_facts=(*verdict.trust_facts, TrustFact("not_argued")))
     return verdict
 
 
-def explain_no_arguments(disputed: Sequence[Difference], speakers: Sequence[str], is_compared: bool) -> str:
+def explain_no_arguments(disputed: Sequence[Difference], is_compared: bool) -> str:
     if not is_compared:
         return "the clerk did not compare the answers, so the disputed points are not known"
-    if not disputed:
-        return "no point is disputed"
-    return "no seat argued" if speakers else "another call would cost more than collaborative"
+    return "another call would cost more than collaborative" if disputed else "no point is disputed"
 
 
 async def argue(
@@ -329,8 +345,17 @@ async def write(
             limit=find_word_limit(said.reply.answer for said in answers.values()),
         )
     notes = parse_notes(written.outcome.text, seat_names(answers.seats))
-    noted = assess_notes(notes, round_voices(answers))
     base = (notes or {}).get("closest_draft")
+    conclusions = {name: said.reply.conclusion for name, said in answers.items()}
+    rows = {name: said.reply.points for name, said in arguments.items()}
+    noted = limit_agreement(
+        assess_notes(notes, round_voices(answers)),
+        round_voices(answers),
+        conclusions,
+        base,
+        list_open_points(points, rows),
+        council.question.text,
+    )
     details = progress.as_json() | {"argued": list_argued_points(points, arguments)}
     result = OutcomeFacts("built_on", base) if base and len(answers) > 1 else None
     return Verdict(written.text, notes=notes, result=result, details=details, **noted._asdict())

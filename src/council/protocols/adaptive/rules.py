@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from council.engine.agreement import join_sides, round_voices
-from council.protocols.adaptive.replies import Answer, Arguments, Confirmation
+from council.engine.agreement import NotedAgreement, compute_agreement, join_sides, round_voices
+from council.protocols.adaptive.replies import Answer, ArgumentRow, Arguments, Confirmation
 from council.protocols.common.check import FoundError
-from council.protocols.common.conclusions import LEVELS, Comparison, compare_conclusions
-from council.types import Difference, Json, Round, Seat, Side, Statement
+from council.protocols.common.conclusions import LEVELS, Comparison, compare_all, compare_conclusions
+from council.protocols.common.issues import SEVERE
+from council.types import CheckedError, Difference, Json, Round, Seat, Side, Statement, TrustFact
 
 Reason = Literal[
     # after the first answers
@@ -101,14 +102,8 @@ def choose_first_seats(order: Sequence[Seat]) -> list[Seat]:
 
 def choose_stand_in(order: Sequence[Seat], answers: Round[Any], asked: Collection[str]) -> Seat | None:
     """Return the seat that is asked in place of an absent one: of another vendor than the seat that answered."""
-    vendors = {said.seat.vendor for said in answers.values()}
+    vendors = {said.vendor for said in answers.values()}
     return next((seat for seat in order if seat.name not in asked and seat.vendor not in vendors), None)
-
-
-def find_vendor(said: Statement[Any]) -> str:
-    """Return the vendor of the member that answered."""
-    served_by = said.outcome.served_by
-    return said.seat.vendor if served_by in ("", said.seat.member) else served_by.partition(":")[0]
 
 
 # Stops
@@ -120,7 +115,7 @@ def compare_first_answers(answers: Round[Answer], question: str) -> FirstAnswers
     if len(answers) < 2:
         return FirstAnswers("one_answer", names)
     voices = set(round_voices(answers).values())
-    if len(voices) < 2 or len({find_vendor(said) for said in answers.values()}) < 2:
+    if len(voices) < 2 or len({said.vendor for said in answers.values()}) < 2:
         return FirstAnswers("one_vendor", names)
     replies = {name: said.reply for name, said in answers.items()}
     silent = tuple(name for name, reply in replies.items() if not reply.conclusion)
@@ -197,11 +192,13 @@ def list_objections(author: str, reader: str, errors: Mapping[str, FoundError]) 
     ]
 
 
-def choose_speakers(points: Sequence[Difference], room: int) -> list[str]:
+def choose_speakers(points: Sequence[Difference], room: int, author: str = "") -> list[str]:
     """Return the seats that argue: one of each side, the most important point first, then the others that hold a side.
 
-    Nobody argues if there is room for one side only.
+    Nobody argues if there is room for one side only. `author`: the points are objections to its answer, so only it argues.
     """
+    if author:
+        return [author][:room] if points else []
     if room < 2:
         return []
     chosen: dict[str, None] = {}
@@ -236,6 +233,91 @@ def describe_points(points: Mapping[str, Difference]) -> list[str]:
 def _describe_sides(sides: Sequence[Side]) -> str:
     held = [f"{_join_names([seat.capitalize() for seat in side.seats])}: {side.position}" for side in sides]
     return f"({'; '.join(held)})"
+
+
+def list_open_points(
+    points: Mapping[str, Difference], arguments: Mapping[str, Sequence[ArgumentRow]]
+) -> list[Difference]:
+    """Return the points that the arguments did not settle: not exactly one side is left. A silent side holds its position."""
+    return [
+        point
+        for name, point in points.items()
+        if sum(not _is_conceded(name, side, arguments) for side in point.sides) != 1
+    ]
+
+
+def _is_conceded(point: str, side: Side, arguments: Mapping[str, Sequence[ArgumentRow]]) -> bool:
+    stances = {row.stance for seat in side.seats for row in arguments.get(seat, ()) if row.point == point}
+    return stances == {"concedes"}
+
+
+def settle_errors(errors: Sequence[CheckedError], rows: Sequence[ArgumentRow]) -> tuple[CheckedError, ...]:
+    """Return the errors of a check with what the author says: one that it concedes is corrected, one that it holds against is dismissed.
+
+    The points that it argues are the severe errors in their order. The others stay open.
+    """
+    severe = [error.id for error in errors if error.severity in SEVERE]
+    said = {row.point: row for row in rows}
+    return tuple(
+        _settle_error(error, said.get(f"p{severe.index(error.id) + 1}")) if error.id in severe else error
+        for error in errors
+    )
+
+
+def _settle_error(error: CheckedError, row: ArgumentRow | None) -> CheckedError:
+    if row is None:
+        return error
+    is_right = row.stance == "concedes"
+    return replace(error, landed=is_right, why=row.argument, state="corrected" if is_right else "dismissed")
+
+
+def limit_agreement(
+    noted: NotedAgreement,
+    voices: Mapping[str, str],
+    conclusions: Mapping[str, str],
+    base: str | None,
+    open_points: Sequence[Difference],
+    question: str,
+) -> NotedAgreement:
+    """Return the agreement of the chair's notes without what the seats' own conclusions and arguments contradict."""
+    shared_by = keep_agreeing(noted.shared_by, conclusions, base, question)
+    is_different = compare_all(list(conclusions.values()), question) == "different"
+    is_contested = bool(noted.differences or open_points or is_different)
+    facts = noted.trust_facts
+    if open_points and not noted.differences:
+        facts = (TrustFact("contested_points", open_points[0].point, count=len(open_points)), *facts)
+    return noted._replace(
+        agreement=compute_agreement(shared_by, is_contested, voices),
+        shared_by=shared_by,
+        differences=noted.differences or tuple(open_points),
+        trust_facts=facts,
+    )
+
+
+def keep_agreeing(
+    shared_by: tuple[str, ...] | None, conclusions: Mapping[str, str], base: str | None, question: str
+) -> tuple[str, ...] | None:
+    """Return the seats that share the answer, without those whose conclusion differs by value from the answer's.
+
+    That is the conclusion of the draft on which the answer is built, or of most seats. None if two of the seats that
+    are left differ, because then the answer's conclusion is unknown.
+    """
+    if shared_by is None:
+        return None
+    reference = conclusions.get(base or "") or _find_majority(conclusions, question)
+    kept = tuple(
+        name for name in shared_by if compare_conclusions(conclusions[name], reference, question) != "different"
+    )
+    return None if compare_all([conclusions[name] for name in kept], question) == "different" else kept
+
+
+def _find_majority(conclusions: Mapping[str, str], question: str) -> str:
+    """Return a conclusion that more than half of the seats reach; empty if there is none."""
+    texts = list(conclusions.values())
+    for text in texts:
+        if 2 * sum(compare_conclusions(text, other, question) == "same" for other in texts) > len(texts):
+            return text
+    return ""
 
 
 def list_argued_points(points: Mapping[str, Difference], arguments: Round[Arguments]) -> list[Json]:

@@ -247,7 +247,7 @@ async def compare_answers(council: Council, answers: Round[Any], phase: str) -> 
         return ComparedAnswers()
     clerk = find_clerk(council.roster.helpers)
     if clerk is None:
-        council.note("the answers were not compared", why=REASONS["unavailable"], skipped=[phase])
+        council.note("the answers were not compared", why=REASONS["unavailable"], skipped=[phase], by_absence=True)
         return ComparedAnswers("unavailable")
     async with council.phase(phase):
         responses = council.assign_labels(list(answers.values()), clerk)

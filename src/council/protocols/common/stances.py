@@ -55,16 +55,8 @@ def has_two_members(statements: Iterable[Statement[Any]]) -> bool:
 
 
 def describe_vendor(statements: Iterable[Statement[Any]]) -> str:
-    """Return a remark for statements that are all of one vendor, whose agreement means less; else an empty string.
-
-    The vendor of a fallback is known by its provider only.
-    """
-    vendors = {
-        said.seat.vendor
-        if said.outcome.served_by in ("", said.seat.member)
-        else said.outcome.served_by.partition(":")[0]
-        for said in statements
-    }
+    """Return a remark for statements that are all of one vendor, whose agreement means less; else an empty string."""
+    vendors = {said.vendor for said in statements}
     return ", all of one vendor" if len(vendors) == 1 else ""
 
 
