@@ -27,6 +27,8 @@ CHECKABLE = ("fact", "calculation", "checkable")
         "If a shirt costs $40 after a 20% discount, what was the original price?",
         "Ist 91 eine Primzahl?",
         "Solve 2x + 3 = 11.",
+        "A car needs 4 h for 320 km. How long will it need for 500 km?",
+        "Does a largest prime exist?",
     ],
 )
 def test_facts_calculations_and_yes_or_no_can_be_checked(question: str) -> None:
@@ -50,6 +52,28 @@ def test_facts_calculations_and_yes_or_no_can_be_checked(question: str) -> None:
     ],
 )
 def test_decisions_plans_and_texts_cannot_be_checked(question: str) -> None:
+    assert not has_checkable_answer(question)
+
+
+@pytest.mark.behaviour("10-adaptive-auto")
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Does God exist?",
+        "Does free will exist?",
+        "Is AI dangerous?",
+        "Is the market overvalued?",
+        "Are cats smarter than dogs?",
+        "Is remote work more productive?",
+        "When will AGI arrive?",
+        "How many people will live in 2100?",
+        "How many people will live in 2050 and in 2100?",
+        "Is inflation going to fall?",
+        "When is the next recession?",
+        "Wird es bis 2040 fliegende Autos geben?",
+    ],
+)
+def test_judgements_and_forecasts_cannot_be_checked(question: str) -> None:
     assert not has_checkable_answer(question)
 
 

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from council.engine.reply import build_schema, parse_reply
 from council.protocols.common.conclusions import ConclusionReply, compare_all, compare_conclusions
 
+DATA = Path(__file__).parents[1] / "data"
+MODEL_WORDS, ADVERSARIAL = DATA / "conclusions.jsonl", DATA / "conclusions_adversarial.jsonl"
 SAME, DIFFERENT, UNCLEAR = "same", "different", "unclear"
 CAPITAL = "What is the capital of Peru?"
 DATABASE = "Should we use Redis or Postgres for the session store?"
@@ -42,7 +44,7 @@ TRAIN = "A train leaves at 14:05 and needs 3 h 20 min. When does it arrive?"
         (TRAIN, "17:25", "5:25 pm", SAME), (TRAIN, "17:25", "17:35", DIFFERENT), (TRAIN, "5:25", "17:25", UNCLEAR), (TRAIN, "17:25 UTC", "17:25 CET", UNCLEAR),
         # Yes and no
         (PRIME, "Yes", "yes, it is prime", SAME), (PRIME, "Yes", "No", DIFFERENT), (PRIME, "Yes", "1,000,003 is prime", SAME), (PRIME, "1,000,003 is not prime", "Yes", DIFFERENT),
-        (PRIME, "No", "It is composite", UNCLEAR), ("Is 91 prime?", "No", "No, 91 = 7 × 13", SAME), ("Is 91 prime?", "No", "Probably not", UNCLEAR), ("Is it safe?", "Yes", "Yes, if it is dry", UNCLEAR),
+        (PRIME, "No", "It is composite", UNCLEAR), ("Is 91 prime?", "No", "No, 91 = 7 × 13", UNCLEAR), ("Is 91 prime?", "No", "Probably not", UNCLEAR), ("Is it safe?", "Yes", "Yes, if it is dry", UNCLEAR),
         ("Is it safe?", "Yes, if it is dry", "No, unless it is dry", UNCLEAR), ("Is it safe?", "Yes", "It depends", UNCLEAR), ("Is it safe?", "Yes, it is not safe", "Yes", UNCLEAR),
         ("Is lead heavier than iron?", "Lead is heavier than iron", "Yes", SAME), ("Is lead heavier than iron?", "Iron is heavier than lead", "Yes", UNCLEAR),
         (MOVE, "Yes", "Yes, migrate this year", SAME), (MOVE, "Yes, with Nomad", "Yes", UNCLEAR), (MOVE, "Do not migrate to Kubernetes this year", "No", SAME), (MOVE, "Wait", "No", UNCLEAR),
@@ -69,11 +71,18 @@ def test_two_conclusions(question: str, a: str, b: str, expected: str) -> None:
 
 @pytest.mark.behaviour("10-conclusions-compared")
 def test_pairs_in_the_words_of_models_are_never_decided_wrongly() -> None:
-    path = Path(__file__).parents[1] / "data" / "conclusions.jsonl"
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    rows = [json.loads(line) for line in MODEL_WORDS.read_text(encoding="utf-8").splitlines()]
     found = [(compare_conclusions(row["a"], row["b"], row["question"]), row) for row in rows]
     assert [row for said, row in found if said not in (UNCLEAR, row["truth"])] == []
-    assert sum(said != UNCLEAR for said, _ in found) >= 24  # of 60
+    assert sum(said != UNCLEAR for said, _ in found) >= 22  # of 60
+
+
+@pytest.mark.behaviour("10-conclusions-compared")
+def test_conclusions_that_a_mark_a_unit_a_sign_or_a_condition_tells_apart_are_not_the_same() -> None:
+    rows = [json.loads(line) for line in ADVERSARIAL.read_text(encoding="utf-8").splitlines()]
+    found = [(compare_conclusions(row["a"], row["b"], row["question"]), row) for row in rows]
+    assert [row for said, row in found if said not in (UNCLEAR, row["truth"])] == []
+    assert sum(said == SAME for said, _ in found) >= 9  # of 13 that are the same
 
 
 @pytest.mark.behaviour("10-conclusions-compared")

@@ -28,6 +28,7 @@ CALCULATION = re.compile(
 )
 CLAUSE_END = re.compile(r"[.:;!]\s+(?=\w)")
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+YEAR = re.compile(r"\b(?:19|20|21)\d\d\b")
 MIN_NUMBERS = (
     2  # of a calculation about the asker's own things: "How many buses do we need for 130 people at 48 seats?"
 )
@@ -36,7 +37,7 @@ MIN_NUMBERS = (
 def has_checkable_answer(question: str) -> bool:
     """Return whether a question asks for a fact, a calculation, or a yes or no about how things are.
 
-    A question for a decision, a plan, an explanation or a text has no such answer.
+    A question for a decision, a plan, an explanation, a text, a judgement or a forecast has no such answer.
     """
     if is_short_fact(question):
         return True
@@ -51,6 +52,11 @@ def has_checkable_answer(question: str) -> bool:
     if any(_compile_list("creative").match(text) for text in sentences):
         return False
     if compile_words(tuple(table["judgements"])).search(asked):
+        return False
+    if (
+        compile_words(tuple(table["forecasts"])).search(asked)
+        and len(NUMBER.findall(YEAR.sub("", question))) < MIN_NUMBERS
+    ):
         return False
     is_calculation = bool(CALCULATION.search(asked)) and len(NUMBER.findall(question)) >= MIN_NUMBERS
     if compile_words(tuple(table["own"])).search(asked):

@@ -123,20 +123,20 @@ def test_doubts_that_a_reply_does_not_mention_are_not_the_same_as_none() -> None
 
 @pytest.mark.behaviour("10-adaptive-check")
 @pytest.mark.parametrize(
-    ("comparison", "reply", "reason"),
+    ("reply", "reason"),
     [
-        ("same", {"same_conclusion": True, "errors": []}, "confirmed"),
-        ("same", {"same_conclusion": None, "errors": []}, "confirmed"),
-        ("unclear", {"same_conclusion": True, "errors": []}, "confirmed"),
-        ("unclear", {"same_conclusion": None, "errors": []}, "not_confirmed"),
-        ("same", {"same_conclusion": False, "errors": []}, "not_confirmed"),
-        ("same", {"same_conclusion": True, "errors": [{"severity": "MINOR", "flaw": "a slip"}]}, "confirmed"),
-        ("same", {"same_conclusion": True, "errors": [{"severity": "MAJOR", "flaw": "wrong"}]}, "errors"),
-        ("same", None, "not_checked"),
+        ({"same_conclusion": True, "errors": []}, "confirmed"),
+        ({"same_conclusion": None, "errors": []}, "not_confirmed"),
+        ({"errors": []}, "not_confirmed"),
+        ({"same_conclusion": "perhaps", "errors": []}, "not_confirmed"),
+        ({"same_conclusion": False, "errors": []}, "not_confirmed"),
+        ({"same_conclusion": True, "errors": [{"severity": "MINOR", "flaw": "a slip"}]}, "confirmed"),
+        ({"same_conclusion": True, "errors": [{"severity": "MAJOR", "flaw": "wrong"}]}, "errors"),
+        (None, "not_checked"),
     ],
 )  # fmt: skip
-def test_the_check_confirms_only_what_it_says(comparison: Any, reply: dict[str, Any] | None, reason: str) -> None:
-    assert judge_check(comparison, Confirmation.model_validate(reply) if reply else None) == reason
+def test_the_check_confirms_only_what_it_says(reply: dict[str, Any] | None, reason: str) -> None:
+    assert judge_check(Confirmation.model_validate(reply) if reply else None) == reason
 
 
 @pytest.mark.behaviour("10-adaptive-check")

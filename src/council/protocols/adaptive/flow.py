@@ -115,7 +115,7 @@ async def adaptive(council: Council, cheap_first: bool = False, prices: Mapping[
     check = None
     if opening.may_stop:
         check = await check_answer(council, progress, choose_author(progress.answers, prices))
-        if decide_after_check(council, progress, check, opening.comparison, SKIPPED_BY_AGREEMENT):
+        if decide_after_check(council, progress, check, SKIPPED_BY_AGREEMENT):
             return return_checked_answer(progress, check, opening.comparison, make_agreement(progress.answers))
     else:
         decide_to_continue(council, progress, opening)
@@ -136,7 +136,7 @@ async def adaptive(council: Council, cheap_first: bool = False, prices: Mapping[
     if check is None and is_shared(points, progress.answers) and not disputed:
         author = choose_supported(progress.answers, prices)
         check = await check_answer(council, progress, author)
-        if decide_after_check(council, progress, check, comparison, SKIPPED_BY_POINTS):
+        if decide_after_check(council, progress, check, SKIPPED_BY_POINTS):
             noted = assess_points(points, progress.answers)
             verdict = return_checked_answer(progress, check, "same", noted)
             return replace(verdict, notes=points.as_notes())
@@ -212,11 +212,9 @@ async def check_answer(council: Council, progress: Progress, author: Statement[A
     return Check(author, own, said)
 
 
-def decide_after_check(
-    council: Council, progress: Progress, check: Check, comparison: Comparison, skipped: Sequence[str]
-) -> bool:
+def decide_after_check(council: Council, progress: Progress, check: Check, skipped: Sequence[str]) -> bool:
     """Record whether the check allows a stop, and why."""
-    reason = judge_check(comparison, check.said.reply if check.said else None)
+    reason = judge_check(check.said.reply if check.said else None)
     author, reader = check.author.seat.name, check.reader.name
     why = describe_reason(reason, list(progress.answers), author, reader)
     is_stop = reason == "confirmed"

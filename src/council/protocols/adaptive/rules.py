@@ -151,15 +151,14 @@ def choose_supported(answers: Round[Answer], prices: Mapping[str, float]) -> Sta
     return min(answers.values(), key=rank)
 
 
-def judge_check(comparison: Comparison, confirmation: Confirmation | None) -> Reason:
-    """Return whether the check confirms an answer. What it does not say is not confirmed."""
+def judge_check(confirmation: Confirmation | None) -> Reason:
+    """Return whether the check confirms an answer. What it does not say is not confirmed, whatever code can compare."""
     if confirmation is None:
         return "not_checked"
     if confirmation.is_severe:
         return "errors"
-    if confirmation.same_conclusion is False or confirmation.is_unread("errors"):
-        return "not_confirmed"
-    return "confirmed" if confirmation.same_conclusion or comparison == "same" else "not_confirmed"
+    is_confirmed = confirmation.same_conclusion is True and not confirmation.is_unread("errors")
+    return "confirmed" if is_confirmed else "not_confirmed"
 
 
 # Arguments

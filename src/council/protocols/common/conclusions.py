@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations
@@ -18,7 +19,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from council.answer_text import says_none
 from council.engine.reply import Reply, also_named
 from council.protocols.common.replies import TextField, read_confidence
-from council.protocols.common.values import Quantity, Span, compare_answers, parse_answer
+from council.protocols.common.values import Quantity, Span, compare_answers, is_unit, parse_answer
 
 Comparison = Literal["same", "different", "unclear"]
 Level = Literal["HIGH", "MEDIUM", "LOW", ""]
@@ -118,20 +119,35 @@ class _Question:
     def __init__(self, text: str) -> None:
         self.text = text
         self.words = frozenset(map(_stem, _split_words(text)))
-        self.content = [word for word in map(_stem, _split_words(text)) if word not in _FUNCTION_STEMS]
         last = re.split(r"(?<=[.!?:;])\s+", text.strip())[-1]
         self.last = last
         self.is_yes_no = bool(_YES_NO_START.match(last)) and not _OR.search(last)
-        self.asks_decision = bool(re.search(r"\b(?:should|shall|would|ought|recommend\w*|better|best)\b", last, re.I))
         self.asks_order = bool(_ORDER.search(text))
         self.asks_when = bool(re.search(r"\b(?:when|date|year|day|month|deadline|since|until)\b", text, re.I))
         self.asks_time = bool(re.search(r"\b(?:when|time|o'clock|hour|arrive|depart|start|end|begin|finish|leave)\w*\b", text, re.I))  # fmt: skip
         self.asks_version = bool(re.search(r"\b(?:version|release|edition|section|chapter)s?\b", text, re.I))
+        self.is_negative = bool(
+            _count_negations(last) or re.search(r"\b(?:false|true|wrong|incorrect|correct|right)\b", last, re.I)
+        )
+        self.has_list = bool(_LIST.search(last))
         self.options = _find_options(last) or _find_options(text)
 
     def covers(self, words: Sequence[str]) -> bool:
-        """Return whether the question, or words that say nothing, have all of these words."""
-        return all(word in _FUNCTION_STEMS or word in _HEAD_STEMS or word in self.words for word in map(_stem, words))
+        """Return whether the question, or words that say nothing, have all of these words.
+
+        A question about several things covers no words of its own: an answer may be about one of them.
+        """
+        own = frozenset() if self.has_list else self.words
+        return all(word in _FUNCTION_STEMS or word in _HEAD_STEMS or word in own for word in map(_stem, words))
+
+    def is_repeated_by(self, text: str) -> bool:
+        """Return whether a text only repeats words of the question, in their order; all of them if it asks about several things."""
+        asked = [_stem(_bare(word)) for word in _split_tokens(self.last)]
+        said = [word for word in map(_stem, map(_bare, _split_tokens(text))) if word not in _SMALL_STEMS]
+        rest = iter(asked)
+        if not all(word in rest for word in said):
+            return False
+        return not said or not self.has_list or said == [word for word in asked if word not in _SMALL_STEMS | {"?"}]
 
 
 def _stems(words: str) -> frozenset[str]:
@@ -153,9 +169,15 @@ _YES_NO_START = re.compile(
 )
 _OR = re.compile(r"\b(?:or|versus|vs\.?)\b", re.I)
 _ORDER = re.compile(
-    r"\b(?:order|rank\w*|sort\w*|sequence|first|respectively|chronolog\w*|steps?|from \w+ to|winner|loser|then|before|after|"
+    r"\b(?:order|rank\w*|sort\w*|sequence|first|respectively|chronolog\w*|steps?|from \w+ to|whom|winner|loser|then|before|after|"
     r"(?:and|,) (?:who|what|which|when|where|how|whose))\b",
     re.I,
+)
+_LIST = re.compile(r"\b(?:and|or|both|all|each|every|any|respectively|und|oder|et|ou|y|o|e)\b|,\s|[;&]", re.I)
+# Words without a meaning of their own. A preposition has one: "from Rome" is not "to Rome".
+_SMALL_STEMS = _stems("the that this it its is are be am do does has have we you they there")
+_MODALS = frozenset(
+    ("was", "were", "did", "had", "will", "would", "can", "could", "may", "might", "must", "should", "shall", "need")
 )
 _FUNCTION_STEMS = _stems(
     "a an the of in on at to for by with from and so that this these those it its is are was were be been being am do does did has have "
@@ -185,7 +207,9 @@ _HEDGES = re.compile(r"\b(?:probably|likely|unlikely|perhaps|maybe|possibly|pres
 _NOTHING_SAID = re.compile(
     r"(?:it |that |this )?(?:depends|varies)\b.*|(?:it is |it's |that is )?(?:un(?:known|clear|certain|decided|determined|answerable)|n/?a|not (?:known|clear|sure|"
     r"certain|enough|determinable|specified|given|stated|applicable)|insufficient|impossible to (?:say|tell|know)|(?:it )?can(?:not|'t) be (?:determined|known|answered|said)|"
-    r"can(?:no|')t (?:say|tell|determine|answer|know)|i (?:do not|don't|cannot|can't) (?:know|say|answer|tell)|no (?:answer|conclusion|idea)|more information|it is hard to say)\b.*|\?+",
+    r"can(?:no|')t (?:say|tell|determine|answer|know)|i (?:do not|don't|cannot|can't) (?:know|say|answer|tell)|no (?:answer|conclusion|idea)|"
+    r"(?:no|not enough|insufficient) (?:\w+ )?(?:information|data|evidence)|(?:more|further) (?:information|data|analysis|research|investigation)|i(?:'m| am) (?:sorry|unable|not able|not sure)|sorry|i can(?:not|'t)|"
+    r"it is hard to say)\b.*|\?+",
     re.I,
 )
 
@@ -195,8 +219,9 @@ def _says_nothing(text: str) -> bool:
 
 
 _FRACTION = re.compile(r"\\d?frac\{([^{}]+)\}\{([^{}]+)\}")
+_EMPHASIS = re.compile(r"(?<![\w*])(\*\*|__|\*|_)(?=[^\s*_])([^*]*[^\s*_])\1(?![\w*/])")
 _LABEL = re.compile(
-    r"(?:(?:my|the|final|short|overall|main) )*(?:conclusion|answer|result|recommendation|verdict|decision|solution)\s*(?:[:=]|is(?: that)?\b:?)\s*",
+    r"\A(?:(?:my|the|final|short|overall|main) )*(?:conclusion|answer|result|recommendation|verdict|decision|solution)\s*(?:[:=]|is(?: that)?\b:?)\s*",
     re.I,
 )
 
@@ -210,9 +235,11 @@ def _normalize(text: str) -> str:
     plain = re.sub(r"\\(?:times|cdot)\b", "×", plain).replace("\\%", "%").replace("\\$", "$")
     plain = re.sub(r"\\[()\[\],;! ]", " ", plain)
     plain = re.sub(r"\A\s*\$([^$]*[^$\d\s][^$]*|\d+)\$\s*\Z", r"\1", plain)
-    plain = re.sub(r"\*\*|__|`|\"|(?<!\w)'|'(?!\w)", "", plain)
-    plain = " ".join(plain.split()).strip(" !*_;,").rstrip(".")
-    return _LABEL.sub("", plain, count=1).strip(" !*_;,") if _LABEL.match(plain) else plain
+    plain = re.sub(r"(?<=\d)\s*[x*]\s*(?=10\s*(?:\^|\*\*))", " × ", re.sub(r"\"([^\"]*)\"", r"\1", plain))
+    plain = re.sub(r"`|(?<!\d)\"|(?<!\w)'|(?<![\ds])'(?!\w)", "", plain)  # 5' and 5" are values
+    plain = _LABEL.sub("", _EMPHASIS.sub(r"\2", " ".join(plain.split())), count=1)
+    plain = _EMPHASIS.sub(r"\2", plain).strip(" ;,").rstrip(".")
+    return re.sub(r"(?<=[^\W\d_]{2})!+\Z", "", plain)  # "Yes!", not "5!"
 
 
 _WORD = re.compile(r"[-+]?\d+(?:[.,:/]\d+)*%?|[^\W\d_](?:[\w'.]*\w)?(?:\+\+|[+#]|-(?=\s|\Z))?|[%$€£¥<>=≤≥≠^×*/°+-]")
@@ -222,6 +249,16 @@ def _split_words(text: str) -> list[str]:
     """Return words, numbers with their sign, and marks that change the meaning."""
     spaced = re.sub(r"(?<=[^\W\d_])-(?=\w)", " ", text)  # a hyphen, not a sign
     return [word for word in _WORD.findall(spaced) if word]
+
+
+_TOKEN = re.compile(
+    r"[-+]?\d+(?:[.,:/]\d+)*(?:e[-+]?\d+|(?:\^|\*\*)\{?[-+]?\d+\}?)?%?|[A-Za-z]{1,3}\$|\.+(?=[\w/])|[^\W\d_](?:[\w'.]*\w)?(?:\+\+|[+#]|-(?=\s|\Z))?|[^\w\s,;:.]|_"
+)
+
+
+def _split_tokens(text: str) -> list[str]:
+    """Return words, numbers and every other mark but those between sentences and the parts of a list."""
+    return _TOKEN.findall(re.sub(r"(?<=[^\W\d_])-(?=\w)", " ", text))
 
 
 def _bare(word: str) -> str:
@@ -239,6 +276,9 @@ _POLARITY = re.compile(
 )
 
 
+_LIMIT = re.compile(r"(?:with|without|for|in|at|on|from|to|up to|above|below|over)\b", re.I)  # begins a scope
+
+
 class _Polarity(NamedTuple):
     value: bool
     remark: str = ""  # what follows the yes or no
@@ -252,16 +292,14 @@ def _compare_polarities(a: str, b: str, question: _Question) -> Comparison | Non
         return None
     if one is None or other is None:
         return "unclear" if question.is_yes_no else None
-    if any(_CONDITIONS.search(text) or _HEDGES.search(text) for text in (a, b)):
-        return "same" if _word_keys(a) == _word_keys(b) else "unclear"
-    if one.value != other.value:
-        return "different"
+    if _word_keys(a) == _word_keys(b):
+        return "same"
+    if question.is_negative or any(_CONDITIONS.search(text) or _HEDGES.search(text) for text in (a, b)):
+        return "unclear"
     remarks = [one.remark, other.remark]
-    if not question.is_yes_no or question.asks_decision:
-        details = [frozenset(_content_stems(text)) - question.words for text in remarks]
-        if any(details) and details[0] != details[1]:
-            return "unclear"  # both say yes, but perhaps to different actions
-    return "same"
+    if one.value != other.value:
+        return "unclear" if any(map(_LIMIT.match, remarks)) else "different"
+    return "same" if all(map(question.is_repeated_by, remarks)) else "unclear"
 
 
 def _read_polarity(text: str, question: _Question) -> _Polarity | None:
@@ -284,10 +322,13 @@ def _read_statement(text: str, question: _Question) -> bool | None:
     """
     if not question.is_yes_no or _count_negations(question.text):
         return None
-    words = [_stem(_bare(word)) for word in _split_words(text)]
-    asked = [word for word in map(_stem, map(_bare, _split_words(question.last))) if word not in _FUNCTION_STEMS]
-    content = [word for word in words if word not in _FUNCTION_STEMS and word not in _NEGATIONS]
-    if not content or content != asked:
+    said, asked = (
+        [word for word in map(_stem, map(_bare, _split_tokens(one))) if word not in _SMALL_STEMS and word != "?"]
+        for one in (text, question.last)
+    )
+    modals = [_MODALS.intersection(words) - {"should", "shall"} for words in (said, asked)]
+    content = [word for word in said if word not in _MODALS and not _is_negation(word)]
+    if not content or content != [word for word in asked if word not in _MODALS] or modals[0] != modals[1]:
         return None
     return _count_negations(text) % 2 == 0
 
@@ -310,11 +351,11 @@ _DECISION_WORDS = _stems(
     "use using choose pick select go take adopt opt prefer recommend recommended option choice better best stay buy should we you with for "
     "i would suggest deploy run want first one either both instead rather switch is it the a an now"
 ) - {"buy", "stay", "switch", "run", "deploy", "both"}
-_INSTEAD = re.compile(
-    r",?\s*(?:\b(?:and )?not\b|\binstead of\b|\brather than\b|\bover\b|\bversus\b|\bvs\.?\b|\bin preference to\b)\s.*",
-    re.I,
+_INSTEAD = re.compile(r",?\s*\b(?:(?:and )?not|instead of|rather than|over|versus|vs\.?|in preference to)\s+(.*)", re.I)
+_REASON = re.compile(r"[,;]?\s*\b(?:because(?! of)|since it|since they)\b.*", re.I)
+_CHOICE_STEMS = _stems(
+    "use using choose pick select take adopt prefer recommend recommended suggest option choice i the would should we you"
 )
-_REASON = re.compile(r"[,;]?\s*\b(?:because|since it|since they|due to|thanks to|as it|as they)\b.*", re.I)
 _ENUMERATED = re.compile(r"\((\w)\)\s*(.*?)(?=[,;]?\s*(?:or\s+)?\(\w\)|[?.]|\Z)|(?<![\w)])([A-Da-d]|[1-4])[).:]\s+(.*?)(?=[,;]?\s+(?:or\s+)?[A-Da-d1-4][).:]\s|[?\n]|\Z)")  # fmt: skip
 _OPTION_LABEL = re.compile(r"(?:(?:option|answer|choice) )?\(?([A-Da-d1-4])(?:\Z|\)\.?|[.:])\s*.*", re.I)
 
@@ -369,17 +410,32 @@ def _compare_choices(a: str, b: str, question: _Question) -> Comparison | None:
         return None
     if found[0] != found[1]:
         return "different"
-    rest = []
-    for text in (a, b):
-        words = frozenset(_content_stems(_REASON.sub("", _INSTEAD.sub("", text))))
-        rest.append(words - question.options[found[0]] - question.words - _DECISION_WORDS)
-    return "same" if rest[0] == rest[1] else "unclear"
+    own = question.options[found[0]]
+    rest = [_drop_choice(_drop_alternative(one, question), own) for one in (a, b)]
+    return "same" if rest[0] == rest[1] or all(map(question.is_repeated_by, rest)) else "unclear"
+
+
+def _drop_choice(text: str, own: frozenset[str]) -> str:
+    """Return what an answer says beside its choice."""
+    if _OPTION_LABEL.fullmatch(text) and len(_split_words(text)) == 1:
+        return ""
+    return " ".join(word for word in _split_tokens(text) if _stem(_bare(word)) not in own | _CHOICE_STEMS)
+
+
+def _drop_alternative(text: str, question: _Question) -> str:
+    """Return a choice without its reason and the option that it does not choose: "Redis, not Postgres" is "Redis"."""
+    text = _REASON.sub("", text)
+    found = _INSTEAD.search(text)
+    if not found:
+        return text
+    words = frozenset(map(_stem, map(_bare, _split_words(found[1])))) - _ARTICLES
+    return text[: found.start()] if any(words and words <= own for own in question.options) else text
 
 
 def _find_choice(text: str, question: _Question) -> int | None:
     """Return the index of the one option that an answer names without a condition, a hedge or a negation."""
     first, _, more = text.partition(";")
-    bare = _REASON.sub("", _INSTEAD.sub("", first if _count_negations(more) else text))
+    bare = _drop_alternative(first if _count_negations(more) else text, question)
     if _CONDITIONS.search(bare) or _HEDGES.search(bare) or _count_negations(bare):
         return None
     label = _OPTION_LABEL.fullmatch(bare)
@@ -402,6 +458,11 @@ _APPROXIMATE = re.compile(
 _TIME = re.compile(
     r"(?:at )?(\d{1,2})(?:[:.h](\d{2}))?(?::\d{2})?\s*(a\.?m\.?|p\.?m\.?|o'clock|h)?(?:\s*\(?([A-Za-z]{2,5})\)?)?", re.I
 )
+_VALUE_TOKEN = re.compile(
+    r"[-+]?\d.*|[=≈~%/×°]|at|on|of|in|per|st|nd|rd|th|am|pm|a\.m|p\.m|o'?clock|h|hundred|thousand|million|billion|trillion|"
+    r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec)[a-z]*|about|around|approximately|approx|roughly"
+)
+_NOT_REPEATED = frozenset(("a", "i", "to", "minus", "negative"))  # change a value also where the question has them
 MIN_DIGITS = 3  # significant digits of a number that may be the rounding of another
 
 _UNITS = dict(
@@ -453,8 +514,35 @@ def _read_number_words(text: str) -> str:
 
 
 def _compare_values(a: str, b: str, question: _Question) -> Comparison | None:
-    """Compare numbers, dates and times of day."""
-    a, b = (_find_value(_spell_numbers(one), question) for one in (a, b))
+    """Compare numbers, dates and times of day. Values are the same only if nothing but their spelling differs."""
+    a, b = _spell_numbers(a), _spell_numbers(b)
+    found = _compare_found_values(_find_value(a, question), _find_value(b, question), question)
+    return "unclear" if found == "same" and not _differ_in_spelling(a, b, question) else found
+
+
+def _differ_in_spelling(a: str, b: str, question: _Question) -> bool:
+    """Return whether two texts differ only in numbers, units, months, and words that one of them repeats from the question."""
+    tokens = [Counter(_stem(_bare(word)) for word in _split_tokens(_REASON.sub("", text))) for text in (a, b)]
+    alone = [set(tokens[0] - tokens[1]), set(tokens[1] - tokens[0])]
+    words = [{word for word in side if not _is_spelling(word)} for side in alone]
+    others = words[0] | words[1]
+    if all(words) or not question.covers(list(others)) or others & _NOT_REPEATED or any(map(_is_negation, others)):
+        return False
+    if _differ_in_case(a, b):
+        return False
+    units = [{word for word in side if _is_unit(word)} for side in tokens]
+    return all(units) or (units[0] | units[1]) <= question.words | {"%", "°"}
+
+
+def _is_spelling(word: str) -> bool:
+    return bool(_VALUE_TOKEN.fullmatch(word)) or word in _UNITS or word in _HEAD_STEMS | _SMALL_STEMS or _is_unit(word)
+
+
+def _is_unit(word: str) -> bool:
+    return word == "m" or (is_unit(word) and not re.fullmatch(r"[x×]|[kmgtp]i(?:b|bit)", word))  # GiB is not GB
+
+
+def _compare_found_values(a: str, b: str, question: _Question) -> Comparison | None:
     if question.asks_time and (found := _compare_times(a, b)):
         return found
     exact = _compare_exact(a, b, question)
@@ -484,6 +572,8 @@ def _find_value(text: str, question: _Question) -> str:
     text = _REASON.sub("", text)
     for mark in re.finditer(r"\s(?:is|are|was|were|equals|be|in|on|of)\s|:\s+|\s*[=≈]\s*", text):
         lead, rest = text[: mark.start()], text[mark.end() :]
+        if "=" in mark[0] and (text.count("=") > 1 or re.search(r",\s|;|\band\b", text)):
+            continue  # "x = 2, y = 3"
         if "=" not in mark[0] and re.search(r"\d", lead):
             continue  # "3 of 5"
         is_subject = _is_subject(lead, question) or ("equals" in mark[0] and bool(re.match(r"[-+]?[\d.]", rest)))
@@ -501,7 +591,7 @@ def _find_value(text: str, question: _Question) -> str:
 def _is_subject(text: str, question: _Question) -> bool:
     """Return whether words only repeat what the question asks for."""
     words = _split_words(text)
-    is_symbol = len(words) == 1 and len(words[0]) == 1 and words[0].isalpha()
+    is_symbol = not question.has_list and len(words) == 1 and len(words[0]) == 1 and words[0].isalpha()
     return is_symbol or question.covers(words)
 
 
@@ -673,7 +763,7 @@ def _compare_words(a: str, b: str, question: _Question) -> Comparison | None:
     if one == other and one and not _differ_in_case(a, b):
         return "same"
     if one and other and one != other and _without_negations(one) == _without_negations(other):
-        is_negated = [sum(word in _NEGATIONS for word in words) % 2 for words in (one, other)]
+        is_negated = [sum(map(_is_negation, words)) % 2 for words in (one, other)]
         return "different" if is_negated[0] != is_negated[1] else None
     if _are_opposites(one, other):
         return "different"
@@ -685,9 +775,10 @@ def _find_name(text: str, question: _Question) -> str:
     text = _ADVICE.sub("", text, count=1) if _ADVICE.match(text) else text
     if re.search(r"\b(?:which|what|or)\b", question.text, re.I) and not _count_negations(text):
         text = _TAKE.sub("", text, count=1) if _TAKE.match(text) else text
-    for found in re.finditer(r"\s(?:is|are|was|were)\s|:\s+|\s*=\s*", text):
+    verbs = "is|are|was|were" if question.words & {"was", "were"} else "is|are"
+    for found in re.finditer(rf"\s(?:{verbs})\s|:\s+|\s*=\s*", text):
         lead, rest = text[: found.start()], text[found.end() :]
-        if not lead or not rest or _count_negations(text) or re.search(r"\d", lead):
+        if not lead or not rest or _count_negations(text) or re.search(r"\d", lead) or re.search(r"[,;]\s", text):
             continue
         is_lead, is_rest = (_is_subject(part, question) for part in (lead, rest))
         if is_lead and not is_rest:
@@ -698,17 +789,13 @@ def _find_name(text: str, question: _Question) -> str:
 
 
 def _word_keys(text: str) -> list[str]:
-    """Return the words for comparison. An A that may be a label stays: "Plan A"."""
-    words = _split_words(text)
-    kept = [word for n, word in enumerate(words) if word not in _ARTICLES and not (n == 0 and word in ("The", "An"))]
-    if len(kept) > 1 and kept[0] == "A":
-        kept = kept[1:]
-    return [_bare(word) for word in kept]
+    """Return the words and marks for comparison. An "a" stays, because it can be a name: "vitamin A"."""
+    return [word.casefold() for word in _split_tokens(text) if word.casefold() not in ("the", "an")]
 
 
 def _without_negations(words: Sequence[str]) -> list[str]:
     return [
-        word for word in words if word not in _NEGATIONS and word not in ("do", "does", "did", "is", "should", "to")
+        word for word in words if not _is_negation(word) and word not in ("do", "does", "did", "is", "should", "to")
     ]
 
 
@@ -722,20 +809,22 @@ def _are_opposites(one: Sequence[str], other: Sequence[str]) -> bool:
 
 def _differ_in_case(a: str, b: str) -> bool:
     """Return whether short words or units differ in the case of letters: "Mb" and "MB", "CO" and "Co"."""
-    for one, other in zip(_split_words(a), _split_words(b), strict=False):
-        if one != other and one.casefold() == other.casefold() and len(one) <= 3:
-            titled = one[1:] == other[1:] and len(one) > 1  # "Red" and "red"
-            if not titled and one.casefold() not in _FUNCTION_STEMS | {"yes", "no"}:
-                return True
-    return False
+    spellings: dict[str, set[str]] = {}
+    for word in _split_tokens(f"{a} {b}"):
+        is_title = len(word) == 3 and word[1:].islower()  # "Red" and "red"
+        if len(word) <= 3 and not is_title and word.casefold() not in _FUNCTION_STEMS | {"yes", "no", "am", "pm"}:
+            spellings.setdefault(word.casefold(), set()).add(word)
+    return any(len(words) > 1 for words in spellings.values())
 
 
 def _are_equal_lists(a: str, b: str, question: _Question) -> bool:
     """Return whether two lists name the same things, where their order means nothing."""
-    if question.asks_order or _count_negations(a) or _count_negations(b):
+    if question.asks_order or re.search(r"[(\[{]", a + b) or _count_negations(a) or _count_negations(b):
         return False
-    lists = [re.split(r",\s*(?:and\s+)?|;\s*|\s+and\s+|\s*&\s*", _find_name(text, question)) for text in (a, b)]
+    lists = [re.split(r",\s*(?:and\s+)?|;\s*|\s+(?:and|&)\s+", _find_name(text, question)) for text in (a, b)]
     keys = [sorted(" ".join(_word_keys(item)) for item in items if item.strip()) for items in lists]
+    if len(keys[0]) == 2 and not any(re.search(r"\band\b|&", text) for text in (a, b)):
+        return False  # "Paris, Texas"
     has_numbers = any(re.search(r"\d", item) for item in keys[0])
-    is_set = re.search(r"\b(?:roots?|solutions?|factors?|divisors?|primes?|solve)\b", question.text, re.I)
+    is_set = re.search(r"\b(?:roots|factors|divisors|primes)\b", question.text, re.I)
     return keys[0] == keys[1] and len(keys[0]) > 1 and (not has_numbers or bool(is_set))

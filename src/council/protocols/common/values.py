@@ -380,6 +380,11 @@ def _look_up(word: str) -> tuple[str, float]:
     return word.removesuffix("s"), 1.0
 
 
+def is_unit(word: str) -> bool:
+    """Return whether a word or a sign is a known unit or currency."""
+    return word in _UNITS or word.removesuffix("s") in _UNITS
+
+
 def _rate(unit: str, factor: float, per: str) -> tuple[str, float]:
     """Return a unit per base unit, for example per second or per byte."""
     kind, size = _look_up(per)
