@@ -100,6 +100,13 @@ class Check:
         conclusions = compare_by_conclusions([self.author, self.own])
         return points or ([conclusions] if is_dispute(conclusions) else [])
 
+    def list_apart(self, arguments: Round[Arguments]) -> tuple[str, ...]:
+        """Return the author if it concedes to a reader with another conclusion: its own answer does not recommend that one."""
+        author = self.author.seat.name
+        is_different = self.said is not None and self.said.reply.same_conclusion is False
+        has_conceded = author in arguments and any(row.stance == "concedes" for row in arguments[author].reply.points)
+        return (author,) if is_different and has_conceded else ()
+
     def settle(self, arguments: Round[Arguments]) -> CheckFacts | None:
         """Return the check with what the author said about its errors; None if it found none."""
         said = arguments.get(self.author.seat.name)
@@ -291,7 +298,7 @@ async def argue_and_write(
         is_unneeded = is_compared and not disputed
         why = explain_no_arguments(disputed, is_compared)
         council.note("argue skipped", why=why, skipped=["argue"], by_absence=not is_unneeded)
-    verdict = await write(council, progress, points, arguments)
+    verdict = await write(council, progress, points, arguments, check.list_apart(arguments) if check else ())
     if check and (facts := check.settle(arguments)):
         verdict = replace(verdict, check=facts, trust_facts=(*verdict.trust_facts, *list_check_facts(facts)))
     # A check that did not confirm the answer without an objection leaves open what it means.
@@ -331,9 +338,16 @@ async def argue(
 
 
 async def write(
-    council: Council, progress: Progress, points: Mapping[str, Difference], arguments: Round[Arguments]
+    council: Council,
+    progress: Progress,
+    points: Mapping[str, Difference],
+    arguments: Round[Arguments],
+    apart: Sequence[str] = (),
 ) -> Verdict:
-    """Have the chair write the answer from the answers, the disputed points and the arguments."""
+    """Have the chair write the answer from the answers, the disputed points and the arguments.
+
+    `apart`: seats that did not recommend it at first, whatever the chair says.
+    """
     answers = progress.answers
     async with council.phase("write"):
         written = await council.ask(
@@ -354,6 +368,7 @@ async def write(
         conclusions,
         base,
         list_open_points(points, rows),
+        apart,
         council.question.text,
     )
     details = progress.as_json() | {"argued": list_argued_points(points, arguments)}

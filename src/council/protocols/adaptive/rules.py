@@ -277,10 +277,15 @@ def limit_agreement(
     conclusions: Mapping[str, str],
     base: str | None,
     open_points: Sequence[Difference],
+    apart: Collection[str],
     question: str,
 ) -> NotedAgreement:
-    """Return the agreement of the chair's notes without what the seats' own conclusions and arguments contradict."""
+    """Return the agreement of the chair's notes without what the seats' own conclusions and arguments contradict.
+
+    `apart`: seats that did not recommend the answer at first.
+    """
     shared_by = keep_agreeing(noted.shared_by, conclusions, base, question)
+    shared_by = shared_by and tuple(name for name in shared_by if name not in apart)
     is_different = compare_all(list(conclusions.values()), question) == "different"
     is_contested = bool(noted.differences or open_points or is_different)
     facts = noted.trust_facts
