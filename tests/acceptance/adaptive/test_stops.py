@@ -255,7 +255,18 @@ def test_an_absent_check_is_not_asked_again(
     assert [row["reason"] for row in report["continued"]] == ["not_checked"] and "stopped" not in report
     assert phases(workspace)[-2:] == ["points", "write"] and report["trust"]["level"] == "MEDIUM"
     keys = dict.fromkeys(workspace.asked())  # a refusal is asked again
-    assert len(keys) <= 2 * seats + 1
+    assert len(keys) <= 2 * seats + 1 and not report.get("stops")
+
+
+@pytest.mark.behaviour("10-adaptive-check-absent")
+def test_an_absent_check_of_answers_without_a_dispute_is_told_and_nothing_else_is_claimed(
+    workspace: Workspace, council: Terminal, answers: Solvers
+) -> None:
+    answers.said["beta"] = make_answer("beta", confidence="MEDIUM")
+    answers.instead |= {"beta/check": ABSENT, "gamma/check": ABSENT}
+    report = ask(council)
+    assert [row["reason"] for row in report["continued"]] == ["not_sure", "not_checked"]
+    assert "missed_phase" in kinds(report) and "not_argued" not in kinds(report) and not report.get("stops")
 
 
 @pytest.mark.behaviour("10-adaptive-objections", "10-adaptive-own-facts")

@@ -139,6 +139,12 @@ def choose_author(answers: Round[Answer], prices: Mapping[str, float]) -> Statem
     return min(answers.values(), key=lambda said: prices[said.seat.member])
 
 
+def choose_reader(answers: Round[Answer], author: Statement[Answer]) -> Statement[Answer]:
+    """Return the answer of the seat that checks another one: the first that another vendor gave, else the first."""
+    others = [said for said in answers.values() if said.seat.name != author.seat.name]
+    return min(others, key=lambda said: said.vendor == author.vendor)
+
+
 def choose_supported(answers: Round[Answer], prices: Mapping[str, float]) -> Statement[Answer]:
     """Return the answer that its author is surest of: by confidence, then by doubts, then by price, then the first."""
 
