@@ -255,7 +255,18 @@ def test_an_absent_check_is_not_asked_again(
     assert [row["reason"] for row in report["continued"]] == ["not_checked"] and "stopped" not in report
     assert phases(workspace)[-2:] == ["points", "write"] and report["trust"]["level"] == "MEDIUM"
     keys = dict.fromkeys(workspace.asked())  # a refusal is asked again
-    assert len(keys) <= 2 * seats + 1
+    assert len(keys) <= 2 * seats + 1 and not report.get("stops")
+
+
+@pytest.mark.behaviour("10-adaptive-check-absent")
+def test_an_absent_check_of_answers_without_a_dispute_is_told_and_nothing_else_is_claimed(
+    workspace: Workspace, council: Terminal, answers: Solvers
+) -> None:
+    answers.said["beta"] = make_answer("beta", confidence="MEDIUM")
+    answers.instead |= {"beta/check": ABSENT, "gamma/check": ABSENT}
+    report = ask(council)
+    assert [row["reason"] for row in report["continued"]] == ["not_sure", "not_checked"]
+    assert "missed_phase" in kinds(report) and "not_argued" not in kinds(report) and not report.get("stops")
 
 
 @pytest.mark.behaviour("10-adaptive-objections", "10-adaptive-own-facts")
@@ -290,6 +301,19 @@ def test_equal_conclusions_that_a_check_calls_different_are_not_argued(
     assert phases(workspace) == ["answer", "check", "write"]
     assert report["trust"]["level"] == "MEDIUM" and "not_argued" in kinds(report) and "checked" not in kinds(report)
     assert "no error found" not in report["tail"][0]
+
+
+@pytest.mark.behaviour("10-adaptive-own-facts")
+def test_an_author_that_concedes_to_another_conclusion_did_not_recommend_it_at_first(
+    workspace: Workspace, council: Terminal, answers: Solvers
+) -> None:
+    answers.said = {"alpha": make_answer("alpha", "Lima"), "beta": make_answer("beta", "The City of the Kings")}
+    answers.confirmation = {"same_conclusion": False, "errors": []}
+    answers.conceding = ("alpha",)
+    report = ask(council)  # the chair says that all recommended its answer
+    assert phases(workspace) == ["answer", "check", "argue", "write"]
+    assert report["trust"]["level"] == "MEDIUM" and "partial_agreement" in kinds(report)
+    assert "2 of 3 seats recommended this at first (beta and gamma)" in report["tail"][-1]
 
 
 # The long way
@@ -382,6 +406,15 @@ def test_a_chair_cannot_count_a_seat_with_another_conclusion_as_agreeing(
     assert ("contested_points" in kinds(report)) == (not conceding)
     assert "2 of 3 seats recommended this at first (alpha and gamma)" in report["tail"][-1]
     assert not any("all 3" in line for line in report["tail"])
+
+
+@pytest.mark.behaviour("10-adaptive-cost", "10-adaptive-two-seats")
+def test_two_seats_never_make_more_than_five_calls(workspace: Workspace, council: Terminal, answers: Solvers) -> None:
+    answers.said["beta"] = make_answer("beta", doubts=["the unit"])
+    answers.confirmation = {"same_conclusion": True, "errors": [make_error()]}
+    report = ask(council, "-m", "north:alpha", "-m", "east:beta", "--seat", "chair=west:chair")
+    assert phases(workspace) == ["answer", "points", "check", "write"] and len(workspace.asked()) == 5
+    assert "not_argued" in kinds(report) and "error_open" in kinds(report) and not report.get("stops")
 
 
 # Absent seats

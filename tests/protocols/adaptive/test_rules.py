@@ -11,6 +11,7 @@ from council.protocols.adaptive.replies import Answer, ArgumentRow, Confirmation
 from council.protocols.adaptive.rules import (
     choose_author,
     choose_first_seats,
+    choose_reader,
     choose_speakers,
     choose_stand_in,
     choose_supported,
@@ -144,6 +145,11 @@ def test_the_cheaper_ones_answer_is_checked_by_the_other() -> None:
     answers = Round([answer(SEATS[0]), answer(SEATS[1])])
     assert choose_author(answers, PRICES).seat.name == "beta"
     assert choose_author(answers, {"a:1": 3.0}).seat.name == "alpha"  # a price is unknown: the first
+    alpha, beta, gamma = map(answer, SEATS)
+    assert choose_reader(Round([alpha, beta, gamma]), alpha) == beta
+    by_fallback = answer(SEATS[1], served_by="a:2")  # of alpha's vendor
+    assert choose_reader(Round([alpha, by_fallback, gamma]), alpha) == gamma
+    assert choose_reader(Round([alpha, by_fallback]), alpha) == by_fallback
 
 
 @pytest.mark.behaviour("10-adaptive-nothing-disputed")

@@ -18,6 +18,7 @@ from council.protocols.adaptive.rules import (
     FirstAnswers,
     choose_author,
     choose_first_seats,
+    choose_reader,
     choose_speakers,
     choose_stand_in,
     choose_supported,
@@ -38,7 +39,6 @@ from council.protocols.adaptive.rules import (
     settle_errors,
 )
 from council.protocols.common.check import (
-    choose_readers,
     list_check_facts,
     make_open_error,
     number_errors,
@@ -59,6 +59,11 @@ class Progress:
     answers: Round[Answer]
     asked: int
     decisions: list[Decision] = field(default_factory=list)
+
+    @property
+    def has_absent_check(self) -> bool:
+        """Return whether a call for a check was made without an answer: the phases after it save nothing then."""
+        return any(decision.reason == "not_checked" for decision in self.decisions)
 
     def as_json(self) -> Json:
         """Return the decisions as fields of the report."""
@@ -99,6 +104,13 @@ class Check:
         points = list_objections(self.author.seat.name, self.reader.name, severe)
         conclusions = compare_by_conclusions([self.author, self.own])
         return points or ([conclusions] if is_dispute(conclusions) else [])
+
+    def list_apart(self, arguments: Round[Arguments]) -> tuple[str, ...]:
+        """Return the author if it concedes to a reader with another conclusion: its own answer does not recommend that one."""
+        author = self.author.seat.name
+        is_different = self.said is not None and self.said.reply.same_conclusion is False
+        has_conceded = author in arguments and any(row.stance == "concedes" for row in arguments[author].reply.points)
+        return (author,) if is_different and has_conceded else ()
 
     def settle(self, arguments: Round[Arguments]) -> CheckFacts | None:
         """Return the check with what the author said about its errors; None if it found none."""
@@ -197,9 +209,8 @@ def is_shared(points: ComparedAnswers, answers: Round[Answer]) -> bool:
 
 async def check_answer(council: Council, progress: Progress, author: Statement[Answer]) -> Check:
     """Have the author of another answer check this one, of another vendor where there is one."""
-    others = [seat for seat in progress.answers.seats if seat != author.seat]
-    (reader,) = choose_readers(others, author.seat, 1)
-    own = progress.answers[reader.name]
+    own = choose_reader(progress.answers, author)
+    reader = own.seat
     progress.asked += 1
     text = Statement(
         author.seat, author.key, author.reply.answer, None, author.outcome
@@ -286,14 +297,15 @@ async def argue_and_write(
     speakers = choose_speakers(disputed, room, author=check.author.seat.name if check else "")
     arguments = await argue(council, progress.answers, points, speakers)
     if not speakers and len(progress.answers) > 1:
-        is_unneeded = is_compared and not disputed
+        is_unneeded = is_compared and not disputed and not progress.has_absent_check
         why = explain_no_arguments(disputed, is_compared)
         council.note("argue skipped", why=why, skipped=["argue"], by_absence=not is_unneeded)
-    verdict = await write(council, progress, points, arguments)
+    verdict = await write(council, progress, points, arguments, check.list_apart(arguments) if check else ())
     if check and (facts := check.settle(arguments)):
         verdict = replace(verdict, check=facts, trust_facts=(*verdict.trust_facts, *list_check_facts(facts)))
-    # A check that did not confirm the answer without an objection leaves open what it means.
-    is_open = not is_compared or ((disputed or check) and not arguments)
+    # A check that names no error and does not confirm the answer leaves open what differs.
+    has_objection = bool(disputed) or (check is not None and check.said is not None)
+    is_open = not is_compared or (has_objection and not arguments)
     if is_open and len(progress.answers) > 1:
         return replace(verdict, trust_facts=(*verdict.trust_facts, TrustFact("not_argued")))
     return verdict
@@ -329,9 +341,16 @@ async def argue(
 
 
 async def write(
-    council: Council, progress: Progress, points: Mapping[str, Difference], arguments: Round[Arguments]
+    council: Council,
+    progress: Progress,
+    points: Mapping[str, Difference],
+    arguments: Round[Arguments],
+    apart: Sequence[str] = (),
 ) -> Verdict:
-    """Have the chair write the answer from the answers, the disputed points and the arguments."""
+    """Have the chair write the answer from the answers, the disputed points and the arguments.
+
+    `apart`: seats that did not recommend it at first, whatever the chair says.
+    """
     answers = progress.answers
     async with council.phase("write"):
         written = await council.ask(
@@ -352,6 +371,7 @@ async def write(
         conclusions,
         base,
         list_open_points(points, rows),
+        apart,
         council.question.text,
     )
     details = progress.as_json() | {"argued": list_argued_points(points, arguments)}

@@ -139,6 +139,12 @@ def choose_author(answers: Round[Answer], prices: Mapping[str, float]) -> Statem
     return min(answers.values(), key=lambda said: prices[said.seat.member])
 
 
+def choose_reader(answers: Round[Answer], author: Statement[Answer]) -> Statement[Answer]:
+    """Return the answer of the seat that checks another one: the first that another vendor gave, else the first."""
+    others = [said for said in answers.values() if said.seat.name != author.seat.name]
+    return min(others, key=lambda said: said.vendor == author.vendor)
+
+
 def choose_supported(answers: Round[Answer], prices: Mapping[str, float]) -> Statement[Answer]:
     """Return the answer that its author is surest of: by confidence, then by doubts, then by price, then the first."""
 
@@ -276,10 +282,15 @@ def limit_agreement(
     conclusions: Mapping[str, str],
     base: str | None,
     open_points: Sequence[Difference],
+    apart: Collection[str],
     question: str,
 ) -> NotedAgreement:
-    """Return the agreement of the chair's notes without what the seats' own conclusions and arguments contradict."""
+    """Return the agreement of the chair's notes without what the seats' own conclusions and arguments contradict.
+
+    `apart`: seats that did not recommend the answer at first.
+    """
     shared_by = keep_agreeing(noted.shared_by, conclusions, base, question)
+    shared_by = shared_by and tuple(name for name in shared_by if name not in apart)
     is_different = compare_all(list(conclusions.values()), question) == "different"
     is_contested = bool(noted.differences or open_points or is_different)
     facts = noted.trust_facts
