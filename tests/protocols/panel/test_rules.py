@@ -49,6 +49,7 @@ ENGLISH = load_wording("en")
         ("Fazit: Ja.\nZuversicht: mittel bis hoch", Closing("Ja.", None)),
         ("Conclusión: Sí.\nNivel de confianza: alta", Closing("Sí.", "HIGH")),
         ("Conclusion : Oui.\nConfiance : MOYENNE", Closing("Oui.", "MEDIUM")),
+        ("- Sicherheit: hoch\n- Preis: niedrig", Closing(None, None)),
         ("结论：可以。\n置信度：低", Closing("可以。", "LOW")),
         ("## 結論\n\nはい。\n\n## 確信度\n\n高い", Closing("はい。", "HIGH")),
     ],
@@ -68,9 +69,8 @@ def test_a_conclusion_in_the_middle_of_a_long_answer_is_not_its_conclusion() -> 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("level", ["HIGH", "MEDIUM", "LOW"])
 def test_the_words_of_every_language_are_read(language: str, level: str) -> None:
-    table = read_table(language)
-    text = f"{table['headings']['confidence']}: {table['levels'][level]}"
-    assert read_closing(text) == Closing(None, level)
+    word = read_table(language)["levels"][level]
+    assert read_closing(f"Confidence: {word}") == Closing(None, level)
 
 
 @pytest.mark.behaviour("10-panel-closing")

@@ -16,11 +16,12 @@ from council.types import Json
 
 MAX_CLOSING_LINES = 12  # of an answer, in which its conclusion and its confidence are looked for
 MAX_CONCLUSION_CHARS = 600
-# The labels are asked for in English. Models that answer in another language may translate them.
+# The labels are asked for in English. Models that answer in another language may translate them. Words that also mean
+# security or reliability, such as Sicherheit, are left out: "Sicherheit: hoch" may be about the subject.
 LABELS: Mapping[str, str] = {
     "conclusion": "conclusion, conclusions, fazit, schluss, schlussfolgerung, conclusión, conclusione, conclusão, 结论, 結論",
-    "confidence": "confidence, zuversicht, sicherheit, konfidenz, vertrauen, confiance, certitude, confianza, certeza, "
-    "seguridad, confidenza, fiducia, affidabilità, certezza, confiança, 置信度, 可信度, 信心, 把握, 信頼度, 確信度, 確度, 自信",
+    "confidence": "confidence, zuversicht, konfidenz, vertrauen, confiance, certitude, confianza, certeza, "
+    "confidenza, fiducia, certezza, confiança, 置信度, 可信度, 信心, 把握, 信頼度, 確信度, 確度, 自信",
 }
 LEVEL_WORDS: Mapping[str, str] = {
     "HIGH": "hoch, sehr hoch, élevé, élevée, très élevée, haute, forte, alta, alto, muy alta, molto alta, muito alta, elevada, "
