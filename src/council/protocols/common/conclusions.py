@@ -125,7 +125,9 @@ class _Question:
         self.asks_order = bool(_ORDER.search(text))
         self.asks_when = bool(re.search(r"\b(?:when|date|year|day|month|deadline|since|until)\b", text, re.I))
         self.asks_time = bool(re.search(r"\b(?:when|time|o'clock|hour|arrive|depart|start|end|begin|finish|leave)\w*\b", text, re.I))  # fmt: skip
-        self.asks_version = bool(re.search(r"\b(?:version|release|edition|section|chapter)s?\b", text, re.I))
+        self.asks_version = bool(
+            re.search(r"\b(?:version|release|edition|section|chapter|score|odds|signature|rating)s?\b", text, re.I)
+        )
         self.is_negative = bool(
             _count_negations(last) or re.search(r"\b(?:false|true|wrong|incorrect|correct|right)\b", last, re.I)
         )
@@ -236,9 +238,10 @@ def _normalize(text: str) -> str:
     plain = re.sub(r"\\[()\[\],;! ]", " ", plain)
     plain = re.sub(r"\A\s*\$([^$]*[^$\d\s][^$]*|\d+)\$\s*\Z", r"\1", plain)
     plain = re.sub(r"(?<=\d)\s*[x*]\s*(?=10\s*(?:\^|\*\*))", " × ", re.sub(r"\"([^\"]*)\"", r"\1", plain))
-    plain = re.sub(r"`|(?<!\d)\"|(?<!\w)'|(?<![\ds])'(?!\w)", "", plain)  # 5' and 5" are values
+    plain = re.sub(r"`|(?<!\d)\"|(?<!\w)'|(?<![\ds])(?<!\b[^\W\d_])'(?!\w)", "", plain)  # 5', 5" and x' are values
     plain = _LABEL.sub("", _EMPHASIS.sub(r"\2", " ".join(plain.split())), count=1)
-    plain = _EMPHASIS.sub(r"\2", plain).strip(" ;,").rstrip(".")
+    plain = _EMPHASIS.sub(r"\2", plain).strip(" ;,")
+    plain = re.sub(r"(?<!\.)\.\Z", "", plain)  # "0.333..." keeps its dots
     return re.sub(r"(?<=[^\W\d_]{2})!+\Z", "", plain)  # "Yes!", not "5!"
 
 
@@ -252,13 +255,13 @@ def _split_words(text: str) -> list[str]:
 
 
 _TOKEN = re.compile(
-    r"[-+]?\d+(?:[.,:/]\d+)*(?:e[-+]?\d+|(?:\^|\*\*)\{?[-+]?\d+\}?)?%?|[A-Za-z]{1,3}\$|\.+(?=[\w/])|[^\W\d_](?:[\w'.]*\w)?(?:\+\+|[+#]|-(?=\s|\Z))?|[^\w\s,;:.]|_"
+    r"[-+]?\d+(?:[.,:/]\d+)*(?:e[-+]?\d+|(?:\^|\*\*)\{?[-+]?\d+\}?)?%?|[A-Za-z]{1,3}\$|\.{2,}|\.(?=[^\s,;:])|[^\W\d_](?:[\w'.]*\w)?(?:\+\+|[+#]|-(?=\s|\Z))?|[^\w\s,;:.]|_"
 )
 
 
 def _split_tokens(text: str) -> list[str]:
     """Return words, numbers and every other mark but those between sentences and the parts of a list."""
-    return _TOKEN.findall(re.sub(r"(?<=[^\W\d_])-(?=\w)", " ", text))
+    return _TOKEN.findall(re.sub(r"(?<=[^\W\d_])-(?=\w)", " - ", text))
 
 
 def _bare(word: str) -> str:
@@ -462,6 +465,8 @@ _VALUE_TOKEN = re.compile(
     r"[-+]?\d.*|[=≈~%/×°]|at|on|of|in|per|st|nd|rd|th|am|pm|a\.m|p\.m|o'?clock|h|hundred|thousand|million|billion|trillion|"
     r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec)[a-z]*|about|around|approximately|approx|roughly"
 )
+_INEXACT = frozenset(("month", "year", "mo", "yr"))
+_OTHER_SCALES = re.compile(r"\b(?:milliard\w*|mrd|crores?|lakhs?)\b", re.I)
 _NOT_REPEATED = frozenset(("a", "i", "to", "minus", "negative"))  # change a value also where the question has them
 MIN_DIGITS = 3  # significant digits of a number that may be the rounding of another
 
@@ -517,6 +522,8 @@ def _compare_values(a: str, b: str, question: _Question) -> Comparison | None:
     """Compare numbers, dates and times of day. Values are the same only if nothing but their spelling differs."""
     a, b = _spell_numbers(a), _spell_numbers(b)
     found = _compare_found_values(_find_value(a, question), _find_value(b, question), question)
+    if found == "different" and any(map(_OTHER_SCALES.search, (a, b))):
+        return "unclear"
     return "unclear" if found == "same" and not _differ_in_spelling(a, b, question) else found
 
 
@@ -531,6 +538,9 @@ def _differ_in_spelling(a: str, b: str, question: _Question) -> bool:
     if _differ_in_case(a, b):
         return False
     units = [{word for word in side if _is_unit(word)} for side in tokens]
+    converted = {word for side in alone for word in side if _is_unit(word)}
+    if converted & _INEXACT and converted - _INEXACT:
+        return False  # "1 month" and "30 days"
     return all(units) or (units[0] | units[1]) <= question.words | {"%", "°"}
 
 
@@ -539,7 +549,7 @@ def _is_spelling(word: str) -> bool:
 
 
 def _is_unit(word: str) -> bool:
-    return word == "m" or (is_unit(word) and not re.fullmatch(r"[x×]|[kmgtp]i(?:b|bit)", word))  # GiB is not GB
+    return word == "m" or (is_unit(word) and not re.fullmatch(r"[x×]|[kmgtp]i(?:b|bit)|ton", word))  # GiB is not GB
 
 
 def _compare_found_values(a: str, b: str, question: _Question) -> Comparison | None:
@@ -810,11 +820,20 @@ def _are_opposites(one: Sequence[str], other: Sequence[str]) -> bool:
 def _differ_in_case(a: str, b: str) -> bool:
     """Return whether short words or units differ in the case of letters: "Mb" and "MB", "CO" and "Co"."""
     spellings: dict[str, set[str]] = {}
+    others: set[str] = set()
     for word in _split_tokens(f"{a} {b}"):
         is_title = len(word) == 3 and word[1:].islower()  # "Red" and "red"
-        if len(word) <= 3 and not is_title and word.casefold() not in _FUNCTION_STEMS | {"yes", "no", "am", "pm"}:
+        is_mixed = not word.isupper() and word[1:] != word[1:].lower()  # "fooBar"
+        if (
+            (len(word) <= 3 or is_mixed)
+            and not is_title
+            and word.casefold() not in _FUNCTION_STEMS | {"yes", "no", "am", "pm"}
+        ):
             spellings.setdefault(word.casefold(), set()).add(word)
-    return any(len(words) > 1 for words in spellings.values())
+        elif len(word) > 3:
+            others.add(word)
+    folded = {word.casefold() for word in others}
+    return any(len(words) > 1 or (len(key) > 3 and key in folded) for key, words in spellings.items())
 
 
 def _are_equal_lists(a: str, b: str, question: _Question) -> bool:
