@@ -109,8 +109,13 @@ def compare_conclusions(a: str, b: str, question: str = "") -> Comparison:
     for compare in (_compare_polarities, _compare_choices, _compare_values, _compare_words):
         found = compare(texts[0], texts[1], asked)
         if found:
-            return found
+            is_literal = asked.asks_literal and _strip_marks(a) != _strip_marks(b)
+            return "unclear" if found == "same" and is_literal else found
     return "unclear"
+
+
+def _strip_marks(text: str) -> str:
+    return text.strip(" \n*`.")
 
 
 class _Question:
@@ -128,6 +133,7 @@ class _Question:
         self.asks_version = bool(
             re.search(r"\b(?:version|release|edition|section|chapter|score|odds|signature|rating)s?\b", text, re.I)
         )
+        self.asks_literal = bool(_LITERAL.search(last))
         self.is_negative = bool(
             _count_negations(last) or re.search(r"\b(?:false|true|wrong|incorrect|correct|right)\b", last, re.I)
         )
@@ -176,6 +182,12 @@ _ORDER = re.compile(
     re.I,
 )
 _LIST = re.compile(r"\b(?:and|or|both|all|each|every|any|respectively|und|oder|et|ou|y|o|e)\b|,\s|[;&]", re.I)
+# What a question asks for that every character of counts in: "5.0" is not "5".
+_LITERAL = re.compile(
+    r"\b(?:output|prints?|printed|returns?|returned|strings?|types?|commands?|regex|expressions?|paths?|files?|filenames?|globs?|flags?|"
+    r"identifiers?|variables?|syntax|urls?|passwords?)\b",
+    re.I,
+)
 # Words without a meaning of their own. A preposition has one: "from Rome" is not "to Rome".
 _SMALL_STEMS = _stems("the that this it its is are be am do does has have we you they there")
 _MODALS = frozenset(
@@ -462,12 +474,14 @@ _TIME = re.compile(
     r"(?:at )?(\d{1,2})(?:[:.h](\d{2}))?(?::\d{2})?\s*(a\.?m\.?|p\.?m\.?|o'clock|h)?(?:\s*\(?([A-Za-z]{2,5})\)?)?", re.I
 )
 _VALUE_TOKEN = re.compile(
-    r"[-+]?\d.*|[=≈~%/×°]|at|on|of|in|per|st|nd|rd|th|am|pm|a\.m|p\.m|o'?clock|h|hundred|thousand|million|billion|trillion|"
-    r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec)[a-z]*|about|around|approximately|approx|roughly"
+    r"[-+]?\d.*|[=≈%/×°]|at|on|of|in|per|st|nd|rd|th|am|pm|a\.m|p\.m|o'?clock|h|hundred|thousand|million|billion|trillion|"
+    r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec)[a-z]*"
 )
 _INEXACT = frozenset(("month", "year", "mo", "yr"))
 _OTHER_SCALES = re.compile(r"\b(?:milliard\w*|mrd|crores?|lakhs?)\b", re.I)
-_NOT_REPEATED = frozenset(("a", "i", "to", "minus", "negative"))  # change a value also where the question has them
+_NOT_REPEATED = frozenset(
+    ("a", "i", "to", "by", "minus", "negative")
+)  # change a value also where the question has them
 MIN_DIGITS = 3  # significant digits of a number that may be the rounding of another
 
 _UNITS = dict(
@@ -533,8 +547,11 @@ def _differ_in_spelling(a: str, b: str, question: _Question) -> bool:
     alone = [set(tokens[0] - tokens[1]), set(tokens[1] - tokens[0])]
     words = [{word for word in side if not _is_spelling(word)} for side in alone]
     others = words[0] | words[1]
-    if all(words) or not question.covers(list(others)) or others & _NOT_REPEATED or any(map(_is_negation, others)):
+    repeated = frozenset() if question.has_list else question.words
+    if all(words) or not others <= repeated - _NOT_REPEATED or any(map(_is_negation, others)):
         return False
+    if any(_stem(found[1]) in others for found in re.finditer(r"([^\W\d_]+)\s+\d", f"{a} | {b}")):
+        return False  # "move 7" is not "7"
     if _differ_in_case(a, b):
         return False
     units = [{word for word in side if _is_unit(word)} for side in tokens]
@@ -842,8 +859,11 @@ def _are_equal_lists(a: str, b: str, question: _Question) -> bool:
         return False
     lists = [re.split(r",\s*(?:and\s+)?|;\s*|\s+(?:and|&)\s+", _find_name(text, question)) for text in (a, b)]
     keys = [sorted(" ".join(_word_keys(item)) for item in items if item.strip()) for items in lists]
-    if len(keys[0]) == 2 and not any(re.search(r"\band\b|&", text) for text in (a, b)):
-        return False  # "Paris, Texas"
     has_numbers = any(re.search(r"\d", item) for item in keys[0])
     is_set = re.search(r"\b(?:roots|factors|divisors|primes)\b", question.text, re.I)
-    return keys[0] == keys[1] and len(keys[0]) > 1 and (not has_numbers or bool(is_set))
+    if keys[0] != keys[1] or len(keys[0]) < 2 or (has_numbers and not is_set):
+        return False
+    if is_set or re.search(r"\b(?:what|which|who) (?:are|were)\b", question.text, re.I):
+        return True
+    has_names = all(item.strip()[:1].isupper() for items in lists for item in items)  # actions can have an order
+    return has_names and (len(keys[0]) > 2 or any(re.search(r"\band\b|&", text) for text in (a, b)))
