@@ -127,7 +127,6 @@ class _Question:
         last = re.split(r"(?<=[.!?:;])\s+", text.strip())[-1]
         self.last = last
         self.is_yes_no = bool(_YES_NO_START.match(last)) and not _OR.search(last)
-        self.asks_order = bool(_ORDER.search(text))
         self.asks_when = bool(re.search(r"\b(?:when|date|year|day|month|deadline|since|until)\b", text, re.I))
         self.asks_time = bool(re.search(r"\b(?:when|time|o'clock|hour|arrive|depart|start|end|begin|finish|leave)\w*\b", text, re.I))  # fmt: skip
         self.asks_version = bool(
@@ -176,11 +175,6 @@ _YES_NO_START = re.compile(
     re.I,
 )
 _OR = re.compile(r"\b(?:or|versus|vs\.?)\b", re.I)
-_ORDER = re.compile(
-    r"\b(?:order|rank\w*|sort\w*|sequence|first|respectively|chronolog\w*|steps?|from \w+ to|whom|winner|loser|then|before|after|"
-    r"(?:and|,) (?:who|what|which|when|where|how|whose))\b",
-    re.I,
-)
 _LIST = re.compile(r"\b(?:and|or|both|all|each|every|any|respectively|und|oder|et|ou|y|o|e)\b|,\s|[;&]", re.I)
 # What a question asks for that every character of counts in: "5.0" is not "5".
 _LITERAL = re.compile(
@@ -792,9 +786,7 @@ def _compare_words(a: str, b: str, question: _Question) -> Comparison | None:
     if one and other and one != other and _without_negations(one) == _without_negations(other):
         is_negated = [sum(map(_is_negation, words)) % 2 for words in (one, other)]
         return "different" if is_negated[0] != is_negated[1] else None
-    if _are_opposites(one, other):
-        return "different"
-    return "same" if _are_equal_lists(a, b, question) else None
+    return "different" if _are_opposites(one, other) else None
 
 
 def _find_name(text: str, question: _Question) -> str:
@@ -851,19 +843,3 @@ def _differ_in_case(a: str, b: str) -> bool:
             others.add(word)
     folded = {word.casefold() for word in others}
     return any(len(words) > 1 or (len(key) > 3 and key in folded) for key, words in spellings.items())
-
-
-def _are_equal_lists(a: str, b: str, question: _Question) -> bool:
-    """Return whether two lists name the same things, where their order means nothing."""
-    if question.asks_order or re.search(r"[(\[{]", a + b) or _count_negations(a) or _count_negations(b):
-        return False
-    lists = [re.split(r",\s*(?:and\s+)?|;\s*|\s+(?:and|&)\s+", _find_name(text, question)) for text in (a, b)]
-    keys = [sorted(" ".join(_word_keys(item)) for item in items if item.strip()) for items in lists]
-    has_numbers = any(re.search(r"\d", item) for item in keys[0])
-    is_set = re.search(r"\b(?:roots|factors|divisors|primes)\b", question.text, re.I)
-    if keys[0] != keys[1] or len(keys[0]) < 2 or (has_numbers and not is_set):
-        return False
-    if is_set or re.search(r"\b(?:what|which|who) (?:are|were)\b", question.text, re.I):
-        return True
-    has_names = all(item.strip()[:1].isupper() for items in lists for item in items)  # actions can have an order
-    return has_names and (len(keys[0]) > 2 or any(re.search(r"\band\b|&", text) for text in (a, b)))
