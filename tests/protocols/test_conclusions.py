@@ -56,8 +56,8 @@ TRAIN = "A train leaves at 14:05 and needs 3 h 20 min. When does it arrive?"
         # Names and words
         (CAPITAL, "Lima", "The capital of Peru is Lima.", SAME), (CAPITAL, "Lima", "Lima is the capital of Peru", SAME), (CAPITAL, "Lima", "Cusco", UNCLEAR), (CAPITAL, "lima", "`Lima`", SAME), (CAPITAL, "Lima", "not Lima", DIFFERENT),
         ("Which gas?", "CO", "Co", UNCLEAR), ("Which language?", "C", "C++", UNCLEAR), ("Which blood type?", "A+", "A-", UNCLEAR), ("Which plan?", "Plan A", "Plan B", UNCLEAR), ("Who won?", "Bob beat Alice", "Alice beat Bob", UNCLEAR),
-        ("Who wrote it?", "Shakespeare", "William Shakespeare", UNCLEAR), ("Which are the Baltic states?", "Estonia, Latvia and Lithuania", "Lithuania, Estonia, Latvia", SAME),
-        ("In which order do they finish?", "Ann, Bo", "Bo, Ann", UNCLEAR), ("Who won, and who lost?", "Ann, Bo", "Bo, Ann", UNCLEAR), ("Give the point.", "3, 4", "4, 3", UNCLEAR), ("What are the roots?", "2 and 3", "3, 2", SAME),
+        ("Who wrote it?", "Shakespeare", "William Shakespeare", UNCLEAR), ("Which are the Baltic states?", "Estonia, Latvia and Lithuania", "Lithuania, Estonia, Latvia", UNCLEAR),
+        ("In which order do they finish?", "Ann, Bo", "Bo, Ann", UNCLEAR), ("Who won, and who lost?", "Ann, Bo", "Bo, Ann", UNCLEAR), ("Give the point.", "3, 4", "4, 3", UNCLEAR), ("What are the roots?", "2 and 3", "3, 2", UNCLEAR),
         ("Should we deploy?", "deploy on Friday", "do not deploy on Friday", DIFFERENT), ("What happens?", "It rises", "It falls", DIFFERENT), ("Which database should we use?", "Use Redis", "Redis", SAME),
         # Nothing to compare
         (CAPITAL, "", "Lima", UNCLEAR), (CAPITAL, "", "", UNCLEAR), (CAPITAL, "unknown", "unknown", UNCLEAR), ("Will it rain?", "It depends on the wind", "It depends on the wind", UNCLEAR),
@@ -74,7 +74,7 @@ def test_pairs_in_the_words_of_models_are_never_decided_wrongly() -> None:
     rows = [json.loads(line) for line in MODEL_WORDS.read_text(encoding="utf-8").splitlines()]
     found = [(compare_conclusions(row["a"], row["b"], row["question"]), row) for row in rows]
     assert [row for said, row in found if said not in (UNCLEAR, row["truth"])] == []
-    assert sum(said != UNCLEAR for said, _ in found) >= 22  # of 60
+    assert sum(said != UNCLEAR for said, _ in found) >= 21  # of 60
 
 
 @pytest.mark.behaviour("10-conclusions-compared")
@@ -82,7 +82,8 @@ def test_conclusions_that_a_mark_a_unit_a_sign_or_a_condition_tells_apart_are_no
     rows = [json.loads(line) for line in ADVERSARIAL.read_text(encoding="utf-8").splitlines()]
     found = [(compare_conclusions(row["a"], row["b"], row["question"]), row) for row in rows]
     assert [row for said, row in found if said not in (UNCLEAR, row["truth"])] == []
-    assert sum(said == SAME for said, _ in found) >= 9  # of 13 that are the same
+    assert [row for said, row in found if said != compare_conclusions(row["b"], row["a"], row["question"])] == []
+    assert sum(said == SAME for said, _ in found) >= 45  # of 92 that are the same
 
 
 @pytest.mark.behaviour("10-conclusions-compared")

@@ -109,8 +109,13 @@ def compare_conclusions(a: str, b: str, question: str = "") -> Comparison:
     for compare in (_compare_polarities, _compare_choices, _compare_values, _compare_words):
         found = compare(texts[0], texts[1], asked)
         if found:
-            return found
+            is_literal = asked.asks_literal and _strip_marks(a) != _strip_marks(b)
+            return "unclear" if found == "same" and is_literal else found
     return "unclear"
+
+
+def _strip_marks(text: str) -> str:
+    return text.strip(" \n*`.")
 
 
 class _Question:
@@ -122,10 +127,12 @@ class _Question:
         last = re.split(r"(?<=[.!?:;])\s+", text.strip())[-1]
         self.last = last
         self.is_yes_no = bool(_YES_NO_START.match(last)) and not _OR.search(last)
-        self.asks_order = bool(_ORDER.search(text))
         self.asks_when = bool(re.search(r"\b(?:when|date|year|day|month|deadline|since|until)\b", text, re.I))
         self.asks_time = bool(re.search(r"\b(?:when|time|o'clock|hour|arrive|depart|start|end|begin|finish|leave)\w*\b", text, re.I))  # fmt: skip
-        self.asks_version = bool(re.search(r"\b(?:version|release|edition|section|chapter)s?\b", text, re.I))
+        self.asks_version = bool(
+            re.search(r"\b(?:version|release|edition|section|chapter|score|odds|signature|rating)s?\b", text, re.I)
+        )
+        self.asks_literal = bool(_LITERAL.search(last))
         self.is_negative = bool(
             _count_negations(last) or re.search(r"\b(?:false|true|wrong|incorrect|correct|right)\b", last, re.I)
         )
@@ -168,12 +175,13 @@ _YES_NO_START = re.compile(
     re.I,
 )
 _OR = re.compile(r"\b(?:or|versus|vs\.?)\b", re.I)
-_ORDER = re.compile(
-    r"\b(?:order|rank\w*|sort\w*|sequence|first|respectively|chronolog\w*|steps?|from \w+ to|whom|winner|loser|then|before|after|"
-    r"(?:and|,) (?:who|what|which|when|where|how|whose))\b",
+_LIST = re.compile(r"\b(?:and|or|both|all|each|every|any|respectively|und|oder|et|ou|y|o|e)\b|,\s|[;&]", re.I)
+# What a question asks for that every character of counts in: "5.0" is not "5".
+_LITERAL = re.compile(
+    r"\b(?:output|prints?|printed|returns?|returned|strings?|types?|commands?|regex|expressions?|paths?|files?|filenames?|globs?|flags?|"
+    r"identifiers?|variables?|syntax|urls?|passwords?)\b",
     re.I,
 )
-_LIST = re.compile(r"\b(?:and|or|both|all|each|every|any|respectively|und|oder|et|ou|y|o|e)\b|,\s|[;&]", re.I)
 # Words without a meaning of their own. A preposition has one: "from Rome" is not "to Rome".
 _SMALL_STEMS = _stems("the that this it its is are be am do does has have we you they there")
 _MODALS = frozenset(
@@ -236,9 +244,10 @@ def _normalize(text: str) -> str:
     plain = re.sub(r"\\[()\[\],;! ]", " ", plain)
     plain = re.sub(r"\A\s*\$([^$]*[^$\d\s][^$]*|\d+)\$\s*\Z", r"\1", plain)
     plain = re.sub(r"(?<=\d)\s*[x*]\s*(?=10\s*(?:\^|\*\*))", " × ", re.sub(r"\"([^\"]*)\"", r"\1", plain))
-    plain = re.sub(r"`|(?<!\d)\"|(?<!\w)'|(?<![\ds])'(?!\w)", "", plain)  # 5' and 5" are values
+    plain = re.sub(r"`|(?<!\d)\"|(?<!\w)'|(?<![\ds])(?<!\b[^\W\d_])'(?!\w)", "", plain)  # 5', 5" and x' are values
     plain = _LABEL.sub("", _EMPHASIS.sub(r"\2", " ".join(plain.split())), count=1)
-    plain = _EMPHASIS.sub(r"\2", plain).strip(" ;,").rstrip(".")
+    plain = _EMPHASIS.sub(r"\2", plain).strip(" ;,")
+    plain = re.sub(r"(?<!\.)\.\Z", "", plain)  # "0.333..." keeps its dots
     return re.sub(r"(?<=[^\W\d_]{2})!+\Z", "", plain)  # "Yes!", not "5!"
 
 
@@ -252,13 +261,13 @@ def _split_words(text: str) -> list[str]:
 
 
 _TOKEN = re.compile(
-    r"[-+]?\d+(?:[.,:/]\d+)*(?:e[-+]?\d+|(?:\^|\*\*)\{?[-+]?\d+\}?)?%?|[A-Za-z]{1,3}\$|\.+(?=[\w/])|[^\W\d_](?:[\w'.]*\w)?(?:\+\+|[+#]|-(?=\s|\Z))?|[^\w\s,;:.]|_"
+    r"[-+]?\d+(?:[.,:/]\d+)*(?:e[-+]?\d+|(?:\^|\*\*)\{?[-+]?\d+\}?)?%?|[A-Za-z]{1,3}\$|\.{2,}|\.(?=[^\s,;:])|[^\W\d_](?:[\w'.]*\w)?(?:\+\+|[+#]|-(?=\s|\Z))?|[^\w\s,;:.]|_"
 )
 
 
 def _split_tokens(text: str) -> list[str]:
     """Return words, numbers and every other mark but those between sentences and the parts of a list."""
-    return _TOKEN.findall(re.sub(r"(?<=[^\W\d_])-(?=\w)", " ", text))
+    return _TOKEN.findall(re.sub(r"(?<=[^\W\d_])-(?=\w)", " - ", text))
 
 
 def _bare(word: str) -> str:
@@ -459,10 +468,14 @@ _TIME = re.compile(
     r"(?:at )?(\d{1,2})(?:[:.h](\d{2}))?(?::\d{2})?\s*(a\.?m\.?|p\.?m\.?|o'clock|h)?(?:\s*\(?([A-Za-z]{2,5})\)?)?", re.I
 )
 _VALUE_TOKEN = re.compile(
-    r"[-+]?\d.*|[=≈~%/×°]|at|on|of|in|per|st|nd|rd|th|am|pm|a\.m|p\.m|o'?clock|h|hundred|thousand|million|billion|trillion|"
-    r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec)[a-z]*|about|around|approximately|approx|roughly"
+    r"[-+]?\d.*|[=≈%/×°]|at|on|of|in|per|st|nd|rd|th|am|pm|a\.m|p\.m|o'?clock|h|hundred|thousand|million|billion|trillion|"
+    r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec)[a-z]*"
 )
-_NOT_REPEATED = frozenset(("a", "i", "to", "minus", "negative"))  # change a value also where the question has them
+_INEXACT = frozenset(("month", "year", "mo", "yr"))
+_OTHER_SCALES = re.compile(r"\b(?:milliard\w*|mrd|crores?|lakhs?)\b", re.I)
+_NOT_REPEATED = frozenset(
+    ("a", "i", "to", "by", "minus", "negative")
+)  # change a value also where the question has them
 MIN_DIGITS = 3  # significant digits of a number that may be the rounding of another
 
 _UNITS = dict(
@@ -517,6 +530,8 @@ def _compare_values(a: str, b: str, question: _Question) -> Comparison | None:
     """Compare numbers, dates and times of day. Values are the same only if nothing but their spelling differs."""
     a, b = _spell_numbers(a), _spell_numbers(b)
     found = _compare_found_values(_find_value(a, question), _find_value(b, question), question)
+    if found == "different" and any(map(_OTHER_SCALES.search, (a, b))):
+        return "unclear"
     return "unclear" if found == "same" and not _differ_in_spelling(a, b, question) else found
 
 
@@ -526,11 +541,17 @@ def _differ_in_spelling(a: str, b: str, question: _Question) -> bool:
     alone = [set(tokens[0] - tokens[1]), set(tokens[1] - tokens[0])]
     words = [{word for word in side if not _is_spelling(word)} for side in alone]
     others = words[0] | words[1]
-    if all(words) or not question.covers(list(others)) or others & _NOT_REPEATED or any(map(_is_negation, others)):
+    repeated = frozenset() if question.has_list else question.words
+    if all(words) or not others <= repeated - _NOT_REPEATED or any(map(_is_negation, others)):
         return False
+    if any(_stem(found[1]) in others for found in re.finditer(r"([^\W\d_]+)\s+\d", f"{a} | {b}")):
+        return False  # "move 7" is not "7"
     if _differ_in_case(a, b):
         return False
     units = [{word for word in side if _is_unit(word)} for side in tokens]
+    converted = {word for side in alone for word in side if _is_unit(word)}
+    if converted & _INEXACT and converted - _INEXACT:
+        return False  # "1 month" and "30 days"
     return all(units) or (units[0] | units[1]) <= question.words | {"%", "°"}
 
 
@@ -539,7 +560,7 @@ def _is_spelling(word: str) -> bool:
 
 
 def _is_unit(word: str) -> bool:
-    return word == "m" or (is_unit(word) and not re.fullmatch(r"[x×]|[kmgtp]i(?:b|bit)", word))  # GiB is not GB
+    return word == "m" or (is_unit(word) and not re.fullmatch(r"[x×]|[kmgtp]i(?:b|bit)|ton", word))  # GiB is not GB
 
 
 def _compare_found_values(a: str, b: str, question: _Question) -> Comparison | None:
@@ -765,9 +786,7 @@ def _compare_words(a: str, b: str, question: _Question) -> Comparison | None:
     if one and other and one != other and _without_negations(one) == _without_negations(other):
         is_negated = [sum(map(_is_negation, words)) % 2 for words in (one, other)]
         return "different" if is_negated[0] != is_negated[1] else None
-    if _are_opposites(one, other):
-        return "different"
-    return "same" if _are_equal_lists(a, b, question) else None
+    return "different" if _are_opposites(one, other) else None
 
 
 def _find_name(text: str, question: _Question) -> str:
@@ -810,21 +829,17 @@ def _are_opposites(one: Sequence[str], other: Sequence[str]) -> bool:
 def _differ_in_case(a: str, b: str) -> bool:
     """Return whether short words or units differ in the case of letters: "Mb" and "MB", "CO" and "Co"."""
     spellings: dict[str, set[str]] = {}
+    others: set[str] = set()
     for word in _split_tokens(f"{a} {b}"):
         is_title = len(word) == 3 and word[1:].islower()  # "Red" and "red"
-        if len(word) <= 3 and not is_title and word.casefold() not in _FUNCTION_STEMS | {"yes", "no", "am", "pm"}:
+        is_mixed = not word.isupper() and word[1:] != word[1:].lower()  # "fooBar"
+        if (
+            (len(word) <= 3 or is_mixed)
+            and not is_title
+            and word.casefold() not in _FUNCTION_STEMS | {"yes", "no", "am", "pm"}
+        ):
             spellings.setdefault(word.casefold(), set()).add(word)
-    return any(len(words) > 1 for words in spellings.values())
-
-
-def _are_equal_lists(a: str, b: str, question: _Question) -> bool:
-    """Return whether two lists name the same things, where their order means nothing."""
-    if question.asks_order or re.search(r"[(\[{]", a + b) or _count_negations(a) or _count_negations(b):
-        return False
-    lists = [re.split(r",\s*(?:and\s+)?|;\s*|\s+(?:and|&)\s+", _find_name(text, question)) for text in (a, b)]
-    keys = [sorted(" ".join(_word_keys(item)) for item in items if item.strip()) for items in lists]
-    if len(keys[0]) == 2 and not any(re.search(r"\band\b|&", text) for text in (a, b)):
-        return False  # "Paris, Texas"
-    has_numbers = any(re.search(r"\d", item) for item in keys[0])
-    is_set = re.search(r"\b(?:roots|factors|divisors|primes)\b", question.text, re.I)
-    return keys[0] == keys[1] and len(keys[0]) > 1 and (not has_numbers or bool(is_set))
+        elif len(word) > 3:
+            others.add(word)
+    folded = {word.casefold() for word in others}
+    return any(len(words) > 1 or (len(key) > 3 and key in folded) for key, words in spellings.items())
