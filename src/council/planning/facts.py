@@ -28,6 +28,7 @@ CALCULATION = re.compile(
 )
 CLAUSE_END = re.compile(r"[.:;!]\s+(?=\w)")
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+EXACT = re.compile(r"\d|[`=<>{}\[\]^\\_]|(?<!\w)['\"]\w")  # a number, code or a quotation
 YEAR = re.compile(r"\b(?:19|20|21)\d\d\b")
 MIN_NUMBERS = (
     2  # of a calculation about the asker's own things: "How many buses do we need for 130 people at 48 seats?"
@@ -57,6 +58,9 @@ def has_checkable_answer(question: str) -> bool:
         compile_words(tuple(table["forecasts"])).search(asked)
         and len(NUMBER.findall(YEAR.sub("", question))) < MIN_NUMBERS
     ):
+        return False
+    is_measurable = bool(EXACT.search(question) or compile_words(tuple(table["measurable"])).search(asked))
+    if _compile_list("yes_no").match(asked) and not is_measurable:
         return False
     is_calculation = bool(CALCULATION.search(asked)) and len(NUMBER.findall(question)) >= MIN_NUMBERS
     if compile_words(tuple(table["own"])).search(asked):

@@ -226,7 +226,9 @@ def _says_nothing(text: str) -> bool:
     return bool(_NOTHING_SAID.fullmatch(text))
 
 
-_FRACTION = re.compile(r"\\d?frac\{([^{}]+)\}\{([^{}]+)\}")
+_SUPERSCRIPTS = re.compile(r"[⁺⁻]?[⁰¹²³⁴-⁹]+")
+_SUBSCRIPTS = re.compile(r"[₀-₉]+")
+_FRACTION = re.compile(r"(?<![-+])\\d?frac\{(\w+)\}\{(\w+)\}")
 _EMPHASIS = re.compile(r"(?<![\w*])(\*\*|__|\*|_)(?=[^\s*_])([^*]*[^\s*_])\1(?![\w*/])")
 _LABEL = re.compile(
     r"\A(?:(?:my|the|final|short|overall|main) )*(?:conclusion|answer|result|recommendation|verdict|decision|solution)\s*(?:[:=]|is(?: that)?\b:?)\s*",
@@ -236,9 +238,11 @@ _LABEL = re.compile(
 
 def _normalize(text: str) -> str:
     """Return a text without marks of Markdown and LaTeX, quotes and labels, on one line."""
-    plain = unicodedata.normalize("NFKC", text.replace("²", "^2").replace("³", "^3"))
+    plain = re.sub(r"(?<=\d)(?=[¼-¾⅐-⅞])", " ", text)
+    plain = _SUPERSCRIPTS.sub(r"^\g<0>", _SUBSCRIPTS.sub(r"_\g<0>", plain))  # "10⁵" is not "105"
+    plain = unicodedata.normalize("NFKC", plain).replace("⁄", "/")
     plain = plain.translate(str.maketrans("’‘−–“”", "''--\"\""))
-    plain = _FRACTION.sub(r"\1/\2", plain)
+    plain = _FRACTION.sub(r" \1/\2 ", plain)
     plain = re.sub(r"\\(?:boxed|text|mathrm|mathbf|textbf)\{([^{}]*)\}", r"\1", plain)
     plain = re.sub(r"\\(?:times|cdot)\b", "×", plain).replace("\\%", "%").replace("\\$", "$")
     plain = re.sub(r"\\[()\[\],;! ]", " ", plain)
