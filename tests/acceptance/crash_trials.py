@@ -615,8 +615,9 @@ def check_kill(bench: CrashBench, reference: Outcome, snapshots: Sequence[Snapsh
         if seen.raw not in recorded:
             yield "unrecorded", f"the endpoint has a request for {seen.model} that the store does not have"
     ended = {phase for _, phase, _ in now.rows["phases"]}
+    top_phases = [name.partition("/")[0] for name in reference.phases]
     for phase in {key.partition("/")[0] for key, _ in now.bodies}:
-        earlier = reference.phases[: reference.phases.index(phase)]
+        earlier = reference.phases[: top_phases.index(phase)]
         for missing in [name for name in earlier if name not in ended]:
             yield "lost", f"{phase} was asked, but the end of {missing} is not stored"
     yield from check_kept(snapshots)
