@@ -240,7 +240,8 @@ class CrashBench:
 
         keys = {key for (key,) in self.workspace.rows("SELECT key FROM intents")}
         ends = "SELECT json_extract(body, '$.phase') FROM events WHERE type = 'phase_ended' ORDER BY seq"
-        ended = [phase for (phase,) in self.workspace.rows(ends) if "/" not in phase]
+        phases = [phase for (phase,) in self.workspace.rows(ends)]
+        ended = [phase for phase in phases if "/" not in phase or phase.partition("/")[0] not in phases]
         ((events,),) = self.workspace.rows("SELECT count(*) FROM events")
         return Outcome(asyncio.run(work()), keys, ended, events, self._read_files())
 
