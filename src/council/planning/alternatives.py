@@ -41,9 +41,7 @@ async def _try_councils(councils: Sequence[tuple[Intent, PanelContext]], make: M
         try:
             plan = await make(intent, where=where)
             plan.check_runnable()
-        except (
-            CouncilError
-        ):  # its members are not available, its search is not configured, or the cap is too low for it
+        except CouncilError:  # no members, no search, or a cap that is too low for it
             continue
         if plan.cost:
             found.append(Alternative(plan.cost["expected"], plan.protocol.name, where.settings.cheap))

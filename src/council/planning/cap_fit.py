@@ -266,6 +266,6 @@ def _explain_shortfall(short: Shortfall) -> str:
     others = ", ".join(one.describe() for one in short.alternatives)
     fitting = f"; what fits: {others}" if others else ""
     return (
-        f"{limits[cap.scope]}, which needs at least {format_usd(short.needed)}: {fixes[cap.scope]}{fitting}. "
-        "No call was made."
+        f"{limits[cap.scope]}, which needs at least {format_usd(short.needed)}, so no call was made: "
+        f"{fixes[cap.scope]}{fitting}"
     )

@@ -391,8 +391,8 @@ async def plan_within_cap(intent: Intent, where: PanelContext, make: Callable[..
         cheaper = await make(intent, where=fast)
     except UsageError:  # there are no fast models
         return plan
-    if cheaper.shortfall:
-        return plan
+    if cheaper.shortfall:  # what the run needs is what it needs with the fast models
+        return replace(plan, shortfall=cheaper.shortfall)
     line = FAST_FOR_CAP.format(cap=format_usd(plan.shortfall.cap.left), needed=format_usd(plan.shortfall.needed))
     return replace(cheaper, notices=(*cheaper.notices, line))
 
