@@ -316,8 +316,12 @@ def test_a_batch_at_endpoints_that_misbehave_stays_within_its_cap(bench: Bench, 
     rows = [json.dumps({"id": f"q{n}", "question": f"Should archive {n} move?"}) for n in range(4)]
     Path("rows.jsonl").write_text("\n".join(rows), encoding="utf-8")
     with bench.misbehave(name):
-        cap = bench.find_cap(*TRIAD, times=2.5)
-        done = bench.council("batch", "rows.jsonl", "-o", "out.jsonl", *TRIAD, "--max-cost", str(cap), "--json")
+        cap = bench.find_cap(
+            *TRIAD, "--cheap", times=9
+        )  # rows are not shortened, so each needs more than the lowest cap
+        done = bench.council(
+            "batch", "rows.jsonl", "-o", "out.jsonl", *TRIAD, "--cheap", "--max-cost", str(cap), "--json"
+        )
         bench.look()
     assert "Traceback" not in done.err
     assert 0 < bench.highest[""] <= nanos(cap)
@@ -330,10 +334,10 @@ def test_a_batch_at_endpoints_that_misbehave_stays_within_its_cap(bench: Bench, 
 @pytest.mark.parametrize("name", [LIE, CUT, LENGTH])
 def test_two_runs_at_endpoints_that_misbehave_share_the_cap_of_a_day(bench: Bench, name: str) -> None:
     with bench.misbehave(name):
-        cap = bench.find_cap(*TRIAD, times=2.2)
+        cap = bench.find_cap(*TRIAD, "--cheap", times=8)  # the runs of a day are not shortened
     with bench.misbehave(name, more=f"[budget]\nmax_cost_per_day = {cap}\n"):
         gate = bench.provider.hold()
-        processes = [bench.workspace.process(*TRIAD, "--json", QUESTION) for _ in range(2)]
+        processes = [bench.workspace.process(*TRIAD, "--cheap", "--json", QUESTION) for _ in range(2)]
         gate.wait(count=3)
         bench.look()
         gate.release()
