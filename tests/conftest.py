@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +17,11 @@ import pytest
 
 from council.doors.cli.ci_log import CI_VARIABLES
 from council.settings import DEFAULTS
+from council.testing import hidden_variables
 from tests.fake_clock import CLOCKED
 from tests.fake_provider import FakeProvider
 from tests.fork_server import fork_workers
+from tests.vendor_trap import PROXIES
 
 if TYPE_CHECKING:
     from council.store.interface import StoreAddress
@@ -84,11 +87,11 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """Hide the keys, configuration and folders of the user; only the model weights are shared. Close what calls keep open."""
-    for name in list(os.environ):
-        ours = name.startswith("COUNCIL_") and name not in KEPT
-        if ours or name.endswith("_API_KEY") or name in ("OLLAMA_HOST", "NO_COLOR", "FORCE_COLOR", *CI_VARIABLES):
-            monkeypatch.delenv(name)
+    """Hide the keys, keyring, configuration, proxies and folders of the user; only the model weights are shared. Close what calls keep open."""
+    others = ("NO_COLOR", "FORCE_COLOR", *PROXIES, *CI_VARIABLES)
+    for name in {*hidden_variables(os.environ), *others} - {*KEPT}:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
     work = tmp_path / "work"
     work.mkdir()
     monkeypatch.chdir(work)
@@ -116,9 +119,12 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture
-def database(postgres: Server) -> Iterator[str]:
-    """The address of a new database with an empty store."""
-    with postgres.database() as url:
+def database(postgres: Server, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address of a new database with an empty store. It refuses no row, unless the test is marked with `refused_rows`."""
+    from tests.databases import without_split_commits
+
+    may_refuse = request.node.get_closest_marker("refused_rows") is not None
+    with postgres.database(may_refuse=may_refuse) as url, nullcontext() if may_refuse else without_split_commits():
         yield url
 
 

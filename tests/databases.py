@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import logging
+import re
 import shutil
 import socket
 import sqlite3
@@ -26,8 +28,13 @@ from council.store.postgres import PostgresStore
 
 MEMORY_DISK = Path("/dev/shm")  # the server does not wait for a disk
 TEMPLATE = "council_template"
+STORE_LOGGER = "council.store"
 PASSWORD = "-".join(["not", "a", "secret"])
-SETTINGS = "\nmax_connections = 200\nfsync = off\nautovacuum = off\nlogging_collector = off\n"
+SETTINGS = (
+    "\nmax_connections = 200\nfsync = off\nautovacuum = off\nlogging_collector = off\nlog_line_prefix = '%d|%a|%e|'\n"
+)
+# Statements that the server refuses because of what they say: cardinality, data, constraints, syntax and names.
+REFUSALS = re.compile(r"(?P<database>[^|]*)\|council\|(?:21|22|23|42)[0-9A-Z]{3}\|(?P<text>(?:ERROR|STATEMENT): .*)")
 _numbers = count(1)
 
 
@@ -68,18 +75,40 @@ class Server:
             self.execute(f"ALTER DATABASE council_draft RENAME TO {TEMPLATE}")
 
     @contextmanager
-    def database(self, template: str = TEMPLATE) -> Iterator[str]:
-        """Yield the address of a new database, with the schema of the store."""
+    def database(self, template: str = TEMPLATE, *, may_refuse: bool = False) -> Iterator[str]:
+        """Yield the address of a new database, with the schema of the store. It has to take every statement of the store."""
         name = f"test_{self._owner}_{next(_numbers)}"
         self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         try:
             yield self.url(name)
         finally:
             self.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        if not may_refuse:
+            assert self._list_refusals(name) == [], "the database refused statements of the store"
+
+    def _list_refusals(self, database: str) -> list[str]:
+        """Return the errors of the log of the server that a store in this database has caused, in any process."""
+        lines = (self.folder / "log").read_text(encoding="utf-8", errors="replace").splitlines()
+        found = filter(None, map(REFUSALS.match, lines))
+        return [line["text"] for line in found if line["database"] == database]
 
     def stop(self) -> None:
         self._server.cleanup()
         shutil.rmtree(self.folder / "unused", ignore_errors=True)
+
+
+@contextmanager
+def without_split_commits() -> Iterator[None]:
+    """Fail if a store of this process repeats a transaction job by job."""
+    messages: list[str] = []
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger(STORE_LOGGER).addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger(STORE_LOGGER).removeHandler(handler)
+    assert messages == [], "rows were refused, and a transaction was repeated job by job"
 
 
 # Stored rows as SQLite has them

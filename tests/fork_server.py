@@ -64,7 +64,7 @@ class Process:
 
     def __init__(
         self, arguments: Sequence[str], folder: Path, *, stdin: bool = False, terminal: dict[int, int] | None = None,
-        trusts: bool = True, modules: Sequence[str] = CLI, preload: str = "", **env: str,
+        trusts: bool = True, modules: Sequence[str] = CLI, preload: str = "", umask: int | None = None, **env: str,
     ) -> None:  # fmt: skip
         """Streams are pipes, except for those of a terminal (`{0: handle}`) and for an unused standard input.
 
@@ -89,7 +89,7 @@ class Process:
         self.returncode: int | None = None
         self._connection = _connect(fork_server(*modules, preload=preload))
         real = {REAL_WORKERS: "1"} if preload else {}  # without its faults
-        _request(self._connection, arguments, folder, {**os.environ, **real, **env}, theirs)
+        _request(self._connection, arguments, folder, {**os.environ, **real, **env}, theirs, umask=umask)
         for one in theirs:
             os.close(one)
         self._messages = self._connection.makefile("r")
@@ -233,7 +233,9 @@ def _fork_worker(
         return subprocess.Popen(command, env=env, cwd=cwd, start_new_session=True, **how)  # type: ignore[call-overload]
     with _connect(address or fork_server(*CLI)) as connection, Path(os.devnull).open() as nothing:
         fds = (nothing.fileno(), stdout, stderr, *pass_fds)
-        _request(connection, command[3:], Path(cwd), env, fds, command=command, kept_fds=pass_fds)
+        umask = os.umask(0)
+        os.umask(umask)
+        _request(connection, command[3:], Path(cwd), env, fds, command=command, kept_fds=pass_fds, umask=umask)
         with connection.makefile("r") as messages:
             pid = int(messages.readline())
     return SimpleNamespace(pid=pid, wait=lambda: None)
@@ -250,14 +252,14 @@ def _connect(address: str) -> socket.socket:
 
 def _request(
     connection: socket.socket, arguments: Sequence[str], folder: Path, env: Mapping[str, str], fds: Sequence[int], *,
-    command: Sequence[str] = (), kept_fds: Sequence[int] = (),
+    command: Sequence[str] = (), kept_fds: Sequence[int] = (), umask: int | None = None,
 ) -> None:  # fmt: skip
     """Send the streams and other files of the process, and what it executes. The other files keep their numbers.
 
     With a command the process outlives its client, and the system shows it as that command.
     """
     request = {"arguments": list(arguments), "folder": str(folder), "env": dict(env), "command": list(command)}
-    body = json.dumps({**request, "fds": [STDIN, STDOUT, STDERR, *kept_fds]}).encode()
+    body = json.dumps({**request, "umask": umask, "fds": [STDIN, STDOUT, STDERR, *kept_fds]}).encode()
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
     connection.sendmsg([len(body).to_bytes(8, "big")], rights)
     connection.sendall(body)
@@ -370,6 +372,8 @@ def _become(request: dict[str, Any], fds: Sequence[int], address: str) -> None:
     os.environ.clear()
     os.environ.update(request["env"])
     os.chdir(request["folder"])
+    if request["umask"] is not None:
+        os.umask(request["umask"])
     if request["command"]:
         _show_as(request["command"])
     fork_workers(address)

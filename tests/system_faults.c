@@ -5,6 +5,7 @@
  *   DISK_FAULT_FIRST  number of the first operation that fails; 0: none
  *   DISK_FAULT_COUNT  how many operations fail from there; 0: all later ones
  *   DISK_FAULT_ERROR  the error number; 0: a write stores half of its bytes and says so
+ *   DISK_FAULT_SIGNAL the process gets this signal instead of the error
  *   DISK_FAULT_LOG    a file that gets a line for each counted operation
  *   CLOCK_SHIFT_FILE  a file with the seconds that are added to the time of day; it may change at any time
  */
@@ -13,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,6 +61,7 @@ static int fault_for(const char *operation, const char *path) {
     count = number("DISK_FAULT_COUNT");
     add_to_log(n, operation, path);
     if (!first || n < first || (count && n >= first + count)) return -1;
+    if (number("DISK_FAULT_SIGNAL")) kill(getpid(), (int)number("DISK_FAULT_SIGNAL"));
     return (int)number("DISK_FAULT_ERROR");
 }
 
@@ -77,6 +80,30 @@ static int fault_of_file(const char *operation, int handle) {
     static type (*next)(__VA_ARGS__);                            \
     if (!next) next = (type(*)(__VA_ARGS__))dlsym(RTLD_NEXT, name)
 #define FAIL(error) return errno = (error), -1
+
+/* The permissions of a file. Only counted if DISK_FAULT_OPS names chmod: most disks that fail keep their permissions. */
+static int fault_of_mode(int handle) {
+    const char *names = getenv("DISK_FAULT_OPS");
+    return names && strstr(names, "chmod") ? fault_of_file("chmod", handle) : -1;
+}
+
+int fchmod(int handle, mode_t mode) {
+    NEXT(int, "fchmod", int, mode_t);
+    int saved = errno, fault = fault_of_mode(handle);
+    if (fault > 0) FAIL(fault);
+    errno = saved;
+    return next(handle, mode);
+}
+
+int chmod(const char *path, mode_t mode) {
+    NEXT(int, "chmod", const char *, mode_t);
+    int saved = errno, fault = -1, handle;
+    if (sscanf(path, "/proc/self/fd/%d", &handle) == 1) fault = fault_of_mode(handle);
+    else if (getenv("DISK_FAULT_OPS") && strstr(getenv("DISK_FAULT_OPS"), "chmod")) fault = fault_for("chmod", path);
+    if (fault > 0) FAIL(fault);
+    errno = saved;
+    return next(path, mode);
+}
 
 ssize_t write(int handle, const void *from, size_t size) {
     NEXT(ssize_t, "write", int, const void *, size_t);

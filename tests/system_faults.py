@@ -57,6 +57,7 @@ class DiskFault:
     error: int = 0  # 0: a write stores half of its bytes and says so
     operations: Sequence[str] = ()
     log: Path | None = None
+    signal: int = 0  # ends the process instead of the error
 
     @property
     def env(self) -> dict[str, str]:
@@ -66,6 +67,7 @@ class DiskFault:
             "COUNT": str(self.count),
             "ERROR": str(self.error),
             "OPS": ",".join(self.operations),
+            "SIGNAL": str(self.signal),
         }
         values |= {"LOG": str(self.log)} if self.log else {}
         return {f"{PREFIX}{name}": value for name, value in values.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -71,9 +72,13 @@ MAY_IMPORT: dict[str, set[str]] = {
         "settings", "store", "packet", "members", "engine", "protocols", "flags", "render", "planning", "runs", "evals",
     },
     "__main__": {"doors"},
+    "testing": {"doors", "settings"},
 }  # fmt: skip
 # The only modules of `store` and `members` that packages besides `runs` may import.
-INTERFACES = {"store": {"council.store.interface"}, "members": {"council.members.base", "council.members.scripted"}}
+INTERFACES = {
+    "store": {"council.store.interface"},
+    "members": {"council.members.base", "council.members.guard", "council.members.scripted"},
+}
 # Parts of `protocols` that every protocol uses; all other folders in it are protocols.
 SHARED_BY_PROTOCOLS = ("common", "options", "seats")
 # Commands of the CLI that start another door.
@@ -202,6 +207,42 @@ def test_member_kinds_do_not_import_each_other() -> None:
         if package(name) == "members" and kind(name) not in {"registry", "council"}:
             unexpected = {kind(found) for found in imports(name) if package(found) == "members"} - shared - {kind(name)}
             assert not unexpected, name
+
+
+CREATING = {"mkdir", "makedirs", "touch", "write_text", "write_bytes", "chmod", "fchmod", "umask", "symlink", "link"}
+NOT_A_FILE = ("self._formatter.write_text", "here.symlink_to")
+MAY_CREATE = {
+    "council.settings.private_files": CREATING | {"open"},
+    "council.runs.worker_client": {"umask"},  # a socket gets its permissions from the umask
+    "council.runs.batch_output": {"fchmod"},  # the new output file gets the permissions of the old one
+    "council.runs.report_files": {"link"},  # a second name of a private file
+    "council.store.sqlite_repair": {"link"},
+}  # fmt: skip
+
+
+def created_by(node: ast.Call) -> str:
+    """Return the name of a function that creates a folder or a file here or changes its permissions, or ""."""
+    text = ast.unparse(node.func)
+    name = text.rpartition(".")[2]
+    arguments = [ast.unparse(one) for one in (*node.args, *(keyword.value for keyword in node.keywords))]
+    if name == "open" and "devnull" not in ast.unparse(node):
+        modes = [one.strip("'") for one in arguments if re.fullmatch(r"'[rwaxbt+]{1,3}'", one)]
+        creates = any(set(mode) & set("wax") for mode in modes) or any("O_CREAT" in one for one in arguments)
+        return name if creates else ""
+    return (
+        name
+        if (name in CREATING and text not in NOT_A_FILE) or (text.startswith("shutil.copy") and name != "copyfileobj")
+        else ""
+    )
+
+
+@pytest.mark.behaviour("40-private-files-one-module")
+def test_only_one_module_creates_folders_and_files() -> None:
+    found = {
+        name: {created_by(node) for node in ast.walk(parsed(name)) if isinstance(node, ast.Call)} - {""}
+        for name in modules()
+    }
+    assert {name: calls for name, calls in found.items() if calls - MAY_CREATE.get(name, set())} == {}
 
 
 def test_a_module_has_a_docstring() -> None:

@@ -27,6 +27,7 @@ from council.engine.layout import STATE_DESCRIPTIONS
 from council.settings.catalogue import catalogue
 from tests.fork_server import PYTHON_PATH, command_path
 from tests.paths import ROOT
+from tests.vendor_trap import VendorTrap, vendor_trap
 
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]  # fmt: skip
 PROTOCOL_PAGE = (ROOT / "docs" / "writing-a-protocol.md").read_text(encoding="utf-8")
@@ -112,10 +113,10 @@ def test_an_event_docstring_names_only_its_fields(kind: type[ev.Event]) -> None:
 VARIABLE = re.compile(r"_?[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
 # Constants that look like variables: names of enums and errors, and variables that Council sets for git and for agents.
 NOT_READ = {
-    "_API_KEY",
+    "_API_KEY", "O_PATH",
     "HTTP_REQUEST", "LIST_MARKER", "LOCAL_CANDIDATE", "RECORD_LAYER_FAILURE", "SHIPPED_PROTOCOLS", "SO_PEERCRED", "WRONG_VERSION_NUMBER",
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER", "GOOGLE_GENAI_USE_GCA", "LC_ALL", "LC_CTYPE",
-    "CLAUDE_CODE_MAX_RETRIES", "GEMINI_CLI_NO_RELAUNCH", "GEMINI_SYSTEM_MD",
+    "PYTHON_KEYRING_BACKEND", "CLAUDE_CODE_MAX_RETRIES", "GEMINI_CLI_NO_RELAUNCH", "GEMINI_SYSTEM_MD",
 }  # fmt: skip
 READ = re.compile(r"(?:environ|env)(?:\.get\(|\[)[\"']([A-Z_]+)[\"']|[\"']([A-Z_]+)[\"'] in (?:os\.)?env")
 
@@ -181,6 +182,12 @@ def example(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture
+def trap() -> Iterator[VendorTrap]:
+    with vendor_trap() as trap:
+        yield trap
+
+
 def shell(command: str, folder: Path) -> str:
     env = {**os.environ, "PATH": command_path(), "PYTHONPATH": os.pathsep.join([str(folder), PYTHON_PATH])}
     done = subprocess.run(command, shell=True, cwd=folder, env=env, capture_output=True, text=True, check=False)
@@ -188,7 +195,8 @@ def shell(command: str, folder: Path) -> str:
     return done.stdout + done.stderr
 
 
-def test_the_example_protocol_runs_as_documented(example: Path) -> None:
+@pytest.mark.behaviour("30-examples-ask-no-vendor")
+def test_the_example_protocol_runs_as_documented(example: Path, trap: VendorTrap) -> None:
     for block in fences(PROTOCOL_PAGE, "console"):
         for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, *shown = step.splitlines()
@@ -197,7 +205,8 @@ def test_the_example_protocol_runs_as_documented(example: Path) -> None:
                 assert any(line == output.strip() for output in printed), f'"{line}" is not what `{command}` printed'
 
 
-def test_the_example_tests_pass_as_documented(example: Path) -> None:
+@pytest.mark.behaviour("30-examples-ask-no-vendor")
+def test_the_example_tests_pass_as_documented(example: Path, trap: VendorTrap) -> None:
     assert "4 passed" in shell(f'"{sys.executable}" -m pytest -q -p no:cacheprovider --rootdir . test_second_opinion.py', example)  # fmt: skip
 
 

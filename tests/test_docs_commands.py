@@ -35,6 +35,7 @@ from tests.fork_server import command_path
 from tests.packet.conftest import commit, git, write
 from tests.paths import ROOT
 from tests.search.test_local_files import pdf
+from tests.vendor_trap import VendorTrap, vendor_trap
 
 PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -59,6 +60,7 @@ NOT_RUN = {
     "council keys rm": "needs a keyring; see tests/settings",
     "sh ci/review.sh": "see tests/ci",
     "benchmarks/run": "takes minutes; tests/test_calls.py runs some rows",
+    "python benchmarks/secret_filter.py": "it installs detect-secrets",
     "python benchmarks/reliability.py": "the full suites take long; their short parts are in the default set",
     "pytest ": "this is pytest",
     "llm ": "needs the package llm; see tests/doors/test_chat_clients.py",
@@ -201,6 +203,13 @@ def test_no_command_hides_in_a_text_fence() -> None:
 
 # Running
 
+
+@pytest.fixture
+def trap() -> Iterator[VendorTrap]:
+    with vendor_trap() as trap:
+        yield trap
+
+
 VENDORS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY", "google": "GEMINI_API_KEY"}
 MANY = "\n".join(f'[[seats]]\nname = "{name}"\n' for name in ("first", "second", "third"))
 
@@ -213,10 +222,11 @@ def vote(seen: Seen) -> str | None:
 class Sandbox:
     """A home folder with a configuration, a small repository in it, and two runs: one finished, one to resume."""
 
-    def __init__(self, place: Path, provider: FakeProvider) -> None:
+    def __init__(self, place: Path, provider: FakeProvider, trap: VendorTrap) -> None:
+        """`trap` gets every request that does not go to the endpoint of this test."""
         self.home, self.project = place / "home", place / "home" / "project"
         self.project.mkdir(parents=True)
-        self.provider = provider
+        self.provider, self.trap = provider, trap
         self._write_config()
         self._write_project()
         kept = ("LANG", "LC_ALL", "TMPDIR", "COUNCIL_CACHE")
@@ -224,6 +234,7 @@ class Sandbox:
             **{variable: f"fake-{name}-key" for name, variable in VENDORS.items()},
             "PATH": command_path(),
             "HOME": str(self.home), "COUNCIL_CONFIG": str(self.home / "endpoint.toml"), "BROWSER": "true", "EDITOR": "true", "COUNCIL_WORKER_IDLE": "0.1",
+            **self.trap.proxies(),
             "GIT_AUTHOR_NAME": "Ada", "GIT_AUTHOR_EMAIL": "ada@example.org",
         }  # fmt: skip
         self.provider.models = tuple(id_ for model in catalogue().models.values() for id_ in model.ids.values())
@@ -293,8 +304,11 @@ class Sandbox:
             self.shell("council skill install")
         if command.text.startswith("council config init"):  # `council init` of another page has written it
             (self.home / ".config" / "council" / "config.toml").unlink(missing_ok=True)
+        asked_before = len(self.trap.requests)
         text = re.sub(r"\bRUN\b", run, command.text).replace('"…"', f'"{QUESTION}"').replace("…", "x")
         done = self.shell(text)
+        if asked := self.trap.requests[asked_before:]:
+            return f"{command}: asked a vendor that is not its endpoint: {asked}"
         if done.returncode == 0 and "Traceback" not in done.stderr:
             return ""
         return f"{command}: exit {done.returncode}\n{done.stdout[-500:]}{done.stderr[-1500:]}"
@@ -319,8 +333,10 @@ def pages_by_group() -> list[list[str]]:
 
 @pytest.mark.behaviour("13-docs-commands-run")
 @pytest.mark.parametrize("pages", pages_by_group(), ids=lambda pages: Path(pages[0]).stem)
-def test_every_command_of_the_docs_runs(pages: list[str], tmp_path: Path, provider: FakeProvider) -> None:
-    sandbox = Sandbox(tmp_path, provider)
+def test_every_command_of_the_docs_runs(
+    pages: list[str], tmp_path: Path, provider: FakeProvider, trap: VendorTrap
+) -> None:
+    sandbox = Sandbox(tmp_path, provider, trap)
     mine = [command for command in RUN_HERE if command.page in pages]
     mine.sort(key=lambda command: (is_destructive(command.text), pages.index(command.page), command.line))
     problems = [problem for command in mine if (problem := sandbox.run_documented(command))]
@@ -343,9 +359,11 @@ def test_every_python_block_is_valid() -> None:
 
 
 @pytest.mark.behaviour("13-docs-commands-run")
-def test_the_python_blocks_run(tmp_path: Path, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_python_blocks_run(
+    tmp_path: Path, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch, trap: VendorTrap
+) -> None:
     """Run each complete block: one that uses council, is no file of an example, and leaves nothing out."""
-    sandbox = Sandbox(tmp_path, provider)
+    sandbox = Sandbox(tmp_path, provider, trap)
     for name, value in sandbox.env.items():
         monkeypatch.setenv(name, value)
     for name in ("COUNCIL_DATA", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):

@@ -22,16 +22,18 @@ from aiohttp import web
 import council
 from council import protocols
 from tests.paths import ROOT
+from tests.vendor_trap import vendor_trap
 
 EXAMPLES = ROOT / "examples"
-pytestmark = pytest.mark.behaviour("issue-13-examples")
+pytestmark = pytest.mark.behaviour("issue-13-examples", "30-examples-ask-no-vendor")
 
 
 @pytest.fixture(autouse=True)
 def _scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("COUNCIL_CONFIG", str(EXAMPLES / "scripted.toml"))
     monkeypatch.syspath_prepend(str(EXAMPLES))
-    yield
+    with vendor_trap():
+        yield
     for path in EXAMPLES.glob("*.py"):
         sys.modules.pop(path.stem, None)
     protocols._registered.pop("devils-advocate", None)

@@ -57,6 +57,15 @@ def test_context_is_cut_before_the_rules_and_the_diff_is_cut_last() -> None:
 
 
 @pytest.mark.behaviour("packet-cut-order")
+def test_a_file_that_fits_exactly_is_not_cut() -> None:
+    rules, rest = context("rules"), context("rest")
+    size = estimate_tokens(rules.path) + estimate_tokens(rules.content)
+    assert truncate_packet(Packet((rules, rest)), size).files == (rules,)
+    (cut,) = truncate_packet(Packet((rules, rest)), size - 1).files
+    assert cut.path == rules.path and cut.content != rules.content
+
+
+@pytest.mark.behaviour("packet-cut-order")
 def test_a_part_of_a_file_that_is_cut_keeps_its_numbers() -> None:
     packet = replace(CHANGED, files=(context("callers"),))
     (file,) = truncate_packet(packet, packet.tokens - 30).files
@@ -134,6 +143,15 @@ def test_a_large_diff_is_split_by_files_and_each_part_has_its_own_context() -> N
         assert not called or called[0] == f"uses_{own[0]}"
         others = [item.path for item in part.skipped if item.why == IN_ANOTHER_PART]
         assert others == [name for name in names if name not in own]
+
+
+@pytest.mark.behaviour("20-large-diff-split")
+def test_the_context_of_a_part_begins_with_the_files_that_name_its_changes() -> None:
+    callers = [context("callers", f"uses_{name}.py", f"calls {name}") for name in ("m0", "m1")]
+    packet = Packet(tuple(callers), diff_of("m0.py", 60) + diff_of("m1.py", 60), budget=1400)
+    first, second = split_packet(packet)
+    assert [file.path for file in first.files] == ["uses_m0.py", "uses_m1.py"]
+    assert [file.path for file in second.files] == ["uses_m1.py", "uses_m0.py"]
 
 
 @pytest.mark.behaviour("20-large-diff-split")

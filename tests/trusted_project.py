@@ -25,5 +25,5 @@ def user_file() -> Path:
 
 def write_user_file(text: str) -> None:
     """Write the user's own configuration."""
-    user_file().parent.mkdir(parents=True, exist_ok=True)
+    user_file().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     user_file().write_text(text, encoding="utf-8")

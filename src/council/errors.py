@@ -33,7 +33,13 @@ CouncilError                    exit 1
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from asyncio import Task
 
 Language = Literal["python", "cli", "http"]
 LANGUAGES: tuple[Language, ...] = ("python", "cli", "http")
@@ -108,6 +114,10 @@ class TrustRequired(ConfigError):
 
 class PacketRefused(UsageError):
     """Material that must not leave the machine. The message names file and line, never the secret."""
+
+    def __init__(self, message: str, secrets: tuple[Any, ...] = ()) -> None:
+        super().__init__(message)
+        self.secrets = secrets  # those that `council packet --accept-secret` can accept
 
 
 class CapTooLow(UsageError):
@@ -234,3 +244,44 @@ class Fault(CouncilError):
         self.said = said
         self.retry_after = retry_after
         self.has_status = has_status  # the endpoint answered with an error status and no output
+
+
+# Exceptions of other packages
+
+MAX_DESCRIPTION_CHARS = 300
+
+
+def describe_error(error: BaseException) -> str:
+    """Return the name of an exception and its text on one line. The text is left out if it cannot be read."""
+    try:
+        text = "".join(char if char.isprintable() else " " for char in str(error))
+    except BaseException:  # its __str__ is code of another package too
+        text = ""
+    shown = f"{type(error).__name__}: {' '.join(text.split())}".rstrip(": ")
+    return shown if len(shown) <= MAX_DESCRIPTION_CHARS else f"{shown[: MAX_DESCRIPTION_CHARS - 1]}…"
+
+
+def is_interrupt(error: BaseException, task: Task[Any] | None = None) -> bool:
+    """Return whether an exception in code of another package comes from outside of it and has to end this task.
+
+    That is a cancellation of the task, the end of its coroutine, and Ctrl-C where it raises KeyboardInterrupt. With `asyncio.run`
+    the first Ctrl-C cancels the task; a KeyboardInterrupt is then one that the code has raised itself.
+    """
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is not None and isinstance(error, asyncio.CancelledError):
+        return task is None or task.cancelling() > 0
+    if isinstance(error, GeneratorExit):
+        return task is not None and running_task() is not task
+    if isinstance(error, KeyboardInterrupt):
+        is_main = threading.current_thread() is threading.main_thread()
+        return is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    return False
+
+
+def running_task() -> Any:
+    """Return the present task, or None outside of an event loop."""
+    asyncio = sys.modules["asyncio"]
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None

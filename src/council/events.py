@@ -253,6 +253,11 @@ class Closed:
     report_path: str = ""  # relative if it is inside the run's folder; "" if there is no report file
     reason: str = ""
 
+    @property
+    def lacks_answers(self) -> bool:
+        """Return whether the run ended by itself because answers were missing, and was not stopped."""
+        return self.stopped in ("chair", "quorum") or (self.status == "incomplete" and not self.stopped)
+
 
 Event = (
     Convened

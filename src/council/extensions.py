@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from council.errors import ConfigError
+from council.errors import ConfigError, describe_error, is_interrupt
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -38,11 +38,13 @@ class Added:
         """Import the object, or raise ConfigError with one line that names the package."""
         try:
             return self.entry.load()
-        except Exception as error:
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
             raise self.error(what, error) from error
 
-    def error(self, what: str, error: Exception) -> ConfigError:
-        cause = " ".join(f"{type(error).__name__}: {error}".split())
+    def error(self, what: str, error: BaseException) -> ConfigError:
+        cause = describe_error(error)
         return ConfigError(
             f'the {what} "{self.name}" of the package "{self.package}" failed ({cause}): fix or uninstall the package'
         )

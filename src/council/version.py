@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 __version__ = "0.2.0"
-RULES = 4  # number of the rules and prompts: raise it when a verdict, a report or a prompt changes within one version
+RULES = 5  # number of the rules and prompts: raise it when a verdict, a report or a prompt changes within one version

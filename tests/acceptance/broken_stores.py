@@ -93,3 +93,24 @@ class ForgetsUnfinishedPhase(SqliteStore):
 
         await self._write(run, delete)
         return await super().load(run)
+
+
+class ForgetsRejectedAnswers(SqliteStore):
+    """A resume does not see the absences of the phase that had not ended, nor the answers of their steps."""
+
+    async def load(self, run: str) -> Record:
+        record = await super().load(run)
+        if record.status != "running":
+            return record
+        for key in [key for key in record.attempts if key not in record.results]:
+            if key.rpartition("/")[0] not in record.phases:
+                for attempt in record.attempts[key]:
+                    if attempt.has_answer:
+                        attempt.result = {
+                            "fault": "server",
+                            "detail": "",
+                            "said": "",
+                            "retry_after": None,
+                            "given_up": True,
+                        }
+        return record

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from council.planning.plan import Material
 from tests.acceptance.adaptive.fake_solvers import make_answer
 from tests.acceptance.adaptive.fake_solvers import take_seats as take_solvers
 from tests.acceptance.advisors.fake_advisors import stance_fields
@@ -14,7 +15,7 @@ from tests.acceptance.advisors.fake_advisors import take_seats as take_advisors
 from tests.acceptance.fake_drafts import take_seats as take_drafts
 from tests.acceptance.general.fake_general import FakeGeneral
 from tests.acceptance.general.test_rounds import opposed
-from tests.acceptance.helpers import QUESTION, Json, Terminal, Workspace
+from tests.acceptance.helpers import QUESTION, Instead, Json, Terminal, Workspace
 from tests.acceptance.judges.fake_judges import JudgesWorkspace, finding, look, opinion, second
 from tests.acceptance.judges.project import FILES
 from tests.acceptance.panel.fake_clerk import take_seats as take_panel
@@ -26,6 +27,7 @@ from tests.fake_provider import FakeProvider, Reply, Seen
 from tests.packet.conftest import begin
 
 CAP = 2.0
+EXPLORERS: Json = {"explorers": 1, "explorer_model": "sim:explorer"}
 Prepare = Callable[[Path, FakeProvider], Workspace]
 
 
@@ -39,6 +41,11 @@ class Shape:
     options: Json = field(default_factory=dict)
     cap: float | None = None  # in dollars, of a run with prices
     settings: Json = field(default_factory=dict)  # of the run, as the flags set them
+    look: bool = False
+
+    @property
+    def material(self) -> Material:
+        return Material(look=self.look)
 
     @property
     def arguments(self) -> list[str]:
@@ -47,6 +54,7 @@ class Shape:
         for name, value in self.options.items():
             flags += [f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")]
         flags += ["--check"] if self.settings.get("check") else []
+        flags += ["--look"] if self.look else []
         for model in self.settings.get("models", ()):
             flags += ["-m", model]
         return [*flags, *self.words]
@@ -236,7 +244,87 @@ def prepare_options(folder: Path, provider: FakeProvider) -> Workspace:
     return JudgesWorkspace(folder, provider, folder.parent / "council.toml")
 
 
-EXPLORERS: Json = {"explorers": 1, "explorer_model": "sim:explorer"}
+# Rejected answers: the endpoint answers, and the answers are not used
+
+REFUSED = Reply(text="I cannot help with that.", refuse=True)
+TRUNCATED = Reply(text="The first half of", finish="length")
+EMPTY = Reply(empty=True)
+UNREADABLE = Reply(text='{"unexpected": "reply"}')
+
+
+def reject_answers(prepare: Prepare, **rejected: Instead) -> Prepare:
+    """Return a function that prepares a shape in which these answers are rejected; a name such as `beta__rank` has seat and phase."""
+
+    def prepare_rejecting(folder: Path, provider: FakeProvider) -> Workspace:
+        workspace = prepare(folder, provider)
+        answers = workspace.judge_answers if isinstance(workspace, JudgesWorkspace) else workspace.answers
+        answers.instead |= {name.replace("__", "/").replace("_", "-"): reply for name, reply in rejected.items()}
+        return workspace
+
+    return prepare_rejecting
+
+
+def _unreadable_then_down(seen: Seen) -> Reply:
+    """Answer the first request with another schema; the repair turn fails."""
+    return UNREADABLE if len(seen.body["messages"]) == 2 else Reply(status=500)
+
+
+def _wrong_opinion_at_first(seen: Seen) -> Reply | None:
+    return UNREADABLE if len(seen.body["messages"]) == 2 else None
+
+
+def _empty_at_first_temperature(seen: Seen) -> Reply | None:
+    return None if seen.body.get("temperature") else EMPTY
+
+
+def prepare_rejecting_fallbacks(folder: Path, provider: FakeProvider) -> Workspace:
+    """A seat and its fallback give no usable answer; for another one only the fallback answers, and it refuses."""
+    workspace = Workspace(folder, provider)
+    workspace.configure(beta=["sim:spare"], gamma=["sim:other"])
+    workspace.answers.seat_of |= {"spare": "beta", "other": "gamma"}
+    workspace.answers.instead |= {
+        "beta": REFUSED,
+        "spare": TRUNCATED,
+        "gamma": Reply(status=500),
+        "other": REFUSED,
+        "chair": _empty_at_first_temperature,
+    }
+    return workspace
+
+
+def prepare_rejecting_general(folder: Path, provider: FakeProvider) -> Workspace:
+    general = FakeGeneral(Workspace(folder, provider), Terminal(lambda: None))
+    general.documents()
+    opposed(general)
+    general.says |= {"r1/domain_expert": UNREADABLE, "r2/generalist": REFUSED}
+    return general.workspace
+
+
+def prepare_looking(folder: Path, provider: FakeProvider) -> Workspace:
+    """Every seat reads other files before it answers, one of them twice."""
+    workspace = Workspace(folder, provider)
+    for name in ("invoice", "rates", "tax"):
+        (folder / f"{name}.txt").write_text(f"The {name} of the shop.\n", encoding="utf-8")
+    workspace.answers.instead |= {
+        "alpha/look": _look_once("invoice.txt"),
+        "beta/look": _look_once("rates.txt", "invoice.txt"),
+        "gamma/look": _look_once("tax.txt"),
+    }
+    return workspace
+
+
+def _look_once(*paths: str) -> Callable[[Seen], Reply | None]:
+    """Return a function that asks for these files, one with each request, and then for nothing."""
+
+    def answer(seen: Seen) -> Reply | None:
+        hop = sum(turn["role"] == "assistant" for turn in seen.body["messages"])
+        return (
+            Reply(text=json.dumps({"files": [paths[hop]], "names": [], "patterns": []})) if hop < len(paths) else None
+        )
+
+    return answer
+
+
 SHAPES = {
     "triad": Shape(prepare_plain, "triad"),
     "triad-cap": Shape(prepare_priced, "triad", cap=CAP),
@@ -266,4 +354,85 @@ SHAPES = {
     "panel-faults": Shape(prepare_panel_faults, "panel"),
     "collaborative-check": Shape(prepare_check, "collaborative", settings={"check": True}),
     "general": Shape(prepare_general, "general", options={"search": "files:docs"}),
+    "collaborative-look": Shape(prepare_looking, "collaborative", look=True),
+    "judges-look": Shape(prepare_judges, None, ("validate", "src/auth"), look=True),
 }
+# Every protocol with answers that are rejected: refused, truncated, empty, or of another schema twice.
+REJECTED_SHAPES = {
+    "triad-rejected": Shape(reject_answers(prepare_plain, beta__draft=REFUSED, gamma__draft=TRUNCATED), "triad"),
+    "fallbacks-rejected": Shape(prepare_rejecting_fallbacks, "triad"),
+    "collaborative-rejected": Shape(
+        reject_answers(prepare_plain, beta__draft=REFUSED, alpha__improve=EMPTY, gamma__improve=TRUNCATED),
+        "collaborative",
+    ),
+    "early-stop-rejected": Shape(
+        reject_answers(prepare_drafts, beta__draft=UNREADABLE, gamma__draft=_unreadable_then_down),
+        "collaborative",
+        options={"early_stop": True},
+    ),
+    "check-rejected": Shape(
+        reject_answers(prepare_check, alpha__check=UNREADABLE, beta__check_again=REFUSED),
+        "collaborative",
+        settings={"check": True},
+    ),
+    "look-rejected": Shape(
+        reject_answers(prepare_looking, alpha__look=REFUSED, beta__look=UNREADABLE, gamma__draft=TRUNCATED),
+        "collaborative",
+        look=True,
+    ),
+    "adversarial-rejected": Shape(
+        reject_answers(prepare_plain, chair__triage=_wrong_at_first, beta__attack=UNREADABLE), "adversarial"
+    ),
+    "judges-rejected": Shape(
+        reject_answers(prepare_judges, r2__judge_2=REFUSED, look__judge_1_1=UNREADABLE),
+        None,
+        ("validate", "src/auth"),
+        {"debate": True, **EXPLORERS},
+    ),
+    "brainstorm-rejected": Shape(
+        reject_answers(prepare_options, judge__judge_2=UNREADABLE),
+        None,
+        ("brainstorm", "caching approaches"),
+    ),
+    "research-rejected": Shape(
+        reject_answers(prepare_options, judge__judge_1=REFUSED),
+        None,
+        ("research", "caching approaches"),
+    ),
+    "quick-rejected": Shape(
+        reject_answers(prepare_judges, judge__judge_1=_wrong_opinion_at_first),
+        None,
+        ("validate", "src/auth"),
+        {"quick": True},
+    ),
+    "advisors-rejected": Shape(
+        reject_answers(prepare_advisors, skeptic__r1=REFUSED, visionary__r2=UNREADABLE, pragmatist__r3=REFUSED),
+        "advisors",
+        options={"rounds": 3},
+    ),
+    "advisors-sequential-rejected": Shape(
+        reject_answers(prepare_advisors, pragmatist__r1=TRUNCATED, skeptic__r2=REFUSED),
+        "advisors",
+        options={"flow": "sequential", "rounds": 2},
+    ),
+    "ranking-rejected": Shape(
+        reject_answers(
+            prepare_ranking, gamma__answer=REFUSED, beta__rank=Reply(text='{"reasons": [], "order": ["Q"]}')
+        ),
+        "ranking",
+    ),
+    "refine-rejected": Shape(
+        reject_answers(
+            prepare_refine, beta__attack=UNREADABLE, gamma__rewrite=REFUSED, gamma__check=UNREADABLE, chair__fix=REFUSED
+        ),
+        "refine",
+    ),
+    "solo-rejected": Shape(
+        reject_answers(prepare_solo, alpha__attack_again=REFUSED),
+        "solo",
+    ),
+    "adaptive-rejected": Shape(reject_answers(prepare_adaptive_dispute, alpha=UNREADABLE, clerk=REFUSED), "adaptive"),
+    "panel-rejected": Shape(reject_answers(prepare_panel_faults, gamma__answer=REFUSED), "panel"),
+    "general-rejected": Shape(prepare_rejecting_general, "general", options={"search": "files:docs"}),
+}
+SHAPES |= REJECTED_SHAPES

@@ -258,7 +258,11 @@ class CrashBench:
     def _mask(self, text: str) -> str:
         """Hide the run, numbers (times, calls) and the data folder."""
         text = text.replace(self.run, "RUN").replace(str(self.data), "DATA")
-        return re.sub(r"\d+(\.\d+)?", "#", re.sub(r"\| Cost \|.*", "| Cost |", text)).replace("# calls", "# call")
+        return (
+            re.sub(r"\d+(\.\d+)?", "#", re.sub(r"\| Cost \|.*", "| Cost |", text))
+            .replace("# calls", "# call")
+            .replace("# attempts", "# attempt")
+        )
 
 
 # Starters
@@ -364,7 +368,10 @@ def run_in_library(
         if run:
             await convener.resume(run, listen)
         else:
-            await convener.run(await convener.plan(shape.words, shape.options, protocol=shape.protocol), listen)
+            await convener.run(
+                await convener.plan(shape.words, shape.options, protocol=shape.protocol, material=shape.material),
+                listen,
+            )
         await convener.close()
 
     asyncio.run(work())
@@ -396,7 +403,9 @@ class Detached:
             shape = bench.shape
             convener = Convener(bench.folder, flags=shape.settings)
             try:
-                await convener.enqueue(await convener.plan(shape.words, shape.options, protocol=shape.protocol))
+                await convener.enqueue(
+                    await convener.plan(shape.words, shape.options, protocol=shape.protocol, material=shape.material)
+                )
             finally:
                 await convener.close()
 
@@ -565,7 +574,7 @@ def make_reference(bench: CrashBench, starter: Starter | None = None) -> Outcome
     async def work() -> None:
         shape = bench.shape
         convener = Convener(bench.folder, flags=shape.settings)
-        plan = await convener.plan(shape.words, shape.options, protocol=shape.protocol)
+        plan = await convener.plan(shape.words, shape.options, protocol=shape.protocol, material=shape.material)
         await convener.run(plan, lambda entry: None)
         await convener.close()
 
@@ -617,7 +626,9 @@ def check_kill(bench: CrashBench, reference: Outcome, snapshots: Sequence[Snapsh
             yield "unrecorded", f"the endpoint has a request for {seen.model} that the store does not have"
     ended = {phase for _, phase, _ in now.rows["phases"]}
     top_phases = [name.partition("/")[0] for name in reference.phases]
-    for phase in {key.partition("/")[0] for key, _ in now.bodies}:
+    for phase in {key.partition("/")[0] for key, _ in now.bodies}.intersection(
+        top_phases
+    ):  # others end by an exception
         earlier = reference.phases[: top_phases.index(phase)]
         for missing in [name for name in earlier if name not in ended]:
             yield "lost", f"{phase} was asked, but the end of {missing} is not stored"

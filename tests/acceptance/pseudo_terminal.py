@@ -10,6 +10,7 @@ import termios
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 from tests.acceptance.helpers import Result
 from tests.fork_server import Process
@@ -21,14 +22,14 @@ class PseudoTerminal:
 
     def __init__(
         self, folder: Path, *arguments: str, columns: int = 150, lines: int = 40, stdout: bool = False,
-        trusts: bool = True,
+        trusts: bool = True, umask: int | None = None, **env: Any,
     ) -> None:  # fmt: skip
         """Standard output is a pipe, or with `stdout` the terminal too."""
         self.master, slave = pty.openpty()
         self.columns, self.lines = columns, lines
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         streams = {0: slave, 2: slave} | ({1: slave} if stdout else {})
-        self.process = Process(arguments, folder, terminal=streams, trusts=trusts, TERM="xterm")
+        self.process = Process(arguments, folder, terminal=streams, trusts=trusts, umask=umask, TERM="xterm", **env)
         os.close(slave)
         self.screen = ""
         self._seen = 0

@@ -122,7 +122,7 @@ def test_an_unwritable_report_folder_is_refused_before_any_request(
 @pytest.mark.behaviour("40-corrupt-database")
 @pytest.mark.parametrize("arguments", [(QUESTION,), ("runs",), ("resume",), ("replay",), ("runs", "fsck")])
 def test_a_corrupt_database_is_named(workspace: Workspace, council: Terminal, arguments: tuple[str, ...]) -> None:
-    workspace.data.mkdir()
+    workspace.data.mkdir(mode=0o700)
     rubbish = os.urandom(4096)
     (workspace.data / "council.db").write_bytes(rubbish)
     done = council(*arguments)
@@ -133,7 +133,7 @@ def test_a_corrupt_database_is_named(workspace: Workspace, council: Terminal, ar
 @pytest.mark.behaviour("40-newer-database")
 @pytest.mark.parametrize("arguments", [(QUESTION,), ("runs",), ("resume",)])
 def test_a_newer_database_is_left_alone(workspace: Workspace, council: Terminal, arguments: tuple[str, ...]) -> None:
-    workspace.data.mkdir()
+    workspace.data.mkdir(mode=0o700)
     with sqlite3.connect(workspace.data / "council.db") as db:
         for table in ("runs", "settled"):
             db.execute(f"CREATE TABLE {table} (id TEXT)")
@@ -198,7 +198,7 @@ def test_a_sentence_that_starts_like_a_command_is_a_question(workspace: Workspac
 
 @pytest.mark.behaviour("00-bad-input-one-line")
 def test_a_real_process_shows_no_traceback_either(workspace: Workspace) -> None:
-    workspace.data.mkdir()
+    workspace.data.mkdir(mode=0o700)
     (workspace.data / "council.db").write_bytes(b"rubbish" * 1000)
     done = workspace.council(QUESTION)
     check_refused(workspace, done, 1, "damaged")

@@ -1,7 +1,8 @@
 """kill -9 at every event, commit, request and change of a file, of every shape of run and every way to start one.
 
 The quick part has a sample of the points. `pytest -m sweep -n 2 tests/acceptance/test_crash_everywhere.py` tries all of them and
-prints the number of kills by starter and by shape, and how often something was lost or bought again.
+prints the number of kills by starter and by shape, and how often something was lost or bought again; `-k rejected` selects the runs
+whose seats give rejected answers.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from council.runs.service import Convener
 from council.store.sqlite import SqliteStore
 from tests.acceptance.broken_stores import (
     AcknowledgesEarly,
+    ForgetsRejectedAnswers,
     ForgetsUnfinishedPhase,
     KeepsResultsInMemory,
     RecordsRequestsLate,
 )
-from tests.acceptance.crash_shapes import SHAPES
+from tests.acceptance.crash_shapes import REJECTED_SHAPES, SHAPES
 from tests.acceptance.crash_trials import (
     Command,
     CrashBench,
@@ -105,7 +107,7 @@ class Part(NamedTuple):
 
 def list_parts() -> Iterator[Part]:
     """Return all parts of the sweep, each of about the same length."""
-    for shape in SHAPES:
+    for shape in [shape for shape in SHAPES if shape not in REJECTED_SHAPES]:
         for first in (1, 2):
             yield Part("library", shape, ("emit",), first, 2)
         yield Part("library", shape, ("emit", "emit"), 2, 2)
@@ -141,7 +143,33 @@ def test_killed_at_every_point(make_bench: MakeBench, sweep_figures: Figures, pa
     try_part(bench, make_reference(bench), sweep_figures, part)
 
 
-def try_part(bench: CrashBench, reference: Outcome, sweep_figures: Figures, part: Part) -> None:
+REJECTED_PARTS = [
+    *(Part("library", shape, ("emit",)) for shape in REJECTED_SHAPES),
+    *(Part("library", shape, ("emit", "request"), 3, 9) for shape in REJECTED_SHAPES),
+    *(Part("cli", shape, ("commit",), 2, 6) for shape in REJECTED_SHAPES),
+    Part("worker", "fallbacks-rejected", ("committed", "event"), 2, 3),
+]
+
+
+@pytest.mark.sweep
+@pytest.mark.behaviour("40-rejected-answer-never-bought-again", "40-kill-resume-every-boundary")
+@pytest.mark.parametrize("part", [pytest.param(part, id=part.name) for part in REJECTED_PARTS])
+def test_killed_at_every_point_with_rejected_answers(make_bench: MakeBench, sweep_figures: Figures, part: Part) -> None:
+    bench = make_bench(part.shape)
+    try_part(bench, make_reference(bench), sweep_figures, part, "rejected")
+
+
+@pytest.mark.sweep
+@pytest.mark.behaviour("40-rejected-answer-never-bought-again", "16-both-stores")
+@pytest.mark.parametrize("shape", ["triad-rejected", "fallbacks-rejected"])
+def test_killed_at_every_point_with_rejected_answers_on_postgres(
+    make_shared_bench: MakeBench, sweep_figures: Figures, shape: str
+) -> None:
+    bench = make_shared_bench(shape)
+    try_part(bench, make_reference(bench), sweep_figures, Part("library", shape, ("emit",), 2, 2), "rejected")
+
+
+def try_part(bench: CrashBench, reference: Outcome, sweep_figures: Figures, part: Part, sweep: str = "crash") -> None:
     starter = STARTERS[part.starter]()
     failed, figures = {}, {"points": 0, "trials": 0, "lost": 0, "bought_again": 0, "failed": 0}
     for points in part.points():
@@ -155,7 +183,7 @@ def try_part(bench: CrashBench, reference: Outcome, sweep_figures: Figures, part
             failed[str(points)] = trial.problems
         if trial.kills == 0:
             break
-    sweep_figures("crash", **figures, **{part.starter: figures["points"], part.shape: figures["points"]})
+    sweep_figures(sweep, **figures, **{part.starter: figures["points"], part.shape: figures["points"]})
     assert failed == {}
 
 
@@ -190,12 +218,47 @@ def test_a_run_on_postgres_killed_at_commits_ends_the_same(make_shared_bench: Ma
 
 
 @pytest.mark.behaviour("40-kill-resume-every-boundary", "40-kill-during-resume", "40-resume-byte-identical", "40-fsck")
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape not in REJECTED_SHAPES])
 def test_a_run_killed_and_killed_again_while_it_is_resumed_ends_the_same(make_bench: MakeBench, shape: str) -> None:
     bench = make_bench(shape)
     reference = make_reference(bench)
     trial = try_points(bench, Library(), reference, [f"emit:{reference.events // 2}", "request:1"])
     assert (trial.kills, trial.problems) == (2, [])
+
+
+QUICK_REJECTED = (
+    "triad-rejected",
+    "ranking-rejected",
+    "judges-rejected",
+    "fallbacks-rejected",
+    "collaborative-rejected",
+)
+
+
+@pytest.mark.behaviour("40-rejected-answer-never-bought-again", "40-kill-during-resume")
+@pytest.mark.parametrize(
+    "shape",
+    [pytest.param(shape, marks=() if shape in QUICK_REJECTED else pytest.mark.sweep) for shape in REJECTED_SHAPES],
+)
+def test_answers_that_were_rejected_before_a_kill_are_not_bought_again(make_bench: MakeBench, shape: str) -> None:
+    """Killed when the first step has ended without an answer, and again when it is resumed."""
+    bench = make_bench(shape)
+    reference = make_reference(bench)
+    rows = bench.workspace.rows("SELECT seq FROM events WHERE type = 'absence' ORDER BY seq")
+    first = rows[0][0] if rows else reference.events // 2
+    trial = try_points(bench, Library(), reference, [f"emit:{first + 1}", "request:1"])
+    assert (trial.kills > 0, trial.problems) == (True, [])
+
+
+@pytest.mark.behaviour("40-rejected-answer-never-bought-again", "16-both-stores")
+def test_answers_that_were_rejected_before_a_kill_are_not_bought_again_on_postgres(
+    make_shared_bench: MakeBench,
+) -> None:
+    bench = make_shared_bench("triad-rejected")
+    reference = make_reference(bench)
+    ((first,),) = bench.workspace.rows("SELECT min(seq) FROM events WHERE type = 'absence'")
+    trial = try_points(bench, Library(), reference, [f"emit:{first + 1}", "request:1"])
+    assert (trial.kills > 0, trial.problems) == (True, [])
 
 
 @pytest.mark.behaviour("40-kill-while-reports-are-written", "40-report-name-after-a-crash")
@@ -257,6 +320,17 @@ def test_the_trials_notice_a_broken_store(make_bench: MakeBench, store: type[Sql
     assert try_points(bench, broken, reference, []).problems == []
     found = (try_points(bench, broken, reference, [f"request:{n}"]).kinds for n in (2, 4))
     assert any(kind in kinds for kinds in found)
+
+
+@pytest.mark.behaviour("40-broken-ledgers-caught")
+def test_the_trials_notice_a_store_that_forgets_rejected_answers(make_bench: MakeBench) -> None:
+    bench = make_bench("triad-rejected")
+    reference = make_reference(bench)
+    broken = Library(ForgetsRejectedAnswers)
+    assert try_points(bench, broken, reference, []).problems == []
+    ((first,),) = bench.workspace.rows("SELECT min(seq) FROM events WHERE type = 'absence'")
+    found = (try_points(bench, broken, reference, [f"emit:{n}"]).kinds for n in (first + 1, first + 2, first + 3))
+    assert any("bought_again" in kinds for kinds in found)
 
 
 # Racing resumes

@@ -6,7 +6,7 @@ import os
 import random
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,14 @@ from tests.acceptance.helpers import QUESTION, Result, Terminal, Workspace
 
 PAGE = 4096
 Damage = Callable[[Path], object]
+
+
+@pytest.fixture(autouse=True)
+def private_files() -> Iterator[None]:
+    """Let the tests write private files, as Council does: the repair of open ones would be another line."""
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
 
 
 def flip(position: int, bit: int = 0, suffix: str = "") -> Damage:

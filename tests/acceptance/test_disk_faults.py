@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import errno
+import json
+import os
 import shutil
+import sqlite3
+import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -11,8 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from council.runs import worker_client
+from council.settings.disk_space import explain_full_temp_folder
+from council.store.sqlite import explain_error
 from tests.acceptance.helpers import QUESTION, Json, Result, Terminal, Workspace, comparable, wait_for_exit
 from tests.fake_provider import Reply
+from tests.fork_server import Process
 from tests.system_faults import PAGE, DiskFault, fill_disk, small_disk, start_with_fault
 
 ASK = ("--json", "--quiet", "--protocol", "collaborative", QUESTION)
@@ -25,6 +33,7 @@ KINDS = {
     "errors for a while": (errno.EIO, 7, ()),
     "one short write": (0, 1, ("write",)),
     "one failed sync": (errno.EIO, 1, ("fsync",)),
+    "failed syncs from then on": (errno.EIO, 0, ("fsync",)),
 }  # error, number of failing operations, operations
 
 
@@ -127,6 +136,17 @@ def test_a_failing_disk_operation_loses_nothing(trials: Trials) -> None:
     run_all(trials, "quota used up from then on", [report])
 
 
+@pytest.mark.behaviour("40-failed-sync", "40-disk-fault-at-any-operation")
+@pytest.mark.parametrize("kind", ["one failed sync", "failed syncs from then on"])
+def test_an_answer_whose_sync_failed_is_not_counted_as_saved(trials: Trials, kind: str) -> None:
+    last = trials.measure(("fsync",))
+    synced = [Path(line.split(" ", 2)[2]).name for line in trials.operations]
+    assert {"council.db-wal", "council.db"} <= set(synced)
+    assert synced.count("council.db-wal") > 7  # each of the seven answers, and more
+    last_log, database = last - synced[::-1].index("council.db-wal"), synced.index("council.db") + 1
+    run_all(trials, kind, [last // 2, last_log, database])
+
+
 @pytest.mark.sweep
 @pytest.mark.behaviour("40-disk-full-stops-before-the-next-call", "40-disk-fault-at-any-operation")
 @pytest.mark.parametrize("part", range(PARTS))
@@ -137,6 +157,75 @@ def test_every_disk_operation_may_fail(
     last = trials.measure(KINDS[kind][2])
     run_all(trials, kind, range(1 + part, last + 1, PARTS))
     sweep_figures("disk-faults", **trials.figures)
+
+
+# Several runs in one process, whose rows share transactions
+
+ROWS = 3
+BATCH = ("batch", "rows.jsonl", "-o", "out.jsonl", "--protocol", "triad")
+
+
+@dataclass
+class BatchTrials(Trials):
+    """A batch on a disk whose syncs fail."""
+
+    def start_again(self) -> None:
+        super().start_again()
+        (self.workspace.folder / "out.jsonl").unlink(missing_ok=True)
+        questions = [json.dumps({"id": f"row {n}", "question": f"Should archive {n} move?"}) for n in range(ROWS)]
+        (self.workspace.folder / "rows.jsonl").write_text("\n".join(questions), encoding="utf-8")
+
+    def measure(self, operations: Sequence[str] = ("fsync",)) -> int:
+        self.start_again()
+        log = self.root / "operations.log"
+        log.unlink(missing_ok=True)
+        fault = DiskFault(self.workspace.data, operations=operations, log=log)
+        done = wait_for_exit(start_with_fault(fault, BATCH, self.workspace.folder))
+        assert done.code == 0, done.err
+        return len(log.read_text().splitlines())
+
+    def run(self, fault: DiskFault) -> None:
+        """Run the batch with a fault, continue it without, and count answers that were bought again or lost."""
+        self.start_again()
+        self.figures["trials"] += 1
+        what = f"sync {fault.first}, {fault.count} times"
+        done = wait_for_exit(start_with_fault(fault, BATCH, self.workspace.folder))
+        sent, kept = len(self.workspace.provider.log), self.bodies(KEPT)
+        self.figures["stopped"] += done.code != 0
+        assert {seen.raw for seen in self.workspace.provider.log} <= self.bodies("SELECT body FROM intents"), what
+        assert "internal error" not in done.err, f"{what}: {done.err}"
+        again = self.council(*BATCH)
+        assert again.code == 0, f"{what}: {again.err}"
+        lines = (self.workspace.folder / "out.jsonl").read_text(encoding="utf-8").splitlines()
+        rows = {row["id"]: row["status"] for row in map(json.loads, lines)}
+        assert rows == {f"row {n}": "complete" for n in range(ROWS)} and len(lines) == ROWS, what
+        bought_again = {seen.raw for seen in self.workspace.provider.log[sent:]} & kept
+        lost = kept - self.bodies(KEPT)
+        self.figures["bought_again"] += len(bought_again)
+        self.figures["lost"] += len(lost)
+        assert not bought_again and not lost, what
+        assert self.council("runs", "fsck").code == 0, what
+
+
+@pytest.mark.behaviour("40-failed-sync")
+def test_a_failed_sync_of_a_transaction_of_several_runs_loses_no_answer(
+    workspace: Workspace, council: Terminal
+) -> None:
+    trials = BatchTrials(workspace, council)
+    last = trials.measure()
+    run_all(trials, "one failed sync", [last // 3, last // 2])
+    run_all(trials, "failed syncs from then on", [last // 2])
+
+
+@pytest.mark.sweep
+@pytest.mark.behaviour("40-failed-sync")
+@pytest.mark.parametrize("kind", ["one failed sync", "failed syncs from then on"])
+def test_every_sync_of_a_batch_may_fail(
+    workspace: Workspace, council: Terminal, kind: str, sweep_figures: Callable[..., None]
+) -> None:
+    trials = BatchTrials(workspace, council)
+    run_all(trials, kind, range(1, trials.measure() + 1))
+    sweep_figures("batch-syncs", **trials.figures)
 
 
 # Full disks
@@ -238,6 +327,80 @@ def test_an_outdated_report_is_replaced_after_a_full_disk(
         assert (done.code, done.json["report_path"]) == (0, str(path))
         assert "INCOMPLETE" not in path.read_text()
     assert council("runs", "fsck").code == 0
+
+
+@pytest.mark.behaviour("40-full-temp-folder")
+def test_a_full_folder_of_temporary_files_stops_no_run(workspace: Workspace, council: Terminal, tmp_path: Path) -> None:
+    folder = tmp_path / "temporary"
+    with small_disk(folder, 16 * PAGE):
+        fill_disk(folder, 0)
+        env = {"TMPDIR": str(folder), "SQLITE_TMPDIR": str(folder)}
+        done = wait_for_exit(Process(ASK, workspace.folder, **env))
+        assert (done.code, done.err) == (0, "")
+    assert council("runs", "fsck").code == 0
+
+
+@pytest.mark.behaviour("40-full-temp-folder")
+def test_a_command_that_needs_temporary_files_names_their_folder(workspace: Workspace, tmp_path: Path) -> None:
+    folder = tmp_path / "temporary"
+    with small_disk(folder, 16 * PAGE):
+        fill_disk(folder, 2 * PAGE)
+        batch = ("batch", "-", "-o", str(tmp_path / "out.jsonl"))
+        process = Process(batch, workspace.folder, stdin=True, TMPDIR=str(folder))
+        out, err = process.communicate(json.dumps({"question": QUESTION, "id": "a" * 20 * PAGE}) + "\n")
+    line = f'council: the folder for temporary files "{folder}" is full: free some space there, or set TMPDIR to a folder with space\n'
+    assert (process.exit_code, out, err) == (1, "", line)
+    assert workspace.provider.log == []
+
+
+@pytest.mark.behaviour("40-full-temp-folder")
+def test_a_full_folder_of_temporary_files_is_not_blamed_on_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, store = tmp_path / "temporary", tmp_path / "council.db"
+    error = sqlite3.OperationalError("database or disk is full")
+    monkeypatch.setenv("TMPDIR", str(folder))
+    with small_disk(folder, 16 * PAGE):
+        fill_disk(folder, 0)
+        assert explain_error(error, store) == explain_full_temp_folder(folder)
+        assert str(store) not in explain_full_temp_folder(folder)
+    assert explain_error(error, store).startswith(f'the run store "{store}" cannot be used')
+
+
+@pytest.mark.behaviour("40-kept-answers-only-of-a-stored-run")
+def test_kept_answers_are_claimed_only_of_a_stored_run(workspace: Workspace, council: Terminal) -> None:
+    council("runs")  # creates the store
+    shown = {}
+    log = workspace.folder / "operations.log"
+    measured = DiskFault(workspace.data / "council.db-wal", operations=("write",), log=log)
+    assert wait_for_exit(start_with_fault(measured, ASK, workspace.folder)).code == 0
+    stored = set(workspace.runs())
+    for first in (1, len(log.read_text().splitlines()) - 2):
+        fault = DiskFault(workspace.data / "council.db-wal", first, 0, errno.EIO, ("write",))
+        done = wait_for_exit(start_with_fault(fault, ASK, workspace.folder))
+        assert done.code == 1, done
+        new = set(workspace.runs()) - stored
+        stored |= new
+        shown[bool(new)] = done.json["error"]
+        assert all(f"the stored answers of run {run} are kept" in done.json["error"] for run in new), done
+    assert set(shown) == {False, True}
+    assert "nothing was sent and no run is stored" in shown[False]
+    assert "council resume" not in shown[False]
+
+
+@pytest.mark.behaviour("40-worker-log")
+def test_a_large_log_of_the_worker_is_kept_and_a_missing_one_is_not_named(tmp_path: Path) -> None:
+    env = {"COUNCIL_DATA": str(tmp_path)}
+    log = tmp_path / "worker.log"
+    assert worker_client._name_log(env) == ""
+    log.touch()
+    assert worker_client._name_log(env) == "", "an empty log says nothing"
+    log.write_text("the last words of the worker before\n" * (worker_client.MAX_LOG_BYTES // 30))
+    assert worker_client._name_log(env) == f' (see "{log}")'
+    os.close(worker_client._open_log(log))
+    assert log.stat().st_size == 0
+    assert "last words" in (tmp_path / "worker.log.1").read_text()
+    assert [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("worker.log",)] == [0o600]
 
 
 @pytest.mark.behaviour("40-disk-full-stops-before-the-next-call")

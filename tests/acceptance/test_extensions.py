@@ -26,6 +26,7 @@ from tests.doors.web.page.conftest import launch_browser
 from tests.fork_server import SERVERS, Process
 from tests.paths import ROOT
 from tests.trusted_project import trust_project
+from tests.vendor_trap import VendorTrap, vendor_trap
 
 Json = dict[str, Any]
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
@@ -87,7 +88,21 @@ def run_ok(*arguments: str) -> str:
 # Command line
 
 
-def test_the_page_shows_what_the_command_prints(package: Path) -> None:
+@pytest.fixture
+def trap() -> Iterator[VendorTrap]:
+    with vendor_trap() as trap:
+        yield trap
+
+
+@pytest.mark.behaviour("30-examples-ask-no-vendor")
+def test_the_tests_of_the_page_pass(package: Path, trap: VendorTrap) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", ".", "test_acme.py"]
+    done = subprocess.run(command, cwd=package, capture_output=True, text=True, check=False)
+    assert "2 passed" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.behaviour("30-examples-ask-no-vendor")
+def test_the_page_shows_what_the_command_prints(package: Path, trap: VendorTrap) -> None:
     (block,) = (found["body"] for found in FENCE.finditer(PAGE) if found["info"] == "console")
     for step in re.split(r"^\$ council ", block, flags=re.MULTILINE)[1:]:
         command, *shown = step.splitlines()
@@ -111,6 +126,19 @@ def test_a_member_of_a_package_works_with_flags_settings_prices_and_fallbacks(pa
     costly = json.loads(run_ok("--dry-run", "--json", "--protocol", "acme-vote", QUESTION))
     assert costly["cost"]["expected"] > plan["cost"]["expected"], "the settings override the member's price"
     assert costly["seats"][0]["fallbacks"] == ["acme:no"]
+
+
+def test_a_member_of_a_package_needs_its_key(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = package / "acme_council" / "member.py"
+    text, count = re.subn(
+        r"^class AcmeMember.*:\n", r'\g<0>    api_key_env = "ACME_KEY"\n', module.read_text(), flags=re.M
+    )
+    assert count == 1
+    module.write_text(text)
+    refused = council("--dry-run", QUESTION)
+    assert refused.code != 0 and "ACME_KEY" in refused.err
+    monkeypatch.setenv("ACME_KEY", "-".join(["acme", "key"]))
+    assert "acme:yes" in run_ok("--dry-run", QUESTION)
 
 
 def test_the_flags_of_a_protocol_choose_it_and_are_checked(package: Path) -> None:
@@ -422,3 +450,76 @@ def test_a_broken_package_is_named_only_where_it_is_used(package: Path) -> None:
     assert "no_such_module" in errors["broken"]
     assert "--rounds" in errors["clash"]
     assert errors["acme"] == ""
+
+
+CARELESS = """
+[project]
+name = "careless-council"
+version = "0.1.0"
+
+[project.entry-points."council.members"]
+careless = "careless:Member"
+leaving = "careless:Leaving"
+
+[project.entry-points."council.search"]
+careless = "careless:Search"
+gone = "careless:Gone"
+
+[project.entry-points."council.formats"]
+careless = "careless:render"
+"""
+CARELESS_CODE = """
+import sys
+from council.members.scripted import Scripted
+from council.search.provider import SearchProvider
+
+class Member(Scripted):
+    vendor = "careless"
+    def __init__(self, name, context):
+        super().__init__(name, {})
+    async def send(self, body, on_delta):
+        sys.exit("enough")
+
+class Leaving(Member):
+    def __init__(self, name, context):
+        sys.exit("no constructor")
+
+class Search(SearchProvider):
+    name = "careless"
+    def __init__(self, setup): ...
+    async def search(self, query, max_results, freshness):
+        sys.exit("no search")
+    async def close(self):
+        raise KeyboardInterrupt
+    @property
+    def remarks(self):
+        raise GeneratorExit
+
+class Gone(Search):
+    name = "gone"
+    def __init__(self, setup):
+        sys.exit("no provider")
+
+def render(run):
+    sys.exit("no report")
+"""
+
+
+@pytest.mark.behaviour("30-extensions-raise")
+def test_whatever_the_code_of_a_package_raises_ends_no_run_and_is_named(package: Path) -> None:
+    install(package, {"pyproject.toml": CARELESS, "careless.py": CARELESS_CODE})
+    Path("council.toml").write_text('[models]\ndefault = "scripted:"\n', encoding="utf-8")
+    report = json.loads(run_ok("--json", "--protocol", "triad", "--seat", "beta=careless:x", QUESTION))
+    (row,) = (row for row in report["degraded"] if row["seat"] == "beta")
+    assert row["reason"] == "requested careless:x, which failed(member): scripted: answered instead"
+    refused = council("--seat", "beta=leaving:x", QUESTION)
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert 'the member "leaving" of the package "careless-council" failed (SystemExit: no constructor)' in refused.err
+    for name, reason in {"careless": "SystemExit", "gone": "SystemExit: no provider"}.items():
+        done = council("--json", "--protocol", "general", "--search", name, "What is the best queue?")
+        assert done.code in (0, 3), done.err
+        assert reason in done.out
+    unreadable = council("--format", "careless", QUESTION)
+    assert unreadable.code == 2
+    assert 'the format "careless" of the package "careless-council" failed (SystemExit: no report)' in unreadable.err
+    assert json.loads(run_ok("report", "--format", "json"))["status"] == "complete", "the run is stored"

@@ -70,7 +70,7 @@ def old(tmp_path: Path) -> OldStore:
         packed.extractall(tmp_path, filter="data")
     work, data = Path.cwd(), tmp_path / "data"
     shutil.copytree(tmp_path / "project", work, dirs_exist_ok=True)
-    data.mkdir()
+    data.mkdir(mode=0o700)
     database = (tmp_path / "council.db").rename(data / "council.db")
     db = sqlite3.connect(database)
     db.execute("UPDATE runs SET folder = replace(folder, ?, ?)", (OLD_FOLDER, str(work)))

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
+import time
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
@@ -13,6 +17,9 @@ import pytest
 from tests.acceptance.helpers import QUESTION, Terminal, Workspace, kill, wait_for_exit, wait_until
 from tests.databases import PASSWORD
 from tests.fork_server import Process
+from tests.store.older_stores import read_postgres
+
+MOMENTS = 60  # of the sweep
 
 
 @pytest.fixture
@@ -32,6 +39,12 @@ def lease_of(database: str, run: str) -> list[tuple[bool]]:
         return db.execute(query, (run,)).fetchall()
 
 
+def read_reports(shared: Workspace) -> dict[str, bytes]:
+    """Return the files in the report folder, also hidden ones."""
+    folder = shared.data / "reports"
+    return {path.name: path.read_bytes() for path in folder.iterdir()} if folder.exists() else {}
+
+
 @pytest.mark.behaviour("16-both-stores", "40-committed-never-bought-again", "40-resume-byte-identical")
 def test_a_killed_run_is_resumed_from_the_database(shared: Workspace, council: Terminal, tmp_path: Path) -> None:
     gate = shared.hold("merge")
@@ -48,8 +61,9 @@ def test_a_killed_run_is_resumed_from_the_database(shared: Workspace, council: T
 
 
 @pytest.mark.behaviour("16-fencing")
+@pytest.mark.parametrize("data", ["other", "data"], ids=["from another data folder", "from the same data folder"])
 def test_a_stopped_process_whose_run_was_taken_over_writes_nothing(
-    shared: Workspace, council: Terminal, database: str, tmp_path: Path
+    shared: Workspace, council: Terminal, database: str, tmp_path: Path, data: str
 ) -> None:
     gate = shared.hold("merge")
     stopped = shared.process("--protocol", "triad", QUESTION)
@@ -57,17 +71,65 @@ def test_a_stopped_process_whose_run_was_taken_over_writes_nothing(
     (run,) = shared.runs()
     os.killpg(stopped.pid, signal.SIGSTOP)
     wait_until(lambda: lease_of(database, run) == [(False,)], "the lease has expired")
-    other = Process(("resume", "--json", run), shared.folder, COUNCIL_DATA=str(tmp_path / "other"))
+    other = Process(("resume", "--json", run), shared.folder, COUNCIL_DATA=str(tmp_path / data))
     gate.wait(count=2)
     gate.release()
     done = wait_for_exit(other)
     assert done.code == 0, done.err
-    rows = shared.rows("SELECT seq, type FROM events ORDER BY seq")
+    rows, reports = shared.rows("SELECT seq, type FROM events ORDER BY seq"), read_reports(shared)
     os.killpg(stopped.pid, signal.SIGCONT)
     late = wait_for_exit(stopped)
     assert late.code == 1
     assert f"run {run} was taken over by another process" in late.err
     assert shared.rows("SELECT seq, type FROM events ORDER BY seq") == rows
+    assert read_reports(shared) == reports
+    assert council("runs", "fsck").code == 0
+
+
+def suspend_and_take_over(shared: Workspace, council: Terminal, database: str, process: Process) -> Counter[str]:
+    """Suspend a process until its lease has expired, let another one end its run, and continue it. Return what happened."""
+    known = set(shared.runs())
+    process.send_signal(signal.SIGSTOP)
+    listed = council("runs", "list", "--json")
+    assert listed.code == 0, listed.err
+    figures = Counter(suspended=process.poll() is None, listed=1)
+    for run in known:
+        wait_until(lambda run=run: (True,) not in lease_of(database, run), "the lease has expired or was released")
+    open_runs = [row["run"] for row in council("runs", "list", "--json").json if row["status"] != "complete"]
+    for run in open_runs:
+        done = shared.council("resume", "--json", run)
+        while "is locked by a transaction of another process: try again later" in done.out:  # until the server ends it
+            done = shared.council("resume", "--json", run)
+        assert (done.code, done.json.get("status")) == (0, "complete"), done
+        figures["taken_over"] += 1
+    rows, reports = read_postgres(database), read_reports(shared)
+    process.send_signal(signal.SIGCONT)
+    late = wait_for_exit(process)
+    if open_runs:
+        assert (late.code, late.json["schema"]) == (1, "council.error/1"), late
+        assert f"run {open_runs[0]} was taken over by another process" in late.json["error"]
+        assert read_postgres(database) == rows
+        added = read_reports(shared).items() - reports.items()
+        assert not added, (sorted(name for name, _ in added), sorted(reports))
+        figures["fenced"] += 1
+    else:
+        assert (late.code, late.json["status"]) == (0, "complete"), late
+    return figures
+
+
+@pytest.mark.sweep
+@pytest.mark.behaviour("16-fencing", "40-suspended-process-blocks-no-other")
+def test_a_process_suspended_at_a_random_moment_writes_nothing_after_it_was_replaced(
+    shared: Workspace, council: Terminal, database: str, sweep_figures: Callable[..., None]
+) -> None:
+    moments, figures = random.Random(30), Counter[str]()
+    shared.provider.delay = 0.1
+    for _ in range(MOMENTS):
+        process = shared.process("--json", "--protocol", "triad", QUESTION)
+        time.sleep(moments.uniform(0.1, 1.0))
+        figures += suspend_and_take_over(shared, council, database, process)
+    sweep_figures("suspended-postgres", moments=MOMENTS, wrote_later=0, **figures)
+    assert figures["fenced"] > MOMENTS / 4
     assert council("runs", "fsck").code == 0
 
 
@@ -109,9 +171,10 @@ def test_an_unreachable_database_is_one_line(
 @pytest.mark.behaviour("16-password-hidden")
 def test_a_password_in_a_configuration_file_is_refused(council: Terminal) -> None:
     folder = Path(os.environ["XDG_CONFIG_HOME"]) / "council"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for url in (f"postgresql://ann:{PASSWORD}@host/council", f"postgresql://ann@host/council?password={PASSWORD}"):
         (folder / "config.toml").write_text(f'[store]\nurl = "{url}"\n')
+        (folder / "config.toml").chmod(0o600)
         done = council("runs")
         assert (done.code, done.err.count("\n"), PASSWORD in done.err) == (2, 1, False)
         assert "set COUNCIL_DATABASE, or use a password file" in done.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import shutil
 import signal
@@ -302,6 +303,24 @@ def test_a_run_without_its_keys_waits_for_a_client_that_has_them(
     watched = council("watch", run, "--json")
     assert (watched.code, watched.json["status"]) == (0, "complete")
     check_store(council)
+
+
+@pytest.mark.behaviour("50-worker-keys")
+def test_a_run_is_started_with_the_environment_of_its_client_and_others_wait_for_theirs(keyed: Workspace) -> None:
+    first, second = queue_run("triad", SIM_KEY=SECRET), queue_run("triad", SIM_KEY=SECRET)
+
+    async def work() -> None:
+        worker = Worker(dict(os.environ), env_timeout=math.inf)
+        serving = asyncio.create_task(worker.serve())
+        await request_worker(first, {**os.environ, "SIM_KEY": SECRET})
+        async with asyncio.timeout(120):
+            while keyed.status(first) != "complete":  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        assert keyed.status(second) == "queued"
+        worker.stop()
+        await serving
+
+    asyncio.run(work())
 
 
 async def _serve(env: dict[str, str]) -> None:

@@ -16,7 +16,8 @@ from council.calling.fault_table import (
     parse_share,
 )
 from council.engine.ledger import Ledger
-from council.types import Answer, Usage
+from council.errors import Fault
+from council.types import Answer, Ask, Attachment, Usage
 from tests.calling.helpers import KEY, answering, call, events_of, fault, step
 from tests.run_session import FunctionMember, make_ask
 
@@ -69,6 +70,50 @@ async def test_dropped_parameters_are_recorded(ledger: Ledger) -> None:
     outcome = await call(ledger, step(), Choosy("one", lambda key: left.pop(0)))
     assert (outcome.state, outcome.dropped) == ("ok", ("top_p", "top_k"))
     assert events_of(ledger, ev.Attempted)[-1].why == "retry: without optional parameters (top_p, top_k)"
+
+
+PICTURE = Attachment("attached/a.png", "image/png", "0" * 64, 3, "YWJj", 40, 30)
+MANY_PARAMETERS = {"temperature": 0.5, "max_tokens": 10, "effort": "high", "attachments": (PICTURE,)}
+
+
+class Painter(FunctionMember):
+    """A member that takes images."""
+
+    accepts = ("image",)
+
+
+@pytest.mark.behaviour("40-optional-parameters-are-dropped")
+@pytest.mark.parametrize(
+    ("member", "words", "dropped"),
+    [
+        (Painter, "image_url is not supported", ("attached/a.png",)),
+        (Painter, "temperature is not supported", ()),
+        (FunctionMember, "the image is not supported", ()),  # it never got the image
+    ],
+)
+def test_a_rejected_request_loses_its_attachments_or_its_optional_parameters(
+    member: type[FunctionMember], words: str, dropped: tuple[str, ...]
+) -> None:
+    ask = replace(make_ask(), **MANY_PARAMETERS)  # type: ignore[arg-type]
+    after = next_attempt(FailedAttempt(step(), member("one", str), ask, Fault("parameter", words)))
+    assert after
+    has_pictures = not dropped
+    kept = (None, None, None, True) if has_pictures else (0.5, 10, "high", False)
+    assert (after.ask.temperature, after.ask.max_tokens, after.ask.effort, after.ask.bare) == kept
+    assert (after.ask.attachments == (PICTURE,), after.dropped) == (has_pictures, dropped)
+    assert after.why == ("retry: without optional parameters" if has_pictures else "retry: without attached/a.png")
+
+
+@pytest.mark.behaviour("30-member-raises")
+async def test_a_member_that_cannot_prepare_the_bare_request_is_absent(ledger: Ledger) -> None:
+    class Stubborn(FunctionMember):
+        def prepare(self, ask: Ask) -> bytes:
+            if ask.bare:
+                raise SystemExit("never without my parameters")
+            return super().prepare(ask)
+
+    outcome = await call(ledger, step(), Stubborn("one", lambda key: fault("parameter")))
+    assert outcome.state == "failed(parameter)"
 
 
 # The chair

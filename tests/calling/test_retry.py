@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -21,6 +22,13 @@ from tests.fakes.members import KINDS, seated
 from tests.run_session import FunctionMember, make_ask
 
 pytestmark = pytest.mark.anyio
+
+
+def read_tabs(text: str) -> str:
+    """Read a reply that has to be "Tabs."."""
+    if text != "Tabs.":
+        raise Fault("schema", "it is not Tabs.", said=text)
+    return text
 
 
 # The table
@@ -314,6 +322,54 @@ async def test_a_step_that_was_given_up_starts_again(ledger: Ledger, store: Sqli
     outcome = await call(reloaded, step("one", "two"), one, two)
     assert (outcome.state, outcome.served_by, outcome.attempts) == ("ok", "one", 7)
     assert reloaded.calls == {"made": 7, "replayed": 0, "in_doubt": 0}
+
+
+@pytest.mark.behaviour("40-rejected-answer-never-bought-again")
+async def test_a_step_that_starts_again_sends_only_what_got_no_answer(ledger: Ledger, store: SqliteStore) -> None:
+    """The answer was unreadable, and its repair turn failed without an answer."""
+    fits = make_ask(KEY, schema={"type": "object"})
+    first = answering("one", "not that", fault("auth"))
+    assert (await call(ledger, step(read=read_tabs, ask=fits), first)).state == "failed(auth)"
+    again = answering("one", "Tabs.")
+    outcome = await call(await reload_ledger(store), step(read=read_tabs, ask=fits), again)
+    assert (outcome.state, outcome.text) == ("ok_repaired", "Tabs.")
+    assert [sent["body"] for sent in again.calls] == [first.calls[1]["body"]]
+
+
+@pytest.mark.behaviour("40-rejected-answer-never-bought-again")
+async def test_a_fallback_that_refused_is_not_asked_again_when_the_step_starts_again(
+    ledger: Ledger, store: SqliteStore
+) -> None:
+    refusing = answering("two", Answer("no", "refused"))
+    assert (await call(ledger, step("one", "two"), answering("one", fault("auth")), refusing)).state == "failed(auth)"
+    down, never = answering("one", fault("auth")), answering("two", "never")
+    assert (await call(await reload_ledger(store), step("one", "two"), down, never)).state == "failed(auth)"
+    outcome = await call(await reload_ledger(store), step("one", "two"), answering("one", "Tabs."), never)
+    assert (outcome.text, outcome.served_by, len(down.calls), never.calls) == ("Tabs.", "one", 1, [])
+
+
+@pytest.mark.behaviour("40-rejected-answer-never-bought-again")
+async def test_answers_of_several_resumes_are_used_in_their_order(ledger: Ledger, store: SqliteStore) -> None:
+    """Each process gets one step further: an unreadable answer, failures, an unreadable repair turn of a fallback."""
+    fits = make_ask(KEY, schema={"type": "object"})
+    asked = partial(step, "one", "two", read=read_tabs, ask=fits)
+    await call(ledger, asked(), answering("one", "not that", fault("auth")), answering("two", fault("quota")))
+    down = [answering(name, fault("auth")) for name in ("one", "two")]
+    await call(await reload_ledger(store), asked(), *down)
+    await call(await reload_ledger(store), asked(), answering("one", "nor that"), answering("two", fault("auth")))
+    one, two = answering("one", "never"), answering("two", "Tabs.")
+    outcome = await call(await reload_ledger(store), asked(), one, two)
+    assert (outcome.text, outcome.served_by, one.calls, len(two.calls)) == ("Tabs.", "two", [], 1)
+
+
+@pytest.mark.behaviour("40-no-resend")
+async def test_no_resend_leaves_a_seat_in_doubt_also_when_it_is_resumed_again(
+    ledger: Ledger, store: SqliteStore
+) -> None:
+    await call(ledger, step(), answering("one", fault("cut")), resend=False)
+    again = answering("one", "never")
+    outcome = await call(await reload_ledger(store), step(), again, resend=False)
+    assert (outcome.state, again.calls) == ("in_doubt", [])
 
 
 async def test_a_timed_out_seat_is_asked_again(ledger: Ledger, store: SqliteStore) -> None:

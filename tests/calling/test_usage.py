@@ -12,7 +12,7 @@ from council.engine.ledger import Ledger
 from council.errors import Fault
 from council.store.sqlite import SqliteStore
 from council.types import Answer, Usage
-from tests.calling.helpers import answering, call, fault, reload_ledger, step
+from tests.calling.helpers import KEY, answering, call, fault, reload_ledger, step
 from tests.run_session import ALPHA, BETA, FunctionMember, make_ask, open_session
 
 pytestmark = pytest.mark.anyio
@@ -64,10 +64,12 @@ def test_an_absence_without_usage_can_be_parsed() -> None:
 
 
 async def test_a_seat_that_is_asked_again_counts_only_new_usage(ledger: Ledger, store: SqliteStore) -> None:
-    refusing = answering("one", Answer("no", "refused", Usage(10, 5)))
-    await call(ledger, step(), refusing)
+    failing = answering("one", Answer("", usage=Usage(10, 5)), fault("auth"))
+    first = await call(ledger, step(), failing)
+    absence = ev.WasAbsent(KEY, "draft", "alpha", first.state, "", first.attempts, first.usage.as_json())
+    await ledger.emit_durably(absence)
     outcome = await call(await reload_ledger(store), step(), answering("one", Answer("Tabs.", usage=Usage(1, 1))))
-    assert outcome.usage == Usage(1, 1)
+    assert (first.usage, outcome.usage) == (Usage(10, 5), Usage(1, 1))
 
 
 @pytest.mark.behaviour("40-cut-is-counted-in-doubt")

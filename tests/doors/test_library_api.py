@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 import subprocess
+import sys
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -308,32 +310,144 @@ async def test_a_cap_that_does_not_cover_a_run_raises_with_what_it_needs() -> No
 
 
 class Careless(Scripted):
-    """A member whose code raises what it likes."""
+    """A member whose code raises an exception in one of its methods."""
 
-    vendor, fails_in = "acme", "send"
+    vendor = "acme"
+
+    def __init__(self, place: str, error: Any) -> None:
+        super().__init__("acme:m", {})
+        self.place, self.error = place, error
+
+    def fail_in(self, place: str) -> None:
+        if self.place == place:
+            raise self.error
 
     def prepare(self, ask: council.Ask) -> bytes:
-        if self.fails_in == "prepare":
-            raise KeyError("model")
+        self.fail_in("prepare")
         return super().prepare(ask)
 
+    async def ready(self, progress: Any) -> None:
+        self.fail_in("ready")
+
     async def send(self, body: bytes, on_delta: Any) -> council.Answer:
-        raise ConnectionError("the line is dead")
+        self.fail_in("send")
+        return self.error if self.place == "answer" else await super().send(body, on_delta)
+
+    async def close(self) -> None:
+        self.fail_in("close")
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+class OddEnd(BaseException):
+    pass
+
+
+RAISED: list[tuple[Any, str]] = [
+    (ConnectionError("the line\n is dead"), "ConnectionError: the line is dead"), (KeyError("model"), "KeyError: 'model'"),
+    (SystemExit(3), "SystemExit: 3"), (KeyboardInterrupt(), "KeyboardInterrupt"), (GeneratorExit(), "GeneratorExit"),
+    (OddEnd("odd"), "OddEnd: odd"), (Unspeakable(), "Unspeakable"), (MemoryError(), "MemoryError"),
+    (ExceptionGroup("several", [ValueError("a")]), "ExceptionGroup: several (1 sub-exception)"),
+    (BaseExceptionGroup("several", [SystemExit(1)]), "BaseExceptionGroup: several (1 sub-exception)"),
+    (asyncio.CancelledError("its own"), "CancelledError: its own"), (council.Fault("nonsense", "x"), 'Fault: unknown kind "nonsense": x'),
+]  # fmt: skip
+COUNCIL_ERRORS: list[tuple[Any, str]] = [
+    (council.BudgetSpent("no money"), "BudgetSpent: no money"), (council.QuorumLost("alone"), "QuorumLost: alone"),
+    (council.StoreError("no disk"), "StoreError: no disk"), (council.ConfigError("wrong"), "ConfigError: wrong"),
+]  # fmt: skip
+
+
+def convene_careless(careless: Careless) -> council.Report:
+    """Run a triad with the member in one seat, as a program does: with the signal handlers of asyncio.run."""
+    seats = {**SEATS, "beta": "acme:m"}
+    return council.convene_sync("Tabs or spaces?", protocol="triad", members=[Scripted(), careless], seats=seats)
+
+
+@pytest.mark.behaviour("30-member-raises")
+@pytest.mark.parametrize("place", ["send", "prepare", "ready"])
+def test_a_member_that_raises_is_an_absent_seat_with_the_name_of_the_exception(place: str) -> None:
+    for error, reason in RAISED if place == "ready" else [*RAISED, *COUNCIL_ERRORS]:
+        report = convene_careless(Careless(place, error))
+        (missing,) = (row for row in report.degraded if row.seat == "beta")
+        assert (report.status, missing.state, missing.reason) == ("complete", "failed(member)", reason)
+
+
+@pytest.mark.behaviour("30-member-raises")
+@pytest.mark.parametrize("answer", [None, "text", council.Answer(5), council.Answer("text", usage=None)])  # type: ignore[arg-type]
+def test_a_member_that_returns_no_answer_is_an_absent_seat(answer: Any) -> None:
+    report = convene_careless(Careless("answer", answer))
+    (missing,) = (row for row in report.degraded if row.seat == "beta")
+    assert (report.status, missing.state) == ("complete", "failed(member)")
+    assert missing.reason.startswith("TypeError: ")
+
+
+@pytest.mark.behaviour("30-member-raises")
+@pytest.mark.parametrize("error", [ValueError("open"), SystemExit(3), KeyboardInterrupt()], ids=repr)
+def test_a_member_that_cannot_be_closed_changes_nothing(error: BaseException, caplog: pytest.LogCaptureFixture) -> None:
+    report = convene_careless(Careless("close", error))
+    council.close()
+    assert (report.status, [row for row in report.degraded if row.seat == "beta"]) == ("complete", [])
+    assert f"the member acme:m could not be closed: {type(error).__name__}" in caplog.text
+
+
+@pytest.mark.behaviour("30-member-raises")
+def test_a_member_whose_attributes_raise_is_refused_with_its_name() -> None:
+    class Unpriced(Scripted):
+        @property
+        def price(self) -> dict[str, float]:
+            raise LookupError("no list")
+
+    with pytest.raises(council.ConfigError, match=r"the member Unpriced cannot be used \(LookupError: no list\)"):
+        council.convene_sync("Tabs or spaces?", members=[Unpriced()], seats=SEATS)
 
 
 @pytest.mark.anyio
 @pytest.mark.behaviour("30-member-raises")
-@pytest.mark.parametrize(
-    ("place", "reason"), [("send", "ConnectionError: the line is dead"), ("prepare", "KeyError: 'model'")]
-)
-async def test_a_member_that_raises_is_an_absent_seat_with_the_name_of_the_exception(place: str, reason: str) -> None:
-    careless = Careless("acme:m", {})
-    careless.fails_in = place
-    seats = {**SEATS, "beta": "acme:m"}
-    report = await council.convene("Tabs or spaces?", protocol="triad", members=[Scripted(), careless], seats=seats)
-    assert report.status == "complete"
-    (missing,) = (row for row in report.degraded if row.seat == "beta")
-    assert (missing.state, missing.reason) == ("failed(member)", reason)
+async def test_a_cancelled_program_ends_although_its_members_are_guarded() -> None:
+    """The task is cancelled while all seats wait; the run can be resumed."""
+    waiting = Scripted(script={f"draft/{seat}": {"stall": True} for seat in SEATS})
+    asking = asyncio.ensure_future(council.convene("Tabs or spaces?", protocol="triad", members=[waiting], seats=SEATS))
+    while len(waiting.calls) < 3:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    async with council.Client(members=[Scripted()]) as client:
+        (row,) = await client.runs()
+        assert row["status"] == "incomplete"
+        assert (await client.resume()).status == "complete"
+
+
+INTERRUPTED = """
+import asyncio, os, signal, sys
+import council
+from council.members.scripted import Scripted
+
+class Interrupted(Scripted):
+    async def send(self, body, on_delta):
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.Event().wait()
+
+seats = dict.fromkeys(("alpha", "beta", "gamma", "chair"), "scripted:")
+question = council.convene("Tabs or spaces?", protocol="triad", members=[Interrupted()], seats=seats)
+try:
+    if sys.argv[1] == "runner":
+        asyncio.run(question)
+    else:
+        asyncio.new_event_loop().run_until_complete(question)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.behaviour("30-member-raises")
+@pytest.mark.parametrize("way", ["runner", "loop"])
+def test_ctrl_c_ends_a_program_while_a_member_works(way: str) -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED, way], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("interrupted\n", 0), done.stderr
 
 
 # Client

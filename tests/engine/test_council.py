@@ -14,10 +14,19 @@ import pytest
 from council import events as ev
 from council.engine.council import Council
 from council.engine.reply import Reply
-from council.errors import BudgetSpent, ChairAbsent, DuplicateKey, EngineError, LedgerMismatch, PromptError, QuorumLost
+from council.errors import (
+    BudgetSpent,
+    ChairAbsent,
+    DuplicateKey,
+    EngineError,
+    Fault,
+    LedgerMismatch,
+    PromptError,
+    QuorumLost,
+)
 from council.members.scripted import Scripted
 from council.store.sqlite import SqliteStore
-from council.types import Json, Outcome, Roster, Seat, Statement, Step, Verdict
+from council.types import Answer, Json, Outcome, Roster, Seat, Statement, Step, Verdict
 from tests.run_session import ALPHA, BETA, CHAIR, GAMMA, ROSTER, FunctionMember, RunSession, open_session
 
 pytestmark = pytest.mark.anyio
@@ -496,6 +505,72 @@ async def test_an_absence_in_an_unfinished_phase_is_asked_again(store: SqliteSto
     async with resumed.council.phase("draft"):
         assert list(await resumed.council.poll(ALL, "t/say")) == ["alpha", "beta", "gamma"]
     assert asked(resumed) == ["draft/beta"]
+
+
+REJECTED: dict[str, Any] = {
+    "refused": Answer("no", "refused"),
+    "truncated": Answer("The first half", "length"),
+    "degenerate": Answer(""),
+    "failed(flood)": Fault("flood", "it is too long"),
+}
+
+
+def answer_for_beta(answer: Any) -> FunctionMember:
+    """Return a member that gives this answer for beta, and text for the other seats."""
+    return FunctionMember("scripted:", lambda key: answer if key.endswith("/beta") else "Tabs.")
+
+
+async def poll_and_stop(session: RunSession) -> None:
+    with suppress(Killed):
+        async with session.council.phase("draft"):
+            await session.council.poll(ALL, "t/say")
+            raise Killed
+
+
+@pytest.mark.behaviour("40-rejected-answer-never-bought-again")
+@pytest.mark.parametrize("state", REJECTED)
+async def test_an_absence_with_rejected_answers_holds_in_an_unfinished_phase(
+    store: SqliteStore, folder: Path, state: str
+) -> None:
+    session = await open_session(store, folder, answer_for_beta(REJECTED[state]))
+    await poll_and_stop(session)
+    (absence,) = session.of_type(ev.WasAbsent)
+    for _ in range(2):  # also when it is killed again
+        resumed = await session.resume({"scripted:": Scripted()})
+        await poll_and_stop(resumed)
+    resumed = await session.resume({"scripted:": Scripted()})
+    async with resumed.council.phase("draft"):
+        drafts = await resumed.council.poll(ALL, "t/say")
+    assert (list(drafts), drafts.absent["beta"].state) == (["alpha", "gamma"], state)
+    assert (asked(resumed), resumed.of_type(ev.WasAbsent)) == ([], [])
+    assert [event.absent for event in resumed.of_type(ev.PhaseEnded)] == [["beta"]]
+    record = await store.load(session.record.run)
+    assert record.phases["draft"]["draft/beta"] == {
+        "seat": "beta", "state": state, "reason": absence.reason, "since": "",
+    }  # fmt: skip
+
+
+@pytest.mark.behaviour("40-rejected-answer-asked-again-after-the-end")
+@pytest.mark.parametrize(
+    ("stopped", "status", "sent"),
+    [
+        ("quorum", "failed", ["draft/beta"]), ("chair", "incomplete", ["draft/beta"]), ("", "incomplete", ["draft/beta"]),
+        ("interrupted", "incomplete", []), ("cancelled", "incomplete", []), ("budget", "incomplete", []),
+    ],
+)  # fmt: skip
+async def test_a_run_that_ended_without_enough_answers_is_resumed_for_new_ones(
+    store: SqliteStore, folder: Path, stopped: str, status: str, sent: list[str]
+) -> None:
+    session = await open_session(store, folder, answer_for_beta(REJECTED["refused"]))
+    await poll_and_stop(session)
+    await session.ledger.close(ev.Closed(status, {}, {}, stopped), lambda entries: "{}")
+    resumed = await session.resume({"scripted:": Scripted()})
+    await poll_and_stop(resumed)
+    assert asked(resumed) == sent
+    again = await session.resume({"scripted:": Scripted()})
+    async with again.council.phase("draft"):
+        drafts = await again.council.poll(ALL, "t/say")
+    assert (asked(again), list(drafts.absent)) == ([], [] if sent else ["beta"])
 
 
 @pytest.mark.behaviour("10-out-for-the-run", "10-other-failures-asked-again")

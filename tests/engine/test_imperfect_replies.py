@@ -199,6 +199,7 @@ def test_characters_that_cannot_be_stored_are_removed() -> None:
         ("Alpha — Drafter", "alpha"), ("alpha.", "alpha"), ("Drafter & Red Teamer", "alpha"), ("beta-1", None),
         ("alpha or beta", None), ("alpha/beta", None), ("not alpha", None), ("anyone but alpha", None), ("", None),
         ("alpha (rather than beta)", None), ("alphabet", None), ("the draft", None),
+        ("Deep Explorer (alpha)", "alpha"), ("Deep Explorer (delta)", None), ("beta (alpha)", None),
     ],
 )  # fmt: skip
 def test_a_name_of_a_seat_is_matched_or_left(value: str, expected: str | None) -> None:

@@ -156,3 +156,8 @@ def test_a_bad_matrix_is_refused_in_one_line(text: str, problem: str, tmp_path: 
     with pytest.raises(UsageError, match=problem) as error:
         read_matrix([path])
     assert "\n" not in str(error.value)
+
+
+def test_an_unknown_arm_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(UsageError, match=r'unknown arm "duel": known are .*plurality'):
+        replay(read_csv(TABLE.splitlines(keepends=True)), ["plurality", "duel"])

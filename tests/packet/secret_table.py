@@ -30,7 +30,7 @@ ALPHABETS = {
 }
 WORDS = "abandon basket candle dolphin engine forest garden harvest island jungle kitchen lantern".split()  # noqa: SIM905
 PIECE = re.compile(
-    r"\{(?:(?P<alphabet>[A-Za-z])(?P<length>\d+)|(?P<name>uuid|b64|words12|)|(?P<call>b64|wrap):(?P<inner>[^{}]*))\}"
+    r"\{(?:(?P<alphabet>[A-Za-z])(?P<length>\d+)|(?P<name>uuid|b64|words12|sealed|stripe_sample|)|(?P<call>b64|wrap):(?P<inner>[^{}]*))\}"
 )
 
 
@@ -82,6 +82,10 @@ def _make(piece: re.Match[str], dice: random.Random) -> str:
         return "\n".join(re.findall(".{1,64}", piece["inner"]))
     if piece["name"] == "uuid":
         return str(uuid.UUID(int=dice.getrandbits(128), version=4))
+    if piece["name"] == "sealed":
+        return "AgB" + _make_random(ALPHABETS["w"], 300, dice)
+    if piece["name"] == "stripe_sample":
+        return "_".join(["sk", "test", "4eC39HqLyjWDarjtT1zdp7dc"])
     if piece["name"] == "words12":
         return " ".join(WORDS)
     return "\n".join(_make_random(ALPHABETS["b"], 64, dice) for _ in range(4)) if piece["name"] == "b64" else ""

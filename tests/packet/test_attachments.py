@@ -150,6 +150,7 @@ def test_a_long_pdf_is_reduced_to_its_first_pages_and_that_is_stated(root: Path)
     packet = attach(root, ("book.pdf", pdf(*(f"Chapter {n}. " + "word " * 500 for n in range(1, 501)))))
     (book,), (text,) = packet.attachments, packet.files
     assert (book.media_type, book.pages, book.has_text) == ("application/pdf", 100, True)
+    assert packet.as_json()["attachments"][0].keys() == {"path", "media_type", "bytes", "sha256", "pages"}
     assert text.content.startswith("[page 1 of 500]\nChapter 1.")
     read = text.content.count("[page ")
     assert 50 < read < 100 and len(text.content) <= 200 * 1024

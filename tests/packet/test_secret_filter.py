@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from council.packet.files import has_secret_name, is_lock_file
-from council.packet.secret_context import Scan
 from council.packet.secret_filter import (
     FINDERS,
     PromptRedactor,
@@ -23,6 +22,7 @@ from council.packet.secret_filter import (
     redact_text,
     redact_value,
 )
+from council.packet.secret_scan import Scan
 from tests.packet.fake_secrets import HEX, SECRETS, WORDY, pem, some
 from tests.packet.secret_table import Row, load_look_alikes, load_secrets
 

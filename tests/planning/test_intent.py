@@ -319,6 +319,8 @@ def test_a_verb_elsewhere_counts_only_with_an_existing_path(folder: Path) -> Non
     assert found.question == "my colleague wants a review of src/auth"
     assert read("my colleague wants a review of src/nowhere", folder).protocol == "collaborative"
     assert read("my colleague wants a review of the docs", folder).protocol == "collaborative"
+    (folder / "src/old.py").symlink_to("gone.py")
+    assert read("my colleague wants a review of src/old.py", folder).protocol == "collaborative"
 
 
 @pytest.mark.behaviour("00-words-table")

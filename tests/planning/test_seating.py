@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -526,3 +527,10 @@ def test_every_shared_vendor_is_reported_once(council: Council) -> None:
     assert {
         vendor for vendor in shared if any(f"use the same vendor ({vendor})" in notice for notice in seating.notices)
     } == shared
+
+
+def test_a_member_of_one_seat_does_not_fill_others_if_its_vendor_is_not_among_the_vendors() -> None:
+    settings = settings_with(keys("ao"), seats={"first": SeatSetting(GPT)})
+    allowed = dataclasses.replace(settings, vendors=("anthropic",))
+    assert {candidate.vendor for candidate in available_members(settings, keys("ao"))} == {"anthropic", "openai"}
+    assert {candidate.vendor for candidate in available_members(allowed, keys("ao"))} == {"anthropic"}

@@ -106,3 +106,14 @@ def test_a_run_whose_protocol_is_not_installed_gets_the_default_report() -> None
     assert find_protocol("gone").quorum == 1
     assert build_report(minutes)["protocol"] == "gone"
     assert "## Council — Gone" in render_verbose(minutes) and "Tabs." in render_document(minutes)
+
+
+def test_a_protocol_registered_for_a_block_is_not_offered_afterwards() -> None:
+    protocol = Protocol("for-a-block", function=None, seats=(Seat("one"),))  # type: ignore[arg-type]
+    with pytest.raises(ZeroDivisionError), protocols.register_for(protocol):
+        assert "for-a-block" in protocols.protocol_names()
+        with protocols.register_for(protocol):
+            pass
+        assert "for-a-block" in protocols.protocol_names(), "it was registered before the inner block"
+        raise ZeroDivisionError
+    assert "for-a-block" not in protocols.protocol_names()

@@ -123,6 +123,43 @@ async def test_run_with_absences_retries_and_repairs_is_consistent() -> None:
     assert len(record.attempts["draft/gamma"]) == 3
 
 
+def insert_request(record: Record, key: str, after: str) -> None:
+    """Insert another request of a step after the first event of this type."""
+    attempts = record.attempts[key]
+    attempts.append(replace(attempts[-1], n=len(attempts) + 1))
+    place = next(n for n, entry in enumerate(record.entries) if entry.event.type == after)
+    sent = Entry(0, record.entries[place].at, ev.Attempted(key, "beta", len(attempts), "scripted:"))
+    entries = [*record.entries[: place + 1], sent, *record.entries[place + 1 :]]
+    record.entries[:] = [Entry(n, entry.at, entry.event) for n, entry in enumerate(entries, 1)]
+    record.status = "running"
+    record.entries.pop()
+
+
+@pytest.mark.anyio
+@pytest.mark.behaviour("40-fsck-invariants", "40-rejected-answer-never-bought-again")
+async def test_a_step_that_is_asked_again_after_its_answers_were_rejected_is_reported() -> None:
+    asked_again = '"draft/beta" was asked again after its answers were rejected'
+    rejected = await make_record({"draft/beta": {"fail": "refused"}})
+    assert problems(rejected) == []
+    insert_request(rejected, "draft/beta", "absence")
+    assert asked_again in problems(rejected)
+    failed = await make_record({"draft/beta": {"fail": "server"}})
+    insert_request(failed, "draft/beta", "absence")
+    assert asked_again not in problems(failed)
+
+
+@pytest.mark.anyio
+@pytest.mark.behaviour("40-rejected-answer-asked-again-after-the-end")
+async def test_a_resumed_run_without_enough_answers_may_ask_again() -> None:
+    record = await make_record({"draft/beta": {"fail": "refused"}})
+    place = next(n for n, entry in enumerate(record.entries) if entry.event.type == "absence")
+    at = record.entries[place].at
+    ended = [Entry(0, at, ev.Closed("failed", {}, {}, "quorum")), Entry(0, at, ev.Resumed("r"))]
+    record.entries[place + 1 : place + 1] = ended
+    insert_request(record, "draft/beta", "resumed")
+    assert '"draft/beta" was asked again after its answers were rejected' not in problems(record)
+
+
 @pytest.mark.anyio
 async def test_running_run_is_consistent() -> None:
     record = await make_record()

@@ -164,3 +164,12 @@ def test_rows_with_the_same_options_are_next_to_each_other_after_started_ones() 
 def test_a_line_of_another_file_is_no_result(line: bytes) -> None:
     with pytest.raises(ValueError, match=r"it |unknown status"):
         parse_line(line)
+
+
+@pytest.mark.behaviour("50-batch-bad-rows")
+def test_a_list_over_several_lines_gets_the_fix_for_lists_and_other_broken_lines_do_not() -> None:
+    _, lines = read('[\n{"id": "a", "question": "first?"},\n[\n')
+    assert ["jq -c" in line for line in lines] == [True, False, False]
+    assert lines[0].startswith('line 1: "[" is not JSON') and "one object on each line instead of a list" in lines[0]
+    _, (line,) = read('{"id": \n')
+    assert line.endswith("write each row as one JSON object on one line")

@@ -14,6 +14,7 @@ from council.doors.cli import run
 from council.doors.cli.info_commands import format_models
 from council.runs.doctor import add_used_members, diagnose, list_members, list_warnings, preview_seating
 from council.runs.service import Convener
+from council.settings import catalogue
 from tests.fake_provider import FakeProvider, Reply
 from tests.members.fake_agents import FakeAgents
 from tests.trusted_project import trust_project
@@ -266,6 +267,12 @@ def test_models_lists_context_size_and_prices() -> None:
     assert float(priced["claude-haiku-4.5"]["price"]["output"]) == 5
     assert priced["cli:claude"]["price"] is None
     assert float(priced["local:smollm2"]["price"]["input"]) == 0
+
+
+def test_without_a_key_a_model_has_the_line_of_which_it_is_the_newest() -> None:
+    found = {row["member"]: row["line"] for row in list_members(Convener(env={}))}
+    newest = {line.snapshot: line.name for line in catalogue().lines.values()}
+    assert {member: line for member, line in found.items() if line} == newest
 
 
 def test_models_has_a_header_and_aligned_columns() -> None:

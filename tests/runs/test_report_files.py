@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from council import events as ev
 from council.errors import StoreError
 from council.protocols import Protocol
+from council.runs import report_files
 from council.runs.report_files import (
     MAX_SLUG_CHARS,
     choose_report_dir,
@@ -27,6 +28,7 @@ from council.runs.report_files import (
     slugify,
     write_atomically,
 )
+from council.store.interface import Record
 
 NOON = 1_800_000_000.0
 
@@ -255,3 +257,29 @@ def test_a_number_is_found_in_few_steps(tmp_path: Path, monkeypatch: pytest.Monk
     path = reserve_report_path(tmp_path, "triad", "q", NOON, "r1", may_have_one=False)
     assert path.name == first.name.replace(".md", "-2001.md")
     assert len(looks) < 30
+
+
+@pytest.mark.behaviour("16-fencing")
+@pytest.mark.parametrize(("stored", "stays"), [("other.md", False), ("", True), ("own", True)])
+def test_a_replaced_process_removes_its_files_unless_the_run_uses_them(
+    tmp_path: Path, stored: str, stays: bool
+) -> None:
+    record = Record("r2345", "a run", str(tmp_path), 1.0, "seed", {})
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    path = report_files.reserve_report_path(folder, "triad", "Why?", 1.0, record.run)
+    report_files.write_draft(path, ["# Why?"])
+    files = sorted(folder.iterdir())
+    paths = {"own": [path], "": []}.get(stored, [folder / stored])
+    report_files.discard_drafts(record, [str(path)], paths)
+    assert sorted(folder.iterdir()) == (files if stays else [])
+
+
+@pytest.mark.behaviour("16-fencing")
+def test_a_replaced_process_removes_its_draft_of_a_report_that_is_written(tmp_path: Path) -> None:
+    record = Record("r2345", "a run", str(tmp_path), 1.0, "seed", {})
+    path = report_files.reserve_report_path(tmp_path, "triad", "Why?", 1.0, record.run)
+    report_files.write_atomically(path, "# Why?")
+    report_files.write_draft(path, ["# Another"])
+    report_files.discard_drafts(record, [str(path)], [path])
+    assert (path.read_text(), list(tmp_path.glob(".*"))) == ("# Why?", [])

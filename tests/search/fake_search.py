@@ -67,6 +67,12 @@ class FakeSearch:
     def queries(self) -> list[str]:
         return [seen.query for seen in self.seen]
 
+    @property
+    def connections(self) -> int:
+        """Number of open connections."""
+        server = self._runner.server
+        return len(server.connections) if server else 0
+
     def behave(self, word: str, *answers: Answer) -> None:
         self._next += [(word, answer) for answer in answers]
 

@@ -28,6 +28,15 @@ async def why(finder: SearchProvider, query: str = "tabs", seconds: float = 5.0)
     return str(row["why"])
 
 
+async def test_a_closed_provider_leaves_no_connection_open(web: SearchProvider, fake: FakeSearch) -> None:
+    await research(web, ["tabs"], max_results=5)
+    assert fake.connections == 1
+    await web.close()
+    async with asyncio.timeout(10):
+        while fake.connections:  # noqa: ASYNC110 - the server has no event for it
+            await asyncio.sleep(0)
+
+
 @pytest.mark.behaviour("30-search-rows")
 async def test_results_become_rows(web: SearchProvider, fake: FakeSearch) -> None:
     fake.results = [page("Tabs", "https://a.example/tabs", "Tabs are wide."), page("Spaces", "https://b.example", "")]

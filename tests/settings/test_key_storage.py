@@ -167,7 +167,7 @@ def key_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         f'#!/bin/sh\necho "$@" >> "{tmp_path}/asked"\n[ "$2" = ANTHROPIC_API_KEY ] && echo {KEY} || exit 1\n'
     )
     script.chmod(0o755)
-    user.mkdir(parents=True, exist_ok=True)
+    user.mkdir(parents=True, exist_ok=True, mode=0o700)
     (user / "config.toml").write_text(f"[keys]\ncommand = \"'{script}' --vault\"\n")
     return script
 

@@ -243,6 +243,44 @@ def test_an_invalid_address_is_a_usage_error_without_the_password(tmp_path: Path
     assert PASSWORD not in str(caught.value)
 
 
+# Refused rows
+
+
+@pytest.mark.behaviour("30-refused-rows-are-counted")
+@pytest.mark.refused_rows
+async def test_a_transaction_with_refused_rows_is_repeated_run_by_run_counted_and_logged_once(
+    open_postgres: OpenStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = open_postgres()
+    await store.write(RUN, [RUN_ROW, event(1), event(2)])
+    for n, broken in enumerate(("rbroken1", "rbroken2"), 1):
+        rows = [event(1), event(2), event(2)]
+        jobs = [store.write(broken, rows), store.write(RUN, [event(2 * n + 1), event(2 * n + 2)])]
+        refused, stored = await asyncio.gather(*jobs, return_exceptions=True)
+        assert (type(refused), stored, store.split_commits) == (StoreError, None, n)
+    assert await seqs(store) == [1, 2, 3, 4, 5, 6]
+    (line,) = (record.getMessage() for record in caplog.records if record.name == "council.store")
+    assert 'duplicate key value violates unique constraint "events_pkey"' in line and "\n" not in line
+
+
+async def test_rows_of_several_runs_are_one_transaction_that_is_not_repeated(open_postgres: OpenStore) -> None:
+    store = open_postgres()
+    runs = [f"r{n}" for n in range(5)]
+    rows = [RUN_ROW, event(1), event(2), ("text", (1, b"x")), ("live", ("k", 1, "a")), ("live", ("m", 1, "b"))]
+    rows += [("reserve", (key, 1, "m", 1.0, "2026-11-16", "", 5)) for key in ("k", "m")]
+    await asyncio.gather(*(store.write(run, rows) for run in runs))
+    ended = [("charge", ("k", 1, 3, 0)), ("charge", ("m", 1, 2, 1)), ("hush", ("k",)), ("close", ("complete", "{}"))]
+    await asyncio.gather(*(store.write(run, ended) for run in runs))
+    live = await store._read(lambda db: db.execute("SELECT run, key FROM live_parts ORDER BY run").fetchall())
+    assert live == [(run, "m") for run in runs]
+    for run in runs:
+        record = await store.load(run)
+        assert (record.status, [entry.seq for entry in record.entries]) == ("complete", [1, 2])
+        charged = {key: (row.charged, int(row.certainty)) for key, row in record.spending.items()}
+        assert charged == {("k", 1): (3, 0), ("m", 1): (2, 1)}
+    assert store.split_commits == 0
+
+
 # Schema
 
 

@@ -54,6 +54,7 @@ def event(seq: int, tag: str = "note", body: str = '{"what":"a","why":"b"}') -> 
     ],
     ids=lambda row: row[0],
 )  # fmt: skip
+@pytest.mark.refused_rows
 async def test_the_database_itself_refuses_a_second_row_under_one_key(store: RunStore, row: Row) -> None:
     if row != RUN_ROW:
         await store.write(RUN, [row])
@@ -77,6 +78,7 @@ async def test_the_content_of_an_attachment_is_restored_in_the_setup_and_in_ever
     assert (await store._read(lambda db: db.execute(query, ("r3456",)).fetchone()))[0] < len(data)
 
 
+@pytest.mark.refused_rows
 async def test_rows_of_one_write_are_stored_all_or_none(store: RunStore) -> None:
     await store.write(RUN, [event(1)])
     with pytest.raises(StoreError):
@@ -84,6 +86,7 @@ async def test_rows_of_one_write_are_stored_all_or_none(store: RunStore) -> None
     assert [entry.seq for entry in (await store.load(RUN)).entries] == [1]
 
 
+@pytest.mark.refused_rows
 async def test_the_failing_rows_of_one_run_roll_back_only_that_run(store: RunStore) -> None:
     jobs = [store.write(RUN, [event(1)]), store.write("other", [event(1), event(1)]), store.write("r3456", [RUN_ROW])]
     first, second, third = await asyncio.gather(*jobs, return_exceptions=True)
@@ -92,6 +95,7 @@ async def test_the_failing_rows_of_one_run_roll_back_only_that_run(store: RunSto
 
 
 @pytest.mark.behaviour("40-step-in-one-transaction")
+@pytest.mark.refused_rows
 async def test_after_a_write_that_failed_no_later_row_of_the_run_is_stored(store: RunStore) -> None:
     await store.write(RUN, [event(1)])
     with pytest.raises(StoreError):
@@ -101,6 +105,7 @@ async def test_after_a_write_that_failed_no_later_row_of_the_run_is_stored(store
     assert [entry.seq for entry in (await store.load(RUN)).entries] == [1]
 
 
+@pytest.mark.refused_rows
 async def test_a_queued_row_that_failed_is_raised_by_the_next_write(store: RunStore) -> None:
     store.post(RUN, [event(1)])
     store.post(RUN, [event(1)])
@@ -110,6 +115,7 @@ async def test_a_queued_row_that_failed_is_raised_by_the_next_write(store: RunSt
 
 
 @pytest.mark.behaviour("40-step-in-one-transaction")
+@pytest.mark.refused_rows
 async def test_rows_that_cannot_be_stored_take_the_others_of_their_step_with_them(store: RunStore) -> None:
     store.post(RUN, [("settled", ("k", 1, "{}", 1.0)), ("charge", ("k", 1, 10**19, 0))])
     with pytest.raises(StoreError, match=r"too large.*set COUNCIL_DATA|bigint out of range") as caught:

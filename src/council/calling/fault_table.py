@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from council.errors import Fault
 from council.members.base import DEFAULT_MAX_TOKENS, Member, describe_unseen, fit_attachments
+from council.members.guard import prepare_request
 from council.types import Ask, Cuts, FinalState, Json, Step
 
 
@@ -64,6 +65,13 @@ FAULT_TABLE = {
     "cli:silent": FaultPolicy(0, "failed(cli:silent)"),
 }
 CHAIR_RETRIES = 2  # the chair cannot be replaced, so it gets at least two retries
+
+
+def check_fault(fault: Fault) -> Fault:
+    """Return a fault of a kind in the table. A member of another package may have raised any."""
+    if fault.kind in FAULT_TABLE:
+        return fault
+    return Fault("member", f'Fault: unknown kind "{fault.kind}": {fault.detail}')
 
 
 def max_retries(kind: str, *, chair: bool = False) -> int:
@@ -148,14 +156,18 @@ def _truncate_request(failed: FailedAttempt) -> NextAttempt | None:
     return NextAttempt(smaller, f"retry: truncated to {share:.0%} to fit: {', '.join(cut.descriptions)}", cut=cut)
 
 
-def _drop_parameters(failed: FailedAttempt) -> NextAttempt:
+def _drop_parameters(failed: FailedAttempt) -> NextAttempt | None:
     """Drop the attachments if the message is about them, else the optional parameters."""
     seen = fit_attachments(failed.ask, failed.member).attachments if failed.ask.attachments else ()
     if seen and ATTACHMENT_REFUSED.search(failed.fault.detail):
         paths = tuple(one.path for one in seen)
         return NextAttempt(describe_unseen(failed.ask), f"retry: without {', '.join(paths)}", dropped=paths)
     bare = replace(failed.ask, temperature=None, max_tokens=None, effort=None, bare=True)
-    dropped = tuple(find_missing_parameters(failed.member.prepare(failed.ask), failed.member.prepare(bare)))
+    try:
+        bodies = prepare_request(failed.member, failed.ask), prepare_request(failed.member, bare)
+    except Fault:  # the member's own code failed
+        return None
+    dropped = tuple(find_missing_parameters(*bodies))
     named = f" ({', '.join(dropped)})" if dropped else ""
     return NextAttempt(bare, f"retry: without optional parameters{named}", dropped=dropped)
 

@@ -23,10 +23,11 @@ from council.calling.answer_check import (
 from council.calling.budget import CallBudget, NoBudget
 from council.calling.concurrency import ConcurrencyLimit, Slot, WarmStart, no_limit
 from council.calling.fallback import FallbackPolicy
-from council.calling.fault_table import FAULT_TABLE, FailedAttempt, NextAttempt, max_retries, next_attempt
+from council.calling.fault_table import FAULT_TABLE, FailedAttempt, NextAttempt, check_fault, max_retries, next_attempt
 from council.calling.prompt_cache import NO_PROMPT_CACHE, PromptCache
-from council.errors import BudgetSpent, CouncilError, Fault
+from council.errors import BudgetSpent, Fault
 from council.members.base import Member, fit_attachments
+from council.members.guard import prepare_request, send_request
 from council.notes_filter import NotesFilter
 from council.settings import extend_timeout
 from council.store.interface import Attempt
@@ -53,6 +54,8 @@ class Journal(Protocol):
     """Ledger interface that the retry loop uses."""
 
     def attempts(self, key: str) -> list[Attempt]: ...
+    def reported_attempts(self, key: str) -> int: ...
+    def closed_attempts(self, key: str) -> int: ...
     async def record_attempt(
         self, key: str, seat: str, member: str, body: bytes, why: str, most: float | None,
         fallback_for: str = "", fallback_state: str = "", seconds: float | None = None,
@@ -86,13 +89,35 @@ def result_from_json(result: Json) -> Answer | Fault:
     return Answer(result["text"], result["finish"], usage, result["model"], result.get("id", ""))
 
 
-def select_unfinished(attempts: list[Attempt]) -> list[Attempt]:
-    """Return the attempts of an interrupted step. A step that was given up starts again."""
-    ends = [n for n, attempt in enumerate(attempts, 1) if attempt.result and attempt.result.get("given_up")]
-    series = attempts[ends[-1] if ends else 0 :]
-    # A resent request follows the one in doubt that it repeats, so skip the earlier one. One that lost a race decides nothing.
-    decisive = [attempt for attempt in series if not (attempt.result or {}).get("hedged")]
-    return [attempt for n, attempt in enumerate(decisive, 1) if attempt.result is not None or n == len(decisive)]
+def select_recorded(attempts: Sequence[Attempt], *, resend: bool = True) -> list[Attempt]:
+    """Return the attempts of an interrupted step whose results are used again.
+
+    A step that was given up starts again with its answers: only what failed without one is sent again. Without `resend`, a
+    step that was given up in doubt stays so.
+    """
+    recorded: list[Attempt] = []
+    series: list[Attempt] = []
+    for attempt in attempts:
+        if attempt.has_lost_race:  # it decides nothing
+            continue
+        series.append(attempt)
+        if attempt.is_given_up:
+            recorded += series if not resend and _is_doubtful(attempt) else _keep_answers(series)
+            series = []
+    recorded += series
+    # A resent request follows the one in doubt that it repeats, so skip the earlier one.
+    return [attempt for n, attempt in enumerate(recorded, 1) if attempt.result is not None or n == len(recorded)]
+
+
+def _keep_answers(series: Sequence[Attempt]) -> list[Attempt]:
+    """Return the attempts of each member up to its last answer."""
+    last = {attempt.member: attempt.n for attempt in series if attempt.has_answer}
+    return [attempt for attempt in series if attempt.n <= last.get(attempt.member, 0)]
+
+
+def _is_doubtful(attempt: Attempt) -> bool:
+    kind = (attempt.result or {}).get("fault")
+    return kind is not None and FAULT_TABLE[kind].state == "in_doubt"
 
 
 # Deadlines
@@ -155,11 +180,6 @@ class PrepareFailed(Exception):
         self.fault = fault
 
 
-def make_member_fault(error: Exception) -> Fault:
-    """Return the fault of a member whose code raised an exception, with its name."""
-    return Fault("member", repair_surrogates(f"{type(error).__name__}: {error}".strip(": ")))
-
-
 @dataclass(slots=True)
 class Caller:
     """Executes the steps of one run."""
@@ -196,6 +216,7 @@ class RetryLoop:
     caller: Caller
     step: Step
     recorded_attempts: list[Attempt] = field(default_factory=list)
+    reported_attempts: int = 0  # the first attempts, whose tokens an earlier absence has reported
     usage: Usage = NO_USAGE
     timeout: asyncio.Timeout | None = None  # drops the seat after the grace period
     drop_reason: str = ""
@@ -210,7 +231,9 @@ class RetryLoop:
 
     async def run(self) -> Outcome:
         journal = self.caller.journal
-        self.recorded_attempts = select_unfinished(journal.attempts(self.key))
+        self.reported_attempts = journal.reported_attempts(self.key)
+        open_attempts = journal.attempts(self.key)[journal.closed_attempts(self.key) :]
+        self.recorded_attempts = select_recorded(open_attempts, resend=self.caller.resend)
         for attempt in journal.attempts(self.key):
             if attempt.result is None and attempt not in self.recorded_attempts:
                 self._charge_in_doubt(attempt)
@@ -404,11 +427,9 @@ class RetryLoop:
 
     def _prepare(self, member: Member, ask: Ask) -> bytes:
         try:
-            return member.prepare(ask)
-        except CouncilError:
-            raise
-        except Exception as error:
-            raise PrepareFailed(make_member_fault(error)) from error
+            return prepare_request(member, ask)
+        except Fault as fault:
+            raise PrepareFailed(check_fault(fault)) from fault
 
     def _pop_recorded(self, member: str) -> Attempt | None:
         """Return the next recorded attempt of a member. Two members may have worked on the step at the same time."""
@@ -491,12 +512,13 @@ class RetryLoop:
 
         try:
             async with asyncio.timeout_at(deadline.at) as clock:
-                answer = await deadline.member.send(body, on_delta)
+                answer = await send_request(deadline.member, body, on_delta)
                 if 4 * len(answer.text) > size.limit:  # a character has at most four bytes
                     size.check(answer)
                 stream_pieces()
                 self._stream(deadline, shown.flush() if shown else "")
         except Fault as fault:
+            fault = check_fault(fault)
             detail, said = repair_surrogates(fault.detail), repair_surrogates(fault.said)
             return Fault(fault.kind, detail, said=said, retry_after=fault.retry_after, has_status=fault.has_status)
         except TimeoutError as error:
@@ -504,10 +526,6 @@ class RetryLoop:
                 return Fault("stall", "timed out waiting for data")
             missing = "connection" if attempt.delivery.is_connecting else "answer"
             return self._make_stall_fault(deadline, getattr(error.__cause__, "__notes__", ()), missing)
-        except CouncilError:
-            raise
-        except Exception as error:  # the code of a member must not end the run
-            return make_member_fault(error)
         finally:
             pieces.clear()
         text, usage = repair_surrogates(answer.text), answer.usage.validated()
@@ -535,7 +553,7 @@ class RetryLoop:
         self, attempt: Attempt, answer: Answer | Fault, fault: Fault | None, wait: float | None, deadline: MemberDeadline
     ) -> None:  # fmt: skip
         """Record the result of an attempt, unless it is already recorded."""
-        if isinstance(answer, Answer):
+        if isinstance(answer, Answer) and attempt.n > self.reported_attempts:
             self.usage += answer.usage
         if attempt.result is not None:
             return

@@ -16,7 +16,6 @@ from council.errors import UsageError
 from council.extensions import MEMBERS, SEARCH
 from council.packet.files import (
     Unreadable,
-    decode_visible,
     format_path,
     has_secret_name,
     is_private,
@@ -24,9 +23,9 @@ from council.packet.files import (
     read_text_bytes,
     relative_to_root,
 )
-from council.packet.gate import MAX_FILE_BYTES
+from council.packet.gate import MAX_FILE_BYTES, MAX_LISTED_SECRETS, Gate
 from council.packet.git import find_repo
-from council.packet.secret_filter import redact_text
+from council.packet.secret_filter import find_secrets
 from council.settings import Settings, load_settings
 from council.settings.catalogue import split_member
 from council.settings.schema import quote_value
@@ -282,7 +281,9 @@ def search_files(root: Path, words: str) -> Json:
 
 
 def preview_file(root: Path, path: str) -> Json:
-    """Return the beginning of a text file below the root, with secrets masked, and its size."""
+    """Return the beginning of a text file below the root as the packet would show it, its size, and why it would be refused.
+
+    The text comes from the gate of the packet: what that masks or refuses is not shown here either."""
     root = root.resolve()
     name = relative_to_root(root, path)
     place = _resolve_inside(root, root / name)
@@ -292,14 +293,19 @@ def preview_file(root: Path, path: str) -> Json:
         content = read_text_bytes(root, place.relative_to(root).as_posix(), MAX_FILE_BYTES)
     except Unreadable as error:
         raise UsageError(f'"{format_path(path)[:200]}" cannot be shown ({error.why}): choose a text file') from None
-    text, _ = decode_visible(content)
-    shown = redact_text(text)[:PREVIEW_CHARS]
+    strict, masking = Gate(root), Gate(root, redact=True)
+    strict.read_file(name, content)
+    text = masking.read_file(name, content)
+    if text is None:
+        why = next((skipped.why for skipped in masking.skipped.values()), "refused")
+        raise UsageError(f'"{format_path(path)[:200]}" cannot be shown ({why}): choose a text file')
     return {
         "path": name,
         "bytes": len(content),
         "tokens": estimate_tokens(text),
-        "text": shown,
+        "text": text[:PREVIEW_CHARS],
         "cut": len(text) > PREVIEW_CHARS,
+        "secrets": list(strict.secret_locations)[:MAX_LISTED_SECRETS],
     }
 
 
@@ -332,6 +338,8 @@ def _describe_entry(root: Path, place: Path) -> Json | None:
     """Describe one entry. Return None if it is private, leads outside the root, or is neither file nor folder."""
     target = _resolve_inside(root, place)
     if target is None or _is_hidden(root, place) or _is_hidden(root, target) or not _is_utf8(place.name):
+        return None
+    if find_secrets(place.relative_to(root).as_posix()):  # the gate refuses a file whose name shows one
         return None
     try:
         status = target.stat()

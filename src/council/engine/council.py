@@ -490,11 +490,25 @@ class Council:
         for phase in dict.fromkeys((self._current_phase, *self._phases)):
             if found := self.ledger.find_absence(phase, key):
                 return self._mark_out(key, Absence(seat, found["state"], found["reason"]))
+        if rejected := self.ledger.find_rejection(key):
+            absence = Absence(seat, rejected.state, rejected.reason, rejected.since)
+            self._note_absence(key, absence)
+            return self._mark_out(key, absence)
         return None
 
+    def _note_absence(self, key: str, absence: Absence) -> None:
+        """Note an absence for the row of the phase's end."""
+        self._absences[key] = {
+            "seat": absence.seat.name,
+            "state": absence.state,
+            "reason": absence.reason,
+            "since": absence.since,
+        }
+
     def _record_absence(self, key: str, absence: Absence, outcome: Outcome) -> Absence:
+        """Record an absence, in the transaction of the last result of its step."""
         seat = absence.seat.name
-        self._absences[key] = {"seat": seat, "state": absence.state, "reason": absence.reason, "since": absence.since}
+        self._note_absence(key, absence)
         spent = outcome.usage.as_json()
         self.ledger.emit(
             ev.WasAbsent(

@@ -76,6 +76,31 @@ class ForkSource:
 
 
 @dataclass(slots=True)
+class PastAbsence:
+    """Absence with which an earlier process ended a step."""
+
+    event: ev.WasAbsent
+    attempts: int = 0  # whose tokens it and earlier absences of the step have reported
+    closed_attempts: int = 0  # attempts before the run ended without enough answers: it is resumed for new ones
+
+
+def collect_absences(entries: Sequence[Entry]) -> dict[str, PastAbsence]:
+    """Return the last absence of each step that has no statement."""
+    found: dict[str, PastAbsence] = {}
+    for event in (entry.event for entry in entries):
+        if isinstance(event, ev.WasAbsent):
+            earlier = found.get(event.key, PastAbsence(event))
+            attempts = max(event.attempts, earlier.attempts)  # a step that was skipped on resume has none of its own
+            found[event.key] = PastAbsence(event, attempts, earlier.closed_attempts)
+        elif isinstance(event, ev.Stated):
+            found.pop(event.key, None)
+        elif isinstance(event, ev.Closed) and event.lacks_answers:
+            for past in found.values():
+                past.closed_attempts = past.attempts
+    return found
+
+
+@dataclass(slots=True)
 class LiveText:
     """Streamed text of one statement: the part that is not written yet."""
 
@@ -128,6 +153,7 @@ class Ledger:
             for entry in record.entries
             if isinstance(entry.event, (ev.Noted, ev.PhaseStarted, ev.Labelled))
         }
+        self._past_absences = collect_absences(record.entries)
         self.live_texts: dict[str, LiveText] = {}  # streamed texts of statements that are not finished
 
     def _now(self) -> float:
@@ -212,6 +238,14 @@ class Ledger:
         found: Json | None = self.record.phases.get(phase, {}).get(key)
         return found
 
+    def find_rejection(self, key: str) -> ev.WasAbsent | None:
+        """Return the absence of a step whose answers were all rejected: it holds also in a phase that has not ended."""
+        past = self._past_absences.get(key)
+        if past is None:
+            return None
+        attempts = self.attempts(key)[past.closed_attempts :]
+        return past.event if ends_with_rejections(attempts) else None
+
     def end_phase(self, phase: str, absences: Json) -> None:
         if phase in self.record.phases:
             return
@@ -237,6 +271,16 @@ class Ledger:
 
     def attempts(self, key: str) -> list[Attempt]:
         return self.record.attempts.setdefault(key, [])
+
+    def reported_attempts(self, key: str) -> int:
+        """Return the number of attempts whose tokens an absence of this step has reported."""
+        past = self._past_absences.get(key)
+        return past.attempts if past else 0
+
+    def closed_attempts(self, key: str) -> int:
+        """Return the number of attempts before the run ended without enough answers. They are not used again."""
+        past = self._past_absences.get(key)
+        return past.closed_attempts if past else 0
 
     async def record_attempt(
         self, key: str, seat: str, member: str, body: bytes, why: str, most: float | None = None,
@@ -306,6 +350,16 @@ def _without_prompt(entry: Entry) -> Entry:
     if not isinstance(asked, ev.Asked):
         return entry
     return Entry(entry.seq, entry.at, ev.Asked(asked.key, asked.phase, asked.seat, asked.member, [], asked.schema_name))
+
+
+# Rejected answers
+
+
+def ends_with_rejections(attempts: Sequence[Attempt]) -> bool:
+    """Return whether a step was given up after the last answer of each of its members was rejected."""
+    decisive = [attempt for attempt in attempts if not attempt.has_lost_race]
+    last = {attempt.member: attempt for attempt in decisive}
+    return bool(decisive) and decisive[-1].is_given_up and all(attempt.has_answer for attempt in last.values())
 
 
 # Counts

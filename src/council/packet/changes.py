@@ -159,6 +159,13 @@ def filter_paths(selection: Selection, paths: Sequence[str]) -> Selection:
 
 def _is_below(path: str, places: Sequence[str]) -> bool:
     return any(
-        place == "." or path == place or path.startswith(f"{place.rstrip('/')}/") or match_glob(place, [path])
+        place == "." or path == place or path.startswith(f"{place.rstrip('/')}/") or _matches_glob(place, path)
         for place in places
     )
+
+
+def _matches_glob(pattern: str, path: str) -> bool:
+    try:
+        return bool(match_glob(pattern, [path]))
+    except re.error:
+        return False

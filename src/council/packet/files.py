@@ -31,6 +31,7 @@ SECRET_FILE_PATTERNS = (
 SECRET_PATH_PATTERNS = (
     ".ssh/*", ".aws/*", ".kube/config", ".docker/config.json", ".gnupg/*", ".azure/*token*", "gcloud/*credentials*", "gh/hosts.yml", "etc/shadow",
 )  # fmt: skip
+PRIVATE_HINTS = (".git", "git~", ".agents")
 # credentials.py is source code and .env.example is a template; their contents are checked like any other file.
 ENV_TEMPLATE = re.compile(r"\.env(?:\.[\w-]+)*[.-](?:example|sample|template|tmpl|dist)", re.IGNORECASE)
 SECRETS_TEMPLATE = re.compile(r"[.-](?:example|sample|template|tmpl|tpl|dist|enc|encrypted|sops|schema)\.")
@@ -76,10 +77,16 @@ def is_lock_file(path: str) -> bool:
 def is_private(path: str) -> bool:
     """Return whether a file is in .git or .agents, which are never material (the environment file is read by name)."""
     lower = path.lower()  # some file systems ignore case
-    if ".git" not in lower and ".agents" not in lower:
+    if not any(hint in lower for hint in PRIVATE_HINTS) and lower.isascii():
         return False
-    parts = PurePosixPath(lower).parts
-    return ".git" in parts or parts[:1] == (".agents",)
+    parts = [_fold_part(part) for part in re.split(r"[/\\]", lower) if part not in ("", ".")]
+    return not {".git", "git~1"}.isdisjoint(parts) or parts[:1] == [".agents"]
+
+
+def _fold_part(part: str) -> str:
+    """Return a name as file systems compare it that ignore invisible characters, streams and final dots."""
+    plain = unicodedata.normalize("NFKC", strip_invisible(part)[0])
+    return plain.partition(":")[0].rstrip(". ").casefold()
 
 
 def has_known_suffix(path: str) -> bool:
@@ -202,10 +209,10 @@ def read_regular_file(root: Path, path: str, max_bytes: int) -> tuple[bytes, int
 
     Stat first, so that nothing that could block or never end is opened."""
     try:
-        place = _resolve_parent(root.resolve(), path)
-        _check_regular(os.lstat(place))
-        # The file may have been replaced by a link (O_NOFOLLOW) or a pipe (O_NONBLOCK) since the stat.
-        handle = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        root = root.resolve()
+        name = _resolve_folders(root, path)
+        _check_regular(os.lstat(root / name))
+        handle = _open_below(root, name)
         with os.fdopen(handle, "rb") as stream:
             size = _check_regular(os.fstat(handle))
             return stream.read(SNIFF_BYTES if size > max_bytes else max_bytes + 1), size
@@ -213,12 +220,38 @@ def read_regular_file(root: Path, path: str, max_bytes: int) -> tuple[bytes, int
         raise Unreadable(f"cannot be read ({getattr(error, 'strerror', None) or 'no such name'})") from error
 
 
-def _resolve_parent(root: Path, path: str) -> Path:
+def _resolve_folders(root: Path, path: str) -> str:
+    """Return the name of a file with the links of its folders resolved. A link gives access to no other file than its name."""
     place = root / path
+    if place == root:
+        raise Unreadable("a folder", is_special=True)
     parent = place.parent.resolve()
     if not parent.is_relative_to(root):
         raise Unreadable("behind a link that points outside the root", is_special=True)
-    return parent / place.name
+    name = (parent / place.name).relative_to(root).as_posix()
+    if name != PurePosixPath(path).as_posix():
+        if is_private(name) and not is_private(path):
+            raise Unreadable("behind a link to a folder that is never included in a packet", is_special=True)
+        if has_secret_name(name) and not has_secret_name(path):
+            raise Unreadable("behind a link to a secret file name", is_special=True)
+    return name
+
+
+def _open_below(root: Path, name: str) -> int:
+    """Open a file without following links: a folder or the file may have been replaced by one since the check."""
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # a pipe would block
+    if os.open not in os.supports_dir_fd:
+        return os.open(root / name, flags)
+    of_folder = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
+    *folders, last = PurePosixPath(name).parts
+    folder = os.open(root, of_folder)
+    try:
+        for inner in folders:
+            outer, folder = folder, os.open(inner, of_folder | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(outer)
+        return os.open(last, flags, dir_fd=folder)
+    finally:
+        os.close(folder)
 
 
 def _check_regular(status: os.stat_result) -> int:
@@ -345,25 +378,82 @@ def is_glob(text: str) -> bool:
 
 
 def match_glob(pattern: str, names: Iterable[str]) -> list[str]:
-    """Return the names that match a glob; `*` stays within a folder, `**` does not."""
+    """Return the names that match a glob; `*` stays within a folder, `**` does not. Raise re.error for an invalid one."""
     matcher = re.compile(_glob_to_regex(pattern.removeprefix("./")), re.DOTALL)
     return [name for name in names if matcher.fullmatch(name)]
 
 
+FOLDERS, ANYTHING, IN_FOLDER = "**/", "**", "*"  # what the pieces of a glob with stars stand for
+MAX_OPEN_STARS = 3  # stars of which each place may be tried with each place of the others
+
+
 def _glob_to_regex(pattern: str) -> str:
-    # Merge repeated stars: many of them would make matching slow.
+    """Return the regex of a glob. What follows a star is matched at its first place and never again at a later one.
+
+    Without that, a glob with many stars would try all combinations of places. A later place cannot help where the next star
+    covers at least as much as this one.
+    """
+    pattern = re.sub(r"(\*\*/+)(?:\*\*/+)+", r"\1", pattern)
     pieces = re.findall(r"\*\*/+|\*+|\?|\[[!^]?\]?[^\]/]*\]|.", pattern, re.DOTALL)
-    return "".join(_glob_piece_to_regex(piece) for piece in pieces)
+    kinds = [_star_kind(piece) for piece in pieces]
+    if _count_open_stars(pieces, kinds) > MAX_OPEN_STARS:
+        raise re.error("too many stars")
+    parts = _split_at(ANYTHING, pieces, kinds)
+    first, *later = [_folders_to_regex(part, is_last=n == len(parts) - 1) for n, part in enumerate(parts)]
+    return "".join([first, *(f"(?>.*?{part})" for part in later[:-1]), *(f".*{part}" for part in later[-1:])])
 
 
-def _glob_piece_to_regex(piece: str) -> str:
-    if piece.startswith("**"):
-        return "(?:[^/]+/)*" if piece.endswith("/") else ".*"
-    if piece in ("*", "?"):
-        return "[^/]*" if piece == "*" else "[^/]"
+def _star_kind(piece: str) -> str:
+    """Return what a piece of a glob stands for if it is stars, else ""."""
+    if not piece.startswith("*"):
+        return ""
+    return FOLDERS if piece.endswith("/") else ANYTHING if len(piece) > 1 else IN_FOLDER
+
+
+def _count_open_stars(pieces: Sequence[str], kinds: Sequence[str]) -> int:
+    """Count the `**/` that do not follow a slash: they are no folders of their own, so each place has to be tried."""
+    starts = (n for n, kind in enumerate(kinds) if kind == FOLDERS and n > 0)
+    return sum(pieces[n - 1][-1] != "/" for n in starts)
+
+
+def _split_at(kind: str, pieces: Sequence[str], kinds: Sequence[str]) -> list[list[str]]:
+    parts: list[list[str]] = [[]]
+    for piece, other in zip(pieces, kinds, strict=True):
+        if other == kind:
+            parts.append([])
+        else:
+            parts[-1].append(piece)
+    return parts
+
+
+def _folders_to_regex(pieces: Sequence[str], *, is_last: bool) -> str:
+    """Return the regex of a part of a glob between two `**`."""
+    parts = _split_at(FOLDERS, pieces, [_star_kind(piece) for piece in pieces])
+    first, *later = [_names_to_regex(part) for part in parts]
+    regexes = [first]
+    for n, part in enumerate(later, 1):
+        is_closed = n < len(later) and parts[n][-1:] == ["/"]
+        regexes.append(f"(?>(?:[^/]+/)*?{part})" if is_closed else f"(?:[^/]+/)*?{part}")
+    return "".join(regexes) if is_last else f"(?>{''.join(regexes)})"
+
+
+def _names_to_regex(pieces: Sequence[str]) -> str:
+    """Return the regex of a part of a glob in which each star stays in its folder."""
+    parts = _split_at(IN_FOLDER, pieces, [_star_kind(piece) for piece in pieces])
+    first, *later = ["".join(map(_piece_to_regex, part)) for part in parts]
+    regexes = [first]
+    for n, part in enumerate(later, 1):
+        is_closed = n < len(later) and "/" not in parts[n]
+        regexes.append(f"(?>[^/]*?{part})" if is_closed else f"[^/]*?{part}")
+    return "".join(regexes)
+
+
+def _piece_to_regex(piece: str) -> str:
+    if piece == "?":
+        return "[^/]"
     if len(piece) > 2 and piece[0] == "[":
         inside = piece[1:-1].replace("\\", r"\\").replace("[", r"\[")
-        return f"[{'^' + inside[1:] if inside[0] in '!^' else inside}]"
+        return f"(?!/)[{'^' + inside[1:] if inside[0] in '!^' else inside}]"
     return re.escape(piece)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from council.errors import PacketRefused, UsageError, option
+from council.packet.accepted_secrets import Baseline, FoundSecret, hash_value
 from council.packet.files import (
     Unreadable,
     decode_text,
@@ -21,8 +22,8 @@ from council.packet.files import (
     read_text_bytes,
 )
 from council.packet.git import Change, split_patch
-from council.packet.secret_context import Secret
 from council.packet.secret_filter import find_secrets, line_number, mask_secrets, redact_text
+from council.packet.secret_scan import Secret
 from council.text_cleanup import single_line, strip_invisible
 from council.types import Attachment, PacketFile, Skipped
 
@@ -56,6 +57,8 @@ class Gate:
     sections: dict[str, str] = field(default_factory=dict)  # the diff of each path
     skipped: dict[tuple[str, str], Skipped] = field(default_factory=dict)
     secret_locations: dict[str, None] = field(default_factory=dict)
+    found_secrets: list[FoundSecret] = field(default_factory=list)  # those of files, which a person may accept
+    _baseline: Baseline | None = None
     paths_with_keys: set[str] = field(default_factory=set)  # paths with a masked key block
     masked: int = 0
     stripped: int = 0
@@ -92,7 +95,7 @@ class Gate:
 
     def read_context(self, path: str, content: bytes | None = None) -> tuple[str | None, str]:
         """Return the checked text of a file that is no part of the change, or None and why it must not be sent."""
-        inner = Gate(self.root, self.redact, skip_secrets=not self.redact)
+        inner = Gate(self.root, self.redact, skip_secrets=not self.redact, _baseline=self._baseline)
         text = inner.read_file(path, content, max_bytes=MAX_SOURCE_BYTES)
         self.masked += inner.masked
         self.stripped += inner.stripped
@@ -232,9 +235,11 @@ class Gate:
                 if len(self.secret_locations) > MAX_LISTED_SECRETS
                 else ""
             )
+            accept = "; accept false alarms with `council packet --accept-secret REASON`" if self.found_secrets else ""
             raise PacketRefused(
                 f"nothing was sent, secrets found at {listed}{more}: remove them, mask them with {option('redact', True)}, "
-                f"or leave those files out with {option('skip_secrets', True)}"
+                f"or leave those files out with {option('skip_secrets', True)}{accept}",
+                tuple(self.found_secrets),
             )
 
     def _decode_visible(self, name: str, raw: bytes) -> str:
@@ -269,14 +274,24 @@ class Gate:
             return None
 
     def _mask_secrets(self, path: str, text: str) -> str | None:
-        secrets = find_secrets(text)
+        secrets = self._find_secrets(path, text)
         if secrets and self.redact:
             self.masked += len(secrets)
             self.paths_with_keys |= {path} if any(secret.kind == "private key" for secret in secrets) else set()
             return mask_secrets(text, secrets)
         for secret in secrets:
-            self._record_secret(path, f"{format_path(path)}:{line_number(text, secret)} ({secret.kind})")
+            place = f"{format_path(path)}:{line_number(text, secret)} ({secret.kind})"
+            self._record_secret(path, place, text[secret.start : secret.end])
         return None if secrets else text
+
+    def _find_secrets(self, path: str, text: str) -> list[Secret]:
+        """Return the secrets of a file or of its diff without those that were accepted."""
+        secrets = find_secrets(text)
+        if not secrets:
+            return secrets
+        self._baseline = self._baseline or Baseline(self.root)
+        accepts = self._baseline.accepts
+        return [secret for secret in secrets if not accepts(path, text[secret.start : secret.end])]
 
     def _mask_values(self, text: str, mask: Callable[[str], str]) -> str:
         hidden = mask(text)
@@ -296,15 +311,19 @@ class Gate:
         return "" if name in {path for path, _ in self.skipped} else text
 
     def _add_section(self, change: Change, text: str) -> None:
-        secrets = find_secrets(text)
+        secrets = self._find_secrets(change.path, text)
         if secrets and not self.redact:
             for secret in secrets:
-                self._record_secret(change.path, f"{_locate_in_diff(change, text, secret)} ({secret.kind})")
+                place = f"{_locate_in_diff(change, text, secret)} ({secret.kind})"
+                self._record_secret(change.path, place, text[secret.start : secret.end])
         elif self._reserve_bytes(change.path, text):
             self.masked += len(secrets)
             self.sections[change.path] = mask_secrets(text, secrets, margin=1)
 
-    def _record_secret(self, path: str, place: str) -> None:
+    def _record_secret(self, path: str, place: str, value: str = "") -> None:
+        """Record where a secret is. The value is empty if the name of the file is the reason."""
+        if value and not self.skip_secrets:
+            self.found_secrets.append(FoundSecret(path, place, hash_value(value)))
         if self.skip_secrets:
             self.sections.pop(path, None)  # the diff would show the same secret
             self.skip(path, "contains a secret", hole=True)

@@ -23,8 +23,17 @@ def grep(pattern: str, texts: dict[str, str], limit: int) -> list[tuple[str, int
 
 
 def main() -> None:
+    """Search for a regex, or for the text itself if it is not a valid one. Compiling can take as long as searching."""
     request = json.load(sys.stdin)
-    json.dump(grep(request["pattern"], request["texts"], request["limit"]), sys.stdout)
+    pattern, problem = request["pattern"], ""
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        problem = error.msg
+    except (RecursionError, OverflowError, MemoryError):
+        problem = "too complex"
+    matches = grep(re.escape(pattern) if problem else pattern, request["texts"], request["limit"])
+    json.dump({"matches": matches, "problem": problem}, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,9 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,17 +36,19 @@ MAX_NAMES = 50
 MAX_HITS = 40
 MAX_HIT_CHARS = 300
 MAX_SEARCHED_BYTES = 8_000_000
+MAX_LISTED_FILES = 200_000
+READ_TIMEOUT_S = 10.0  # for the files in which a pattern is searched
 GREP_TIMEOUT_S = 3.0
 
 
 def look(root: Path, requests: Json, *, redact: bool = False) -> list[Json]:
     """Return one row per request: the result, or `why` it is not shown. Invalid requests become rows, not errors."""
     rows = [_read_slice(root, item, redact) for item in _list_requests(requests, "files")]
-    names = _list_names(root) if requests.get("names") or requests.get("patterns") else []
-    rows += [_find_names(item, names) for item in _list_requests(requests, "names")]
+    names, why = _list_names(root) if requests.get("names") or requests.get("patterns") else ([], "")
+    rows += [_find_names(item, names, why) for item in _list_requests(requests, "names")]
     patterns = _list_requests(requests, "patterns")
-    texts = _read_texts(root, names) if patterns else {}
-    return [*rows, *(_find_matches(root, item, texts, redact) for item in patterns)]
+    texts = _read_texts(root, names) if patterns else SearchedTexts()
+    return [*rows, *(_find_matches(root, item, texts, why, redact) for item in patterns)]
 
 
 def _list_requests(requests: Json, kind: str) -> list[Any]:
@@ -52,11 +56,15 @@ def _list_requests(requests: Json, kind: str) -> list[Any]:
     return items[:MAX_REQUESTS] if isinstance(items, list) else []
 
 
-def _list_names(root: Path) -> list[str]:
+def _list_names(root: Path) -> tuple[list[str], str]:
+    """Return the files of the folder, or why they are not listed."""
     try:
-        return list_files(git.find_repo(root), root)
+        names = list_files(git.find_repo(root), root)
     except UsageError:
-        return []  # too many files to search; they can still be requested by name
+        return [], "the folder has too many files to search: ask for files by their path"
+    if len(names) > MAX_LISTED_FILES:
+        return [], f"the folder has more than {MAX_LISTED_FILES:,} files to search: ask for files by their path"
+    return names, ""
 
 
 # Files
@@ -67,8 +75,10 @@ def _read_slice(root: Path, item: Any, redact: bool) -> Json:
     row: Json = {"look": "file", "path": _format_value(request.get("path"))}
     try:
         text, invisible = _read_gated(root, parse_path(root, request.get("path")), redact)
-    except (UsageError, Unreadable) as error:
-        return row | {"why": str(error).partition(": ")[0]}  # what follows is advice for the person
+    except UsageError as error:
+        return row | {"why": str(error).rpartition(": ")[0]}  # what follows is advice for the person
+    except Unreadable as error:
+        return row | {"why": error.why}
     lines = text.splitlines(keepends=True)
     start, end = _line_range(request, len(lines))
     row |= {"invisible_characters_removed": invisible} if invisible else {}
@@ -106,11 +116,13 @@ def _read_gated(root: Path, path: str, redact: bool) -> tuple[str, int]:
 # Names
 
 
-def _find_names(item: Any, names: Sequence[str]) -> Json:
+def _find_names(item: Any, names: Sequence[str], why: str) -> Json:
     text = item if isinstance(item, str) else ""
     row: Json = {"look": "name", "name": _format_value(item)}
     if not text.strip():
         return row | {"why": "a name is needed"}
+    if why:
+        return row | {"why": why}
     try:
         matches = _match_names(text, names)
     except Unreadable as error:
@@ -138,15 +150,24 @@ def _match_names(text: str, names: Sequence[str]) -> list[str]:
 # Lines
 
 
-def _read_texts(root: Path, names: Sequence[str]) -> dict[str, str]:
-    texts, remaining = {}, MAX_SEARCHED_BYTES
-    for name in names:
-        if remaining <= 0:
-            break
+@dataclass(frozen=True, slots=True)
+class SearchedTexts:
+    """The texts in which lines are searched, by file, and how many files were not read because of the limits."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    unread: int = 0
+
+
+def _read_texts(root: Path, names: Sequence[str]) -> SearchedTexts:
+    texts: dict[str, str] = {}
+    remaining, deadline = MAX_SEARCHED_BYTES, time.monotonic() + READ_TIMEOUT_S
+    for n, name in enumerate(names):
+        if remaining <= 0 or time.monotonic() > deadline:
+            return SearchedTexts(texts, len(names) - n)
         if (text := _read_plain(root, name)) is not None:
             texts[name] = text
             remaining -= len(text)
-    return texts
+    return SearchedTexts(texts)
 
 
 def _read_plain(root: Path, name: str) -> str | None:
@@ -159,18 +180,21 @@ def _read_plain(root: Path, name: str) -> str | None:
         return None
 
 
-def _find_matches(root: Path, item: Any, texts: dict[str, str], redact: bool) -> Json:
+def _find_matches(root: Path, item: Any, searched: SearchedTexts, why: str, redact: bool) -> Json:
     row: Json = {"look": "pattern", "pattern": _format_value(item)}
     if not isinstance(item, str) or not item:
         return row | {"why": "a pattern is needed"}
+    if why:
+        return row | {"why": why}
     try:
-        matches = _run_grep(item, texts)
-        if not matches and (problem := _find_regex_error(item)):
-            return row | {"why": f"invalid pattern ({problem}), and no line contains it as plain text: correct it"}
+        matches, problem = _run_grep(item, searched.texts)
     except Unreadable as error:
         return row | {"why": error.why}
+    if problem and not matches:
+        return row | {"why": f"invalid pattern ({problem}), and no line contains it as plain text: correct it"}
     hits = list(_format_hits(root, matches, redact))
-    return row | {"hits": [hit for hit in hits if "text" in hit], "left_out": [hit for hit in hits if "why" in hit]}
+    row |= {"hits": [hit for hit in hits if "text" in hit], "left_out": [hit for hit in hits if "why" in hit]}
+    return row | ({"unread": searched.unread} if searched.unread else {})
 
 
 def _format_hits(root: Path, matches: Sequence[tuple[str, int]], redact: bool) -> Iterator[Json]:
@@ -185,9 +209,12 @@ def _format_hits(root: Path, matches: Sequence[tuple[str, int]], redact: bool) -
             yield {"path": path, "line": number, "text": lines[number - 1][:MAX_HIT_CHARS]}
 
 
-def _run_grep(pattern: str, texts: dict[str, str]) -> list[tuple[str, int]]:
-    if not _is_regex(pattern):
-        return grep.grep(re.escape(pattern), texts, MAX_HITS)
+def _run_grep(pattern: str, texts: dict[str, str]) -> tuple[list[tuple[str, int]], str]:
+    """Return the matching lines, and why the pattern is no regex if it was searched for as plain text, such as `check(`.
+
+    A regex is compiled and searched for in another process, which can be stopped."""
+    if re.escape(pattern) == pattern:
+        return grep.grep(pattern, texts, MAX_HITS), ""
     request = json.dumps({"pattern": pattern, "texts": texts, "limit": MAX_HITS}).encode()
     with tempfile.TemporaryFile() as stdin_file:
         stdin_file.write(request)
@@ -201,22 +228,8 @@ def _run_grep(pattern: str, texts: dict[str, str]) -> list[tuple[str, int]]:
             ) from error
         except (OSError, subprocess.CalledProcessError) as error:
             raise Unreadable("the pattern could not be searched for") from error
-    return [(str(path), int(line)) for path, line in json.loads(process.stdout)]
-
-
-def _is_regex(pattern: str) -> bool:
-    """Return whether a pattern must be compiled as a regex; an invalid one, such as `check(`, is searched for literally."""
-    return not _find_regex_error(pattern) and re.escape(pattern) != pattern
-
-
-def _find_regex_error(pattern: str) -> str:
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        return error.msg
-    except (RecursionError, OverflowError):
-        return "too complex"
-    return ""
+    found: Json = json.loads(process.stdout)
+    return [(str(path), int(line)) for path, line in found["matches"]], str(found["problem"])
 
 
 def _format_value(value: Any) -> str:

@@ -1,103 +1,28 @@
-"""Secrets that are recognised by their context: logins, headers, cookies, Kubernetes secrets and settings."""
+"""Secrets that are recognised by their context: logins, headers, cookies and Kubernetes secrets."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import zip_longest
-from typing import NamedTuple
 
-from council.packet.secret_rules import (
-    COMMON_PASSWORDS,
+from council.packet.secret_names import has_harmless_name
+from council.packet.secret_rules import UUID_SHAPE, WORD_START
+from council.packet.secret_scan import Scan, Secret
+from council.packet.secret_values import (
     DOTTED_NAME,
-    IDENTIFIER,
-    NEW_LINE,
-    PASSWORD_NAME,
     REFERENCE,
-    SECRET_NAME,
-    UUID_SHAPE,
-    WORD_START,
     decode_base64,
     entropy,
-    has_harmless_name,
-    is_attribute,
     is_chosen_password,
     is_dense,
     is_filler,
     is_login,
-    is_noise,
     is_published,
     is_random,
     is_real_password,
     is_strong,
 )
-
-MIN_KEY_CHARS = 20  # shortest key with a known format
-
-
-class Secret(NamedTuple):
-    """Kind and position of a secret in a text; never the secret itself."""
-
-    kind: str
-    start: int
-    end: int
-
-
-# Search. Most texts have no secret, so cheap substring tests on bytes come before any regular expression.
-
-# All characters that no key contains; they separate words.
-_SEPARATORS = bytes(32 if byte in b"\t\n\r\f\v\"'`,;(){}[]<>|" else byte for byte in range(256))
-
-
-LIVE_KEY = re.compile(rb"\d|[A-Za-z]{20}")  # every key has this; most identifiers do not
-
-
-class Scan:
-    """A text with the two forms in which substrings are searched. All positions are equal in the three."""
-
-    __slots__ = ("lower", "raw", "text", "words")
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.raw = text.encode("ascii", "replace")  # one byte per character
-        self.lower = self.raw.lower()
-        words = self.raw.translate(_SEPARATORS).split()
-        shorter = MIN_KEY_CHARS - 1
-        has_key = max(map(len, words), default=0) > shorter  # most prose has no such word
-        long_words = [word for word in words if word[shorter:]] if has_key else []
-        self.words = b"\n".join([word for word in long_words if LIVE_KEY.search(word)])
-
-    def has(self, *substrings: bytes) -> bool:
-        for substring in substrings:  # noqa: SIM110  # a generator would cost a call for each
-            if substring in self.lower:
-                return True
-        return False
-
-    def find_all(self, substrings: Iterable[bytes]) -> Iterator[int]:
-        """Yield every position of these lower-case substrings, for each substring in order."""
-        for substring in substrings:
-            at = self.lower.find(substring)
-            while at >= 0:
-                yield at
-                at = self.lower.find(substring, at + len(substring))
-
-    def match_all(self, pattern: re.Pattern[str], *starts: bytes) -> list[re.Match[str]]:
-        """Return the matches of a pattern that begins with one of these lower-case substrings, without overlaps for each."""
-        found = []
-        for start in starts:
-            at = self.lower.find(start)
-            while at >= 0:
-                match = pattern.match(self.text, at)
-                if match:
-                    found.append(match)
-                at = self.lower.find(start, max(at + len(start), match.end() if match else 0))
-        return found
-
-    def line_around(self, start: int, end: int, reach: int = 300) -> str:
-        """Return the rest of the line on both sides of a position, at most `reach` characters each."""
-        before = self.text[max(0, start - reach) : start].rpartition("\n")[2]
-        return before + " " + self.text[end : end + reach].partition("\n")[0]
-
 
 # Passwords in addresses, headers, cookies and on command lines
 
@@ -109,7 +34,9 @@ AUTH_HEADER = re.compile(
     r"(?i)(?:authorization\\?[\"']?\s{0,3}[:=,]\s{0,3}\\?[\"']?(?P<scheme>(?:(?P<basic>basic)|[a-z][\w-]{1,20})\s{1,20})?|(?P<bearer>bearer)\s{1,20})"
     r"(?:token=)?\\?[\"']?(?P<value>[\w+/=.~-]{8,4000})"
 )
-COOKIES = re.compile(r"(?i)cookie2?\\?[\"']?\s{0,3}[:=,]\s{0,3}\\?[\"']?(?P<pairs>[\w.%-]{1,60}=[^\n\"']{16,4000})")
+COOKIES = re.compile(
+    r"(?i)cookie2?\\?[\"']?\s{0,3}[:=,]\s{0,40}\\?[\"']?(?:value\\?[\"']\s{0,3}:\s{0,3}\\?[\"'])?(?P<pairs>[\w.%-]{1,60}=[^\n\"']{16,4000})"
+)
 COOKIE = re.compile(r"(?P<name>[\w.%-]{1,60})=(?P<value>[^;\s,\\]{16,1000})")
 COOKIE_FILE = re.compile(
     r"\t(?i:true|false)\t/\S{0,100}\t(?i:true|false)\t\d{1,12}\t(?P<name>[\w.%-]{1,60})\t(?P<value>\S{16,1000})"
@@ -124,13 +51,13 @@ NETRC = re.compile(
     r"password(?:[ \t]|\r?\n[+-]?){1,20}(?P<password>[^\s\"'\\]{3,200})"
 )
 DSN_PASSWORD = re.compile(
-    r"(?i)(?:password|passwd|pwd)[ \t]?=[ \t]?(?:'(?P<quoted>[^'\n]{3,100})'(?=[\s;\"]|$)|(?P<bare>[^\s;&\"'<>{}()$`\\,]{3,100}+)(?=[\s;&\"'<\\]|$))"
+    r"(?i)(?:password|passwd|pwd)[ \t]?=[ \t]?(?:'(?P<quoted>[^'\n]{3,100})'(?=[\s;\"]|$)|(?P<bare>(?:[^\s;&\"'<>{}()$`\\,]|&amp;){3,100}+)(?=[\s;&\"'<\\]|$))"
 )
 DSN = re.compile(
     r"(?i)(?:\b(?:host|hostaddr|server|data source|addr|address|dbname|database|initial catalog|uid|user id|user|username|driver|sslmode|user_name)=|jdbc:)[^\s,=]"
 )
 SQL_PASSWORD = re.compile(
-    r"(?i)(?:identified\s{1,4}by|(?<=ith |set |ted |gin )password(?:\s{0,3}=)?)\s{1,4}N?'(?P<password>[^'\s]{4,100})'"
+    r"(?i)(?:identified\s{1,4}by|(?<=ith |set |ted |gin )password(?:\s{0,3}=)?)\s{1,4}N?'(?P<password>(?:[^'\s]|''){4,100})'"
 )
 SECURE_STRING = re.compile(
     r"(?i)convertto-securestring\s{1,4}(?:-string\s{1,4})?[\"'](?P<password>[^\"'$\n]{4,100})[\"']\s{1,4}-asplaintext"
@@ -150,7 +77,7 @@ USER_TOKEN = re.compile(
 )  # a token instead of a user
 # Which of the options above takes a password
 LOGIN_PROGRAM = re.compile(
-    rf"{WORD_START}(?:(?P<user>curl|wget|smbclient)|(?P<attached>(?:mysql|mariadb)[\w-]*|(?P<apart>sshpass|mongo(?:sh|dump|restore)?|redis-cli|sqlcmd|ldap(?:search|add|modify))))\s"
+    rf"{WORD_START}(?:(?P<user>curl|wget|smbclient)|(?P<attached>(?:mysql|mariadb)[\w-]*|(?P<apart>sshpass|mongo(?:sh|dump|restore)?|redis-cli|sqlcmd|ldap(?:search|add|modify)|security [a-z-]{{4,20}})))\s"
     r"|(?P<login>(?:(?<=cker|dman|opeo|stry|oras|dctl|ldah)|(?<=\baz)) login)\s"
 )
 LOGIN_PROGRAMS = (
@@ -165,6 +92,7 @@ LOGIN_PROGRAMS = (
     b"redis-",
     b"sqlcmd",
     b"ldap",
+    b"security ",
 )
 COMMAND_END = re.compile(r"(?<!\\)\n")
 PORT = re.compile(r"[\d.:]+(?:/\w+)?")
@@ -192,10 +120,10 @@ HEADER_HINTS = (b"authorization", b"bearer", b"cookie", b"\ttrue\t/", b"\tfalse\
 def find_auth_headers(scan: Scan) -> Iterator[Secret]:
     for match in scan.match_all(AUTH_HEADER, b"authorization", b"bearer"):
         value = match["value"]
-        is_value = not is_filler(value) and entropy(value[-24:]) >= 2.5 and is_random(value)
+        is_value = not is_filler(value) and not is_published(value) and entropy(value[-24:]) >= 2.5 and is_random(value)
         if not match["scheme"] and not match["bearer"]:
             is_value = is_value and (is_dense(value) or bool(UUID_SHAPE.fullmatch(value)))
-        if is_value or (match["basic"] and is_login(value)):
+        if is_value or (match["basic"] and is_login(value) and not is_published(value)):
             yield Secret("authorization header", *match.span("value"))
     for match in scan.match_all(COOKIES, b"cookie"):
         for cookie in COOKIE.finditer(scan.text, *match.span("pairs")):
@@ -236,12 +164,16 @@ def find_logins(scan: Scan) -> Iterator[Secret]:
                 yield Secret("password", *match.span("password"))
     for match in scan.match_all(DSN_PASSWORD, b"password", b"passwd", b"pwd"):
         which = "quoted" if match["quoted"] else "bare"
-        is_value = is_real_password(match[which]) and not DOTTED_NAME.fullmatch(match[which])
+        is_value = is_real_password(match[which]) and not _is_attribute_name(match[which])
         if is_value and DSN.search(scan.line_around(match.start(), match.end())):
             yield Secret("database password", *match.span(which))
     for match in scan.match_all(PASSWORD_HASH, b":$"):
         yield Secret("password hash", *match.span("hash"))
     yield from _find_password_options(scan)
+
+
+def _is_attribute_name(value: str) -> bool:
+    return bool(DOTTED_NAME.fullmatch(value)) and not re.search(r"\d", value)
 
 
 def _find_password_options(scan: Scan) -> Iterator[Secret]:
@@ -257,7 +189,7 @@ def _find_password_options(scan: Scan) -> Iterator[Secret]:
                 yield Secret("password on a command line", *match.span("password"))
         if program["user"]:
             for match in USER_TOKEN.finditer(scan.text, program.end() - 1, reach):
-                if is_chosen_password(match["password"], "word"):
+                if is_chosen_password(match["password"]):
                     yield Secret("password on a command line", *match.span("password"))
 
 
@@ -331,71 +263,3 @@ def _is_secret_data(name: str, value: str) -> bool:
     plain = decoded if decoded and decoded.isascii() and decoded.replace("\n", "").isprintable() else value
     harmless = PUBLIC_DATA.fullmatch(name) or "BEGIN CERT" in plain or REFERENCE.match(value) or REFERENCE.match(plain)
     return not harmless and len(plain) >= 4 and is_real_password(plain)
-
-
-# Values of settings whose name says that they are secret
-
-MAX_JUDGED_CHARS = 200  # of a value; more would not change the judgement
-NAME_STEMS = (b"pass", b"pwd", b"secret", b"token", b"key", b"credential", b"_auth", b"_pat", b"-pat", b"psk")
-_QUOTE = r"\\{0,2}[\"'`]"
-ASSIGNMENT = re.compile(
-    rf"(?P<name>[\w.-]{{2,60}}+)(?:\\{{0,2}}[\"'\]]){{0,2}}[ \t]{{0,8}}(?::=|=>|\?=|[:=])"
-    rf"[ \t]{{0,8}}(?:[(|>][-+]?[ \t]{{0,4}})?(?:{NEW_LINE})?"
-    r"(?:[bBrRuU](?=[\"']))?"
-    rf"(?:(?P<mark>{_QUOTE})(?P<quoted>[^\s\"'`\\]{{6,500}})(?P=mark)|(?P<bare>[^\s\"'`,;(){{}}\[\]<>#\\]{{6,500}}+)(?=[\s,;}}#\\<\"'`]|$))"
-)
-# The name and its value are two arguments, an element, two attributes, two lines, or two words.
-PAIR = re.compile(
-    rf"(?P<name>[\w.-]{{2,60}}+)(?:{_QUOTE}[ \t]{{0,4}},[ \t]{{0,4}}{_QUOTE}(?P<argument>[^\s\"'`\\]{{8,500}})[\"'`\\]"
-    r"|[\"']?[ \t]{0,4}>(?:<!\[CDATA\[)?(?P<element>[^<>\s\"'\]]{4,300}+)(?:\]\]>)?</"
-    r"|[\"']\s{1,20}value[ \t]{0,4}=[ \t]{0,4}[\"'](?P<attribute>[^\s\"'<>]{4,300})[\"']"
-    rf"|[\"']?,?[ \t]{{0,4}}{NEW_LINE}[\"']?value[\"']?:[ \t]{{0,4}}[\"']?(?P<entry>[^\s\"'{{}}#]{{4,300}})"
-    r"|[\"'],[ \t]{0,4}[\"'][vV]alue[\"']:[ \t]{0,4}[\"'](?P<field>[^\s\"']{4,300})[\"']"
-    r"|[\"'][ \t]{0,4}\{[^{}]{0,200}?default[ \t]{0,8}=[ \t]{0,4}[\"'](?P<default>[^\s\"']{8,300})[\"']"
-    rf"|(?:[ \t]|[ \t]{NEW_LINE}){{1,4}}[\"']?(?P<word>[^\s\"'`\\]{{4,200}}))"
-)
-LINE_START = re.compile(r"[+\- #]?[ \t]*(?:- |export |ENV |ARG |-e )?[ \t]*")
-LINE_END = re.compile(r"[ \t]*\r?(?:\n|\Z)")
-NAME_START = re.compile(r"[\w.-]+\Z")
-COMMAND_BEFORE = re.compile(r"(?:^|\n)[+\- ]?[ \t]{0,20}(?i:env|arg|setx|setenv)[ \t]{1,4}..\Z|(?:^|\s)--\Z")
-
-
-def find_assignments(scan: Scan) -> Iterator[Secret]:
-    """Find secrets assigned to names such as `api_key`."""
-    text = scan.text
-    for at in scan.find_all(NAME_STEMS):
-        match = ASSIGNMENT.match(text, at) or PAIR.match(text, at)
-        which = match.lastgroup if match else None
-        if not match or not which:
-            continue
-        start = NAME_START.search(text, max(0, at - 40), at)
-        at_name = start.start() if start else at
-        name = text[at_name:at] + match["name"]
-        is_command = which != "word" or COMMAND_BEFORE.search(text[max(0, at_name - 30) : at_name + 2])
-        if not is_command and not (SECRET_NAME.search(name) and is_dense(match[which])):
-            continue
-        form = "line" if which == "bare" and _is_settings_line(text, at_name, name, match) else which
-        if _is_assigned_secret(name, match[which][:MAX_JUDGED_CHARS], form):
-            yield Secret("assigned secret", *match.span(which))
-
-
-def _is_settings_line(text: str, at_name: int, name: str, match: re.Match[str]) -> bool:
-    """Return whether a line is a setting of YAML (`password: value`) or of an environment (`PASSWORD=value`), not of a program."""
-    is_yaml = text.startswith(": ", match.end("name"))
-    is_environment = name.isupper() and text.startswith("=", match.end("name"))
-    before = text[max(0, at_name - 40) : at_name].rpartition("\n")[2]
-    ends_line = LINE_END.match(text, match.end("bare"))
-    return (is_yaml or is_environment) and bool(ends_line and LINE_START.fullmatch(before))
-
-
-def _is_assigned_secret(name: str, value: str, which: str) -> bool:
-    if has_harmless_name(name) or REFERENCE.match(value) or is_filler(value) or is_published(value):
-        return False
-    is_password, is_unquoted = bool(PASSWORD_NAME.search(name)), which in ("bare", "line", "word")
-    is_variable = IDENTIFIER.fullmatch(value) and not (is_password and which == "line")
-    if value.lower() in COMMON_PASSWORDS or (is_unquoted and (is_variable or is_attribute(value))):
-        return False
-    if is_password or SECRET_NAME.search(name):
-        is_value = is_random(value, digits=2 if is_unquoted else 1) or is_noise(value, which)
-        return is_value or (is_password and is_chosen_password(value, which))
-    return name[-3:].lower() == "key" and is_strong(value)

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from council.packet.secret_blocks import BLOCK_HINTS, find_blocks
+from council.packet.secret_calls import CALL_HINTS, find_calls
 from council.packet.secret_context import (
     HEADER_HINTS,
     KUBERNETES_HINTS,
     LOGIN_HINTS,
-    NAME_STEMS,
     URL_HINTS,
-    Scan,
-    Secret,
-    find_assignments,
     find_auth_headers,
     find_kubernetes_secrets,
     find_logins,
     find_url_logins,
 )
-from council.packet.secret_rules import KEY_RULES, NEW_LINE, KeyRule, compile_key, decode_base64, is_sample_key
+from council.packet.secret_rules import KEY_RULES, NEW_LINE, KeyRule, compile_key
+from council.packet.secret_scan import Scan, Secret
+from council.packet.secret_settings import SETTING_STEMS, find_settings
+from council.packet.secret_values import decode_base64, is_sample_key
 
 MAX_KEY_BLOCK_CHARS = 20_000  # longest key block without an END line
 MIN_REPEATED_CHARS = 8  # of a secret that is masked wherever it is repeated
@@ -65,15 +66,8 @@ def _run_finders(scan: Scan) -> Iterator[Secret]:
     if scan.words:
         yield from _find_known_keys(scan)
     for hints, find in FINDERS:
-        if len(scan.text) > MAX_HINTED_CHARS or _has_any(scan.lower, hints):
+        if len(scan.text) > MAX_HINTED_CHARS or scan.has(*hints):
             yield from find(scan)
-
-
-def _has_any(text: bytes, substrings: Iterable[bytes]) -> bool:
-    for substring in substrings:  # noqa: SIM110  # a generator would cost a call for each
-        if substring in text:
-            return True
-    return False
 
 
 def redact_text(text: str) -> str:
@@ -232,7 +226,7 @@ def _unescape(text: str) -> str:
 def _replace_escape(found: re.Match[str]) -> str:
     """Return the character and spaces; the spaces are outside of a quoted value."""
     blanks, char = " " * (len(found[0]) - 1), ESCAPED.get(found[1], found[1])
-    is_closing = char == '"' and found.string[found.end() : found.end() + 1] in " \t:,;.)]}>/\\=&|"
+    is_closing = char == '"' and found.string[found.end() : found.end() + 1] in '" \t:,;.)]}>/\\=&|'
     return char + blanks if is_closing else blanks + char
 
 
@@ -365,5 +359,5 @@ Finder = Callable[[Scan], Iterator[Secret]]
 # Substrings in lower case without which a finder finds nothing. Keys with a known format are found by their words.
 FINDERS: tuple[tuple[tuple[bytes, ...], Finder], ...] = (
     (KEY_BLOCK_HINTS, _find_key_blocks), (URL_HINTS, find_url_logins), (HEADER_HINTS, find_auth_headers), (LOGIN_HINTS, find_logins),
-    (KUBERNETES_HINTS, find_kubernetes_secrets), (NAME_STEMS, find_assignments),
+    (KUBERNETES_HINTS, find_kubernetes_secrets), (SETTING_STEMS, find_settings), (CALL_HINTS, find_calls), (BLOCK_HINTS, find_blocks),
 )  # fmt: skip

@@ -241,7 +241,10 @@ def _expand_path(repo: Repo | None, root: Path, path: str) -> list[WantedFile]:
 
 
 def _expand_glob(repo: Repo | None, root: Path, pattern: str) -> list[str]:
-    return match_glob(pattern, list_files(repo, root)) or match_glob(pattern, list_files(None, root))
+    try:
+        return match_glob(pattern, list_files(repo, root)) or match_glob(pattern, list_files(None, root))
+    except re.error:  # a word such as [z-a].py is no glob
+        return []
 
 
 def _find_paths(request: TargetRequest) -> Iterator[tuple[str, bool]]:

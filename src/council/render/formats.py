@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from council.errors import is_interrupt
 from council.extensions import FORMATS
 
 COMMAND_FORMATS = frozenset({"github"})  # their lines are commands for the CI system; text by models in them is escaped
@@ -26,7 +27,7 @@ def render_parts_as(minutes: Minutes, format_name: str, entries: Sequence[Entry]
     try:
         rendered = render(FinishedRun(minutes, entries))
         yield from [str(rendered)] if format_name in FORMATS.added or isinstance(rendered, str) else rendered
-    except Exception as error:
-        if format_name in FORMATS.added:
+    except BaseException as error:
+        if format_name in FORMATS.added and not is_interrupt(error):
             raise FORMATS.added[format_name].error(FORMATS.what, error) from error
         raise

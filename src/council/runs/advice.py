@@ -18,7 +18,7 @@ from council.errors import UsageError
 from council.planning.facts import CALCULATION, has_checkable_answer
 from council.planning.intent import ChosenBy, Intent
 from council.planning.plan import Plan, asks_short_fact
-from council.settings.config_files import data_folder
+from council.settings.config_files import data_folder, write_private
 from council.types import Json
 
 INDEPENDENT = "triad"  # independent drafts, merged once: the council with the fewest calls
@@ -152,10 +152,7 @@ def save_result(env: Mapping[str, str], result: Json, folder: Path, at: float) -
     place = str(folder.resolve())
     id_ = hashlib.sha256(place.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     path = results_folder(env) / f"{id_}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".tmp")
-    draft.write_text(json.dumps({"id": id_, "at": at, "folder": place, **result}, ensure_ascii=False), encoding="utf-8")
-    draft.replace(path)
+    write_private(path, json.dumps({"id": id_, "at": at, "folder": place, **result}, ensure_ascii=False))
 
 
 def list_results(env: Mapping[str, str]) -> list[Json]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 
 from council import events as ev
-from council.engine.ledger import count_calls
+from council.engine.ledger import count_calls, ends_with_rejections
 from council.errors import StoreError
 from council.events import Entry
 from council.money import Price, exact_cost, format_usd, nanos_to_usd, usd_to_nanos
@@ -42,6 +42,7 @@ def audit_record(record: Record, report: Callable[[Sequence[Entry]], str]) -> li
         _check_sequence(record),
         _check_results(record),
         _check_attempts(record),
+        _check_rejections(record),
         _check_phases(record),
         _check_bills(record),
         _check_budget(record),
@@ -75,14 +76,41 @@ def _check_results(record: Record) -> Iterator[str]:
 
 def _check_attempts(record: Record) -> Iterator[str]:
     """Check that attempts are numbered, belong to a step, and end with the accepted answer."""
-    hedged = {event.key for event in _iter_events(record) if isinstance(event, ev.Hedged)}
+    before_result = _list_attempts_before_results(record)
     for key, attempts in record.attempts.items():
         if [attempt.n for attempt in attempts] != list(range(1, len(attempts) + 1)):
             yield f'the attempts of "{key}" are not numbered from 1 without a gap'
-        if key in record.results and not _has_answer(attempts[-1]) and key not in hedged:
-            yield f'"{key}" was asked again after its result was stored'
         if key not in record.steps:
             yield f'the attempts of "{key}" belong to no step'
+        if key in record.results and attempts and (key, attempts[-1].n) not in before_result:
+            yield f'"{key}" was asked again after its result was stored'
+
+
+def _list_attempts_before_results(record: Record) -> set[tuple[str, int]]:
+    stated: set[str] = set()
+    found: set[tuple[str, int]] = set()
+    for event in _iter_events(record):
+        if isinstance(event, ev.Stated):
+            stated.add(event.key)
+        elif isinstance(event, ev.Attempted) and event.key not in stated:
+            found.add((event.key, event.n))
+    return found
+
+
+def _check_rejections(record: Record) -> Iterator[str]:
+    """Check that a step whose answers were all rejected is not asked again, unless a run without enough answers is resumed."""
+    rejected: set[str] = set()
+    answers: dict[str, list[Attempt]] = {}  # attempts of each step since its run last ended
+    for event in _iter_events(record):
+        if isinstance(event, ev.Attempted):
+            if event.key in rejected:
+                yield f'"{event.key}" was asked again after its answers were rejected'
+            answers.setdefault(event.key, []).extend(record.attempts.get(event.key, [])[event.n - 1 : event.n])
+        elif isinstance(event, ev.WasAbsent) and ends_with_rejections(answers.get(event.key, [])):
+            rejected.add(event.key)
+        elif isinstance(event, ev.Closed) and event.lacks_answers:
+            rejected.clear()
+            answers.clear()
 
 
 def _has_answer(attempt: Attempt) -> bool:

@@ -30,6 +30,7 @@ from council.runs.outcome import (
     EXIT_NO_ACCESS,
     EXIT_PARTIAL,
 )
+from council.settings.private_files import open_private_file, open_private_handle
 from council.store.interface import RunStatus
 from council.types import Json
 
@@ -92,7 +93,7 @@ class BatchOutput:
     def _take_lock(self) -> int:
         while True:
             try:
-                handle = os.open(self._state_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+                handle = open_private_handle(self._state_path, os.O_RDWR | os.O_NOFOLLOW)
             except OSError as error:
                 raise UsageError(
                     f'"{self._state_path}" cannot be written ({error.strerror}), nothing was sent: '
@@ -119,7 +120,7 @@ class BatchOutput:
             known = b""
             os.ftruncate(self._lock, 0)
             os.fsync(self._lock)
-            os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            os.close(open_private_handle(self.path, os.O_WRONLY))
         with suppress(ValueError, KeyError, TypeError):
             self.is_known_batch = True
             return str(json.loads(known)["batch"])
@@ -183,7 +184,7 @@ class BatchOutput:
         if not ids:
             return
         draft = self.path.with_name(f"{self.path.name}.tmp")
-        with self.path.open("rb") as old, draft.open("wb") as new:
+        with self.path.open("rb") as old, open_private_file(draft, "wb") as new:
             os.fchmod(new.fileno(), os.fstat(old.fileno()).st_mode & 0o777)
             for line in old:
                 if parse_line(line).id not in ids:

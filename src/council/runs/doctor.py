@@ -9,9 +9,10 @@ from dataclasses import replace
 from importlib.util import find_spec
 
 from council import protocols
-from council.errors import ConfigError, CouncilError, Fault, SearchNotEnabled, UsageError, word_for
+from council.errors import ConfigError, CouncilError, Fault, SearchNotEnabled, UsageError, message_for, word_for
 from council.extensions import FORMATS, MEMBERS, SEARCH, WIRES, Added, installed
 from council.flags import PROTOCOL_GROUP, flag_table
+from council.members.guard import make_ready, prepare_request, probe_member, send_request
 from council.money import cost
 from council.planning.plan import Material
 from council.protocols.options import describe_options
@@ -48,11 +49,11 @@ OTEL_VARIABLES = (
 TEST_PROMPT = Ask("doctor", ({"role": "user", "content": "Reply with the one word: ready"},), max_tokens=512)
 
 
-async def diagnose(convener: Convener, *, deep: bool = False) -> list[Json]:
+async def diagnose(convener: Convener, *, deep: bool = False, seats: Json | None = None) -> list[Json]:
     """Return a row for each configured or seated member, each other provider, each command-line agent and the embedded model.
 
-    `deep` sends a one-word prompt to each configured or seated member, which may cost money."""
-    members = await _list_wanted(convener)
+    `deep` sends a one-word prompt to each configured or seated member, which may cost money. `seats` is `preview_seating`."""
+    members = _list_wanted(convener, seats or await preview_seating(convener))
     providers = [_check_provider(convener, provider, members) for provider in convener.settings.providers.values()]
     agents = [check_agent(convener, agent, members) for agent in catalogue().commands]
     rows = [row for rows in await asyncio.gather(*providers, *agents) for row in rows]
@@ -65,13 +66,13 @@ async def diagnose(convener: Convener, *, deep: bool = False) -> list[Json]:
     return rows
 
 
-async def _list_wanted(convener: Convener) -> list[str]:
+def _list_wanted(convener: Convener, preview: Json) -> list[str]:
     """Return the members that the settings name or that would be seated now, without duplicates."""
     settings = convener.settings
     seats = (*settings.seats.values(), settings.chair)
     named = [*settings.models.values(), *(seat.model for seat in seats if seat.model)]
     named += [member for seat in seats for member in seat.fallback or ()]
-    sitting = [place["member"] for place in (await preview_seating(convener))["seats"]]
+    sitting = [place["member"] for place in preview["seats"]]
     return list(dict.fromkeys([*_resolve_members(convener, named), *sitting]))
 
 
@@ -123,7 +124,7 @@ async def _probe_provider(convener: Convener, provider: Provider, member: str, n
         keep = f", or `council keys set {need}`" if provider.api_key_env else ""
         return _build_state("not configured", configured=is_configured, next=f"set {need}{keep}")
     try:
-        answer = await convener.members(member).probe()
+        answer = await probe_member(convener.members(member))
     except CouncilError as error:
         what = f"did not answer: {error}"
         return _build_state(
@@ -160,7 +161,7 @@ async def _check_agent_member(convener: Convener, member: str, agent: str, named
     if path is None:
         return row | _build_state("not installed", named, installed=False, next=f"install {agent} and log in")
     try:
-        answer = await convener.members(member).probe()
+        answer = await probe_member(convener.members(member))
     except CouncilError as error:
         return row | _build_state("installed", named, detail=str(error))
     seat = "" if named else f"seat it by name: --seat alpha={member}"
@@ -170,7 +171,7 @@ async def _check_agent_member(convener: Convener, member: str, agent: str, named
 async def _check_bridge(convener: Convener, member: str) -> Json:
     row = _build_row(convener, member, member.split(":")[1], "through pydantic-ai")
     try:
-        answer = await convener.members(member).probe()
+        answer = await probe_member(convener.members(member))
     except CouncilError as error:
         return row | _build_state("configured", True, installed=find_spec("pydantic_ai") is not None, detail=str(error))
     return row | _build_state("installed", True, key=True, detail=answer)
@@ -192,7 +193,7 @@ async def _check_added_member(convener: Convener, prefix: str, member: str, name
         if key := missing_added_key(prefix, convener.env):
             return row | _build_state("not configured", named, next=f"set {key}, or `council keys set {key}`")
         probed = member if named else f"{prefix}:{next(iter(added_models(prefix)), 'any')}"
-        answer = await convener.members(probed).probe()
+        answer = await probe_member(convener.members(probed))
     except ConfigError as error:  # a broken package
         return row | _build_state("not installed", named, installed=False, detail=str(error))
     except CouncilError as error:
@@ -211,7 +212,7 @@ async def check_local(convener: Convener, members: list[str]) -> Json:
         )
     row["context"] = getattr(convener.members(member), "context", None)
     try:
-        answer = await convener.members(member).probe()
+        answer = await probe_member(convener.members(member))
     except CouncilError as error:
         return row | _build_state(
             "installed", member in members, key=False, detail=str(error), next="the first run downloads it"
@@ -246,9 +247,8 @@ async def _test_member(convener: Convener, row: Json) -> None:
 
 
 async def _send_test_prompt(convener: Convener, name: str) -> Usage:
-    member = convener.members(name)
-    await member.ready(lambda what, done, total: None)
-    answer = await member.send(member.prepare(TEST_PROMPT), lambda piece: None)
+    member = await make_ready(convener.members(name), lambda what, done, total: None)
+    answer = await send_request(member, prepare_request(member, TEST_PROMPT), lambda piece: None)
     if not answer.text.strip() and answer.finish != "length":
         raise Fault("empty", "empty answer")
     return answer.usage
@@ -421,18 +421,23 @@ def _lookup_price(convener: Convener, member: str) -> Json | None:
 
 
 async def preview_seating(convener: Convener) -> Json:
-    """Return the members that the next plain question would have, by its plan, with notices."""
+    """Return the members that the next plain question would have, by its plan, with notices: first, why it would be refused."""
     try:
         plan = await convener.plan([TYPICAL_QUESTION], preview=True)
     except (ConfigError, UsageError) as error:  # the other rows show which members are available
-        return {"protocol": None, "seats": [], "families": 0, "notices": [str(error)]}
+        return {"protocol": None, "seats": [], "families": 0, "notices": [message_for(error, "cli")]}
+    notices = list(plan.notices)
+    try:
+        convener.check_seats(plan)
+    except CouncilError as error:
+        notices.insert(0, f"the next question would be refused: {message_for(error, 'cli')}")
     chair = [plan.roster.chair] if plan.roster.chair else []
     places = [
         {"seat": seat.name, "member": seat.member, "vendor": seat.vendor, "fallbacks": list(seat.fallbacks)}
         for seat in (*plan.roster.seats, *chair)
     ]
     families = len({seat.vendor for seat in plan.roster.seats})
-    return {"protocol": plan.protocol.name, "seats": places, "families": families, "notices": list(plan.notices)}
+    return {"protocol": plan.protocol.name, "seats": places, "families": families, "notices": notices}
 
 
 def add_used_members(seats: Json, rows: list[Json]) -> Json:

@@ -102,11 +102,12 @@ def _attempt_json(key: str, attempt: Attempt, event: ev.Attempted | None) -> Jso
 
 
 def describe_packet(record: Record) -> Json:
-    """Return the receipt of the material sent, and the dossier of the first seat."""
+    """Return the receipt of the material sent, and the dossier of the first seat. Secrets are masked."""
     packet, question = packet_from(record.setup), question_from(record.setup)
     schema = find_protocol(record.setup["protocol"]).load_output_schema(question.task)
     shown = build_dossier(packet, question, roster_from(record.setup).seats[0], schema)
-    return {"receipt": packet.as_json(), "dossier": shown}
+    masked: Json = redact_value({"receipt": packet.as_json(), "dossier": shown})
+    return masked
 
 
 # Following

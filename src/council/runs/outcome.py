@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from council import events as ev
 from council import protocols
 from council.engine.council import Council
 from council.engine.ledger import Ledger
-from council.errors import BudgetSpent, ChairAbsent, QuorumLost, RunOwned, StoreError
+from council.errors import BudgetSpent, ChairAbsent, CouncilError, QuorumLost, RunOwned, StoreError, UnknownRun
 from council.language import detect_language
 from council.protocols.options import parse_options
 from council.runs.audit import describe_version, is_ours
@@ -154,18 +154,33 @@ def _sort_by_seat(council: Council, by_seat: Mapping[str, Any]) -> dict[str, Any
     return dict(sorted(by_seat.items(), key=lambda item: place.get(item[0], len(place))))
 
 
-@contextmanager
-def name_resume(run: str) -> Iterator[None]:
-    """Add to a StoreError that stored answers are kept, with the command that continues the run."""
+@asynccontextmanager
+async def name_resume(store: Store, run: str) -> AsyncIterator[None]:
+    """Add to a StoreError what is kept: the stored answers, with the command that continues the run, or nothing."""
     try:
         yield
     except StoreError as error:
         command = f"`council resume {run}`"
         if command in error.template:
             raise
+        kept = await _is_stored(store, run)
+        if kept is None:
+            raise
+        kept_text = f"the stored answers of run {run} are kept: continue it with {command}"
         raise StoreError(
-            f"{error.template}; the stored answers of run {run} are kept: continue it with {command}"
+            f"{error.template}; {kept_text if kept else 'nothing was sent and no run is stored'}"
         ) from error
+
+
+async def _is_stored(store: Store, run: str) -> bool | None:
+    """Return whether a run is in the store, or None if the store cannot be read."""
+    try:
+        await store.run_state(run)
+    except UnknownRun:
+        return False
+    except CouncilError:
+        return None
+    return True
 
 
 async def wait_for_ending(
@@ -205,9 +220,8 @@ def note_other_version(ledger: Ledger) -> None:
 @asynccontextmanager
 async def hold_run(store: Store, run: str) -> AsyncIterator[None]:
     """Hold the lock of a stored run inside the block."""
-    async with store.lock_run(run):
-        with name_resume(run):
-            yield
+    async with store.lock_run(run), name_resume(store, run):
+        yield
 
 
 async def wait_for_release(store: Store, run: str) -> None:

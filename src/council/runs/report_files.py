@@ -23,6 +23,7 @@ from council.planning.plan import question_from
 from council.protocols import Protocol, find_protocol
 from council.render.markdown import render_document_parts
 from council.render.report import encode_report
+from council.settings.private_files import make_named_folder, make_private_folder, open_private_handle
 from council.store.interface import LedgerStore, Record
 from council.text_cleanup import to_latin
 from council.types import Json, Verdict
@@ -66,13 +67,14 @@ def open_report_folder(root: Path, name: str) -> Path:
 
 
 def create_report_folder(root: Path, name: str) -> Path:
-    """Create the report folder if it is missing. `.agents/council` gets a .gitignore: findings are private."""
+    """Create the report folder if it is missing, for this user only. `.agents/council` gets a .gitignore: findings are private."""
     folder = root / name
     try:
         if link := _find_link(root, folder):
             raise StoreError(f'"{link}" is a link, and reports are not written through links: make it a real folder')
         if not os.path.isdir(folder):  # noqa: PTH112
-            folder.mkdir(parents=True, exist_ok=True)
+            make_named_folder(folder.parent)
+            make_private_folder(folder)
         if name == PROJECT_REPORTS and not (ignore := folder / ".gitignore").exists():
             write_atomically(ignore, "*\n")
     except OSError as error:
@@ -161,7 +163,7 @@ def _create_placeholder(path: Path, run: str) -> bool:
             return False
         except OSError:  # a file system without links
             try:
-                handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY, 0o600)
+                handle = open_private_handle(path, os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY)
             except FileExistsError:
                 return False
             try:
@@ -183,7 +185,7 @@ def _create_file(draft: str, content: Iterable[bytes]) -> None:
     """Write a file under the name of a draft, replacing one that a crash has left."""
     with suppress(FileNotFoundError):
         os.unlink(draft)  # noqa: PTH108
-    handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY, 0o600)
+    handle = open_private_handle(draft, os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY)
     with os.fdopen(handle, "wb") as out:
         out.writelines(content)
 
@@ -298,6 +300,20 @@ def publish_drafts(record: Record, paths: Sequence[str]) -> None:
     for path in paths:
         with _explain_failure(path, record.run):
             publish_draft(path)
+
+
+def discard_drafts(record: Record, paths: Sequence[str], stored: Sequence[Path]) -> None:
+    """Remove the drafts and the reserved files of a process whose run another one has ended, with the paths in `stored`.
+
+    A reserved file that is one of these is about to be written by the other process, from a draft of the same name.
+    """
+    for path in paths if stored else ():
+        is_reserved = _has_content(Path(path), _placeholder_text(record.run))
+        if is_reserved and Path(path) in stored:
+            continue
+        _delete_draft(_draft_of(path))
+        if is_reserved:
+            _delete_draft(path)
 
 
 def emit_votes(ledger: Ledger, minutes: Minutes, folder: Path) -> None:

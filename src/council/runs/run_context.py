@@ -29,7 +29,8 @@ from council.packet.lookups import look, make_document_reader
 from council.packet.secret_filter import redact_text
 from council.runs.people import StoredQuestions
 from council.search import make_provider, search_folder
-from council.search.results import research
+from council.search.provider import SearchError
+from council.search.results import close_provider, list_failures, research
 from council.settings import load_settings
 from council.settings.catalogue import LISTED_PROVIDERS, split_member
 from council.settings.config_files import cache_folder, find_names
@@ -218,15 +219,18 @@ class RunContext:
 
     def _make_search_effect(self, provider: str, folder: Path) -> Effect:
         async def run_search(wanted: Json) -> list[Json]:
-            found = make_provider(
-                provider, self.settings, self.env, folder, make_document_reader(search_folder(provider, folder))
-            )
             queries = [redact_text(query) for query in wanted["queries"]]  # queries leave the machine too
+            try:
+                found = make_provider(
+                    provider, self.settings, self.env, folder, make_document_reader(search_folder(provider, folder))
+                )
+            except SearchError as error:
+                return list_failures(queries, error)
             most, freshness = self.settings.search["max_results"], wanted.get("freshness", "none")
             try:
                 return await research(found, queries, max_results=most, freshness=freshness)
             finally:
-                await found.close()
+                await close_provider(found)
 
         return run_search
 

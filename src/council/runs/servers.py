@@ -32,7 +32,6 @@ def load_token(env: Mapping[str, str], *, renew: bool = False) -> str:
         return token
     token = new_token()
     with suppress(ConfigError):  # without the file, the token ends with the server
-        _folder(env).mkdir(parents=True, exist_ok=True, mode=0o700)
         write_private(file, token)
     return token
 
@@ -52,7 +51,6 @@ def _read_token(file: Path) -> str:
 def register_server(url: str, env: Mapping[str, str]) -> Iterator[None]:
     """Keep the address with its token in a file that only the user can read, while the server runs."""
     file = _folder(env) / f"{os.getpid()}.url"
-    _folder(env).mkdir(parents=True, exist_ok=True, mode=0o700)
     write_private(file, url)
     try:
         yield

@@ -27,6 +27,7 @@ from council.errors import (
     ConfigError,
     CouncilError,
     EngineError,
+    LeaseLost,
     RunOwned,
     StoreError,
     UsageError,
@@ -272,6 +273,10 @@ class Convener(RunRecords):
     def check_plan(self, plan: Plan) -> None:
         """Raise if the plan cannot be run. A dry run and a run make the same checks."""
         self._require_trust()
+        self.check_seats(plan)
+
+    def check_seats(self, plan: Plan) -> None:
+        """Raise if the plan cannot be run with its members, prices and cap."""
         plan.check_runnable()
         self.run_context.require_prices(plan.roster)
         self.run_context.check_installed({seat.member for seat in plan.roster.all_seats})
@@ -406,7 +411,7 @@ class Convener(RunRecords):
             convened = ev.Convened(record.run, record.name, plan, record.folder)
             ledger.emit(convened, ("run", _format_run_row(record)), may_wait=True)
             note_other_version(ledger)
-            with name_resume(ledger.run):
+            async with name_resume(store, ledger.run):
                 return await self._deliberate(ledger, stop)
 
     async def resume(
@@ -533,11 +538,13 @@ class Convener(RunRecords):
             on_event(Entry(0, time.time(), ev.Fetching(what, done, total)))
 
         for name in roster.member_names:
-            await self.members(name).ready(progress)
+            await self.members.make_ready(name, progress)
 
     async def _close_run(self, ledger: Ledger, ending: Ending) -> Minutes:
         record = ledger.record
         minutes, seen = Minutes.fold(record.entries), len(record.entries)
+        if self.store.is_shared:  # raises LeaseLost before a file is made for a run that another process has taken over
+            await self.store.write(record.run, [])
         path = self._choose_report_path(ledger, minutes, ending)
         verdict, drafts = ev.dump_deeply(ending.verdict), list[str]()
         closed = ev.Closed(ending.status, verdict, dict(ledger.calls), ending.stopped, path, ending.reason)
@@ -550,7 +557,11 @@ class Convener(RunRecords):
             drafts.extend(report_files.draft_report_files(record, minutes, minutes.report))  # a full disk stops here
             return text
 
-        await ledger.close(closed, make_report)
+        try:
+            await ledger.close(closed, make_report)
+        except LeaseLost:
+            report_files.discard_drafts(record, drafts, await self.store.list_report_paths(record.run))
+            raise
         report_files.publish_drafts(record, drafts)
         self._has_ended_run = True
         return minutes

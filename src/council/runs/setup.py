@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from council.calling.pricing import find_price
 from council.errors import CouncilError, Fault
 from council.members.cli_sandbox import AGENTS, find_key_variable
+from council.members.guard import probe_member
 from council.members.wires.wire import WireMember
 from council.planning.plan import Plan
 from council.runs.doctor import TYPICAL_QUESTION, check_agent, check_local, pick_example
@@ -116,7 +117,7 @@ async def _list_models(convener: Convener, member: str) -> tuple[tuple[str, ...]
     """Return the listed models, whether the list is complete, and a line about it."""
     one = convener.members(member)
     if not isinstance(one, WireMember):  # a wire of an installed package
-        return (), False, await one.probe()
+        return (), False, await probe_member(one)
     listed = await one.list_models()
     if listed is None:
         return (), False, "answered"

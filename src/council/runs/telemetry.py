@@ -11,6 +11,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import sys
 import threading
 import time
@@ -32,6 +33,7 @@ from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanK
 from council import events as ev
 from council.engine.ledger import Ledger, Listener
 from council.events import Entry
+from council.packet.secret_filter import redact_text
 from council.settings.catalogue import split_member
 from council.store.interface import Record
 from council.types import Json, Message
@@ -43,6 +45,7 @@ CONTENT_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 CONTENT_VALUES = ("true", "1", "span_only", "span_and_event")
 # Providers by their names in the GenAI conventions; any other has its own name.
 PROVIDER_NAMES = {"google": "gcp.gemini", "mistral": "mistral_ai", "xai": "x_ai", "azure": "azure.ai.openai", "bedrock": "aws.bedrock"}  # fmt: skip
+NAME = re.compile(r"[\w.:/@+*-]{1,200}")  # of a model or a response; anything else may be text of a prompt
 NANOS = 1_000_000_000
 _logger = logging.getLogger(__name__)
 
@@ -174,7 +177,7 @@ class RunSpans:
             "gen_ai.conversation.id": self.record.run, "council.run": self.record.run, "council.task": plan.get("task", ""),
         }  # fmt: skip
         if self.content:
-            about["council.question"] = str(plan.get("question", ""))
+            about["council.question"] = redact_text(str(plan.get("question", "")))
         around = trace.get_current_span().get_span_context()  # of the program that uses the library
         self.run_span = self._start(
             f"invoke_workflow {plan.get('protocol', '')}".strip(), f"part {part}" if part else "run", time.time(), about,
@@ -262,16 +265,25 @@ def _describe_result(result: Json, content: bool) -> Json:
     for name, attribute in names.items():
         if usage.get(name) or (name in usage and name in ("in", "out")):
             about[f"gen_ai.usage.{attribute}"] = usage[name]
-    if model := result.get("model"):
+    if model := _clean_name(result.get("model")):
         about["gen_ai.response.model"] = model
     if finish := result.get("finish"):
         about["gen_ai.response.finish_reasons"] = [finish]
-    if id_ := result.get("id"):
+    if id_ := _clean_name(result.get("id")):
         about["gen_ai.response.id"] = id_
     if content and (text := result.get("text")):
-        said = {"role": "assistant", "parts": [{"type": "text", "content": text}], "finish_reason": finish or "stop"}
+        said = {
+            "role": "assistant",
+            "parts": [{"type": "text", "content": redact_text(text)}],
+            "finish_reason": finish or "stop",
+        }
         about["gen_ai.output.messages"] = json.dumps([said], ensure_ascii=False)
     return about
+
+
+def _clean_name(value: Any) -> str:
+    """Return a name that an endpoint reported, with secrets masked; "" if it is a text."""
+    return redact_text(value) if isinstance(value, str) and NAME.fullmatch(value) else ""
 
 
 def _describe_messages(messages: Sequence[Message]) -> Json:

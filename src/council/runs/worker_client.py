@@ -19,13 +19,14 @@ from pathlib import Path
 
 from council.errors import CouncilError
 from council.settings.config_files import cache_folder, data_folder
+from council.settings.private_files import make_private_folder, open_private_handle
 from council.store.interface import Store
 from council.store.locks import make_owner
 
 WORKER_COMMAND = (sys.executable, "-m", "council", "worker")
 LOCK_VARIABLE = "COUNCIL_WORKER_LOCK"  # file descriptor of the lock that a started worker inherits
 MAX_MESSAGE_BYTES = 8 << 20  # bytes of one message
-MAX_LOG_BYTES = 1 << 20  # bytes; a larger log is truncated
+MAX_LOG_BYTES = 1 << 20  # bytes; a larger log is kept as worker.log.1, and replaces the one before
 RETRY_INTERVAL_S = 0.1  # seconds between attempts
 STARTUP_TIMEOUT_S = 30.0  # seconds to wait for a worker
 ConnectionHandler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -40,7 +41,7 @@ async def request_worker(run: str, env: Mapping[str, str]) -> None:
                 start_worker(env, lock)
         if time.monotonic() > end:
             raise CouncilError(
-                f'no worker could be started for run {run}, which stays queued (see "{_log_path(env)}"): retry with `council watch {run}`'
+                f"no worker could be started for run {run}, which stays queued{_name_log(env)}: retry with `council watch {run}`"
             )
         await asyncio.sleep(RETRY_INTERVAL_S)
 
@@ -117,9 +118,11 @@ def start_worker(env: Mapping[str, str], lock: int | None = None) -> None:
 def _open_log(path: Path) -> int:
     """Open the log of the worker. One that cannot be written, such as on a full disk, stops no run."""
     try:
-        log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
-        if os.fstat(log).st_size > MAX_LOG_BYTES:
-            os.ftruncate(log, 0)
+        log = open_private_handle(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)
+        if os.fstat(log).st_size > MAX_LOG_BYTES:  # it may say why the last worker ended
+            os.close(log)
+            path.replace(path.with_name(f"{path.name}.1"))
+            log = open_private_handle(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)
         return log
     except OSError:
         return os.open(os.devnull, os.O_WRONLY)
@@ -129,14 +132,23 @@ def _log_path(env: Mapping[str, str]) -> Path:
     return data_folder(env) / "worker.log"
 
 
+def _name_log(env: Mapping[str, str]) -> str:
+    """Name the log in a message, if there is one and it says something."""
+    path = _log_path(env)
+    try:
+        return f' (see "{path}")' if path.stat().st_size else ""
+    except OSError:
+        return ""
+
+
 # The lock and the socket
 
 
 @contextmanager
 def worker_lock(folder: Path, inherited: int | None = None) -> Iterator[int | None]:
     """Hold the lock of the single worker; yield None if another process has it. The system releases it after kill -9."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle = os.open(folder / "worker.lock", os.O_RDWR | os.O_CREAT, 0o600) if inherited is None else inherited
+    make_private_folder(folder)
+    handle = open_private_handle(folder / "worker.lock", os.O_RDWR) if inherited is None else inherited
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

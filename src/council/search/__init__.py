@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from council.errors import ConfigError, CouncilError, SearchNotEnabled, UsageError, option
+from council.errors import ConfigError, CouncilError, SearchNotEnabled, UsageError, is_interrupt, option
 from council.extensions import SEARCH
-from council.search.provider import ReadFile, SearchProvider, SearchSetup
+from council.search.provider import ReadFile, SearchError, SearchProvider, SearchSetup
 from council.settings import Settings
 from council.settings.schema import quote_value
 from council.text_cleanup import redact_line
@@ -203,7 +203,10 @@ def _folder_problem(path: Path) -> str:
 def make_provider(
     choice: str, settings: Settings, env: Mapping[str, str], folder: Path, read_file: ReadFile
 ) -> SearchProvider:
-    """Create the search provider for a value of `resolve_search`; raise its errors if it is not available."""
+    """Create the search provider for a value of `resolve_search`; raise its errors if it is not available.
+
+    If the code of a package's provider fails, raise SearchError.
+    """
     meant = resolve_search(choice, settings, env, folder)
     assert meant is not None
     name, value = split_search(meant)
@@ -213,9 +216,9 @@ def make_provider(
     setup = SearchSetup(argument, key, provider_url(name, settings), folder, read_file)
     try:
         made: SearchProvider = provider(setup)
-    except Exception as error:
-        if name in SEARCH.added:
-            raise SEARCH.added[name].error(SEARCH.what, error) from error
+    except BaseException as error:
+        if name in SEARCH.added and not is_interrupt(error):
+            raise SearchError(str(SEARCH.added[name].error(SEARCH.what, error))) from error
         raise
     return made
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
+from council.errors import is_interrupt
 from council.search.provider import Hit, SearchError, SearchProvider
 from council.text_cleanup import strip_invisible, strip_to_line, truncate
 from council.types import Json
@@ -110,12 +111,32 @@ async def research(
         for turn, query in enumerate(queries, 1)
     ]
     results = list(zip(queries, await asyncio.gather(*searches), strict=True))
-    remarks = (
-        [{"query": provider.name, "why": strip_to_line(remark), "remark": True} for remark in provider.remarks]
-        if queries
-        else []
-    )
+    remarks = [{"query": provider.name, "why": remark, "remark": True} for remark in _read_remarks(provider) if queries]
     return [*_result_rows(results, max_results), *_failure_rows(results), *remarks]
+
+
+def list_failures(queries: Sequence[str], error: SearchError) -> list[Json]:
+    """Return the rows of queries that a provider could not be asked."""
+    return list(_failure_rows([(query, error) for query in queries]))
+
+
+async def close_provider(provider: SearchProvider) -> None:
+    """Close a provider. A failure of its code does not matter: the results are there."""
+    task = asyncio.current_task()
+    try:
+        await provider.close()
+    except BaseException as error:
+        if is_interrupt(error, task):
+            raise
+
+
+def _read_remarks(provider: SearchProvider) -> list[str]:
+    try:
+        return [strip_to_line(remark) for remark in provider.remarks]
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        return [f"{provider.name} failed unexpectedly ({type(error).__name__})"]
 
 
 async def _search_with_retry(
@@ -135,14 +156,20 @@ async def _search_with_retry(
 async def _search_once(
     provider: SearchProvider, query: str, max_results: int, freshness: str, seconds: float
 ) -> QueryResult:
+    task = asyncio.current_task()
     try:
         async with asyncio.timeout(seconds):
-            return await provider.search(query, max_results, freshness)
-    except SearchError as trouble:
-        return trouble
+            found = await provider.search(query, max_results, freshness)
+            if not isinstance(found, list) or not all(isinstance(hit, Hit) for hit in found):
+                raise TypeError("search returned no list of Hit")
+            return found
+    except SearchError as failure:
+        return failure
     except TimeoutError:
         return SearchError(f"{provider.name} did not answer within {seconds:g} s", retryable=True)
-    except Exception as error:  # a search failure must not stop the run
+    except BaseException as error:  # a search failure must not stop the run
+        if is_interrupt(error, task):
+            raise
         return SearchError(f"{provider.name} failed unexpectedly ({type(error).__name__})")
 
 

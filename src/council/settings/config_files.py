@@ -16,6 +16,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from council.errors import ConfigError, option
+from council.settings.private_files import (
+    describe_changes,
+    describe_failures,
+    make_private_folder,
+    open_private_file,
+    repair_folder,
+)
 from council.settings.schema import quote_value
 
 MAX_CONFIG_BYTES = 256_000  # bytes; TOML takes quadratic time for some texts
@@ -221,9 +228,9 @@ def write_private(path: Path, text: str) -> None:
     """Write a file that only its owner can read, in one step. A link is kept, and its target is replaced."""
     target = path.resolve()
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(target.parent)
         draft = target.with_name(f".{target.name}.{os.getpid()}")
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        with open_private_file(draft, encoding="utf-8") as file:
             file.write(text)
         draft.replace(target)
     except OSError as error:
@@ -273,6 +280,19 @@ def store_cache(path: Path, rows: Mapping[str, Any]) -> None:
 
 def config_folder(env: Mapping[str, str]) -> Path:
     return _resolve_folder(env, "", "XDG_CONFIG_HOME", "user_config_path")
+
+
+def repair_folders(env: Mapping[str, str]) -> list[str]:
+    """Make Council's folders private, where an older version or a umask left them open. Return notices.
+
+    A cache that the user named may be shared on purpose: it has weights, and nothing of the user.
+    """
+    with suppress(RuntimeError):  # there is no home folder
+        places = {data_folder(env): bool(env.get("COUNCIL_DATA"))}
+        places |= {config_folder(env): False} | ({} if env.get("COUNCIL_CACHE") else {cache_folder(env): False})
+        repairs = [repair_folder(folder, is_named=is_named) for folder, is_named in places.items()]
+        return [line for line in (describe_changes(repairs), describe_failures(repairs)) if line]
+    return []
 
 
 def _resolve_folder(

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from council.errors import ConfigError, UsageError
-from council.settings.config_files import config_folder, find_command
+from council.settings.config_files import config_folder, find_command, write_private
 from council.settings.schema import quote_value, split_command
 
 SERVICE = "council"
@@ -113,9 +113,7 @@ def _names_file(env: Mapping[str, str]) -> Path:
 
 
 def _write_names(names: list[str], env: Mapping[str, str]) -> None:
-    path = _names_file(env)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(names) + "\n", encoding="utf-8")
+    write_private(_names_file(env), json.dumps(names) + "\n")
 
 
 # Command

@@ -296,7 +296,11 @@ def _has_key(provider: Provider, env: Mapping[str, str]) -> bool:
 def available_members(settings: Settings, env: Mapping[str, str]) -> list[Candidate]:
     """Return the available members, best first: [models], each vendor's strongest model, members of [seats]."""
     named = [*_iter_callable((settings.models[name] for name in MODEL_ORDER if name in settings.models), settings, env)]
-    seated = [*_iter_callable(_configured_members(settings), settings, env)]
+    seated = [
+        member
+        for member in _iter_callable(_configured_members(settings), settings, env)
+        if member in settings.custom_members or settings.may_choose(vendor_of(member, settings))
+    ]
     named_providers = {split_member(member)[0] for member in (*named, *seated)}
     strongest = (
         member for member in _strongest_members(settings, env) if _is_confirmed(member, settings, named_providers)

@@ -68,6 +68,17 @@ class RunState:
         return self.is_detached and self.is_open and not self.is_owned
 
 
+ANSWER_FAULTS = (
+    "empty",
+    "flood",
+    "length",
+    "loop",
+    "refused",
+    "schema",
+    "stub",
+)  # faults of an answer, not of a connection
+
+
 @dataclass(slots=True)
 class Attempt:
     """One request that was sent or about to be sent, and its result (None if unknown)."""
@@ -79,6 +90,21 @@ class Attempt:
     received: int = 0  # bytes of the answer so far, in this process
     sent_at: float = 0.0  # time of the event loop, in this process
     delivery: Delivery = field(default_factory=Delivery)  # in this process
+
+    @property
+    def has_answer(self) -> bool:
+        """Return whether the member answered, also if the answer was rejected."""
+        return self.result is not None and ("text" in self.result or self.result.get("fault") in ANSWER_FAULTS)
+
+    @property
+    def is_given_up(self) -> bool:
+        """Return whether the step ended with this attempt, without a result."""
+        return self.result is not None and bool(self.result.get("given_up"))
+
+    @property
+    def has_lost_race(self) -> bool:
+        """Return whether another member, asked at the same time, answered first."""
+        return self.result is not None and bool(self.result.get("hedged"))
 
 
 HOLD_KEY = ""  # of the row with the money that a run holds for requests that are still to be sent

@@ -1,15 +1,17 @@
 """Run store in PostgreSQL, for several processes and machines. A process owns a run by a lease.
 
 The writing thread groups the rows of all runs of the process by table: one statement for each table and one round trip for
-the transaction. A lost connection never loses rows or stores them twice: each transaction writes its number into the row of
+the transaction. If the rows of a job are refused, the same statements are repeated job by job, so that only this job fails.
+A lost connection never loses rows or stores them twice: each transaction writes its number into the row of
 its writer, where it is read back.
 """
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
 from itertools import groupby
 from typing import Any
@@ -19,6 +21,7 @@ from psycopg import errors as pg
 from psycopg.conninfo import conninfo_to_dict
 
 from council.errors import RunOwned, StoreError
+from council.settings.private_files import make_private_folder
 from council.store.interface import BudgetRefusal, Hold, Row, RunOwner, StoreAddress
 from council.store.leases import (
     RENEW_LEASES,
@@ -67,6 +70,8 @@ MAX_ROWS = 2000  # of one statement
 LOST = (pg.AdminShutdown, pg.CrashShutdown, pg.CannotConnectNow, pg.TooManyConnections, pg.IdleSessionTimeout)
 CONFLICTS = (pg.DeadlockDetected, pg.SerializationFailure)  # the transaction was rolled back and can be repeated
 
+logger = logging.getLogger("council.store")
+
 # Store
 
 
@@ -76,6 +81,14 @@ class CommitUnknown(Exception):
     def __init__(self, outcomes: list[tuple[Any, BaseException | None]]) -> None:
         super().__init__("the connection was lost during a commit")
         self.outcomes = outcomes
+
+
+def rows_by_run(jobs: Sequence[Job]) -> Mapping[str, Sequence[Row]]:
+    """Return the rows of jobs by run, in their order."""
+    rows: dict[str, list[Row]] = {}
+    for job in jobs:
+        rows.setdefault(job.run, []).extend(job.rows)
+    return rows
 
 
 class PostgresStore(WorkerTables, RunStore):
@@ -92,7 +105,7 @@ class PostgresStore(WorkerTables, RunStore):
         try:
             with self._writer.gate:
                 self._db, self._is_open = self._open(), True
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private_folder(self.folder)
         except (OSError, psycopg.Error) as error:
             raise StoreError(self._explain(error)) from error
 
@@ -100,6 +113,7 @@ class PostgresStore(WorkerTables, RunStore):
         super().start()
         self._id = secrets.token_hex(8)  # of this writer
         self._batch = 0  # number of the last transaction
+        self.split_commits = 0  # transactions that were repeated job by job
         self._last_check = 0.0
         self._leases = LeaseThread(self)
 
@@ -235,12 +249,18 @@ class PostgresStore(WorkerTables, RunStore):
         try:
             return self._commit_grouped(jobs)
         except (psycopg.IntegrityError, psycopg.DataError, psycopg.ProgrammingError, OverflowError) as error:
-            del error  # of one job: each is tried separately
+            self._note_split(error)
         except psycopg.Error as error:
             if error.sqlstate != LEASE_LOST:
                 raise
         self._rollback()
         return self._commit_separately(jobs)
+
+    def _note_split(self, error: BaseException) -> None:
+        """Count a transaction that is repeated job by job, because the rows of a job were refused. Log the first one."""
+        self.split_commits += 1
+        if self.split_commits == 1:
+            logger.warning("%s; the rows of each run were stored separately", self._explain(error))
 
     def _is_grouped(self, job: Job) -> bool:
         """Return whether the order of a job's rows over tables does not matter."""
@@ -252,7 +272,7 @@ class PostgresStore(WorkerTables, RunStore):
         """Send the rows of all jobs with one statement for each kind. Without other work, one round trip is enough."""
         outcomes = list[tuple[Any, BaseException | None]]()
         parts = [(is_grouped, list(part)) for is_grouped, part in groupby(jobs, self._is_grouped)]
-        statements = [self._group_rows(part) if is_grouped else ([], []) for is_grouped, part in parts]
+        statements = [self._group_rows(rows_by_run(part)) if is_grouped else ([], []) for is_grouped, part in parts]
         is_sent, raw = len(parts) == 1 and parts[0][0], self._db.raw
         try:
             with raw.pipeline() if is_sent else nullcontext():
@@ -288,11 +308,8 @@ class PostgresStore(WorkerTables, RunStore):
             sorted({f"{job.run}:{job.token}" for job in jobs if job.token and job.run not in self._failures})
         )
 
-    def _group_rows(self, jobs: Sequence[Job]) -> tuple[list[Any], list[tuple[str, list[Any]]]]:
+    def _group_rows(self, of_run: Mapping[str, Sequence[Row]]) -> tuple[list[Any], list[tuple[str, list[Any]]]]:
         """Return the values of new leases, and one statement with its values for each kind of row."""
-        of_run: dict[str, list[Row]] = {}
-        for job in jobs:
-            of_run.setdefault(job.run, []).extend(job.rows)
         rows: dict[str, list[Any]] = {kind: [] for kind in ("lease", "hush", *INSERTED, *CHANGED)}
         for run, found in of_run.items():
             for kind, values in self._pack(run, without_discarded(found), rows["text"]):
@@ -338,8 +355,10 @@ class PostgresStore(WorkerTables, RunStore):
         return result, error
 
     def _insert_rows(self, run: str, rows: Sequence[Row]) -> Work:
-        insert = super()._insert_rows(run, [row for row in rows if row[0] not in ("lease", "release_lease")])
         token = self._owned_runs.get(run, 0)
+        if GROUPED.issuperset(kind for kind, _ in rows):
+            return self._insert_group(run, rows, token)
+        insert = super()._insert_rows(run, [row for row in rows if row[0] not in ("lease", "release_lease")])
 
         def work(db: Any) -> None:
             for kind, values in rows:
@@ -353,6 +372,20 @@ class PostgresStore(WorkerTables, RunStore):
             for kind, values in rows:
                 if kind == "release_lease":
                     db.execute(RELEASE_LEASE, values)
+
+        return work
+
+    def _insert_group(self, run: str, rows: Sequence[Row], token: int) -> Work:
+        """Return work with the statements of `_commit_grouped`, for the rows of one job."""
+
+        def work(db: Any) -> None:
+            leases, statements = self._group_rows({run: rows})
+            for values in leases:
+                db.execute(ADD_LEASE, values)
+            if token:
+                self._check_lease(db, run, token)
+            for statement, values in statements:
+                db.raw.execute(statement, values, prepare=False)
 
         return work
 

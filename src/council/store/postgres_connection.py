@@ -97,11 +97,11 @@ def migrate(raw: psycopg.Connection[Any], shown: str) -> None:
             raw.execute(f"CREATE TABLE {SCHEMA}.schema_version (version INTEGER NOT NULL)")
             raw.execute("INSERT INTO schema_version VALUES (0)")
         for statement in (statement for one in MIGRATIONS[version or 0 :] for statement in one):
-            raw.execute(_load_queue_schema() if statement == QUEUE_SCHEMA else statement)
+            raw.execute(load_queue_schema() if statement == QUEUE_SCHEMA else statement)
         raw.execute("UPDATE schema_version SET version = $1", (len(MIGRATIONS),))
 
 
-def _load_queue_schema() -> str:
+def load_queue_schema() -> str:
     """Return the statements of Procrastinate, which are not meant to be executed twice."""
     from procrastinate.schema import SchemaManager
 

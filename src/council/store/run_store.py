@@ -7,6 +7,7 @@ Another thread reads on its own connection, so that a slow write delays no reade
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 import secrets
 import threading
@@ -19,6 +20,7 @@ from weakref import WeakSet
 
 from council.errors import StoreError, UsageError
 from council.extensions import load_attribute
+from council.settings.private_files import describe_changes, repair_folder
 from council.store import queries
 from council.store.interface import (
     OPEN_STATUSES,
@@ -156,6 +158,8 @@ REPAIR = "council.store.sqlite_repair:repair_store"
 
 def open_store(address: StoreAddress) -> Store:
     """Open the store at an address. Create it, or bring it to the present schema, if needed."""
+    if changes := describe_changes([repair_folder(address.folder, is_named=True)]):  # the command line has done it
+        logging.getLogger("council").warning(changes)
     if not address.url:
         store: Store = load_attribute(STORES["sqlite"])(address.folder)
         return store

@@ -6,7 +6,6 @@ import asyncio
 import errno
 import fcntl
 import os
-import shutil
 import sqlite3
 import tempfile
 import time
@@ -19,6 +18,13 @@ from typing import Any, ClassVar, TypeVar
 from urllib.parse import quote
 
 from council.errors import RunOwned, StoreError, wording
+from council.settings.disk_space import explain_full_temp_folder, find_full_temp_folder, is_disk_full
+from council.settings.private_files import (
+    copy_private_file,
+    make_private_file,
+    make_private_folder,
+    open_private_handle,
+)
 from council.store.locks import (
     LockOwner,
     OnWait,
@@ -44,7 +50,6 @@ CHECK_INTERVAL_S = 600.0  # seconds between the checks of a small store by one p
 LARGE_CHECK_INTERVAL_S = 86400.0  # seconds between the checks of a large store by all processes
 PAGES_PER_STEP = 1000
 SHRINK_TIMEOUT_S = 1.0
-MIN_FREE_BYTES = 1 << 20  # with less, an input/output error is taken for a full disk
 INCREMENTAL = 2  # value of auto_vacuum
 COUNT_TABLES = "SELECT count(*), coalesce(sum(name = 'settled'), 0) FROM sqlite_master"
 DAMAGE_WORDS = (
@@ -62,17 +67,20 @@ def open_database(path: Path) -> sqlite3.Connection:
     """Open the database to write, create it if it is missing, and bring it to the present schema. Another one stays as it is."""
     if path.exists() and not path.stat().st_size and has_lost_file(path):
         raise StoreError(explain_damage("the file is empty, but its log is not", path))
+    if not path.exists():  # SQLite would create it by the umask
+        os.close(open_private_handle(path, os.O_RDWR))
     db = _connect(path)
     try:
         version, (tables, ours) = _schema_version(db), db.execute(COUNT_TABLES).fetchone()
         if (version or tables) and not (ours and version <= len(MIGRATIONS)):
             raise StoreError(explain_other(version, bool(ours), path))
-        path.chmod(0o600)
+        make_private_file(path)  # SQLite gives its other files the same permissions
         if not tables:  # so that a new file can shrink; for an old one, this would write
             db.execute(f"PRAGMA auto_vacuum = {INCREMENTAL}")
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
-        _migrate(db)
+        _migrate(db, path)
+        db.execute("PRAGMA temp_store = MEMORY")  # a full folder of temporary files stops no run
     except BaseException:
         db.close()  # release its file lock
         raise
@@ -90,18 +98,55 @@ def _connect(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_SLICE_S)
 
 
-def _migrate(db: sqlite3.Connection) -> None:
+def _migrate(db: sqlite3.Connection, path: Path) -> None:
     if _schema_version(db) == len(MIGRATIONS):
         return
     db.execute("BEGIN IMMEDIATE")
-    for statement in chain.from_iterable(MIGRATIONS[_schema_version(db) :]):
+    version = _schema_version(db)
+    if version > len(MIGRATIONS):  # a newer process has migrated it in the meantime
+        raise StoreError(explain_newer(version, path))
+    if version:
+        version = max(version, _find_applied_version(db))
+    _execute_migrations(db, MIGRATIONS[version:])
+    db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    db.execute("COMMIT")
+
+
+def _execute_migrations(db: sqlite3.Connection, migrations: Sequence[tuple[str, ...]]) -> None:
+    for statement in chain.from_iterable(migrations):
         try:
             db.execute(statement)
         except sqlite3.OperationalError as error:
             if "no such module" not in str(error):  # built without full-text search
                 raise
-    db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
-    db.execute("COMMIT")
+
+
+def _find_applied_version(db: sqlite3.Connection) -> int:
+    """Return the newest version whose schema the database has.
+
+    Council 0.2.0 stores its own version in a database that a newer process has just migrated. Such a migration is not repeated.
+    """
+    present, expected, applied = _list_schema(db), set[tuple[str, str, str]](), 0
+    model = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        for version, migration in enumerate(MIGRATIONS, 1):
+            _execute_migrations(model, [migration])
+            before, expected = expected, _list_schema(model)
+            if expected != before and expected <= present:  # a migration without new objects is no evidence
+                applied = version
+    finally:
+        model.close()
+    return applied
+
+
+def _list_schema(db: sqlite3.Connection) -> set[tuple[str, str, str]]:
+    """Return the columns of the tables, and the statements of the indexes, views and triggers."""
+    columns = db.execute(
+        """SELECT 'column', m.name, c.name FROM sqlite_master m JOIN pragma_table_info(m.name) c
+           WHERE m.type = 'table' AND m.sql NOT LIKE 'CREATE VIRTUAL%'"""
+    )
+    others = db.execute("SELECT type, name, sql FROM sqlite_master WHERE type <> 'table' AND sql IS NOT NULL")
+    return {*columns.fetchall(), *others.fetchall()}
 
 
 def _schema_version(db: sqlite3.Connection) -> int:
@@ -148,7 +193,7 @@ class RunLock:
         self._open()
 
     def _open(self) -> None:
-        self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._handle = open_private_handle(self._path, os.O_RDWR)
         self._held.add(self)
 
     def __enter__(self) -> None:
@@ -213,7 +258,9 @@ def explain_error(error: BaseException, path: Path) -> str:
         return f'cannot write to the run store "{path}" ({error}): make the folder writable, or set COUNCIL_DATA to another one'
     if isinstance(error, UnicodeDecodeError) or any(word in text for word in DAMAGE_WORDS):
         return explain_damage(text, path)
-    if "full" in text or number in (errno.ENOSPC, errno.EDQUOT) or ("I/O" in text and _is_disk_full(path)):
+    if "full" in text or number in (errno.ENOSPC, errno.EDQUOT) or ("I/O" in text and is_disk_full(path.parent)):
+        if not is_disk_full(path.parent) and (folder := find_full_temp_folder()):
+            return explain_full_temp_folder(folder)
         return f'the run store "{path}" cannot be used ({error}): free some space or set COUNCIL_DATA to another folder'
     return f'the run store "{path}" cannot be used ({error}): check the disk and your quota, or set COUNCIL_DATA to another folder'
 
@@ -244,13 +291,6 @@ def is_read_only_error(error: BaseException) -> bool:
     if isinstance(error, OSError):
         return error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
     return "readonly" in str(error) or "unable to open" in str(error)
-
-
-def _is_disk_full(path: Path) -> bool:
-    try:
-        return shutil.disk_usage(path.parent).free < MIN_FREE_BYTES
-    except OSError:
-        return False
 
 
 def _can_open_files() -> bool:
@@ -298,9 +338,9 @@ class ReadOnlyCopy:
     def _open_copy(self, path: Path) -> sqlite3.Connection:
         self._folder = tempfile.TemporaryDirectory(prefix="council-")
         copy = Path(self._folder.name) / path.name
-        shutil.copyfile(path, copy)
+        copy_private_file(path, copy)
         with suppress(FileNotFoundError):
-            shutil.copyfile(log_of(path), log_of(copy))
+            copy_private_file(log_of(path), log_of(copy))
         return open_database(copy)
 
     def close(self) -> None:
@@ -345,8 +385,7 @@ class SqliteStore(RunStore):
 
     def _open(self) -> sqlite3.Connection:
         try:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            (self.folder / "locks").mkdir(exist_ok=True, mode=0o700)
+            make_private_folder(self.folder / "locks")
             return wait_if_busy(self.path, lambda: open_database(self.path), lambda: WRITE_TIMEOUT_S)
         except (OSError, sqlite3.Error) as error:
             can_write = not self.path.is_file() or is_writable(self.path)
@@ -414,7 +453,8 @@ class SqliteStore(RunStore):
             raise StoreError(explain_damage(problem, self.path))
         if is_large:
             with suppress(OSError):
-                mark.touch(mode=0o600)
+                os.close(open_private_handle(mark, os.O_WRONLY))
+                os.utime(mark)
 
     async def check_integrity(self) -> list[str]:
         """Return the problems that SQLite's integrity check finds."""

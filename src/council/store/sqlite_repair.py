@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sqlite3
 import tempfile
 import time
@@ -13,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from council.errors import StoreError, UsageError
+from council.settings.private_files import copy_private_file
 from council.store.locks import is_busy, is_locked
 from council.store.migrations import FILL_STOPS_IN_ORDER
 from council.store.sqlite import (
@@ -150,11 +150,11 @@ def _copy_to_read(source: Path, empty: Path) -> Path:
     places. A list of tables alone fits on one page.
     """
     copy = empty.with_name("old.db")
-    shutil.copyfile(source, copy)
+    copy_private_file(source, copy)
     with suppress(FileNotFoundError):
-        shutil.copyfile(log_of(source), log_of(copy))
+        copy_private_file(log_of(source), log_of(copy))
     if has_lost_file(copy):
-        shutil.copyfile(empty, copy)
+        copy_private_file(empty, copy)
     elif not _has_tables(copy):
         content, pages = _make_first_page(empty), copy.stat().st_size // PAGE_BYTES
         first = content[:28] + pages.to_bytes(4, "big") + bytes(8) + content[40:PAGE_BYTES]  # no free pages
@@ -166,7 +166,7 @@ def _copy_to_read(source: Path, empty: Path) -> Path:
 def _make_first_page(empty: Path) -> bytes:
     """Return the first page of an empty database that lists only the tables that are copied."""
     copy = empty.with_name("tables.db")
-    shutil.copyfile(empty, copy)
+    copy_private_file(empty, copy)
     with _open_quietly(copy) as db:
         db.execute("PRAGMA journal_mode = DELETE")
         db.execute("PRAGMA writable_schema = 1")

@@ -18,7 +18,7 @@ JUDGES = tuple(f"judge-{n}" for n in range(1, 5))
 MIXED = tuple(f"{family}-judge-{n}" for family in ("claude", "codex") for n in range(1, 4))
 PHASE = {
     "Opinion": "judge", "Options": "judge", "Facets": "judge", "SecondOpinion": "r2", "SubQuestions": "questions", "Consolidation": "consolidate",
-    "Lookups": "look", "Exploration": "look", "DefectGroups": "clerk",
+    "Lookups": "look", "Exploration": "look", "DefectGroups": "clerk", "SeatLookups": "read",
 }  # fmt: skip
 
 
@@ -114,6 +114,9 @@ class JudgeAnswers:
             return written_up(seat)
         if phase == "r2":
             return second()
+        if phase == "read":
+            has_read = any(turn["role"] == "assistant" for turn in seen.body["messages"])
+            return {"files": [] if has_read else ["README.md"], "names": [], "patterns": []}
         if phase == "clerk":
             return {"groups": []}
         if phase == "consolidate":

@@ -13,6 +13,7 @@ import pytest
 
 from tests.doors.web.conftest import write_project
 from tests.doors.web.server import Json, WebServer, environment
+from tests.packet.fake_secrets import SECRETS
 from tests.search.test_local_files import pdf
 
 RED_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
@@ -84,6 +85,47 @@ def test_files_are_found_by_words_and_previewed_without_secrets(server: WebServe
         "no.md",
     ):
         assert "Confidential" not in server.refused(f"/api/files/text?path={path}"), path
+
+
+@pytest.mark.behaviour("50-web-preview-gate")
+@pytest.mark.parametrize("kind", sorted(SECRETS))
+def test_a_secret_in_a_preview_is_masked_and_named_as_the_gate_refuses_it(server: WebServer, kind: str) -> None:
+    text, secret = SECRETS[kind]
+    (server.folder / "planted.txt").write_text(f"first\nsecond\n{text}\n", encoding="utf-8")
+    response = server.ask("GET", "/api/files/text?path=planted.txt")
+    assert secret not in response.body.decode() and "second" in response.json["text"]
+    refused = server.refused("/api/estimate", {"question": "check planted.txt", "targets": ["planted.txt"]})
+    assert [place for place in response.json["secrets"] if place in refused] == response.json["secrets"] != []
+    assert response.json["secrets"][0].startswith("planted.txt:3 (")
+
+
+@pytest.mark.behaviour("50-web-preview-gate")
+def test_a_preview_shows_what_the_packet_would_show(server: WebServer) -> None:
+    """A lock file, a link to a private folder and a name that is a secret are refused by both."""
+    (server.folder / "uv.lock").write_text("x\n")
+    (server.folder / "notes-link").symlink_to(".git")
+    name = f"{SECRETS['github'][1]}.txt"
+    (server.folder / name).write_text("x\n")
+    assert "a lock file" in server.refused("/api/files/text?path=uv.lock")
+    assert "cannot be shown" in server.refused("/api/files/text?path=notes-link/config")
+    assert name not in server.ask("GET", "/api/files").body.decode()
+    assert name not in server.ask("GET", "/api/files/search?q=txt").body.decode()
+    (server.folder / "plain.txt").write_text("zero\u200bwidth\n", encoding="utf-8")
+    shown = server.get("/api/files/text?path=plain.txt")
+    assert (shown["text"], shown["secrets"]) == ("zerowidth\n", [])
+    for made in ("uv.lock", "notes-link", name):
+        (server.folder / made).unlink()
+
+
+@pytest.mark.behaviour("50-web-preview-gate")
+def test_the_packet_of_a_run_is_shown_with_secrets_masked(server: WebServer) -> None:
+    """A packet of an earlier version may have a secret that its gate did not know."""
+    run = server.run_council("review notes.md", protocol="triad", settings={"models": ["scripted:"]})
+    secret = SECRETS["github"][1]
+    with server.database() as db:
+        db.execute("UPDATE runs SET setup = replace(setup, 'Cold storage is cheap', ?)", (f"token {secret}",))
+    response = server.ask("GET", f"/api/runs/{run}/packet")
+    assert response.status == 200 and secret not in response.body.decode()
 
 
 @pytest.mark.behaviour("50-web-attachments")

@@ -82,7 +82,7 @@ def test_without_a_browser_it_says_so_below_the_address(place: Place, server: We
 
 @pytest.mark.behaviour("50-open")
 def test_without_a_server_it_starts_one_until_interrupted(place: Place) -> None:
-    (Path(place.env["COUNCIL_DATA"]) / "servers").mkdir()
+    (Path(place.env["COUNCIL_DATA"]) / "servers").mkdir(mode=0o700)
     stale = Path(place.env["COUNCIL_DATA"]) / "servers" / "1.url"
     stale.write_text("http://127.0.0.1:9/#token=old")
     process = place.start()

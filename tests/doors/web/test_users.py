@@ -123,6 +123,7 @@ def test_a_user_sees_only_the_own_runs_until_the_token_is_revoked(site: Site) ->
     assert secret not in repr(stored).encode()
 
 
+@pytest.mark.refused_rows  # one of two equal requests at the same time is refused by the database
 @pytest.mark.behaviour("50-web-idempotency", "50-users-own-runs")
 def test_equal_requests_with_one_key_start_one_run(site: Site) -> None:
     ann = site.add_user("ann")
@@ -172,7 +173,7 @@ def test_a_user_reads_no_file_of_the_server_and_starts_no_program(tmp_path: Path
                 ({"protocol": "judges", "question": "validate notes.md"}, None),
                 ({"protocol": "judges", "question": "Compare tabs with spaces.", "options": {"explorers": 1}}, "explorers"),
                 ({"protocol": "judges", "options": {"perspectives_file": f"{site.folder}/notes.md"}}, None),
-                ({"protocol": "general", "options": {"search": "files:."}}, None),
+                ({"protocol": "general", "options": {"search": "files:."}}, "search"),
                 ({"protocol": "general", "options": {"search": f"files:{site.folder}"}}, None),
             ]  # fmt: skip
             for body, field in cases:
@@ -181,6 +182,12 @@ def test_a_user_reads_no_file_of_the_server_and_starts_no_program(tmp_path: Path
                 assert "Cold storage is cheap" not in answer.body.decode()
                 assert field in (None, answer.json["error"]["field"]), (body, answer.body)
                 assert site.ask_as(ann, "POST", "/api/runs", {"question": QUESTION, **body}).status == answer.status
+            searches = [
+                site.ask_as(ann, "POST", "/api/estimate", {"question": QUESTION, "protocol": "general", "options": {"search": search}})
+                for search in ("files:.", "tavily")
+            ]  # fmt: skip
+            assert [answer.status for answer in searches] == [403, 200]
+            assert searches[0].json["error"]["code"] == "forbidden"
             for path in ("/api/files", "/api/files?path=src"):
                 assert site.ask_as(ann, "GET", path).json["error"]["code"] == "forbidden"
             assert site.ask_as(ann, "GET", "/api/roots").json == []

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
 
 from council.protocols.general.origins import Material, find_foreign, mark_foreign
+from tests.growth import measure_growth
 from tests.paths import TESTS
 
 QUESTION = "Should we shard our Postgres database in 2026?"
@@ -81,11 +81,12 @@ def test_each_item_is_marked_once_where_it_first_occurs() -> None:
 
 
 def test_a_long_answer_is_checked_in_time() -> None:
-    text = "At 12,345 tps Foo-Bar wins. " * 3_000
     material = Material([("word 17 and 18 % " * 20_000)])
-    started = time.process_time()
-    assert len(find_foreign(text, material)) == 6_000
-    assert time.process_time() - started < 5
+
+    def check(size: int) -> None:
+        assert len(find_foreign("At 12,345 tps Foo-Bar wins. " * size, material)) == 2 * size
+
+    assert measure_growth(check, 750, times=4) < 9  # in proportion to the size: 4; to its square: 16
 
 
 SYNTHESES: list[dict[str, Any]] = json.loads((TESTS / "data" / "syntheses.json").read_text(encoding="utf-8"))

@@ -258,6 +258,15 @@ def test_a_removed_line_is_located_by_its_old_number_and_a_deleted_file_keeps_it
     assert (found.state, found.line) == ("verified", 2)
 
 
+@pytest.mark.behaviour("20-locations-checked")
+def test_the_header_of_a_hunk_names_a_definition_that_the_sent_lines_do_not_show() -> None:
+    diff = "--- a/cart.py\n+++ b/cart.py\n@@ -39,2 +39,3 @@ def total(items):\n     price = 0\n+    tax = 1\n     return price\n"
+    material = Material({}, diff, [PacketFile("cart.py", "    tax = 1\n", ((40, 40),), "rest", "", 90)])
+    found = find_place("cart.py:40", "", "", material)
+    definition = material.find_definition(found, "")
+    assert definition is not None and definition.name == "total"
+
+
 # Parts of files
 
 

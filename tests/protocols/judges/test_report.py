@@ -241,6 +241,14 @@ def test_convergence_exchanges_steel_men_and_dropped_findings_are_shown() -> Non
 
 
 @pytest.mark.behaviour("20-report-debate")
+def test_a_first_verdict_is_marked_while_the_second_round_is_not_finished() -> None:
+    builder = judged(bench_plan(options={"debate": True}), "r1", judge_2=opinion("WARN")).phase("r2")
+    builder.answer("judge-1", "still", reply=opinion("PASS")).ask("judge-2")
+    text = render_document(builder.close("x", status="incomplete", stopped="interrupted").minutes)
+    assert "WARN (HIGH, R1 verdict (R2 not finished))" in text
+
+
+@pytest.mark.behaviour("20-report-debate")
 def test_judge_absent_in_the_second_round_keeps_its_first_verdict_with_a_mark() -> None:
     builder = judged(bench_plan(options={"debate": True}), "r1", judge_2=opinion("WARN")).phase("r2")
     builder.answer("judge-1", "still", reply=opinion("PASS")).ask("judge-2").mark_absent("judge-2", "timed_out", "")

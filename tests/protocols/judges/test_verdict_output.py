@@ -6,6 +6,7 @@ import pytest
 
 from council.engine.minutes import Minutes
 from council.protocols.judges.finding_blocks import split_code
+from council.protocols.judges.report import render_verdict_markdown
 from council.render.markdown import render_answer, render_verbose
 from tests.protocols.judges.runs import bench_plan, debated, details, finding, judged, nothing_changed, split, validated
 from tests.render.runs import RunBuilder, plan
@@ -242,6 +243,20 @@ def test_explorers_share_a_line_below_their_judge() -> None:
 
 
 @pytest.mark.behaviour("50-explorers-secondary")
+def test_only_a_judge_whose_last_statement_went_to_its_explorers_is_exploring() -> None:
+    def first_words(builder: RunBuilder) -> list[str]:
+        symbol, _, _, state = next(line.split()[:4] for line in draw(builder) if " judge-1 " in line)
+        return [symbol, state]
+
+    ended, broken = explored(), RunBuilder(bench_plan()).phase("judge")
+    ended.phase("judge").answer("judge-1", "The verdict.")
+    broken.phase("judge/judge-1/questions").mark_absent("judge-1", "failed(net)").end_phase()
+    assert first_words(explored()) == ["▸", "exploring"]
+    assert first_words(ended) == ["✓", "ok"]
+    assert first_words(broken) == ["✗", "failed"]
+
+
+@pytest.mark.behaviour("50-explorers-secondary")
 def test_plain_lines_show_explorers_after_their_judge() -> None:
     lines = plain_lines(explored())
     assert "council r7k2 judge judge-1 > questions ok 2 words 3.2s" in lines
@@ -269,3 +284,9 @@ def test_failed_seat_is_not_done_in_the_phase_bar() -> None:
     assert draw(builder.answer("gamma", "c").end_phase())[1].startswith("! draft 2/3")
     lost = RunBuilder(plan()).phase("draft").ask("alpha").mark_absent("alpha").end_phase()
     assert draw(lost)[1].startswith("✗ draft 0/1")
+
+
+def test_a_verdict_as_markdown_has_no_empty_section() -> None:
+    text = render_verdict_markdown(validated().minutes)
+    assert text.startswith("**WARN")
+    assert all(block.strip() for block in text.split("\n\n"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-import errno
 import io
 import json
 import os
@@ -76,6 +75,9 @@ def _flush_output() -> None:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
+HELP_FLAGS = {"-h", "--help", "--help-all"}
+
+
 def run(arguments: list[str]) -> int:
     """Run one command line and return its exit code. Print errors as one line, or as one object with --json."""
     wants_json = _wants_json(_arguments_before_dashes(arguments))
@@ -84,10 +86,24 @@ def run(arguments: list[str]) -> int:
         if word in MANAGEMENT_COMMANDS and (page := _help_page(rest)):
             click.echo(page)
             return 0
+        if not HELP_FLAGS.intersection(arguments):  # help reads no folder
+            _repair_folders()
         result = _load_command(word).main(rest, prog_name="council", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except Exception as error:
         return print_failure(error, arguments, wants_json=wants_json)
+
+
+def _repair_folders() -> None:
+    """Make the folders private that an older version left open, and say so once."""
+    from council.settings.config_files import repair_folders
+
+    if lines := repair_folders(os.environ):
+        from council.doors.cli.notices import select_new_notices
+        from council.text_cleanup import clean
+
+        for line in select_new_notices(lines, os.environ):
+            print(clean(f"council: {line}"), file=sys.stderr)
 
 
 def print_failure(error: Exception, arguments: list[str], *, wants_json: bool = False) -> int:
@@ -104,11 +120,8 @@ def print_failure(error: Exception, arguments: list[str], *, wants_json: bool = 
         )
     if isinstance(error, CouncilError):
         return _print_error(error, wants_json)
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        return _print_error(
-            CouncilError(f"cannot write the output ({error.strerror}): free some disk space and try again"),
-            wants_json,
-        )
+    if line := _explain_full_disk(error):
+        return _print_error(CouncilError(line), wants_json)
     if "COUNCIL_DEBUG" in os.environ:
         raise error
     what = f"{type(error).__name__}: {error}"
@@ -116,6 +129,12 @@ def print_failure(error: Exception, arguments: list[str], *, wants_json: bool = 
         CouncilError(f"internal error ({what}): set COUNCIL_DEBUG=1 for a traceback, and report it"),
         wants_json,
     )
+
+
+def _explain_full_disk(error: Exception) -> str:
+    from council.settings.disk_space import explain_full_disk  # only needed for an error
+
+    return explain_full_disk(error)
 
 
 def _is_run(word: str) -> bool:

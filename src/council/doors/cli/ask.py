@@ -143,11 +143,16 @@ def convene(words: tuple[str, ...], **params: Any) -> int:
     return drive.convene(wish, dry_run=params["dry_run"], detach=params["detach"])
 
 
+ACCEPT_SECRET_HELP = "Accept the values for which this packet is refused, in these files only: write their hashes to .council-secrets.toml."
+
+
 def show_packet(words: tuple[str, ...], **params: Any) -> int:
     from council.doors.cli.runner import Runner
 
     wish = build_request(words, params)
-    return Runner.from_flags(params, profile=wish.options.get("profile")).show_packet(wish)
+    runner = Runner.from_flags(params, profile=wish.options.get("profile"))
+    reason = params["accept_secret"]
+    return runner.show_packet(wish) if reason is None else runner.accept_secrets(wish, reason)
 
 
 def packet_command() -> click.Command:
@@ -155,8 +160,9 @@ def packet_command() -> click.Command:
     options = [make_option(flag) for flag in (*COMMON_FLAGS, *protocol_flags())]
     for option in options:
         option.hidden = option.name not in help.PACKET_FLAGS  # accepted, but without an effect
+    accept = click.Option(["--accept-secret"], metavar="REASON", help=ACCEPT_SECRET_HELP)
     words = click.Argument(["words"], nargs=-1, metavar="WORDS…", shell_complete=complete_file)
-    return click.Command("packet", params=[words, *options], callback=show_packet, help=COMMAND_HELP["packet"])
+    return click.Command("packet", params=[words, accept, *options], callback=show_packet, help=COMMAND_HELP["packet"])
 
 
 def build_request(words: tuple[str, ...], params: dict[str, Any]) -> RunRequest:

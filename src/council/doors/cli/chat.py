@@ -30,6 +30,7 @@ from council.runs.run_context import close_shared
 from council.runs.service import Convener
 from council.settings.config_files import data_folder
 from council.settings.member_lookup import require_available
+from council.settings.private_files import make_private_folder, open_private_file
 from council.text_cleanup import single_line
 from council.types import Json
 
@@ -133,10 +134,8 @@ class TerminalLines:
         line = " ".join(text.split())
         self._readline.add_history(line)
         with contextlib.suppress(OSError):
-            self._history.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            handle = os.open(self._history, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
-                os.fchmod(handle, 0o600)
+            make_private_folder(self._history.parent)
+            with open_private_file(self._history, "a", encoding="utf-8", errors="replace") as file:
                 file.write(f"{line}\n")
 
 

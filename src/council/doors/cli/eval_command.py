@@ -73,6 +73,7 @@ from council.runs.outcome import EXIT_COMPLETE, EXIT_INTERRUPTED, EXIT_PARTIAL
 from council.runs.service import Convener
 from council.runs.track_record import format_outcome, label_run
 from council.settings.member_lookup import LOCAL_CANDIDATE, available_members, fast_members
+from council.settings.private_files import make_named_folder, open_named_file
 from council.store.interface import RunStatus
 from council.text_cleanup import clean
 from council.types import Json
@@ -314,7 +315,7 @@ class EvalRunner:
 
     def _open_folder(self) -> None:
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_named_folder(self.folder)
         except OSError as error:
             raise UsageError(f'the folder "{self.folder}" cannot be made ({error.strerror}), nothing was sent: name another one with -o') from None  # fmt: skip
         if not os.access(self.folder, os.W_OK):
@@ -430,8 +431,10 @@ class EvalRunner:
 
     def _write(self, result: Json, text: str, files: list[Path]) -> None:
         """Write the result and the table, and print one of them."""
-        (self.folder / RESULT).write_text(json.dumps(result, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-        (self.folder / TABLE).write_text(text + "\n", encoding="utf-8")
+        with open_named_file(self.folder / RESULT, encoding="utf-8") as file:
+            file.write(json.dumps(result, ensure_ascii=False, indent=2) + "\n")
+        with open_named_file(self.folder / TABLE, encoding="utf-8") as file:
+            file.write(text + "\n")
         if self.runner.json:
             print_json(result)
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import sys
@@ -42,6 +41,7 @@ from council.runs.history import UNFINISHED, Removal, run_summary
 from council.runs.outcome import EXIT_INTERRUPTED, EXIT_USAGE
 from council.runs.service import Convener
 from council.runs.spending import DAY_S
+from council.settings.private_files import open_private_file
 from council.store.interface import OPEN_STATUSES, RunStatus
 from council.text_cleanup import neutralize_commands, single_line
 from council.types import Json
@@ -276,10 +276,7 @@ def export_run(run: str | None, output: str | None, **params: Any) -> int:
                 for piece in iter(partial(whole.read, 1 << 20), ""):
                     click.echo(piece, nl=False)
             else:
-                handle = os.open(
-                    path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600
-                )  # private: contains the whole conversation
-                with os.fdopen(handle, "w", encoding="utf-8") as file:
+                with open_private_file(path, encoding="utf-8") as file:  # it contains the whole conversation
                     shutil.copyfileobj(whole, file)
         return 0
 

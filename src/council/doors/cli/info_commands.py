@@ -246,8 +246,9 @@ def doctor_command() -> click.Command:
             )
 
             convener.settings.require_trust()  # its requests go where the settings say
-            rows = await diagnose(convener, deep=deep)
-            seats = add_used_members(await preview_seating(convener), rows)
+            preview = await preview_seating(convener)
+            rows = await diagnose(convener, deep=deep, seats=preview)
+            seats = add_used_members(preview, rows)
             warned = list_warnings(convener)
             unusable = check_database(convener)
             warned += unusable

@@ -56,7 +56,7 @@ from council.doors.cli.views import (
 from council.engine.degraded import format_missing_lines, format_notice_lines
 from council.engine.layout import neutralize_html
 from council.engine.minutes import Minutes
-from council.errors import CouncilError, TrustRequired, UsageError
+from council.errors import CouncilError, PacketRefused, TrustRequired, UsageError
 from council.events import Entry
 from council.planning.intent import Inferred
 from council.planning.plan import Material, Plan, preview_packet
@@ -70,6 +70,7 @@ from council.runs.outcome import EXIT_INTERRUPTED, StopEvent, exit_code
 from council.runs.service import Convener
 from council.settings import Settings
 from council.settings.config_files import data_folder
+from council.settings.private_files import open_named_file
 from council.settings.workspace_trust import store_trust
 from council.text_cleanup import clean, neutralize_commands
 from council.types import Json
@@ -191,6 +192,30 @@ class Runner:
             table = fit_table(format_packet_table(packet), sys.stdout)
             click.echo(neutralize_commands("\n".join(table)))
             self.print_status(terminal.format_plan(plan.as_json()))
+            return 0
+
+        return self.with_convener(job)
+
+    def accept_secrets(self, request: RunRequest, reason: str) -> int:
+        """Write the secrets for which a packet is refused to the baseline of the project, and print their places."""
+        from council.packet.accepted_secrets import Baseline  # only needed for this flag
+
+        if not reason.strip():
+            raise UsageError("--accept-secret needs a reason: say why these values may be sent")
+
+        async def job(convener: Convener) -> int:
+            try:
+                await make_plan(convener, request)
+            except PacketRefused as error:
+                if not error.secrets:
+                    raise
+                baseline = Baseline(convener.folder)
+                added = baseline.add(error.secrets, reason.strip())
+                places = sorted({secret.place for secret in error.secrets})
+                click.echo("\n".join(clean(place) for place in places))
+                self.print_status([clean(f"council: accepted {added} in {baseline.file}: commit it with the files")])
+                return 0
+            click.echo("no secrets found: nothing to accept")
             return 0
 
         return self.with_convener(job)
@@ -470,7 +495,8 @@ class Runner:
         if self.output:
             text = text if text.endswith("\n") else text + "\n"
             safe = neutralize_commands(text) if is_ci() and not commands else text
-            self.output.write_text(safe, encoding="utf-8")
+            with open_named_file(self.output, encoding="utf-8") as file:
+                file.write(safe)
         elif commands:
             write_commands(text)
         else:

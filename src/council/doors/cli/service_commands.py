@@ -20,6 +20,7 @@ from council.doors.cli.runner import CONFIG_OPTION, JSON_OPTION, make_group, mak
 from council.errors import CouncilError, UsageError
 from council.runs.servers import code_url, find_server, load_token, request_code, run_url
 from council.runs.service import Convener
+from council.settings.private_files import make_named_folder, open_named_file
 
 REQUIRED_PACKAGES = ("fastapi", "uvicorn")
 SERVE_OPTIONS = (
@@ -327,9 +328,9 @@ def _refuse_escaping_links(place: SkillTarget) -> None:
 
 def _write_atomically(path: Path, content: bytes) -> None:
     """Write a file atomically, replacing a link instead of following it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_named_folder(path.parent)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    with draft.open("xb") as file:
+    with open_named_file(draft, "xb") as file:
         file.write(content)
     draft.replace(path)
 

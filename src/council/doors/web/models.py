@@ -167,13 +167,17 @@ class FoundFiles(Body):
 
 
 class FilePreview(Body):
-    """The beginning of a text file, with secrets masked."""
+    """The beginning of a text file as the packet would show it, with secrets masked."""
 
     path: str
     bytes: int
     tokens: Annotated[int, Field(description="Estimated tokens of the whole file.")]
     text: str
     cut: Annotated[bool, Field(description="Whether the file is longer than the text.")]
+    secrets: Annotated[
+        list[str],
+        Field(description="Where the packet gate finds secrets: file, line and kind. It refuses such a file."),
+    ]
 
 
 class OptionSchema(Body):

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from council.doors import limits
+from council.doors.limits import BudgetCaps
 from council.doors.web import access, models, schemas
 from council.doors.web.access import AppStateDep, KeyHeader, RunId, UserDep, make_key
 from council.doors.web.app_state import AppState
@@ -333,9 +334,10 @@ async def _requeue(run: str, convener: Convener, app_state: AppState) -> None:
 
 
 def _effective_cap(record: Record, app_state: AppState) -> float | None:
-    """Return the lower of the run's cap and this server's cap."""
-    caps = [cap for cap in (record.setup.get("max_cost"), app_state.owner.max_cost) if cap is not None]
-    return min(caps, default=None)
+    """Return the lowest cap of the run, of its folder and of this server. Raise UsageError if its folder has a higher cap of a day."""
+    here = BudgetCaps.from_settings(app_state.owner.settings(Path(record.folder)))
+    caps = (record.setup.get("max_cost"), app_state.caps.effective_cap(here, None))
+    return min((cap for cap in caps if cap is not None), default=None)
 
 
 async def _keep_key(run: str, key: RequestKey | None, app_state: AppState) -> str:

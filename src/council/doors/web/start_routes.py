@@ -175,7 +175,14 @@ EXAMPLE_MEMBERS = {
 }  # fmt: skip
 # Fields of a run that the form has its own controls for; the others are generated from their descriptions.
 OWN_FIELDS = ("question", "protocol", "options", "targets", "root", "seats", "attachments", "continues")
-EXAMPLE_PREVIEW = {"path": "src/core.py", "bytes": 27, "tokens": 9, "text": "def core():\n    return 1\n", "cut": False}
+EXAMPLE_PREVIEW = {
+    "path": "src/core.py",
+    "bytes": 27,
+    "tokens": 9,
+    "text": "def core():\n    return 1\n",
+    "cut": False,
+    "secrets": [],
+}
 
 
 @start_router.get(
@@ -263,7 +270,7 @@ async def get_found_files(
 async def get_file_text(
     app_state: AppStateDep, path: Annotated[str, Query(min_length=1, max_length=4096)], root: str | None = None
 ) -> ApiResponse:
-    """Return the beginning of a text file of a root, with secrets masked."""
+    """Return the beginning of a text file of a root, with secrets masked, and where the packet gate finds them."""
     return ApiResponse(await asyncio.to_thread(preview_file, app_state.find_root(root), path))
 
 

@@ -106,12 +106,18 @@ class RequestState:
     sent: float = 0.0
     is_new_connection: bool = False
     has_response: bool = False
+    transport: asyncio.Transport | None = None
     delivery: Delivery = field(default_factory=lambda: current_delivery.get() or Delivery())
 
     def is_stale(self) -> bool:
         """Return whether the server closed the reused connection at once: it was idle too long, or the request was dropped."""
         is_reused = not self.is_new_connection and not self.has_response
         return is_reused and time.monotonic() - self.sent < STALE_CONNECTION_S
+
+    def drop_connection(self) -> None:
+        """Close a connection that is given up at once. asyncio would keep it until the endpoint has read all of the request."""
+        if self.transport is not None and self.transport.is_closing():
+            self.transport.abort()
 
 
 _current_request: ContextVar[RequestState] = ContextVar("current_request")
@@ -135,6 +141,7 @@ def _connector_class() -> type[TCPConnector]:
             connection = await super().connect(req, traces, timeout)
             if state := _current_request.get(None):
                 state.delivery.is_connecting, state.delivery.is_sent = False, True
+                state.transport = connection.transport
             return connection
 
     return Connector
@@ -332,6 +339,8 @@ class Endpoint:
                     pool.timeouts.discard(clock)
         except network_errors() as error:
             raise self._make_network_fault(error, state, partial_text) from None
+        finally:
+            state.drop_connection()
 
     async def get(self, path: str, within: float) -> bytes:
         pool, state = self.join_pool(), RequestState()

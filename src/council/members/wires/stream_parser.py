@@ -211,14 +211,13 @@ class StreamParser:
             self.emit_text(buffered)
         text, finish = self.text(), self.finish_reasons.get(self.finish.lower(), "stop")
         usage = self._check_usage(self.usage(), text)
+        names = (detail(self.model[:MAX_NAME_CHARS]), detail(self.id[:MAX_NAME_CHARS]))  # an endpoint may repeat a key
         if (
             self.error and finish != "length"
         ) or finish == "broken":  # an answer at its length limit is known to be cut
             error = parse_error_json(self.error, self.finish or "no reason given")
             if is_refusal(error):
-                return Answer(
-                    detail(error.message), "refused", usage, self.model[:MAX_NAME_CHARS], self.id[:MAX_NAME_CHARS]
-                )
+                return Answer(detail(error.message), "refused", usage, *names)
             kind = classify_stream_error(error, has_output=self.has_output)
             message = detail(f"the stream ended with an error: {error.message}")
             raise Fault(kind, message, said=text, retry_after=error.retry_after)
@@ -226,7 +225,7 @@ class StreamParser:
             raise Fault("cut", "the stream ended without its terminator", said=text)
         if self.refusal:
             text, finish = "".join(self.refusal), "refused"
-        return Answer(text, finish, usage, self.model[:MAX_NAME_CHARS], self.id[:MAX_NAME_CHARS])
+        return Answer(text, finish, usage, *names)
 
     def _check_usage(self, usage: Usage, text: str) -> Usage:
         """Mark usage as unknown if a count is invalid, or if it reports no input, or no output for a non-empty answer."""

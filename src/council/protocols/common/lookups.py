@@ -153,6 +153,11 @@ def _iter_lines(row: Json) -> Iterator[str]:
             yield f'Lines that match "{row["pattern"]}"'
             yield from [f"{hit['path']}:{hit['line']}: {hit['text']}" for hit in row.get("hits", [])] or ["none"]
             yield from (f"{hit['path']}: not shown: {hit['why']}" for hit in row.get("left_out", []))
+            yield from (
+                [f"{format_count(row['unread'], 'file')} not searched: the limit is reached"]
+                if row.get("unread")
+                else []
+            )
         case _:
             yield f"File {row.get('path', '')}".strip()
 

@@ -9,9 +9,10 @@ because any word has a capital there; short abbreviations, nationalities and the
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations, permutations, product
 from typing import NamedTuple
 
@@ -346,10 +347,18 @@ CONVERSIONS = (1.609344, 2.204623, 3.28084, 2.54, 3.785412, 0.4535924, 28.34952,
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=[^a-z])|\n+")
 
 
+@lru_cache(maxsize=4)
+def _find_sentences(plain: str) -> tuple[list[int], list[int]]:
+    """Return where the sentences of a text begin and where they end."""
+    breaks = [found.span() for found in _SENTENCE.finditer(plain)]
+    return [0, *(end for _, end in breaks)], [*(start for start, _ in breaks), len(plain)]
+
+
 def _is_computed(figure: Figure, plain: str, material: Material) -> bool:
     """Return whether a figure follows from the material and the other figures of its sentence, as exactly as it is written."""
-    start = max((found.end() for found in _SENTENCE.finditer(plain, 0, figure.start)), default=0)
-    end = next((found.start() for found in _SENTENCE.finditer(plain, figure.end)), len(plain))
+    starts, ends = _find_sentences(plain)
+    start = starts[bisect_right(starts, figure.start) - 1]
+    end = ends[bisect_left(ends, figure.end)]
     own = _list_values(f"{plain[start : figure.start]}   {plain[figure.end : end]}")
     if figure.is_percent:
         return _fits(figure, [*material.shares, *_compare(own)])

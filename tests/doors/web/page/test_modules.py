@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.doors.web.page.browser import Browser
 from tests.doors.web.page.conftest import run_in_thread
 from tests.doors.web.page.test_page import run_judges
 from tests.doors.web.server import WebServer
+from tests.engine.seat_events import list_steps, merge_randomly, number
 from tests.fake_provider import FakeProvider, Reply
 
 Look = Callable[..., Browser]
@@ -142,6 +144,14 @@ def test_partial_folds_match_python(server: WebServer, look: Look) -> None:
         assert {name: actual[name] for name in expected if name != "verdict"} == {
             name: of for name, of in expected.items() if name != "verdict"
         }
+
+
+@pytest.mark.behaviour("50-page-one-fold", "40-statements-in-seating-order")
+def test_the_page_has_the_seats_in_seating_order_however_they_arrive(server: WebServer, look: Look) -> None:
+    seen = look().at(server.url)
+    for seed in range(10):
+        events = number(merge_randomly(list_steps(), random.Random(seed)))
+        assert seen.page.evaluate(FOLD, events)["phases"] == fold_in_python(events)["phases"]
 
 
 @pytest.mark.behaviour("40-page-model-text")

@@ -16,6 +16,7 @@ from tests.doors.web.page.browser import POLL_MS, Browser
 from tests.doors.web.page.conftest import run_in_thread
 from tests.doors.web.server import QUESTION, WebServer
 from tests.fake_provider import FakeProvider, Gate, Reply
+from tests.packet.fake_secrets import SECRETS
 from tests.trusted_project import trust_project
 
 Look = Callable[..., Browser]
@@ -524,6 +525,13 @@ def test_the_form_offers_examples_purposes_every_option_and_attachments(server: 
     seen.wait("() => document.querySelector('.tree').innerText.includes('src/core.py')")
     page.click("button[aria-label='View core.py']")
     seen.wait("() => document.querySelector('.preview pre')?.innerText.includes('return 1')")
+    secret = SECRETS["github"][1]
+    (server.folder / "planted.txt").write_text(f"token {secret}\n")
+    page.fill(".find", "planted")
+    page.click("button[aria-label='View planted.txt']")
+    seen.wait("() => document.querySelector('.preview .problem')?.innerText.includes('planted.txt:1 (')")
+    assert "[redacted:" in page.inner_text(".preview") and secret not in page.content()
+    page.fill(".find", "core")
     page.check(".tree label:has-text('core.py') >> xpath=../input")
     seen.wait("() => document.querySelector('.total').innerText.startsWith('2 files, about')")
     assert page.evaluate("() => document.documentElement.scrollWidth") == 390

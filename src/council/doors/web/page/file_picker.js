@@ -96,7 +96,7 @@ export function filePicker(changed) {
     setChildren(preview, el("p", { class: "hint" }, "…"));
     try {
       const file = await get(`files/text${query({ root: roots.value, path })}`);
-      setChildren(preview, el("p", { class: "hint" }, `${file.path}: ${bytes(file.bytes)}, about ${number(file.tokens)} tokens`), el("pre", {}, file.text), file.cut && el("p", { class: "hint" }, "… the rest is not shown here"));
+      setChildren(preview, el("p", { class: "hint" }, `${file.path}: ${bytes(file.bytes)}, about ${number(file.tokens)} tokens`), file.secrets.length > 0 && el("p", { class: "problem", role: "alert" }, `Refused, because it contains secrets: ${file.secrets.join(", ")}. They are masked here. Remove them, or choose "redact" or "skip secrets".`), el("pre", {}, file.text), file.cut && el("p", { class: "hint" }, "… the rest is not shown here"));
     } catch (error) {
       setChildren(preview, el("p", { class: "problem", role: "alert" }, error.message));
     }

@@ -40,8 +40,53 @@ export function seatOf(m, name) {
 function phaseOf(m, name) {
   if (!m.phases.has(name)) {
     m.phases.set(name, { name, from: m.seconds, to: null, asked: [], keys: new Map(), said: new Map(), absent: new Map(), labels: {} });
+    if (name.includes("/")) m.phases = new Map([...m.phases].sort(comparePhases(m)));
   }
   return m.phases.get(name);
+}
+
+// Order: seats of a phase, and phases of seats, are in seating order. The order of arrival is random, and a crash changes it.
+
+const byName = new Intl.Collator("en", { numeric: true }).compare;
+
+/** The place of a seat in seating order; helpers follow their seat, and the chair is last. */
+function placeOf(m, name) {
+  const names = (m.plan.seats || []).map((seat) => seat.name);
+  if (m.chair?.name === name) return names.length + 1;
+  const place = names.findIndex((host) => host === name || name.startsWith(`${host}-`));
+  return place < 0 ? names.length : place;
+}
+
+const compareSeats = (m) => (a, b) => placeOf(m, a) - placeOf(m, b) || byName(a, b);
+
+function setInOrder(m, map, name, value) {
+  map.set(name, value);
+  const sorted = [...map].sort(([a], [b]) => compareSeats(m)(a, b));
+  if (sorted.at(-1)[0] === name) return;
+  map.clear();
+  for (const [seat, one] of sorted) map.set(seat, one);
+}
+
+/** Phases in the order in which they started, those of seats and their helpers in seating order. */
+function comparePhases(m) {
+  const started = new Map();
+  [...m.phases.keys()].forEach((name, n) => {
+    const parts = name.split("/");
+    parts.forEach((_, at) => {
+      const prefix = parts.slice(0, at + 1).join("/");
+      if (!started.has(prefix)) started.set(prefix, n);
+    });
+  });
+  const isOfSeat = (part) => placeOf(m, part) < (m.plan.seats || []).length;
+  return ([one], [other]) => {
+    const [a, b] = [one.split("/"), other.split("/")];
+    const at = a.findIndex((part, n) => part !== b[n]);
+    if (at < 0 || at >= b.length) return a.length - b.length;
+    const [isSeatA, isSeatB] = [at > 0 && isOfSeat(a[at]), at > 0 && isOfSeat(b[at])];
+    if (isSeatA !== isSeatB) return isSeatA ? 1 : -1;
+    if (isSeatA) return compareSeats(m)(a[at], b[at]);
+    return started.get(a.slice(0, at + 1).join("/")) - started.get(b.slice(0, at + 1).join("/"));
+  };
 }
 
 const spanOf = (m, key) => m.spans.findLast((span) => span.key === key && span.to === null);
@@ -49,7 +94,7 @@ const spanOf = (m, key) => m.spans.findLast((span) => span.key === key && span.t
 function beginSpan(m, event, from = m.seconds) {
   const span = { key: event.key, seat: event.seat, phase: event.phase, from, to: null, state: "asked", marks: [] };
   m.spans.push(span);
-  phaseOf(m, event.phase).keys.set(event.seat, event.key);
+  setInOrder(m, phaseOf(m, event.phase).keys, event.seat, event.key);
   return span;
 }
 
@@ -82,6 +127,7 @@ const HANDLERS = {
     const phase = phaseOf(m, event.phase);
     phase.absent.delete(event.seat);
     if (!phase.asked.includes(event.seat)) phase.asked.push(event.seat);
+    phase.asked.sort(compareSeats(m));
     m.prompts.set(event.key, event);
     beginSpan(m, event);
     m.live.delete(event.key);
@@ -136,7 +182,7 @@ const HANDLERS = {
     m.live.delete(event.key);
     endAttempts(m, event);
     const span = endSpan(m, event);
-    phaseOf(m, event.phase).said.set(event.seat, { ...event, t: m.seconds, from: span.from });
+    setInOrder(m, phaseOf(m, event.phase).said, event.seat, { ...event, t: m.seconds, from: span.from });
     const seat = seatOf(m, event.seat);
     Object.assign(seat, { state: event.state, phase: event.phase, servedBy: event.served_by, reason: "", trouble: "" });
     addUsage(seat, event);
@@ -146,7 +192,7 @@ const HANDLERS = {
     m.live.delete(event.key);
     endAttempts(m, event);
     endSpan(m, event);
-    phaseOf(m, event.phase).absent.set(event.seat, { ...event, t: m.seconds });
+    setInOrder(m, phaseOf(m, event.phase).absent, event.seat, { ...event, t: m.seconds });
     const seat = seatOf(m, event.seat);
     Object.assign(seat, { state: event.state, phase: event.phase, reason: event.reason });
     addUsage(seat, event);

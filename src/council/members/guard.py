@@ -1,0 +1,115 @@
+"""Calls of a member's code. Whatever it raises is a fault of this member: its seat is absent, and the run goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any, NoReturn, cast
+
+from council.errors import CouncilError, Fault, describe_error, is_interrupt, running_task
+from council.members.base import Member, OnDelta, Progress
+from council.types import Answer, Ask, Usage
+
+READ_WITH_THE_PLAN = ("vendor", "small", "free", "backoff")
+READ_IF_PRESENT = ("price", "accepts", "cache_rules", "api_key_env")
+logger = logging.getLogger("council.members")
+
+
+def make_member_fault(error: BaseException) -> Fault:
+    """Return the fault of a member whose code raised an exception, with its name."""
+    return Fault("member", describe_error(error))
+
+
+def _convert(error: BaseException, task: asyncio.Task[Any] | None) -> NoReturn:
+    """Raise an exception of a member's code as its fault; an interrupt as it is."""
+    if isinstance(error, Fault) or is_interrupt(error, task):
+        raise error
+    raise make_member_fault(error) from error
+
+
+def check_member(member: Member) -> Member:
+    """Return a member whose attributes can be read; else raise what they raise."""
+    for name in READ_WITH_THE_PLAN:
+        getattr(member, name)
+    for name in READ_IF_PRESENT:
+        getattr(member, name, None)
+    return member
+
+
+def prepare_request(member: Member, ask: Ask) -> bytes:
+    """Return the bytes of a request, or raise a Fault."""
+    task = running_task()
+    try:
+        body = member.prepare(ask)
+    except BaseException as error:
+        _convert(error, task)
+    if not isinstance(body, bytes):
+        raise make_member_fault(TypeError(f"prepare returned {type(body).__name__}, not bytes"))
+    return body
+
+
+async def send_request(member: Member, body: bytes, on_delta: OnDelta) -> Answer:
+    """Send a request and return the answer, or raise a Fault, a TimeoutError, or the cancellation of this task."""
+    task = asyncio.current_task()
+    try:
+        answer = await member.send(body, on_delta)
+    except TimeoutError:
+        raise
+    except BaseException as error:
+        _convert(error, task)
+    if not isinstance(answer, Answer):
+        raise make_member_fault(TypeError(f"send returned {type(answer).__name__}, not Answer"))
+    if not isinstance(answer.text, str) or not isinstance(answer.usage, Usage):
+        raise make_member_fault(TypeError("the Answer of send has no text of type str, or no usage of type Usage"))
+    return answer
+
+
+async def probe_member(member: Member) -> str:
+    """Return the line of a member's probe, or raise a CouncilError."""
+    task = asyncio.current_task()
+    try:
+        return str(await member.probe())
+    except CouncilError:
+        raise
+    except BaseException as error:
+        _convert(error, task)
+
+
+async def make_ready(member: Member, progress: Progress) -> Member:
+    """Download or start what a member needs. Return the member, or one that fails if its code does."""
+    task = asyncio.current_task()
+    try:
+        await member.ready(progress)
+    except Fault as fault:
+        return cast(Member, UnavailableMember(member, fault))
+    except CouncilError:
+        raise
+    except BaseException as error:
+        if is_interrupt(error, task):
+            raise
+        return cast(Member, UnavailableMember(member, make_member_fault(error)))
+    return member
+
+
+async def close_member(member: Member) -> None:
+    """Close a member. A failure is logged: the answers are stored, and the other members have to be closed too."""
+    task = asyncio.current_task()
+    try:
+        await member.close()
+    except BaseException as error:
+        if is_interrupt(error, task):
+            raise
+        logger.warning("the member %s could not be closed: %s", member.name, describe_error(error))
+
+
+class UnavailableMember:
+    """A member that could not be made ready. Each of its requests fails before it is sent."""
+
+    def __init__(self, member: Member, fault: Fault) -> None:
+        self._member, self._fault = member, fault
+
+    def prepare(self, ask: Ask) -> bytes:
+        raise self._fault
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._member, name)

@@ -1,0 +1,154 @@
+"""An earlier version of Council and this one on the same store, in both directions. The earlier ones come from the git history."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.helpers import QUESTION, Result, Terminal, Workspace, wait_for_exit
+from tests.store.older_stores import Content, describe_postgres, describe_sqlite, read_postgres, read_sqlite
+from tests.trusted_project import write_user_file
+
+REPOSITORY = Path(__file__).parents[2]
+REVISIONS = {
+    "40818e2": (3, 0),
+    "d4c03537": (5, 0),
+    "14e26ba7": (6, 0),
+    "a2968afb": (7, 0),
+    "b9afc79f": (8, 2),
+    "c7482d51": (9, 3),
+    "f1ebb3f6": (10, 4),
+    "b28ec2c7": (11, 5),
+}  # with their schema versions in SQLite and PostgreSQL; 40818e2 is version 0.1.0
+STORES = [("sqlite", revision) for revision in REVISIONS] + [
+    ("postgres", revision) for revision, (_, version) in REVISIONS.items() if version
+]
+OPEN_QUESTION = "Should the run of the older version stay open?"
+ASK = ("--json", "--protocol", "triad")
+KEPT = "SELECT i.body FROM intents i JOIN results r ON r.run = i.run AND r.key = i.key WHERE r.run = ?"
+
+
+@dataclass
+class OlderCouncil:
+    """The command of an earlier revision."""
+
+    folder: Path
+    work: Path
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        env = {**os.environ, "PYTHONPATH": str(self.folder / "src")}
+        command = [sys.executable, "-m", "council", *arguments]
+        return subprocess.Popen(
+            command, cwd=self.work, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )  # fmt: skip
+
+    def __call__(self, *arguments: str) -> Result:
+        return wait_for_exit(self.start(*arguments))
+
+
+def check_out(revision: str, folder: Path) -> None:
+    """Write the package of a revision into a folder, or skip the test without the git history."""
+    command = ["git", "archive", "--format=tar", revision, "src"]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True)
+    if done.returncode:
+        pytest.skip(f"the git history with {revision} is needed: clone without --depth")
+    with tarfile.open(fileobj=BytesIO(done.stdout)) as packed:
+        packed.extractall(folder, filter="data")
+
+
+@pytest.fixture(params=STORES, ids=lambda store: " ".join(store))
+def older(
+    request: pytest.FixtureRequest, workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> OlderCouncil:
+    """The command of an earlier revision, whose store, members and folder this version uses too."""
+    kind, revision = request.param
+    check_out(revision, tmp_path / "older")
+    config = workspace.folder / "council.toml"
+    write_user_file(config.read_text(encoding="utf-8"))  # each version trusts the configuration of the user
+    config.unlink()
+    if kind == "postgres":
+        server = request.getfixturevalue("postgres")
+        database = server.database("template1")
+        monkeypatch.setenv("COUNCIL_DATABASE", database.__enter__())
+        request.addfinalizer(lambda: database.__exit__(None, None, None))
+    return OlderCouncil(tmp_path / "older", workspace.folder)
+
+
+def read_store(workspace: Workspace) -> tuple[Content, object]:
+    if url := os.environ.get("COUNCIL_DATABASE"):
+        return read_postgres(url), describe_postgres(url)
+    copy = workspace.data.parent / "copy"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(workspace.data, copy)  # a log that the last process has left stays where it is
+    return read_sqlite(copy / "council.db"), describe_sqlite(copy / "council.db")
+
+
+def read_results(workspace: Workspace) -> set[tuple[str, str]]:
+    return {(run, key) for run, key, _ in read_store(workspace)[0]["results"]}
+
+
+def resume(workspace: Workspace, council: Terminal, run: str) -> int:
+    """Resume a run to its end. Return the number of kept answers that were bought again."""
+    kept = {body for (body,) in workspace.rows(KEPT, run)}
+    sent = len(workspace.provider.log)
+    done = council("resume", run, "--json")
+    assert (done.code, done.json.get("status")) == (0, "complete"), done
+    return len(kept & {seen.raw for seen in workspace.provider.log[sent:]})
+
+
+@pytest.mark.sweep
+@pytest.mark.behaviour("40-older-beside-newer", "40-migration-keeps-rows")
+def test_an_older_and_this_version_share_a_store(
+    older: OlderCouncil, workspace: Workspace, council: Terminal, sweep_figures: Callable[..., None]
+) -> None:
+    assert older(*ASK, QUESTION).code == 0
+    gate = workspace.hold("merge")
+    killed = older.start(*ASK, QUESTION)
+    gate.wait()
+    killed.send_signal(signal.SIGKILL)
+    wait_for_exit(killed)
+    gate.release()
+    gate = workspace.provider.hold(
+        lambda seen: OPEN_QUESTION in seen.prompt and workspace.answers.who(seen)[1] == "merge"
+    )
+    running = older.start(*ASK, OPEN_QUESTION)
+    gate.wait()
+    before = read_results(workspace)
+    assert len(before) == 4 + 3 + 3
+    listed = council("runs", "list", "--json")  # migrates the store
+    assert (listed.code, sorted(row["status"] for row in listed.json)) == (0, ["complete", "running", "stopped"])
+    (run_killed,) = (row["run"] for row in listed.json if row["status"] == "stopped")
+    (run_open,) = (row["run"] for row in listed.json if row["status"] == "running")
+    refused = council("resume", run_open)
+    assert (refused.code, refused.err.count("\n")) == (1, 1), refused.err
+    bought_again = resume(workspace, council, run_killed)
+    assert council(*ASK, QUESTION).code == 0
+    gate.release()
+    ended = wait_for_exit(running)
+    if ended.code:
+        assert (ended.code, ended.err.count("\n")) == (1, 0), ended
+        bought_again += resume(workspace, council, run_open)
+    after = read_store(workspace)
+    too_old = older("runs", "list")
+    assert (too_old.code, too_old.err.count("\n"), too_old.out) == (1, 1, ""), too_old
+    assert "newer council" in too_old.err
+    assert older(*ASK, QUESTION).code == 1
+    assert read_store(workspace) == after
+    lost = before - read_results(workspace)
+    assert (lost, bought_again) == (set(), 0)
+    assert {row["status"] for row in council("runs", "list", "--json").json} == {"complete"}
+    checked = council("runs", "fsck")
+    assert checked.code == 0, checked.out
+    sweep_figures(
+        "two-versions", stores=1, ended=int(ended.code == 0), refused=int(ended.code != 0), lost=len(lost), bought_again=bought_again
+    )  # fmt: skip

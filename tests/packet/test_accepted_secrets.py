@@ -1,0 +1,93 @@
+"""The baseline of accepted secrets."""
+
+from __future__ import annotations
+
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from council import packet
+from council.errors import PacketRefused, UsageError
+from council.packet.accepted_secrets import BASELINE_NAME, Baseline
+
+VALUE = "".join(["Copp", "er!99", "41xy"])
+SETTING = f'password: "{VALUE}"\n'
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    (tmp_path / "sub").mkdir()
+    for name in ("app.yaml", "other.yaml", "sub/app.yaml"):
+        (tmp_path / name).write_text(SETTING, encoding="utf-8")
+    return tmp_path
+
+
+def accept(root: Path, path: str) -> Baseline:
+    with pytest.raises(PacketRefused) as refused:
+        packet.build(path, root, task="validate")
+    baseline = Baseline(root)
+    assert baseline.add(refused.value.secrets, "a test") == 1
+    return Baseline(root)
+
+
+@pytest.mark.behaviour("packet-accepted-secret")
+def test_an_accepted_value_is_sent_in_its_file_only(project: Path) -> None:
+    baseline = accept(project, "app.yaml")
+    assert [file.content for file in packet.build("app.yaml", project, task="validate").files] == [SETTING]
+    assert VALUE not in baseline.file.read_text(encoding="utf-8")
+    for other in ("other.yaml", "sub/app.yaml"):
+        with pytest.raises(PacketRefused):
+            packet.build(other, project, task="validate")
+
+
+@pytest.mark.behaviour("packet-accepted-secret")
+def test_another_value_in_the_same_file_is_refused(project: Path) -> None:
+    accept(project, "app.yaml")
+    (project / "app.yaml").write_text(SETTING.replace("Copp", "Zinc"), encoding="utf-8")
+    with pytest.raises(PacketRefused):
+        packet.build("app.yaml", project, task="validate")
+
+
+@pytest.mark.behaviour("packet-accepted-secret")
+def test_the_baseline_of_the_repository_counts_in_its_folders(project: Path) -> None:
+    baseline = accept(project / "sub", "app.yaml")
+    assert baseline.file == project.resolve() / BASELINE_NAME
+    assert [(row.path, row.reason) for row in baseline.rows] == [("sub/app.yaml", "a test")]
+    assert packet.build("sub/app.yaml", project, task="validate").files
+    assert packet.build("app.yaml", project / "sub", task="validate").files
+
+
+@pytest.mark.behaviour("packet-accepted-secret")
+def test_an_accepted_value_is_sent_in_a_diff(project: Path) -> None:
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@host.org"]
+    subprocess.run([*git, "add", "."], cwd=project, check=True)
+    subprocess.run([*git, "commit", "-qm", "first"], cwd=project, check=True)
+    (project / "app.yaml").write_text(SETTING + "port: 5432\n", encoding="utf-8")
+    accept(project, "app.yaml")
+    assert VALUE in packet.build("changes", project, task="validate", base="HEAD").diff
+
+
+@pytest.mark.behaviour("packet-accepted-secret")
+def test_added_rows_keep_the_earlier_ones(project: Path) -> None:
+    accept(project, "app.yaml")
+    accept(project, "other.yaml")
+    rows = tomllib.loads((project / BASELINE_NAME).read_text(encoding="utf-8"))["accepted"]
+    assert [row["path"] for row in rows] == ["app.yaml", "other.yaml"]
+
+
+@pytest.mark.behaviour("packet-accepted-secret")
+@pytest.mark.parametrize("content", ["[[accepted]]\npath = 'a'\n", "accepted = 1\n", "not toml", "accepted = ['a']"])
+def test_a_broken_baseline_is_one_clear_line(project: Path, content: str) -> None:
+    (project / BASELINE_NAME).write_text(content, encoding="utf-8")
+    with pytest.raises(UsageError, match="each \\[\\[accepted\\]\\] needs a hash and a path"):
+        packet.build("app.yaml", project, task="validate")
+
+
+@pytest.mark.behaviour("packet-accepted-secret")
+def test_a_linked_baseline_is_refused(project: Path, tmp_path: Path) -> None:
+    (project / BASELINE_NAME).symlink_to("/etc/hostname")
+    with pytest.raises(UsageError, match="remove it"):
+        packet.build("app.yaml", project, task="validate")
