@@ -84,7 +84,8 @@ class Server:
         finally:
             self.execute(f"DROP DATABASE {name} WITH (FORCE)")
         if not may_refuse:
-            assert self._list_refusals(name) == [], "the database refused statements of the store"
+            refusals = self._list_refusals(name)
+            assert not refusals, f"the database refused statements of the store: {refusals}"
 
     def _list_refusals(self, database: str) -> list[str]:
         """Return the errors of the log of the server that a store in this database has caused, in any process."""

@@ -21,6 +21,7 @@ from council.store.interface import Hold, Row, RunState, StoreAddress
 from council.store.postgres import PostgresStore
 from council.store.postgres_schema import MIGRATIONS
 from council.store.run_store import open_store
+from council.store.texts import index_run
 from tests.databases import PASSWORD, Proxy, Server
 
 pytestmark = pytest.mark.anyio
@@ -394,6 +395,38 @@ async def test_runs_are_listed_searched_exported_and_removed(open_postgres: Open
     assert await store.size() > 0
     await store._write("", lambda db: db.execute("INSERT INTO steps VALUES ('rlost', 'k', 'print')"))
     assert await store.check_integrity() == ["steps: rows of the unknown run rlost"]
+
+
+@pytest.mark.behaviour("16-search-on-both")
+async def test_two_processes_may_index_a_run_at_once(open_postgres: OpenStore) -> None:
+    """One has handed the run on, and another one ends it."""
+    store = open_postgres()
+    stated = ev.Stated("draft/alpha", "draft", "alpha", "ok", "Move the archive.", None, "m", {}, 1, 0.5)
+    await store.write(RUN, [RUN_ROW, ("event", (1, 1.0, "statement", ev.dump_fields(stated)))])
+    first, second = store.connect_in_background(), store.connect_in_background()
+    first.execute("BEGIN")
+    index_run(first, RUN)  # not committed
+    more = ev.Stated("draft/beta", "draft", "beta", "ok", "Keep the ledger.", None, "m", {}, 1, 0.5)
+    await store.write(RUN, [("event", (2, 1.0, "statement", ev.dump_fields(more)))])
+
+    def index_again() -> None:
+        second.execute("BEGIN")
+        index_run(second, RUN)
+        second.execute("COMMIT")
+
+    indexing = asyncio.create_task(asyncio.to_thread(index_again))
+
+    async def is_waiting() -> bool:
+        query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        return bool(await store._read(lambda db: db.execute(query).fetchone()[0]))
+
+    await until(is_waiting)
+    first.execute("COMMIT")
+    await indexing
+    assert await store.count_runs({"indexed": 1}) == 1
+    assert [await store.search_runs([word]) for word in ("archive", "ledger")] == [[RUN], [RUN]]
+    first.close()
+    second.close()
 
 
 @pytest.mark.behaviour("16-search-on-both")

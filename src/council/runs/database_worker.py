@@ -196,10 +196,10 @@ class DatabaseWorker(WorkerLoop):
 
     async def _on_job(self, run: str, tries: int = 0) -> None:
         """Execute the run of a job. It continues if only the job is cancelled: the lease decides, not the job."""
-        task = self._tasks.get(run)
-        if task is None or task.done():
-            self._tries[run] = tries
-            task = self._start_run(run)
+        while (task := self._tasks.get(run)) and not task.done():
+            await asyncio.wait([task])  # it was cancelled and queued again before it ended
+        self._tries[run] = tries
+        task = self._start_run(run)
         await asyncio.wait([task])
         self._tasks.pop(run, None)
         self._tries.pop(run, None)
@@ -213,7 +213,7 @@ class DatabaseWorker(WorkerLoop):
             self.is_ready.set()
             self.log(f"ready; queues {', '.join(self.queues)}; at most {self.concurrency} runs at once")
         for run in await self.tables.take_over_runs(2 * self.lease_seconds):
-            self.log(f"run {run}: its worker is gone, so it was queued again")
+            self.log(f"run {run}: its job or its worker is gone, so it was queued again")
         self._forget_ended_tasks()
         return True
 

@@ -207,7 +207,10 @@ REPLACED = {
         r"SELECT n FROM search_index WHERE words LIKE '%' || replace(trim(both '\"' from ?), '_', '\_') || '%' LIMIT ?"
     ),
     "SELECT rowid FROM search_index LIMIT 0": "SELECT n FROM search_index LIMIT 0",
-    "INSERT INTO search_index (rowid, words) VALUES (?, ?)": "INSERT INTO search_index (n, words) VALUES (?, ?)",
+    # Two processes may index a run at once: the one that has handed it on, and the one that ends it.
+    "INSERT INTO search_index (rowid, words) VALUES (?, ?)": (
+        "INSERT INTO search_index (n, words) VALUES (?, ?) ON CONFLICT (n) DO UPDATE SET words = excluded.words"
+    ),
     "INSERT INTO search_index (search_index, rowid, words) VALUES ('delete', ?, ?)": (
         "DELETE FROM search_index WHERE n = ? AND CAST(? AS TEXT) IS NOT NULL"
     ),

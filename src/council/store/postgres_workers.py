@@ -31,7 +31,8 @@ LEASE_TURNS = """INSERT INTO rates AS r (provider, free_from)
                  ON CONFLICT (provider) DO UPDATE
                  SET free_from = greatest(r.free_from, clock_timestamp()) + make_interval(secs => $2::float8 * $3)
                  RETURNING extract(epoch FROM r.free_from - clock_timestamp())::float8 - $2::float8 * $3"""
-# Runs that no process executes: their lease has expired, or their job was lost with its worker. One job each, of any worker.
+# Runs that no process executes: they run and their lease has expired, or they are queued and have no job, or its worker is dead.
+# They get one job each, of any worker. A job that is deleted here is still seen by the second query.
 TAKE_OVER = f"""
     WITH lost AS (
       DELETE FROM procrastinate_jobs WHERE status = 'doing' AND task_name = '{RUN_TASK}' AND (worker_id IS NULL OR worker_id IN
@@ -40,7 +41,8 @@ TAKE_OVER = f"""
     waiting AS (
       SELECT r.id, r.setup FROM runs r LEFT JOIN leases l ON l.run = r.id WHERE r.detached = 1 AND r.unfinished = 1
         AND (l.run IS NULL OR l.expires <= clock_timestamp())
-        AND (r.status = 'running' OR (r.status = 'queued' AND r.id IN (SELECT run FROM lost)))
+        AND (r.status = 'running' OR (r.status = 'queued' AND (r.id IN (SELECT run FROM lost) OR NOT EXISTS
+          (SELECT 1 FROM procrastinate_jobs j WHERE j.task_name = '{RUN_TASK}' AND j.status IN ('todo', 'doing') AND j.args ->> 'run' = r.id))))
       LIMIT 200)
     INSERT INTO procrastinate_jobs (queue_name, task_name, priority, queueing_lock, args)
     SELECT coalesce(setup::json ->> 'queue', 'default'), '{RUN_TASK}', coalesce((setup::json ->> 'priority')::integer, 0) + 1, id,
@@ -88,7 +90,7 @@ class WorkerTables:
         await self._execute_aside(REMOVE_WORKER, name)
 
     async def take_over_runs(self, seconds: float) -> list[str]:
-        """Queue the runs whose worker died, by the clock of the database. Return those that no other worker has queued.
+        """Queue the runs that no process executes, by the clock of the database. Return those that no other worker has queued.
 
         A job of the queue is lost if its worker gave no sign of life for so many seconds.
         """
