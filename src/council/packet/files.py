@@ -187,7 +187,7 @@ def relative_to_root(root: Path, path: str) -> str:
     place = Path(os.path.normpath(root.resolve() / path))
     if not place.is_relative_to(root.resolve()):
         raise UsageError(
-            f'"{format_path(path)}" is outside the folder council was started in: start it in a folder that contains both'
+            f'"{format_path(path)[:200]}" is outside the folder council was started in: start it in a folder that contains both'
         )
     return place.relative_to(root.resolve()).as_posix()
 
