@@ -96,9 +96,9 @@ def has_known_suffix(path: str) -> bool:
 
 
 def format_path(path: str) -> str:
-    """Return a path that is safe to print: one line, no control characters, secrets masked."""
+    """Return a path that is safe to print: one line, no invisible characters, secrets masked."""
     plain = path.encode("utf-8", "replace").decode("utf-8", "replace")
-    return redact_text(re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]", "?", plain))
+    return redact_text("".join(char if char.isprintable() else "?" for char in plain))
 
 
 # Words that may name a file
