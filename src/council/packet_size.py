@@ -179,7 +179,8 @@ def split_packet(packet: Packet) -> tuple[Packet, ...]:
     if not packet.budget or measure_changes(packet) <= packet.budget:
         return (packet,)
     room = max(1, int(packet.budget * DIFF_SHARE))
-    added = {file.path: file for file in list_added_files(packet)}
+    added_files, changed_paths = list_added_files(packet), list_changed_paths(packet)
+    added = {file.path: file for file in added_files}
     changes = [
         change
         for section in parse_diff(packet.diff)
@@ -188,7 +189,9 @@ def split_packet(packet: Packet) -> tuple[Packet, ...]:
     groups = _group(changes, [change.tokens for change in changes], room)
     if len(groups) < 2:
         return (packet,)
-    return tuple(_build_part(packet, group, is_first=n == 0) for n, group in enumerate(groups))
+    added_ids = {id(file) for file in added_files}
+    context = [file for file in packet.files if id(file) not in added_ids]
+    return tuple(_build_part(packet, group, changed_paths, context, is_first=n == 0) for n, group in enumerate(groups))
 
 
 def _divide_change(change: Change, room: int) -> list[Change]:
@@ -240,16 +243,24 @@ def _group(items: Sequence[T], sizes: Sequence[int], room: int) -> list[list[T]]
     return groups
 
 
-def _build_part(packet: Packet, group: Sequence[Change], *, is_first: bool) -> Packet:
+def _build_part(
+    packet: Packet,
+    group: Sequence[Change],
+    changed_paths: Sequence[str],
+    context: Sequence[PacketFile],
+    *,
+    is_first: bool,
+) -> Packet:
     """Return the packet of one request: its changes, and as much context of these as fits."""
     added = tuple(change.file for change in group if change.file)
     paths = {change.section.path for change in group}
     diff = "".join(change.section.text for change in group)
-    others = [path for path in list_changed_paths(packet) if path not in paths]
+    others = [path for path in changed_paths if path not in paths]
+    chosen = _choose_context(context, paths, set(others), diff + "".join(file.content for file in added))
     part = replace(
         packet,
         diff=diff,
-        files=(*added, *_choose_context(packet, paths, diff + "".join(file.content for file in added))),
+        files=(*added, *chosen),
         skipped=(*packet.skipped, *(Skipped(path, IN_ANOTHER_PART) for path in others)),
         attachments=packet.attachments if is_first else (),
         budget=0,
@@ -257,16 +268,12 @@ def _build_part(packet: Packet, group: Sequence[Change], *, is_first: bool) -> P
     return truncate_packet(part, max(packet.budget, measure_changes(part)), ONE_REQUEST)
 
 
-def _choose_context(packet: Packet, paths: set[str], changed: str) -> list[PacketFile]:
+def _choose_context(
+    context: Sequence[PacketFile], paths: set[str], elsewhere: set[str], changed: str
+) -> list[PacketFile]:
     """Return the files that are context of these changes: what their reasons name in the changes comes first."""
-    elsewhere = set(list_changed_paths(packet)) - paths
-    added = {id(file) for file in list_added_files(packet)}
     words = set(_WORD.findall(changed))
-    known = [
-        file
-        for file in packet.files
-        if id(file) not in added and (file.path not in elsewhere or file.part not in ("", "definitions", "rest"))
-    ]
+    known = [file for file in context if file.path not in elsewhere or file.part not in ("", "definitions", "rest")]
     return sorted(known, key=lambda file: file.path not in paths and words.isdisjoint(_list_names(file.reason)))
 
 

@@ -8,6 +8,7 @@ import os
 import re
 import select
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -174,9 +175,11 @@ def place_continued_run(arguments: list[str], is_run: Callable[[str], bool]) -> 
     The next word is RUN only if such a run exists; a start of an id needs a digit or four letters, else it is a word.
     """
     placed: list[str] = []
-    rest, skip, valued = list(arguments), False, _valued_flags() - {"-c", "--continue"}
+    rest = deque(arguments)
+    skip = False
+    valued = _valued_flags() - {"-c", "--continue"}
     while rest:
-        argument = rest.pop(0)
+        argument = rest.popleft()
         if argument == "--":
             return [*placed, argument, *rest]
         if skip or argument not in ("-c", "--continue"):
@@ -185,7 +188,7 @@ def place_continued_run(arguments: list[str], is_run: Callable[[str], bool]) -> 
             continue
         following = rest[0] if rest else ""
         if RUN_WORD.fullmatch(following) and is_run(following):
-            placed.append(f"--continue={rest.pop(0)}")
+            placed.append(f"--continue={rest.popleft()}")
             continue
         if RUN_ID.fullmatch(following) and re.search(r"\d", following):
             raise UsageError(f'there is no run "{following}": `council runs` lists them')
