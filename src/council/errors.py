@@ -264,18 +264,37 @@ def describe_error(error: BaseException) -> str:
 def is_interrupt(error: BaseException, task: Task[Any] | None = None) -> bool:
     """Return whether an exception in code of another package comes from outside of it and has to end this task.
 
-    That is a cancellation of the task, the end of its coroutine, and Ctrl-C where it raises KeyboardInterrupt. With `asyncio.run`
-    the first Ctrl-C cancels the task; a KeyboardInterrupt is then one that the code has raised itself.
+    That is a cancellation of the task, the end of its coroutine, Ctrl-C where it raises KeyboardInterrupt, and what a signal handler
+    of the program raises. With `asyncio.run` the first Ctrl-C cancels the task; a KeyboardInterrupt is then one that the code has
+    raised itself.
     """
     asyncio = sys.modules.get("asyncio")
     if asyncio is not None and isinstance(error, asyncio.CancelledError):
         return task is None or task.cancelling() > 0
     if isinstance(error, GeneratorExit):
         return task is not None and running_task() is not task
-    if isinstance(error, KeyboardInterrupt):
-        is_main = threading.current_thread() is threading.main_thread()
-        return is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if isinstance(error, Exception) or threading.current_thread() is not threading.main_thread():
+        return False
+    if isinstance(error, KeyboardInterrupt) and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        return True
+    return _is_raised_by_signal_handler(error)
+
+
+def _is_raised_by_signal_handler(error: BaseException) -> bool:
+    handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
+    place = error.__traceback__
+    while place is not None:
+        if place.tb_frame.f_code in handlers:
+            return True
+        place = place.tb_next
     return False
+
+
+def _code_of(handler: Any) -> Any:
+    """Return the code of a function, also of a method or of a function with given arguments."""
+    while hasattr(handler, "func"):
+        handler = handler.func
+    return getattr(handler, "__code__", None)
 
 
 def running_task() -> Any:

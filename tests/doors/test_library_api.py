@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import math
 import subprocess
 import sys
 from contextlib import aclosing
@@ -353,6 +354,7 @@ RAISED: list[tuple[Any, str]] = [
     (ExceptionGroup("several", [ValueError("a")]), "ExceptionGroup: several (1 sub-exception)"),
     (BaseExceptionGroup("several", [SystemExit(1)]), "BaseExceptionGroup: several (1 sub-exception)"),
     (asyncio.CancelledError("its own"), "CancelledError: its own"), (council.Fault("nonsense", "x"), 'Fault: unknown kind "nonsense": x'),
+    (council.Fault(["odd"], "5"), "Fault: unknown kind \"['odd']\": 5"),  # type: ignore[arg-type]
 ]  # fmt: skip
 COUNCIL_ERRORS: list[tuple[Any, str]] = [
     (council.BudgetSpent("no money"), "BudgetSpent: no money"), (council.QuorumLost("alone"), "QuorumLost: alone"),
@@ -376,12 +378,41 @@ def test_a_member_that_raises_is_an_absent_seat_with_the_name_of_the_exception(p
 
 
 @pytest.mark.behaviour("30-member-raises")
-@pytest.mark.parametrize("answer", [None, "text", council.Answer(5), council.Answer("text", usage=None)])  # type: ignore[arg-type]
+@pytest.mark.parametrize("answer", [
+    None, "text", council.Answer(5), council.Answer("text", usage=None), council.Answer("text", model=b"m"),  # type: ignore[arg-type]
+    council.Answer("text", id=b"m"), council.Answer("text", finish=None),  # type: ignore[arg-type]
+])  # fmt: skip
 def test_a_member_that_returns_no_answer_is_an_absent_seat(answer: Any) -> None:
     report = convene_careless(Careless("answer", answer))
     (missing,) = (row for row in report.degraded if row.seat == "beta")
     assert (report.status, missing.state) == ("complete", "failed(member)")
     assert missing.reason.startswith("TypeError: ")
+
+
+@pytest.mark.behaviour("30-member-raises")
+def test_a_member_that_streams_no_text_is_an_absent_seat() -> None:
+    class Streaming(Careless):
+        async def send(self, body: bytes, on_delta: Any) -> council.Answer:
+            on_delta(b"text")
+            return await super().send(body, on_delta)
+
+    report = convene_careless(Streaming("", None))
+    (missing,) = (row for row in report.degraded if row.seat == "beta")
+    assert (report.status, missing.reason) == ("complete", "TypeError: on_delta got bytes, not str")
+
+
+@pytest.mark.behaviour("30-member-raises")
+@pytest.mark.parametrize("fields", [{"retry_after": "1"}, {"retry_after": math.nan}, {"said": None}], ids=repr)
+def test_a_fault_with_fields_of_other_types_is_a_fault_of_its_kind(fields: Any) -> None:
+    report = convene_careless(Careless("send", council.Fault("refused", "no", **fields)))
+    (missing,) = (row for row in report.degraded if row.seat == "beta")
+    assert (report.status, missing.state) == ("complete", "refused")
+
+
+@pytest.mark.behaviour("30-member-raises")
+def test_characters_that_cannot_be_stored_are_replaced_in_all_fields_of_an_answer() -> None:
+    report = convene_careless(Careless("answer", council.Answer("I advise spaces.", model="m\ud800", id="\udfff")))
+    assert (report.status, [row for row in report.degraded if row.seat == "beta"]) == ("complete", [])
 
 
 @pytest.mark.behaviour("30-member-raises")
@@ -419,6 +450,53 @@ async def test_a_cancelled_program_ends_although_its_members_are_guarded() -> No
         (row,) = await client.runs()
         assert row["status"] == "incomplete"
         assert (await client.resume()).status == "complete"
+
+
+@pytest.mark.anyio
+@pytest.mark.behaviour("30-member-raises")
+@pytest.mark.parametrize(
+    "error", [ConnectionError("aborted"), TimeoutError("aborted"), council.Fault("net", "aborted")]
+)
+async def test_a_cancelled_program_ends_although_a_member_makes_an_error_of_it(error: Exception) -> None:
+    class Aborting(Scripted):
+        async def send(self, body: bytes, on_delta: Any) -> council.Answer:
+            self.calls.append(body)
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                raise error from None
+            raise AssertionError
+
+    member = Aborting()
+    asking = asyncio.ensure_future(council.convene("Tabs or spaces?", protocol="triad", members=[member], seats=SEATS))
+    while len(member.calls) < 3:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert len(member.calls) == 3
+
+
+TERMINATED = """
+import asyncio, os, signal, sys
+import council
+from council.members.scripted import Scripted
+
+class Blocking(Scripted):
+    async def send(self, body, on_delta):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return await super().send(body, on_delta)
+
+seats = dict.fromkeys(("alpha", "beta", "gamma", "chair"), "scripted:")
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+council.convene_sync("Tabs or spaces?", protocol="triad", members=[Blocking()], seats=seats)
+"""
+
+
+@pytest.mark.behaviour("30-member-raises")
+def test_a_signal_handler_of_the_program_ends_it_while_a_member_works() -> None:
+    done = subprocess.run([sys.executable, "-c", TERMINATED], capture_output=True, text=True, check=False)
+    assert done.returncode == 143, done.stderr
 
 
 INTERRUPTED = """

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from council.engine.minutes import Minutes
-from tests.engine.seat_events import SEATED, fold, list_steps, merge_randomly
+from tests.engine.seat_events import PLAN, SEATED, ask, fold, list_steps, merge_randomly
 
 
 def order_of(minutes: Minutes) -> list[tuple[str, list[str], list[str], list[str]]]:
@@ -37,3 +37,12 @@ def test_other_phases_keep_the_order_in_which_they_started() -> None:
     for names in itertools.permutations(("zeta", "draft", "attack")):
         started = [{"type": "phase", "phase": name} for name in names]
         assert list(fold([SEATED, *started]).phases) == list(names)
+
+
+@pytest.mark.behaviour("40-statements-in-seating-order")
+def test_a_seat_whose_name_begins_like_that_of_another_seat_has_its_own_place() -> None:
+    names = ["data", "api", "data-flow"]
+    plan = PLAN | {"seats": [PLAN["seats"][0] | {"name": name} for name in names]}
+    steps = [step for name in reversed(names) for step in ask("judge", name)]
+    minutes = fold([SEATED | {"plan": plan}, {"type": "phase", "phase": "judge"}, *steps])
+    assert list(minutes.phases["judge"].said) == names

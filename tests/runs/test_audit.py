@@ -146,6 +146,8 @@ async def test_a_step_that_is_asked_again_after_its_answers_were_rejected_is_rep
     failed = await make_record({"draft/beta": {"fail": "server"}})
     insert_request(failed, "draft/beta", "absence")
     assert asked_again not in problems(failed)
+    older = replace(rejected, setup=rejected.setup | {"rules": 4})
+    assert asked_again not in problems(older), "with older rules, a rejected answer was asked for again"
 
 
 @pytest.mark.anyio

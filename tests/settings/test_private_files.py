@@ -102,15 +102,42 @@ def test_open_folders_of_an_older_version_become_private_with_one_notice(tmp_pat
 
 @pytest.mark.behaviour("40-private-files-repaired")
 def test_a_folder_that_the_user_named_keeps_its_permissions_if_it_has_other_things(tmp_path: Path) -> None:
-    folder = make_open(tmp_path / "documents", "letter.txt", "reports.txt", "council.db", "reports/a.md")
+    report = "reports/2026-11-01-review-login.md"
+    folder = make_open(tmp_path / "documents", "letter.txt", "reports.txt", "council.db", report)
     repair = repair_folder(folder, is_named=True)
     assert (repair.folders, repair.files) == (1, 2)
-    assert [mode(folder / name) for name in ("council.db", "reports", "reports/a.md")] == [0o600, 0o700, 0o600]
+    assert [mode(folder / name) for name in ("council.db", "reports", report)] == [0o600, 0o700, 0o600]
     assert [mode(path) for path in (folder, folder / "letter.txt", folder / "reports.txt")] == [0o755, 0o644, 0o644]
     (folder / "letter.txt").unlink()
     (folder / "reports.txt").unlink()
     assert repair_folder(folder, is_named=True).folders == 1
     assert mode(folder) == 0o700
+
+
+@pytest.mark.behaviour("40-private-files-repaired")
+def test_files_of_a_named_folder_that_may_be_the_users_are_left_alone(tmp_path: Path) -> None:
+    names = (
+        "letter.txt",
+        "reports/site.html",
+        "evals/data.csv",
+        "servers/app.py",
+        "worker.py",
+        "council.dbml",
+        "m.gguf",
+    )
+    folder = make_open(tmp_path / "home", *names, "reports/2026-11-01-review-login.md", "council.db")
+    repair = repair_folder(folder, is_named=True)
+    assert (repair.folders, repair.files) == (0, 1)
+    assert {mode(folder / name) for name in names} == {0o644}
+
+
+@pytest.mark.behaviour("40-private-files-repaired")
+def test_a_file_with_another_name_elsewhere_is_left_alone(tmp_path: Path) -> None:
+    theirs = make_open(tmp_path / "theirs", "notes.md")
+    folder = make_open(tmp_path / "data", "locks/a.lock")
+    os.link(theirs / "notes.md", folder / "trust.json")
+    assert repair_folder(folder, is_named=False).files == 1
+    assert mode(theirs / "notes.md") == 0o644
 
 
 @pytest.mark.behaviour("40-private-files-repaired")

@@ -6,6 +6,7 @@ money.py lists the kinds that are never billed, because reports use that list to
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from council.errors import Fault
 from council.members.base import DEFAULT_MAX_TOKENS, Member, describe_unseen, fit_attachments
 from council.members.guard import prepare_request
+from council.text_cleanup import repair_surrogates
 from council.types import Ask, Cuts, FinalState, Json, Step
 
 
@@ -68,10 +70,20 @@ CHAIR_RETRIES = 2  # the chair cannot be replaced, so it gets at least two retri
 
 
 def check_fault(fault: Fault) -> Fault:
-    """Return a fault of a kind in the table. A member of another package may have raised any."""
-    if fault.kind in FAULT_TABLE:
-        return fault
-    return Fault("member", f'Fault: unknown kind "{fault.kind}": {fault.detail}')
+    """Return a fault of a kind in the table, with valid fields. A member of another package may have raised any."""
+    kind, detail = str(fault.kind), str(fault.detail)
+    if kind not in FAULT_TABLE:
+        kind, detail = "member", f'Fault: unknown kind "{kind}": {detail}'
+    said = fault.said if isinstance(fault.said, str) else ""
+    wait = fault.retry_after
+    is_wait = isinstance(wait, (int, float)) and math.isfinite(wait) and wait >= 0
+    return Fault(
+        kind,
+        repair_surrogates(detail),
+        said=repair_surrogates(said),
+        retry_after=wait if is_wait else None,
+        has_status=bool(fault.has_status),
+    )
 
 
 def max_retries(kind: str, *, chair: bool = False) -> int:

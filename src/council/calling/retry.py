@@ -27,7 +27,7 @@ from council.calling.fault_table import FAULT_TABLE, FailedAttempt, NextAttempt,
 from council.calling.prompt_cache import NO_PROMPT_CACHE, PromptCache
 from council.errors import BudgetSpent, Fault
 from council.members.base import Member, fit_attachments
-from council.members.guard import prepare_request, send_request
+from council.members.guard import check_delta, prepare_request, send_request
 from council.notes_filter import NotesFilter
 from council.settings import extend_timeout
 from council.store.interface import Attempt
@@ -480,6 +480,8 @@ class RetryLoop:
         call_soon, now = asyncio.get_running_loop().call_soon, self.now
 
         def on_delta(piece: str) -> None:
+            if piece.__class__ is not str:  # `isinstance` is slower, and this is called for each piece
+                check_delta(piece)
             watch.has_output = True
             if not piece and not deadline.has_thought:
                 self._note_thinking(deadline, clock)
@@ -518,9 +520,7 @@ class RetryLoop:
                 stream_pieces()
                 self._stream(deadline, shown.flush() if shown else "")
         except Fault as fault:
-            fault = check_fault(fault)
-            detail, said = repair_surrogates(fault.detail), repair_surrogates(fault.said)
-            return Fault(fault.kind, detail, said=said, retry_after=fault.retry_after, has_status=fault.has_status)
+            return check_fault(fault)
         except TimeoutError as error:
             if not clock.expired():  # a timeout of the member itself
                 return Fault("stall", "timed out waiting for data")
@@ -528,8 +528,14 @@ class RetryLoop:
             return self._make_stall_fault(deadline, getattr(error.__cause__, "__notes__", ()), missing)
         finally:
             pieces.clear()
-        text, usage = repair_surrogates(answer.text), answer.usage.validated()
-        return answer if text == answer.text and usage is answer.usage else replace(answer, text=text, usage=usage)
+        return replace(
+            answer,
+            text=repair_surrogates(answer.text),
+            finish=repair_surrogates(answer.finish),
+            model=repair_surrogates(answer.model),
+            id=repair_surrogates(answer.id),
+            usage=answer.usage.validated(),
+        )
 
     def _stream(self, deadline: MemberDeadline, text: str) -> None:
         if text:

@@ -184,14 +184,10 @@ class Minutes:
         """Return the place of a seat: in seating order, each followed by its helpers, the chair last."""
         place = self._places.get(name)
         if place is None:
-            hosts = [
-                n
-                for n, seat in enumerate(self.plan.get("seats", []))
-                if name == seat["name"] or name.startswith(f"{seat['name']}-")
-            ]
+            seats = [seat["name"] for seat in self.plan.get("seats", [])]
+            hosts = [seat for seat in seats if name == seat or name.startswith(f"{seat}-")]
             is_chair = self.chair is not None and name == self.chair.name
-            count = len(self.plan.get("seats", []))
-            index = count + 1 if is_chair else hosts[0] if hosts else count
+            index = len(seats) + 1 if is_chair else seats.index(max(hosts, key=len)) if hosts else len(seats)
             place = self._places[name] = (index, split_numbers(name))
         return place
 

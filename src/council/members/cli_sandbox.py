@@ -21,7 +21,7 @@ from pathlib import Path
 
 from council.errors import Fault
 from council.settings.config_files import format_toml
-from council.settings.disk_space import explain_full_temp_folder, find_full_temp_folder
+from council.settings.disk_space import explain_full_temp_folder, find_full_temp_folder, is_full_error
 from council.settings.private_files import make_private_folder, open_private_file
 from council.types import Json
 
@@ -380,7 +380,7 @@ def open_workspace(agent: Agent, env: Mapping[str, str], pass_env: Iterable[str]
     try:
         workspace = Workspace(Path(tempfile.mkdtemp(prefix="council-")), agent, env, pass_env)
     except OSError as error:
-        full = find_full_temp_folder()
+        full = find_full_temp_folder() if is_full_error(error) else None
         why = (
             explain_full_temp_folder(full)
             if full

@@ -11,6 +11,7 @@ from council.members.base import Member, OnDelta, Progress
 from council.types import Answer, Ask, Usage
 
 READ_WITH_THE_PLAN = ("vendor", "small", "free", "backoff")
+TEXT_FIELDS = ("text", "finish", "model", "id")  # of an Answer
 READ_IF_PRESENT = ("price", "accepts", "cache_rules", "api_key_env")
 logger = logging.getLogger("council.members")
 
@@ -51,17 +52,32 @@ def prepare_request(member: Member, ask: Ask) -> bytes:
 async def send_request(member: Member, body: bytes, on_delta: OnDelta) -> Answer:
     """Send a request and return the answer, or raise a Fault, a TimeoutError, or the cancellation of this task."""
     task = asyncio.current_task()
+    cancellations = task.cancelling() if task else 0
     try:
         answer = await member.send(body, on_delta)
-    except TimeoutError:
-        raise
+    except asyncio.CancelledError as error:
+        _convert(error, task)
     except BaseException as error:
+        if task and task.cancelling() > cancellations:  # the member has made its own exception of the cancellation
+            raise asyncio.CancelledError from error
+        if isinstance(error, TimeoutError):
+            raise
         _convert(error, task)
     if not isinstance(answer, Answer):
         raise make_member_fault(TypeError(f"send returned {type(answer).__name__}, not Answer"))
-    if not isinstance(answer.text, str) or not isinstance(answer.usage, Usage):
-        raise make_member_fault(TypeError("the Answer of send has no text of type str, or no usage of type Usage"))
+    for name in TEXT_FIELDS:
+        value = getattr(answer, name)
+        if not isinstance(value, str):
+            raise make_member_fault(TypeError(f"{name} of the Answer is of type {type(value).__name__}, not str"))
+    if not isinstance(answer.usage, Usage):
+        raise make_member_fault(TypeError(f"usage of the Answer is of type {type(answer.usage).__name__}, not Usage"))
     return answer
+
+
+def check_delta(piece: object) -> None:
+    """Raise a Fault for a piece of an answer that is no text."""
+    if not isinstance(piece, str):
+        raise make_member_fault(TypeError(f"on_delta got {type(piece).__name__}, not str"))
 
 
 async def probe_member(member: Member) -> str:

@@ -233,23 +233,27 @@ class DatabaseWorker(WorkerLoop):
 
     async def _on_failure(self, run: str, error: Exception) -> None:
         if isinstance(error, OtherWorkerNeeded):
-            tries = self._tries.get(run, 0)
-            if not tries:
+            if not self._tries.get(run, 0):
                 self.log(f"run {run} is left to other workers: {error}")
-            with suppress(CouncilError):
-                queue = (await self.store.load(run)).setup.get("queue") or ANY_WORKER
-                others = [
-                    one for one in await self.tables.list_workers() if queue in one.queues and one.name != self.name
-                ]
-                delay = min(MAX_SHARED_RETRY_S if others else MAX_RETRY_S, FIRST_RETRY_S * 2**tries)
-                await self.tables.hand_on_run(run, queue, tries + 1, delay)
+            await self._hand_on(run, MAX_SHARED_RETRY_S)
         elif isinstance(error, LeaseLost):
             self.log(str(error))
         elif isinstance(error, StoreError):  # another worker, or this one, takes it over
             self.log(f"run {run}: {error}")
+            await self._hand_on(run, MAX_RETRY_S)
         else:
             self.log(f"run {run} failed: {explain_failure(error)}")
             await super()._on_failure(run, error)
+
+    async def _hand_on(self, run: str, longest: float) -> None:
+        """Wake a worker for a run that this one cannot execute: later each time, and at most so many seconds later if others are alive."""
+        tries = self._tries.get(run, 0)
+        with suppress(CouncilError):
+            queue = (await self.store.load(run)).setup.get("queue") or ANY_WORKER
+            workers = await self.tables.list_workers()
+            has_others = any(queue in one.queues and one.name != self.name for one in workers)
+            delay = min(longest if has_others else MAX_RETRY_S, FIRST_RETRY_S * 2**tries)
+            await self.tables.hand_on_run(run, queue, tries + 1, delay)
 
 
 # Entry points

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 MIN_FREE_BYTES = 1 << 20  # a disk with less is taken for full
-TEMP_VARIABLES = ("SQLITE_TMPDIR", "TMPDIR", "TEMP", "TMP")
+TEMP_VARIABLES = ("TMPDIR", "TEMP", "TMP")  # Python uses the first one that it can write to
 TEMP_FOLDERS = ("/var/tmp", "/tmp")  # without these variables
 
 
@@ -30,9 +30,10 @@ def find_full_temp_folder() -> Path | None:
 
 
 def _list_temp_folders() -> Iterator[Path]:
+    used = tempfile.tempdir if isinstance(tempfile.tempdir, str) else ""
     named = [os.environ.get(name) or "" for name in TEMP_VARIABLES]
-    used = [tempfile.tempdir] if isinstance(tempfile.tempdir, str) else []
-    for folder in [name for name in (*named, *used) if name] or TEMP_FOLDERS:
+    chosen = [used] if used else [name for name in named if name][:1]
+    for folder in [name for name in (os.environ.get("SQLITE_TMPDIR") or "", *chosen) if name] or TEMP_FOLDERS:
         if os.path.isdir(folder):  # noqa: PTH112
             yield Path(folder)
 
@@ -43,19 +44,28 @@ def explain_full_temp_folder(folder: Path) -> str:
 
 def explain_full_disk(error: BaseException) -> str:
     """Return one line for a command that a full disk has stopped, or "" for another error."""
-    number = getattr(error, "errno", None)
-    is_without_temp = isinstance(error, FileNotFoundError) and "temporary directory" in str(error)
     is_database = isinstance(error, sqlite3.OperationalError) and "full" in str(error)  # one of temporary rows
-    if number not in (errno.ENOSPC, errno.EDQUOT) and not is_without_temp and not is_database:
+    if not is_full_error(error) and not is_database:
         return ""
     folder = None if _is_output_full() else find_full_temp_folder()
-    if folder is not None:
+    is_temporary = is_database or _has_no_temp_folder(error)
+    if folder is not None and is_temporary:
         return explain_full_temp_folder(folder)
-    if is_without_temp or is_database:
+    if is_temporary:
         return (
             "no folder for temporary files can be written: free some disk space, or set TMPDIR to a folder with space"
         )
-    return f"cannot write the output ({getattr(error, 'strerror', error)}): free some disk space and try again"
+    line = f"cannot write the output ({getattr(error, 'strerror', error)}): free some disk space and try again"
+    return f'{line}; the folder for temporary files "{folder}" is full too' if folder is not None else line
+
+
+def is_full_error(error: BaseException) -> bool:
+    """Return whether an error says that a disk is full, or that no folder for temporary files can be written."""
+    return getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or _has_no_temp_folder(error)
+
+
+def _has_no_temp_folder(error: BaseException) -> bool:
+    return isinstance(error, FileNotFoundError) and "temporary directory" in str(error)
 
 
 def _is_output_full() -> bool:

@@ -29,6 +29,9 @@ CREATED_NAMES = (
     "keys.json", "trust.json", "model_lists.json", "agent_help.json", "notices.json",
     "*.gguf", "*.gguf.*", ".fetch-*",
 )  # fmt: skip
+# In a folder that the user named and that has other content too: names that only Council uses, and reports.
+UNMISTAKABLE_NAMES = ("council.db", "council.db-*", "council.db.damaged*", "worker.log", "worker.log.1", "worker.lock")
+REPORT_FOLDER, REPORT_NAME = "reports", "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]-*.*"
 OTHER_NAMES = ("config.toml", "presets", "rosters", "cache", "lost+found", ".DS_Store")
 
 
@@ -138,8 +141,8 @@ def _name_folders(repairs: Sequence[Repair]) -> str:
 def repair_folder(folder: Path, *, is_named: bool) -> Repair:
     """Make one of Council's folders private, with what Council created in it.
 
-    Only what belongs to this user changes, and no link is followed. A folder that the user named keeps its own permissions
-    if it contains other things. A private folder inside is not searched, because other users cannot open it.
+    Only what belongs to this user changes, and no link is followed. If a folder that the user named contains other things, it
+    keeps its own permissions, and only what has a name that only Council uses changes. A private folder inside is not searched, because other users cannot open it.
     """
     repair = Repair(folder)
     with suppress(OSError):
@@ -157,9 +160,11 @@ def repair_folder(folder: Path, *, is_named: bool) -> Repair:
 
 def _repair_content(handle: int, repair: Repair, *, is_named: bool) -> None:
     names = os.listdir(handle)
-    for name in _matching(names, CREATED_NAMES):
-        _repair_entry(name, handle, repair)
     is_ours = not is_named or len(list(_matching(names, (*CREATED_NAMES, *OTHER_NAMES)))) == len(names)
+    for name in _matching(names, CREATED_NAMES if is_ours else UNMISTAKABLE_NAMES):
+        _repair_entry(name, handle, repair)
+    if not is_ours and REPORT_FOLDER in names and _has_only_reports(handle):
+        _repair_entry(REPORT_FOLDER, handle, repair)
     mode = os.fstat(handle).st_mode
     if is_ours and mode & OTHER_USERS:
         with suppress(OSError):
@@ -167,11 +172,25 @@ def _repair_content(handle: int, repair: Repair, *, is_named: bool) -> None:
         _count_result(os.fstat(handle), repair)
 
 
+def _has_only_reports(parent: int) -> bool:
+    """Return whether a folder `reports` has files with the names of reports and nothing else."""
+    try:
+        handle = os.open(REPORT_FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    except OSError:
+        return False
+    try:
+        names = os.listdir(handle)  # noqa: PTH208
+    finally:
+        os.close(handle)
+    return len(list(_matching(names, [REPORT_NAME]))) == len(names)
+
+
 def _repair_entry(name: str, parent: int, repair: Repair) -> None:
     """Make a file, or a folder with all that is in it, private: the folder last, so that a crash leaves nothing out."""
     with suppress(FileNotFoundError):  # another process has removed it
         found = os.stat(name, dir_fd=parent, follow_symlinks=False)
-        is_plain = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
+        is_only_name = stat.S_ISREG(found.st_mode) and found.st_nlink == 1  # else it has a name elsewhere too
+        is_plain = is_only_name or stat.S_ISDIR(found.st_mode)
         if not is_plain or found.st_uid != os.getuid() or not found.st_mode & OTHER_USERS:
             return
         if stat.S_ISDIR(found.st_mode):

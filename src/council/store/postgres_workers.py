@@ -38,11 +38,14 @@ TAKE_OVER = f"""
       DELETE FROM procrastinate_jobs WHERE status = 'doing' AND task_name = '{RUN_TASK}' AND (worker_id IS NULL OR worker_id IN
         (SELECT id FROM procrastinate_workers WHERE last_heartbeat < now() - make_interval(secs => $1)))
       RETURNING args ->> 'run' AS run),
+    jobs AS (
+      SELECT args ->> 'run' AS run, status FROM procrastinate_jobs WHERE task_name = '{RUN_TASK}' AND status IN ('todo', 'doing')),
     waiting AS (
       SELECT r.id, r.setup FROM runs r LEFT JOIN leases l ON l.run = r.id WHERE r.detached = 1 AND r.unfinished = 1
         AND (l.run IS NULL OR l.expires <= clock_timestamp())
-        AND (r.status = 'running' OR (r.status = 'queued' AND (r.id IN (SELECT run FROM lost) OR NOT EXISTS
-          (SELECT 1 FROM procrastinate_jobs j WHERE j.task_name = '{RUN_TASK}' AND j.status IN ('todo', 'doing') AND j.args ->> 'run' = r.id))))
+        AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.run = r.id AND jobs.status = 'todo')
+        AND (r.status = 'running' OR (r.status = 'queued' AND (r.id IN (SELECT run FROM lost)
+          OR NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.run = r.id AND jobs.status = 'doing'))))
       LIMIT 200)
     INSERT INTO procrastinate_jobs (queue_name, task_name, priority, queueing_lock, args)
     SELECT coalesce(setup::json ->> 'queue', 'default'), '{RUN_TASK}', coalesce((setup::json ->> 'priority')::integer, 0) + 1, id,

@@ -68,7 +68,8 @@ def open_database(path: Path) -> sqlite3.Connection:
     if path.exists() and not path.stat().st_size and has_lost_file(path):
         raise StoreError(explain_damage("the file is empty, but its log is not", path))
     if not path.exists():  # SQLite would create it by the umask
-        os.close(open_private_handle(path, os.O_RDWR))
+        with suppress(FileExistsError):  # another one did: to open and close it here would release its locks
+            os.close(open_private_handle(path, os.O_RDWR | os.O_EXCL))
     db = _connect(path)
     try:
         version, (tables, ours) = _schema_version(db), db.execute(COUNT_TABLES).fetchone()
