@@ -49,7 +49,7 @@ ROOT = Path(__file__).parents[1]
 EQUIVALENT = Path(__file__).with_name("mutants.toml")
 PYTEST = ("-q", "-p", "no:cacheprovider", "-p", "mutant_tests")
 UNKNOWN_FILES = 4  # test files that run as a whole, because what they execute is not recorded
-RECORDED_FILES = 20  # test files in one recording
+RECORDED_FILES = 60  # test files in one recording
 LEAST_PERCENT = 85  # of the mutants that are not equivalent
 # A changed line can signal or delete what is not its own: tests see only their own processes, and what they write
 # outside of their copy is written into an overlay in memory.
@@ -440,28 +440,33 @@ def _record(options: argparse.Namespace, folder: Path, files: list[str], hashes:
     names = mutant_tests.instrument(copy.tree)
     (partial / "blocks.json").write_text(json.dumps(names), encoding="utf-8")
     parallel = ["-n", str(options.jobs)] if min(options.jobs, len(files)) > 1 else []
-    env = {mutant_tests.RESULTS: str(partial / "tests"), mutant_tests.BLOCKS: str(len(names))}
-    if (code := copy.run_pytest([*parallel, *files], partial / "output.txt", env)) not in (0, 1, 5):
-        raise SystemExit(f"the recording ended with exit code {code}: see {partial / 'output.txt'}")
+    written = copy.folder / "recorded"  # what tests write elsewhere is lost
+    written.mkdir()
+    env = {mutant_tests.RESULTS: str(written / "tests"), mutant_tests.BLOCKS: str(len(names))}
+    code = copy.run_pytest([*parallel, *files], written / "output.txt", env)
     copy.close()
-    failed = {
-        row["test"] for row in mutant_tests.read_results(sorted(partial.glob("tests-*.jsonl"))) if not row["passed"]
-    }
+    shutil.copytree(written, partial, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.hits"))
+    rows = list(mutant_tests.read_results(sorted(partial.glob("tests-*.jsonl"))))
+    if code not in (0, 1, 5) or not (rows or code == 5):
+        raise SystemExit(
+            f"the recording ended with exit code {code} and {len(rows)} tests: see {partial / 'output.txt'}"
+        )
+    failed = {row["test"] for row in rows if not row["passed"]}
     if failed:
         print(f"{len(failed)} tests failed in the measured copy: running them in an unchanged one", flush=True)
-        failed = _run_again(Copy(options.cache / "unchanged", options.nice), failed, partial)
+        failed = _run_again(Copy(options.cache / "unchanged", options.nice), failed)
         print(f"left out, because they fail without a change: {' '.join(sorted(failed)) or 'none'}", flush=True)
     (partial / "failed.json").write_text(json.dumps(sorted(failed)), encoding="utf-8")
     (partial / "files.json").write_text(json.dumps({file: hashes[file] for file in files}), encoding="utf-8")
     partial.rename(folder)
 
 
-def _run_again(copy: Copy, tests: set[str], folder: Path) -> set[str]:
+def _run_again(copy: Copy, tests: set[str]) -> set[str]:
     """Return those of the tests that do not pass in this copy."""
-    chosen = folder / "chosen.json"
+    chosen = copy.folder / "chosen.json"
     chosen.write_text(json.dumps(sorted(tests)), encoding="utf-8")
     files = sorted({test.partition("::")[0] for test in tests})
-    report = folder / "again.txt"
+    report = copy.folder / "again.txt"
     copy.run_pytest(["-rA", *files], report, {mutant_tests.CHOSEN: str(chosen)})
     text = report.read_text(encoding="utf-8", errors="replace")
     return tests - {line[7:].strip() for line in text.splitlines() if line.startswith("PASSED ")}

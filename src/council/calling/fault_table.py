@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from council.errors import Fault
 from council.members.base import DEFAULT_MAX_TOKENS, Member, describe_unseen, fit_attachments
 from council.members.guard import prepare_request
-from council.text_cleanup import repair_surrogates
-from council.types import Ask, Cuts, FinalState, Json, Step
+from council.types import Ask, Cuts, FinalState, Json, Step, repair_surrogates
 
 
 @dataclass(frozen=True, slots=True)

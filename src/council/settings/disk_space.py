@@ -32,8 +32,8 @@ def find_full_temp_folder() -> Path | None:
 def _list_temp_folders() -> Iterator[Path]:
     used = tempfile.tempdir if isinstance(tempfile.tempdir, str) else ""
     named = [os.environ.get(name) or "" for name in TEMP_VARIABLES]
-    chosen = [used] if used else [name for name in named if name][:1]
-    for folder in [name for name in (os.environ.get("SQLITE_TMPDIR") or "", *chosen) if name] or TEMP_FOLDERS:
+    chosen = [os.environ.get("SQLITE_TMPDIR") or "", *[name for name in named if name][:1], used]
+    for folder in [name for name in chosen if name] or TEMP_FOLDERS:
         if os.path.isdir(folder):  # noqa: PTH112
             yield Path(folder)
 
@@ -48,15 +48,14 @@ def explain_full_disk(error: BaseException) -> str:
     if not is_full_error(error) and not is_database:
         return ""
     folder = None if _is_output_full() else find_full_temp_folder()
-    is_temporary = is_database or _has_no_temp_folder(error)
-    if folder is not None and is_temporary:
+    file = getattr(error, "filename", None)  # a failed write has none
+    if folder is not None and (not isinstance(file, str) or Path(file).is_relative_to(folder)):
         return explain_full_temp_folder(folder)
-    if is_temporary:
+    if is_database or _has_no_temp_folder(error):
         return (
             "no folder for temporary files can be written: free some disk space, or set TMPDIR to a folder with space"
         )
-    line = f"cannot write the output ({getattr(error, 'strerror', error)}): free some disk space and try again"
-    return f'{line}; the folder for temporary files "{folder}" is full too' if folder is not None else line
+    return f"cannot write the output ({getattr(error, 'strerror', error)}): free some disk space and try again"
 
 
 def is_full_error(error: BaseException) -> bool:
