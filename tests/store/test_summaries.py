@@ -15,6 +15,7 @@ from council.store.interface import Store, StoreAddress
 from council.store.migrations import read_statements
 from council.store.run_store import open_store
 from council.store.sqlite import MIGRATIONS, SqliteStore
+from council.store.sqlite_repair import repair_file
 
 pytestmark = [pytest.mark.anyio, pytest.mark.behaviour("15-lists-by-index")]
 LONG = "Which of the many ways? " * 500
@@ -86,6 +87,20 @@ async def test_an_older_store_gets_its_summaries_when_it_is_opened(tmp_path: Pat
     assert [row[:-4] for row in read_summaries(store._db)] == [
         row[:-4] for row in before
     ]  # it had no owners and no titles
+    store.close()
+
+
+@pytest.mark.behaviour("40-repair")
+async def test_a_repaired_store_has_the_same_summaries(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    await write_runs(store)
+    before = read_summaries(store._db)
+    store.close()
+    with store.path.open("r+b") as file:
+        file.write(bytes(16))  # where SQLite writes its name
+    assert "copied to a new database" in repair_file(store.path)[0]
+    store = SqliteStore(tmp_path)
+    assert read_summaries(store._db) == before
     store.close()
 
 
