@@ -23,8 +23,9 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from council.store.interface import StoreAddress
-from council.store.migrations import MIGRATIONS
+from council.store.migrations import read_statements
 from council.store.postgres import PostgresStore
+from council.store.sqlite import MIGRATIONS
 
 MEMORY_DISK = Path("/dev/shm")  # the server does not wait for a disk
 TEMPLATE = "council_template"
@@ -121,7 +122,7 @@ RUN_COLUMNS = "id, name, folder, created, seed, setup, status, report, cancel, d
 def copy_to_sqlite(url: str) -> sqlite3.Connection:
     """Return a copy of a store in memory, so that the same statements read both stores."""
     copy = sqlite3.connect(":memory:", isolation_level=None)
-    for statement in chain.from_iterable(MIGRATIONS):
+    for statement in chain.from_iterable(map(read_statements, MIGRATIONS)):
         copy.execute(statement)
     with psycopg.connect(url, autocommit=False) as db:
         db.execute("SET search_path = council")

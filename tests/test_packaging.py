@@ -61,6 +61,7 @@ def test_the_wheel_contains_every_source_file_and_nothing_else(wheel: Path) -> N
     kinds = {
         "council/py.typed", "council/data/flags.json", "council/data/models.toml", "council/data/triggers.toml", "council/data/domains.toml",
         "council/protocols/judges/prompts/validate.md", "council/data/schemas/report.json",
+        "council/store/migrations/sqlite/01_tables.sql", "council/store/migrations/postgres/01_tables.sql",
     }  # fmt: skip
     assert kinds <= names
 

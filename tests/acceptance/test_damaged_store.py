@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from council.store.migrations import MIGRATIONS
+from council.store.sqlite import MIGRATIONS
 from tests.acceptance.helpers import QUESTION, Result, Terminal, Workspace
 
 PAGE = 4096

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from council.errors import StoreError
-from council.store import migrations, sqlite
+from council.store import sqlite
 
 
 def trace_statements(on_statement: Callable[[str], object]) -> None:
@@ -63,7 +63,7 @@ def kill_self_at(number: int) -> None:
 
 def open_as_older(folder: Path, version: int) -> None:
     """Open the store as an earlier version does. Print its statements, and the error."""
-    del migrations.MIGRATIONS[version:]
+    del sqlite.MIGRATIONS[version:]
     trace_statements(lambda statement: print(statement.partition("\n")[0], flush=True))
     try:
         sqlite.SqliteStore(folder).close()

@@ -13,8 +13,9 @@ from typing import Any
 
 import psycopg
 
-from council.store import migrations, postgres_schema
-from council.store.postgres_connection import connect, load_queue_schema
+from council.store import postgres_connection, sqlite
+from council.store.migrations import read_statements
+from council.store.postgres_connection import QUEUE_SCHEMA, connect, load_queue_schema
 from council.store.sqlite import open_database
 
 Content = dict[str, list[tuple[Any, ...]]]  # rows by table, in order
@@ -38,13 +39,25 @@ ROWS: dict[str, tuple[int, int, str, list[tuple[object, ...]]]] = {
     "idempotency": (9, 3, "owner key digest at", [("ann", "k", "d", 1.0)]),
     "outcomes": (11, 5, "at label value note seats", [(1.0, "right", "yes", "", "[]")]),
 }  # fmt: skip
-SCHEMA_VERSIONS = {"sqlite": len(migrations.MIGRATIONS), "postgres": len(postgres_schema.MIGRATIONS)}
+MIGRATIONS = {"sqlite": sqlite.MIGRATIONS, "postgres": postgres_connection.MIGRATIONS}
+SCHEMA_VERSIONS = {kind: len(files) for kind, files in MIGRATIONS.items()}
 
 
-def digest_migrations(kind: str) -> list[str]:
-    """Return a digest of the statements of each version."""
-    found = {"sqlite": migrations.MIGRATIONS, "postgres": postgres_schema.MIGRATIONS}[kind]
-    return [sha256("\0".join(statements).encode()).hexdigest()[:16] for statements in found]
+def digest_migrations(kind: str) -> dict[str, tuple[str, str]]:
+    """Return the name of each file with the digests of its bytes and of its statements."""
+    return {
+        file.name: (_digest(file.read_bytes()), _digest("\0".join(read_statements(file)).encode()))
+        for file in MIGRATIONS[kind]
+    }
+
+
+def _digest(data: bytes) -> str:
+    return sha256(data).hexdigest()[:16]
+
+
+def list_statements(kind: str, version: int) -> Iterator[str]:
+    """Return the statements of the versions up to this one."""
+    return chain.from_iterable(map(read_statements, MIGRATIONS[kind][:version]))
 
 
 def list_inserts(kind: str, version: int, run: str) -> Iterator[tuple[str, str, list[tuple[object, ...]]]]:
@@ -73,7 +86,7 @@ def make_sqlite(path: Path, version: int, *, has_rows: bool = True) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("PRAGMA journal_mode = WAL")
-        for statement in chain.from_iterable(migrations.MIGRATIONS[:version]):
+        for statement in list_statements("sqlite", version):
             db.execute(statement)
         db.execute(f"PRAGMA user_version = {version}")
         if not has_rows:
@@ -127,8 +140,8 @@ def make_postgres(url: str, version: int) -> None:
         db.execute("CREATE SCHEMA council")
         db.execute("CREATE TABLE council.schema_version (version INTEGER NOT NULL)")
         db.execute("INSERT INTO council.schema_version VALUES ($1)", (version,))
-        for statement in chain.from_iterable(postgres_schema.MIGRATIONS[:version]):
-            db.execute(load_queue_schema() if statement == postgres_schema.QUEUE_SCHEMA else statement)
+        for statement in list_statements("postgres", version):
+            db.execute(load_queue_schema() if statement == QUEUE_SCHEMA else statement)
         _insert_postgres(db, "runs", RUN_COLUMNS, list(list_runs("postgres")))
         for run in RUNS:
             insert_postgres_rows(db, version, run)

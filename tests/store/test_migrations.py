@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 
 import psycopg
@@ -19,8 +20,9 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from council.errors import StoreError
-from council.store import migrations, postgres_connection
+from council.store import postgres_connection, sqlite
 from council.store.interface import StoreAddress
+from council.store.migrations import read_statements
 from council.store.run_store import RunStore, open_store
 from council.store.sqlite import SqliteStore
 from tests.acceptance.helpers import wait_for_exit
@@ -46,38 +48,57 @@ from tests.system_faults import DiskFault, start_with_fault
 
 OLDER_SQLITE = range(1, SCHEMA_VERSIONS["sqlite"])
 OLDER_POSTGRES = range(1, SCHEMA_VERSIONS["postgres"])
+# Each file with the digests of its bytes and of its statements. Add a row for a new file, and change none.
 RELEASED = {
-    "sqlite": [
-        "75d27e745f428b01",
-        "ff528e22376bf04e",
-        "f0c2f0273b624af8",
-        "7d6c88c6dfa92eaf",
-        "f24efb39ef73f963",
-        "76a25e6d28692165",
-        "ed9806aadf78a621",
-        "cf979ab3368088f9",
-        "7c0ca542da7baed3",
-        "551f9df9616b1128",
-        "2aa5d5600cc1eb0e",
-        "8ae075b1030288e7",
-    ],
-    "postgres": [
-        "a5a33df9da8e2c12",
-        "cf29d7d3ec34c182",
-        "17f7ebf65ce3cc17",
-        "425504f05de170f2",
-        "0a6b5b238c6691ef",
-        "94cc6ec73046eece",
-    ],
-}  # digests of the statements of each version; add one for a new version, and change none
+    "sqlite": {
+        "01_tables.sql": ("441d2a92f3c72c32", "75d27e745f428b01"),
+        "02_spending.sql": ("a44dcec6e27f64b4", "ff528e22376bf04e"),
+        "03_human_seats.sql": ("99194178df679433", "f0c2f0273b624af8"),
+        "04_live_parts.sql": ("fd800b49d2f73d57", "7d6c88c6dfa92eaf"),
+        "05_texts.sql": ("0539ecf1c72017e5", "f24efb39ef73f963"),
+        "06_summaries.sql": ("189e9f24cd03f575", "76a25e6d28692165"),
+        "07_search.sql": ("c1ff9498ac086886", "ed9806aadf78a621"),
+        "08_owners.sql": ("0a5e41564f031714", "cf979ab3368088f9"),
+        "09_users.sql": ("081e7d108486a94b", "7c0ca542da7baed3"),
+        "10_titles.sql": ("bd1100b2cded8f19", "551f9df9616b1128"),
+        "11_outcomes.sql": ("d569ea0a6918e1cf", "2aa5d5600cc1eb0e"),
+        "12_stops.sql": ("be3710348e5a2c5b", "8ae075b1030288e7"),
+    },
+    "postgres": {
+        "01_tables.sql": ("831b599ccf0d645e", "a5a33df9da8e2c12"),
+        "02_workers.sql": ("c354d82ec012a74e", "cf29d7d3ec34c182"),
+        "03_users.sql": ("c373edc8f07fdc50", "17f7ebf65ce3cc17"),
+        "04_titles.sql": ("f7ec175449e7bbcc", "425504f05de170f2"),
+        "05_outcomes.sql": ("bad156e8c622edbd", "0a6b5b238c6691ef"),
+        "06_stops.sql": ("8e11feeedc5e16e5", "94cc6ec73046eece"),
+    },
+}
 LIST_RUNS = ("runs", "list", "--json")
 
 
-@pytest.mark.behaviour("16-migrations")
+@pytest.mark.behaviour("40-migrations-never-change")
 @pytest.mark.parametrize("kind", RELEASED)
-def test_the_statements_of_a_released_version_never_change(kind: str) -> None:
-    assert digest_migrations(kind)[: len(RELEASED[kind])] == RELEASED[kind]
-    assert len(RELEASED[kind]) == SCHEMA_VERSIONS[kind], "add the digest of the new version"
+def test_a_migration_never_changes(kind: str) -> None:
+    assert digest_migrations(kind) == RELEASED[kind]
+    numbers = [name.partition("_")[0] for name in RELEASED[kind]]
+    assert numbers == [f"{n:02}" for n in range(1, len(numbers) + 1)]
+
+
+@pytest.mark.behaviour("40-migrations-never-change")
+def test_a_statement_of_a_migration_may_contain_semicolons_and_follow_comments(tmp_path: Path) -> None:
+    file = tmp_path / "13_labels.sql"
+    file.write_text("-- Labels.\n\n-- Of runs.\nCREATE TABLE labels (run);\n\n\n-- Ends.\n\nBEGIN\n  a; b;\nEND;\n")
+    assert read_statements(file) == ["CREATE TABLE labels (run)", "BEGIN\n  a; b;\nEND"]
+
+
+@pytest.mark.behaviour("40-migrations-never-change")
+def test_a_store_of_this_version_is_opened_without_reading_migrations(
+    store_address: StoreAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_store(store_address).close()
+    missing = [Path("missing.sql")] * SCHEMA_VERSIONS["postgres" if store_address.url else "sqlite"]
+    monkeypatch.setattr(postgres_connection if store_address.url else sqlite, "MIGRATIONS", missing)
+    open_store(store_address).close()
 
 
 def keeps_rows(before: Content, after: Content) -> bool:
@@ -152,7 +173,7 @@ def test_an_older_process_that_waited_for_a_migration_leaves_the_newer_store_alo
             assert older.stdout
             while older.stdout.readline() != "BEGIN IMMEDIATE\n":
                 assert older.poll() is None
-            for statement in (one for migration in migrations.MIGRATIONS[newest - 2 :] for one in migration):
+            for statement in chain.from_iterable(map(read_statements, sqlite.MIGRATIONS[newest - 2 :])):
                 db.execute(statement)
             db.execute(f"PRAGMA user_version = {newest}")
             db.execute("COMMIT")
@@ -178,9 +199,8 @@ def test_an_older_version_changes_nothing_in_a_newer_store(
         return path.read_bytes()
 
     before = read()
-    older = migrations.MIGRATIONS[:-1]
-    monkeypatch.setattr("council.store.sqlite.MIGRATIONS", older)
-    monkeypatch.setattr(postgres_connection, "MIGRATIONS", postgres_connection.MIGRATIONS[:-1])
+    for module in (sqlite, postgres_connection):
+        monkeypatch.setattr(module, "MIGRATIONS", module.MIGRATIONS[:-1])
     for _ in range(2):
         with pytest.raises(StoreError, match="was written by a newer council") as refused:
             open_store(store_address)

@@ -19,7 +19,7 @@ from council.errors import LeaseLost, RunOwned, StoreError, UsageError
 from council.store import leases, postgres, postgres_connection
 from council.store.interface import Hold, Row, RunState, StoreAddress
 from council.store.postgres import PostgresStore
-from council.store.postgres_schema import MIGRATIONS
+from council.store.postgres_connection import MIGRATIONS
 from council.store.run_store import open_store
 from council.store.texts import index_run
 from tests.databases import PASSWORD, Proxy, Server
@@ -311,7 +311,9 @@ def test_processes_that_open_an_empty_database_at_once_create_the_schema_once(po
 async def test_a_database_of_every_version_is_migrated_with_its_runs(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, postgres: Server
 ) -> None:
-    later = [*MIGRATIONS, ("ALTER TABLE runs ADD COLUMN later TEXT NOT NULL DEFAULT 'x'",)]
+    added = tmp_path / "later.sql"
+    added.write_text("ALTER TABLE runs ADD COLUMN later TEXT NOT NULL DEFAULT 'x';\n")
+    later = [*MIGRATIONS, added]
     with postgres.database("template1") as url:
         monkeypatch.setattr(postgres_connection, "MIGRATIONS", later[:version])
         store = open_store(StoreAddress(tmp_path, url))

@@ -132,12 +132,15 @@ async def test_a_deleted_run_leaves_no_word_in_the_index(store: SqliteStore) -> 
 
 
 async def test_a_run_is_stored_and_found_without_an_index(store: SqliteStore) -> None:
+    find_statement = "SELECT sql FROM sqlite_master WHERE name = 'search_index'"
+    statement = store._db.execute(find_statement).fetchall()
     store._db.execute("DROP TABLE search_index")
     await store.write("r0", [*make_rows("Where?", "In the archive."), CLOSE])
     assert (await store.run_state("r0")).status == "complete"
     assert (await store.search_runs(["ARCH", "where"]), is_indexed(store)) == (["r0"], [0])
     assert await store.index_older_runs(9) == 0
     await store.rebuild_search()
+    assert store._db.execute(find_statement).fetchall() == statement  # as the migration made it
     assert (await store.search_runs(["ARCH", "where"]), is_indexed(store)) == (["r0"], [1])
 
 

@@ -15,8 +15,7 @@ import pytest
 from council.errors import StoreError
 from council.store import run_store
 from council.store.interface import Row
-from council.store.migrations import MIGRATIONS
-from council.store.sqlite import WRITE_TIMEOUT_S, SqliteStore
+from council.store.sqlite import MIGRATIONS, WRITE_TIMEOUT_S, SqliteStore
 
 pytestmark = pytest.mark.anyio
 RUN = "r2345"

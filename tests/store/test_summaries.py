@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
 from council.store import summaries
 from council.store.interface import Store, StoreAddress
-from council.store.migrations import ADD_OUTCOMES, ADD_SEARCH, ADD_SUMMARIES, ADD_USERS, MIGRATIONS, OWNED_COLUMNS
+from council.store.migrations import read_statements
 from council.store.run_store import open_store
-from council.store.sqlite import SqliteStore
+from council.store.sqlite import MIGRATIONS, SqliteStore
+from council.store.sqlite_repair import repair_file
 
 pytestmark = [pytest.mark.anyio, pytest.mark.behaviour("15-lists-by-index")]
 LONG = "Which of the many ways? " * 500
+BEFORE_SUMMARIES = 5  # the last version of SQLite without them
 CREATED = [
     statement.replace("VIRTUAL ", "").split()
-    for statement in (*ADD_SUMMARIES, *ADD_SEARCH, *ADD_USERS, *ADD_OUTCOMES)
+    for statement in chain.from_iterable(map(read_statements, MIGRATIONS[BEFORE_SUMMARIES:]))
     if statement.startswith("CREATE")
 ]
 DROP_SUMMARIES = "".join(f"DROP {kind} IF EXISTS {name};" for _, kind, name, *_ in reversed(CREATED))
@@ -49,7 +52,7 @@ async def write_runs(store: Store) -> None:
 
 
 def read_summaries(db: sqlite3.Connection) -> list[tuple[object, ...]]:
-    return db.execute(f"SELECT {OWNED_COLUMNS} FROM summaries ORDER BY n").fetchall()
+    return db.execute(f"SELECT unfinished, {', '.join(summaries.COLUMNS)} FROM summaries ORDER BY n").fetchall()
 
 
 async def test_a_summary_follows_every_change_of_its_run(store: SqliteStore) -> None:
@@ -78,10 +81,26 @@ async def test_an_older_store_gets_its_summaries_when_it_is_opened(tmp_path: Pat
     store.close()
     with sqlite3.connect(tmp_path / "council.db") as db:
         db.executescript(
-            f"{DROP_SUMMARIES} ALTER TABLE runs DROP COLUMN title; PRAGMA user_version = {MIGRATIONS.index(ADD_SUMMARIES)};"
+            f"{DROP_SUMMARIES} ALTER TABLE runs DROP COLUMN title; PRAGMA user_version = {BEFORE_SUMMARIES};"
         )
     store = SqliteStore(tmp_path)
-    assert [row[:-2] for row in read_summaries(store._db)] == [row[:-2] for row in before]  # it had no owners
+    assert [row[:-4] for row in read_summaries(store._db)] == [
+        row[:-4] for row in before
+    ]  # it had no owners and no titles
+    store.close()
+
+
+@pytest.mark.behaviour("40-repair")
+async def test_a_repaired_store_has_the_same_summaries(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    await write_runs(store)
+    before = read_summaries(store._db)
+    store.close()
+    with store.path.open("r+b") as file:
+        file.write(bytes(16))  # where SQLite writes its name
+    assert "copied to a new database" in repair_file(store.path)[0]
+    store = SqliteStore(tmp_path)
+    assert read_summaries(store._db) == before
     store.close()
 
 

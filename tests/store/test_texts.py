@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.store.migrations import MIGRATIONS
+from council.store.migrations import read_statements
+from council.store.sqlite import MIGRATIONS
 from council.store.texts import MIN_CHARS, MIN_COMPRESSED_BYTES, TextReader, TextWriter, dump_compact
 
 RUN = "r1"
@@ -28,7 +29,7 @@ def db() -> Iterator[sqlite3.Connection]:
 
 def open_database() -> sqlite3.Connection:
     made = sqlite3.connect(":memory:", isolation_level=None)
-    for statement in chain.from_iterable(MIGRATIONS):
+    for statement in chain.from_iterable(map(read_statements, MIGRATIONS)):
         made.execute(statement)
     return made
 

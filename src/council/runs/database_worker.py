@@ -31,7 +31,7 @@ from council.runs.worker import STOP_SIGNALS, WorkerLoop, explain_failure
 from council.settings.catalogue import split_member
 from council.settings.schema import SPECIAL_MEMBERS
 from council.store.interface import Record, Store, StoreAddress, WorkerStore
-from council.store.postgres_schema import RUN_TASK, SCHEMA
+from council.store.postgres_statements import RUN_TASK, SCHEMA
 from council.store.run_store import open_store
 from council.text_cleanup import single_line
 

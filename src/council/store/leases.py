@@ -20,7 +20,7 @@ from council.errors import LeaseLost, RunOwned
 from council.settings.config_files import default_owner
 from council.store.interface import Connection, RunOwner
 from council.store.locks import LockOwner, make_owner, word_wait
-from council.store.postgres_schema import ADD_LEASE
+from council.store.postgres_statements import ADD_LEASE
 from council.store.texts import index_run, unindex_run
 
 CANCEL_POLL_S = 0.5  # seconds between reads of cancel requests

@@ -41,7 +41,7 @@ from council.store.postgres_connection import (
     migrate,
     translate,
 )
-from council.store.postgres_schema import (
+from council.store.postgres_statements import (
     ADD_LEASE,
     CHANGED,
     GROUPED,

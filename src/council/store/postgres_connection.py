@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import psycopg
@@ -14,11 +15,14 @@ from psycopg.pq import TransactionStatus
 
 from council.errors import StoreError, UsageError
 from council.store.interface import Cursor
-from council.store.postgres_schema import MIGRATIONS, QUEUE_SCHEMA, REPLACED, SCHEMA
+from council.store.migrations import list_migrations, read_statements
+from council.store.postgres_statements import REPLACED, SCHEMA
 from council.store.summaries import BY_TIME
 
 CONNECT_TIMEOUT_S = 10
 MIN_TRANSACTION_S = 10.0  # a transaction on a busy server may take longer than a short lease
+MIGRATIONS = list_migrations("postgres")
+QUEUE_SCHEMA = "procrastinate"  # statement of a migration that means the schema of that package
 MIGRATION_LOCK = 0x636F756E63696C  # key of the advisory lock: "council"
 
 # Connections
@@ -96,7 +100,7 @@ def migrate(raw: psycopg.Connection[Any], shown: str) -> None:
             raw.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
             raw.execute(f"CREATE TABLE {SCHEMA}.schema_version (version INTEGER NOT NULL)")
             raw.execute("INSERT INTO schema_version VALUES (0)")
-        for statement in (statement for one in MIGRATIONS[version or 0 :] for statement in one):
+        for statement in chain.from_iterable(map(read_statements, MIGRATIONS[version or 0 :])):
             raw.execute(load_queue_schema() if statement == QUEUE_SCHEMA else statement)
         raw.execute("UPDATE schema_version SET version = $1", (len(MIGRATIONS),))
 

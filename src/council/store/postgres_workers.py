@@ -15,7 +15,7 @@ import psycopg
 from council.errors import StoreError
 from council.store.interface import WorkerRow
 from council.store.postgres_connection import connect, describe_url
-from council.store.postgres_schema import RUN_TASK
+from council.store.postgres_statements import RUN_TASK
 
 RETRY_S = 0.5  # seconds between attempts to reach the database
 TIMEOUT_S = 30.0

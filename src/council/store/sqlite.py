@@ -37,10 +37,11 @@ from council.store.locks import (
     retry_lock,
     wait_for_lock,
 )
-from council.store.migrations import MIGRATIONS
+from council.store.migrations import list_migrations, read_statements
 from council.store.run_store import Job, RunStore, Work, read_snapshot
 
 R = TypeVar("R")
+MIGRATIONS = list_migrations("sqlite")
 BUSY_SLICE_S = 0.25  # seconds of one attempt to get a lock
 WRITE_TIMEOUT_S = 30.0  # seconds that a write waits for other processes; the owner of a run waits longer
 READ_TIMEOUT_S = 10.0
@@ -113,8 +114,8 @@ def _migrate(db: sqlite3.Connection, path: Path) -> None:
     db.execute("COMMIT")
 
 
-def _execute_migrations(db: sqlite3.Connection, migrations: Sequence[tuple[str, ...]]) -> None:
-    for statement in chain.from_iterable(migrations):
+def _execute_migrations(db: sqlite3.Connection, migrations: Sequence[Path]) -> None:
+    for statement in chain.from_iterable(map(read_statements, migrations)):
         try:
             db.execute(statement)
         except sqlite3.OperationalError as error:

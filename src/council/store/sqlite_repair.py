@@ -14,7 +14,6 @@ from pathlib import Path
 from council.errors import StoreError, UsageError
 from council.settings.private_files import copy_private_file
 from council.store.locks import is_busy, is_locked
-from council.store.migrations import FILL_STOPS_IN_ORDER
 from council.store.sqlite import (
     WRITE_TIMEOUT_S,
     explain_error,
@@ -27,6 +26,7 @@ from council.store.sqlite import (
 
 PAGE_BYTES = 4096
 SIDE_FILES = ("-wal", "-shm")
+BY_ROW_ID = "ORDER BY (SELECT rowid FROM runs WHERE runs.id = run_summaries.id)"  # the order of creation
 # Tables that are made again from the others.
 DERIVED_TABLES = (
     "summaries",
@@ -137,7 +137,8 @@ def _copy_readable_rows(source: Path, target: Path) -> list[str]:
         new.execute("BEGIN")
         lost = [table for table in tables if table not in DERIVED_TABLES and not _copy_table(old, new, table)]
         new.execute("DELETE FROM summaries")  # rows may have been copied in reverse order
-        new.execute(FILL_STOPS_IN_ORDER)
+        columns = ", ".join(_read_columns(new, "run_summaries")[0])
+        new.execute(f"INSERT INTO summaries ({columns}) SELECT {columns} FROM run_summaries {BY_ROW_ID}")
         new.execute("COMMIT")
         new.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return lost

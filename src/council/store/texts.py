@@ -21,7 +21,6 @@ from itertools import chain, islice
 from typing import Any
 
 from council.store.interface import Connection, Row
-from council.store.migrations import ADD_SEARCH
 from council.store.summaries import ORDER
 from council.types import JsonBytes
 
@@ -250,6 +249,7 @@ MAX_LISTED = 2000
 NOT_INDEXED = (
     "SELECT id FROM summaries WHERE indexed = 0 AND status NOT IN ('queued', 'running') ORDER BY n DESC LIMIT ?"
 )
+CREATE_SEARCH_INDEX = """CREATE VIRTUAL TABLE search_index USING fts5(words, content='', columnsize=0, detail=none, tokenize="ascii tokenchars '_'")"""
 KNOWN_WORDS = "SELECT word FROM search_words WHERE word IN (SELECT value FROM json_each(?))"
 SEARCHABLE = """SELECT json_extract(setup, '$.question.text', '$.none') FROM runs WHERE id = ?1 AND json_valid(setup) UNION ALL
        SELECT json_extract(body, '$.said', '$.verdict.answer') FROM events WHERE run = ?1 AND type IN ('statement', 'closed') AND json_valid(body)"""
@@ -295,7 +295,7 @@ def reset_index(db: Connection) -> None:
     """Make an empty index."""
     with suppress(db.OperationalError):  # without full-text search
         db.execute("DROP TABLE IF EXISTS search_index")
-        db.execute(ADD_SEARCH[-1])
+        db.execute(CREATE_SEARCH_INDEX)
     db.execute("DELETE FROM search_words")
     db.execute("UPDATE summaries SET indexed = 0")
 

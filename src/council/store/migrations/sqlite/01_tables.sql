@@ -1,0 +1,21 @@
+CREATE TABLE runs (id TEXT PRIMARY KEY, name TEXT NOT NULL, folder TEXT NOT NULL, created REAL NOT NULL,
+       seed TEXT NOT NULL, setup TEXT NOT NULL, status TEXT NOT NULL DEFAULT 'running', report TEXT NOT NULL DEFAULT '',
+       cancel INTEGER NOT NULL DEFAULT 0) STRICT;
+
+CREATE TABLE events (run TEXT, seq INTEGER, at REAL, type TEXT, body TEXT, PRIMARY KEY (run, seq)) STRICT, WITHOUT ROWID;
+
+CREATE TABLE steps (run TEXT, key TEXT, fingerprint TEXT NOT NULL, PRIMARY KEY (run, key)) STRICT, WITHOUT ROWID;
+
+CREATE TABLE results (run TEXT, key TEXT, body TEXT NOT NULL, PRIMARY KEY (run, key)) STRICT, WITHOUT ROWID;
+
+CREATE TABLE intents (run TEXT, key TEXT, n INTEGER, member TEXT NOT NULL, body BLOB NOT NULL, at REAL NOT NULL,
+       PRIMARY KEY (run, key, n)) STRICT, WITHOUT ROWID;
+
+CREATE TABLE settled (run TEXT, key TEXT, n INTEGER, body TEXT NOT NULL, at REAL NOT NULL,
+       PRIMARY KEY (run, key, n)) STRICT, WITHOUT ROWID;
+
+CREATE TABLE phases (run TEXT, phase TEXT, absences TEXT NOT NULL, PRIMARY KEY (run, phase)) STRICT, WITHOUT ROWID;
+
+CREATE TABLE live (run TEXT, key TEXT, text TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (run, key)) STRICT, WITHOUT ROWID;
+
+CREATE INDEX runs_by_time ON runs (created);

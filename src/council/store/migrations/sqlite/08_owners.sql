@@ -1,0 +1,27 @@
+-- The owner and the project of a run, by which lists are filtered.
+
+ALTER TABLE summaries ADD COLUMN owner ANY;
+
+ALTER TABLE summaries ADD COLUMN project ANY;
+
+DROP TRIGGER run_added;
+
+DROP TRIGGER run_changed;
+
+DROP VIEW run_summaries;
+
+CREATE VIEW run_summaries (id, name, folder, created, status, detached, unfinished, protocol, task, question, verdict, outcome, confidence,
+       seconds, cost, owner, project) AS SELECT id, name, folder, created, status, detached,
+       status NOT IN ('complete', 'failed'), json_extract(setup, '$.protocol'), json_extract(setup, '$.question.task'),
+       iif(length(json_extract(setup, '$.question.text')) > 1000, NULL, json_extract(setup, '$.question.text')),
+       json_extract(report, '$.verdict'), json_extract(report, '$.outcome'), json_extract(report, '$.confidence'),
+       json_extract(report, '$.seconds'), json_extract(report, '$.cost.usd'), json_extract(setup, '$.owner'), json_extract(setup, '$.project')
+       FROM (SELECT id, name, folder, created, status, detached, iif(json_valid(setup), setup, '{}') AS setup,
+       iif(json_valid(report), report, '{}') AS report FROM runs);
+
+CREATE TRIGGER run_added AFTER INSERT ON runs BEGIN INSERT INTO summaries (id, name, folder, created, status, detached, unfinished, protocol, task, question, verdict, outcome, confidence,
+       seconds, cost, owner, project) SELECT * FROM run_summaries WHERE id = new.id; END;
+
+CREATE TRIGGER run_changed AFTER UPDATE OF id, name, folder, created, setup, status, report, detached ON runs BEGIN
+       UPDATE summaries SET (id, name, folder, created, status, detached, unfinished, protocol, task, question, verdict, outcome, confidence,
+       seconds, cost, owner, project) = (SELECT * FROM run_summaries WHERE id = new.id) WHERE id = old.id; END;

@@ -1,0 +1,120 @@
+"""Statements of PostgreSQL that differ from those of SQLite.
+
+The tables have the names and columns of those in SQLite, so that one set of queries reads both. Differences:
+
+- `summaries` is a view: a trigger keeps the short columns in `runs`.
+- `texts` and requests are BYTEA. JSON is TEXT, because the type jsonb refuses characters that answers may contain.
+- `leases` has the owners of runs, `writers` the last transaction of each process.
+- `search_index` has the words of each run as one text.
+
+Functions with the names of those of SQLite have the meaning that the queries use.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from council.store.queries import WRITE_STATEMENTS
+from council.store.texts import CREATE_SEARCH_INDEX
+
+SCHEMA = "council"
+LEASE_LOST = "CL001"  # error code of `check_leases` in the first migration
+RUN_TASK = "council.run"  # name of the jobs that `wake_worker` adds, a function of the second migration
+
+# Statements of the queries that PostgreSQL spells differently.
+REPLACED = {
+    "SELECT word FROM search_words WHERE instr(word, ?) LIMIT ?": "SELECT CAST(? AS TEXT) LIMIT ?",
+    "SELECT rowid FROM search_index WHERE search_index MATCH ? LIMIT ?": (
+        r"SELECT n FROM search_index WHERE words LIKE '%' || replace(trim(both '\"' from ?), '_', '\_') || '%' LIMIT ?"
+    ),
+    "SELECT rowid FROM search_index LIMIT 0": "SELECT n FROM search_index LIMIT 0",
+    # Two processes may index a run at once: the one that has handed it on, and the one that ends it.
+    "INSERT INTO search_index (rowid, words) VALUES (?, ?)": (
+        "INSERT INTO search_index (n, words) VALUES (?, ?) ON CONFLICT (n) DO UPDATE SET words = excluded.words"
+    ),
+    "INSERT INTO search_index (search_index, rowid, words) VALUES ('delete', ?, ?)": (
+        "DELETE FROM search_index WHERE n = ? AND CAST(? AS TEXT) IS NOT NULL"
+    ),
+    "INSERT OR IGNORE INTO search_words SELECT value FROM json_each(?)": "SELECT CAST(? AS TEXT) WHERE false",
+    "DROP TABLE IF EXISTS search_index": "DELETE FROM search_index",
+    CREATE_SEARCH_INDEX: "SELECT 1",
+    "DELETE FROM live WHERE run = ?": "SELECT CAST(? AS TEXT) WHERE false",  # a table of older versions
+    "UPDATE settled SET body = json_object('usage', json_extract(body, '$.usage')) WHERE run = ?": (
+        "UPDATE settled SET body = json_build_object('usage', body::json -> 'usage')::text WHERE run = ?"
+    ),
+}
+
+# Checks
+
+INVALID_INDEXES = """SELECT 'the index ' || c.relname || ' is invalid' FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+                     WHERE NOT i.indisvalid AND c.relnamespace = 'council'::regnamespace"""
+LOST_ROWS = " UNION ALL ".join(
+    f"SELECT '{table}: rows of the unknown run ' || run FROM {table} WHERE run NOT IN (SELECT id FROM runs) GROUP BY run"
+    for table in ("events", "steps", "results", "intents", "phases", "texts", "asks")
+)
+
+# Grouped rows
+
+INSERTED = {
+    # kind: table, columns; the first one is the run
+    "run": ("runs", "id name folder created seed setup"),
+    "event": ("events", "run seq at type body"),
+    "step": ("steps", "run key fingerprint"),
+    "result": ("results", "run key body"),
+    "intent": ("intents", "run key n member body at"),
+    "settled": ("settled", "run key n body at"),
+    "phase": ("phases", "run phase absences"),
+    "text": ("texts", "run n body"),
+    "live": ("live_parts", "run key n text"),
+    "reserve": ("spending", "run key n member at day price reserved"),
+}
+ON_CONFLICT = {"reserve": WRITE_STATEMENTS["reserve"][WRITE_STATEMENTS["reserve"].index("ON CONFLICT") :]}
+# Statements over a list of values, after the inserts.
+CHANGED = {
+    "charge": (
+        "text text bigint bigint integer",
+        """UPDATE spending s SET charged = v.c4, estimated = v.c5 FROM (VALUES {}) v (c1, c2, c3, c4, c5)
+           WHERE s.run = v.c1 AND s.key = v.c2 AND s.n = v.c3""",
+    ),
+    "hush": ("text text", "DELETE FROM live_parts l USING (VALUES {}) v (c1, c2) WHERE l.run = v.c1 AND l.key = v.c2"),
+    "hush_all": ("text", "DELETE FROM live_parts l USING (VALUES {}) v (c1) WHERE l.run = v.c1"),
+    "close": (
+        "text text text",
+        "UPDATE runs r SET status = v.c2, report = v.c3, cancel = 0 FROM (VALUES {}) v (c1, c2, c3) WHERE r.id = v.c1",
+    ),
+    "release_lease": (
+        "text text bigint",  # its rows belong to no run, so that a run whose rows failed is released too
+        "DELETE FROM leases l USING (VALUES {}) v (c1, c2, c3) WHERE l.run = v.c2 AND l.token = v.c3",
+    ),
+}
+ADD_LEASE = """INSERT INTO leases (run, token, owner, host, pid, started, expires)
+               VALUES (?, ?, ?, ?, ?, ?, clock_timestamp() + make_interval(secs => ?))"""
+RELEASE_LEASE = "DELETE FROM leases WHERE run = ? AND token = ?"
+MARK_BATCH = """INSERT INTO writers (id, batch) VALUES ($1, $2)
+                ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, at = clock_timestamp()"""
+PACKED = frozenset({"run", "event", "result", "intent", "settled", "phase"})  # rows that may have long texts
+GROUPED = frozenset({*INSERTED, *CHANGED, "lease"})
+PUBLIC_KINDS = frozenset(
+    {"event", "live", "close", "cancel", "queue", "detach"}
+)  # rows that followers of a run wait for
+
+
+@lru_cache(maxsize=4096)
+def make_insert(kind: str, count: int) -> str:
+    table, columns = INSERTED[kind]
+    names = columns.split()
+    rows = (
+        ", ".join(f"${at}" for at in range(start, start + len(names)))
+        for start in range(1, count * len(names) + 1, len(names))
+    )
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({'), ('.join(rows)}) {ON_CONFLICT.get(kind, '')}"
+
+
+@lru_cache(maxsize=4096)
+def make_change(kind: str, count: int) -> str:
+    types, statement = CHANGED[kind]
+    kinds = types.split()
+    rows = []
+    for start in range(1, count * len(kinds) + 1, len(kinds)):
+        rows.append(f"({', '.join(f'${start + at}::{type_}' for at, type_ in enumerate(kinds))})")
+    return statement.format(", ".join(rows))
