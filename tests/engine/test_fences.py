@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from scripts.make_prompts import CASES, ENV, FOLDER, Case
 
 from council import events as ev
 from council import protocols
@@ -41,6 +40,7 @@ from council.store.interface import Record
 from council.store.sqlite import SqliteStore
 from council.text_cleanup import strip_invisible
 from council.types import Json, Outcome, Packet, PacketFile, Question, Roster, Seat, Statement, Step
+from make_prompts import CASES, ENV, FOLDER, Case
 from tests.run_session import ALPHA, BETA, FunctionMember, open_session
 
 SEED = "seed of a run"

@@ -11,8 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from scripts import make_answer_matrix, make_early_stops
 
+import make_answer_matrix
+import make_early_stops
 from council.errors import UsageError
 from council.evals import early_stops, simulation
 from council.evals.early_stops import ArmTokens
