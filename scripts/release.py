@@ -17,7 +17,6 @@ import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tarfile
 import tempfile
 import tomllib
@@ -177,7 +176,8 @@ def check_installation(wheel: Path, version: str) -> str:
         pip = [sys.executable, "-m", "pip", "--python", place, "--quiet", "--disable-pip-version-check"]
         run(*pip, "install", "--no-deps", "--no-index", wheel)
         (packages,) = Path(place).glob("lib/*/site-packages")
-        (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+        folders = [name for name in sys.path if Path(name).name in ("site-packages", "dist-packages")]
+        (packages / "dependencies.pth").write_text("\n".join([*folders, ""]), encoding="utf-8")
         env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         said = run(Path(place, "bin", "council"), "--version", cwd=Path(place), env=env).strip()
         loaded = run(Path(place, "bin", "python"), "-c", "import council; print(council.__file__)", cwd=Path(place), env=env).strip()  # fmt: skip
@@ -235,7 +235,9 @@ def make(folder: Path, version: str, *, dry_run: bool) -> None:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Check, build and sign a release. Uploads nothing.")
     mode = parser.add_mutually_exclusive_group()
-    mode.add_argument("--dry-run", action="store_true", help="build into a temporary folder and remove it (the default)")
+    mode.add_argument(
+        "--dry-run", action="store_true", help="build into a temporary folder and remove it (the default)"
+    )
     mode.add_argument("--write", type=Path, metavar="FOLDER", help="refuse what is not ready, and keep the files in FOLDER")  # fmt: skip
     folder: Path | None = parser.parse_args(arguments).write
     try:
