@@ -44,10 +44,10 @@ class State:
     todo: list[str]  # has to be done before a release
 
 
-def run(*command: str | Path, cwd: Path = ROOT, env: Mapping[str, str] | None = None) -> str:
+def run(*command: str | Path, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> str:
     """Return the output of a command, or raise ReleaseError with its last line."""
     try:
-        done = subprocess.run(command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)  # fmt: skip
+        done = subprocess.run(command, cwd=cwd or ROOT, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)  # fmt: skip
     except FileNotFoundError:
         raise ReleaseError(f'"{command[0]}" not found: install it') from None
     if done.returncode:
@@ -232,14 +232,18 @@ def make(folder: Path, version: str, *, dry_run: bool) -> None:
     print(sums.read_text(encoding="utf-8"), end="")
 
 
-def main(arguments: list[str] | None = None) -> int:
+def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Check, build and sign a release. Uploads nothing.")
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument(
         "--dry-run", action="store_true", help="build into a temporary folder and remove it (the default)"
     )
     mode.add_argument("--write", type=Path, metavar="FOLDER", help="refuse what is not ready, and keep the files in FOLDER")  # fmt: skip
-    folder: Path | None = parser.parse_args(arguments).write
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    folder: Path | None = make_parser().parse_args(arguments).write
     try:
         state = check_state()
         print("version:  ", state.version)
