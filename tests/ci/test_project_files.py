@@ -33,7 +33,7 @@ YAML_FILES = [*sorted((ROOT / ".github").rglob("*.yml")), *(ROOT / name for name
 Node = dict[str, Any]
 
 
-class Loader(yaml.SafeLoader):
+class Loader(yaml.SafeLoader):  # type: ignore[misc]
     """Refuses a key that occurs twice, which YAML parsers otherwise accept. `on` stays a word."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Node:

@@ -251,7 +251,7 @@ def test_no_foreign_text_can_write_a_line_that_closes_its_fence(pieces: list[str
 @settings(max_examples=20_000, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.one_of(PIECES, st.text(max_size=4)), max_size=60))
 def test_no_text_of_many_can_close_its_fence(pieces: list[str]) -> None:
-    test_no_foreign_text_can_write_a_line_that_closes_its_fence.hypothesis.inner_test(pieces)  # type: ignore[attr-defined]
+    test_no_foreign_text_can_write_a_line_that_closes_its_fence.hypothesis.inner_test(pieces)
 
 
 @given(st.lists(st.one_of(PIECES, st.text(max_size=4)), max_size=40))
