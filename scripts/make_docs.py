@@ -484,7 +484,7 @@ FOLDERS = {
     "docs": "Documentation, partly generated from the code; mkdocs.yml builds the site.",
     "examples": "Programs that use the library; the tests run them.",
     "benchmarks": "Benchmarks, as repeatable ratios.",
-    "scripts": "Scripts for the generated files.",
+    "scripts": "Scripts for the generated files and for releases.",
 }
 
 

@@ -17,12 +17,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from scripted_endpoint import Reply, serve_replies
-
 from council.engine.minutes import Minutes
 from council.events import Entry
 from council.render.html import render_html
 from council.runs.service import Convener
+from scripted_endpoint import Reply, serve_replies
 
 HERE = Path(__file__).parent
 TARGET = HERE.parent / "docs" / "council.png"

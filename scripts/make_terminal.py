@@ -28,6 +28,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.text import Text
+
 from scripted_endpoint import Reply, serve_replies
 
 HERE = Path(__file__).parent

@@ -17,6 +17,9 @@ PAGES = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "CODE_OF_CONDUCT.md": "code-of-conduct.md",
+    "RELEASING.md": "releasing.md",
+    "SECURITY.md": "security-policy.md",  # docs/security.md is another page
     "benchmarks/README.md": "benchmarks.md",
     "examples": "examples.md",
     "examples/README.md": "examples.md",

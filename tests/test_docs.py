@@ -15,8 +15,10 @@ from pathlib import Path
 
 import click
 import pytest
-from scripts import make_docs, make_terminal, site_pages
 
+import make_docs
+import make_terminal
+import site_pages
 from council import events as ev
 from council.doors.cli.ask import ask_command
 from council.doors.cli.ci_log import CI_VARIABLES
@@ -29,7 +31,7 @@ from tests.fork_server import PYTHON_PATH, command_path
 from tests.paths import ROOT
 from tests.vendor_trap import VendorTrap, vendor_trap
 
-PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]  # fmt: skip
+PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "RELEASING.md", "SECURITY.md", "benchmarks/README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]  # fmt: skip
 PROTOCOL_PAGE = (ROOT / "docs" / "writing-a-protocol.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"^```(?P<info>[^\n`]+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")

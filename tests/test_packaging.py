@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import sysconfig
 import tomllib
 import zipfile
 from pathlib import Path
@@ -43,7 +42,8 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     pip = [sys.executable, "-m", "pip", "--python", str(place), "-q", "--disable-pip-version-check"]
     run(*pip, "install", "--no-deps", "--no-index", wheel)
     (packages,) = place.glob("lib/*/site-packages")
-    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")  # searched after the environment
+    folders = [name for name in sys.path if Path(name).name in ("site-packages", "dist-packages")]
+    (packages / "dependencies.pth").write_text("\n".join([*folders, ""]))  # searched after the environment
     return place
 
 

@@ -10,12 +10,12 @@ from typing import Any
 import jsonschema
 import pytest
 from pydantic import TypeAdapter
-from scripts.make_schemas import OBJECTS, dump_schema
 
 import council
 from council.planning.plan_object import PlanObject
 from council.render.report_object import Report
 from council.runs.service import Convener
+from make_schemas import OBJECTS, dump_schema
 
 SEATS = dict.fromkeys(("alpha", "beta", "gamma", "chair"), "scripted:")
 

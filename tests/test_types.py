@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from council.types import Absence, Outcome, Round, Seat, Statement, Usage, repair_surrogates
+from council.types import Absence, FinalState, Outcome, Round, Seat, Statement, Usage, repair_surrogates
 
 ALPHA, BETA, GAMMA = Seat("alpha"), Seat("beta"), Seat("gamma")
 
@@ -62,7 +62,7 @@ def test_an_outcome_round_trips_through_json() -> None:
 @pytest.mark.parametrize(
     ("state", "ok"), [("ok", True), ("ok_repaired", True), ("truncated", False), ("in_doubt", False)]
 )
-def test_only_the_ok_states_count(state: str, ok: bool) -> None:
+def test_only_the_ok_states_count(state: FinalState, ok: bool) -> None:
     assert Outcome(state).ok is ok
 
 

@@ -14,8 +14,8 @@ import termios
 from pathlib import Path
 
 import pytest
-from scripts.make_terminal import Screen
 
+from make_terminal import Screen
 from tests.fake_provider import FakeProvider, Reply, Seen
 from tests.paths import ROOT
 

@@ -49,7 +49,7 @@ def spent(ledger: Ledger) -> float:
     return sum(row.amount for row in ledger.record.spending.values()) / 1e9
 
 
-def reserved(ledger: Ledger) -> list[float]:
+def reserved(ledger: Ledger) -> list[Any]:
     return [event.most for event in events_of(ledger, ev.Attempted)]
 
 

@@ -102,7 +102,7 @@ async def test_a_member_that_closes_the_connection_is_retried_once_and_then_repl
 async def test_retries_share_the_time_of_their_member(ledger: Ledger) -> None:
     class Broken(FunctionMember):
         async def send(self, body: bytes, hear: Any) -> Answer:
-            self.calls.append("")
+            self.calls.append({})
             skip(250)
             await settle()
             raise fault("cut")

@@ -122,7 +122,8 @@ async def test_without_enough_past_answers_half_of_the_members_time_counts(ledge
 @pytest.mark.parametrize("how", ["no fallback", "no resend", "a person"])
 async def test_no_second_member_is_asked_where_it_is_not_possible(ledger: Ledger, how: str) -> None:
     slow, other = Answers("one"), answering("two", "Spaces.")
-    more: dict[str, Any] = {"a person": {"no_phase_timeout": ("one",)}, "no resend": {"resend": False}}.get(how, {})
+    ways: dict[str, dict[str, Any]] = {"a person": {"no_phase_timeout": ("one",)}, "no resend": {"resend": False}}
+    more = ways.get(how, {})
     chain = ("one",) if how == "no fallback" else ("one", "two")
     task = asyncio.ensure_future(hedged(ledger, step(*chain), slow, other, **more))
     await slow.reached.wait()
@@ -173,7 +174,7 @@ async def test_requests_of_both_members_are_numbered_without_a_gap(ledger: Ledge
 # Money
 
 
-def priced(ledger: Ledger, store: SqliteStore, cap: float | None, on_price: Callable[[str], None] = str) -> Budget:
+def priced(ledger: Ledger, store: SqliteStore, cap: float | None, on_price: Callable[[str], object] = str) -> Budget:
     def price(member: Member) -> Price:
         on_price(member.name)
         return Price(Rates(Decimal(1), Decimal(1), Decimal(1), Decimal(1)))

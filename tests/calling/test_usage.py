@@ -59,7 +59,14 @@ async def test_an_absence_reports_its_usage(store: SqliteStore, tmp_path: Path) 
 
 
 def test_an_absence_without_usage_can_be_parsed() -> None:
-    row = {"key": "draft/alpha", "phase": "draft", "seat": "alpha", "state": "refused", "reason": "no", "attempts": 1}
+    row: dict[str, Any] = {
+        "key": "draft/alpha",
+        "phase": "draft",
+        "seat": "alpha",
+        "state": "refused",
+        "reason": "no",
+        "attempts": 1,
+    }
     assert ev.parse_event("absence", row) == ev.WasAbsent(**row, usage={})
 
 

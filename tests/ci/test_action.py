@@ -60,7 +60,8 @@ def test_a_lone_fail_without_evidence_is_a_warning_unless_the_rule_is_consensus(
 ) -> None:
     invented = BUG | {"quote": "return token", "severity": "significant"}
     judges.judge_answers.said["judge/judge-1"] = opinion("FAIL", invented)
-    done = runner.run(**({"rule": chosen} if chosen else {}))
+    inputs = {"rule": chosen} if chosen else {}
+    done = runner.run(None, **inputs)
     assert (done.code, done.outputs["verdict"]) == (code, verdict), done.log
     assert ("the FAIL of judge-1 counts as WARN" in done.summary) is (verdict == "WARN")
 

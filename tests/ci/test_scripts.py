@@ -248,7 +248,7 @@ def test_an_installed_council_is_reused() -> None:
 def test_the_documented_workflow_uses_existing_inputs_and_outputs() -> None:
     page = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
     action: Job = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
-    workflow: Job = yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])
+    workflow: dict[Any, Any] = yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])
     (step,) = (step for step in workflow["jobs"]["review"]["steps"] if step.get("id") == "council")
     assert set(step["with"]) <= set(action["inputs"])
     assert set(re.findall(r"steps\.council\.outputs\.([\w-]+)", page)) <= set(action["outputs"])

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from scripts.make_prompts import CASES, ENV, FOLDER, Case
 
 from council import events as ev
 from council import protocols
@@ -41,6 +40,7 @@ from council.store.interface import Record
 from council.store.sqlite import SqliteStore
 from council.text_cleanup import strip_invisible
 from council.types import Json, Outcome, Packet, PacketFile, Question, Roster, Seat, Statement, Step
+from make_prompts import CASES, ENV, FOLDER, Case
 from tests.run_session import ALPHA, BETA, FunctionMember, open_session
 
 SEED = "seed of a run"
@@ -251,7 +251,7 @@ def test_no_foreign_text_can_write_a_line_that_closes_its_fence(pieces: list[str
 @settings(max_examples=20_000, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.one_of(PIECES, st.text(max_size=4)), max_size=60))
 def test_no_text_of_many_can_close_its_fence(pieces: list[str]) -> None:
-    test_no_foreign_text_can_write_a_line_that_closes_its_fence.hypothesis.inner_test(pieces)  # type: ignore[attr-defined]
+    test_no_foreign_text_can_write_a_line_that_closes_its_fence.hypothesis.inner_test(pieces)
 
 
 @given(st.lists(st.one_of(PIECES, st.text(max_size=4)), max_size=40))

@@ -59,7 +59,7 @@ async def test_a_seat_without_output_is_dropped_after_the_grace_period() -> None
     assert not silent.dropped
     skip(0.2)
     said = await waiting
-    assert silent.dropped == "left behind after 5 s grace"
+    assert str(silent.dropped) == "left behind after 5 s grace"
     assert [isinstance(one, Statement) for one in said] == [True, True, False]
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripts import make_prompts
 
+import make_prompts
 from council import events as ev
 from council import protocols
 from council.engine.prompting import PARTS_FOLDER, PROTOCOLS_FOLDER, Prompts, load_prompt

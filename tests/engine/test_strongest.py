@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -73,7 +74,8 @@ def test_an_absent_strongest_seat_is_a_fact_of_trust(
 ) -> None:
     known = {member: price for member, price in zip(MEMBERS.values(), prices, strict=True) if price}
     seats = [seat(name, model=member) for name, member in MEMBERS.items()]
-    builder = RunBuilder(plan(seats=seats, **({"prices": known} if known else {}))).phase("draft")
+    more: dict[str, Any] = {"prices": known} if known else {}
+    builder = RunBuilder(plan(seats=seats, **more)).phase("draft")
     for name, member in MEMBERS.items():
         if name in absent:
             builder.mark_absent(name, "timed_out", "no answer within 600 s", 1)

@@ -184,7 +184,7 @@ RUNS = st.fixed_dictionaries(
 @pytest.mark.behaviour("10-trust-never-raised")
 @given(RUNS, st.sampled_from(NAMES))
 def test_an_absence_a_dispute_or_a_shared_vendor_never_raises_the_level(given: dict[str, Any], name: str) -> None:
-    before = LEVELS.index(level(run(**given)))  # type: ignore[arg-type]
+    before = LEVELS.index(level(run(**given)))
     dispute = {"kind": "open_dispute", "detail": "x"}
     worse = [
         given | {"absent": tuple({*given["absent"], name})},
@@ -192,15 +192,15 @@ def test_an_absence_a_dispute_or_a_shared_vendor_never_raises_the_level(given: d
         given | {"served": dict.fromkeys(NAMES, "openai:b")},
         given | {"members": {seat: f"openai:{seat}" for seat in NAMES}, "served": {}},
     ]
-    assert all(LEVELS.index(level(run(**one))) >= before for one in worse[:3])  # type: ignore[arg-type]
+    assert all(LEVELS.index(level(run(**one))) >= before for one in worse[:3])
     if not given["served"]:
-        assert LEVELS.index(level(run(**worse[3]))) >= before  # type: ignore[arg-type]
+        assert LEVELS.index(level(run(**worse[3]))) >= before
 
 
 @given(RUNS)
 def test_the_level_never_exceeds_the_confidence(given: dict[str, Any]) -> None:
     confidence = given["verdict"]["confidence"] or "HIGH"
-    assert LEVELS.index(level(run(**given))) >= LEVELS.index(confidence)  # type: ignore[arg-type]
+    assert LEVELS.index(level(run(**given))) >= LEVELS.index(confidence)
 
 
 def test_every_kind_of_the_shared_type_has_a_row() -> None:

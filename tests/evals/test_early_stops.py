@@ -11,8 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from scripts import make_answer_matrix, make_early_stops
 
+import make_answer_matrix
+import make_early_stops
 from council.errors import UsageError
 from council.evals import early_stops, simulation
 from council.evals.early_stops import ArmTokens
@@ -50,9 +51,11 @@ def test_the_model_takes_the_path_of_the_real_protocol(answers: simulation.Answe
             calls = await early_stops.rehearse_adaptive(answers, is_firm, objects=objects)
             phases = tuple(dict.fromkeys(call.key.split("/")[0] for call in calls))
             position = 3 if objects else None
-            run = simulation.run_adaptive(
-                answers, is_firm, lambda author, reader, position=position: position, lambda said, speakers: said
-            )
+
+            def read(author: int, reader: int, position: int | None = position) -> int | None:
+                return position
+
+            run = simulation.run_adaptive(answers, is_firm, read, lambda said, speakers: said)
             assert PHASES[phases] == run.path, (is_firm, objects)
 
     asyncio.run(follow())

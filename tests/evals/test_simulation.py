@@ -67,7 +67,7 @@ def test_inflated_confidence_gets_worse_with_every_round() -> None:
 @pytest.mark.behaviour("evidence-martingale")
 def test_without_truth_pull_the_mean_belief_of_a_debate_is_a_martingale() -> None:
     half, one = Fraction(1, 2), Fraction(1)
-    panels = [
+    panels: list[list[tuple[Fraction, ...]]] = [
         [(one, one), (Fraction(3), one)],
         [(Fraction(2), one, one), (one, Fraction(2), one), (half, half, Fraction(3))],
         [(one, Fraction(5), one, one)] * 3,

@@ -57,7 +57,7 @@ async def send(member: BridgeMember, pieces: list[str] | None = None, **ask: Any
 @pytest.mark.behaviour("issue-5-bridge", "50-attachments-wires")
 @pytest.mark.parametrize("wire", ["openai", "openai-responses", "anthropic", "google"])
 async def test_bridge_streams_the_answer_and_reports_the_providers_usage(wire: str, provider: FakeProvider) -> None:
-    member, pieces = bridged(provider, wire), []
+    member, pieces = bridged(provider, wire), list[str]()
     provider.script("m1", Reply(text="Tabs are better than spaces, by far."))
     answer = await send(member, pieces, attachments=(PICTURE,))
     await member.close()

@@ -82,7 +82,7 @@ HABITS = [
 @pytest.mark.behaviour("issue-5-cli-habits", "40-retry-command", "issue-5-cli-own-key", "issue-18-agent-retries")
 @pytest.mark.parametrize(("habit", "clocks", "state", "starts", "reason"), HABITS, ids=[row[0] for row in HABITS])
 async def test_misbehaving_agent_ends_in_its_state_and_leaves_no_process(
-    habit: str, clocks: dict[str, float], state: str, starts: int, reason: str, tmp_path: Path, ledger: Ledger
+    habit: str, clocks: dict[str, Any], state: str, starts: int, reason: str, tmp_path: Path, ledger: Ledger
 ) -> None:
     agents = FakeAgents(tmp_path, habit)
     outcome = await call(ledger, step("cli:claude"), agents.member(**clocks), timeout=lambda member: 60.0)
@@ -194,7 +194,7 @@ async def test_second_cancellation_kills_at_once(tmp_path: Path) -> None:
 
 
 async def test_agent_output_streams_and_usage_is_read(tmp_path: Path) -> None:
-    member, pieces = FakeAgents(tmp_path, "behaves").member(), []
+    member, pieces = FakeAgents(tmp_path, "behaves").member(), list[str]()
     answer = await member.send(member.prepare(make_ask()), pieces.append)
     assert [piece for piece in pieces if piece] == ["Tabs ", "are better."]
     assert answer.usage == Usage(24, 9, 7, True, 5)

@@ -10,7 +10,7 @@ import pytest
 from council.members.cli_output import READERS, AgentOutput, OutputParser
 from council.types import Usage
 
-CLAUDE = [
+CLAUDE: list[dict[str, Any]] = [
     {"type": "system", "subtype": "init", "tools": []},
     {"type": "stream_event", "event": {"type": "message_start", "message": {"model": "claude-opus-4-6"}}},
     {"type": "stream_event", "event": {"type": "content_block_delta", "delta": {"type": "thinking_delta", "thinking": "Hm"}}},
@@ -19,7 +19,7 @@ CLAUDE = [
     {"type": "result", "subtype": "success", "is_error": False, "result": "Tabs.", "stop_reason": "end_turn", "session_id": "s",
      "usage": {"input_tokens": 2, "cache_creation_input_tokens": 5, "cache_read_input_tokens": 7, "output_tokens": 3}},
 ]  # fmt: skip
-CODEX = [
+CODEX: list[dict[str, Any]] = [
     {"type": "thread.started", "thread_id": "s"},
     {"type": "turn.started"},
     {"type": "error", "message": "Reconnecting... 2/5"},
@@ -28,7 +28,7 @@ CODEX = [
     {"type": "item.completed", "item": {"id": "2", "type": "agent_message", "text": "Tabs."}},
     {"type": "turn.completed", "usage": {"input_tokens": 14, "cached_input_tokens": 7, "cache_write_input_tokens": 5, "output_tokens": 3}},
 ]  # fmt: skip
-GEMINI = [
+GEMINI: list[dict[str, Any]] = [
     {"type": "init", "session_id": "s", "model": "gemini-3-pro-preview"},
     {"type": "message", "role": "user", "content": "Tabs or spaces?"},
     {"type": "message", "role": "assistant", "content": "Ta", "delta": True},

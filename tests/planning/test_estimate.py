@@ -101,7 +101,7 @@ def test_a_call_counts_its_prompt_schema_and_quotes() -> None:
     step = Step(ask, "beta", ("sim:m1",), lambda said: None, lambda said, words: ask)
     measured = build_call(step, {"0123456789ab": "draft/alpha", "another": "draft/gamma"}, QUESTION)
     assert measured.tokens == estimate_tokens(text) + estimate_tokens('{"type": "object"}') - estimate_tokens(QUESTION)
-    assert (measured.key, measured.quotes, measured.words) == ("draft/beta", {"draft/alpha"}, 200)
+    assert (measured.key, measured.quotes, measured.words) == ("draft/beta", frozenset({"draft/alpha"}), 200)
     assert measured.ask.messages == ()  # a stored plan does not contain the packet
 
 

@@ -112,7 +112,7 @@ async def test_a_rehearsal_emits_the_events_of_a_whole_run() -> None:
 async def breaks(council: Council) -> Verdict:
     async with council.phase("draft"):
         await council.poll(council.members, "mine/say")
-    return Verdict(str({}["nothing"]))
+    return Verdict(str(dict[str, str]()["nothing"]))
 
 
 async def asks_outside(council: Council) -> Verdict:

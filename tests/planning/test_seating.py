@@ -473,7 +473,7 @@ def test_available_members_are_listed_best_first() -> None:
 
 CHOICES = ("anthropic:x", "openai:x", "google:x", "sim:m5", "human", "local:smollm2", "scripted:s")
 ALL_MODELS = ("sim:m1", "simb:m2", "anthropic:y", "openai:y")
-councils = st.tuples(
+councils: st.SearchStrategy[Council] = st.tuples(
     st.sets(st.sampled_from("aogr")).map("".join),
     st.dictionaries(st.sampled_from(("default", "strong", "fast", "other")), st.sampled_from(ALL_MODELS)),
     st.dictionaries(st.sampled_from(NAMES), st.sampled_from(CHOICES)),

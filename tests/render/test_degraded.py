@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
 from council import events as ev
@@ -9,6 +11,7 @@ from council.engine.degraded import format_degraded_lines, format_missing_lines,
 from council.engine.layout import STATE_DESCRIPTIONS, describe_state
 from council.render.markdown import render_answer, render_document
 from council.render.report import build_report
+from council.types import FinalState
 from tests.protocols.judges.runs import bench_plan
 from tests.render.runs import RunBuilder, drafts, one_absent, plan, seat, triage
 
@@ -56,7 +59,7 @@ def test_explorers_are_not_reported_as_sharing_a_member() -> None:
 
 @pytest.mark.behaviour("50-plain-words")
 @pytest.mark.parametrize("state", STATE_DESCRIPTIONS)
-def test_state_is_described_in_words(state: str) -> None:
+def test_state_is_described_in_words(state: FinalState) -> None:
     line = format_degraded_lines(
         RunBuilder().phase("draft").answer("alpha", "a").ask("beta").mark_absent("beta", state, "").minutes
     )[1]
@@ -187,7 +190,8 @@ def lock_out(builder: RunBuilder, name: str, *vendors: str, kind: str = "auth") 
     """Let every vendor that is asked for a seat refuse its key."""
     for vendor in vendors:
         builder.fault(name, kind, f"401: no; check {vendor.upper()}_API_KEY", member=f"{vendor}:m")
-    return builder.mark_absent(name, f"failed({kind})", "; then ".join(f"{vendor}: 401" for vendor in vendors))
+    state = cast(FinalState, f"failed({kind})")
+    return builder.mark_absent(name, state, "; then ".join(f"{vendor}: 401" for vendor in vendors))
 
 
 @pytest.mark.behaviour("40-one-message-per-vendor")

@@ -213,7 +213,7 @@ def test_what_the_council_changed_is_told_only_as_far_as_the_facts_go() -> None:
     assert read_report(one_absent().minutes)["trust"]["in_favour"] == []
 
 
-STRONGEST = {
+STRONGEST: dict[str, tuple[tuple[float, ...], dict[str, Any], tuple[str, bool | None, str]]] = {
     "shared": ((3.0, 1.0, 2.0), {"notes": NOTES}, ("alpha", False, "")),
     "not shared": ((1.0, 2.0, 3.0), {"notes": NOTES}, ("gamma", True, "")),
     "no notes": ((1.0, 2.0, 3.0), {}, ("gamma", None, "not_recorded")),
@@ -262,7 +262,8 @@ def test_no_line_about_a_strongest_seat_that_the_run_does_not_tell(
 ) -> None:
     known = {f"sim:{name}": price for name, price in zip(NAMES, prices, strict=True) if price}
     seats = [seat(name, model=f"sim:{name}") for name in NAMES]
-    builder = RunBuilder(plan(seats=seats, **({"prices": known} if known else {}))).phase("draft")
+    more: dict[str, Any] = {"prices": known} if known else {}
+    builder = RunBuilder(plan(seats=seats, **more)).phase("draft")
     for name in answered:
         builder.answer(name, "x", served_by=f"sim:{name}")
     minutes = builder.end_phase().close("Wait.", status=status, notes=NOTES).minutes

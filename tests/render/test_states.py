@@ -8,6 +8,7 @@ import pytest
 
 from council.calling.fault_table import FAULT_TABLE
 from council.engine.layout import describe_state, final_state, label_state
+from council.types import SeatState
 
 SPEC = ("ok_repaired", "truncated", "refused", "degenerate", "blind", "timed_out", "in_doubt", "skipped(budget)", "skipped(cancel)")  # fmt: skip
 
@@ -29,5 +30,7 @@ def test_a_state_is_described_in_words_without_its_name(state: str) -> None:
         ("asked", "interrupted", "no_answer"), ("ok", "interrupted", "ok"), ("timed_out", "budget", "timed_out"),
     ],
 )  # fmt: skip
-def test_state_of_an_unasked_seat_depends_on_what_stopped_the_run(state: str, stopped: str, expected: str) -> None:
+def test_state_of_an_unasked_seat_depends_on_what_stopped_the_run(
+    state: SeatState, stopped: str, expected: str
+) -> None:
     assert final_state(state, stopped) == expected

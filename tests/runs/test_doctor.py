@@ -14,7 +14,7 @@ from council.doors.cli import run
 from council.doors.cli.info_commands import format_models
 from council.runs.doctor import add_used_members, diagnose, list_members, list_warnings, preview_seating
 from council.runs.service import Convener
-from council.settings import catalogue
+from council.settings.catalogue import catalogue
 from tests.fake_provider import FakeProvider, Reply
 from tests.members.fake_agents import FakeAgents
 from tests.trusted_project import trust_project
@@ -47,7 +47,7 @@ def agents(folder: Path) -> dict[str, str]:
     return {name: bench.env[name] for name in ("PATH", "HOME")}
 
 
-async def rows(convener: Convener, **how: bool) -> dict[str, dict[str, Any]]:
+async def rows(convener: Convener, **how: Any) -> dict[str, dict[str, Any]]:
     try:
         return {row["member"]: row for row in await diagnose(convener, **how)}
     finally:

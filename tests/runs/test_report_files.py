@@ -9,6 +9,7 @@ import signal
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -216,12 +217,12 @@ def kill_at_link(*, after: bool) -> None:
     """Kill this process when it has created the file of a reserved path, or before that."""
     link = os.link
 
-    def die(*paths: Path, **how: bool) -> None:
+    def die(*paths: Any, **how: Any) -> None:
         if after:
             link(*paths, **how)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    os.link = die  # type: ignore[assignment]
+    os.link = die
 
 
 @pytest.mark.behaviour("40-report-name-after-a-crash")

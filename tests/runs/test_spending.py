@@ -115,7 +115,7 @@ def test_unpriced_members_are_listed() -> None:
 
 def removed(run: str, **more: Any) -> dict[str, Any]:
     """Return the row of a run that was removed: only its spending is left."""
-    gone = dict.fromkeys(("name", "folder", "protocol", "status", "cost", "stops", "saved"))
+    gone: dict[str, Any] = dict.fromkeys(("name", "folder", "protocol", "status", "cost", "stops", "saved"))
     return row(run, **gone) | more
 
 
@@ -139,7 +139,7 @@ def test_runs_are_summed_by_protocol_with_the_mean_of_complete_ones_and_what_sto
 
 @pytest.mark.behaviour("money-spend-protocols")
 def test_a_saving_without_a_price_is_unknown_and_a_removed_run_has_no_protocol() -> None:
-    unknown = {"reserved": None, "charged": None, "cost": None}
+    unknown: dict[str, Any] = {"reserved": None, "charged": None, "cost": None}
     rows = [row("u1", protocol="refine", stops=1, saved=None, **unknown), removed("r9")]
     spent = summarize_spending(rows, "", "2026-11-15", None)
     found = {group["protocol"]: group for group in spent["protocols"]}
@@ -153,7 +153,7 @@ def test_a_saving_without_a_price_is_unknown_and_a_removed_run_has_no_protocol()
 
 @pytest.mark.behaviour("money-spend-protocols")
 def test_the_table_of_protocols_names_what_is_unknown() -> None:
-    unknown = {"reserved": None, "charged": None, "cost": None}
+    unknown: dict[str, Any] = {"reserved": None, "charged": None, "cost": None}
     rows = [
         row("a1", protocol="adversarial", cost=0.3, stops=1, saved=0.09),
         row("u1", protocol="refine", stops=1, **unknown),

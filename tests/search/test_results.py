@@ -159,7 +159,7 @@ async def test_older_results_are_used_if_none_are_fresh_enough(fake: FakeSearch,
     assert [seen.asked.get("time_range") for seen in fake.seen] == ["day", None]
 
 
-class Broken:
+class Broken(SearchProvider):
     name = "broken"
     remarks = ("one file was\nnot read",)
 

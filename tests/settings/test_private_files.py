@@ -10,6 +10,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,7 +83,7 @@ def test_open_folders_of_an_older_version_become_private_with_one_notice(tmp_pat
     home = tmp_path / "home"
     data = make_open(home / ".local/share/council", "reports/a.md", "evals/b.json", "council.db-checked", "worker.log")
     config = make_open(home / ".config/council", "keys.json", "presets/mine.txt")
-    env = dict.fromkeys(("COUNCIL_DATA", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"), "") | {
+    env: dict[str, Any] = dict.fromkeys(("COUNCIL_DATA", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"), "") | {
         "HOME": str(home),
         "COUNCIL_CACHE": str(tmp_path / "cache"),
     }

@@ -355,7 +355,7 @@ def test_a_price_of_a_trusted_project_can_be_higher(project: Project) -> None:
     project.write('[prices."openai:gpt-5.2"]\ninput = 100\noutput = 1\n')
     price = find_price("openai:gpt-5.2", project.load(trust=True))
     assert price is not None
-    assert (price.rates.input, price.rates.output) == (100, 14)
+    assert (price.rates.input, price.rates.output) == (Decimal(100), Decimal(14))
 
 
 @pytest.mark.behaviour("14-trust-prices")

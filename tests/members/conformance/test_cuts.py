@@ -83,7 +83,8 @@ async def test_a_chunked_stream_cut_on_the_socket_is_never_ok_before_the_termina
 async def test_an_unframed_stream_is_never_ok_before_the_terminator(wire: str) -> None:
     raw = recorded(wire, "streamed")
     places = some(wire, raw)
-    async with endpoint(*([OPEN_ENDED, raw[:at]] for at in places)) as url:
+    answers: list[list[bytes | float]] = [[OPEN_ENDED, raw[:at]] for at in places]
+    async with endpoint(*answers) as url:
         member = member_at(url, wire)
         for at in places:
             try:

@@ -68,6 +68,7 @@ async def test_recordings_have_the_expected_texts(provider: FakeProvider, wire: 
         assert isinstance(ours, Answer)
         assert ours.text == text
     assert json.loads(TYPED)["yes"] is True
+    assert isinstance(ours, Answer)
     assert ours.usage == Usage(20, 9, 8, True, 0 if wire == "google" else 4)
 
 

@@ -373,7 +373,8 @@ async def test_an_invalid_retry_after_is_ignored(provider: FakeProvider, nonsens
 @pytest.mark.behaviour("wire.cut-anywhere-is-never-ok")
 async def test_a_stream_cut_at_any_byte_is_never_ok_without_its_terminator() -> None:
     end = WHOLE.index(b"[DONE]") + len(b"[DONE]\n")
-    async with endpoint(*([OPEN_ENDED, WHOLE[:at]] for at in range(len(WHOLE)))) as url:
+    answers: list[list[bytes | float]] = [[OPEN_ENDED, WHOLE[:at]] for at in range(len(WHOLE))]
+    async with endpoint(*answers) as url:
         for at in range(len(WHOLE)):
             if at < end:
                 assert (await fault(url)).kind == "cut", f"cut after {WHOLE[:at]!r}"

@@ -41,7 +41,12 @@ async def read(provider: FakeProvider, row: dict[str, Any]) -> dict[str, Any]:
     except Fault as fault:
         answer = fault
     if isinstance(answer, Fault):
-        found = {"kind": answer.kind, "detail": answer.detail, "said": answer.said, "retry_after": answer.retry_after}
+        found: dict[str, Any] = {
+            "kind": answer.kind,
+            "detail": answer.detail,
+            "said": answer.said,
+            "retry_after": answer.retry_after,
+        }
         if row.get("detail", "") in answer.detail:
             found["detail"] = row.get("detail", "")
         return {key: found[key] for key in found if key in row or key == "kind"}
