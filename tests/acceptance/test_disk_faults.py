@@ -142,7 +142,7 @@ def test_an_answer_whose_sync_failed_is_not_counted_as_saved(trials: Trials, kin
     last = trials.measure(("fsync",))
     synced = [Path(line.split(" ", 2)[2]).name for line in trials.operations]
     assert {"council.db-wal", "council.db"} <= set(synced)
-    assert synced.count("council.db-wal") > 7  # each of the seven answers, and more
+    assert synced.count("council.db-wal") > 3  # the answers of each of three phases, which may share a sync, and more
     last_log, database = last - synced[::-1].index("council.db-wal"), synced.index("council.db") + 1
     run_all(trials, kind, [last // 2, last_log, database])
 
