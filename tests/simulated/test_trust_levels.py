@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-
-from council.evals.simulation import Members
-from council.evals.trust_levels import (
+from simulation import Members
+from trust_levels import (
     SIMULATED_PROTOCOLS,
     STRONG_CORRELATION,
     LevelMeter,
@@ -15,6 +14,7 @@ from council.evals.trust_levels import (
     find_level,
     make_grid,
 )
+
 from council.wording import HIGH_ACCURACY_PERCENT
 
 SEED = 19

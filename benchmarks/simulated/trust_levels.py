@@ -12,6 +12,8 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from simulation import TRUTH, Answers, Members, draw_questions, exchange, take_plurality
+
 from council import events as ev
 from council.engine.council import Council
 from council.engine.ledger import Ledger, NullStore
@@ -19,7 +21,6 @@ from council.engine.minutes import Minutes
 from council.engine.prompting import Prompts
 from council.engine.trust import LEVELS, compute_trust
 from council.errors import EngineError
-from council.evals.simulation import TRUTH, Answers, Members, draw_questions, exchange, take_plurality
 from council.evals.statistics import Interval, bootstrap_mean
 from council.planning.rehearsal import template_context
 from council.protocols import CHAIR, get_protocol

@@ -12,11 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from council.errors import UsageError
-from council.evals.matrix import Matrix
-from council.evals.sampling import PROTOCOL as VOTE
-from council.evals.sampling import VoteOptions, is_enough
-from council.evals.simulation import (
+from simulation import (
     NO_ANSWER,
     PATHS,
     PROTOCOLS,
@@ -34,6 +30,11 @@ from council.evals.simulation import (
     take_plurality,
     take_samples,
 )
+
+from council.errors import UsageError
+from council.evals.matrix import Matrix
+from council.evals.sampling import PROTOCOL as VOTE
+from council.evals.sampling import VoteOptions, is_enough
 from council.evals.statistics import Comparison, Interval, bootstrap_mean, compare
 from council.planning.estimate import RehearsedCall, estimate_path_tokens
 from council.planning.rehearsal import make_fake_caller, rehearse

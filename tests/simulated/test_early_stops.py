@@ -10,14 +10,16 @@ import zipfile
 from dataclasses import replace
 from pathlib import Path
 
+import early_stops
+import make_early_stops
 import pytest
-from scripts import make_answer_matrix, make_early_stops
+import simulation
+from early_stops import ArmTokens
+from scripts import make_answer_matrix
+from simulation import TRUTH, Members
 
 from council.errors import UsageError
-from council.evals import early_stops, simulation
-from council.evals.early_stops import ArmTokens
 from council.evals.matrix import Matrix, read_csv, read_matrix
-from council.evals.simulation import TRUTH, Members
 from council.planning.estimate import estimate_path_tokens
 from council.planning.rehearsal import rehearse_both_ways
 from council.protocols import CHAIR, get_protocol
@@ -242,4 +244,4 @@ def check_row(row: str, estimated: tuple[int, ...]) -> None:
         is_equal = (
             all(abs(float(one) - float(other)) <= 2 for one, other in pairs) if n in estimated else cell == shown[n]
         )
-        assert is_equal, f"{shown[n]} should be {cell} in {row}: run python scripts/make_early_stops.py"
+        assert is_equal, f"{shown[n]} should be {cell} in {row}: run python benchmarks/simulated/make_early_stops.py"
