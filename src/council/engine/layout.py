@@ -173,15 +173,6 @@ def list_absent_seats(report: Json) -> list[Json]:
     return [{"name": seat["name"], "state": seat["state"], "reason": reasons.get(seat["name"], "")} for seat in lost]
 
 
-def format_location(finding: Json) -> str:
-    """Format location and reference of a finding, marking a line that the packet does not contain."""
-    location, ref = str(finding["location"] or ""), str(finding["ref"] or "")
-    parts = [f"{location}{format_location_caveat(finding)}" if location else ""]
-    if ref not in ("", location, "No reference"):
-        parts.append(ref if location else f"{ref}{format_location_caveat(finding)}")
-    return "; ".join(filter(None, parts)) or "No reference"
-
-
 def format_location_caveat(finding: Json) -> str:
     """Return the caveat after a location that was not verified; else empty."""
     if finding["verified"]:

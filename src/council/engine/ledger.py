@@ -224,7 +224,7 @@ class Ledger:
         """Store the result of a step. It is on disk before any request that depends on it is sent."""
         self.live_texts.pop(key, None)
         self.record.results[key] = outcome
-        rows: list[Row] = [("result", (key, outcome.as_json())), ("hush", (key,))]
+        rows: list[Row] = [("result", (key, outcome.as_json())), ("discard_stream", (key,))]
         self.emit(event, *rows)
 
     # Phases: one that has ended is never asked again, nor are its absent seats.
@@ -258,7 +258,8 @@ class Ledger:
         row = self._append_event(event)
         self.record.status, self.record.report = event.status, report(self.record.entries)
         await self.store.write(
-            self.run, [row, ("hush_all", ()), ("release", (HOLD_KEY, 0)), ("close", (event.status, self.record.report))]
+            self.run,
+            [row, ("discard_streams", ()), ("release", (HOLD_KEY, 0)), ("close", (event.status, self.record.report))],
         )
 
     @property
@@ -341,7 +342,7 @@ class Ledger:
     def discard_stream(self, key: str) -> None:
         """Discard the streamed text of a failed attempt."""
         if self.live_texts.pop(key, None):
-            self.store.post(self.run, [("hush", (key,))])
+            self.store.post(self.run, [("discard_stream", (key,))])
 
 
 def _without_prompt(entry: Entry) -> Entry:

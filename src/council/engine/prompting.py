@@ -455,8 +455,6 @@ HINTS = (
     "[sys", "[/sys", "[inst", "[/inst", "council-notes", "council_notes",
 )  # fmt: skip
 REPLACEMENTS = dict(zip("<\u00ab\u22d8[>\u00bb\u22d9]-_", "(((())))  ", strict=True))
-MIN_CACHED_CHARS = 4_000
-ESCAPED = "\udc00"  # precedes a character to escape; no text has a lone surrogate
 
 
 class FoldTable(dict[int, str]):
@@ -530,29 +528,3 @@ def list_mark_chars(text: str, found: Iterable[tuple[int, int]]) -> dict[int, st
 def fold(text: str) -> str:
     """Return the text with each character replaced by a plain one that looks like it."""
     return text.lower() if text.isascii() else text.translate(_FOLDED_CHARS)
-
-
-def dump_packet(told: Json) -> str:
-    """Return the packet as JSON. Imitated marks are written with JSON escapes, which change nothing in the content."""
-    dumped = json.dumps(_mark_escapes(told), ensure_ascii=False, indent=1)
-    return re.sub(f"{ESCAPED}(.)", lambda found: f"\\u{ord(found[1]):04x}", dumped)
-
-
-def _mark_escapes(value: Any) -> Any:
-    """Put ESCAPED before the characters of imitated marks in every string of a JSON value."""
-    if isinstance(value, dict):
-        return {name: _mark_escapes(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_mark_escapes(item) for item in value]
-    if isinstance(value, str):
-        return _escape_long(value) if len(value) > MIN_CACHED_CHARS else _escape_marks(value)
-    return value
-
-
-def _escape_marks(text: str) -> str:
-    text = repair_surrogates(text)
-    places = list_mark_chars(text, find_marks(text) | find_marks(text.replace("\n", "\\")))  # one line in JSON
-    return "".join(f"{ESCAPED}{char}" if at in places else char for at, char in enumerate(text)) if places else text
-
-
-_escape_long = lru_cache(maxsize=32)(_escape_marks)  # every seat gets the same files

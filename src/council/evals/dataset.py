@@ -25,7 +25,6 @@ GRADERS = ("auto", "exact", "numeric", "choice", "regex", "gym", "judges", BLIND
 GYM_PREFIX = "gym:"
 DEFAULT_GYM_ITEMS = 30
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-ITEM_FIELDS = ("id", "question", "answer", "choices", "grader")
 MAX_ANSWER_CHARS = 300
 MAX_LAST_LINE_CHARS = 60
 

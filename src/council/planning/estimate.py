@@ -183,11 +183,11 @@ def _estimate_usage(call: RehearsedCall, answer_tokens: Mapping[str, int], quest
     return Usage(_input_tokens(call, answer_tokens, question_tokens), _answer_tokens(call, share) + thoughts)
 
 
-def estimate_path_tokens(calls: Sequence[RehearsedCall], question: str, share: float = 1.0) -> Usage:
+def estimate_path_tokens(calls: Sequence[RehearsedCall], question: str) -> Usage:
     """Return the input and output tokens of a path if the requested members answer at once, as the expected cost counts them."""
     question_tokens = estimate_tokens(question)
-    answer_tokens = {call.key: _answer_tokens(call, share) for call in calls} | {LOOKED: LOOKED_TOKENS}
-    used = [_estimate_usage(call, answer_tokens, question_tokens, share) for call in calls]
+    answer_tokens = {call.key: _answer_tokens(call, 1.0) for call in calls} | {LOOKED: LOOKED_TOKENS}
+    used = [_estimate_usage(call, answer_tokens, question_tokens, 1.0) for call in calls]
     return Usage(sum(one.input for one in used), sum(one.output for one in used))
 
 

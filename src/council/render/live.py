@@ -8,7 +8,6 @@ from functools import partial
 from typing import TextIO
 
 from rich.console import Console, JustifyMethod
-from rich.segment import SegmentLines
 from rich.table import Table
 from rich.text import Text
 
@@ -144,10 +143,6 @@ class LiveView:
                 return
 
     # Content
-
-    def build_view(self) -> SegmentLines:
-        """Build the current view."""
-        return SegmentLines(self.build_lines(), new_lines=True)
 
     @property
     def width(self) -> int:

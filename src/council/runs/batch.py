@@ -108,10 +108,10 @@ class QuestionBatch:
         output: BatchOutput,
         records: Convener,
         settings: BatchSettings,
-        run_row: RunRow | None = None,
     ) -> None:
         self.table, self.output, self.settings = table, output, settings
-        self._records, self._run_row = records, run_row or run_here
+        self._records = records
+        self._run_row: RunRow = run_here
         self.workers: int | None = None  # that execute the rows; 0: this process, although the store is shared
         self._conveners = ConvenerPool(self._make_convener)
         self._stored: dict[str, StoredRun] = {}  # by row id: runs that have started

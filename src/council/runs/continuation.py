@@ -105,14 +105,14 @@ def _format_position(turns: Sequence[Turn], place: int, shorten: bool) -> str:
     return f"Turn {len(turns) - place} of {len(turns)} of this conversation{latest}{short}.\n\n"
 
 
-def first_paragraph(answer: str, limit: int = SHORT_ANSWER_CHARS) -> str:
+def first_paragraph(answer: str) -> str:
     """Return the first paragraph that is not a heading, cut at a word."""
     blocks = [block.strip() for block in re.split(r"\n[ \t]*\n", answer.strip())]
     texts = [text for block in blocks if (text := re.sub(r"(?m)^#{1,6} .*\n?", "", block).strip())]
     text = texts[0] if texts else answer.strip()
-    if len(text) <= limit:
+    if len(text) <= SHORT_ANSWER_CHARS:
         return text
-    head = text[: limit - 2]
+    head = text[: SHORT_ANSWER_CHARS - 2]
     return f"{head[: head.rfind(' ')] if ' ' in head else head} …"
 
 

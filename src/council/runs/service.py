@@ -444,7 +444,7 @@ class Convener(RunRecords):
             if len(record.entries) == 1:  # queued, never started
                 await self.store.write(run, [("reopen", ())])
             else:
-                await ledger.emit_durably(ev.Resumed(run, self.caps.run), ("hush_all", ()), ("reopen", ()))
+                await ledger.emit_durably(ev.Resumed(run, self.caps.run), ("discard_streams", ()), ("reopen", ()))
             note_other_version(ledger)
             return await self._deliberate(ledger, stop, refusal)
 

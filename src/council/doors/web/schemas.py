@@ -229,16 +229,14 @@ EXAMPLE_ATTEMPT = {
 EXAMPLE_STREAM = 'id: 2\nevent: phase\ndata: {"seq":2,"at":1794742800.1,"type":"phase","phase":"draft"}\n\n'
 
 
-def example_responses(
-    example: Any, *errors: int, status: int = 200, description: str = "OK.", headers: Json | None = None
-) -> Responses:
+def example_responses(example: Any, *errors: int, status: int = 200, headers: Json | None = None) -> Responses:
     """Return the response with its example, the common errors, and the given errors of this route."""
     lines = COMMON_ERRORS | {code: ROUTE_ERRORS[code] for code in errors}
     responses: Responses = {
         code: {"model": ErrorBody, "description": line.capitalize(), **_json_content(_error_example(code, line))}
         for code, line in lines.items()
     }
-    success: dict[str, Any] = {"description": description, **({"headers": headers} if headers else {})}
+    success: dict[str, Any] = {"description": "OK.", **({"headers": headers} if headers else {})}
     return {status: success | ({} if example is None else _json_content(example))} | responses
 
 

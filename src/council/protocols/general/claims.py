@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -153,7 +152,6 @@ def _format_numbers(sources: Sequence[int]) -> str:
 # Second round
 
 ANSWER_WORDS = ("CONCEDE", "NUANCE", "MAINTAIN")  # by precedence: the last one counts if a seat typed several
-_FIRST_WORD = re.compile(r"\A[\W\d_]*([^\W\d_]+)")
 
 
 def words_by_seat(moves: Iterable[Move], name: str) -> dict[str, str]:
@@ -177,12 +175,6 @@ def is_resolved(dispute: Dispute, words: Mapping[str, str]) -> bool:
     conceded = {side.id for side in dispute.positions if words.get(side.seat) == "CONCEDE"}
     left = [pair for pair in dispute.pairs if not pair & conceded]
     return ("CONCEDE" in said and not left) or "MAINTAIN" not in said
-
-
-def starts_with_word(word: str, text: str) -> bool:
-    """Return whether the paragraph starts with the word; later occurrences ("I will not concede") do not count."""
-    first = _FIRST_WORD.match(text)
-    return first is not None and first[1].casefold() == word.strip().casefold()
 
 
 # Consensus
