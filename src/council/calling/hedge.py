@@ -67,10 +67,6 @@ class Race:
         self.tasks[member] = asyncio.create_task(work)
         return self.tasks[member]
 
-    def has_rival(self, member: str) -> bool:
-        """Return whether another member may still answer."""
-        return bool(self.running - {member})
-
     async def outlasts(self, member: str, delay: float) -> bool:
         """Return whether the member still works when `delay` seconds have passed since its request was sent."""
         task, sending, self.delay = self.tasks[member], asyncio.ensure_future(self.sent.wait()), delay
@@ -187,7 +183,7 @@ class HedgedLoop(RetryLoop):
         if race and fault is None:
             self._win(race, deadline.member.name)
         elif race:
-            deadline.has_fallback |= race.has_rival(deadline.member.name)
+            deadline.has_fallback |= bool(race.running - {deadline.member.name})  # another member may still answer
         super()._record_result(attempt, answer, fault, wait, deadline)
         deadline.has_fallback = had_fallback
 

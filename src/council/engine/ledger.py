@@ -179,7 +179,8 @@ class Ledger:
     def _append_event(self, event: Event) -> Row:
         self._seq += 1
         event = self.redact(event)
-        entry, body = ev.make_entry(self._seq, self._now(), event)
+        entry = Entry(self._seq, self._now(), event)
+        body = ev.dump_fields(event)
         self.record.entries.append(entry if isinstance(self.store, NullStore) else _without_prompt(entry))
         self.on_event(entry)
         return ("event", (entry.seq, entry.at, event.type, body))
@@ -332,7 +333,7 @@ class Ledger:
         elif not live.is_scheduled:
             live.is_scheduled = True
             asyncio.get_running_loop().call_later(live.next_write - now, self._write_rest, key, live)
-        self.on_event(ev.make_delta(self._now(), key, seat, piece))
+        self.on_event(Entry(0, self._now(), ev.Delta(key, seat, piece)))  # a piece has no number
 
     def _write_rest(self, key: str, live: LiveText) -> None:
         live.is_scheduled = False

@@ -227,7 +227,7 @@ def parse_reply(reply: type[R], text: str, choices: Choices, titles: Mapping[str
     if own and all(one == own[0] for one in own):
         return own[0]
     kept: R | None = None if own else found.best_salvage
-    if kept is not None and not _needs_repair(kept, choices):
+    if kept is not None and not any(_is_decisive(kept, loss, choices) for loss in kept._losses):
         return kept
     raise Fault("schema", _describe_failure(reply, len(own), found.failed, found.problem), said=text)
 
@@ -497,11 +497,6 @@ def _skip_null(shape: Json) -> Json:
     """Return the shape of a field without the null that it may be."""
     branches = [one for one in shape.get("anyOf", ()) if one.get("type") != "null"]
     return branches[0] if len(branches) == 1 else shape
-
-
-def _needs_repair(read: Reply, choices: Choices) -> bool:
-    """Return whether what a reply lost is worth a repair turn, because it is more than decoration."""
-    return any(_is_decisive(read, loss, choices) for loss in read._losses)
 
 
 def _is_decisive(read: Reply, loss: Loss, choices: Choices) -> bool:

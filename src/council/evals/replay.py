@@ -13,7 +13,6 @@ from council.evals.matrix import Matrix
 from council.evals.statistics import (
     LEVEL,
     MIN_QUESTIONS,
-    Interval,
     bootstrap_mean,
     brier_score,
     compare,
@@ -221,17 +220,13 @@ def _arm_json(arm: ReplayedArm, against: Json | None, seed: int) -> Json:
     brier = brier_score(arm.confidences, arm.right)
     return {
         "arm": arm.name,
-        "accuracy": _accuracy(arm, seed).as_json(),
+        "accuracy": bootstrap_mean([float(one) for one in arm.right], seed).as_json(),
         "right_in_dissent": sum(arm.in_dissent),
         "ties": sum(one.is_tied for one in arm.elections),
         "against_best": against,
         "brier": None if math.isnan(brier) else round(brier, 6),
         "reliability": reliability(arm.confidences, arm.right),
     }
-
-
-def _accuracy(arm: ReplayedArm, seed: int) -> Interval:
-    return bootstrap_mean([float(one) for one in arm.right], seed)
 
 
 def _agreement_json(matrix: Matrix, seed: int) -> list[Json]:

@@ -153,7 +153,8 @@ def make_pai_member(name: str, context: MemberContext) -> BridgeMember:
     provider, _, model = name.removeprefix("pai:").partition(":")
     if not provider or not model:
         raise ConfigError(f'"{name}" names no model: write pai:PROVIDER:MODEL')
-    secret = context.env.get(_key_variable(provider), "").strip()
+    variable = f"{provider.upper().replace('-', '_')}_API_KEY"
+    secret = context.env.get(variable, "").strip()
     try:
         from pydantic_ai.models import infer_model
         from pydantic_ai.providers import infer_provider_class
@@ -246,10 +247,6 @@ def _silence_warnings(member: BridgeMember) -> BridgeMember:
     """Suppress pydantic-ai's warnings; problems show up as faults."""
     warnings.filterwarnings("ignore", module=r"pydantic_ai(\.|$)")
     return member
-
-
-def _key_variable(provider: str) -> str:
-    return f"{provider.upper().replace('-', '_')}_API_KEY"
 
 
 def _to_pydantic_messages(messages: list[Json], attachments: list[Json]) -> list[Any]:

@@ -28,7 +28,6 @@ from council.members.cli_sandbox import (
     council_depth,
     find_key_variable,
     find_secrets,
-    has_login,
     open_workspace,
 )
 from council.members.wires.error_responses import (
@@ -237,7 +236,8 @@ class CliAgentMember:
         version = redact_line(printed.partition("\n")[0]) or "an unknown version"
         if key := find_key_variable(self.agent, self.env):
             return f"{version}, {key} is set"
-        if has_login(self.agent, self.env):
+        login_folder = self.agent.config_folder(self.env)
+        if any((login_folder / name).is_file() for name in self.agent.login_files):
             return f"{version}, logged in"
         if sys.platform == "darwin":  # the login may be in the keychain, which we do not read
             return f"{version}; login status unknown until the first call"

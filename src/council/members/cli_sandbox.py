@@ -405,11 +405,6 @@ def council_depth(env: Mapping[str, str]) -> int:
     return int(value) if value.isdigit() else 1 if value else 0
 
 
-def has_login(agent: Agent, env: Mapping[str, str]) -> bool:
-    """Return whether a login file exists. The system keyring is not checked."""
-    return any((agent.config_folder(env) / name).is_file() for name in agent.login_files)
-
-
 def find_key_variable(agent: Agent, env: Mapping[str, str]) -> str:
     """Return the name of the variable that holds the agent's API key or selects its cloud, or ""."""
     clouds = [cloud.switch for cloud in agent.active_clouds(env)]

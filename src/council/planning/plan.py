@@ -238,7 +238,9 @@ def read_request(
         words, flags, protocol=protocol, verbose=verbose, folder=folder, known=known, piped=material.stdin is not None or bool(material.attachments),
         names_files=material.names_files, can_search=can_search,
     )  # fmt: skip
-    if _is_verb_only(words, intent) and replace(material, look=False) == Material():
+    is_one_word = len(" ".join(words).split()) == 1
+    is_verb_only = is_one_word and intent.target is None and intent.chosen_by == ChosenBy.VERB  # `council review`
+    if is_verb_only and replace(material, look=False) == Material():
         _, material = _infer_changes([intent.task], material, folder)
         intent = replace(intent, question=material.selection.target if material.selection else intent.question)
     if material.selection:
@@ -279,11 +281,6 @@ FAST_FOR_CAP = (
     "fast models fill the seats, because the cap of {cap} does not cover the usual ones, which need at least {needed}"
 )
 CHEAP_IN_USE = ("--cheap: seats that no other flag sets use fast models",)
-
-
-def _is_verb_only(words: Sequence[str], intent: Intent) -> bool:
-    """Return whether the words are a single verb without a target: `council review`."""
-    return len(" ".join(words).split()) == 1 and intent.target is None and intent.chosen_by == ChosenBy.VERB
 
 
 async def make_plan(

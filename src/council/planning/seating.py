@@ -205,7 +205,9 @@ class _Assigner:
         vendor = catalogue().lines[name].vendor
         is_excluded = self.settings.cheap or not self.settings.may_choose(vendor)
         member = None if is_excluded else find_default_member(name, self.settings, self.env)
-        return Candidate(member, vendor) if member else _find_vendor(vendor, self.candidates)
+        if member:
+            return Candidate(member, vendor)
+        return next((candidate for candidate in self.candidates if candidate.vendor == vendor), None)
 
     def assign_spread(self, requests: Sequence[_SeatRequest]) -> dict[str, Candidate]:
         """Assign configured seats first, then seats whose default vendor is unused, then the rest in order."""
@@ -387,10 +389,6 @@ def add_fallback_vendors(roster: Roster, settings: Settings) -> Roster:
         add_vendors(roster.chair) if roster.chair else None,
         tuple(map(add_vendors, roster.helpers)),
     )
-
-
-def _find_vendor(vendor: str, candidates: Iterable[Candidate]) -> Candidate | None:
-    return next((candidate for candidate in candidates if candidate.vendor == vendor), None)
 
 
 def _first_of_other_vendors(candidates: Iterable[Candidate], vendors: Iterable[str]) -> list[Candidate]:

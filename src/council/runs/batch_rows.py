@@ -330,7 +330,7 @@ def _read_csv(lines: Iterable[tuple[int, str]], problems: Problems) -> Iterator[
     while True:
         source.start = 0
         try:
-            cells = next(csv.reader(source, delimiter=separator, strict=True)) if header else source.read_header()
+            cells = next(csv.reader(source, delimiter=separator, strict=True)) if header else [next(source)]
         except StopIteration:
             return
         except csv.Error as error:
@@ -377,9 +377,6 @@ class _CsvLines:
         if "\0" in text:
             raise csv.Error("it contains a NUL character")
         return text
-
-    def read_header(self) -> list[str]:
-        return [next(self)]
 
 
 def _parse_header(text: str) -> tuple[list[str], str]:

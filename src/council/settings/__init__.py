@@ -391,7 +391,11 @@ def _read_named_members(given: Any) -> tuple[str, ...]:
 def _iter_layers(
     folder: Path, env: Mapping[str, str], flags: Mapping[str, Any], config: Path | None
 ) -> Iterator[Layer]:
-    yield BUILT_IN, {**DEFAULTS, "providers": _built_in_providers(env)}
+    providers = {
+        name: {**row, "api_key_env": _first_set_variable(row.get("api_key_env", [""]), env)}
+        for name, row in catalogue().providers.items()
+    }
+    yield BUILT_IN, {**DEFAULTS, "providers": providers}
     if host := env.get("OLLAMA_HOST", "").strip():
         # Detected like an API key, so a base_url in a configuration file takes precedence.
         yield Origin(OriginKind.ENVIRONMENT, "OLLAMA_HOST"), {"providers": {"ollama": {"base_url": ollama_url(host)}}}
@@ -408,13 +412,6 @@ def _iter_layers(
     if lists := env.get("COUNCIL_MODEL_LISTS", "").strip():
         yield Origin(OriginKind.ENVIRONMENT, "COUNCIL_MODEL_LISTS"), {"model_lists": ON_OFF.get(lists.lower(), lists)}
     yield from _flag_layers(flags)
-
-
-def _built_in_providers(env: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        name: {**row, "api_key_env": _first_set_variable(row.get("api_key_env", [""]), env)}
-        for name, row in catalogue().providers.items()
-    }
 
 
 def _first_set_variable(names: list[str], env: Mapping[str, str]) -> str:

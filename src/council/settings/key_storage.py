@@ -108,12 +108,8 @@ def _keyring_error(error: Exception | None) -> UsageError:
     )
 
 
-def _names_file(env: Mapping[str, str]) -> Path:
-    return config_folder(env) / NAMES_FILE
-
-
 def _write_names(names: list[str], env: Mapping[str, str]) -> None:
-    write_private(_names_file(env), json.dumps(names) + "\n")
+    write_private(config_folder(env) / NAMES_FILE, json.dumps(names) + "\n")
 
 
 # Command

@@ -44,7 +44,7 @@ from council.types import Json
 
 def run_status(minutes: Minutes, status: RunStatus, awaited_seats: Sequence[str] = ()) -> Json:
     return {
-        "run": minutes.run, "status": status, "phase": _current_phase(minutes) or None, "heard": minutes.answered_count,
+        "run": minutes.run, "status": status, "phase": minutes.rounds[-1].name if minutes.rounds else None, "heard": minutes.answered_count,
         "done": status not in OPEN_STATUSES, "line": status_line(minutes, status, awaited_seats),
     }  # fmt: skip
 
@@ -68,10 +68,6 @@ def _not_started_line(protocol: str, status: RunStatus, minutes: Minutes) -> str
     if status not in OPEN_STATUSES:
         return f"{status} before the first phase: {_format_reason(minutes)}"
     return f"{protocol} is queued"
-
-
-def _current_phase(minutes: Minutes) -> str:
-    return minutes.rounds[-1].name if minutes.rounds else ""
 
 
 def _format_progress(minutes: Minutes) -> str:
@@ -287,9 +283,9 @@ class CouncilTools:
         limits.check_files(options, folder, client.roots)
         settings = self.owner.settings(folder)
         settings.require_trust()
-        limits.check_members(
-            [*common.seats.values(), *common.models, *_as_list(options.get("explorer_model"))], settings
-        )
+        explorer = options.get("explorer_model")
+        explorers = [explorer] if isinstance(explorer, str) else []
+        limits.check_members([*common.seats.values(), *common.models, *explorers], settings)
         cap = self._caps.effective_cap(BudgetCaps.from_settings(settings), common.max_cost)
         convener = self._make_convener(folder, common, options.get("profile"), cap)
         attached = tuple(limits.read_attached(common.attach, folder, client.roots))
@@ -384,7 +380,3 @@ class CouncilTools:
         if not minutes.run or not limits.is_within(Path(minutes.folder), roots):
             raise UnknownRun(f'no run "{name}" in the folders of this client: council_list shows its runs')
         return minutes.run
-
-
-def _as_list(value: Any) -> list[str]:
-    return [value] if isinstance(value, str) else []

@@ -102,7 +102,9 @@ async def plan_request(request: RunRequest, app_state: AppState, user: User) -> 
     settings.require_trust()
     limits.refuse_owner_options(request.options)
     limits.check_files(options, material_folder or folder, roots)
-    limits.check_members([*request.seats.values(), *request.models, *_as_list(options.get("explorer_model"))], settings)
+    explorer = options.get("explorer_model")
+    explorers = [explorer] if isinstance(explorer, str) else []
+    limits.check_members([*request.seats.values(), *request.models, *explorers], settings)
     cap = app_state.caps.effective_cap(BudgetCaps.from_settings(settings), request.max_cost)
     async with app_state.open_convener(folder, user, **_make_flags(request, options, cap)) as convener:
         plan = await convener.plan(
@@ -153,10 +155,6 @@ def _is_filled(name: str, value: Any) -> bool:
     if value is False:
         return name in negatable_options()
     return bool(value) or isinstance(value, int | float)
-
-
-def _as_list(value: Any) -> list[str]:
-    return [value] if isinstance(value, str) else []
 
 
 start_router = APIRouter(prefix="/api", tags=["starting"])

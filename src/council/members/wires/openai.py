@@ -74,7 +74,9 @@ class ChatCompletionParser(StreamParser):
     def _parse_content(self, message: Json) -> str:
         content = message.get("content")
         if content:
-            return content if isinstance(content, str) else join_text_parts(content)
+            if isinstance(content, str):
+                return content
+            return "".join(read_text(part.get("text")) for part in content if part.get("type") == "text")
         if refusal := message.get("refusal"):
             self.refusal.append(str(refusal))
             self.has_thinking = True
@@ -171,8 +173,3 @@ class OpenAIMember(WireMember):
 
 def file_name(attachment: Attachment) -> str:
     return attachment.path.rpartition("/")[2]
-
-
-def join_text_parts(parts: list[Json]) -> str:
-    """Join the text parts of content that is sent as a list."""
-    return "".join(read_text(part.get("text")) for part in parts if part.get("type") == "text")

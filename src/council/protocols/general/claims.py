@@ -230,7 +230,8 @@ def _consensus_point(group: Group, claims: Sequence[Claim]) -> Json:
     """Return a point with each seat's own sentence."""
     sure: dict[str, float] = defaultdict(float)
     for claim in claims:
-        sure[claim.seat] = max(sure[claim.seat], _clamp_confidence(claim))
+        confidence = min(1.0, max(0.0, claim.confidence))
+        sure[claim.seat] = max(sure[claim.seat], confidence)
     statements = [
         {"id": one.id, "seat": one.seat, "answer": one.answer, "text": one.text, "sources": sorted(set(one.sources))}
         for one in claims
@@ -280,10 +281,6 @@ def _ledger_row(claim: Claim, group: Group | None, words: Mapping[str, str], clo
 def _seats(group: Group, ids: Iterable[str]) -> set[str]:
     wanted = set(ids)
     return {one.seat for one in group.claims if one.id in wanted}
-
-
-def _clamp_confidence(claim: Claim) -> float:
-    return min(1.0, max(0.0, claim.confidence))
 
 
 def compute_general_confidence(

@@ -37,7 +37,9 @@ async def general(council: Council, **options: Any) -> Verdict:
     comparison, remarks = await compare(council, answers)
     table = Deliberation(found, first, answers, comparison, remarks, given=list_given(council))
     table.hear(await reconsider(council, chosen, table))
-    for move in table.changed_moves():
+    for move in table.moves:
+        if move.word == "MAINTAIN":
+            continue
         why = f"{move.word}, a weak flip: it gives no grounds" if move.is_weak else move.text
         council.note(f"{move.seat} gave way on {move.dispute}", why=why)
     return await synthesise(council, chosen, table)

@@ -171,10 +171,6 @@ class Deliberation:
         mostly = 2 * len(agreed) >= len(claims)  # a trivial point that all share says little about the rest
         return "full" if shared and mostly and not self.persisting and not self.disputes else "partial"
 
-    def changed_moves(self) -> list[Move]:
-        """Return the second-round answers other than MAINTAIN."""
-        return [move for move in self.moves if move.word != "MAINTAIN"]
-
     def find_problems(self, reply: Synthesis) -> list[str]:
         told = {one.disagreement: [side.case or side.position for side in one.sides] for one in reply.disagreements}
         changes = reply.changes if isinstance(reply, SpecSynthesis) and reply.answer.strip() else []
@@ -410,13 +406,12 @@ def _build_sources(table: Deliberation, numbers: list[int], wording: Wording) ->
     if not table.research.sources:
         return []
     known = {one["n"]: one for one in table.research.sources}
-    rows = [f"[{n}] [{_replace_brackets(known[n]['title'])}]({_escape_url(known[n]['url'])})" for n in numbers]
-    text = "\n".join(f"- {row}" for row in rows) or wording.heading("no_source_cited")
+    rows = []
+    for n in numbers:
+        title = known[n]["title"].replace("[", "(").replace("]", ")")
+        rows.append(f"- [{n}] [{title}]({_escape_url(known[n]['url'])})")
+    text = "\n".join(rows) or wording.heading("no_source_cited")
     return [Section("sources", wording.heading("sources"), text)]
-
-
-def _replace_brackets(title: str) -> str:
-    return title.replace("[", "(").replace("]", ")")
 
 
 def _escape_url(url: str) -> str:

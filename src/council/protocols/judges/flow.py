@@ -152,7 +152,8 @@ async def run_second_round(
         why = "only one judge answered the first round"
         council.note("second round skipped", why=why, skipped=["r2"], by_absence=True)
         return Round()
-    if early_stop and is_unanimous([_to_stance(statement) for statement in opinions.values()]):
+    stances = [Stance(name, one.reply.verdict, confidence=one.reply.confidence) for name, one in opinions.items()]
+    if early_stop and is_unanimous(stances):
         verdict = next(iter(opinions.values())).reply.verdict
         why = f"all {len(opinions)} judges say {verdict} with HIGH confidence; {len(opinions)} calls saved"
         council.note("second round skipped", why=why, skipped=["r2"])
@@ -168,10 +169,6 @@ async def run_second_round(
             opinions.seats, "judges/second", reply=SecondOpinion, after=opinions, timeout=council.timeouts.get("r2"),
             quorum=0, choices=choices, opinions=opinions, summaries=summaries, has_findings=bool(ids), unanimous=agreed,
         )  # fmt: skip
-
-
-def _to_stance(statement: Statement[Opinion]) -> Stance:
-    return Stance(statement.seat.name, statement.reply.verdict, confidence=statement.reply.confidence)
 
 
 # Brainstorm and research

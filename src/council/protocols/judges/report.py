@@ -236,11 +236,8 @@ def _render_research(said: StatementMinutes) -> str:
     reply = said.reply or {}
     if not reply.get("trade_offs"):
         return said.said
-    return Consolidation.model_construct(**reply | {"trade_offs": [], "themes": _load_themes(reply)}).prose()
-
-
-def _load_themes(reply: Json) -> list[Theme]:
-    return [Theme(**theme) for theme in reply.get("themes") or []]
+    themes = [Theme(**theme) for theme in reply.get("themes") or []]
+    return Consolidation.model_construct(**reply | {"trade_offs": [], "themes": themes}).prose()
 
 
 def _sort_asked_seats(minutes: Minutes, phase: PhaseMinutes) -> list[str]:

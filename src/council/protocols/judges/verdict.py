@@ -67,22 +67,26 @@ def build_verdict(
     voices, voice_count = _find_voices(r1, r2)
     groups = _group_findings(standing, challenges, votes, voices, voice_count, clerking)
     clerk_problems = _check_clerk(council, clerking, groups)
-    holes = [*packet.holes, *_list_cut_material(r1, r2), *list_unanswered(r1)]
+    outcomes = [*(one.outcome for one in r1.values()), *(one.outcome for one in r2.values())]
+    cut_material = [cut for outcome in outcomes for cut in outcome.cut_material]
+    holes = [*packet.holes, *dict.fromkeys(cut_material), *list_unanswered(r1)]
     critical = any(one.severity == "critical" for one in groups)
     verdict = consensus_rules.cap_verdict(result.verdict, holes, packet.empty, critical)
     by_rule = {
         rule: consensus_rules.cap_verdict(one.verdict, holes, packet.empty, critical) for rule, one in results.items()
     }
-    inconsistent = finding_rules.find_inconsistent_judges(votes, [*held, *_list_supported_findings(standing)])
+    supported = [replace(one, seat=seat) for one in standing.findings for seat in standing.supporters.get(one.id, ())]
+    inconsistent = finding_rules.find_inconsistent_judges(votes, [*held, *supported])
     shifts = _list_shifts(r1, r2)
     first = _list_votes(r1)
     joined = [vote.seat for vote in first if vote.verdict != final[vote.seat].reply.verdict]
     single = len(votes) > 1 and len({vote.voice for vote in votes}) < 2  # one model answered for all judges
     limited = options.quick or single or bool(r2.absent) or (critical and result.verdict == "PASS")
+    confidence: ConfidenceLevel | None = "MEDIUM" if limited and result.confidence == "HIGH" else result.confidence
     rows = build_rows(groups)
     return Verdict(
         _choose_recommendation(r1, final, groups),
-        verdict=verdict, confidence=_limit_confidence(result.confidence, limited), findings=tuple(rows),
+        verdict=verdict, confidence=confidence, findings=tuple(rows),
         consensus=tuple(row for row in rows if len(row["held_by"]) > 1),
         disagreements=tuple(_list_disagreements(r1, final, verdict)),
         insights=tuple(_list_single_family_findings(groups, r1)), shifts=tuple(shifts),
@@ -145,23 +149,12 @@ def _change_row(finding: Finding, why: str) -> Json:
     return row | {"why": why} | ({"first_severity": finding.first_severity} if finding.first_severity else {})
 
 
-def _list_cut_material(*rounds: Round[Any]) -> list[str]:
-    """Return material that was cut for at least one judge: it counts as a coverage hole."""
-    return list(
-        dict.fromkeys(cut for one in rounds for statement in one.values() for cut in statement.outcome.cut_material)
-    )
-
-
 def _list_votes(final: Mapping[str, Statement[Opinion]]) -> list[Vote]:
     voices = round_voices(Round(list(final.values())))
     return [
         Vote(name, said.seat.vendor, said.reply.verdict, said.reply.confidence, said.outcome.state, voices[name])
         for name, said in final.items()
     ]
-
-
-def _limit_confidence(confidence: ConfidenceLevel | None, limited: bool) -> ConfidenceLevel | None:
-    return "MEDIUM" if limited and confidence == "HIGH" else confidence
 
 
 def _list_trust_facts(
@@ -327,11 +320,6 @@ def _list_held_findings(standing: StandingFindings) -> list[Finding]:
     """Return the findings that their own judges still hold; others may support a withdrawn one."""
     withdrawn = {finding.id for finding, _ in standing.withdrawn}
     return [one for one in standing.findings if one.id not in withdrawn]
-
-
-def _list_supported_findings(standing: StandingFindings) -> list[Finding]:
-    """Return the findings once for each judge that supports them."""
-    return [replace(one, seat=seat) for one in standing.findings for seat in standing.supporters.get(one.id, ())]
 
 
 def _find_voices(r1: Round[Opinion], r2: Round[SecondOpinion]) -> tuple[dict[str, str], int]:
