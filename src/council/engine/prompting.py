@@ -134,7 +134,9 @@ class Prompts:
         variables["role"] = prompt.role(variables)
         variables["words"] = variables.get("words") or prompt.words
         if self.word_share < 1 and prompt.states_length:
-            variables |= {name: self._scale_words(variables[name]) for name in SCALED_VARIABLES if variables.get(name)}
+            for name in SCALED_VARIABLES:
+                if words := variables.get(name):  # fewer words, in steps of ten; a short answer stays as it is
+                    variables[name] = max(min(words, MIN_SCALED_WORDS), 10 * round(words * self.word_share / 10))
         variables["ask"] = prompt.ask(variables)
         if seat.small:
             return self._render_compact(prompt, variables, conversation)
@@ -147,10 +149,6 @@ class Prompts:
         tokens = variables.get("tokens") or prompt.tokens
         shared, cleaned = self._shared_length(messages, f"{variables['question']}"), variables["quote"].cleaned
         return RenderedPrompt(messages, None, tokens, variables["words"], shared, cleaned)
-
-    def _scale_words(self, words: int) -> int:
-        """Return fewer words to ask for, in steps of ten. A short answer stays as it is."""
-        return max(min(words, MIN_SCALED_WORDS), 10 * round(words * self.word_share / 10))
 
     def _shared_length(self, messages: tuple[Message, ...], question: str) -> int:
         """Return the length up to the end of the packet, or of the question if there is no packet.

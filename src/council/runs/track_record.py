@@ -126,16 +126,13 @@ def find_positions(minutes: Minutes) -> dict[str, bool]:
     if stances := details.get("stances"):
         known = {name: stance == "STAND" for name, stance in stances.items() if stance in ("STAND", "REJECTED")}
         return {**known, details["leader"]: True} if details.get("leader") else known
-    own = {name: (_last_reply(minutes, name) or {}).get("verdict") for name in names}
+    replies = {name: [said.reply for said in minutes.statements_of(name) if said.reply] for name in names}
+    own = {name: found[-1].get("verdict") if found else None for name, found in replies.items()}
     if verdict.get("verdict") and any(own.values()):
         return {name: word == verdict["verdict"] for name, word in own.items() if word}
     if verdict.get("agreement") == "full":
         return dict.fromkeys(names, True)
     return {}
-
-
-def _last_reply(minutes: Minutes, name: str) -> Json | None:
-    return next((said.reply for said in reversed(minutes.statements_of(name)) if said.reply), None)
 
 
 def _holds_value(text: str, value: str) -> bool | None:

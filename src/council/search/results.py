@@ -221,10 +221,6 @@ def normalise_url(url: str) -> str:
     params = [
         (name, value)
         for name, value in parse_qsl(parts.query, keep_blank_values=True)
-        if not _is_tracking_param(name.lower())
+        if name.lower() not in TRACKING_PARAMS and not name.lower().startswith("utm_")
     ]
     return f"{(parts.hostname or '').rstrip('.')}{port}{parts.path.rstrip('/')}?{urlencode(params)}"
-
-
-def _is_tracking_param(name: str) -> bool:
-    return name.startswith("utm_") or name in TRACKING_PARAMS

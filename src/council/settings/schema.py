@@ -357,11 +357,6 @@ VARIABLE_MEANINGS: Mapping[str, str] = {
 }
 
 
-def _quote_key_part(key: str) -> str:
-    """Quote a part of a dotted key if it may contain dots, as in TOML."""
-    return f"'{key}'" if _PRICED_MEMBER.fullmatch(key) else key
-
-
 def split_key(dotted: str) -> list[str]:
     """Split a dotted key into its parts."""
     return [part.strip("'") for part in _KEY_PART.findall(dotted)]
@@ -394,7 +389,8 @@ def validate_table(
     """
     rows: list[tuple[str, Any]] = []
     for key, value in table.items():
-        dotted = f"{prefix}.{_quote_key_part(key)}" if prefix else key
+        part = f"'{key}'" if _PRICED_MEMBER.fullmatch(key) else key  # it may contain dots
+        dotted = f"{prefix}.{part}" if prefix else key
         is_user_key = key not in keys or key == "*"  # a user-chosen name
         rule = _check_user_key(keys, key, dotted, where) if is_user_key else keys[key]
         if isinstance(rule, Mapping):

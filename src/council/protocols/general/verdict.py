@@ -312,7 +312,9 @@ def _base_verdict(
         "",
         consensus=tuple(table.consensus),
         disagreements=tuple(_dispute_json(table, one) for one in [*table.persisting, *(added or [])]),
-        blind_spots=tuple(_uncertainties_json(table)),
+        blind_spots=tuple(
+            {"seat": name, "text": line} for name, said in table.first.items() for line in said.reply.areasOfUncertainty
+        ),
         dissent=tuple(_dissent_json(table)),
         shifts=tuple(_shifts_json(table)),
         sources=tuple(_sources_json(table, numbers)),
@@ -476,12 +478,6 @@ def _dispute_json(table: Deliberation, one: Dispute) -> Json:
 def _qualified_json(question: str, claims: list[Claim]) -> Json:
     rows = [{"seat": one.seat, "answer": one.answer, "claim": one.text, "holds_when": one.holds_when} for one in claims]
     return {"question": question, "positions": rows}
-
-
-def _uncertainties_json(table: Deliberation) -> list[Json]:
-    return [
-        {"seat": name, "text": line} for name, said in table.first.items() for line in said.reply.areasOfUncertainty
-    ]
 
 
 def _dissent_json(table: Deliberation) -> list[Json]:
