@@ -146,8 +146,15 @@ class HedgedLoop(RetryLoop):
         return attempt, answer
 
     async def _open_attempt(
-        self, deadline: MemberDeadline, request: NextAttempt, ask: Ask, body: bytes, why: str, started: float, may_wait: bool = True,
-    ) -> Attempt:  # fmt: skip
+        self,
+        deadline: MemberDeadline,
+        request: NextAttempt,
+        ask: Ask,
+        body: bytes,
+        why: str,
+        started: float,
+        may_wait: bool = True,
+    ) -> Attempt:
         race, name = self.race, deadline.member.name
         if race is None:
             return await super()._open_attempt(deadline, request, ask, body, why, started)
@@ -177,8 +184,13 @@ class HedgedLoop(RetryLoop):
             super()._stream(deadline, text)
 
     def _record_result(
-        self, attempt: Attempt, answer: Answer | Fault, fault: Fault | None, wait: float | None, deadline: MemberDeadline
-    ) -> None:  # fmt: skip
+        self,
+        attempt: Attempt,
+        answer: Answer | Fault,
+        fault: Fault | None,
+        wait: float | None,
+        deadline: MemberDeadline,
+    ) -> None:
         race, had_fallback = self.race, deadline.has_fallback
         if race and fault is None:
             self._win(race, deadline.member.name)
